@@ -8,7 +8,7 @@ use crate::api::exit;
 use crate::store::StoreError;
 use crate::transport::TransportError;
 
-/// A failed start. `Display` says what to do.
+/// A failed start. `Display` describes the error and how to correct it.
 #[derive(Debug)]
 pub enum DaemonError {
     /// The configuration is invalid.

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use crate::session::{ExtensionWatcher, Registry, WatchedPaths};
 
-/// Runs until it is dropped.
+/// Watches until the future is dropped.
 pub(super) async fn run(registry: Registry) {
     let workspaces = registry.loaded_workspaces();
     let mut watcher: Option<ExtensionWatcher> = None;
@@ -47,7 +47,7 @@ pub(super) async fn run(registry: Registry) {
     }
 }
 
-/// Reads the disk on a blocking thread.
+/// Changes the watched folders on a blocking thread, because this reads the disk.
 async fn set_places(
     watcher: Option<ExtensionWatcher>,
     places: HashSet<WatchedPaths>,

@@ -1,4 +1,4 @@
-//! Indexes of workspaces: continues the jobs of the last daemon, and closes idle indexes.
+//! Continues the index jobs of the last daemon, and closes idle indexes.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::knowledge::registry::Indexes;
 /// Interval of the checks for idle indexes.
 const CHECK_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Runs until it is dropped.
+/// Continues the jobs once and then checks for idle indexes until the future is dropped.
 pub(super) async fn run(indexes: Indexes) {
     let resumed = indexes.resume().await;
     if resumed > 0 {

@@ -1,4 +1,5 @@
-//! Watches the files of the indexes in use, if the configuration says so, and updates an index when they change.
+//! Watches the files of the indexes in use, if the configuration requires that, and updates an index
+//! when its files change.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -10,16 +11,16 @@ use crate::knowledge::ErrorKind;
 use crate::knowledge::registry::Indexes;
 use crate::watch::{FolderChange, FolderWatcher};
 
-/// Time between two jobs that changes of one workspace start.
+/// Minimum time between two jobs that changes of one workspace start.
 const MIN_PAUSE: Duration = Duration::from_secs(2);
-/// When a busy index is tried again.
+/// Time after which a busy index is tried again.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// A workspace whose files are watched.
 #[derive(Default)]
 struct WatchedWorkspace {
     folders: HashSet<PathBuf>,
-    /// Time of the next update of its index.
+    /// Time of the next update of the workspace's index.
     due: Option<Instant>,
     updated_at: Option<Instant>,
 }
@@ -31,7 +32,7 @@ impl WatchedWorkspace {
     }
 }
 
-/// Runs until it is dropped.
+/// Watches until the future is dropped.
 pub(super) async fn run(indexes: Indexes) {
     let mut list_changes = indexes.watch_list_changes();
     let mut watcher: Option<FolderWatcher> = None;
@@ -79,7 +80,7 @@ pub(super) async fn run(indexes: Indexes) {
                         touched.push(workspace.clone());
                     }
                 }
-                // New folders are watched before the job reads them, so that no later change is missed.
+                // Watch new folders before the job reads them, so that no later change is missed.
                 for workspace in touched {
                     if let Some(current) = watcher.take() {
                         watcher = watch_folders(current, &indexes, &workspace, &mut watched).await;
@@ -115,7 +116,7 @@ async fn follow_list(
         if !watched.contains_key(workspace) {
             watched.insert(workspace.clone(), WatchedWorkspace::default());
             watcher = watch_folders(watcher, indexes, workspace, watched).await?;
-            // Files may have changed while nothing watched them.
+            // Files may have changed while they were not watched.
             if let Some(state) = watched.get_mut(workspace) {
                 state.note_change(Instant::now());
             }
@@ -124,8 +125,8 @@ async fn follow_list(
     Some(watcher)
 }
 
-/// Watches the folders that a workspace has now. `None` if the watcher was lost by a panic: then the next round makes
-/// another.
+/// Watches the current folders of a workspace. `None` if a panic lost the watcher. The next round then
+/// creates a new watcher.
 async fn watch_folders(
     mut watcher: FolderWatcher,
     indexes: &Indexes,

@@ -1,17 +1,17 @@
-//! Returns memory to the kernel: that of the start, and that of unloaded sessions.
+//! Returns memory to the kernel: memory of the start, and memory of unloaded sessions.
 
 use std::time::Duration;
 
 use crate::proc;
 use crate::session::Registry;
 
-/// Time after which the work of the start has ended.
+/// Time after which the start has certainly finished its work.
 const START_DURATION: Duration = Duration::from_secs(1);
 /// Minimum time between two releases.
 const RELEASE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Releases the pages that only the start needs, and free memory after sessions were unloaded. Runs until it is
-/// dropped.
+/// Releases the pages that only the start needs, and free memory after sessions were unloaded. Runs
+/// until the future is dropped.
 pub(super) async fn run(registry: Registry) {
     tokio::time::sleep(START_DURATION).await;
     // Both calls may take long, so they must not block a worker.

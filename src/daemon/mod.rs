@@ -85,7 +85,7 @@ pub async fn check_database(options: Options) -> Result<Vec<String>, DaemonError
     Ok(store::problems(&path).await?)
 }
 
-/// The system clock. No other code reads it.
+/// The system clock. No other code reads the time.
 struct SystemClock;
 
 impl Clock for SystemClock {
@@ -101,13 +101,13 @@ impl Clock for SystemClock {
 pub struct ConfigCheck {
     /// The files that the configuration consists of.
     pub files: Vec<PathBuf>,
-    /// Keys that are set and have no effect yet, in dotted form.
+    /// Keys that are set but have no effect yet, in dotted form.
     pub without_effect: Vec<String>,
     /// Keys that are set but need a feature that this build lacks (`otel`), in dotted form.
     pub not_in_build: Vec<String>,
 }
 
-/// Reads the configuration like a start; starts nothing.
+/// Reads the configuration as a start does, but starts nothing.
 ///
 /// # Errors
 /// The error that a start would report.
@@ -169,7 +169,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     // An inherited socket may have no path, or a path that clients cannot use.
     let is_found_by_path = inherited.as_ref().is_none_or(|listener| systemd::path(listener).is_some());
     let listens_at = is_found_by_path.then(|| places.socket.clone());
-    // Create nothing for a configuration that cannot work.
+    // Check the configuration before anything is created, because it may not work.
     let found = HostFacts::default().with_sandboxes(&config).await;
     wiring::components(&config, &places, &found, None)?;
     #[cfg(feature = "otel")]
@@ -329,10 +329,10 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     updating.abort();
     watching.abort();
     calling.abort();
-    // The next start loads the remaining sessions.
+    // Stop the recovery. The next daemon loads the remaining sessions.
     recovery.abort();
     let _ = recovery.await;
-    // The usage of their last model calls goes to sessions, which are still open.
+    // Close the indexes while sessions are open, because the usage of their last model calls is booked in sessions.
     indexes.close().await;
     reloader.index_services.finish_bookings().await;
     shutdown::park(&registry, &mut signals, &hurry, park_by).await;
@@ -350,7 +350,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     crash::point("C23.closed");
     #[cfg(feature = "otel")]
     if let Some(exporter) = exporter {
-        // Send the last spans. A receiver that is too slow loses them.
+        // Send the last spans. A receiver that is too slow does not get them.
         exporter.finish_within(CLOSE_TIMEOUT).await;
     }
     tracing::info!("stopped");

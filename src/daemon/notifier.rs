@@ -1,6 +1,6 @@
 //! Notifies the user of pending requests in unattended sessions. It starts the command of
 //! `[permissions.unattended] notify_command` with JSON on its standard input, and posts the same JSON to
-//! `notify_url`. It runs in a separate task: a command or server that hangs or fails delays no session.
+//! `notify_url`. It runs in a separate task, so that a command or server that hangs or fails delays no session.
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use crate::daemon::webhook::{Poster, Webhook};
 use crate::proc;
 use crate::session::{PendingChange, Registry};
 
-/// Time limit of a command. After that it is killed.
+/// Time limit of a command. The daemon then kills it.
 const NOTIFY_TIMEOUT: Duration = Duration::from_secs(15);
 /// Maximum number of commands that run in parallel. Later notifications wait.
 const MAX_COMMANDS: usize = 4;
-/// Maximum number of waiting notifications. Further ones are dropped, and the daemon logs that.
+/// Maximum number of waiting notifications. Further notifications are dropped and logged.
 const NOTIFICATION_CAPACITY: usize = 256;
 
 /// The configured notification channels.
@@ -56,7 +56,7 @@ impl NotifyChannels {
     }
 }
 
-/// Runs until it is dropped. Running commands are killed then.
+/// Runs until the future is dropped. Running commands are killed then.
 pub(super) async fn run(registry: Registry, ways: watch::Receiver<NotifyChannels>) {
     let poster = Poster::default();
     let mut bell = registry.shared().subscribe_pending();
@@ -105,7 +105,7 @@ async fn notify_by_hook(ways: &NotifyChannels, poster: &Poster, pending_change: 
     }
 }
 
-/// The event with the data that helps the user to answer it.
+/// The event, with the data that the user needs to answer it.
 async fn notification_text(registry: &Registry, pending_change: &PendingChange) -> Value {
     let event: Value = serde_json::from_str(&pending_change.body).unwrap_or_default();
     let id = pending_change.request_id.to_string();
@@ -132,7 +132,7 @@ async fn notification_text(registry: &Registry, pending_change: &PendingChange) 
     notification
 }
 
-/// Starts the command, writes the text to its input and waits for its end.
+/// Starts the command, writes the text to its standard input and waits for its end.
 async fn send(command: &[String], text: &str) -> Result<(), String> {
     let (program, args) = command.split_first().ok_or("no command")?;
     let mut start = Command::new(program);
@@ -168,7 +168,8 @@ async fn send(command: &[String], text: &str) -> Result<(), String> {
     }
 }
 
-/// Environment variables that the command receives: enough to show a notification, and no keys.
+/// Whether the command receives this environment variable. The names suffice to show a notification,
+/// and none of them holds a key.
 fn is_inherited(name: &str) -> bool {
     const NAMES: [&str; 14] = [
         "PATH",

@@ -1,4 +1,4 @@
-//! Orphan processes: those that a dead daemon left, and those that commands of this daemon leave.
+//! Orphan processes: processes that a dead daemon left, and processes that commands of this daemon leave.
 
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -17,13 +17,12 @@ use crate::types::hex;
 use crate::types::ids::CallId;
 use crate::types::time::Timestamp;
 
-/// Maximum time between two reaping passes. Signals are coalesced, so one may be missed.
+/// Maximum time between two reaping passes. The kernel coalesces signals, so the daemon may miss one.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
 /// Delay until the next pass if a starting process prevented this one.
 const SWEEP_DELAY: Duration = Duration::from_millis(50);
 
-/// An id of this daemon that is the same at every start with the same state folder and unique per folder. It is
-/// not secret.
+/// An id of this daemon that is unique for its state folder and the same at every start. The id is not secret.
 pub(super) fn instance(data_dir: &Path) -> io::Result<String> {
     let path = data_dir.canonicalize()?;
     let meta = path.metadata()?;
@@ -46,7 +45,7 @@ pub(super) fn raise_open_files() -> Option<(u64, u64)> {
     Some((soft, hard))
 }
 
-/// Adopts orphans of commands from now on and reaps them, until it is aborted.
+/// Adopts orphans of commands from now on and reaps them, until the task is aborted.
 ///
 /// # Errors
 /// The signal handler could not be installed.
@@ -59,7 +58,7 @@ pub(super) fn adopt_orphans() -> io::Result<JoinHandle<()>> {
         let mut wait = SWEEP_INTERVAL;
         loop {
             let _ = tokio::time::timeout(wait, ended.recv()).await;
-            // Usually there is no orphan. Then this takes two system calls and no other thread.
+            // Usually there is no orphan. Then this pass takes only two system calls and no blocking thread.
             let reaped = match proc::is_alone() {
                 true => Ok(proc::reap()),
                 false => tokio::task::spawn_blocking(proc::reap).await,
@@ -69,7 +68,7 @@ pub(super) fn adopt_orphans() -> io::Result<JoinHandle<()>> {
     }))
 }
 
-/// Removes command output of a dead daemon that no session refers to. Call it before any command is started.
+/// Removes command output of a dead daemon that no session refers to. Call this before any command is started.
 pub(super) async fn sweep_spools(registry: &Registry) {
     match registry.shared().store.sweep_blobs().await {
         Ok(0) => {}
@@ -78,13 +77,13 @@ pub(super) async fn sweep_spools(registry: &Registry) {
     }
 }
 
-/// Temporary files of a session without activity are removed after this time.
+/// Time without activity after which a session's temporary files are removed.
 const TEMP_FILE_TTL: Duration = Duration::from_secs(7 * 24 * 3_600);
-/// Time between two such checks.
+/// Time between two checks for such files.
 const TEMP_SWEEP_INTERVAL: Duration = Duration::from_secs(6 * 3_600);
 
-/// Removes temporary files of sessions that ended, were deleted or were not used for a week. Runs at the start
-/// and at intervals, until it is dropped.
+/// Removes temporary files of sessions that ended, were deleted or were not used for a week. Runs at
+/// the start and at intervals, until the future is dropped.
 pub(super) async fn sweep_temp(registry: Registry) {
     loop {
         match sweep_temp_once(&registry).await {
@@ -109,8 +108,8 @@ async fn sweep_temp_once(registry: &Registry) -> Result<usize, String> {
     Ok(tools.sweep_temp(found, kept).await)
 }
 
-/// Kills the processes that an earlier daemon with the same state left. Call it before any process is started.
-/// The records stay until [`Leftovers::forget_processes`], because they name the sessions to notify.
+/// Kills the processes that an earlier daemon with the same state left. Call this before any process is
+/// started. The records stay until [`Leftovers::forget_processes`], because they name the sessions to notify.
 pub(super) async fn sweep(registry: &Registry) -> Leftovers {
     let shared = registry.shared();
     let records = shared.store.processes().await.unwrap_or_else(|error| {
@@ -124,10 +123,10 @@ pub(super) async fn sweep(registry: &Registry) -> Leftovers {
     }
     if !swept.survivors.is_empty() {
         tracing::error!(pids = ?swept.survivors, "could not end the processes of an earlier daemon");
-        // The next start looks for them again.
+        // The next daemon searches for these processes again.
         return Leftovers { survivors: swept.survivors, ended: Vec::new() };
     }
-    // No process uses the placeholders any more.
+    // No process uses the placeholders any more, so remove them.
     shared.components().tools.remove_leftover_placeholders().await;
     Leftovers { survivors: Vec::new(), ended: calls }
 }
@@ -141,7 +140,7 @@ pub(super) struct Leftovers {
 }
 
 impl Leftovers {
-    /// Removes the records of ended processes. Call it after their sessions were resumed.
+    /// Removes the records of ended processes. Call this after their sessions were resumed.
     pub(super) async fn forget_processes(self, registry: &Registry) {
         if !self.ended.is_empty()
             && let Err(error) = registry.forget_processes(self.ended).await

@@ -48,7 +48,7 @@ pub(super) fn find(
     Ok(DaemonPaths { home, data_dir, socket, config_dir })
 }
 
-/// The paths in force, with their origin if it is no file.
+/// The effective paths, each with its origin unless a file sets it.
 pub(super) fn overrides(
     env: Env<'_>,
     is_socket_flag: bool,
@@ -78,7 +78,7 @@ pub(super) fn overrides(
 /// If other users can only read the folder and it is empty, its mode is corrected: nothing was exposed yet.
 ///
 /// # Errors
-/// Other users can access the folder. It stays unchanged, and the text says how to correct it.
+/// Other users can access the folder. The folder stays unchanged, and the text says how to correct it.
 pub(super) fn make_private(dir: &Path) -> Result<(), DaemonError> {
     if is_empty_and_only_readable(dir) {
         let private = std::fs::Permissions::from_mode(0o700);
@@ -91,7 +91,8 @@ pub(super) fn make_private(dir: &Path) -> Result<(), DaemonError> {
     Ok(())
 }
 
-/// Whether the folder is the user's and empty, with the default mode of `mkdir`: other users can read it only.
+/// Whether the folder belongs to the user, is empty, and has the default mode of `mkdir`, with which
+/// other users can only read it.
 fn is_empty_and_only_readable(dir: &Path) -> bool {
     let Ok(meta) = std::fs::symlink_metadata(dir) else { return false };
     let mode = meta.mode() & 0o7777;
@@ -101,12 +102,12 @@ fn is_empty_and_only_readable(dir: &Path) -> bool {
         && mode & 0o1022 == 0
         && mode & 0o055 != 0
         && std::fs::read_dir(dir).is_ok_and(|mut entries| {
-            // `agentctl` opens the log of a start before the daemon runs, with its own mode.
+            // `agentctl` creates the log with its own mode before the daemon starts, so the log does not count.
             entries.all(|entry| entry.is_ok_and(|entry| entry.file_name() == "agentd.log"))
         })
 }
 
-/// A default path must not be directly in a folder that all users share.
+/// Checks that a default path is not directly in a folder that all users share.
 fn check_default(folder: &Path, set_with: &str) -> Result<(), DaemonError> {
     if !transport::is_in_shared_place(folder) {
         return Ok(());

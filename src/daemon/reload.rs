@@ -17,7 +17,7 @@ use crate::session::Registry;
 use crate::transport::RunningServer;
 use crate::types::time::Clock;
 
-/// The values of the start that a reload needs.
+/// The values from the start that a reload needs.
 pub(super) struct Reloader {
     /// The value of `--config`.
     pub flag: Option<PathBuf>,
@@ -37,8 +37,8 @@ pub(super) struct Reloader {
 }
 
 impl Reloader {
-    /// Reads the files and applies them to the log and to all models, tools, rules, sessions and connections
-    /// that start later.
+    /// Reads the files and applies the values to the log, and to all models, tools, rules, sessions and
+    /// connections that start later.
     ///
     /// # Errors
     /// The configuration is invalid and nothing has changed. The error is logged and shown by `daemon.status`.
@@ -83,7 +83,7 @@ impl Reloader {
             Changes::between(&self.at_start, &self.in_force, &config);
         self.index_services.reload(&config)?;
         self.indexes.settings_changed();
-        // Reload even if no key has changed: a key file may contain a different key.
+        // Reload even if no key has changed, because a key file may contain a new secret.
         self.registry.reload(components, &changed, &needs_restart).await;
         Ok((config, ways, ReloadReply { changed, needs_restart }))
     }
@@ -94,7 +94,8 @@ pub(super) fn files(config: &Config) -> Vec<String> {
     config.files.iter().map(|file| file.display().to_string()).collect()
 }
 
-/// The values in force, with their origins. Some are those of the start until the daemon restarts.
+/// The effective values with their origins. Keys that are read only at the start keep their old values
+/// until the daemon restarts.
 pub(super) fn values(
     config: Config,
     at_start: Config,
@@ -105,7 +106,7 @@ pub(super) fn values(
         values.retain(|row| config::is_read_at_start(&row.key));
         let now = config::list(&config, &overrides);
         values.extend(now.into_iter().filter(|row| !config::is_read_at_start(&row.key)));
-        // Stable: the rules of the files keep their order.
+        // Use a stable sort, so that the rules of the files keep their order.
         values.sort_by(|one, other| one.key.cmp(&other.key));
         values
     };

@@ -1,17 +1,17 @@
-//! Measures the journal and deletes old ended sessions. Without this, the journal could fill the disk.
+//! Measures the journal and deletes old ended sessions. Otherwise the journal could fill the disk.
 
 use std::time::Duration;
 
 use crate::session::Registry;
 use crate::types::origin::Origin;
 
-/// Shortest and longest time between two measurements.
+/// Minimum and maximum time between two measurements.
 const CHECK_INTERVALS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
-/// Sessions that one pass deletes. If more remain, the next pass follows immediately.
+/// Maximum number of sessions that one pass deletes. If more remain, the next pass follows immediately.
 const BATCH_SESSIONS: u32 = 100;
 
-/// Measures the journal, and deletes sessions that ended before the age `[limits] delete_ended_after`, if it is set.
-/// Runs at the start and at intervals, until it is dropped.
+/// Measures the journal. If `[limits] delete_ended_after` is set, also deletes sessions that ended
+/// earlier than that age. Runs at the start and at intervals, until the future is dropped.
 pub(super) async fn run(registry: Registry) {
     loop {
         let kept = registry.shared().components().settings.delete_ended_after;
@@ -44,7 +44,7 @@ async fn remove(registry: &Registry, kept: Duration) -> Result<usize, String> {
             Origin { client: "agentd".into(), uid: nix::unistd::geteuid().as_raw(), ..Origin::default() };
         match registry.delete(*id, None, origin).await {
             Ok(()) => removed += 1,
-            // A damaged session must not prevent the deletion of the others.
+            // A damaged session must not prevent the deletion of other sessions.
             Err(error) => tracing::warn!(session = %id, %error, "could not remove an ended session"),
         }
     }

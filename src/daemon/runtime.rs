@@ -1,5 +1,5 @@
-//! The tokio runtime of the daemon. Commands may use up the user's process limit, and a thread counts as a
-//! process. So the threads that are needed to stop such a command are created before it starts and are kept.
+//! The tokio runtime of the daemon. Commands may use up the user's process limit, and each thread counts as a
+//! process. So the threads that the daemon needs to stop such a command are created at the start and are kept.
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex};
@@ -11,11 +11,11 @@ use tokio::runtime::{Builder, Runtime};
 /// folders.
 const START_THREADS: usize = 4;
 
-/// Longer than any daemon runs. By default tokio ends a thread after ten idle seconds. If none can be created
-/// afterwards, the next `spawn_blocking` panics. With one thread left, tasks wait for it.
+/// Longer than any daemon runs. By default, tokio ends a thread after ten idle seconds. If no thread can be
+/// created afterwards, the next `spawn_blocking` panics. While at least one thread exists, tasks wait for it.
 const KEEP_ALIVE: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
-/// How long each of the first tasks waits for the others, so that each one gets a separate thread.
+/// How long each of the first tasks waits for the remaining ones, so that each task gets a separate thread.
 const START_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Creates the daemon's runtime with its blocking threads.
@@ -35,7 +35,7 @@ pub fn runtime() -> io::Result<Runtime> {
     Ok(runtime)
 }
 
-/// Waits until all of the first tasks have arrived.
+/// Waits until all of the first tasks are running.
 fn wait_for_all_threads((count, came): &(Mutex<usize>, Condvar)) {
     let Ok(mut here) = count.lock() else { return };
     *here += 1;
@@ -54,7 +54,7 @@ mod tests {
 
     const CHILD_VARIABLE: &str = "AGENTD_TEST_NO_MORE_THREADS";
 
-    /// Runs in a separate process, because it changes limits permanently.
+    /// Runs in a separate process, because the test changes limits permanently.
     #[test]
     fn tasks_run_without_permission_to_create_threads() {
         if std::env::var_os(CHILD_VARIABLE).is_some() {

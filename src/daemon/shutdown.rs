@@ -1,4 +1,4 @@
-//! Signals that stop the daemon. A second one shortens the shutdown.
+//! Signals that stop the daemon. A second stop signal shortens the shutdown.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::session::Registry;
 
-/// Time for running tools after a second stop signal. Their processes get 2 s of it after SIGTERM.
+/// Time for running tools after a second stop signal. Within this time, their processes get 2 s after SIGTERM.
 const HURRIED_STOP_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// The signals that the daemon handles.
@@ -19,8 +19,7 @@ pub(super) struct Signals {
     terminate: Signal,
     interrupt: Signal,
     hangup: Signal,
-    /// Whether a stop signal arrived before the listeners existed. A listener may receive the same signal
-    /// again.
+    /// Whether a stop signal arrived before the listeners existed. A listener may also receive this signal.
     early: bool,
 }
 
@@ -31,10 +30,10 @@ pub(super) enum SignalRequest {
     Reload,
 }
 
-/// Ignores SIGHUP, so that it does not kill a daemon that has no handler yet. Call it before a second thread
-/// exists. An early SIGHUP needs no reload, because the configuration is read later anyway. [`Signals::listen`]
-/// installs a handler before any process is started. exec resets a handler to the default (signal(7)), so no
-/// tool inherits the ignored signal.
+/// Ignores SIGHUP, so that it does not kill a daemon that has no handler yet. Call this before a second
+/// thread exists. An early SIGHUP needs no reload, because the daemon reads the configuration later
+/// anyway. [`Signals::listen`] installs a handler before any process is started. exec resets a handler
+/// to the default (signal(7)), so no tool inherits the ignored signal.
 #[expect(unsafe_code, reason = "setting what a signal does is unsafe for handlers that run code")]
 pub fn ignore_hangup() {
     // SAFETY: ignoring a signal runs no handler code.
@@ -45,8 +44,8 @@ pub fn ignore_hangup() {
 /// Whether a stop signal arrived.
 static STOP_SIGNALLED: AtomicBool = AtomicBool::new(false);
 
-/// Records stop signals from now on. Tokio installs its handler before it registers the listener, so a signal
-/// in between would be lost. This handler is installed before both and is kept in addition to tokio's.
+/// Records stop signals from now on. Tokio installs its handler before it registers the listener, so it
+/// would lose a signal in between. This handler is installed before both, in addition to tokio's handler.
 #[expect(unsafe_code, reason = "setting what a signal does is unsafe for handlers that run code")]
 fn note_early() -> std::io::Result<()> {
     for signal in [Hangup::SIGTERM, Hangup::SIGINT] {
@@ -59,7 +58,7 @@ fn note_early() -> std::io::Result<()> {
 }
 
 impl Signals {
-    /// Starts to listen. From now on no stop signal is lost.
+    /// Starts to listen. No later stop signal is lost.
     pub fn listen() -> std::io::Result<Self> {
         note_early()?;
         let mut signals = Self {
@@ -96,8 +95,8 @@ impl Signals {
     }
 }
 
-/// Parks the sessions until `by` at the latest. Running tools get some time, unless a second stop signal
-/// arrives.
+/// Parks the sessions, and returns at `by` at the latest. Running tools get some time, unless a second
+/// stop signal arrives.
 pub(super) async fn park(registry: &Registry, signals: &mut Signals, hurry: &CancellationToken, by: Instant) {
     tokio::select! {
         biased;

@@ -1,6 +1,6 @@
-//! The protocol of service managers. Socket activation: a manager has bound the socket and passes it as
-//! descriptor 3, sd_listen_fds(3); the socket file still belongs to it. Readiness: one datagram to the socket that
-//! the manager names, sd_notify(3).
+//! The protocols of service managers. Socket activation, sd_listen_fds(3): a manager binds the socket
+//! and passes it as descriptor 3, and the socket file still belongs to the manager. Readiness,
+//! sd_notify(3): the daemon sends one datagram to the socket that the manager names.
 
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 use std::os::linux::net::SocketAddrExt as _;
@@ -19,7 +19,7 @@ use crate::daemon::error::DaemonError;
 /// The first passed descriptor.
 const FIRST_DESCRIPTOR: RawFd = 3;
 
-/// The descriptor may be used only once per process.
+/// Whether the descriptor was taken. A process may use it only once.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// The socket that was passed to this process, if there is one.
@@ -42,7 +42,7 @@ pub(super) fn inherited_socket(env: Env<'_>) -> Result<Option<UnixListener>, Dae
     check(seen).map_err(activation_error)?;
     #[expect(unsafe_code, reason = "handed to this very process, and IS_TAKEN lets one pass")]
     let fd = unsafe { OwnedFd::from_raw_fd(FIRST_DESCRIPTOR) };
-    // Tools must not inherit it.
+    // Tools must not inherit the socket.
     fcntl(&fd, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).map_err(|error| activation_error(error.to_string()))?;
     Ok(Some(UnixListener::from(fd)))
 }

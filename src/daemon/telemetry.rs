@@ -16,10 +16,10 @@ static FILTER: OnceLock<reload::Handle<EnvFilter, Registry>> = OnceLock::new();
 /// Starts logging. A second call in the same process changes nothing.
 pub(super) fn start(config: &Config) {
     let (filter, handle) = reload::Layer::new(filter(config.daemon.log));
-    // A log line that cannot be written, for example on a full disk, is lost. Reporting that on stderr, which
-    // is the log, would panic in the current task.
+    // A log line that cannot be written, for example on a full disk, is lost. Reporting this error
+    // would also write to stderr, and that would panic in the current task.
     let lines = fmt::layer().with_writer(std::io::stderr).log_internal_errors(false);
-    // The end of each span has the time of a turn, a phase, a model call or a tool call.
+    // The event at the end of each span contains the duration of a turn, a phase, a model call or a tool call.
     let is_detailed = matches!(config.daemon.log, LogLevel::Debug | LogLevel::Trace);
     let lines = lines.with_span_events(if is_detailed { FmtSpan::CLOSE } else { FmtSpan::NONE });
     let lines = match config.daemon.log_format {

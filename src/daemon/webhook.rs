@@ -1,4 +1,4 @@
-//! The webhook of `[permissions.unattended] notify_url`: pending requests, posted as JSON.
+//! The webhook of `[permissions.unattended] notify_url`. It posts pending requests as JSON.
 //!
 //! The address may contain a key, so logs and errors show only its host. The daemon reads only the status of
 //! the answer.
@@ -13,7 +13,7 @@ use tokio::sync::OnceCell;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time limit of one attempt.
 const REQUEST_TIMEOUT_LIMIT: Duration = Duration::from_secs(10);
-/// Waits between attempts. The last attempt follows the last wait.
+/// Waits between attempts. The last attempt follows the last wait, so there is one attempt more than waits.
 const RETRY_WAITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(5)];
 
 /// The address to post to.
@@ -26,7 +26,7 @@ impl std::fmt::Debug for Webhook {
     }
 }
 
-/// The client of all posts, created on first use. Cheap to clone.
+/// The client for all posts, created on first use. Cloning is cheap.
 #[derive(Clone, Default)]
 pub(super) struct Poster(Arc<OnceCell<Client>>);
 
@@ -57,8 +57,8 @@ struct PostError {
 }
 
 impl Poster {
-    /// Posts the text and retries temporary failures. The error describes the last attempt. Takes 36 s at most.
-    /// Cancel-safe: a post that was sent stays sent.
+    /// Posts the text and retries temporary failures. The error describes the last attempt. This takes
+    /// at most 36 s. Cancel-safe: dropping the future does not revoke a post that was sent.
     pub(super) async fn post_text(&self, hook: &Webhook, text: &str) -> Result<(), String> {
         let client = self.0.get_or_try_init(build).await?;
         let mut waits = RETRY_WAITS.iter();
@@ -75,15 +75,15 @@ impl Poster {
 }
 
 async fn build() -> Result<Client, String> {
-    // Reading the system's certificates takes long.
+    // Build the client on a blocking thread, because reading the system's certificates takes long.
     let build = || {
-        // If another provider is installed already, that one is used.
+        // If another provider is already installed, the client uses that provider.
         let _ = rustls::crypto::ring::default_provider().install_default();
         Client::builder()
             .user_agent(concat!("agentd/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(CONNECT_TIMEOUT)
             .timeout(REQUEST_TIMEOUT_LIMIT)
-            // The text contains model output, so it may go to the configured address only.
+            // The text contains model output, so it may be sent only to the configured address.
             .redirect(redirect::Policy::none())
             .referer(false)
             .build()

@@ -36,7 +36,8 @@ pub(super) async fn approve(
     let mut results = Vec::with_capacity(answers.len());
     for (at, answer) in answers.into_iter().enumerate() {
         let request_id = answer.request_id;
-        // The key belongs to the whole call, so each answer's reply is stored under the key and its index.
+        // The key belongs to the whole call, so the reply to each answer is stored under the key and
+        // the answer's index.
         let keyed = convert::idempotency_key(key.as_ref().map(|key| format!("{key}#{at}")), &answer);
         let taken = approve_one(&ctx, caller.origin(), keyed, answer).await;
         let (approved, error) = match taken {

@@ -47,8 +47,8 @@ pub(super) async fn blob(ctx: Arc<RpcContext>, _: Caller, p: BlobParams) -> Resu
     })
 }
 
-/// The bytes as text without an incomplete character at the end; `None` if they are not text or nothing
-/// remains.
+/// Returns the bytes as text without an incomplete character at the end. `None` if they are not text,
+/// or if nothing remains.
 fn whole_characters(bytes: &[u8]) -> Option<&str> {
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text,

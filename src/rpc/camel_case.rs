@@ -1,4 +1,4 @@
-//! Parameters in camelCase, which the methods about the index accept as well.
+//! Parameters in camelCase. The methods about the index accept them in addition to snake_case.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,15 +10,15 @@ use super::convert::invalid_param;
 use crate::api::Fault;
 use crate::api::methods::Method;
 
-/// The methods that accept them.
+/// Prefix of the methods that accept camelCase parameters.
 const PREFIX: &str = "knowledge.";
 
-/// Renames camelCase parameters to the names that the method knows. Everything else stays as it is.
+/// Renames camelCase parameters to the names that the method knows. All other parameters stay unchanged.
 pub(super) fn rename<'r>(method: &Method, raw: Cow<'r, str>) -> Result<Cow<'r, str>, Fault> {
     if !method.name.starts_with(PREFIX) || !raw.trim_start().starts_with('{') {
         return Ok(raw);
     }
-    // The typed parameters report wrong values.
+    // Leave a wrong value unchanged, because parsing the typed parameters reports it.
     let Ok(named) = serde_json::from_str::<BTreeMap<String, &RawValue>>(&raw) else { return Ok(raw) };
     let names = method.param_names();
     let renamed = |name: &String| {
@@ -43,7 +43,7 @@ pub(super) fn rename<'r>(method: &Method, raw: Cow<'r, str>) -> Result<Cow<'r, s
     Ok(Cow::Owned(format!("{{{}}}", members.join(","))))
 }
 
-/// `topK` is `top_k`.
+/// Converts a name to snake_case: `topK` becomes `top_k`.
 fn snake_case(name: &str) -> String {
     let mut snake = String::with_capacity(name.len() + 4);
     for c in name.chars() {

@@ -10,7 +10,7 @@ use crate::rpc::context::RpcContext;
 use crate::types::compaction::CompactRequest;
 use crate::types::context_view::ContextView;
 
-/// Maximum characters of the user's wishes for a summary.
+/// Maximum characters of the user's instructions for a summary.
 const MAX_INSTRUCTIONS_CHARS: usize = 10_000;
 
 pub(super) async fn compact(

@@ -11,7 +11,7 @@ use crate::api::params::{ConfigParams, ConfigReply, ConfigValue, ProjectFileStat
 use crate::rpc::context::RpcContext;
 use crate::session::ProjectConfig;
 
-/// Shorter secrets are not searched in other values: they would hide ordinary words.
+/// Minimum bytes of a secret that is searched in other values. Shorter secrets would hide ordinary words.
 const MIN_SECRET_BYTES: usize = 6;
 
 pub(super) async fn config(ctx: Arc<RpcContext>, _: Caller, p: ConfigParams) -> Result<ConfigReply, Fault> {
@@ -37,7 +37,7 @@ pub(super) async fn config(ctx: Arc<RpcContext>, _: Caller, p: ConfigParams) -> 
     Ok(ConfigReply { values, project })
 }
 
-/// The project's values replace the user's; its rules are added to them.
+/// Replaces the user's values by the project's values, and adds the project's rules to the user's rules.
 fn add_project(values: &mut Vec<ConfigValue>, project: ProjectConfig) {
     for set in project.values {
         let row = ConfigValue {

@@ -31,7 +31,8 @@ pub struct DaemonInfo {
     pub resident_bytes: fn() -> u64,
 }
 
-/// Values of the configuration, listed at the first use: that takes milliseconds, which a start should not wait for.
+/// Values of the configuration. They are listed at the first use, because listing takes milliseconds
+/// and would delay the start.
 pub type ConfigValues = LazyLock<Vec<ConfigValue>, Box<dyn FnOnce() -> Vec<ConfigValue> + Send>>;
 
 /// The state of the configuration.
@@ -39,7 +40,7 @@ pub type ConfigValues = LazyLock<Vec<ConfigValue>, Box<dyn FnOnce() -> Vec<Confi
 pub struct ConfigState {
     /// Paths of the files that were read.
     pub files: Vec<String>,
-    /// The values in force, without secrets.
+    /// The effective values, without secrets.
     pub values: Arc<ConfigValues>,
     /// Result of the last reload.
     pub last_reload: Option<LastReload>,
@@ -52,14 +53,14 @@ pub struct ConfigRefusal {
     pub file: Option<String>,
     /// The line, from 1.
     pub line: Option<usize>,
-    /// The whole message for the user. It begins with file and line.
+    /// The whole message for the user, which begins with file and line.
     pub message: String,
 }
 
-/// Requests a reload of the configuration; the result is sent back.
+/// Requests a reload of the configuration. The result is sent through this channel.
 pub type ReloadRequest = oneshot::Sender<Result<ReloadReply, ConfigRefusal>>;
 
-/// The dependencies that every RPC method receives. Cheap to clone.
+/// The dependencies that every RPC method receives. Cloning is cheap.
 #[derive(Clone)]
 pub struct RpcContext {
     /// The loaded sessions.

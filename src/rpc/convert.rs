@@ -1,5 +1,5 @@
-//! The only place that maps session errors to error codes. Do not add a wildcard arm: a new error must get a
-//! code.
+//! Maps session errors to error codes; no other module does this. Do not add a wildcard arm, because
+//! the compiler must require a code for each new error.
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -226,11 +226,11 @@ pub(super) fn storage_fault(error: &StoreError) -> Fault {
     }
 }
 
-/// The request was answered already: names the client and the answer.
+/// The fault for a request that was already answered. It names the client and the answer.
 fn already_answered(event: &str) -> Fault {
     let event: Value = serde_json::from_str(event).unwrap_or_default();
     let by = event["origin"]["client"].as_str().unwrap_or("the daemon").to_string();
-    // A question has a choice where a permission request has a decision.
+    // The answer to a question has a `choice` instead of a `decision`.
     let name = if event["choice"].is_string() { "choice" } else { "decision" };
     let decision = event[name].as_str().unwrap_or_default().to_string();
     let how = match event["by"].as_str() {
@@ -248,7 +248,8 @@ fn already_answered(event: &str) -> Fault {
         .with("seq", event["seq"].clone())
 }
 
-/// The answer to a permission request. All checks of its parameters are here; the session checks the request.
+/// Converts the parameters of an answer to a permission request and checks them. The session checks the
+/// request itself.
 pub(super) fn permission_answer(
     p: ApproveParams,
     keyed: Option<IdempotencyKey>,
@@ -325,7 +326,7 @@ pub(super) fn limit(wanted: Option<u32>, default: u32, most: u32) -> u32 {
     wanted.unwrap_or(default).clamp(1, most)
 }
 
-/// Bytes of one page, well below the size limit of a reply.
+/// Maximum bytes of one page, well below the size limit of a reply.
 pub(super) const PAGE_BYTES: usize = 4 << 20;
 /// Parses a cursor that the daemon returned earlier.
 pub(super) fn cursor<T: std::str::FromStr>(text: Option<&str>) -> Result<Option<T>, Fault> {

@@ -40,7 +40,7 @@ pub(super) async fn create(
     Ok(SessionReply { session })
 }
 
-/// The texts of a message to begin with.
+/// The texts of a message that the conversation begins with.
 fn message((index, item): (usize, InitialItem)) -> Result<InitialMessage, Fault> {
     let InitialItem { role, content } = item;
     let blocks = match content {

@@ -17,7 +17,7 @@ use crate::session::backups;
 use crate::types::event::EVENT_VERSION;
 use crate::types::tool::Confinement;
 
-/// Characters of a client's name that are kept.
+/// Maximum characters of a client's name that are stored.
 const MAX_NAME_CHARS: usize = 64;
 
 pub(super) async fn discover(_: Arc<RpcContext>, _: Caller, _: NoParams) -> Result<Value, Fault> {

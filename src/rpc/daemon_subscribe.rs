@@ -10,7 +10,7 @@ use crate::rpc::context::RpcContext;
 use crate::session::{ChangedSession, SessionChangeKind, SessionFollower};
 use crate::transport::{SubscribeError, SubscriptionSink};
 
-/// Changes within this time are reported together: a running turn changes its session many times a second.
+/// Changes within this time are reported together, because a running turn changes its session many times a second.
 const COALESCE: Duration = Duration::from_millis(100);
 /// Bytes to reserve in the send queue for one read.
 const RESERVED_BYTES: usize = 128 * 1024;
@@ -23,7 +23,8 @@ pub(super) async fn subscribe(ctx: Arc<RpcContext>, caller: Caller, _: NoParams)
     })
 }
 
-/// Reads sessions only when the client has received the earlier ones. Meanwhile it collects which sessions changed.
+/// Reads sessions only after the client has received the earlier ones. Meanwhile it collects the ids of
+/// changed sessions.
 async fn pump(mut follower: SessionFollower, sink: SubscriptionSink) {
     loop {
         tokio::select! {

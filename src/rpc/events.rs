@@ -14,7 +14,7 @@ use crate::rpc::redact_thinking::redact;
 use crate::session::{Page, SessionError};
 use crate::types::ids::Seq;
 
-/// `EventsReply` with the events as stored in the journal, without parsing them.
+/// An `EventsReply` whose events are passed on as stored in the journal, without parsing.
 #[derive(Clone, Serialize)]
 pub(super) struct RawEvents {
     events: Vec<Box<RawValue>>,
@@ -47,7 +47,7 @@ pub(super) async fn events(ctx: Arc<RpcContext>, _: Caller, p: EventsParams) -> 
                 None => continue,
             },
         };
-        // Fail here: a client would not notice a missing event.
+        // Return an error, because a client would not notice a missing event.
         let event = RawValue::from_string(body)
             .map_err(|error| convert::fault(store.unreadable(row.seq, &error.to_string()).into()))?;
         events.push(event);

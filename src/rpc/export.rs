@@ -15,7 +15,7 @@ pub(super) async fn export(ctx: Arc<RpcContext>, _: Caller, p: ExportParams) -> 
     let include = p.include;
     let shown = move |body: String| redact(body.into(), include).map(|body| body.to_string());
     let read = move |stored: &StoredItem| {
-        // The answer shows its reasoning itself, if the filter allows it.
+        // The exported answer already contains its reasoning, if the filter allows that.
         if stored.kind == REASONING {
             return None;
         }

@@ -14,7 +14,7 @@ use crate::types::message::InputBlock;
 
 /// Maximum number of images and files in one submit.
 const MAX_FILES: usize = 20;
-/// Maximum total bytes of their stored content.
+/// Maximum total bytes of the stored content of these files.
 const MAX_TOTAL_BYTES: u64 = 20 << 20;
 /// Maximum bytes of the URI of a resource.
 const MAX_URI_BYTES: usize = 2_000;
@@ -68,7 +68,8 @@ pub(super) async fn ingest(
             },
         };
         for file in files {
-            // One after the other, so that memory holds only one file plus the stored content of the others.
+            // Ingest one file after the other, so that memory holds only one file and the stored
+            // content of the earlier ones.
             let IngestedFile { block, blob } = tools.ingest_file(file).await.map_err(|refusal| {
                 Fault::new(Code::InvalidParams, format!("{field}: {}", refusal.text))
                     .with("path", field.as_str())
@@ -129,11 +130,11 @@ async fn read_server_resource(
     Ok((field, files, false))
 }
 
-/// The target of a resource link.
+/// The content or the text to which a resource link is converted.
 #[derive(Debug, PartialEq, Eq)]
 enum Resource {
     File(FileContent),
-    /// The text for the model.
+    /// A text for the model that names the resource.
     Reference(String),
 }
 
@@ -170,7 +171,7 @@ fn resource(index: usize, link: ResourceLink) -> Result<Resource, Fault> {
     Ok(Resource::File(FileContent { path: Some(path), name, ..FileContent::default() }))
 }
 
-/// Replaces `%XX` by bytes; `None` for an incomplete escape or other text than UTF-8.
+/// Replaces each `%XX` by its byte. `None` if an escape is incomplete or the result is not UTF-8.
 fn percent_decoded(text: &str) -> Option<String> {
     let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text.as_bytes());
     while let Some((first, after)) = rest.split_first() {

@@ -1,4 +1,4 @@
-//! `session.items`: the conversation, assembled from the events that open and close each item.
+//! `session.items`: the conversation. Each item is assembled from the events that open and close it.
 
 use std::sync::Arc;
 
@@ -95,7 +95,7 @@ pub(super) fn item(stored: &StoredItem) -> Option<Item> {
                 Event::PermissionRequested { .. } | Event::ToolBlocked { .. } => {
                     (CallStatus::AwaitingPermission, None)
                 }
-                // A call that asks the user is at work until it has the answer.
+                // A call that asks the user is still running until it receives the answer.
                 Event::QuestionRequested { question } if question.kind == QuestionKind::Question => {
                     (CallStatus::Running, None)
                 }

@@ -115,7 +115,7 @@ impl MetricsText {
         self.family(name, help, "counter", values);
     }
 
-    /// The label values are fixed words of the daemon, so they need no escaping.
+    /// Adds a metric family. Label values are fixed words of the daemon, so they need no escaping.
     fn family(
         &mut self,
         name: &str,
@@ -123,7 +123,7 @@ impl MetricsText {
         kind: &str,
         values: impl IntoIterator<Item = (String, String)>,
     ) {
-        // Writing to a String cannot fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(self.0, "# HELP agentd_{name} {help}\n# TYPE agentd_{name} {kind}");
         for (labels, value) in values {
             let labels = if labels.is_empty() { labels } else { format!("{{{labels}}}") };

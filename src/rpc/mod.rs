@@ -1,4 +1,4 @@
-//! Layer 6: the RPC methods. Each one parses its parameters, calls the session layer and converts the reply.
+//! Layer 6: the RPC methods. Each method parses its parameters, calls the session layer and converts the reply.
 
 mod abort;
 mod agent;

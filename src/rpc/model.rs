@@ -56,7 +56,7 @@ pub(super) async fn usage(
     Ok(ModelUsageReply { rows, total, next_cursor })
 }
 
-/// The last row of the previous page.
+/// Parses the cursor, which names the last row of the previous page.
 fn cursor(text: &str) -> Result<(SessionId, String), Fault> {
     let parts = text.split_once(' ').and_then(|(id, model)| Some((id.parse().ok()?, model.to_owned())));
     parts.ok_or_else(|| {

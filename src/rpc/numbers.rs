@@ -1,4 +1,5 @@
-//! Numbers instead of ids: `12` for a session, `12.1` for a permission request or a question.
+//! Resolves numbers that clients send in place of ids: `12` for a session, `12.1` for a permission
+//! request or a question.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -11,7 +12,7 @@ use crate::api::Fault;
 use crate::api::methods::Method;
 use crate::rpc::context::RpcContext;
 
-/// The parameters that hold an id of a session, and of a request.
+/// The parameters that contain the id of a session or of a request.
 const NAMES: [&str; 2] = ["session_id", "request_id"];
 
 /// Replaces numbers in the parameters of a call by the matching ids.
@@ -27,7 +28,7 @@ pub(super) async fn resolve<'r>(
     if !may_hold_number(text) {
         return Ok(Some(Cow::Borrowed(text)));
     }
-    // The typed parameters report wrong values.
+    // Leave a wrong value unchanged, because parsing the typed parameters reports it.
     let Ok(named) = serde_json::from_str::<BTreeMap<String, &RawValue>>(text) else {
         return Ok(Some(Cow::Borrowed(text)));
     };
@@ -44,8 +45,8 @@ pub(super) async fn resolve<'r>(
     Ok(Some(Cow::Owned(format!("{{{}}}", members.join(",")))))
 }
 
-/// Whether a parameter for an id is followed by a digit. The names cannot occur inside a string of JSON, because
-/// their quotes would be escaped.
+/// Whether a digit follows the name of an id parameter. The quoted names cannot occur inside a JSON
+/// string, because their quotes would be escaped.
 fn may_hold_number(text: &str) -> bool {
     NAMES.iter().any(|name| {
         text.match_indices(&format!("\"{name}\"")).any(|(at, found)| {
@@ -82,7 +83,7 @@ async fn resolve_answers(ctx: &RpcContext, text: &str) -> Result<Option<String>,
     Ok(Some(Value::Array(answers).to_string()))
 }
 
-/// The id as JSON, if the value is a number.
+/// Returns the matching id as JSON, if the value is a number.
 async fn find_id(ctx: &RpcContext, name: &str, value: &str) -> Result<Option<String>, Fault> {
     let number = |text: &str| text.parse::<u64>().ok().filter(|_| !text.starts_with('+'));
     let text = value.trim().trim_matches('"');

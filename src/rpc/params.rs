@@ -1,4 +1,4 @@
-//! Converts a raw call to typed parameters, and a fault to its wire form.
+//! Converts a raw call to typed parameters, and a fault to its wire format.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ use crate::rpc::context::RpcContext;
 use crate::transport::Connection;
 use crate::types::event::Origin;
 
-/// After this time, a running call lets the next call of its connection start. Otherwise a hanging session
-/// would block all other calls.
+/// Time after which a running call lets the next call of its connection start. Otherwise a hanging
+/// session would block all later calls of the connection.
 const ORDER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The connection that sent the call.
@@ -29,7 +29,8 @@ pub(super) struct Caller {
 }
 
 impl Caller {
-    /// The role of the client. A process that a tool started has the role tool, for any role in its `daemon.hello`.
+    /// The role of the client. A process that a tool started always has the role tool, whatever its
+    /// `daemon.hello` says.
     pub fn role(&self) -> ClientRole {
         if self.connection.tool().is_some() {
             ClientRole::Tool
@@ -46,10 +47,10 @@ impl Caller {
     }
 }
 
-/// A call that has its parameters and waits for its turn.
+/// A call with parsed parameters that waits for its place in the order of calls.
 type ParsedCall = BoxFuture<'static, Result<Box<RawValue>, Fault>>;
 
-/// A method without its types. This common part is compiled once, and not for each method.
+/// A method without its types. This shared code is compiled once, and not for each method.
 type ErasedHandler =
     Arc<dyn Fn(Arc<RpcContext>, Caller, Option<&str>) -> Result<ParsedCall, Fault> + Send + Sync>;
 
@@ -96,7 +97,7 @@ fn register(
     module.register_async_method(method.name, call).map(|_| ()).map_err(|error| error.to_string())
 }
 
-/// Checks that the caller may call the method, and gives the parameters their standard names.
+/// Checks that the caller may call the method, and renames the parameters to their standard names.
 async fn admit_call<'p>(
     ctx: &RpcContext,
     extensions: &Extensions,
@@ -115,7 +116,8 @@ async fn admit_call<'p>(
     Ok((caller, raw))
 }
 
-/// Waits for its turn: calls that a client sends without waiting for replies take effect in their order.
+/// Waits for the earlier calls of the connection. Calls that a client sends without waiting for replies
+/// take effect in order.
 async fn wait_turn(connection: &Connection, method: &methods::Method) {
     let _ = tokio::time::timeout(ORDER_TIMEOUT, connection.wait_turn()).await;
     if method.waits {

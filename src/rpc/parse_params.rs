@@ -11,15 +11,16 @@ use crate::api::{Code, Fault};
 use crate::types::typed_json::{self, WrongJson};
 use crate::types::unique_json;
 
-/// Bytes of a name of a field that an error shows.
+/// Maximum bytes of a field name that an error shows.
 const MAX_SHOWN_NAME_BYTES: usize = 64;
-/// Bytes of an idempotency key.
+/// Maximum bytes of an idempotency key.
 const MAX_KEY_BYTES: usize = 256;
 
-/// Parameters by name, each as received: large ones are read once.
+/// Parameters by name, each as raw JSON, so that a large value is parsed only once.
 type NamedParams<'r> = BTreeMap<String, &'r RawValue>;
 
-/// Parses parameters given by name, by position in their declared order, or not at all (absent, null, empty list).
+/// Parses parameters that are given by name or by position in their declared order. Absent parameters,
+/// `null` and an empty list are accepted as no parameters.
 pub(super) fn parse<P: DeserializeOwned>(method: &Method, raw: Option<&str>) -> Result<P, Fault> {
     parse_typed(method, &object(method, raw)?)
 }
@@ -56,7 +57,7 @@ fn name_by_position<'r>(method: &Method, values: Vec<&'r RawValue>) -> Result<Na
         };
         return Err(Fault::new(Code::InvalidParams, why).with("path", format!("[{}]", names.len())));
     }
-    // By position a null leaves a parameter out.
+    // In parameters by position, `null` omits a parameter.
     let given = names.iter().zip(values).filter(|(_, value)| value.get() != "null");
     Ok(given.map(|(name, value)| ((*name).to_owned(), value)).collect())
 }
@@ -81,7 +82,7 @@ fn refuse_unknown(method: &Method, named: &NamedParams<'_>) -> Result<(), Fault>
     }
 }
 
-/// A name of a field for an error: a long one is cut.
+/// Shortens the name of a field for an error.
 fn shorten_name(name: &str) -> String {
     match name.len() > MAX_SHOWN_NAME_BYTES {
         true => format!("{}…", &name[..name.floor_char_boundary(MAX_SHOWN_NAME_BYTES)]),
@@ -93,7 +94,7 @@ fn parse_typed<P: DeserializeOwned>(method: &Method, text: &str) -> Result<P, Fa
     let value = unique_json::parse_unique(text)
         .map_err(|error| Fault::new(Code::InvalidParams, error.to_string()))?;
     let (parsed, unknown_paths) = typed_json::from_value_with_unknown(value).map_err(wrong_value)?;
-    // A parameter that is not built may be null.
+    // A parameter that this build does not support may be `null`.
     match unknown_paths.iter().find(|path| !method.unbuilt.contains(&path.as_str())) {
         Some(path) => {
             let path = shorten_name(path);
@@ -105,7 +106,7 @@ fn parse_typed<P: DeserializeOwned>(method: &Method, text: &str) -> Result<P, Fa
 
 fn wrong_value(wrong: WrongJson) -> Fault {
     let WrongJson { path, why } = wrong;
-    // The path of a missing or unknown field ends where the field should begin.
+    // The path of a missing or unknown field does not contain the field itself, so append its name.
     let field = ["missing field `", "unknown field `"].iter().find_map(|start| why.strip_prefix(start));
     let field = field.and_then(|rest| rest.split('`').next());
     let path = match (path.as_str(), field) {
@@ -120,9 +121,9 @@ fn wrong_value(wrong: WrongJson) -> Fault {
     }
 }
 
-/// An unknown field, with the most similar known name.
+/// The fault for an unknown field. It names the most similar known field.
 fn unknown(path: &str, why: &str, names: &[&str]) -> Fault {
-    // Comparing takes time that grows with the square of the length.
+    // The time of the comparison grows with the square of the length, so skip long names.
     let names = if path.len() > MAX_SHOWN_NAME_BYTES { &[] } else { names };
     let likeness = |name: &&&str| (strsim::jaro_winkler(path, name) * 1000.0) as u32;
     let nearest = names.iter().max_by_key(likeness).filter(|name| likeness(name) > 800);

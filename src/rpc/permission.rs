@@ -47,10 +47,10 @@ pub(super) async fn subscribe(ctx: Arc<RpcContext>, caller: Caller, _: NoParams)
     })
 }
 
-/// Bytes that a notification adds to an event, as an upper estimate.
+/// Upper estimate of the bytes that a notification adds to an event.
 const FRAME_BYTES: usize = 256;
 
-/// Reads further events only when the client has received the earlier ones.
+/// Reads further events only after the client has received the earlier ones.
 async fn pump(mut follower: PendingFollower, sink: SubscriptionSink) {
     loop {
         match follower.next().await {
@@ -154,7 +154,7 @@ pub(super) async fn explain(
         tool: p.tool,
         input: p.input,
     };
-    // Judging resolves paths, and a long command takes time, so it runs on a blocking thread.
+    // Run this on a blocking thread, because it reads the disk and judging a long command takes time.
     let judged = tokio::task::spawn_blocking(move || session::explain(&question)).await;
     let verdict = judged.unwrap_or(Err(session::SessionError::Crashed)).map_err(convert::fault)?;
     Ok(ExplainReply {

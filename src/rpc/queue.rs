@@ -83,7 +83,8 @@ async fn edit(
     Ok(page(queue, 0, 500))
 }
 
-/// At most `limit` turns from `start` on, fewer if their inputs are long, but at least one.
+/// Returns at most `limit` turns from index `start`. A page has fewer turns if their inputs are long,
+/// but at least one.
 fn page(queue: Vec<QueuedTurn>, start: usize, limit: u32) -> QueueReply {
     let rest = queue.len().saturating_sub(start);
     let mut bytes = 0;

@@ -1,8 +1,8 @@
 //! Removes or shortens the model's thinking as the subscription requests.
 //!
-//! The journal always contains all of it. This filter applies before the event is sent to the client. Events with
-//! nothing but hidden thinking are skipped and never renumbered, so cursors stay exact. Completed messages keep every
-//! block in its position, with the visible part of its text.
+//! The journal always contains the complete thinking. This filter applies before an event is sent to the
+//! client. An event that contains only hidden thinking is skipped. Events are never renumbered, so cursors
+//! stay exact. A completed message keeps every block at its position, with the visible part of its text.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use crate::types::event::{Envelope, Event};
 use crate::types::history::RewoundHistory;
 use crate::types::message::Block;
 
-/// Characters of a block that a summary shows.
+/// Maximum characters of a thinking block that a summary shows.
 const SUMMARY_CHARS: usize = 200;
 
-/// The event as this subscriber may see it; `None` if nothing of it remains.
+/// The event as this subscriber may see it. `None` if nothing visible remains.
 pub(super) fn redact(body: Arc<str>, include: Include) -> Option<Arc<str>> {
     if include.thinking == ThinkingShown::Full || !may_hold_thinking(&body) {
         return Some(body);
@@ -30,8 +30,8 @@ pub(super) fn redact(body: Arc<str>, include: Include) -> Option<Arc<str>> {
     }
 }
 
-/// A cheap check before parsing. Quotes inside texts are escaped, so no text of a user or model can match.
-/// Arguments of a call can match, and the event is then parsed.
+/// A cheap check before parsing. Quotes inside texts are escaped, so text of a user or model cannot
+/// match. Arguments of a call can match; then the event is parsed.
 fn may_hold_thinking(body: &str) -> bool {
     [
         r#""type":"message.thinking_delta""#,
@@ -52,8 +52,8 @@ fn kind(body: &str) -> Option<&str> {
     serde_json::from_str::<EventHead<'_>>(body).ok().map(|head| head.kind)
 }
 
-/// The event with shortened thinking. Entries of truncated fields that would reveal more are removed. This
-/// includes a truncated list of blocks, because its blob contains them completely.
+/// Shortens the thinking in an event. Entries of truncated fields that would reveal more are removed.
+/// This includes a truncated list of blocks, because its blob contains the complete blocks.
 fn redact_body(body: &str, shown: ThinkingShown) -> Option<Arc<str>> {
     let mut envelope: Envelope = serde_json::from_str(body).ok()?;
     let mut hidden = vec![String::from("/item"), "/item/content".into(), "/messages".into()];
@@ -79,7 +79,7 @@ fn redact_body(body: &str, shown: ThinkingShown) -> Option<Arc<str>> {
     serde_json::to_string(&envelope).ok().map(Arc::from)
 }
 
-/// Shortens the thinking in these blocks, and lists the fields that must not be expanded.
+/// Shortens the thinking in these blocks, and adds the fields that a client must not expand to `hidden`.
 fn redact_blocks(blocks: &mut [Block], place: &str, shown: ThinkingShown, hidden: &mut Vec<String>) {
     for (at, block) in blocks.iter_mut().enumerate() {
         let secret = match block {

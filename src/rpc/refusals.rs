@@ -1,5 +1,5 @@
-//! Records calls that the client's role does not permit in the audit log. In a flood of such calls, only their
-//! number is recorded.
+//! Records calls that the client's role does not permit in the audit log. If there are very many such
+//! calls, only their number is recorded.
 
 use std::sync::Mutex;
 
@@ -8,7 +8,7 @@ use crate::sync::lock;
 use crate::types::audit::{AuditKind, AuditNote};
 use crate::types::event::Origin;
 
-/// Maximum rows per minute. The next row contains the number of omitted ones.
+/// Maximum number of audit rows per minute. The next row contains the number of omitted rows.
 const MAX_ROWS_PER_MINUTE: u32 = 120;
 const MINUTE_MS: i64 = 60_000;
 
@@ -24,9 +24,9 @@ struct Window {
 }
 
 impl Window {
-    /// Whether to write a row now, and how many were omitted before it.
+    /// Returns whether to write a row now, as the number of rows that were omitted before it.
     fn should_record(&mut self, now_ms: i64) -> Option<u64> {
-        // A clock that was set back also starts a new minute.
+        // A clock that was set back also begins a new minute.
         if !(0..MINUTE_MS).contains(&(now_ms - self.since_ms)) {
             (self.since_ms, self.rows) = (now_ms, 0);
         }
@@ -52,7 +52,7 @@ impl Refusals {
             reason.push_str(&format!("; {left_out} more were refused before this one and not written down"));
         }
         let note = AuditNote::new(now, AuditKind::Refused, "refused", reason).with_origin(Some(&origin));
-        // The call is refused even if the row cannot be written.
+        // The call is refused even if the row cannot be written, so only log the error.
         if let Err(error) = registry.note(AuditNote { tool: Some(method.into()), ..note }).await {
             tracing::error!(%error, "could not write a refusal to the audit log");
         }

@@ -20,7 +20,7 @@ pub(super) async fn rewind(
     let request = RewindRequest { item_id, files, dry_run, keyed, origin: caller.origin() };
     let session = ctx.registry.open(p.session_id).await.map_err(convert::fault)?;
     let outcome = session.rewind(request).await.map_err(convert::fault)?;
-    // The hashes are for the journal.
+    // Omit the hashes, which are only for the journal.
     let files = outcome.files.into_iter().map(|file| RewoundFile { sha256: None, ..file }).collect();
     Ok(RewindReply { removed_items: outcome.removed_items, files, conflicts: outcome.conflicts })
 }

@@ -39,14 +39,14 @@ pub(super) async fn unsubscribe(
     Ok(caller.connection.unsubscribe(&p.subscription))
 }
 
-/// Bytes of events per read.
+/// Maximum bytes of events per read.
 const READ_BYTES: usize = 96 * 1024;
-/// Bytes to reserve in the send queue for one read. The last event may exceed `READ_BYTES`, and each event is wrapped
-/// in a notification.
+/// Bytes to reserve in the send queue for one read. The value is larger than `READ_BYTES`, because the
+/// last event may exceed that limit and each event is wrapped in a notification.
 const RESERVED_BYTES: usize = 256 * 1024;
 
-/// Reads further events only after it has reserved space in the client's send queue. The client is detached when this
-/// future ends for any reason.
+/// Reads further events only after it has reserved space in the client's send queue. Dropping
+/// `_attached` detaches the client when this future ends for any reason.
 async fn pump(mut follower: Follower, _attached: AttachReply, include: Include, sink: SubscriptionSink) {
     while follower.wait_ready().await {
         let Ok(room) = sink.reserve(RESERVED_BYTES).await else { return };

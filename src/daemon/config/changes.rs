@@ -10,7 +10,7 @@ use super::Config;
 const START_ONLY_KEYS: [&str; 5] =
     ["daemon.socket", "daemon.data_dir", "daemon.log_format", "daemon.backups", "telemetry"];
 
-/// Keys and tables that are accepted and have no effect yet. Their changes are not reported.
+/// Keys and tables that are accepted but have no effect yet. Their changes are not reported.
 const KEYS_WITHOUT_EFFECT: [&str; 0] = [];
 
 /// Keys that differ, in dotted form and sorted.
@@ -23,8 +23,8 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// The changes in `new` compared with the active configuration. That is `old`, except for the keys that
-    /// only the start reads, which are as in `at_start`.
+    /// The changes in `new` compared with the active configuration. The active configuration is `old`,
+    /// except for the keys that only the start reads: for these keys it is `at_start`.
     pub fn between(at_start: &Config, old: &Config, new: &Config) -> Self {
         let at_once = changed_keys(&old.table, &new.table)
             .into_iter()
@@ -43,7 +43,7 @@ pub fn is_read_at_start(key: &str) -> bool {
     is_any(key, &START_ONLY_KEYS)
 }
 
-/// Keys that are set and have no effect yet, in dotted form and sorted.
+/// Keys that are set but have no effect yet, in dotted form and sorted.
 pub fn without_effect(config: &Config) -> Vec<String> {
     let set = changed_keys(&Table::new(), &config.table);
     set.into_iter().filter(|key| is_any(key, &KEYS_WITHOUT_EFFECT)).collect()

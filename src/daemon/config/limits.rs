@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 use crate::transport;
 use crate::types::config_values::{ConfigDuration, ConfigSize};
 
-/// The parser refuses deeper JSON in any case.
+/// Maximum nesting of JSON. The parser refuses deeper JSON in any case.
 const MAX_NESTING: usize = 128;
 
 /// `[limits]`. Absent values use the defaults of the transport.

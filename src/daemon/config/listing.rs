@@ -1,4 +1,4 @@
-//! The values of the configuration, each with its origin. Values that may hold secrets are masked.
+//! Lists the values of the configuration with their origins. Values that may be secret are masked.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::api::params::ConfigValue;
 const DEFAULT: &str = "default";
 /// Replaces a value that may be a secret.
 const MASK: &str = "***";
-/// Tables of other programs' settings: their texts may contain anything.
+/// Tables with settings of other programs. Their texts may contain secrets.
 const FOREIGN_TABLES: [&str; 2] = ["hooks", "mcp"];
 /// Tables in which unset keys are not listed, because there are many of them for each entry.
 const ENTRY_TABLES: [&str; 2] = ["providers", "model"];
@@ -20,7 +20,7 @@ const RULES: [&str; 3] = ["allow", "ask", "deny"];
 pub(in crate::daemon) struct Override {
     pub key: &'static str,
     pub value: String,
-    /// `None` if a file or the default decided.
+    /// Origin of the value; `None` if a file or the default set it.
     pub origin: Option<String>,
 }
 
@@ -29,10 +29,10 @@ pub(in crate::daemon) fn variable_origin(name: &str) -> String {
     format!("environment ({name})")
 }
 
-/// Every key with its value, in the order of the names.
+/// Lists every key with its value, in the order of the names.
 pub(in crate::daemon) fn list(config: &Config, overrides: &[Override]) -> Vec<ConfigValue> {
     let mut listing = Listing { config, overrides, rows: Vec::new() };
-    // Every table is serialisable: a test lists the defaults.
+    // Serialising cannot fail: a test lists the defaults.
     let tables = serde_json::to_value(config).unwrap_or_default();
     for (name, value) in tables.as_object().into_iter().flatten() {
         listing.add(&mut vec![name], value);
@@ -78,7 +78,7 @@ impl Listing<'_> {
         }
     }
 
-    /// The rules of all files apply, so each file has its own row.
+    /// Adds the rules, one row for each file, because the rules of all files apply together.
     fn add_rules(&mut self, path: &[&str]) {
         let before = self.rows.len();
         for source in &self.config.sources {
@@ -103,7 +103,8 @@ impl Listing<'_> {
         }
     }
 
-    /// The last file that sets the key decides, then the environment.
+    /// The origin of a value and its line: the last file that sets the key, else the environment
+    /// variable, else the default.
     fn origin(&self, path: &[&str]) -> (String, Option<usize>) {
         let found = self.config.sources.iter().rev().find_map(|source| {
             let (depth, line) = source.find(path)?;
@@ -128,7 +129,7 @@ fn dotted_key(path: &[&str]) -> String {
     path.iter().map(quoted).collect::<Vec<_>>().join(".")
 }
 
-/// The value without what may be a secret.
+/// Masks the parts of a value that may be secret.
 fn mask_value(path: &[&str], value: Value) -> Value {
     let name = *path.last().unwrap_or(&"");
     match path {
@@ -141,7 +142,7 @@ fn mask_value(path: &[&str], value: Value) -> Value {
             other => variable_name(other),
         },
         ["permissions", "unattended", "notify_command"] => match value {
-            // The arguments may hold a token.
+            // The arguments of a command may contain a token.
             Value::Array(words) => words
                 .into_iter()
                 .enumerate()
@@ -160,7 +161,7 @@ fn mask_value(path: &[&str], value: Value) -> Value {
     }
 }
 
-/// The name of a variable. A key that was written in its place is not shown.
+/// Shows the name of an environment variable. A key that a user wrote in place of the name is masked.
 fn variable_name(value: Value) -> Value {
     let is_name = |text: &str| {
         text.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
@@ -180,7 +181,7 @@ fn mask_texts(value: Value) -> Value {
     }
 }
 
-/// The address without user, password, query and fragment, and without its path if that is secret too.
+/// Removes user, password, query and fragment from an address, and also its path if that is secret.
 fn mask_url(text: &str, is_path_secret: bool) -> String {
     let (scheme, rest) = text.split_once("://").map_or(("", text), |(scheme, rest)| (scheme, rest));
     let separator = if scheme.is_empty() { "" } else { "://" };

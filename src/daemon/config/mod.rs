@@ -56,8 +56,8 @@ impl fmt::Display for ConfigError {
 impl std::error::Error for ConfigError {}
 
 impl Config {
-    /// Reads the files that `config.md` names and adds values from the environment. Later files override
-    /// earlier ones.
+    /// Reads the files that `config.md` names and adds values from the environment. A later file
+    /// overrides an earlier one.
     ///
     /// # Errors
     /// A named file is missing or a file is invalid. The error names file, line and key.
@@ -78,7 +78,7 @@ impl Config {
                     return Err(ConfigError { file: Some(file), line: None, message });
                 }
             };
-            // Check each file separately first, so that an error names its line in that file.
+            // Check each file separately first, so that an error names the line in that file.
             Self::parse(&text, &file)?;
             let mut table =
                 text.parse::<toml::Table>().map_err(|error| explain_error(&text, &file, error.into()))?;
@@ -100,8 +100,8 @@ impl Config {
         Ok(config)
     }
 
-    /// An error about the key at `path`. It names the file and line of the key, or of the table that lacks the
-    /// key.
+    /// An error about the key at `path`. It names the file and the line of the key. If the key is
+    /// missing, it names the line of the table.
     pub(super) fn key_error(&self, path: &[&str], message: String) -> ConfigError {
         source::key_error(&self.sources, path, message)
     }
@@ -113,7 +113,7 @@ impl Config {
         last.is_some_and(|source| source.file == Path::new(crate::api::endpoint::SYSTEM_CONFIG))
     }
 
-    /// The rules of all files, one by one, with the file of each.
+    /// The rules of all files as single entries, each with its file.
     pub(super) fn rules(&self) -> Vec<(&Path, RuleKind, String)> {
         let mut rules = Vec::new();
         for source in &self.sources {
@@ -132,7 +132,7 @@ impl Config {
         typed_toml::from_str(text).map_err(|error| explain_error(text, file, error))
     }
 
-    /// If no provider is configured, keys and addresses in the environment define providers.
+    /// Defines providers from keys and addresses in the environment, if no provider is configured.
     fn fill_from_environment(&mut self, env: Env<'_>) {
         let set = |name: &str| env(name).filter(|value| !value.is_empty());
         let provider = |kind, base_url: Option<String>, api_key_env: Option<&str>| Provider {
@@ -193,8 +193,8 @@ fn is_openai(base_url: &str) -> bool {
     host == "api.openai.com" || host.ends_with(".api.openai.com")
 }
 
-/// Rules of a later file are added to those of an earlier one. So a user cannot allow what the administrator
-/// denies for all users.
+/// Adds the rules of an earlier file to those of a later one, instead of replacing them. Otherwise a
+/// user could allow what the administrator denies for all users.
 fn keep_rules(earlier: &toml::Table, later: &mut toml::Table) {
     let Some(known) = earlier.get("permissions").and_then(toml::Value::as_table) else { return };
     let Some(toml::Value::Table(given)) = later.get_mut("permissions") else { return };
@@ -224,7 +224,7 @@ fn merge_tables(into: &mut toml::Table, from: toml::Table) {
 fn explain_error(text: &str, file: &Path, error: WrongToml) -> ConfigError {
     let WrongToml { path, why: mut message, start } = error;
     let line = start.map(|start| source::line_at(text, start));
-    // The message names an unknown key already, but it does not name the key of an invalid value.
+    // The message already names an unknown key, but not the key of an invalid value.
     if path != "." && !message.starts_with("unknown field") {
         message = format!("{path}: {message}");
     }
@@ -234,7 +234,7 @@ fn explain_error(text: &str, file: &Path, error: WrongToml) -> ConfigError {
     if let Some(nearest) = nearest_known(&message) {
         message.push_str(&format!("; did you mean `{nearest}`?"));
     }
-    // The name of a type of the program says nothing to a user.
+    // Remove the names of Rust types, which mean nothing to a user.
     if let Some(at) = message.find("expected struct ") {
         let name_at = at + "expected struct ".len();
         let end = message[name_at..]
@@ -260,7 +260,8 @@ const RENAMED_KEYS: [(&str, &str); 11] = [
     ("web_private", "web_allowed_private"),
 ];
 
-/// The new name of a renamed key, else the known name that is most similar to the unknown name in serde's message.
+/// The new name of a renamed key. Otherwise the known name that is most similar to the unknown name in
+/// serde's message.
 fn nearest_known(message: &str) -> Option<String> {
     let names: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
     let (unknown, known) = names.split_first()?;

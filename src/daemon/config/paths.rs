@@ -1,4 +1,5 @@
-//! Paths in a configuration file. Relative paths start at the file's folder, `~/` at the home folder.
+//! Paths in a configuration file. Relative paths start at the file's folder, and paths with `~/` at the
+//! home folder.
 
 use std::path::{Path, PathBuf};
 
@@ -33,7 +34,7 @@ pub(super) fn resolve(table: &mut Table, source: &Source, env: Env<'_>) -> Resul
                 continue;
             }
             let made = absolute(text, folder, env).map_err(wrong)?;
-            // Both parts are valid UTF-8, so the result is too.
+            // Both parts are valid UTF-8, so the result is valid UTF-8 too.
             *text = made.to_string_lossy().into_owned();
         }
         Ok(())
@@ -63,7 +64,7 @@ pub(super) fn resolve(table: &mut Table, source: &Source, env: Env<'_>) -> Resul
     Ok(())
 }
 
-/// Whether a key file is a systemd credential, which has a different location.
+/// Whether a key file is a systemd credential. Its path is not resolved, because systemd chooses its location.
 fn is_credential(text: &str) -> Result<bool, String> {
     let Some(name) = text.strip_prefix(CREDENTIAL) else { return Ok(false) };
     if name.is_empty() || name.contains(['/', '\0']) || matches!(name, "." | "..") {

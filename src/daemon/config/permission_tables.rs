@@ -51,7 +51,7 @@ impl Default for Permissions {
     }
 }
 
-/// A duration above zero.
+/// Deserializes a duration above zero.
 pub(super) fn deserialize_nonzero_span<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<ConfigDuration, D::Error> {
@@ -62,7 +62,7 @@ pub(super) fn deserialize_nonzero_span<'de, D: Deserializer<'de>>(
     Ok(span)
 }
 
-/// Rules are parsed here, so that an error names their line.
+/// Deserializes rules. They are parsed here, so that an error names their line.
 pub(super) fn rules<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     let rules = Vec::<String>::deserialize(deserializer)?;
     for rule in &rules {

@@ -39,8 +39,8 @@ pub(super) fn line_at(text: &str, place: usize) -> usize {
     before.iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
-/// An error about the key at `path`. It names the last file with the longest part of the path, because that
-/// file's value is effective. It names no file if none has any part.
+/// An error about the key at `path`. It names the last of the files that contain the longest part of
+/// the path, because that file's value is effective. It names no file if no file contains any part.
 pub(super) fn key_error(sources: &[Source], path: &[&str], message: String) -> ConfigError {
     let best = sources
         .iter()

@@ -1,4 +1,5 @@
-//! MCP servers: their configuration, and their processes, which get the environment and the sandbox of commands.
+//! Connects MCP servers to the daemon: their configuration, and their processes, which get the
+//! environment and the sandbox of commands.
 
 use std::sync::{Arc, Mutex};
 
@@ -16,7 +17,7 @@ use crate::types::server_program::ServerProgram;
 /// The servers of the configuration files.
 ///
 /// # Errors
-/// A server's values do not fit together. The error names file, line and key.
+/// Some values of a server contradict each other. The error names file, line and key.
 pub(super) fn servers(config: &Config) -> Result<Arc<[ScopedServer]>, DaemonError> {
     let server = |(name, server): (&String, &crate::mcp::ServerConfig)| {
         let wrong = |why: String| config.key_error(&["mcp", name], format!("[mcp.{name}] {why}"));
@@ -31,14 +32,14 @@ pub(super) fn servers(config: &Config) -> Result<Arc<[ScopedServer]>, DaemonErro
     Ok(config.mcp.iter().map(server).collect::<Result<Vec<_>, _>>()?.into())
 }
 
-/// Variables with keys of providers. A project may not pass them to its servers.
+/// Environment variables with keys of providers. A project may not pass these variables to its servers.
 pub(super) fn key_variables(config: &Config) -> Arc<[String]> {
     let knowledge = [&config.knowledge.embedder.api_key_env, &config.knowledge.reranker.api_key_env];
     let providers = config.providers.values().map(|provider| &provider.api_key_env);
     providers.chain(knowledge).filter_map(Clone::clone).collect()
 }
 
-/// Starts processes of servers with the tools that are current at that moment.
+/// Starts processes of servers, using the toolbox that is current at that moment.
 pub(in crate::daemon) struct ServerLauncher {
     registry: Registry,
     seeds: Mutex<Seeds>,

@@ -1,4 +1,4 @@
-//! Distributes the configuration: each layer gets the small settings struct that it defines.
+//! Distributes the configuration: each layer gets the settings struct that the layer defines.
 
 mod knowledge;
 mod mcp;
@@ -35,21 +35,21 @@ use crate::types::subagent::TASK;
 use crate::types::tool::ToolDefinition;
 use crate::types::usage::Budgets;
 
-/// Facts on the host that the start collects. Empty if no tool will run.
+/// Facts about the host that are collected at the start. Empty if no tool will run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HostFacts {
-    /// Id of this daemon in its processes, the same at the next start.
+    /// Id of this daemon that marks its processes, and stays the same at the next start.
     pub instance: String,
     /// Original soft and hard limits of open files.
     pub open_files: Option<(u64, u64)>,
-    /// The sandboxes that work on this host. They are checked only if the configuration requires it at the
-    /// start.
+    /// The sandboxes that work on this host. They are detected only if the configuration depends on one
+    /// at the start.
     pub sandboxes: Option<&'static tools::AvailableLevels>,
 }
 
 impl HostFacts {
-    /// Detects the sandboxes if the configuration depends on one (level, network off, `bypass`): it is invalid
-    /// if that sandbox does not work.
+    /// Detects the sandboxes if the configuration depends on one (level, network off, `bypass`). Such a
+    /// configuration is invalid if that sandbox does not work.
     pub async fn with_sandboxes(self, config: &Config) -> Self {
         let asks = matches!(config.sandbox.level, SandboxLevel::Bubblewrap | SandboxLevel::Landlock)
             || config.sandbox.network == Network::Off
@@ -59,10 +59,11 @@ impl HostFacts {
     }
 }
 
-/// Builds all components from the configuration. This has no side effects, so a reload can try it first.
+/// Builds all components from the configuration. This has no side effects, so a reload can build them
+/// before it changes anything.
 ///
 /// # Errors
-/// A value parses but cannot work. The error names file, line and key.
+/// A value parses correctly but cannot work. The error names file, line and key.
 pub(super) fn components(
     config: &Config,
     places: &DaemonPaths,
@@ -92,7 +93,7 @@ pub(super) fn components(
         socket: Some(places.socket.clone()),
         limits: limits(config, found.open_files),
         cgroup: config.tools.cgroup.setting(),
-        // The running program, even after its file was replaced.
+        // This path names the running program, even after its file was replaced.
         converter: Some(PathBuf::from("/proc/self/exe")),
         web_allowed_private: web_allowed_private(config)?,
         web_proxy: web_proxy(config)?,
@@ -170,7 +171,7 @@ pub(super) fn components(
     Ok(Components { models, tools, settings })
 }
 
-/// The tools that sessions offer. Without sub-agents there is no `Task`, and without an index no search in it.
+/// The tools that sessions offer. `Task` is omitted without sub-agents, and the search tool without an index.
 fn offered_tools(config: &Config, tools: &Toolbox) -> Arc<[ToolDefinition]> {
     let has_subagents = config.limits.subagents() > 0 && config.limits.subagent_depth() > 0;
     let is_offered =
@@ -237,7 +238,7 @@ fn budgets(config: &Config) -> Budgets {
     }
 }
 
-/// Money limit of one turn of an unattended session in US dollars, if the configuration has none.
+/// Default money limit of one turn of an unattended session in US dollars.
 const UNATTENDED_USD: f64 = 5.0;
 
 fn unattended_budgets(config: &Config) -> Budgets {

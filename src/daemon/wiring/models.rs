@@ -109,7 +109,7 @@ pub(super) fn compaction(config: &Config) -> engine::CompactionSettings {
     let given = &config.compaction;
     engine::CompactionSettings {
         auto: given.auto,
-        // The configuration has checked that it is between 0 and 1.
+        // `threshold` is between 0 and 1, because the configuration checks that.
         threshold_percent: (given.threshold * 100.0).round() as u64,
         tool_results: given.tool_results,
         snip: given.snip,
@@ -130,15 +130,15 @@ pub(super) fn fallback_models(config: &Config) -> engine::FallbackModels {
     }
 }
 
-/// Without the pointer there is no title model, so the daemon never calls a model that the user did not
-/// configure.
+/// The title model. There is none unless `[models] quick` is set, so the daemon never calls a model
+/// that the user did not configure.
 pub(super) fn title_model(config: &Config, models: &Models) -> Option<engine::TitleModel> {
     let model = config.models.quick.clone()?;
     let model_snapshot = models.model_snapshot(&model.parse::<ModelRef>().ok()?);
     Some(engine::TitleModel { model, model_snapshot })
 }
 
-/// The model data for the engine: tables only, no network.
+/// The model data for the engine. Lookups read tables only and use no network.
 pub(super) fn model_catalog(models: &Models) -> engine::ModelCatalog {
     let models = models.clone();
     engine::ModelCatalog::from_lookup(move |name| {
@@ -149,13 +149,14 @@ pub(super) fn model_catalog(models: &Models) -> engine::ModelCatalog {
             max_output_tokens: known.max_output_tokens,
             sees: models.accepts_images(&model),
             has_price: known.price.is_some(),
-            // Dollars per million tokens are thousandths of a dollar per thousand.
+            // Dollars per million tokens are thousandths of a dollar per thousand tokens.
             output_usd_micros_per_1k: known.price.map(|price| (price.output * 1e3) as u64),
         }
     })
 }
 
-/// Reports retry times that make every call fail or send endless events as errors of the configuration file.
+/// Reports invalid retry times as errors of the configuration file: times that make every call fail, or
+/// that cause endless events.
 pub(super) fn check_retry(config: &Config) -> Result<(), DaemonError> {
     let given = &config.retry;
     let times = [

@@ -36,7 +36,7 @@ pub(super) fn protected_paths(places: &DaemonPaths, config_files: &[PathBuf]) ->
     if let Some(folder) = places.socket.parent() {
         protected.push(folder.to_path_buf());
     }
-    // Canonical paths, because files are judged by their object and not by their spelling.
+    // Resolve links, because calls are judged by the file itself and not by its spelling.
     protected.iter().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())).collect()
 }
 
@@ -51,7 +51,7 @@ pub(super) fn offer_unsandboxed_retry(config: &Config) -> OfferUnsandboxedRetry 
 pub(super) fn sandbox(config: &Config, places: &DaemonPaths, instance: &str) -> tools::SandboxSettings {
     let given = &config.sandbox;
     let mut hidden = protected_paths(places, &config.files);
-    // A folder that the user works in cannot be hidden, but the socket in it can.
+    // A folder in which the user works cannot be hidden, but the socket in the folder can.
     if let Some(folder) = places.socket.parent()
         && places.home.starts_with(folder)
     {
@@ -60,7 +60,7 @@ pub(super) fn sandbox(config: &Config, places: &DaemonPaths, instance: &str) -> 
     }
     let files = config.providers.values().filter(|provider| provider.credential().is_none());
     hidden.extend(files.filter_map(|provider| provider.api_key_file.clone()));
-    // The folder in which systemd stores credentials; it need not exist.
+    // systemd stores credentials in this folder, which need not exist.
     hidden.extend(std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from).filter(|it| it.is_absolute()));
     // The sockets of signing agents and other services of the user's login session, if they are not in
     // `/run/user`.
@@ -94,7 +94,7 @@ pub(super) fn sandbox(config: &Config, places: &DaemonPaths, instance: &str) -> 
             .cloned()
             .collect(),
         offer_unsandboxed_retry: offer_unsandboxed_retry(config),
-        // The same at every start, so that the next daemon finds it.
+        // The path is the same at every start, so that the next daemon finds the folder.
         temp: std::env::temp_dir().join(format!("agentd-{uid}-{}", instance.get(..12).unwrap_or("none"))),
     }
 }

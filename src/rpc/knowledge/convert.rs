@@ -1,4 +1,4 @@
-//! Converts between the wire and the index.
+//! Converts between wire types and types of the index.
 
 use crate::api::params::{
     CacheKindParam, ChunkView, DocumentView, GraphEdge, GraphNode, IndexBudget, IndexJobView,
@@ -13,7 +13,7 @@ use crate::rpc::convert::invalid_param;
 use crate::types::config_values::micros;
 use crate::types::knowledge::IndexLevel;
 
-/// The fault that a client receives. There is no wildcard arm: a new kind must get a code.
+/// Maps index errors to error codes. There is no wildcard arm, because a new kind of error must get a code.
 pub(super) fn fault(error: KnowledgeError) -> Fault {
     let code = match error.kind {
         ErrorKind::Invalid | ErrorKind::Ambiguous => Code::InvalidParams,

@@ -17,11 +17,11 @@ use crate::rpc::context::RpcContext;
 use crate::rpc::convert::invalid_param;
 use crate::rpc::params::Caller;
 
-/// Bytes of a name of an entity.
+/// Maximum bytes of an entity's name.
 const MAX_NAME_BYTES: usize = 512;
-/// Bytes of a description.
+/// Maximum bytes of a description.
 const MAX_DESCRIPTION_BYTES: usize = 64 * 1024;
-/// Entities that are merged at once.
+/// Maximum number of entities that one call merges.
 const MAX_SOURCES: usize = 100;
 
 pub(in crate::rpc) async fn delete_document(
@@ -52,7 +52,7 @@ pub(in crate::rpc) async fn cache_clear(
     change(&ctx, "knowledge.cache.clear", p, async |folder, p| {
         let kinds = p.kinds.unwrap_or_else(|| vec![CacheKindParam::Query, CacheKindParam::Keywords]);
         let kinds = kinds.into_iter().map(convert::cache_kind).collect::<Vec<_>>();
-        // An empty list is none, not all.
+        // An empty list clears no cache. It does not mean all caches.
         let removed = match kinds.is_empty() {
             true => 0,
             false => ctx.indexes.clear_cache(&folder, kinds).await.map_err(convert::fault)?,

@@ -15,7 +15,7 @@ use crate::rpc::convert::invalid_param;
 use crate::rpc::params::Caller;
 use crate::transport::{SubscribeError, SubscriptionSink};
 
-/// Paths of one job at most.
+/// Maximum number of paths of one job.
 const MAX_PATHS: usize = 1_000;
 
 pub(in crate::rpc) async fn index(
@@ -57,7 +57,7 @@ pub(in crate::rpc) async fn insert(
     .await
 }
 
-/// A job or a query.
+/// The id of a job or a query.
 enum WorkId {
     Job(String),
     Query(String),
@@ -101,7 +101,7 @@ pub(in crate::rpc) async fn subscribe(
     })
 }
 
-/// Reads further events only when the client has received the earlier ones.
+/// Reads further events only after the client has received the earlier ones.
 async fn pump(mut follower: LogFollower, sink: SubscriptionSink) {
     while let Some(events) = follower.next().await {
         let bytes = events.iter().map(|event| event.len()).sum();

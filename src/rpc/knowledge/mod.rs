@@ -1,4 +1,5 @@
-//! The methods `knowledge.*`: parse, call the registry of indexes, convert.
+//! The methods `knowledge.*`. Each one parses its parameters, calls the registry of indexes, and
+//! converts the reply.
 
 mod convert;
 mod edit;
@@ -29,7 +30,7 @@ use crate::api::params::{
 };
 use crate::rpc::context::RpcContext;
 
-/// The folder that a call names: absolute, without links, existing.
+/// Resolves the folder that a call names. The folder must exist and its path must be absolute; links are resolved.
 async fn workspace(ctx: &RpcContext, given: &str) -> Result<PathBuf, Fault> {
     ctx.registry.workspace_folder(given).await.map(PathBuf::from).map_err(session::fault)
 }
@@ -65,8 +66,8 @@ change_params!(
     KnowledgeRelationParams,
 );
 
-/// The common steps of a change: it finds the folder, and gives the same reply for the same idempotency key. Errors
-/// are not stored.
+/// Runs the common steps of a change: resolves the folder, and returns the stored reply for a known
+/// idempotency key. Errors are not stored.
 async fn change<P: ChangeParams, R: Serialize + DeserializeOwned>(
     ctx: &RpcContext,
     method: &'static str,

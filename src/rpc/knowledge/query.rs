@@ -29,7 +29,8 @@ pub(in crate::rpc) async fn query(
     let (cancel, progress) = (CancellationToken::new(), Progress::disabled());
     let query = ctx.indexes.query(&folder, params, &progress, cancel.clone());
     tokio::pin!(query);
-    // Calls of a closed connection continue. But no client receives this answer, and it costs money.
+    // Calls of a closed connection usually continue. Stop this query, because it costs money and no
+    // client would receive the answer.
     let result = tokio::select! {
         result = &mut query => result,
         () = caller.connection.closed() => {

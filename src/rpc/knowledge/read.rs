@@ -15,10 +15,10 @@ use crate::rpc::context::RpcContext;
 use crate::rpc::convert::{invalid_param, limit};
 use crate::rpc::params::Caller;
 
-/// Steps of a graph.
+/// Maximum number of steps from the start entity of a graph.
 const MAX_DEPTH: u32 = 8;
 const DEFAULT_DEPTH: u32 = 2;
-/// Entities of a graph.
+/// Maximum number of entities in a graph.
 const MAX_NODES: u32 = 1_000;
 const DEFAULT_NODES: u32 = 200;
 

@@ -1,5 +1,5 @@
-//! The usage of model calls about indexes. A call is booked even if its caller is gone: a client may close its
-//! connection, or the daemon may stop, while the provider already charges for the request.
+//! Books the usage of model calls about indexes. A call is booked even if its caller no longer exists. A client
+//! may close its connection, or the daemon may stop, while the provider already charges for the request.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use crate::sync::lock;
 use crate::types::model::{Delta, ModelRequest};
 use crate::types::usage::{ModelSnapshot, Usage};
 
-/// Records usage in the hidden sessions of workspaces. Owns the tasks that do it.
+/// Records usage in the hidden sessions of workspaces, and owns the tasks that do this.
 pub(super) struct Bookings {
     registry: Registry,
     tasks: Mutex<JoinSet<()>>,
@@ -27,7 +27,7 @@ impl Bookings {
         Self { registry, tasks: Mutex::default() }
     }
 
-    /// A request that is about to be sent.
+    /// Starts the booking of a request that will be sent next.
     pub fn open_call(
         self: &Arc<Self>,
         workspace: &Path,
@@ -44,16 +44,16 @@ impl Bookings {
         }
     }
 
-    /// Records usage. Dropping the returned future does not stop it.
+    /// Records usage. Dropping the returned future does not stop the recording.
     async fn book(&self, workspace: PathBuf, usage: IndexUsage) {
         let (sender, done) = oneshot::channel();
         self.spawn(workspace, usage, Some(sender));
-        // Without a runtime there is nothing to wait for.
+        // Without a runtime, the sender is dropped at once, and there is nothing to wait for.
         let _ = done.await;
     }
 
     fn spawn(&self, workspace: PathBuf, usage: IndexUsage, done: Option<oneshot::Sender<()>>) {
-        // The runtime may be gone when the last calls are dropped.
+        // The runtime may have ended when the last calls are dropped.
         let Ok(runtime) = Handle::try_current() else { return };
         let registry = self.registry.clone();
         let book = async move {
@@ -67,7 +67,7 @@ impl Bookings {
         tasks.spawn_on(book, &runtime);
     }
 
-    /// Waits until everything is recorded.
+    /// Waits until all usage is recorded.
     pub async fn finish(&self) {
         loop {
             let mut tasks = std::mem::take(&mut *lock(&self.tasks));
@@ -79,8 +79,8 @@ impl Bookings {
     }
 }
 
-/// A request that was sent. One of its methods ends it. If it is dropped without one, because its caller is gone, it
-/// is booked like a lost attempt of a session: with an upper estimate of the provider's charge.
+/// A request that was sent. One of its methods must end it. If its caller drops it instead, it is
+/// booked like a lost attempt of a session, with an upper estimate of the provider's charge.
 pub(super) struct SentCall {
     bookings: Arc<Bookings>,
     workspace: PathBuf,
@@ -111,7 +111,7 @@ impl SentCall {
         self.received.load(Ordering::Relaxed) > 0
     }
 
-    /// The call has its answer.
+    /// Books a call that has its answer.
     pub async fn book_answer(mut self, usage: Usage, is_cached: bool) -> ModelUsage {
         self.is_open = false;
         let cost = if is_cached { Some(0) } else { self.snapshot.cost_usd_micros(&usage) };
@@ -120,7 +120,8 @@ impl SentCall {
         model_usage(&usage, cost)
     }
 
-    /// The call has no answer, but the provider may charge for it. `reported` is the usage that it reported.
+    /// Books a call without an answer, because the provider may charge for it. `reported` is the usage
+    /// that the provider reported.
     pub async fn book_lost(mut self, reported: Option<&Usage>) -> ModelUsage {
         self.is_open = false;
         let (usage, cost) = self.lost_usage(reported);
@@ -129,7 +130,7 @@ impl SentCall {
         model_usage(&usage, cost)
     }
 
-    /// The provider refused the call or was not reached: it costs nothing.
+    /// Ends a call that costs nothing, because the provider refused it or was not reached.
     pub fn drop_unbooked(mut self) {
         self.is_open = false;
     }

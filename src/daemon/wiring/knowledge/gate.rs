@@ -1,5 +1,5 @@
-//! Limits the model calls about all indexes at the same time. A question of a user goes before summaries, and
-//! summaries before extraction, so that a long job does not delay answers.
+//! Limits the number of simultaneous model calls about all indexes. A user's question has priority over
+//! summaries, and summaries over extraction, so that a long job does not delay answers.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use crate::sync::lock;
 
-/// The gate. Waiting calls enter by priority, then in the order of their arrival.
+/// The gate. Waiting calls enter by priority, then in order of arrival.
 #[derive(Default)]
 pub(super) struct CallGate(Mutex<GateState>);
 
@@ -20,12 +20,12 @@ struct GateState {
     waiting: BTreeMap<(u8, u64), oneshot::Sender<CallPermit>>,
 }
 
-/// The right to make one call. Dropping it admits the next one.
+/// The permission to make one call. Dropping it admits the next call.
 pub(super) struct CallPermit(Arc<CallGate>);
 
 impl CallGate {
-    /// Waits for a permit. Calls with a lower `priority` go first. `limit` is the newest setting. Dropping the future
-    /// gives the permit back.
+    /// Waits for a permit. Calls with a lower `priority` value go first. `limit` is the current
+    /// setting. Dropping the future returns the permit.
     pub async fn acquire(self: &Arc<Self>, limit: usize, priority: u8) -> CallPermit {
         let admitted = {
             let mut state = lock(&self.0);
@@ -39,7 +39,7 @@ impl CallGate {
         self.admit_waiting();
         match admitted.await {
             Ok(permit) => permit,
-            // The gate keeps each sender until it sends, so this does not happen.
+            // The gate keeps each sender until it sends, so this error does not occur.
             Err(_) => CallPermit(Arc::clone(self)),
         }
     }
@@ -55,7 +55,7 @@ impl CallGate {
                 state.running += 1;
                 next
             };
-            // If the caller is gone, its permit is dropped, which admits the next one.
+            // If the caller no longer waits, its permit is dropped, which admits the next call.
             if next.send(CallPermit(Arc::clone(self))).is_err() {
                 return;
             }
@@ -93,7 +93,7 @@ mod tests {
         drop(first);
         assert!(other_query.as_mut().now_or_never().is_none());
         let permit = query.as_mut().now_or_never().expect("the first query enters");
-        // A caller that is gone does not keep the others waiting.
+        // A caller that no longer waits must not block other callers.
         drop(other_query);
         drop(permit);
         assert!(extraction.as_mut().now_or_never().is_none());

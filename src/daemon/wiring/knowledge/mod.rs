@@ -1,4 +1,4 @@
-//! Indexes of workspaces: their settings, and the models and files that they use.
+//! Connects the indexes of workspaces to the daemon: their settings, and the models and files that they use.
 
 mod booking;
 mod gate;
@@ -33,7 +33,7 @@ const BOOKING_TIMEOUT: Duration = Duration::from_millis(500);
 /// The settings of `[knowledge]`. Reads keys from the environment.
 ///
 /// # Errors
-/// Values do not fit together. The error names file, line and key.
+/// Some values contradict each other. The error names file, line and key.
 pub(super) fn settings(config: &Config) -> Result<registry::Settings, DaemonError> {
     let given = &config.knowledge;
     let wrong = |path: &[&str], why: String| -> DaemonError {
@@ -104,11 +104,11 @@ fn model_name(config: &Config) -> Option<String> {
 }
 
 fn check_knowledge_model(config: &Config, model: &str) -> Result<(), DaemonError> {
-    // The error names `[models]`, whose form the value has.
+    // The value has the form of an entry of `[models]`, so the error also names that table.
     check_model(config, "knowledge", model)
 }
 
-/// A key from the environment.
+/// Reads a key from the environment.
 fn key(config: &Config, table: &str, variable: Option<&String>) -> Result<Option<String>, DaemonError> {
     let Some(variable) = variable else { return Ok(None) };
     match std::env::var(variable).ok().filter(|key| !key.trim().is_empty()) {
@@ -147,7 +147,8 @@ fn embedder(config: &Config) -> Result<(EmbedderChoice, f64), DaemonError> {
         EmbedderKind::None => Ok((EmbedderChoice::None, 0.0)),
         EmbedderKind::Static => {
             let path = given.path.clone().ok_or_else(|| missing("path"))?;
-            // The quality of an unknown table is unknown. Its results are mixed in only if a user configures that.
+            // The quality of an unknown vector table is unknown, so its results have no weight unless a
+            // user configures one.
             Ok((EmbedderChoice::Static(path), 0.0))
         }
         EmbedderKind::Http => {

@@ -1,4 +1,4 @@
-//! The model of one workspace's index: requests, repeated attempts, streams.
+//! The model for calls about one workspace's index: requests, retries and streams.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,14 +23,14 @@ use crate::types::sampling::Sampling;
 use crate::types::thinking::Thinking;
 use crate::types::usage::{ModelSnapshot, Usage};
 
-/// Attempts of one model call.
+/// Maximum attempts of one model call.
 const MAX_ATTEMPTS: u32 = 4;
-/// The first wait between two attempts; it doubles.
+/// The first wait between two attempts. Each further wait is twice as long.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
-/// Batches of deltas that wait for a slow reader.
+/// Maximum number of delta batches that wait for a slow reader.
 const DELTA_CAPACITY: usize = 16;
 
-/// The model for calls about one workspace. Its usage goes to the workspace's hidden session.
+/// The model for calls about one workspace. Its usage is booked in the workspace's hidden session.
 pub(super) struct WorkspaceModel {
     pub registry: Registry,
     pub workspace: PathBuf,
@@ -38,7 +38,7 @@ pub(super) struct WorkspaceModel {
     pub timeout: Duration,
     pub bookings: Arc<Bookings>,
     pub gate: Arc<CallGate>,
-    /// Calls about all indexes at the same time.
+    /// Maximum number of simultaneous calls about all indexes.
     pub max_calls: usize,
 }
 
@@ -70,8 +70,8 @@ impl WorkspaceModel {
         }
     }
 
-    /// Calls the model; repeats it after a passing fault, unless a part of the answer was delivered. Calls without an
-    /// answer are booked like those of sessions.
+    /// Calls the model. Repeats the call after a temporary fault, unless a part of the answer was
+    /// already delivered. Calls without an answer are booked like those of sessions.
     async fn call(
         &self,
         call: &ModelCall,
@@ -114,7 +114,8 @@ impl WorkspaceModel {
                     return Err(KnowledgeError::new(ErrorKind::Model, text).with_usage(lost));
                 }
             };
-            // A silent provider may be thinking, and may charge for the call.
+            // The provider may charge for a begun answer, and also for silence, because the model may
+            // have been thinking.
             if sent.has_received() || fault.usage.is_some() || fault.kind == FaultKind::Idle {
                 lost.add(sent.book_lost(fault.usage.as_deref()).await);
             } else {
@@ -146,7 +147,7 @@ impl WorkspaceModel {
             while let Some(batch) = arriving.recv().await {
                 sent.receive(&batch);
                 if !send_text(&batch, deltas, has_begun).await {
-                    // Dropping the receiver ends the call.
+                    // The reader dropped the receiver, so end the call.
                     return false;
                 }
             }
@@ -188,7 +189,7 @@ enum CallError {
     Cancelled,
 }
 
-/// Sends the text of deltas; `false` if the reader is gone.
+/// Sends the text of deltas. Returns `false` if the reader has dropped its receiver.
 async fn send_text(batch: &[Delta], deltas: Option<&mpsc::Sender<String>>, has_begun: &mut bool) -> bool {
     let Some(deltas) = deltas else { return true };
     let texts = batch.iter().filter_map(|delta| match delta {
