@@ -59,12 +59,12 @@ impl NotifyChannels {
 /// Runs until the future is dropped. Running commands are killed then.
 pub(super) async fn run(registry: Registry, ways: watch::Receiver<NotifyChannels>) {
     let poster = Poster::default();
-    let mut bell = registry.shared().subscribe_pending();
+    let mut pending_rx = registry.shared().subscribe_pending();
     let turns = Arc::new(Semaphore::new(MAX_COMMANDS));
     let mut running = JoinSet::new();
     loop {
         tokio::select! {
-            pending_change = bell.recv() => match pending_change {
+            pending_change = pending_rx.recv() => match pending_change {
                 Ok(pending_change) => {
                     let ways = ways.borrow().clone();
                     if ways.is_none() || !pending_change.is_pending || !pending_change.background {

@@ -47,7 +47,7 @@ static STOP_SIGNALLED: AtomicBool = AtomicBool::new(false);
 /// Records stop signals from now on. Tokio installs its handler before it registers the listener, so it
 /// would lose a signal in between. This handler is installed before both, in addition to tokio's handler.
 #[expect(unsafe_code, reason = "setting what a signal does is unsafe for handlers that run code")]
-fn note_early() -> std::io::Result<()> {
+fn record_early_signals() -> std::io::Result<()> {
     for signal in [Hangup::SIGTERM, Hangup::SIGINT] {
         // SAFETY: storing into an atomic is allowed in a handler (signal-safety(7)).
         unsafe {
@@ -60,7 +60,7 @@ fn note_early() -> std::io::Result<()> {
 impl Signals {
     /// Starts to listen. No later stop signal is lost.
     pub fn listen() -> std::io::Result<Self> {
-        note_early()?;
+        record_early_signals()?;
         let mut signals = Self {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,

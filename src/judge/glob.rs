@@ -188,9 +188,9 @@ impl PathPattern {
         let spelled: Vec<String> = self.parts.iter().map_while(|part| literal(part)).collect();
         let mut path = base.to_owned();
         path.extend(&spelled);
-        let led = real(&path).filter(|led| !spelled.is_empty() && *led != path)?;
+        let target = real(&path).filter(|target| !spelled.is_empty() && *target != path)?;
         let rest = self.parts[spelled.len()..].join("/");
-        let pattern = format!("{}/{rest}", escape(led.to_str()?));
+        let pattern = format!("{}/{rest}", escape(target.to_str()?));
         Self::parse(pattern.trim_end_matches('/')).ok()
     }
 
@@ -293,7 +293,7 @@ mod tests {
             let under = |(link, to): &(&str, &str)| Some(Path::new(to).join(path.strip_prefix(link).ok()?));
             Some(links.iter().find_map(under).unwrap_or_else(|| path.to_owned()))
         };
-        let led =
+        let target =
             |pattern: &str| PathPattern::parse(pattern).unwrap().with_resolved_links(workspace, home, &real);
         for (pattern, path, expected) in [
             ("l/**", "/w/proj/src/a", true),
@@ -305,13 +305,13 @@ mod tests {
             ("/a/etc/**", "/etc/passwd", true),
         ] {
             assert_eq!(
-                led(pattern).is_some_and(|led| led.matches(Path::new(path), workspace, home)),
+                target(pattern).is_some_and(|target| target.matches(Path::new(path), workspace, home)),
                 expected,
                 "{pattern}"
             );
         }
         for pattern in ["src/**", "**", "*.rs", "*/l", "~/.config", "~"] {
-            assert!(led(pattern).is_none(), "{pattern}");
+            assert!(target(pattern).is_none(), "{pattern}");
         }
     }
 

@@ -85,7 +85,7 @@ impl Connection {
         let time = asker.time_limit(timeout);
         tokio::pin!(time);
         let mut limits = CallLimits { connection: self, time, stop };
-        let _known = QuestionSinkGuard::new(&self.askers, asker.clone());
+        let _known = QuestionSinkGuard::new(&self.question_sinks, asker.clone());
         let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         for _ in 0..MAX_ROUNDS {
             match self.send_call(params.clone(), &progress, &mut limits).await? {
@@ -295,21 +295,21 @@ impl Drop for ProgressRoute<'_> {
 
 /// Lets the server ask the user while the call runs.
 struct QuestionSinkGuard<'a> {
-    askers: &'a QuestionSinks,
+    question_sinks: &'a QuestionSinks,
     key: u64,
 }
 
 impl<'a> QuestionSinkGuard<'a> {
-    fn new(askers: &'a QuestionSinks, asker: QuestionSink) -> Self {
-        let mut all = lock(askers);
+    fn new(question_sinks: &'a QuestionSinks, asker: QuestionSink) -> Self {
+        let mut all = lock(question_sinks);
         let key = all.keys().next_back().map_or(0, |last| last + 1);
         all.insert(key, asker);
-        Self { askers, key }
+        Self { question_sinks, key }
     }
 }
 
 impl Drop for QuestionSinkGuard<'_> {
     fn drop(&mut self) {
-        lock(self.askers).remove(&self.key);
+        lock(self.question_sinks).remove(&self.key);
     }
 }

@@ -37,7 +37,7 @@ pub(super) struct Connection {
     pub(super) service: RunningService<RoleClient, Handler>,
     pub(super) routes: Arc<ProgressRoutes>,
     /// Running calls that the server may ask about.
-    pub(super) askers: Arc<QuestionSinks>,
+    pub(super) question_sinks: Arc<QuestionSinks>,
     /// Whether the server may ask users.
     pub(super) may_ask: bool,
     pub(super) log: Arc<ServerLog>,
@@ -102,12 +102,12 @@ async fn connect_once(request: ConnectRequest) -> Result<(Connection, OwnedProce
     let routes: Arc<ProgressRoutes> = Arc::default();
     let changed: Arc<Notify> = Arc::default();
     let breach: Arc<OnceLock<String>> = Arc::default();
-    let askers: Arc<QuestionSinks> = Arc::default();
+    let question_sinks: Arc<QuestionSinks> = Arc::default();
     let root = Handler::root_of(&resolved.workspace);
     let may_ask = resolved.elicitation;
     let handler = Handler {
         routes: Arc::clone(&routes),
-        askers: Arc::clone(&askers),
+        question_sinks: Arc::clone(&question_sinks),
         may_ask,
         changed: Arc::clone(&changed),
         log: Arc::clone(&log),
@@ -175,7 +175,7 @@ async fn connect_once(request: ConnectRequest) -> Result<(Connection, OwnedProce
     }
     let protocol = version.map(|version| version.as_str().to_owned()).unwrap_or_default();
     let connection =
-        Connection { service, routes, askers, may_ask, log, root, breach, changed, protocol, tasks };
+        Connection { service, routes, question_sinks, may_ask, log, root, breach, changed, protocol, tasks };
     Ok((connection, OwnedProcess(process)))
 }
 

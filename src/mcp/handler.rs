@@ -32,7 +32,7 @@ pub(super) type QuestionSinks = Mutex<BTreeMap<u64, QuestionSink>>;
 /// Receives a server's messages. Sampling is refused.
 pub(super) struct Handler {
     pub routes: Arc<ProgressRoutes>,
-    pub askers: Arc<QuestionSinks>,
+    pub question_sinks: Arc<QuestionSinks>,
     /// Whether the server may ask users.
     pub may_ask: bool,
     pub changed: Arc<Notify>,
@@ -53,10 +53,10 @@ impl Handler {
 
     /// The call that the server asks about.
     fn question_sink(&self) -> Result<QuestionSink, &'static str> {
-        let askers = lock(&self.askers);
-        match askers.len() {
+        let question_sinks = lock(&self.question_sinks);
+        match question_sinks.len() {
             0 => Err("no call of it is running"),
-            1 => askers.values().next().cloned().ok_or("no call of it is running"),
+            1 => question_sinks.values().next().cloned().ok_or("no call of it is running"),
             _ => Err("several calls are running, and it does not say for which of them it asks"),
         }
     }

@@ -7,7 +7,7 @@ use crate::api::Fault;
 use crate::api::params::{CommandListParams, CommandListReply, CommandSource, CommandView, FileDiagnostic};
 use crate::rpc::context::RpcContext;
 use crate::rpc::convert::{self, invalid_param};
-use crate::session::{CommandSource as Source, Diagnostic, ListedCommand, McpPlace};
+use crate::session::{CommandSource as Source, Diagnostic, ListedCommand, McpOwner};
 
 pub(super) async fn list(
     ctx: Arc<RpcContext>,
@@ -17,7 +17,7 @@ pub(super) async fn list(
     if p.session_id.is_some() == p.cwd.is_some() {
         return Err(invalid_param("session_id", "name a session_id or a cwd, and not both"));
     }
-    let place = McpPlace { cwd: p.cwd, session_id: p.session_id };
+    let place = McpOwner { cwd: p.cwd, session_id: p.session_id };
     let found = ctx.registry.commands(&place).await.map_err(convert::fault)?;
     let commands = found.commands.into_iter().map(command).collect();
     Ok(CommandListReply { commands, diagnostics: found.diagnostics.into_iter().map(diagnostic).collect() })

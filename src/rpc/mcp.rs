@@ -11,7 +11,7 @@ use crate::api::params::{
 };
 use crate::rpc::context::RpcContext;
 use crate::rpc::convert::{self, invalid_param};
-use crate::session::McpPlace;
+use crate::session::McpOwner;
 use crate::types::ids::SessionId;
 
 pub(super) async fn list(ctx: Arc<RpcContext>, _: Caller, p: McpListParams) -> Result<McpListReply, Fault> {
@@ -70,8 +70,8 @@ pub(super) async fn resources(
     })
 }
 
-fn mcp_place(cwd: Option<String>, session_id: Option<SessionId>) -> McpPlace {
-    McpPlace { cwd, session_id }
+fn mcp_place(cwd: Option<String>, session_id: Option<SessionId>) -> McpOwner {
+    McpOwner { cwd, session_id }
 }
 
 pub(super) async fn test(ctx: Arc<RpcContext>, _: Caller, p: McpTestParams) -> Result<McpTestReply, Fault> {

@@ -46,7 +46,7 @@ pub use registry::Registry;
 pub use registry::create::NewSessionRequest;
 pub use registry::explain::{ExplainRequest, explain};
 pub use registry::initial_items::InitialMessage;
-pub use registry::mcp::{McpPlace, McpServerFacts, McpTest};
+pub use registry::mcp::{McpOwner, McpServerFacts, McpTest};
 pub use registry::pending::PendingFollower;
 pub use registry::project::{ProjectConfig, ProjectValue};
 pub use registry::rules::{KnownRule, RuleChange};

@@ -18,9 +18,9 @@ use crate::workspace::{self, ScannedFile, TrustInventory};
 
 /// Scans a folder and checks whether it is trusted in this state.
 pub(super) async fn inspect(shared: &Shared, cwd: &Path) -> Result<(TrustInventory, bool), StoreError> {
-    let ground = scan(cwd).await;
-    let trusted = is_trusted(shared, cwd, &ground.digest).await?;
-    Ok((ground, trusted))
+    let inventory = scan(cwd).await;
+    let trusted = is_trusted(shared, cwd, &inventory.digest).await?;
+    Ok((inventory, trusted))
 }
 
 async fn scan(cwd: &Path) -> TrustInventory {
@@ -48,11 +48,11 @@ pub(super) async fn is_trusted(shared: &Shared, cwd: &Path, digest: &str) -> Res
 }
 
 /// Returns the effective rules of the project itself. If every call needs a request, also returns the reason.
-pub(super) async fn rules(shared: &Shared, cwd: &Path, ground: TrustInventory) -> (Rules, Option<String>) {
-    let project = ground.project;
+pub(super) async fn rules(shared: &Shared, cwd: &Path, inventory: TrustInventory) -> (Rules, Option<String>) {
+    let project = inventory.project;
     // Only allow rules depend on trust.
     let trusted = !project.allow.is_empty()
-        && is_trusted(shared, cwd, &ground.digest).await.unwrap_or_else(|error| {
+        && is_trusted(shared, cwd, &inventory.digest).await.unwrap_or_else(|error| {
             tracing::warn!(%error, "could not read whether a folder is trusted; treating it as not trusted");
             false
         });
@@ -65,10 +65,10 @@ pub(super) async fn rules(shared: &Shared, cwd: &Path, ground: TrustInventory) -
 
 /// The parts of a folder that need trust and do not have it; `None` if there are none.
 pub(super) async fn find_untrusted(shared: &Shared, cwd: &Path) -> Option<UntrustedParts> {
-    let ground = scan(cwd).await;
+    let inventory = scan(cwd).await;
     // A folder outside git may have no parts that need trust. Then trust makes no difference.
-    if ground.parts.is_empty() || is_trusted(shared, cwd, &ground.digest).await.ok()? {
+    if inventory.parts.is_empty() || is_trusted(shared, cwd, &inventory.digest).await.ok()? {
         return None;
     }
-    Some(UntrustedParts { digest: ground.digest, parts: ground.parts })
+    Some(UntrustedParts { digest: inventory.digest, parts: inventory.parts })
 }

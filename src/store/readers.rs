@@ -22,7 +22,7 @@ pub(in crate::store) struct Readers {
     database_file: DatabaseFile,
     pool: Arc<RwLock<SqlitePool>>,
     /// Permits one reader of the whole database at a time. That reader uses a separate connection.
-    chores: Arc<Semaphore>,
+    full_read_permit: Arc<Semaphore>,
     handle: Handle,
 }
 
@@ -32,7 +32,7 @@ impl Readers {
         Self {
             database_file: database_file.clone(),
             pool: Arc::new(RwLock::new(pool(database_file))),
-            chores: Arc::new(Semaphore::new(1)),
+            full_read_permit: Arc::new(Semaphore::new(1)),
             handle: Handle::current(),
         }
     }
@@ -47,8 +47,8 @@ impl Readers {
     ///
     /// # Errors
     /// The store is closed.
-    pub async fn acquire_turn(&self) -> Result<OwnedSemaphorePermit, StoreError> {
-        Arc::clone(&self.chores).acquire_owned().await.map_err(|_| StoreError::Closed)
+    pub async fn acquire_full_read(&self) -> Result<OwnedSemaphorePermit, StoreError> {
+        Arc::clone(&self.full_read_permit).acquire_owned().await.map_err(|_| StoreError::Closed)
     }
 
     /// Closes all connections. New reads wait until the returned value is dropped. Blocking; do not call it
@@ -58,7 +58,7 @@ impl Readers {
     /// A reader did not finish in time.
     pub fn close_for_now(&self) -> Result<ReadBlock<'_>, StoreError> {
         let still = || StoreError::Unwritable("a reader still uses the database".into());
-        let turn = Arc::clone(&self.chores).try_acquire_owned().map_err(|_| still())?;
+        let turn = Arc::clone(&self.full_read_permit).try_acquire_owned().map_err(|_| still())?;
         let closed =
             ReadBlock { pool: self.pool.blocking_write(), database_file: &self.database_file, _turn: turn };
         let pool = closed.pool.clone();

@@ -77,7 +77,7 @@ pub enum RequestRow {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProcessRow {
     /// A call started a process.
-    Born {
+    Started {
         /// Identity of the process.
         record: ProcessRecord,
         /// Time of the record.

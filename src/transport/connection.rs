@@ -37,7 +37,7 @@ pub enum SubscribeError {
     },
     /// Notifications cannot reach this caller. It used HTTP POST, or it sent a notification and so
     /// would never learn the subscription's id.
-    NoWayBack,
+    CannotNotify,
     /// The connection is closed, or the call was already answered with an error.
     Closed,
 }
@@ -48,7 +48,7 @@ impl fmt::Display for SubscribeError {
             Self::TooMany { limit } => {
                 write!(f, "this connection already has {limit} subscriptions; end one first")
             }
-            Self::NoWayBack => f.write_str(
+            Self::CannotNotify => f.write_str(
                 "a subscription needs a connection that stays open and a call with an id: \
                  use newline-delimited JSON, Content-Length framing or WebSocket",
             ),
@@ -132,7 +132,7 @@ impl Connection {
     {
         if !self.call.may_subscribe {
             self.call.refused.store(true, Ordering::Relaxed);
-            return Err(SubscribeError::NoWayBack);
+            return Err(SubscribeError::CannotNotify);
         }
         let id = format!("sub_{}", uuid::Uuid::now_v7().simple());
         let ended = self.shared.register(&id)?;

@@ -301,7 +301,7 @@ fn finish(
     let reply = id.map(|id| {
         let reply = match &response {
             Some(_) if connection.was_refused_a_subscription() => {
-                Fault::new(Kind::InvalidRequest, SubscribeError::NoWayBack.to_string()).reply(&id)
+                Fault::new(Kind::InvalidRequest, SubscribeError::CannotNotify.to_string()).reply(&id)
             }
             Some(response) => reply::from_method(&id, response, max_response),
             None => Fault::new(Kind::Internal, "the method failed unexpectedly").reply(&id),

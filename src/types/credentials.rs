@@ -209,7 +209,7 @@ pub const SETTINGS: &[&str] = &[
 /// Whether the path `parts` below the home folder is an entry of one of the two tables, or lies below one. ASCII case
 /// is ignored, because some file systems ignore it.
 #[must_use]
-pub fn are_kept_at(parts: &[&str]) -> bool {
+pub fn is_credential_path(parts: &[&str]) -> bool {
     let Some(first) = parts.first() else { return false };
     // Compare the first two letters first, because this runs for every word of a command line.
     let begins = first.as_bytes().get(..2);
@@ -243,9 +243,9 @@ mod tests {
             ("", false),
         ] {
             let parts: Vec<&str> = path.split('/').collect();
-            assert_eq!(are_kept_at(&parts), expected, "{path}");
+            assert_eq!(is_credential_path(&parts), expected, "{path}");
         }
-        assert!(!are_kept_at(&[]));
+        assert!(!is_credential_path(&[]));
     }
 
     #[test]

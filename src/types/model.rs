@@ -78,7 +78,7 @@ pub struct ModelRequest {
     pub fresh_connection: bool,
     /// Whether the request is a helper call. It is then not part of the conversation, and no later request continues
     /// from it.
-    pub aside: bool,
+    pub is_helper_call: bool,
     /// Texts at which the model stops its answer.
     pub stop: Vec<String>,
     /// Labels for the provider's own records.
@@ -104,7 +104,7 @@ impl ModelRequest {
             media: HashMap::new(),
             previous_response_id: None,
             fresh_connection: false,
-            aside: false,
+            is_helper_call: false,
             stop: Vec::new(),
             metadata: BTreeMap::new(),
             no_interleaving: false,

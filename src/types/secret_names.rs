@@ -108,7 +108,7 @@ pub fn is_secret(parts: &[&str], below_home: Option<&[&str]>) -> bool {
             [.., ".docker", "config.json"] | [.., ".cargo", "credentials" | "credentials.toml"]
         )
         || matches!(parts, ["etc", "shadow" | "gshadow" | "shadow-" | "gshadow-"])
-        || below_home.is_some_and(credentials::are_kept_at)
+        || below_home.is_some_and(credentials::is_credential_path)
 }
 
 /// Whether a folder with this name probably contains credentials.

@@ -162,7 +162,7 @@ pub struct ToolOutcome {
     pub whole: Option<BlobRef>,
     /// Whether the command continues in the background. Its end is reported separately.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
-    pub goes_on: bool,
+    pub continues_in_background: bool,
     /// How much of a background command's output the model has now received.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub background_read: Option<BackgroundRead>,
@@ -191,7 +191,7 @@ impl ToolOutcome {
             cwd: None,
             attachments: Vec::new(),
             whole: None,
-            goes_on: false,
+            continues_in_background: false,
             background_read: None,
             todos: None,
             blobs: Vec::new(),

@@ -71,14 +71,14 @@ You are a coding agent. You work in the user's folder with the tools you are giv
 /// trusted. Cancel-safe.
 pub async fn gather(request: PromptRequest, git_facts: &GitFacts) -> Option<GatheredPrompt> {
     let cwd = request.cwd.clone();
-    let ground = tokio::task::spawn_blocking(move || scan(&cwd)).await.ok()?;
-    let trusted = request.trusted.as_ref() == Some(&ground.digest);
-    let facts = match trusted && ground.has_git {
-        true => git_facts.get(&request.cwd, &ground.digest).await,
+    let inventory = tokio::task::spawn_blocking(move || scan(&cwd)).await.ok()?;
+    let trusted = request.trusted.as_ref() == Some(&inventory.digest);
+    let facts = match trusted && inventory.has_git {
+        true => git_facts.get(&request.cwd, &inventory.digest).await,
         false => None,
     };
-    let waits = !trusted && !ground.parts.is_empty();
-    let untrusted = waits.then_some(UntrustedParts { digest: ground.digest, parts: ground.parts });
+    let waits = !trusted && !inventory.parts.is_empty();
+    let untrusted = waits.then_some(UntrustedParts { digest: inventory.digest, parts: inventory.parts });
     tokio::task::spawn_blocking(move || compose(&request, facts.as_deref(), untrusted)).await.ok()
 }
 

@@ -80,7 +80,7 @@ pub fn scan(cwd: &Path) -> TrustInventory {
 /// Markdown files below the folders that it names. These contents are exactly those that the digest covers.
 #[must_use]
 pub fn scan_with_files(cwd: &Path, folders: &[&str]) -> (TrustInventory, Vec<ScannedFile>) {
-    let mut ground = TrustInventory::default();
+    let mut inventory = TrustInventory::default();
     let mut digest = Sha256::new();
     digest.update(VERSION);
     let folders: Vec<PathBuf> = folders.iter().map(|folder| cwd.join(folder)).collect();
@@ -97,14 +97,14 @@ pub fn scan_with_files(cwd: &Path, folders: &[&str]) -> (TrustInventory, Vec<Sca
     match &settings {
         Ok(Some(text)) => {
             walk.add_to_digest(text, b"text");
-            ground.project = project::read(text);
-            ground.parts.extend(ground.project.describe());
+            inventory.project = project::read(text);
+            inventory.parts.extend(inventory.project.describe());
         }
         Ok(None) => {}
         Err(error) => {
             walk.add_to_digest(error.to_string().as_bytes(), b"unreadable");
-            ground.project = project::project_of_unreadable(error.to_string());
-            ground.parts.extend(ground.project.describe());
+            inventory.project = project::project_of_unreadable(error.to_string());
+            inventory.parts.extend(inventory.project.describe());
         }
     }
     for (name, usage) in BOUND_FILES {
@@ -123,32 +123,32 @@ pub fn scan_with_files(cwd: &Path, folders: &[&str]) -> (TrustInventory, Vec<Sca
             }
         }
         let size = if walk.too_large { ", and too large to be used at all" } else { "" };
-        ground.parts.push(format!("{name} ({usage}{size})"));
+        inventory.parts.push(format!("{name} ({usage}{size})"));
     }
     let files = std::mem::take(&mut walk.files);
     if let Some(root) = crate::workspace::repository_root(cwd) {
         match git_settings(&root) {
             Ok(text) => {
                 walk.add_to_digest(text.as_bytes(), b"git");
-                ground.has_git = true;
-                ground.parts.push(
+                inventory.has_git = true;
+                inventory.parts.push(
                     "git facts for the model (branch, status, last commits, user): git is run here".into(),
                 );
             }
             Err(why) => {
                 walk.add_to_digest(why.as_bytes(), b"no git");
-                ground.parts.push(format!("git facts (not used: {why})"));
+                inventory.parts.push(format!("git facts (not used: {why})"));
             }
         }
     }
-    if ground.parts.len() > MAX_PARTS {
-        let more = ground.parts.len() - MAX_PARTS;
-        ground.parts.truncate(MAX_PARTS);
-        ground.parts.push(format!("and {more} more"));
+    if inventory.parts.len() > MAX_PARTS {
+        let more = inventory.parts.len() - MAX_PARTS;
+        inventory.parts.truncate(MAX_PARTS);
+        inventory.parts.push(format!("and {more} more"));
     }
-    ground.digest = hex::encode(&digest.finalize());
+    inventory.digest = hex::encode(&digest.finalize());
     let below = |(path, content): (PathBuf, _)| (path.strip_prefix(cwd).unwrap_or(&path).to_owned(), content);
-    (ground, files.into_iter().map(below).collect())
+    (inventory, files.into_iter().map(below).collect())
 }
 
 struct InventoryWalk<'d> {
@@ -358,8 +358,8 @@ mod tests {
         folder.write_file(".claude/settings.md", "no");
         folder.write_file(".agentd/commands/c.txt", "no");
         symlink("/etc/passwd", folder.path().join(".claude/commands/leak.md")).expect("linked");
-        let (ground, files) = scan_with_files(&folder.path(), &[".agentd/commands", ".claude/commands"]);
-        assert_eq!(ground.digest, folder.digest());
+        let (inventory, files) = scan_with_files(&folder.path(), &[".agentd/commands", ".claude/commands"]);
+        assert_eq!(inventory.digest, folder.digest());
         let names: Vec<_> = files.iter().map(|(path, _)| path.display().to_string()).collect();
         assert_eq!(
             names,
@@ -389,8 +389,8 @@ mod tests {
         }
         let deep = (0..40).map(|_| "d").collect::<Vec<_>>().join("/");
         folder.write_file(&format!(".agentd/skills/{deep}/x"), "x");
-        let ground = scan(&folder.path());
-        let told = ground.parts.join("\n");
+        let inventory = scan(&folder.path());
+        let told = inventory.parts.join("\n");
         let settings = ".agentd/config.toml (not understood, so every call asks: it is not a file)";
         assert!(told.contains(settings), "{told}");
         for (name, usage) in
@@ -398,7 +398,7 @@ mod tests {
         {
             assert!(told.contains(&format!("{name} ({usage}, and too large")), "{name}: {told}");
         }
-        assert!(ground.project.is_closed && !ground.has_git, "{told}");
+        assert!(inventory.project.is_closed && !inventory.has_git, "{told}");
     }
 
     #[test]
@@ -420,8 +420,8 @@ mod tests {
         for n in 0..=MAX_ENTRIES {
             folder.write_file(&format!(".claude/hooks/{n}"), "x");
         }
-        let (ground, files) = scan_with_files(&folder.path(), &[".claude/agents"]);
-        assert!(ground.parts.join("\n").contains("too large"), "{:?}", ground.parts);
+        let (inventory, files) = scan_with_files(&folder.path(), &[".claude/agents"]);
+        assert!(inventory.parts.join("\n").contains("too large"), "{:?}", inventory.parts);
         assert!(files.iter().all(|(_, content)| content.is_err()) && !files.is_empty(), "{files:?}");
     }
 
@@ -435,9 +435,9 @@ mod tests {
             fs::create_dir_all(path.parent().expect("a folder")).expect("made");
             let target = if link == ".agentd" { outside.path() } else { outside.path().join("config.toml") };
             symlink(target, path).expect("linked");
-            let ground = scan(&folder.path());
+            let inventory = scan(&folder.path());
             let none = project::project_of_unreadable("a link is not followed".into());
-            assert_eq!(ground.project, none, "{link}");
+            assert_eq!(inventory.project, none, "{link}");
         }
     }
 }

@@ -54,7 +54,8 @@ pub async fn run(rounds: u32, seed: u64) -> Figures {
         // Every second folder checkpoints continuously, so that many kills hit a checkpoint.
         let has_small_checkpoints = (figures.rounds / ROUNDS_PER_DAEMON).is_multiple_of(2);
         let plan = TestDaemon::builder().api(api).config(CONFIG);
-        let plan = if has_small_checkpoints { plan.environment("AGENTD_FOLD_AT", "12") } else { plan };
+        let plan =
+            if has_small_checkpoints { plan.environment("AGENTD_CHECKPOINT_PAGES", "12") } else { plan };
         let mut folder = StateFolder::new(CrashScenario::start_idle(plan).await, random.next()).await;
         for round in 1..=of_this_daemon {
             folder.round(round).await;

@@ -22,10 +22,10 @@ mod tolerant_client;
 /// Defines one test for each crash mode: abort, and SIGKILL from outside.
 macro_rules! matrix_ways {
     ($($name:ident => $scenario:ident,)*) => {
-        mod by_its_own_hand {
+        mod daemon_aborts_itself {
             $(#[tokio::test] async fn $name() { super::$scenario(crate::support::daemon::CrashMode::Abort).await; })*
         }
-        mod killed_from_outside {
+        mod daemon_is_killed {
             $(#[tokio::test] async fn $name() { super::$scenario(crate::support::daemon::CrashMode::Kill).await; })*
         }
     };

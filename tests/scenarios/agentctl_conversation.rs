@@ -62,7 +62,7 @@ async fn left_arrow_shows_sessions_and_enter_opens_another() {
 }
 
 #[tokio::test]
-async fn going_back_before_first_input_starts_again() {
+async fn rewind_before_first_input_restarts_conversation() {
     let daemon = TestDaemon::start().await;
     let session = spoken(&daemon, "first thing", "Done.").await;
     daemon.models.push(Step::text("Done again."));

@@ -94,7 +94,7 @@ async fn missing_config_file_is_refused_while_a_daemon_runs() {
 }
 
 #[tokio::test]
-async fn config_file_that_the_running_daemon_did_not_read_is_remarked() {
+async fn config_file_unread_by_daemon_is_reported() {
     let daemon = TestDaemon::start().await;
     let (read, other) = (daemon.path("config.toml"), daemon.path("other.toml"));
     std::fs::write(&other, "").expect("written");

@@ -154,7 +154,7 @@ async fn paste(daemon: &TestDaemon, line: &str) {
 }
 
 #[tokio::test]
-async fn prose_typed_in_attach_does_not_answer_a_request() {
+async fn text_typed_in_attach_does_not_answer_request() {
     let daemon = TestDaemon::start().await;
     let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
@@ -181,7 +181,7 @@ async fn prose_typed_in_attach_does_not_answer_a_request() {
 }
 
 #[tokio::test]
-async fn prose_typed_in_run_does_not_answer_a_request() {
+async fn text_typed_in_run_does_not_answer_request() {
     let daemon = TestDaemon::start().await;
     let gate = Gate::new();
     daemon.models.push(Step::calls([bash("touch made")]).say("one two").hold_after(1, &gate));

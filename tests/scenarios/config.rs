@@ -129,7 +129,7 @@ async fn unattended_limits_are_not_loosened_by_project() {
 }
 
 #[tokio::test]
-async fn money_limit_of_user_stays_whatever_the_project_says() {
+async fn project_cannot_raise_money_limit_of_user() {
     let daemon = TestDaemon::builder().config("[permissions.unattended]\nusd = 1.0").start().await;
     let alice = daemon.client("alice").await;
     let params = json!({"cwd": daemon.workspace(), "background": true});

@@ -106,7 +106,7 @@ async fn ps_watch_shows_change_without_polling() {
 }
 
 #[tokio::test]
-async fn numbers_name_sessions_in_every_command() {
+async fn every_command_accepts_session_number() {
     let daemon = TestDaemon::start().await;
     daemon.models.set_fallback(|_| Step::text("Hello."));
     ctl(&daemon, &["run", "--title", "first", "hi"]).await.stdout();

@@ -227,7 +227,7 @@ async fn import_of_answer_in_progress_ends_its_turn_also_after_restart() {
 }
 
 #[tokio::test]
-async fn import_decides_only_about_conversation() {
+async fn import_applies_conversation_only() {
     let daemon = TestDaemon::start().await;
     let session = daemon.client("alice").await.create(&daemon).await;
     daemon.models.push(Step::calls([("Bash", json!({"command": "rm x"}))]));

@@ -115,7 +115,7 @@ async fn claude_settings_of_trusted_project_run_with_their_field_names() {
 }
 
 #[tokio::test]
-async fn hook_that_its_call_replaced_does_not_run_after_it() {
+async fn hook_changed_by_its_call_does_not_run() {
     let daemon = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]").start().await;
     daemon.write(".claude/after.sh", "echo {}");
     let hooks = json!({"hooks": {"PostToolUse": [

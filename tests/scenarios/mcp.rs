@@ -88,7 +88,7 @@ async fn server_tool_is_offered_asked_for_and_called() {
 }
 
 #[tokio::test]
-async fn session_without_servers_has_no_trace_of_them() {
+async fn session_without_servers_gets_no_mcp_tools() {
     let daemon = TestDaemon::start().await;
     let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;

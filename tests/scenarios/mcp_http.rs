@@ -51,7 +51,7 @@ async fn flooding_http_server_is_ended() {
 }
 
 #[tokio::test]
-async fn untrusted_project_server_leaves_server_of_user() {
+async fn untrusted_project_server_keeps_user_server() {
     let (daemon, _script) = http_daemon(&[]).await;
     daemon.write(".mcp.json", &json!({"mcpServers": {"fake": {"command": "false"}}}).to_string());
     let (session, mut seen) = bypass(&daemon).await;

@@ -101,7 +101,7 @@ async fn plan_mode_and_ambiguous_edit_are_reminded() {
 }
 
 #[tokio::test]
-async fn date_in_the_prompt_is_that_of_the_start_and_a_new_day_is_a_reminder() {
+async fn prompt_keeps_start_date_and_new_day_is_reminded() {
     const DAY_MS: i64 = 86_400_000;
     let mut daemon = TestDaemon::start().await;
     let session = daemon.client("alice").await.create(&daemon).await;

@@ -32,7 +32,7 @@ fn answer(first: u64, gap: u64) -> Step {
 }
 
 #[tokio::test]
-async fn call_runs_once_however_its_item_is_numbered() {
+async fn call_runs_once_for_every_item_numbering() {
     for (first, gap) in [(0, 1), (1, 1), (0, 2)] {
         let config = "[retry]\nattempts = 1\n[permissions]\nallow = [\"Bash\"]";
         let daemon = TestDaemon::builder().api(Api::OpenAiResponses).config(config).start().await;

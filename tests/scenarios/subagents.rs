@@ -219,7 +219,7 @@ async fn subagents_continue_after_kill_and_run_nothing_twice() {
 }
 
 #[tokio::test]
-async fn limits_of_the_tree_hold_and_leave_nothing_for_more() {
+async fn subagents_share_remaining_session_budget() {
     let daemon = TestDaemon::start().await;
     daemon.models.set_fallback(|request| {
         match (begins_with(request).contains("delegate"), request.tool_results().len()) {

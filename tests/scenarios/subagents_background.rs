@@ -36,7 +36,7 @@ async fn background_subagent_reports_with_a_later_message() {
 }
 
 #[tokio::test]
-async fn background_subagents_that_start_each_other_keep_to_one_turns_limit() {
+async fn chained_background_subagents_share_limit_of_one_turn() {
     let daemon = TestDaemon::start().await;
     daemon.models.set_fallback(|request| {
         let last = request.messages().last().map(ToString::to_string).unwrap_or_default();

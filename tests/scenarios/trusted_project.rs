@@ -41,7 +41,7 @@ async fn offer(daemon: &TestDaemon) -> (String, String, Value) {
 }
 
 #[tokio::test]
-async fn whole_repository_works_after_one_trust_and_not_before() {
+async fn project_extensions_work_only_after_trust() {
     let daemon = TestDaemon::start().await;
     let script = McpScript::new(&daemon, "fake");
     write_project(&daemon, &script);

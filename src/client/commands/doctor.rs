@@ -32,24 +32,24 @@ enum Grade {
     Fail,
 }
 
-/// One line of the report; `mend` says how to fix the problem.
+/// One line of the report; `fix` says how to fix the problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Finding {
     grade: Grade,
     what: String,
-    mend: Option<String>,
+    fix: Option<String>,
 }
 
 fn ok(what: impl Into<String>) -> Finding {
-    Finding { grade: Grade::Ok, what: what.into(), mend: None }
+    Finding { grade: Grade::Ok, what: what.into(), fix: None }
 }
 
-fn warn(what: impl Into<String>, mend: impl Into<String>) -> Finding {
-    Finding { grade: Grade::Warn, what: what.into(), mend: Some(mend.into()) }
+fn warn(what: impl Into<String>, fix: impl Into<String>) -> Finding {
+    Finding { grade: Grade::Warn, what: what.into(), fix: Some(fix.into()) }
 }
 
-fn fail(what: impl Into<String>, mend: impl Into<String>) -> Finding {
-    Finding { grade: Grade::Fail, what: what.into(), mend: Some(mend.into()) }
+fn fail(what: impl Into<String>, fix: impl Into<String>) -> Finding {
+    Finding { grade: Grade::Fail, what: what.into(), fix: Some(fix.into()) }
 }
 
 pub(in crate::client) async fn doctor(reach: &Connector, out: &mut OutputStreams) -> Result<(), Failure> {
@@ -79,8 +79,8 @@ fn report(findings: &[Finding], out: &mut OutputStreams) -> Result<(), Failure> 
         out.line(
             &StyledLine::new(tone, word).and(Tone::Plain, format!("  {}", escape::line(&finding.what))),
         )?;
-        if let Some(mend) = &finding.mend {
-            out.line(&StyledLine::new(Tone::Dim, format!("      → {}", escape::line(mend))))?;
+        if let Some(fix) = &finding.fix {
+            out.line(&StyledLine::new(Tone::Dim, format!("      → {}", escape::line(fix))))?;
         }
     }
     let failed = findings.iter().any(|f| f.grade == Grade::Fail);
@@ -149,11 +149,11 @@ fn private(what: &str, folder: &Path, choose: &str) -> Finding {
         return ok(format!("{what} folder {name} is yours alone"));
     };
     let is_mode = meta.is_dir() && meta.uid() == nix::unistd::geteuid().as_raw() && meta.mode() & 0o1002 == 0;
-    let mend = match is_mode && meta.mode() & 0o777 != 0o700 {
+    let fix = match is_mode && meta.mode() & 0o777 != 0o700 {
         true => format!("chmod 700 {name}"),
         false => format!("choose another with {choose}"),
     };
-    fail(format!("{what}: {error}"), mend)
+    fail(format!("{what}: {error}"), fix)
 }
 
 /// Free space below which new sessions soon cannot be written.
@@ -190,8 +190,8 @@ async fn daemon(reach: &Connector) -> Vec<Finding> {
             let holder = LockHolder::find(&reach.places.data_dir).filter(|_| no_socket);
             let absent = match holder {
                 Some(holder) => {
-                    let (what, mend) = holder.explain(&reach.places.socket);
-                    fail(what, mend)
+                    let (what, fix) = holder.explain(&reach.places.socket);
+                    fail(what, fix)
                 }
                 None => warn(failure.message, "agentctl daemon start (run and attach do it by themselves)"),
             };
@@ -234,9 +234,9 @@ async fn providers(client: &Client, status: &StatusReply) -> Vec<Finding> {
                 provider.latency_ms.unwrap_or_default()
             )),
             Some(error) => {
-                let mend = format!("correct [providers.{name}] or its key, then agentctl models --check");
+                let fix = format!("correct [providers.{name}] or its key, then agentctl models --check");
                 let what = format!("provider {name}: {error}");
-                if main == Some(name.as_str()) { fail(what, mend) } else { warn(what, mend) }
+                if main == Some(name.as_str()) { fail(what, fix) } else { warn(what, fix) }
             }
         }
     });
@@ -340,8 +340,8 @@ fn sandbox(told: &SandboxReply) -> Vec<Finding> {
         let what = format!("sandbox of commands in {which} sessions: {}", sandbox_line(choice));
         match choice.level {
             Some(2) if told.landlock != "works" => {
-                let mend = "set [sandbox] level = \"bubblewrap\", or let users make user namespaces";
-                warn(format!("{what}; Landlock {}", told.landlock), mend)
+                let fix = "set [sandbox] level = \"bubblewrap\", or let users make user namespaces";
+                warn(format!("{what}; Landlock {}", told.landlock), fix)
             }
             Some(2..) => ok(what),
             _ => warn(what, better()),
@@ -393,7 +393,7 @@ mod tests {
         let look = || private("socket", &folder, "AGENTD_SOCKET");
         assert_eq!(look().grade, Grade::Ok, "the daemon makes it");
         fs::create_dir(&folder).expect("made");
-        for (mode, grade, mend) in [
+        for (mode, grade, fix) in [
             (0o700, Grade::Ok, None),
             (0o755, Grade::Fail, Some("chmod 700")),
             (0o1777, Grade::Fail, Some("choose another with AGENTD_SOCKET")),
@@ -401,11 +401,8 @@ mod tests {
             fs::set_permissions(&folder, fs::Permissions::from_mode(mode)).expect("changed");
             let finding = look();
             assert_eq!(finding.grade, grade, "{finding:?}");
-            assert_eq!(finding.mend.is_some(), mend.is_some());
-            assert!(
-                finding.mend.iter().all(|said| said.starts_with(mend.unwrap_or_default())),
-                "{finding:?}"
-            );
+            assert_eq!(finding.fix.is_some(), fix.is_some());
+            assert!(finding.fix.iter().all(|said| said.starts_with(fix.unwrap_or_default())), "{finding:?}");
         }
     }
 

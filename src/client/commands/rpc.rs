@@ -28,7 +28,7 @@ pub(in crate::client) async fn rpc(
             let error = json!({"code": fault.code, "message": fault.message, "data": fault.data});
             let text = serde_json::to_string_pretty(&error).map_err(std::io::Error::other)?;
             for line in harmless_json(&text).lines() {
-                out.say_err(&crate::client::terminal::style::StyledLine::new(
+                out.print_error_line(&crate::client::terminal::style::StyledLine::new(
                     crate::client::terminal::style::Tone::Plain,
                     line,
                 ))?;

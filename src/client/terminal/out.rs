@@ -108,7 +108,7 @@ impl OutputStreams {
     ///
     /// # Errors
     /// The reader has closed the pipe.
-    pub fn say_err(&mut self, line: &StyledLine) -> io::Result<()> {
+    pub fn print_error_line(&mut self, line: &StyledLine) -> io::Result<()> {
         self.fresh_line()?;
         let shown = self.render_line(line, self.side_colour) + "\n";
         self.side.write_all(convert_line_ends(&shown, self.raw).as_bytes())?;
@@ -144,10 +144,10 @@ impl OutputStreams {
     pub fn note(&mut self, text: &str) -> io::Result<()> {
         let line = StyledLine::new(Tone::Dim, text);
         if self.raw || !self.side_wraps {
-            return self.say_err(&line);
+            return self.print_error_line(&line);
         }
         // Wrap the line here, because the terminal would break words at its edge.
-        line.wrap(terminal_columns()).iter().try_for_each(|row| self.say_err(row))
+        line.wrap(terminal_columns()).iter().try_for_each(|row| self.print_error_line(row))
     }
 
     /// Prints a value as indented JSON. JSON text escapes C0 itself. Other non-ASCII characters that

@@ -15,7 +15,7 @@ const GAP: usize = 2;
 /// Columns up to this rank get a readable width before columns of a higher rank are shown.
 const LAST_IMPORTANT: u8 = 2;
 /// Columns that a text needs to be readable.
-const COMFORTABLE_COLUMNS: usize = 22;
+const MIN_READABLE_COLUMNS: usize = 22;
 
 /// Layout of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,7 +122,7 @@ impl Table {
         let total = |shown: &[usize]| shown.iter().map(|n| least(*n)).sum::<usize>() + gaps(shown);
         // Important columns get a readable width before a less important one is shown at all.
         let comfortable = |n: usize| match self.columns[n].rank {
-            0..=LAST_IMPORTANT => least(n).max(wide[n].min(COMFORTABLE_COLUMNS)),
+            0..=LAST_IMPORTANT => least(n).max(wide[n].min(MIN_READABLE_COLUMNS)),
             _ => least(n),
         };
         let wished = |shown: &[usize]| shown.iter().map(|n| comfortable(*n)).sum::<usize>() + gaps(shown);

@@ -266,10 +266,10 @@ impl TurnWatcher {
                         OutputPiece::Text(text) => out.stream(&text)?,
                         OutputPiece::Break => out.fresh_line()?,
                         OutputPiece::Line(_) | OutputPiece::Folded { .. } if is_answer_only => {}
-                        OutputPiece::Line(line) => out.say_err(&line)?,
+                        OutputPiece::Line(line) => out.print_error_line(&line)?,
                         OutputPiece::Folded { shown, .. } => {
                             for line in shown {
-                                out.say_err(&line)?;
+                                out.print_error_line(&line)?;
                             }
                         }
                     }
@@ -291,7 +291,7 @@ impl TurnWatcher {
         for line in
             undo::lines(scope, grant, self.session.session_id, &self.session.cwd, flags, terminal_columns())
         {
-            out.say_err(&line)?;
+            out.print_error_line(&line)?;
         }
         Ok(())
     }
@@ -302,7 +302,7 @@ impl TurnWatcher {
         };
         if self.output == Output::Text {
             show(request, out)?;
-            out.say_err(&line)?;
+            out.print_error_line(&line)?;
         }
         if matches!(self.asking, AnswerPolicy::Deny(_)) {
             self.unanswerable += 1;
@@ -319,7 +319,7 @@ impl TurnWatcher {
         if question::is_typed(question) && self.asking != AnswerPolicy::Person {
             let word = StyledLine::new(Tone::Warn, "▌ no answer: there is no user to ask");
             if self.output == Output::Text {
-                out.say_err(&word)?;
+                out.print_error_line(&word)?;
             }
             self.questions.push(question.clone());
             self.choose(absent_user_answer(question));
@@ -331,7 +331,7 @@ impl TurnWatcher {
             AnswerPolicy::Allow => (Choice::Continue, "▌ answered by the demonstration: c (continue)"),
         };
         if self.output == Output::Text {
-            out.say_err(&StyledLine::new(Tone::Warn, word))?;
+            out.print_error_line(&StyledLine::new(Tone::Warn, word))?;
         }
         self.questions.push(question.clone());
         self.choose(question::params(question.request_id, choice.name()));
@@ -387,7 +387,7 @@ impl TurnWatcher {
             Ok(Err(CallError::Fault(fault))) if fault.data["path"] == "no_approver" => out.note(
                 "  it waits (on_timeout = \"pause\"): `agentctl approvals` lists it, `agentctl approve ID` answers",
             ),
-            Ok(Err(fault)) => out.say_err(&StyledLine::new(Tone::Bad, format!("  {}", Failure::from(fault)))),
+            Ok(Err(fault)) => out.print_error_line(&StyledLine::new(Tone::Bad, format!("  {}", Failure::from(fault)))),
             Err(_) => Ok(()),
         }
     }

@@ -20,7 +20,7 @@ impl State {
             Event::SessionCreated(spec) => {
                 self.cwd = PathBuf::from(&spec.cwd);
                 self.created_at = envelope.at_ms;
-                self.told_day = envelope.at_ms.day();
+                self.reported_day = envelope.at_ms.day();
                 self.spec = Arc::new((**spec).clone());
             }
             Event::SessionUpdated { title, titled_by, options } => {
@@ -157,7 +157,7 @@ impl State {
         self.todos = Arc::default();
         self.reported_files = Arc::default();
         self.compaction_failures = 0;
-        self.told_day = self.created_at.day();
+        self.reported_day = self.created_at.day();
         self.is_stale = true;
     }
 
@@ -165,7 +165,7 @@ impl State {
     fn note_reminder(&mut self, kind: ReminderKind, files: &[FileVersion], at: Timestamp) {
         let versions = files.iter().map(|file| (file.path.clone(), file.digest.clone()));
         match kind {
-            ReminderKind::NewDay => self.told_day = at.day(),
+            ReminderKind::NewDay => self.reported_day = at.day(),
             ReminderKind::FilesChanged => Arc::make_mut(&mut self.reported_files).extend(versions),
             ReminderKind::InstructionsChanged => {
                 let known = Arc::make_mut(self.instructions.get_or_insert_default());
@@ -173,7 +173,7 @@ impl State {
                 known.retain(|_, digest| !digest.is_empty());
             }
             // The summary may not contain the date.
-            ReminderKind::Compacted => self.told_day = self.created_at.day(),
+            ReminderKind::Compacted => self.reported_day = self.created_at.day(),
             ReminderKind::SubagentsAborted => self.aborted_subagents = Arc::default(),
             ReminderKind::SessionStart
             | ReminderKind::PlanMode

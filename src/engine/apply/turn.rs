@@ -43,7 +43,7 @@ impl State {
                 self.worked_ms = self.worked_ms.saturating_add(result.duration_ms);
                 self.last_turn = Some(LastTurn::from_result(result, envelope.at_ms));
                 if let Some(turn) = self.turn.take() {
-                    self.left_of_turn = turn.left_of_budgets(envelope.at_ms);
+                    self.left_of_turn = turn.remaining_budgets(envelope.at_ms);
                 }
             }
             _ => {}
@@ -133,12 +133,12 @@ impl Turn {
                     compaction.overflows += u32::from(max_output_tokens.is_none());
                 }
                 let (reason, attempt) = (reason.clone(), *attempt);
-                let wait = Backoff { left_ms: *delay_ms, told_at: envelope.at_ms, reason, attempt };
+                let wait = Backoff { left_ms: *delay_ms, reported_at: envelope.at_ms, reason, attempt };
                 turn.activity = Activity::Waiting { token: envelope.seq, wait: Some(wait) };
             }
             Event::Heartbeat { reason, attempt, remaining_ms } => {
                 let (reason, attempt) = (reason.clone(), *attempt);
-                let wait = Backoff { left_ms: *remaining_ms, told_at: envelope.at_ms, reason, attempt };
+                let wait = Backoff { left_ms: *remaining_ms, reported_at: envelope.at_ms, reason, attempt };
                 turn.hold = None;
                 turn.activity = Activity::Waiting { token: envelope.seq, wait: Some(wait) };
             }

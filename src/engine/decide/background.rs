@@ -61,7 +61,7 @@ impl PlanBuilder<'_> {
     }
 
     /// Records the end of a background command.
-    pub fn command_over(&mut self, call_id: CallId, over: UnrecordedEnd) {
+    pub fn background_command_ended(&mut self, call_id: CallId, over: UnrecordedEnd) {
         let Some(command) = self.state.running_command(call_id).cloned() else { return };
         let UnrecordedEnd { state, end, blob } = over;
         self.plan.blobs.extend(blob);

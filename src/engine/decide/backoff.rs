@@ -37,7 +37,7 @@ impl PlanBuilder<'_> {
     pub fn continue_backoff(&mut self) -> bool {
         let Some(turn) = &self.state.turn else { return false };
         let Activity::Waiting { wait: Some(wait), .. } = &turn.activity else { return false };
-        self.start_next_slice(wait.left_ms.saturating_sub(self.now.at.since(wait.told_at)))
+        self.start_next_slice(wait.left_ms.saturating_sub(self.now.at.since(wait.reported_at)))
     }
 
     /// Reports that a wait continues, and starts the timer for its next part.

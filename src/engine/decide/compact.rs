@@ -311,7 +311,7 @@ impl PlanBuilder<'_> {
             max_output_tokens: Some(most).filter(|most| *most < u32::MAX),
             media: HashMap::new(),
             previous_response_id: None,
-            aside: true,
+            is_helper_call: true,
             ..conversation
         }
     }

@@ -131,7 +131,7 @@ impl PlanBuilder<'_> {
             Block::ToolCall(call) => Some(call.clone()),
             _ => None,
         });
-        self.go_on_after_answer(calls.collect(), chosen.stop_reason, true, None);
+        self.continue_after_answer(calls.collect(), chosen.stop_reason, true, None);
     }
 
     /// Settles the choice and copies a candidate into the conversation.

@@ -80,9 +80,9 @@ impl Engine {
             Input::ToolDone { call_id, outcome, duration_ms } => {
                 builder.tool_done(call_id, *outcome, duration_ms)
             }
-            Input::CommandOver { call_id, over } => builder.command_over(call_id, *over),
+            Input::CommandOver { call_id, over } => builder.background_command_ended(call_id, *over),
             Input::HooksRan { call_id, runs, continues } => builder.hooks_ran(call_id, runs, continues),
-            Input::ToolAsks { call_id, questions } => builder.tool_asks(call_id, questions),
+            Input::ToolAsks { call_id, questions } => builder.raise_tool_questions(call_id, questions),
             Input::ToolStoppedAsking { call_id } => builder.tool_stopped_asking(call_id),
             Input::SubagentEvent { call_id, event } => builder.subagent_event(call_id, *event),
             Input::SubagentDone { call_id, done, duration_ms } => {

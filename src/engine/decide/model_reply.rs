@@ -246,18 +246,18 @@ impl PlanBuilder<'_> {
         );
         self.warn_of_budgets();
         if longer {
-            self.ask_for_longer(item_id);
+            self.request_longer_answer(item_id);
             return;
         }
         if candidate {
             self.candidate_done(reply.stop_reason);
             return;
         }
-        self.go_on_after_answer(calls, reply.stop_reason, has_said, cut);
+        self.continue_after_answer(calls, reply.stop_reason, has_said, cut);
     }
 
     /// Continues after a complete answer. If the answer has complete calls, they run whatever its stop reason is.
-    pub fn go_on_after_answer(
+    pub fn continue_after_answer(
         &mut self,
         calls: Vec<ToolCall>,
         stop_reason: StopReason,
@@ -273,7 +273,7 @@ impl PlanBuilder<'_> {
             let text = "the provider paused its answer before any text";
             self.finish_turn(Subtype::LlmError, vec![TurnError::new("paused", text)]);
         } else if let Some(cut) = cut {
-            self.ask_for_rest(cut);
+            self.request_continuation(cut);
         } else {
             self.finish_answered();
         }

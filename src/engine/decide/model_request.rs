@@ -35,7 +35,7 @@ impl PlanBuilder<'_> {
             media: HashMap::new(),
             previous_response_id: self.previous_response_id(&model),
             fresh_connection: self.state.turn.as_ref().is_some_and(|turn| turn.is_fresh),
-            aside: false,
+            is_helper_call: false,
             stop: self.state.stop_sequences().to_vec(),
             metadata: self.state.metadata().clone(),
             no_interleaving: self.state.spec.ablation.interleaved_thinking,

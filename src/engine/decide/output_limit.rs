@@ -66,7 +66,7 @@ impl PlanBuilder<'_> {
     }
 
     /// Requests the answer `item_id`, closed as superseded, again with the highest limit.
-    pub fn ask_for_longer(&mut self, item_id: ItemId) {
+    pub fn request_longer_answer(&mut self, item_id: ItemId) {
         self.push_item(item_id, Event::MessageTombstone { reason: TombstoneReason::OutputLimit });
         let most = self.output_limit().map_or_else(String::new, |most| format!(" of {most} tokens"));
         let text = format!("the answer reached its output limit; asked again with the model's highest{most}");
@@ -76,7 +76,7 @@ impl PlanBuilder<'_> {
     }
 
     /// Keeps the partial answer and asks the model for the rest of it.
-    pub fn ask_for_rest(&mut self, cut: TruncatedAnswer) {
+    pub fn request_continuation(&mut self, cut: TruncatedAnswer) {
         let Some(turn) = &self.state.turn else { return };
         if turn.continuations >= MAX_CONTINUATIONS {
             let message = match MAX_CONTINUATIONS {

@@ -164,7 +164,7 @@ impl PlanBuilder<'_> {
 
     /// Raises the questions of a running tool, for example those of an MCP server. If no user can answer, the tool is
     /// informed at once.
-    pub fn tool_asks(&mut self, call_id: CallId, questions: Vec<UserQuestion>) {
+    pub fn raise_tool_questions(&mut self, call_id: CallId, questions: Vec<UserQuestion>) {
         let call = self.state.call(call_id).cloned();
         let running = call.filter(|call| matches!(call.stage, CallStage::Running { question: None, .. }));
         match running.filter(|_| !self.state.spec.background && !self.is_aborting()) {

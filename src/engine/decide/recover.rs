@@ -63,14 +63,14 @@ impl PlanBuilder<'_> {
         self.give_up_fetches();
         self.settle_kills();
         let lost: Vec<CallState> = self.state.calls().iter().filter(|call| is_lost(call)).cloned().collect();
-        match self.about_unknown() {
+        match self.unknown_outcome_policy() {
             UnknownOutcomePolicy::Fail if !lost.is_empty() => {
                 self.give_up_unknown(&lost);
                 return;
             }
             about => lost.iter().for_each(|call| self.treat_unknown(call, "", about)),
         }
-        if !self.goes_on_by_itself() {
+        if !self.can_continue_without_user() {
             return;
         }
         let policy = self.state.spec.on_restart.unwrap_or(self.engine.settings.on_restart);
@@ -110,7 +110,7 @@ impl PlanBuilder<'_> {
     }
 
     /// Whether the turn can continue without a decision of the user.
-    fn goes_on_by_itself(&self) -> bool {
+    fn can_continue_without_user(&self) -> bool {
         let Some(turn) = &self.state.turn else { return false };
         if matches!(turn.activity, Activity::Choosing { .. }) {
             return false;
@@ -280,7 +280,7 @@ impl PlanBuilder<'_> {
                 self.complete(call_id, outcome, 0);
             }
             Inspection::Conflict(_) if self.is_aborting() => {}
-            Inspection::Conflict(why) => match self.about_unknown() {
+            Inspection::Conflict(why) => match self.unknown_outcome_policy() {
                 UnknownOutcomePolicy::Fail => {
                     self.give_up_unknown(&[call]);
                     return;
@@ -295,7 +295,7 @@ impl PlanBuilder<'_> {
 
     /// The handling of a call with unknown outcome: an attended session asks the user, an unattended one
     /// follows its policy.
-    fn about_unknown(&self) -> UnknownOutcomePolicy {
+    fn unknown_outcome_policy(&self) -> UnknownOutcomePolicy {
         match self.engine.settings.unattended.on_timeout {
             _ if !self.state.spec.background => UnknownOutcomePolicy::Ask,
             OnTimeout::Pause => UnknownOutcomePolicy::Ask,

@@ -51,7 +51,7 @@ impl PlanBuilder<'_> {
         let max_usage =
             Usage { output_tokens: u64::from(OUTPUT_TOKENS), ..estimate(&request, 0, &quick.model_snapshot) };
         let max_usd = quick.model_snapshot.cost_usd_micros(&max_usage).unwrap_or(0);
-        if [own, *limits].iter().any(|limits| !self.has_room_aside(limits, &max_usage, max_usd)) {
+        if [own, *limits].iter().any(|limits| !self.has_budget_for_helper_call(limits, &max_usage, max_usd)) {
             return;
         }
         let (purpose, model_snapshot) = (Purpose::Title, quick.model_snapshot);
@@ -66,7 +66,7 @@ impl PlanBuilder<'_> {
 
     /// Whether the session's limits leave room for the maximum usage of a helper call and for one model call of
     /// the session itself.
-    fn has_room_aside(&self, limits: &Budgets, max_usage: &Usage, max_usd: u64) -> bool {
+    fn has_budget_for_helper_call(&self, limits: &Budgets, max_usage: &Usage, max_usd: u64) -> bool {
         let spent = &self.state.spent;
         let fits = |limit: Option<u64>, used: u64, more: u64| {
             limit.is_none_or(|limit| used.saturating_add(more) <= limit)
@@ -95,7 +95,7 @@ impl PlanBuilder<'_> {
             max_output_tokens: Some(OUTPUT_TOKENS),
             thinking: Some(Thinking::Off),
             sampling: Sampling::default(),
-            aside: true,
+            is_helper_call: true,
             ..ModelRequest::new(model.parse().ok()?)
         })
     }

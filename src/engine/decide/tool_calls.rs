@@ -317,8 +317,9 @@ impl PlanBuilder<'_> {
         // The call leaves the stage `Running` without a result if the sandbox blocked it, so withdraw
         // its questions here.
         self.withdraw_questions(&call);
-        let goes_on = if outcome.goes_on { self.command_began(call_id) } else { None };
-        if let Some(words) = goes_on {
+        let continues_in_background =
+            if outcome.continues_in_background { self.command_began(call_id) } else { None };
+        if let Some(words) = continues_in_background {
             outcome.output = words;
         }
         match outcome.blocked.clone() {

@@ -149,7 +149,10 @@ impl ReferenceModel {
                         matches!(told, Some(Event::TurnPhase { phase: Phase::CompactCheck, .. })),
                         "a summary is written before it is requested"
                     );
-                    property!(request.aside && self.has_prompt(), "a summary is no part of the conversation");
+                    property!(
+                        request.is_helper_call && self.has_prompt(),
+                        "a summary is no part of the conversation"
+                    );
                     return is_valid(request, false);
                 }
                 property!(

@@ -287,12 +287,12 @@ pub fn mcp_change(tools: usize) -> Input {
 
 /// The result of a command that continues in the background after its call returned.
 pub fn background_start(call_id: CallId) -> Input {
-    let outcome = ToolOutcome { goes_on: true, ..ToolOutcome::completed("") };
+    let outcome = ToolOutcome { continues_in_background: true, ..ToolOutcome::completed("") };
     Input::ToolDone { call_id, outcome: Box::new(outcome), duration_ms: 5 }
 }
 
 /// The end of a background command.
-pub fn command_over(call_id: CallId, state: BackgroundState) -> Input {
+pub fn background_command_ended(call_id: CallId, state: BackgroundState) -> Input {
     let end = BackgroundEnd { exit_code: Some(0), output_bytes: 3, ..BackgroundEnd::default() };
     Input::CommandOver { call_id, over: Box::new(UnrecordedEnd { state, end, blob: None }) }
 }

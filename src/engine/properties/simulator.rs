@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::engine::properties::generators;
-use crate::engine::properties::generators::{GeneratedAnswer, command_over, origin};
+use crate::engine::properties::generators::{GeneratedAnswer, background_command_ended, origin};
 use crate::engine::properties::property;
 use crate::engine::properties::reference_model::ReferenceModel;
 use crate::engine::properties::script::{EffectOutcome, NamedTurn, ScriptStep};
@@ -386,7 +386,7 @@ impl Simulator {
                 let Some(call_id) = choose(&running, *pick).copied() else { return Ok(()) };
                 let progress = ToolProgress { stream: "stdout", text: "out é".repeat(usize::from(*pick)) };
                 let input = match ends {
-                    true => command_over(call_id, BackgroundState::Exited),
+                    true => background_command_ended(call_id, BackgroundState::Exited),
                     false => Input::Progress { call_id, progress },
                 };
                 if *ends {

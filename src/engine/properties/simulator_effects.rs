@@ -1,6 +1,6 @@
 //! The simulator's handling of a plan: it records the events and begins the effects.
 
-use crate::engine::properties::generators::command_over;
+use crate::engine::properties::generators::background_command_ended;
 use crate::engine::properties::property;
 use crate::engine::properties::script::EffectOutcome;
 use crate::engine::properties::simulator::{OutstandingEffect, Simulator};
@@ -114,7 +114,7 @@ impl Simulator {
         let calls: Vec<CallId> =
             self.watch.running_commands().filter(|it| meant(it)).map(|it| it.call_id).collect();
         for call_id in calls {
-            let input = command_over(call_id, BackgroundState::Killed);
+            let input = background_command_ended(call_id, BackgroundState::Killed);
             self.late.push(input.clone());
             self.feed(input)?;
         }

@@ -38,8 +38,8 @@ fn plain(kind: ReminderKind, text: impl Into<String>) -> Reminder {
 pub(in crate::engine) fn of_message(state: &State, now: Timestamp, is_first: bool) -> Vec<Reminder> {
     let start = is_first.then(|| plain(ReminderKind::SessionStart, model_texts::SESSION_START));
     let plan = (state.mode() == Mode::Plan).then(|| plain(ReminderKind::PlanMode, model_texts::PLAN_MODE));
-    let day =
-        (now.day() != state.told_day).then(|| plain(ReminderKind::NewDay, model_texts::new_day(&now.date())));
+    let day = (now.day() != state.reported_day)
+        .then(|| plain(ReminderKind::NewDay, model_texts::new_day(&now.date())));
     let aborted = (!state.aborted_subagents.is_empty()).then(|| {
         let named = &state.aborted_subagents[..state.aborted_subagents.len().min(MAX_NAMED_FILES)];
         plain(ReminderKind::SubagentsAborted, model_texts::subagents_aborted(named))

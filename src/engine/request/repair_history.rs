@@ -108,7 +108,7 @@ struct HistoryRepairer {
     /// Calls of the model's newest message, each with its result once it was found.
     open: Vec<(ToolCall, Option<Block>)>,
     /// User blocks that follow these calls. They are held back until all results are found.
-    behind: Vec<Block>,
+    pending_user_blocks: Vec<Block>,
 }
 
 impl HistoryRepairer {
@@ -140,7 +140,7 @@ impl HistoryRepairer {
             }
         }
         if was_open {
-            self.behind.extend(content);
+            self.pending_user_blocks.extend(content);
             if self.open.iter().all(|(_, result)| result.is_some()) {
                 self.close();
             }
@@ -207,7 +207,7 @@ impl HistoryRepairer {
                 attachments,
             });
         }
-        content.append(&mut self.behind);
+        content.append(&mut self.pending_user_blocks);
         if !content.is_empty() {
             self.messages.push(Message::new(Role::User, content));
         }

@@ -8,7 +8,7 @@ pub(in crate::engine) struct Backoff {
     /// Remaining wait, in milliseconds.
     pub left_ms: u64,
     /// Time at which `left_ms` was valid.
-    pub told_at: Timestamp,
+    pub reported_at: Timestamp,
     /// Reason of the wait.
     pub reason: String,
     /// Number of the last failed attempt.

@@ -88,7 +88,7 @@ pub(in crate::engine) struct State {
     pub updated_at: Timestamp,
     pub created_at: Timestamp,
     /// The newest date that the model received, as a number of days since 1970.
-    pub told_day: i64,
+    pub reported_day: i64,
     /// The files with project instructions that the model knows, with their digests; `None` if unknown.
     pub instructions: Option<Arc<BTreeMap<PathBuf, String>>>,
     /// Versions of changed files that were reported to the model.
@@ -162,7 +162,7 @@ impl State {
             aborted_subagents: Arc::default(),
             updated_at: Timestamp(0),
             created_at: Timestamp(0),
-            told_day: 0,
+            reported_day: 0,
             instructions: None,
             reported_files: Arc::default(),
             mcp: Arc::default(),

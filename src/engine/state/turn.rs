@@ -172,7 +172,7 @@ pub(in crate::engine) enum Activity {
 impl Turn {
     /// The part of the turn's limits that is not used when the turn ends at `at`. Running sub-agents
     /// are not counted.
-    pub fn left_of_budgets(&self, at: Timestamp) -> Budgets {
+    pub fn remaining_budgets(&self, at: Timestamp) -> Budgets {
         let mut left = self.budgets;
         // Do not use `model_calls`, because loading a session skips the events that count them.
         left.subtract(&self.spent);

@@ -44,15 +44,15 @@ pub fn explain(policy: &Policy<'_>, tool: &str, subject: &Subject) -> Verdict {
 const MAX_SEPARATE_BYTES: usize = 8 * 1024;
 const PART_OVERHEAD_BYTES: usize = 256;
 
-fn judge_all(policy: &Policy<'_>, tool: &str, subject: &Subject, tells_parts: bool) -> Verdict {
+fn judge_all(policy: &Policy<'_>, tool: &str, subject: &Subject, includes_parts: bool) -> Verdict {
     let folders = match subject {
         Subject::Bash { cwd, .. } => {
             let start = cwd.as_deref().unwrap_or(policy.workspace);
             let hides = |rule: &Rule| rule.tool == "Read" && matches!(rule.pattern, Pattern::Path(_));
-            let hides_files = policy.rules.deny.iter().chain(&policy.rules.ask).any(hides);
+            let has_file_rules = policy.rules.deny.iter().chain(&policy.rules.ask).any(hides);
             Some(
                 Folders::new(policy.workspace, policy.additional, start, policy.home)
-                    .with_hidden_files(hides_files)
+                    .with_file_rules(has_file_rules)
                     .with(policy.repository)
                     .with_key_folders(if policy.has_guard() { policy.key_folders } else { &[] }),
             )
@@ -69,12 +69,12 @@ fn judge_all(policy: &Policy<'_>, tool: &str, subject: &Subject, tells_parts: bo
         }
         _ => None,
     };
-    let weigh = |extra: Option<&Rule>| match &line {
+    let judge_with = |extra: Option<&Rule>| match &line {
         Some(line) => line.judge(extra),
         None => judge_subject(policy, tool, subject, extra),
     };
-    let mut verdict = weigh(None);
-    if tells_parts
+    let mut verdict = judge_with(None);
+    if includes_parts
         && verdict.parts.is_empty()
         && let Some(line) = &line
     {
@@ -101,7 +101,7 @@ fn judge_all(policy: &Policy<'_>, tool: &str, subject: &Subject, tells_parts: bo
             let suggestions = suggest::candidates(policy.workspace, policy.home, subject)
                 .into_iter()
                 .filter(is_safe)
-                .filter(|rule| weigh(Some(rule)).verdict == VerdictKind::Allow)
+                .filter(|rule| judge_with(Some(rule)).verdict == VerdictKind::Allow)
                 .map(|rule| rule.to_string())
                 .collect();
             let read_only_command = verdict.rule.is_none() && read_only_command;
@@ -123,18 +123,22 @@ fn judge_subject(policy: &Policy<'_>, tool: &str, subject: &Subject, extra: Opti
         };
         // If several parts have the same verdict, report one that is sensitive or outside the
         // workspace, else the first one.
-        let is_beyond = |part: &Subject| match part {
+        let is_sensitive_or_outside = |part: &Subject| match part {
             Subject::Read { path } | Subject::Edit { path } | Subject::Delete { path } => {
                 !path.in_workspace || path.sensitivity != PathSensitivity::Ordinary
             }
             _ => false,
         };
-        let weighed =
-            parts.iter().rev().map(|part| (judge_subject(policy, tool, part, extra), is_beyond(part)));
-        return weighed.max_by_key(|(verdict, is_beyond)| (strictness(verdict), *is_beyond)).map_or_else(
-            || verdict(Ask, None, "the call does not say what it touches"),
-            |(verdict, _)| verdict,
-        );
+        let weighed = parts
+            .iter()
+            .rev()
+            .map(|part| (judge_subject(policy, tool, part, extra), is_sensitive_or_outside(part)));
+        return weighed
+            .max_by_key(|(verdict, is_sensitive_or_outside)| (strictness(verdict), *is_sensitive_or_outside))
+            .map_or_else(
+                || verdict(Ask, None, "the call does not say what it touches"),
+                |(verdict, _)| verdict,
+            );
     }
     // If the text to replace is missing, these tools show the most similar text of the file. So rules
     // that deny or ask before reading apply to them as well.

@@ -55,7 +55,7 @@ pub async fn insert_documents(
     for document in documents {
         let id = document.id.unwrap_or_else(|| DocId::from_content(document.text.as_bytes()).0);
         let kept = KeptDocument { id: id.clone(), path: document.path, text: document.text };
-        let (folder, now_ms) = (indexer.store.kept_documents(), indexer.clock.now().0);
+        let (folder, now_ms) = (indexer.store.inserted_documents(), indexer.clock.now().0);
         let accept = move |writer: &mut Writer| {
             // Write the second copy first: an acknowledged document must survive damage of the index.
             folder.store_document(&kept)?;

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::indexer::Indexer;
 use super::inserts::inserted_document;
-use crate::knowledge::store::{KeptDocuments, SalvageReport, Writer, kept_name};
+use crate::knowledge::store::{InsertedDocuments, SalvageReport, Writer, kept_name};
 use crate::knowledge::types::KnowledgeError;
 
 /// Copies edits and answers from the damaged file. Inserted documents that the index lacks are restored from
@@ -14,7 +14,7 @@ use crate::knowledge::types::KnowledgeError;
 /// # Errors
 /// The index could not be written.
 pub(super) async fn restore(indexer: &Indexer) -> Result<(), KnowledgeError> {
-    let (kept, now_ms) = (indexer.store.kept_documents(), indexer.clock.now().0);
+    let (kept, now_ms) = (indexer.store.inserted_documents(), indexer.clock.now().0);
     let documents = indexer.store.write(move |writer| restore_documents(writer, &kept, now_ms)).await?;
     let salvaged = indexer.store.write(move |writer| {
         let Some(file) = writer.damaged_file()? else { return Ok(None) };
@@ -49,7 +49,7 @@ struct RestoredDocuments {
 
 fn restore_documents(
     writer: &mut Writer,
-    kept: &KeptDocuments,
+    kept: &InsertedDocuments,
     now_ms: i64,
 ) -> Result<RestoredDocuments, KnowledgeError> {
     let known: HashSet<String> =

@@ -20,7 +20,7 @@ impl Indexes {
     ) -> Result<bool, KnowledgeError> {
         self.refuse_if_busy(workspace)?;
         let store = self.store(workspace).await?;
-        let kept = store.kept_documents();
+        let kept = store.inserted_documents();
         let delete = move |writer: &mut Writer| {
             if let Some(found) = writer.find_document(&id)? {
                 // Delete the second copy first. Otherwise, a crash in between would restore the document.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::kept_documents::KeptDocuments;
+use super::inserted_documents::InsertedDocuments;
 use super::schema;
 use crate::knowledge::types::{ErrorKind, KnowledgeError, hash128};
 
@@ -131,7 +131,7 @@ fn companion(path: &Path, suffix: &str) -> PathBuf {
 pub fn delete_index(path: &Path) -> Result<(), KnowledgeError> {
     remove(path)?;
     remove_companions(path)?;
-    KeptDocuments::for_index(path).remove()
+    InsertedDocuments::for_index(path).remove()
 }
 
 fn remove_companions(path: &Path) -> Result<(), KnowledgeError> {

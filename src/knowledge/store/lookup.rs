@@ -22,7 +22,7 @@ const PARTS: &[&str] = &[
 ];
 
 /// Query for names that differ from the given one only in case.
-const OTHER_LETTERS: &str = "select name from kn_entity where name = ?1 collate nocase or \
+const OTHER_CASE_QUERY: &str = "select name from kn_entity where name = ?1 collate nocase or \
      substr(name, 1, length(?1) + 2) = ?1 || ' (' collate nocase order by name limit ?2";
 
 /// The whole name of the entity that a user means; `None` if no name fits.
@@ -31,7 +31,7 @@ const OTHER_LETTERS: &str = "select name from kn_entity where name = ?1 collate 
 /// Several entities fit equally well, or the read failed.
 pub(super) fn find_entity(connection: &Connection, given: &str) -> Result<Option<String>, KnowledgeError> {
     match find_exact_or_part(connection, given)? {
-        None => single_match(connection, OTHER_LETTERS, given),
+        None => single_match(connection, OTHER_CASE_QUERY, given),
         found => Ok(found),
     }
 }

@@ -12,8 +12,8 @@ mod edit;
 mod entities;
 mod error;
 mod file;
+mod inserted_documents;
 mod jobs;
-mod kept_documents;
 mod lookup;
 mod reader;
 mod references;
@@ -32,8 +32,8 @@ pub use describe::{MAX_JOINED_DESCRIPTIONS, MAX_JOINED_TOKENS, summary_key};
 pub use documents::{DeleteOutcome, DocumentFilter, KnownFile, NewDocument, SkippedFile, UnreadDocument};
 pub use edit::{EntityEdit, RelationEdit};
 pub use file::{delete_index, index_path};
+pub use inserted_documents::{InsertedDocuments, KeptDocument, kept_name};
 pub use jobs::unfinished_jobs;
-pub use kept_documents::{KeptDocument, KeptDocuments, kept_name};
 pub use reader::Reader;
 pub use relations::PendingSummary;
 pub use salvage::SalvageReport;
@@ -116,8 +116,8 @@ impl KnowledgeStore {
 
     /// The second copy of inserted documents.
     #[must_use]
-    pub fn kept_documents(&self) -> KeptDocuments {
-        KeptDocuments::for_index(&self.path)
+    pub fn inserted_documents(&self) -> InsertedDocuments {
+        InsertedDocuments::for_index(&self.path)
     }
 
     /// The file.

@@ -1,5 +1,5 @@
 //! Reads the data that a damaged index file still contains: edits of users, and answers of models, which cost money.
-//! Everything else is made again from the workspace and from [`super::kept_documents`].
+//! Everything else is made again from the workspace and from [`super::inserted_documents`].
 
 use std::path::{Path, PathBuf};
 

@@ -118,7 +118,7 @@ enum ContentPart<'a> {
     File { filename: &'a str, file_data: String },
     /// A text of the daemon that replaces a medium.
     #[serde(rename = "input_text")]
-    Words { text: String },
+    ReplacementText { text: String },
 }
 
 /// The body of a request as JSON. `store`: the server stores the conversation. Its answers up to `previous` are then
@@ -131,7 +131,7 @@ pub(in super::super) fn body(
 ) -> Result<Vec<u8>, serde_json::Error> {
     let thinks = request.thinking != Some(Thinking::Off);
     // No request continues from a call outside the turn.
-    let store = store && !request.aside;
+    let store = store && !request.is_helper_call;
     // The server knows all messages up to its last answer.
     let known = match previous {
         Some(_) => request.messages.iter().rposition(|m| m.role == Role::Assistant).map_or(0, |at| at + 1),
@@ -232,7 +232,7 @@ fn user<'a>(message: &'a Message, is_kept: bool, media: &AcceptedMedia<'_>, inpu
 
 fn medium_part(shown: MediumContent<'_>) -> ContentPart<'_> {
     match shown {
-        MediumContent::Words(text) => ContentPart::Words { text },
+        MediumContent::ReplacementText(text) => ContentPart::ReplacementText { text },
         MediumContent::Whole { kind, media_type, name, data } => {
             let url = format!("data:{media_type};base64,{data}");
             match kind {

@@ -47,7 +47,7 @@ impl Player {
         let number = answers_so_far(request);
         let (record, wanted) = match cassette.by {
             // A helper call has no index in the order of a conversation.
-            RecordMatch::Order if request.aside => (None, "for a helper call".into()),
+            RecordMatch::Order if request.is_helper_call => (None, "for a helper call".into()),
             RecordMatch::Order => (cassette.by_order(number), format!("number {}", number + 1)),
             RecordMatch::Hash => {
                 let hash = request_hash(request);

@@ -29,7 +29,7 @@ impl OpenRecording {
     pub(in crate::model) fn new(request: &ModelRequest) -> Self {
         Self {
             hash: request_hash(request),
-            at: (!request.aside).then(|| answers_so_far(request)),
+            at: (!request.is_helper_call).then(|| answers_so_far(request)),
             answer: None,
             body: Vec::new(),
         }

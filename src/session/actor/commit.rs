@@ -84,7 +84,7 @@ impl Actor {
         let JournalBatch { append, entries } = self.encode(&unwritten);
         let ahead = self.before_write(&unwritten.decision);
         if let Err(error) = self.journal.append(append).await {
-            return Err(self.keep_unwritten(unwritten, error));
+            return Err(self.retain_unwritten_plan(unwritten, error));
         }
         let Decision { mut plan, next, reply } = *unwritten.decision;
         crash_points::after_commit(&plan);
@@ -129,7 +129,7 @@ impl Actor {
 
     /// Keeps a decision whose write failed, if the decision must be written or may have been written.
     /// In both cases, the state must not lag behind the journal. Returns the error for the caller.
-    fn keep_unwritten(&mut self, unwritten: UnwrittenPlan, error: StoreError) -> SessionError {
+    fn retain_unwritten_plan(&mut self, unwritten: UnwrittenPlan, error: StoreError) -> SessionError {
         let is_unknown = matches!(error, StoreError::CommitUnknown(_));
         let is_lost = error == StoreError::Closed && !self.state.is_rewriting;
         if is_unknown || (unwritten.must_write && !is_lost) {

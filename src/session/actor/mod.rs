@@ -377,14 +377,14 @@ impl Actor {
     /// Decides the result of an input and commits the decision. With `must_write`, a failed write is
     /// repeated, because no caller could repeat the input.
     async fn decide_and_commit(&mut self, mut input: Input, must_write: bool) -> Result<Reply, SessionError> {
-        self.note_end_of_work(&mut input);
+        self.record_survivors(&mut input);
         let decision = self.decide(input)?;
         Box::pin(self.commit(UnwrittenPlan { must_write, ..UnwrittenPlan::new(decision) })).await
     }
 
     /// Records the processes that remain after work has ended. Also prevents the offer to run a command
     /// outside the sandbox if the user stopped its call.
-    fn note_end_of_work(&mut self, input: &mut Input) {
+    fn record_survivors(&mut self, input: &mut Input) {
         match input {
             Input::HooksRan { continues: Some(_), .. } => self.state.stop_hook_rounds += 1,
             Input::ToolDone { call_id, outcome, .. } => {

@@ -12,14 +12,14 @@ impl Registry {
     /// before any call is judged.
     pub async fn flush_grants(&self) {
         let shared = &self.inner.shared;
-        let owed = match shared.store.pending_grants().await {
-            Ok(owed) => owed,
+        let pending_grants = match shared.store.pending_grants().await {
+            Ok(pending_grants) => pending_grants,
             Err(error) => {
                 tracing::error!(%error, "could not read the pending grants");
                 return;
             }
         };
-        for grant in owed {
+        for grant in pending_grants {
             let (request, workspace) = (grant.request_id.clone(), grant.workspace.clone());
             match grant_outbox::write_grant(shared, grant).await {
                 Ok(()) => tracing::info!(request, workspace, "wrote a pending grant"),
@@ -42,9 +42,9 @@ impl Registry {
             let entry: Option<PolicyEntry> = serde_json::from_str(&grant.entry).ok();
             grant.workspace == workspace && entry.is_some_and(|it| it.kind == kind && it.rule == rule)
         };
-        let owed = store.pending_grants().await?;
+        let pending_grants = store.pending_grants().await?;
         let gone: Vec<String> =
-            owed.into_iter().filter(|grant| is_it(grant)).map(|grant| grant.request_id).collect();
+            pending_grants.into_iter().filter(|grant| is_it(grant)).map(|grant| grant.request_id).collect();
         if gone.is_empty() { Ok(()) } else { Ok(self.inner.shared.database.discard_grants(gone).await?) }
     }
 }

@@ -20,14 +20,14 @@ const MAX_NAME_BYTES: usize = 64;
 
 /// Selects the servers to look up: those of a session, of a folder, or of the user.
 #[derive(Clone, Debug, Default)]
-pub struct McpPlace {
+pub struct McpOwner {
     /// The absolute path of a folder. Must be absent if `session_id` is set.
     pub cwd: Option<String>,
     /// A session, including the servers that were given for it.
     pub session_id: Option<SessionId>,
 }
 
-impl McpPlace {
+impl McpOwner {
     /// The servers of a session.
     #[must_use]
     pub fn of_session(session_id: SessionId) -> Self {
@@ -42,7 +42,7 @@ impl McpPlace {
 }
 
 /// The servers of a session or a folder, and the folder in which they start.
-pub(in crate::session) struct PlacedServers {
+pub(in crate::session) struct OwnerServers {
     pub configured: ConfiguredServers,
     pub workspace: PathBuf,
     pub unattended: bool,
@@ -89,8 +89,8 @@ impl Registry {
     ///
     /// # Errors
     /// The folder does not exist.
-    pub async fn mcp_servers(&self, place: &McpPlace) -> Result<Vec<McpServerFacts>, SessionError> {
-        let PlacedServers { configured, workspace, unattended } = self.configured(place).await?;
+    pub async fn mcp_servers(&self, place: &McpOwner) -> Result<Vec<McpServerFacts>, SessionError> {
+        let OwnerServers { configured, workspace, unattended } = self.configured(place).await?;
         let listed = start_all(self.shared(), &configured, &workspace, unattended, None).await;
         let mut facts: Vec<McpServerFacts> = listed.into_iter().map(server_facts).collect();
         facts.extend(configured.problems.into_iter().map(|(name, problem)| McpServerFacts {
@@ -108,8 +108,8 @@ impl Registry {
     /// The servers of a place. Without a folder and a session, the servers start in the home folder.
     pub(in crate::session) async fn configured(
         &self,
-        place: &McpPlace,
-    ) -> Result<PlacedServers, SessionError> {
+        place: &McpOwner,
+    ) -> Result<OwnerServers, SessionError> {
         let (workspace, unattended, owner) = match (&place.cwd, place.session_id) {
             (Some(_), Some(_)) => {
                 return Err(SessionError::BadParam("cwd", "name a session_id or a cwd, and not both".into()));
@@ -124,16 +124,16 @@ impl Registry {
         };
         let configured = ConfiguredServers::load(self.shared(), workspace.as_deref(), owner).await;
         let workspace = workspace.unwrap_or_else(|| self.shared().components().settings.home.clone());
-        Ok(PlacedServers { configured, workspace, unattended })
+        Ok(OwnerServers { configured, workspace, unattended })
     }
 
     /// One configured server.
     pub(super) async fn find_server(
         &self,
         name: &str,
-        place: &McpPlace,
+        place: &McpOwner,
     ) -> Result<(ListedServer, u64), SessionError> {
-        let PlacedServers { mut configured, workspace, unattended } = self.configured(place).await?;
+        let OwnerServers { mut configured, workspace, unattended } = self.configured(place).await?;
         if !configured.servers.contains_key(name) {
             let known: Vec<&str> = configured.servers.keys().map(String::as_str).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
@@ -155,7 +155,7 @@ impl Registry {
     ///
     /// # Errors
     /// There is no such server, or it is not ready.
-    pub async fn mcp_tools(&self, name: &str, place: &McpPlace) -> Result<Vec<McpTool>, SessionError> {
+    pub async fn mcp_tools(&self, name: &str, place: &McpOwner) -> Result<Vec<McpTool>, SessionError> {
         let (listed, _) = self.find_server(name, place).await?;
         match listed.view.filter(|view| view.state == McpState::Ready) {
             Some(view) => Ok(view.tools.to_vec()),
@@ -175,7 +175,7 @@ impl Registry {
         &self,
         name: Option<&str>,
         config: Option<serde_json::Value>,
-        place: &McpPlace,
+        place: &McpOwner,
     ) -> Result<McpTest, SessionError> {
         let (listed, duration_ms) = match (name, config) {
             (Some(name), None) => {
@@ -236,8 +236,8 @@ impl Registry {
     ///
     /// # Errors
     /// There is no such server, or the folder does not exist.
-    pub async fn mcp_logs(&self, name: &str, place: &McpPlace) -> Result<Vec<String>, SessionError> {
-        let PlacedServers { configured, workspace, .. } = self.configured(place).await?;
+    pub async fn mcp_logs(&self, name: &str, place: &McpOwner) -> Result<Vec<String>, SessionError> {
+        let OwnerServers { configured, workspace, .. } = self.configured(place).await?;
         let is_anywhere = place.cwd.is_none() && place.session_id.is_none();
         let logs = self.shared().mcp.logs(name, (!is_anywhere).then_some(workspace.as_path()));
         if logs.is_empty() && !configured.servers.contains_key(name) {
@@ -308,8 +308,8 @@ impl Registry {
     }
 
     /// The prompts of the ready servers of a folder, as slash commands.
-    pub(in crate::session) async fn mcp_prompts(&self, place: &McpPlace) -> Vec<McpPrompt> {
-        let Ok(PlacedServers { configured, workspace, unattended }) = self.configured(place).await else {
+    pub(in crate::session) async fn mcp_prompts(&self, place: &McpOwner) -> Vec<McpPrompt> {
+        let Ok(OwnerServers { configured, workspace, unattended }) = self.configured(place).await else {
             return Vec::new();
         };
         if configured.servers.is_empty() {

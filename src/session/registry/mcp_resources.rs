@@ -3,7 +3,7 @@
 use crate::mcp::{ResourceList, ResourcePart};
 use crate::session::error::SessionError;
 use crate::session::registry::Registry;
-use crate::session::registry::mcp::McpPlace;
+use crate::session::registry::mcp::McpOwner;
 use crate::tools::{InputFile, InputSource};
 use crate::types::ids::SessionId;
 
@@ -15,7 +15,7 @@ impl Registry {
     ///
     /// # Errors
     /// There is no such server, or it is not ready or does not answer.
-    pub async fn mcp_resources(&self, name: &str, place: &McpPlace) -> Result<ResourceList, SessionError> {
+    pub async fn mcp_resources(&self, name: &str, place: &McpOwner) -> Result<ResourceList, SessionError> {
         let (listed, _) = self.find_server(name, place).await?;
         let wrong = |why: String| SessionError::BadParam("name", why);
         let Some(lease) = &listed.lease else {
@@ -38,7 +38,7 @@ impl Registry {
     ) -> Result<Vec<InputFile>, String> {
         let failed = |why: &str| format!("could not read {uri} of the MCP server {server}: {why}");
         let read = async {
-            let (listed, _) = self.find_server(server, &McpPlace::of_session(session)).await.map_err(
+            let (listed, _) = self.find_server(server, &McpOwner::of_session(session)).await.map_err(
                 |error| match error {
                     SessionError::BadParam(_, why) => why,
                     error => error.to_string(),

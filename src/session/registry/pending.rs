@@ -31,8 +31,8 @@ impl Registry {
     pub fn follow_pending(&self) -> PendingFollower {
         let shared = Arc::clone(&self.inner.shared);
         // Subscribe before the read, so that no change is missed in between.
-        let bell = shared.subscribe_pending();
-        PendingFollower { shared, pending_rx: bell, open: BTreeSet::new(), must_resync: true }
+        let pending_rx = shared.subscribe_pending();
+        PendingFollower { shared, pending_rx, open: BTreeSet::new(), must_resync: true }
     }
 }
 

@@ -15,7 +15,7 @@ use crate::session::extension_files;
 use crate::session::handle::SessionHandle;
 use crate::session::project_data::SkillFiles;
 use crate::session::registry::Registry;
-use crate::session::registry::mcp::McpPlace;
+use crate::session::registry::mcp::McpOwner;
 
 /// The origin of a listed command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -168,7 +168,7 @@ impl Registry {
     ///
     /// # Errors
     /// There is no such folder or session, or the database could not be read.
-    pub async fn commands(&self, place: &McpPlace) -> Result<CommandList, SessionError> {
+    pub async fn commands(&self, place: &McpOwner) -> Result<CommandList, SessionError> {
         let cwd = match (place.session_id, &place.cwd) {
             (Some(id), _) => self.open(id).await?.facts().await?.spec.cwd,
             (None, Some(cwd)) => self.folder(cwd).await?,

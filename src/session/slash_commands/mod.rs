@@ -15,7 +15,7 @@ use crate::session::error::SessionError;
 use crate::session::handle::SessionHandle;
 use crate::session::project_data::{NotePlace, memory, note_text};
 use crate::session::registry::Registry;
-use crate::session::registry::mcp::McpPlace;
+use crate::session::registry::mcp::McpOwner;
 use crate::session::requests::{CommandSubmission, NoteTarget, Submission, SubmittedInput};
 use crate::types::compaction::CompactRequest;
 use crate::types::ids::SessionId;
@@ -86,7 +86,7 @@ impl Registry {
                 self.show(&handle, submission, command, answers::agents(&list)).await
             }
             "mcp" => {
-                let servers = self.mcp_servers(&McpPlace::of_session(id)).await?;
+                let servers = self.mcp_servers(&McpOwner::of_session(id)).await?;
                 self.show(&handle, submission, command, answers::mcp(&servers)).await
             }
             "bug" => {
@@ -226,7 +226,7 @@ impl Registry {
         mut submission: Submission,
         command: SlashCommand,
     ) -> Result<SubmitOutcome, SessionError> {
-        let prompts = self.mcp_prompts(&McpPlace::of_session(handle.id())).await;
+        let prompts = self.mcp_prompts(&McpOwner::of_session(handle.id())).await;
         let Some(prompt) = prompts.iter().find(|prompt| prompt.command == command.name) else {
             let likeness = |other: &&str| (strsim::jaro_winkler(&command.name, other) * 1000.0) as u32;
             let nearest = prompts.iter().map(|prompt| prompt.command.as_str()).max_by_key(likeness);

@@ -32,7 +32,7 @@ impl StoreReader {
     /// `Target` if the file exists already or cannot be written. Other errors mean that the database could not
     /// be read. The file `to` does not exist then, unless another process created it.
     pub async fn backup(&self, to: &Path) -> Result<u64, StoreError> {
-        let _turn = self.readers.acquire_turn().await?;
+        let _turn = self.readers.acquire_full_read().await?;
         if to.symlink_metadata().is_ok() {
             return Err(already_exists_error(to));
         }
@@ -70,7 +70,7 @@ impl StoreReader {
     /// # Errors
     /// The database could not be read far enough for a result.
     pub async fn problems(&self) -> Result<Vec<String>, StoreError> {
-        let _turn = self.readers.acquire_turn().await?;
+        let _turn = self.readers.acquire_full_read().await?;
         let found = problems(&self.database_file.path).await;
         if let Ok([problem, ..]) = found.as_deref() {
             let _ = self.report_damage::<()>(Err(StoreError::Corrupt(problem.clone())));

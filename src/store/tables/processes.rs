@@ -49,7 +49,7 @@ impl Store {
 
 pub(in crate::store) fn update(script: &mut SqlBatch, key: SessionKey, row: &ProcessRow) {
     match row {
-        ProcessRow::Born { record, at } => script.add(
+        ProcessRow::Started { record, at } => script.add(
             "insert or replace into process (call_id, session, pid, started, boot_id, at_ms) \
              values (?, ?, ?, ?, ?, ?)",
             values![

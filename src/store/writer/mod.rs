@@ -178,7 +178,7 @@ impl Writer {
         }
         self.renewed = Some(Instant::now());
         let is_in_doubt = self.checkpointer.write_doubt().is_some();
-        match if is_in_doubt { self.restart_log() } else { self.run_next_command() } {
+        match if is_in_doubt { self.restart_log() } else { self.reopen_connection() } {
             Ok(()) => self.failed = None,
             Err(error) => {
                 tracing::debug!(%error, "could not reopen the database");
@@ -190,7 +190,7 @@ impl Writer {
         }
     }
 
-    fn run_next_command(&mut self) -> Result<(), StoreError> {
+    fn reopen_connection(&mut self) -> Result<(), StoreError> {
         let fresh = self.database_file.open_to_write()?;
         // Open the new connection first: closing the last connection would checkpoint the log.
         self.replace(fresh);

@@ -57,9 +57,9 @@ pub struct IngestedFile {
 /// Reads and checks an attached file. Cancel-safe.
 pub(in crate::tools) async fn ingest(
     settings: &Settings,
-    gift: InputFile,
+    input_file: InputFile,
 ) -> Result<IngestedFile, ToolError> {
-    let InputFile { source, name, picture } = gift;
+    let InputFile { source, name, picture } = input_file;
     let (shown, path, bytes) = match source {
         InputSource::File(path) => {
             let shown = path.display().to_string();

@@ -87,9 +87,9 @@ impl Input {
 #[derive(Clone)]
 pub(in crate::tools) struct CommandContext {
     pub(in crate::tools) tool: ToolContext,
-    pub(in crate::tools) cells: Arc<Cgroups>,
+    pub(in crate::tools) cgroups: Arc<Cgroups>,
     pub(in crate::tools) first_seen: Arc<FirstSeen>,
-    pub(in crate::tools) lingering: Arc<PlaceholderCache>,
+    pub(in crate::tools) placeholder_cache: Arc<PlaceholderCache>,
     pub(in crate::tools) spools: Option<Arc<Spools>>,
 }
 
@@ -197,7 +197,7 @@ pub(super) struct RunningCommand {
     /// Keeps the sandbox, for example its folder for temporary files, while the command runs.
     confined: CommandSandbox,
     /// The cache that may keep the placeholders, and the session that may reuse them.
-    lingering: (Arc<PlaceholderCache>, SessionId),
+    placeholder_cache: (Arc<PlaceholderCache>, SessionId),
 }
 
 /// Starts a command; `None` if it was stopped before.
@@ -217,21 +217,21 @@ pub(super) async fn start(
     call::same_target(prepared, &input.subject(&cwd, &context.session_context.workspace))?;
     let begun = Instant::now();
 
-    let cell = context.cells.open(call_id, &settings.limits);
-    let powers = if cell.is_some() { context.cells.controllers() } else { CgroupControllers::default() };
+    let cgroup = context.cgroups.open(call_id, &settings.limits);
+    let powers = if cgroup.is_some() { context.cgroups.controllers() } else { CgroupControllers::default() };
     let launch = ShellLaunch {
         command: &input.command,
         cwd: &cwd,
         environment: environment(context, call_id, &confined),
         limits: settings.limits.rlimits(powers),
-        cell: cell.as_ref(),
+        cgroup: cgroup.as_ref(),
         confined: &confined,
     };
     let mut shell = process::start(launch).map_err(|e| {
         ToolError::new("spawn_failed", format!("could not start the shell in {}: {e}", cwd.display()))
     })?;
     crash::point("C13.started");
-    let tree = ProcessTree::new(shell.pid, shell.started, format!("AGENTD_CALL={call_id}"), cell);
+    let tree = ProcessTree::new(shell.pid, shell.started, format!("AGENTD_CALL={call_id}"), cgroup);
     let record = ProcessRecord { call_id, pid: shell.pid, started: shell.started, boot_id: proc::boot_id() };
     if let Err(refusal) = register(&process_starts, record).await {
         // The process is not recorded, so the next daemon could not find it. Kill it now.
@@ -242,7 +242,7 @@ pub(super) async fn start(
     let spool = Spool::new(context.spools.as_deref().cloned(), call_id);
     let output = CommandOutput::new(&mut shell, settings, progress, spool);
     let how = prepared.sandbox.filter(|held| held.unsandboxed).unwrap_or(choice.confinement());
-    let lingering = (Arc::clone(&context.lingering), context.session_context.session_id);
+    let placeholder_cache = (Arc::clone(&context.placeholder_cache), context.session_context.session_id);
     Ok(Some(RunningCommand {
         shell,
         tree,
@@ -254,7 +254,7 @@ pub(super) async fn start(
         powers,
         cwd,
         confined,
-        lingering,
+        placeholder_cache,
     }))
 }
 
@@ -277,7 +277,7 @@ impl RunningCommand {
             powers,
             cwd,
             confined,
-            lingering,
+            placeholder_cache,
         } = self;
         let deadline = begun.checked_add(limit).unwrap_or_else(|| begun + MAX_TIMEOUT);
         let (end, mut status) = follow(&mut shell, &mut output, deadline, stop).await;
@@ -298,7 +298,7 @@ impl RunningCommand {
         let _ = timeout(DRAIN_TIMEOUT, output.drain()).await;
         let folder = shell.last_folder();
         let spent = begun.elapsed();
-        confined.release(&lingering.0, lingering.1);
+        confined.release(&placeholder_cache.0, placeholder_cache.1);
         (FinishedCommand { end, status, ended, choice, how, ground, powers, cwd, folder, spent }, output)
     }
 }
@@ -346,7 +346,7 @@ async fn confine(context: &CommandContext, prepared: &PreparedCall) -> Result<Co
         ));
     }
     if choice.level < Level::Landlock {
-        context.lingering.end(context.session_context.session_id);
+        context.placeholder_cache.end(context.session_context.session_id);
         let cwd = starting_folder(context);
         return Ok(CommandPlacement {
             cwd,

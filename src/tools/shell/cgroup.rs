@@ -90,17 +90,17 @@ impl Cgroups {
                 return None;
             }
         };
-        let cell = CallCgroup { cells: Arc::clone(self), dir, folder };
+        let cgroup = CallCgroup { cgroups: Arc::clone(self), dir, folder };
         if let Some(bytes) = limits.memory.filter(|_| self.powers.memory) {
-            cell.write_limit("memory.max", bytes);
+            cgroup.write_limit("memory.max", bytes);
             // Kill the whole call, not one process of it, and deny swap.
-            cell.write_limit("memory.oom.group", 1);
-            cell.write_limit("memory.swap.max", 0);
+            cgroup.write_limit("memory.oom.group", 1);
+            cgroup.write_limit("memory.swap.max", 0);
         }
         if let Some(count) = limits.processes.filter(|_| self.powers.processes) {
-            cell.write_limit("pids.max", count);
+            cgroup.write_limit("pids.max", count);
         }
-        Some(cell)
+        Some(cgroup)
     }
 
     pub(super) fn controllers(&self) -> CgroupControllers {
@@ -137,7 +137,7 @@ impl Cgroups {
 /// The cgroup of one call. Dropping it removes it as soon as it is empty.
 #[derive(Debug)]
 pub(super) struct CallCgroup {
-    cells: Arc<Cgroups>,
+    cgroups: Arc<Cgroups>,
     dir: PathBuf,
     folder: File,
 }
@@ -197,7 +197,7 @@ impl CallCgroup {
 impl Drop for CallCgroup {
     fn drop(&mut self) {
         if !remove(&self.dir) {
-            let mut rest = lock(&self.cells.rest);
+            let mut rest = lock(&self.cgroups.rest);
             rest.push(self.dir.clone());
         }
     }
@@ -307,28 +307,28 @@ mod tests {
 
     #[tokio::test]
     async fn command_starts_and_is_counted_in_cgroup() {
-        let cells = Arc::new(Cgroups::find(&CgroupSetting::Auto, &format!("t{}", std::process::id())));
-        let Some(cell) = cells.open(Mint::new(0, Seed(7)).call(), &Limits::default()) else {
-            eprintln!("SKIPPED: {}", cells.describe());
+        let cgroups = Arc::new(Cgroups::find(&CgroupSetting::Auto, &format!("t{}", std::process::id())));
+        let Some(cgroup) = cgroups.open(Mint::new(0, Seed(7)).call(), &Limits::default()) else {
+            eprintln!("SKIPPED: {}", cgroups.describe());
             return;
         };
-        assert!(cell.is_empty());
+        assert!(cgroup.is_empty());
         let mut command = Command::new("/bin/bash");
         command.args(["-c", "cat /proc/self/cgroup; exec >&-; exec sleep 1000"]).env_clear();
         #[expect(unsafe_code, reason = "what is tested")]
         // SAFETY: nothing is done in the child.
-        let child = unsafe { proc::spawn_inside(&command, Some(cell.folder()), &mut || Ok(())) };
+        let child = unsafe { proc::spawn_inside(&command, Some(cgroup.folder()), &mut || Ok(())) };
         let Some(mut child) = child.expect("started") else {
             eprintln!("SKIPPED: this kernel starts no process in a cgroup");
             return;
         };
         let mut place = String::new();
         child.stdout.take().expect("a pipe").read_to_string(&mut place).await.expect("its place");
-        assert!(cells.holds(place.trim_end()), "{place}");
-        assert!(!cell.is_empty() && cell.members() == [child.id()]);
-        cell.kill();
+        assert!(cgroups.holds(place.trim_end()), "{place}");
+        assert!(!cgroup.is_empty() && cgroup.members() == [child.id()]);
+        cgroup.kill();
         child.wait().await.expect("killed");
-        assert!(cell.is_empty());
+        assert!(cgroup.is_empty());
     }
 
     #[test]
@@ -350,15 +350,15 @@ mod tests {
 
     #[test]
     fn only_cgroups_of_instance_are_recognised() {
-        let cells = Cgroups::find(&CgroupSetting::Off, "ab");
+        let cgroups = Cgroups::find(&CgroupSetting::Off, "ab");
         for (path, expected) in [
             ("/x/agentd-ab.call_1", true),
             ("/agentd-ab.call_1/sub", true),
             ("/agentd-abc.call_1", false),
             ("/", false),
         ] {
-            assert_eq!(cells.holds(path), expected, "{path}");
+            assert_eq!(cgroups.holds(path), expected, "{path}");
         }
-        assert!(cells.describe().contains("switched off"), "{}", cells.describe());
+        assert!(cgroups.describe().contains("switched off"), "{}", cgroups.describe());
     }
 }

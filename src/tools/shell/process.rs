@@ -24,7 +24,7 @@ pub(super) struct ShellLaunch<'a> {
     pub(super) cwd: &'a Path,
     pub(super) environment: Vec<(OsString, OsString)>,
     pub(super) limits: Vec<Rlimit>,
-    pub(super) cell: Option<&'a CallCgroup>,
+    pub(super) cgroup: Option<&'a CallCgroup>,
     pub(super) confined: &'a CommandSandbox,
 }
 
@@ -62,7 +62,7 @@ pub(super) fn start(launch: ShellLaunch<'_>) -> io::Result<RunningShell> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true);
-    let child = launch.confined.spawn(shell, launch.limits, launch.cell, number)?;
+    let child = launch.confined.spawn(shell, launch.limits, launch.cgroup, number)?;
     let pid = child.id().ok_or_else(|| io::Error::other("no process id"))?;
     // The child was not awaited yet, so its process id is in use.
     let started = child.start_time()?;

@@ -47,12 +47,12 @@ pub(super) struct ProcessTree {
     began: u64,
     /// `AGENTD_CALL=…` as it appears in an environment.
     mark: Vec<u8>,
-    cell: Option<CallCgroup>,
+    cgroup: Option<CallCgroup>,
     /// Members seen so far with their start time, which distinguishes a process from a later one with the same
     /// id.
     known: HashMap<i32, u64>,
     /// Processes seen without the mark.
-    strangers: HashSet<(i32, u64)>,
+    unmarked_processes: HashSet<(i32, u64)>,
     /// Processes seen without any environment, and how often.
     bare: HashMap<(i32, u64), u8>,
     /// Whether a process without an environment, or with an unreadable one, may have been a member in the
@@ -73,15 +73,15 @@ pub(super) struct TreeEnd {
 
 impl ProcessTree {
     /// `leader` leads its own session.
-    pub(super) fn new(leader: i32, began: u64, mark: String, cell: Option<CallCgroup>) -> Self {
+    pub(super) fn new(leader: i32, began: u64, mark: String, cgroup: Option<CallCgroup>) -> Self {
         lock_running().push((leader, began));
         Self {
             leader,
             began,
             mark: mark.into_bytes(),
-            cell,
+            cgroup,
             known: HashMap::from([(leader, began)]),
-            strangers: HashSet::new(),
+            unmarked_processes: HashSet::new(),
             bare: HashMap::new(),
             in_doubt: false,
             has_group: false,
@@ -92,7 +92,7 @@ impl ProcessTree {
     /// Scans for living members.
     fn scan_members(&mut self) -> Vec<i32> {
         let me = i32::try_from(std::process::id()).unwrap_or(0);
-        let inside: HashSet<i32> = self.cell.iter().flat_map(CallCgroup::members).collect();
+        let inside: HashSet<i32> = self.cgroup.iter().flat_map(CallCgroup::members).collect();
         let processes: Vec<Process> =
             proc::list_processes().into_iter().filter(|process| process.pid != me).collect();
         // When the leader and its group are gone, another process may get its number.
@@ -121,7 +121,7 @@ impl ProcessTree {
 
     fn is_marked(&mut self, process: &Process) -> bool {
         let identity = (process.pid, process.started);
-        if process.is_dead || process.started < self.began || self.strangers.contains(&identity) {
+        if process.is_dead || process.started < self.began || self.unmarked_processes.contains(&identity) {
             return false;
         }
         let environ = proc::environ(process.pid);
@@ -139,7 +139,7 @@ impl ProcessTree {
             }
         }
         if !is_marked {
-            self.strangers.insert(identity);
+            self.unmarked_processes.insert(identity);
         }
         is_marked
     }
@@ -162,9 +162,9 @@ impl ProcessTree {
 
     fn signal(&self, members: &[i32], signal: Signal) {
         if signal == Signal::SIGKILL
-            && let Some(cell) = &self.cell
+            && let Some(cgroup) = &self.cgroup
         {
-            cell.kill();
+            cgroup.kill();
         }
         // Kill the group first and at once, because its members cannot escape this by forking.
         if self.has_group {
@@ -177,22 +177,22 @@ impl ProcessTree {
 
     /// Whether certainly no process remains, so that no scan is necessary. This is true after most commands.
     fn is_surely_empty(&self) -> bool {
-        match &self.cell {
+        match &self.cgroup {
             None => proc::is_alone(),
             // Require two signs, because each can be evaded: a process may have moved to another cgroup, and
             // orphans may end and leave new ones while the lists are read.
-            Some(cell) => {
-                cell.is_empty() && !proc::is_there(self.leader, self.began) && proc::has_no_orphan()
+            Some(cgroup) => {
+                cgroup.is_empty() && !proc::is_there(self.leader, self.began) && proc::has_no_orphan()
             }
         }
     }
 
     fn tree_end(&self, survivors: Vec<i32>) -> TreeEnd {
-        let cell = self.cell.as_ref();
+        let cgroup = self.cgroup.as_ref();
         TreeEnd {
             survivors,
-            oom_kills: cell.map_or(0, CallCgroup::oom_kills),
-            refused_forks: cell.map_or(0, CallCgroup::refused_forks),
+            oom_kills: cgroup.map_or(0, CallCgroup::oom_kills),
+            refused_forks: cgroup.map_or(0, CallCgroup::refused_forks),
         }
     }
 

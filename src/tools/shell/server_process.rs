@@ -102,9 +102,9 @@ impl RunningServer {
             }
         }
         let _ = tokio::time::timeout(STOP_GRACE, self.child.wait()).await;
-        if let Some((confined, lingering, owner, temp)) = self.confined.take() {
-            confined.release(&lingering, owner);
-            lingering.end(owner);
+        if let Some((confined, placeholder_cache, owner, temp)) = self.confined.take() {
+            confined.release(&placeholder_cache, owner);
+            placeholder_cache.end(owner);
             let removed = tokio::task::spawn_blocking(move || super::forget_temp(&temp, owner)).await;
             if let Ok(Err(error)) = removed {
                 tracing::debug!(%error, "could not remove temporary files of a server");
@@ -126,8 +126,8 @@ pub(in crate::tools) async fn launch(
         true => confine(context, &launch).await.map_err(|refusal| refusal.text)?,
         false => CommandSandbox::unrestricted(),
     };
-    let cell = context.cells.open(launch.mark, &settings.limits);
-    let powers = if cell.is_some() { context.cells.controllers() } else { CgroupControllers::default() };
+    let cgroup = context.cgroups.open(launch.mark, &settings.limits);
+    let powers = if cgroup.is_some() { context.cgroups.controllers() } else { CgroupControllers::default() };
     let mut command = confined.command(&launch.program.program);
     command
         .args(&launch.program.args)
@@ -138,7 +138,7 @@ pub(in crate::tools) async fn launch(
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true);
-    let entrance = cell.as_ref().and_then(|cell: &CallCgroup| cell.open_procs_file().ok());
+    let entrance = cgroup.as_ref().and_then(|cgroup: &CallCgroup| cgroup.open_procs_file().ok());
     let entrance_fd = entrance.as_ref().map(|file| file.as_raw_fd());
     confined.enforce_in(&mut command, settings.limits.rlimits(powers), entrance_fd, None);
     let mut child = spawn(&mut command, &launch)?;
@@ -151,10 +151,11 @@ pub(in crate::tools) async fn launch(
     let started = proc::read_process(pid)
         .map_err(|error| format!("could not start {}: {error}", launch.program.program))?
         .started;
-    let tree = ProcessTree::new(pid, started, format!("AGENTD_CALL={}", launch.mark), cell);
+    let tree = ProcessTree::new(pid, started, format!("AGENTD_CALL={}", launch.mark), cgroup);
     let owner = launch.temp_owner;
     let temp = settings.sandbox.temp.clone();
-    let confined = launch.program.sandbox.then(|| (confined, Arc::clone(&context.lingering), owner, temp));
+    let confined =
+        launch.program.sandbox.then(|| (confined, Arc::clone(&context.placeholder_cache), owner, temp));
     Ok((RunningServer { child, tree: Some(tree), confined }, streams))
 }
 

@@ -35,7 +35,7 @@ pub struct SweepResult {
 struct ProcessMarks {
     /// `AGENTD_INSTANCE=…`
     mark: Vec<u8>,
-    cells: Arc<Cgroups>,
+    cgroups: Arc<Cgroups>,
     /// Records of this boot.
     records: Vec<ProcessRecord>,
     /// Members seen so far, with their start time.
@@ -47,13 +47,13 @@ struct ProcessMarks {
 /// is left. Never kills this process or its ancestors.
 pub(in crate::tools) async fn sweep(
     instance: &str,
-    cells: Arc<Cgroups>,
+    cgroups: Arc<Cgroups>,
     mut records: Vec<ProcessRecord>,
 ) -> SweepResult {
     let boot_id = proc::boot_id();
     records.retain(|record| !boot_id.is_empty() && record.boot_id == boot_id);
     let mark = format!("AGENTD_INSTANCE={instance}").into_bytes();
-    let mut wanted = ProcessMarks { mark, cells, records, known: HashMap::new() };
+    let mut wanted = ProcessMarks { mark, cgroups, records, known: HashMap::new() };
     let begun = Instant::now();
     loop {
         let looked = tokio::task::spawn_blocking(move || {
@@ -86,7 +86,7 @@ impl ProcessMarks {
         let members: Vec<&Process> =
             alive.iter().filter(|process| !process.is_dead && members.contains(&process.pid)).collect();
 
-        self.cells.end_leftovers(&spared);
+        self.cgroups.end_leftovers(&spared);
         // Kill whole groups first and at once, because their members cannot escape this by forking.
         let groups: HashSet<i32> = members.iter().map(|process| process.group).collect();
         let is_whole = |group: &i32| {
@@ -107,7 +107,7 @@ impl ProcessMarks {
         self.known.get(&process.pid) == Some(&process.started)
             || self.records.iter().any(|record| is_recorded(record, process, all))
             || proc::environ(process.pid).is_ok_and(|environ| proc::has_entry(&environ, &self.mark))
-            || proc::cgroup(process.pid).is_some_and(|path| self.cells.holds(&path))
+            || proc::cgroup(process.pid).is_some_and(|path| self.cgroups.holds(&path))
     }
 }
 

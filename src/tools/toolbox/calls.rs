@@ -111,7 +111,7 @@ impl Toolbox {
             return Ok(cancelled());
         }
         let prepared = prepared.clone();
-        self.lingering.end(context.session_context.session_id);
+        self.placeholder_cache.end(context.session_context.session_id);
         blocking(move || match &call {
             // The session runs a sub-agent itself.
             CallInput::Bash(_)

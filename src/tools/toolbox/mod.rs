@@ -46,10 +46,10 @@ use crate::types::tool::{
 pub struct Toolbox {
     settings: Arc<Settings>,
     places: Arc<SensitivePaths>,
-    cells: Arc<Cgroups>,
+    cgroups: Arc<Cgroups>,
     jails: Arc<Jails>,
     first_seen: Arc<FirstSeen>,
-    lingering: Arc<PlaceholderCache>,
+    placeholder_cache: Arc<PlaceholderCache>,
     spools: Option<Arc<Spools>>,
     definitions: Arc<[ToolDefinition]>,
     web: web::WebClient,
@@ -82,16 +82,16 @@ impl Toolbox {
         let places = Arc::new(SensitivePaths::new(&home, &protected).with_links());
         let jails = Arc::new(Jails::new(Arc::clone(&places)));
         AvailableLevels::mark(&settings.instance);
-        let cells = Arc::new(Cgroups::find(&settings.cgroup, &settings.instance));
+        let cgroups = Arc::new(Cgroups::find(&settings.cgroup, &settings.instance));
         let spools = settings.spools.as_ref();
         let spools = spools.map(|it| Arc::new(Spools::new(&it.folder, it.call_bytes, it.total_bytes)));
         Self {
             settings: Arc::new(settings),
             places,
-            cells,
+            cgroups,
             jails,
             first_seen: Arc::default(),
-            lingering: Arc::default(),
+            placeholder_cache: Arc::default(),
             spools,
             definitions: definitions::definitions(),
             web: web::WebClient::default(),
@@ -126,7 +126,7 @@ impl Toolbox {
     /// Describes for users how commands are limited on this machine.
     #[must_use]
     pub fn confinement(&self) -> String {
-        self.cells.describe()
+        self.cgroups.describe()
     }
 
     /// The sandbox that commands get in attended and unattended sessions. The first call tests which levels
@@ -150,7 +150,7 @@ impl Toolbox {
     /// starts. `records` are the processes that it had stored. Takes at most five seconds. If the future is
     /// dropped, processes that were not killed yet continue to run.
     pub async fn sweep(&self, records: Vec<ProcessRecord>) -> SweepResult {
-        shell::sweep(&self.settings.instance, Arc::clone(&self.cells), records).await
+        shell::sweep(&self.settings.instance, Arc::clone(&self.cgroups), records).await
     }
 
     /// Removes the temporary files of a session that has ended. A failure is logged, and the next sweep tries
@@ -262,7 +262,7 @@ impl Toolbox {
 
     /// The session will run no command soon: removes the placeholders in its workspace.
     pub fn on_session_idle(&self, session: SessionId) {
-        self.lingering.end(session);
+        self.placeholder_cache.end(session);
     }
 
     /// Returns a preparer for callers on a thread that may block on the disk.
@@ -394,8 +394,8 @@ impl Toolbox {
     ///
     /// # Errors
     /// The file does not exist, is too large or damaged, or has a type that no model accepts.
-    pub async fn ingest_file(&self, gift: InputFile) -> Result<IngestedFile, ToolError> {
-        input_files::ingest(&self.settings, gift).await
+    pub async fn ingest_file(&self, input_file: InputFile) -> Result<IngestedFile, ToolError> {
+        input_files::ingest(&self.settings, input_file).await
     }
 
     fn context(&self, session_context: &SessionContext) -> ToolContext {
@@ -410,9 +410,9 @@ impl Toolbox {
     fn command_context(&self, session_context: &SessionContext) -> CommandContext {
         CommandContext {
             tool: self.context(session_context),
-            cells: self.cells.clone(),
+            cgroups: self.cgroups.clone(),
             first_seen: self.first_seen.clone(),
-            lingering: self.lingering.clone(),
+            placeholder_cache: self.placeholder_cache.clone(),
             spools: self.spools.clone(),
         }
     }

@@ -44,7 +44,7 @@ const ANSWERS: &[(&str, &str)] = &[
 ];
 
 #[tokio::test]
-async fn damaged_answers_yield_what_can_be_read_of_them() {
+async fn readable_parts_of_damaged_answers_are_used() {
     let daemon = TestDaemon::builder().config("[knowledge]\nmax_gleaning = 0\n").start().await;
     for (number, _) in ANSWERS.iter().enumerate() {
         daemon.write(&format!("notes/{number}.txt"), &format!("case number {number};\n"));

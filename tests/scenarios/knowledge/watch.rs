@@ -38,7 +38,7 @@ async fn watched_index_follows_new_changed_and_removed_files() {
 }
 
 #[tokio::test]
-async fn index_without_watch_stays_as_it_is() {
+async fn index_without_watch_ignores_file_changes() {
     let daemon = start().await;
     let alice = daemon.client("alice").await;
     index(&alice, &daemon, json!({})).await;

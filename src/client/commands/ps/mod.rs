@@ -213,7 +213,7 @@ fn print(
         }
         // In a pipe, this line below the table would look like a row.
         Some(footer) if columns.is_some() || shown.sessions.is_empty() && !args.all => {
-            Ok(out.say_err(&footer)?)
+            Ok(out.print_error_line(&footer)?)
         }
         _ => Ok(()),
     }

@@ -32,7 +32,7 @@ use crate::types::turn_options::TurnOptions;
 const NO_TERMINAL: &str = "no terminal to ask; run with -a … or attach";
 
 /// File that records for which folders and on which days `run` said that the folder is not trusted.
-const TOLD_TRUST_FILE: &str = "told-trust";
+const TRUST_NOTICE_FILE: &str = "told-trust";
 
 pub(in crate::client) async fn run(
     reach: &Connector,
@@ -143,7 +143,7 @@ async fn watch(
     if shown.is_quiet {
         watch = watch.with_quiet_output();
     }
-    watch.with_trust_notice_file(reach.places.data_dir.join(TOLD_TRUST_FILE)).until_ended(out).await
+    watch.with_trust_notice_file(reach.places.data_dir.join(TRUST_NOTICE_FILE)).until_ended(out).await
 }
 
 /// Submits the task to a session that exists, and follows the turn.
@@ -175,7 +175,7 @@ fn finish(ended: &TurnEnd, output: Output, out: &mut OutputStreams) -> Result<()
         out.json(&ended.result)?;
     }
     if ended.code == code::DENIED && output == Output::Text {
-        out.say_err(&StyledLine::new(
+        out.print_error_line(&StyledLine::new(
             Tone::Warn,
             "something was denied, and the turn ended with it; allow it by a rule or a mode (-a), or attach and answer",
         ))?;

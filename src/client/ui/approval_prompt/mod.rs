@@ -116,7 +116,7 @@ impl ApprovalPrompt {
     fn show_next(&mut self, now: Instant, out: &mut OutputStreams) -> io::Result<()> {
         self.confirming = None;
         if self.words.take().is_some() {
-            out.say_err(&StyledLine::default())?;
+            out.print_error_line(&StyledLine::default())?;
         }
         self.close(out);
         if self.front().is_none() { Ok(()) } else { self.open(now, out) }
@@ -171,7 +171,7 @@ impl ApprovalPrompt {
 
     fn show_keys(&self, out: &mut OutputStreams) -> io::Result<()> {
         match (self.questions.front(), self.queue.front()) {
-            (Some(question), _) => out.say_err(&question::keys(question)),
+            (Some(question), _) => out.print_error_line(&question::keys(question)),
             (None, Some(request)) => show_keys(request, out),
             (None, None) => Ok(()),
         }
@@ -203,10 +203,10 @@ impl ApprovalPrompt {
                 let Some(asked) = question.questions.get(at) else { return Ok(Outcome::Wait) };
                 let parsed = question::parse(asked, words.text());
                 let (request_id, all) = (question.request_id, question.questions.len());
-                out.say_err(&StyledLine::default())?;
+                out.print_error_line(&StyledLine::default())?;
                 match parsed {
                     Ok(answer) => self.answers.push(answer),
-                    Err(why) => out.say_err(&StyledLine::new(Tone::Bad, format!("  {why}")))?,
+                    Err(why) => out.print_error_line(&StyledLine::new(Tone::Bad, format!("  {why}")))?,
                 }
                 if self.answers.len() == all {
                     self.words = None;
@@ -282,7 +282,7 @@ impl ApprovalPrompt {
             None => self.timing.ignore_keys(now),
             Some((outcome, Some(confirmation))) => {
                 for line in confirmation.wrap(terminal_columns()) {
-                    out.say_err(&line)?;
+                    out.print_error_line(&line)?;
                 }
                 self.confirming = Some(outcome);
             }
@@ -305,18 +305,18 @@ impl ApprovalPrompt {
                 }
                 TypingStep::Done if self.edits => {
                     let text = words.text().to_string();
-                    out.say_err(&StyledLine::default())?;
+                    out.print_error_line(&StyledLine::default())?;
                     return self.parse_edited(&text, out);
                 }
                 TypingStep::Back => {
                     self.words = None;
-                    out.say_err(&StyledLine::default())?;
+                    out.print_error_line(&StyledLine::default())?;
                     show_keys(request, out)?;
                 }
                 TypingStep::Done => {
                     let said = Some(words.take_text()).filter(|w| !w.trim().is_empty());
                     let answer = prompt::approval(request, Decision::Deny, Scope::Once, said);
-                    out.say_err(&StyledLine::default())?;
+                    out.print_error_line(&StyledLine::default())?;
                     return Ok(self.send_answer(answer));
                 }
             }
@@ -361,7 +361,7 @@ impl ApprovalPrompt {
         match prompt::parse_edited(request, text) {
             Ok(answer) => Ok(self.send_answer(answer)),
             Err(why) => {
-                out.say_err(&StyledLine::new(Tone::Bad, format!("  {why}")))?;
+                out.print_error_line(&StyledLine::new(Tone::Bad, format!("  {why}")))?;
                 show_keys(request, out)?;
                 Ok(Outcome::Wait)
             }
@@ -412,14 +412,14 @@ fn is_interrupt(key: &KeyEvent) -> bool {
 /// Prints the request.
 pub(in crate::client) fn show(request: &PermissionRequest, out: &mut OutputStreams) -> io::Result<()> {
     for line in prompt::rows(request, terminal_columns()) {
-        out.say_err(&line)?;
+        out.print_error_line(&line)?;
     }
     Ok(())
 }
 
 fn show_keys(request: &PermissionRequest, out: &mut OutputStreams) -> io::Result<()> {
     for line in prompt::keys(request).iter().flat_map(|line| line.wrap(terminal_columns())) {
-        out.say_err(&line)?;
+        out.print_error_line(&line)?;
     }
     Ok(())
 }

@@ -62,7 +62,7 @@ impl WorkspaceModel {
             media: Default::default(),
             previous_response_id: None,
             fresh_connection: is_repeated,
-            aside: true,
+            is_helper_call: true,
             stop: Vec::new(),
             metadata: Default::default(),
             no_interleaving: false,

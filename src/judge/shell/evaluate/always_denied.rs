@@ -9,7 +9,7 @@ use crate::judge::shell::lex::word::{Marks, Word};
 use crate::judge::shell::paths::braces;
 use crate::judge::shell::paths::cwd_tracking::PossibleFolders;
 use crate::judge::shell::paths::resolve;
-use crate::judge::shell::paths::resolve::{PathProtection, may_matter};
+use crate::judge::shell::paths::resolve::{PathProtection, may_name_protected_path};
 use crate::judge::shell::paths::write_targets::{WriteTargets, created_paths};
 use crate::judge::shell::programs::call::CommandCall;
 use crate::judge::shell::programs::call::program_name;
@@ -96,7 +96,7 @@ impl ParsedLine<'_> {
             for (command, cwds) in script.commands.iter().zip(&self.cwds[at]) {
                 for redir in &command.redirs {
                     if matches!(redir.kind, RedirKind::Output | RedirKind::Both)
-                        && (cwds.special || may_matter(&redir.target.text))
+                        && (cwds.special || may_name_protected_path(&redir.target.text))
                         && self.path_protection(&redir.target, cwds) == PathProtection::Protected
                     {
                         return Some(format!(
@@ -137,7 +137,7 @@ impl ParsedLine<'_> {
                 }
                 let special = cwds.special;
                 let found = words.iter().find(|word| {
-                    (special || may_matter(&word.text))
+                    (special || may_name_protected_path(&word.text))
                         && self.protection_within(word, cwds, true) == PathProtection::Protected
                 });
                 if let Some(word) = found {
@@ -199,8 +199,9 @@ impl ParsedLine<'_> {
             return Some(source.text.as_str());
         }
         words.iter().enumerate().skip(1).find_map(|(at, word)| {
-            let written = || hatch || written.is(at) || rows.has_hatches() && resolve::is_output(&word.text);
-            if !(special || may_matter(&word.text)) || !written() {
+            let written =
+                || hatch || written.is(at) || rows.has_escape_options() && resolve::is_output(&word.text);
+            if !(special || may_name_protected_path(&word.text)) || !written() {
                 return None;
             }
             let is_chosen = |text: String| {
@@ -240,7 +241,7 @@ impl ParsedLine<'_> {
         let names_file =
             |at: usize| is_option(at) || is_option(at - 1) || matches!(plain, "script" | "flock");
         let found = (1..inner).filter(|at| names_file(*at)).map(|at| &words[at]);
-        let mut found = found.filter(|word| cwds.special || may_matter(&word.text));
+        let mut found = found.filter(|word| cwds.special || may_name_protected_path(&word.text));
         found
             .find(|word| self.protection_within(word, cwds, false) == PathProtection::Protected)
             .map(|word| word.text.as_str())

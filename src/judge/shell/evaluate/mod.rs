@@ -21,7 +21,7 @@ use crate::judge::shell::paths::cwd_tracking::{
 };
 use crate::judge::shell::paths::files;
 use crate::judge::shell::paths::resolve;
-use crate::judge::shell::paths::resolve::{Folders, may_matter};
+use crate::judge::shell::paths::resolve::{Folders, may_name_protected_path};
 use crate::judge::shell::programs::call::CommandCall;
 use crate::judge::shell::programs::call::program_name;
 use crate::judge::shell::programs::escape_options::{TOO_COMPLEX, may_become_an_option};
@@ -94,7 +94,9 @@ impl<'a> ParsedLine<'a> {
         let all = collect(&read);
         let start = Arc::new(PossibleFolders::from_folders(vec![folders.start.clone()], folders));
         let cwds = all.scripts().iter().map(|script| track_cwd(script, &start, folders)).collect();
-        let last = |command: &SimpleCommand| command.words.iter().rposition(|word| may_matter(&word.text));
+        let last = |command: &SimpleCommand| {
+            command.words.iter().rposition(|word| may_name_protected_path(&word.text))
+        };
         let behind = |command: &SimpleCommand| last(command).map_or(0, |at| at + 1);
         let matters =
             all.scripts().iter().map(|script| script.commands.iter().map(behind).collect()).collect();
@@ -207,7 +209,7 @@ impl<'a> ParsedLine<'a> {
             return ordered.into_iter().take(MAX_PARTS).map(|at| self.outcome(at, asks())).collect();
         }
         let grants = Grants::new(grants);
-        let mut moved = self.folders.begin_below();
+        let mut moved = self.folders.starts_outside_top();
         let mut judged = Vec::new();
         for at in ordered {
             judged.push((at, self.part(at, moved, &grants, safe)));
@@ -229,7 +231,7 @@ impl<'a> ParsedLine<'a> {
     pub(in crate::judge) fn first_not_free(&self) -> Option<Cow<'_, str>> {
         let no_grants = Grants::<()>::new(&[]);
         let has_too_many_words = self.has_too_many_words();
-        let mut moved = self.folders.begin_below();
+        let mut moved = self.folders.starts_outside_top();
         let needs_grant = |at: &usize| {
             let is_free = !has_too_many_words && self.part(*at, moved, &no_grants, true).is_ok();
             moved |= changes_folder(&self.all.main().commands[*at].words);
@@ -435,13 +437,13 @@ impl<'a> ParsedLine<'a> {
         // With `-t` they write to another folder than the last operand.
         let has_target = matches!(plain, "cp" | "gcp" | "mv" | "gmv" | "ln" | "gln" | "install" | "ginstall");
         let is_tame = |word: &Word| (has_target || plain == "rm") && has_ending(word);
-        if (has_target || rows.has_hatches())
+        if (has_target || rows.has_escape_options())
             && let Some(word) =
                 words.iter().skip(spelled.max(1)).find(|word| may_become_an_option(word) && !is_tame(word))
         {
             return Err(format!("{} may become an option of {}", word.text, words[0].text));
         }
-        if fed && (rows.has_hatches() || rows.kind() != FileEffect::Reads) {
+        if fed && (rows.has_escape_options() || rows.kind() != FileEffect::Reads) {
             return Err(format!("{} gets arguments that are not in the text", words[0].text));
         }
         files::refuse(rows, words, spelled, cwds, cwds.special, self.folders)

@@ -182,7 +182,7 @@ pub(in crate::judge::shell) fn removal(
             let path = resolve::resolve(text, word.marks.has(Marks::HOME), cwd, folders);
             let parent = path.rfind('/').filter(|at| *at > 0).map_or("/", |at| &path[..at]);
             let folder = if everything { parent } else { path.as_str() };
-            let above = folder == "/" || folders.lie_below(folder);
+            let above = folder == "/" || folders.contains_workspace_or_home(folder);
             let git = path.rsplit('/').next().is_some_and(|name| name.eq_ignore_ascii_case(".git"));
             let wild = word.marks.has(Marks::GLOB)
                 && last.starts_with('.')
@@ -218,7 +218,7 @@ fn moving(words: &[Word], cwds: &[String], folders: &Folders) -> Result<(), Stri
         for cwd in cwds {
             let path = resolve::resolve(&word.text, word.marks.has(Marks::HOME), cwd, folders);
             let git = path.rsplit('/').next().is_some_and(|name| name.eq_ignore_ascii_case(".git"));
-            if git || path == "/" || folders.lie_below(&path) {
+            if git || path == "/" || folders.contains_workspace_or_home(&path) {
                 return Err(format!("moving {} needs the user's consent", word.text));
             }
         }

@@ -47,7 +47,7 @@ pub(in crate::judge) struct Folders {
     pub(in crate::judge::shell) repository: Repository,
     /// Whether a deny or ask rule applies to reading some files. If so, a read-only command needs a
     /// grant unless it names all files that it shows.
-    pub(in crate::judge::shell) hides_files: bool,
+    pub(in crate::judge::shell) has_file_rules: bool,
     /// The work budget of the judgement. Path checks spend it.
     pub(in crate::judge::shell) work_budget: WorkBudget,
 }
@@ -70,14 +70,14 @@ impl Folders {
             home,
             folded_home,
             repository: Repository::Top,
-            hides_files: false,
+            has_file_rules: false,
             work_budget: WorkBudget::new(MAX_STEPS),
         }
     }
 
     /// Sets whether a deny or ask rule applies to reading some files.
-    pub(in crate::judge) fn with_hidden_files(self, hides_files: bool) -> Self {
-        Self { hides_files, ..self }
+    pub(in crate::judge) fn with_file_rules(self, has_file_rules: bool) -> Self {
+        Self { has_file_rules, ..self }
     }
 
     /// Sets the folders of keys.
@@ -102,7 +102,7 @@ impl Folders {
     }
 
     /// Whether a resolved folder is or contains a folder of the workspace or the home folder.
-    pub(in crate::judge::shell) fn lie_below(&self, folder: &str) -> bool {
+    pub(in crate::judge::shell) fn contains_workspace_or_home(&self, folder: &str) -> bool {
         self.roots().chain([self.home.as_str()]).any(|place| is_in(place, folder))
     }
 
@@ -129,7 +129,7 @@ impl Folders {
     }
 
     /// Whether the line starts in another folder than the top of the workspace.
-    pub(in crate::judge::shell) fn begin_below(&self) -> bool {
+    pub(in crate::judge::shell) fn starts_outside_top(&self) -> bool {
         self.start != self.workspace
     }
 }
@@ -262,7 +262,7 @@ impl PathPart<'_> {
 pub(in crate::judge::shell) fn path_protection(path: &str, wild: bool, folders: &Folders) -> PathProtection {
     // Moving or removing a folder above the daemon's folders would move or remove those.
     let above = |path: &str| is_in(&folders.settings, path) || is_in(&folders.share, path);
-    if !may_matter(path) {
+    if !may_name_protected_path(path) {
         return if above(&path.to_ascii_lowercase()) {
             PathProtection::Careful
         } else {
@@ -346,7 +346,7 @@ pub(in crate::judge::shell) fn path_protection(path: &str, wild: bool, folders: 
 
 /// Whether a text may name a protected path at all. This quick check avoids the exact one for most
 /// words.
-pub(in crate::judge::shell) fn may_matter(text: &str) -> bool {
+pub(in crate::judge::shell) fn may_name_protected_path(text: &str) -> bool {
     let bytes = text.as_bytes();
     bytes.iter().enumerate().any(|(at, c)| match c {
         b'*' | b'?' | b'[' | b'{' | 0x80.. => true,

@@ -63,7 +63,7 @@ pub(in crate::judge::shell) fn is_private(spelled: &str, folders: &Folders) -> b
     }
     let parts: Vec<&str> = rest.split('/').collect();
     // Outside the workspace the name alone decides: copies of keys, `.env` of other projects.
-    credentials::are_kept_at(&parts) || !folders.contains_path(spelled) && is_secret(rest)
+    credentials::is_credential_path(&parts) || !folders.contains_path(spelled) && is_secret(rest)
 }
 
 /// Same for a path with wildcards: whether it may match such a file.

@@ -230,7 +230,7 @@ pub(in crate::judge::shell) fn is_behind_names(words: &[Word], at: usize) -> boo
 }
 
 /// Whether an option is an escape option only in another program of the same row.
-pub(in crate::judge::shell) fn is_of_another(call: &CommandCall<'_>, text: &str) -> bool {
+pub(in crate::judge::shell) fn belongs_to_other_program(call: &CommandCall<'_>, text: &str) -> bool {
     // `pnpm -r build` builds every package of the workspace; `bun -r x` loads x.
     let told = |nth: usize, wanted: &str| call.words.get(nth).is_some_and(|word| word.text == wanted);
     // `docker run -v` mounts a folder; compose removes the volumes that belong to it.

@@ -9,8 +9,8 @@ use crate::judge::shell::lex::word::{Marks, Word};
 use crate::judge::shell::programs::call::CommandCall;
 use crate::judge::shell::programs::call::WorkBudget;
 use crate::judge::shell::programs::escape_exceptions::{
-    abbreviates, has_no_effect, is_behind_names, is_no_path, is_of_another, is_read_only, is_short_for,
-    is_suspicious,
+    abbreviates, belongs_to_other_program, has_no_effect, is_behind_names, is_no_path, is_read_only,
+    is_short_for, is_suspicious,
 };
 use crate::judge::shell::programs::lookup::{ProgramRows, row, rows, stem, verb};
 use crate::judge::shell::programs::table::{FileEffect, Row};
@@ -20,8 +20,8 @@ impl Row {
     fn names_follow(&self, call: &CommandCall<'_>) -> bool {
         // The word after the verb of the row.
         let first = if self.names.contains(' ') { 2 } else { 1 };
-        !self.looks.is_empty()
-            && call.words.get(first).is_some_and(|word| self.looks.contains(&word.text.as_str()))
+        !self.read_only_verbs.is_empty()
+            && call.words.get(first).is_some_and(|word| self.read_only_verbs.contains(&word.text.as_str()))
             && call.words[first + 1..]
                 .iter()
                 .all(|word| word.is_literal() && !word.text.starts_with('-') && !word.text.contains('/'))
@@ -38,7 +38,7 @@ impl Row {
 
 /// `go run ./cmd/x`, where the grant contains the program: the following words are the program's
 /// arguments.
-fn runs_what_is_spelled(call: &CommandCall<'_>) -> bool {
+fn runs_granted_code(call: &CommandCall<'_>) -> bool {
     let is = |at: usize, wanted: &str| call.words.get(at).is_some_and(|word| word.text == wanted);
     let last = call.granted.checked_sub(1).and_then(|at| call.words.get(at));
     let names = |text: &str| text == "." || text.starts_with("./") || text.ends_with(".go");
@@ -76,7 +76,7 @@ impl ProgramRows {
     }
 
     /// Whether some argument of the program needs a request, or may need one.
-    pub(in crate::judge::shell) fn has_hatches(self) -> bool {
+    pub(in crate::judge::shell) fn has_escape_options(self) -> bool {
         let harmless = |row: &Row| row.kind != FileEffect::Tool && row.asks.is_empty() && row.also.is_none();
         match (self.program, self.verb) {
             (Some(program), None) => !harmless(program),
@@ -93,7 +93,7 @@ impl ProgramRows {
                 .filter(|row| row.alone || row.runs_input)
                 .map(|_| format!("{} runs what it reads", call.words.first().map_or("it", |w| &w.text)));
         }
-        if runs_what_is_spelled(call) {
+        if runs_granted_code(call) {
             return None;
         }
         let one = |row: &'static Row| {
@@ -305,11 +305,11 @@ fn scan(row: &Row, call: &CommandCall<'_>) -> Option<String> {
         let is_option = text.starts_with('-') && text != "-";
         if ended || behind || !is_option {
             let hit = || {
-                let looks = || is_read_only(words, here) || is_behind_names(words, here);
-                row.operands.contains(&text) && !scripts && !looks()
+                let is_known_read_only = || is_read_only(words, here) || is_behind_names(words, here);
+                row.operands.contains(&text) && !scripts && !is_known_read_only()
                     || commands
                         .is_some_and(|known| here == verb_at && is_short_for(text, known, &row.operands))
-                        && !looks()
+                        && !read_only_verbs()
                     || row.beginnings.iter().any(|begin| text.starts_with(begin))
                     || row.outside && (call.outside)(text)
             };
@@ -325,7 +325,7 @@ fn scan(row: &Row, call: &CommandCall<'_>) -> Option<String> {
             None => (text, None),
         };
         taken = values.contains(&option) && joined.is_none();
-        if fine.contains(&option) || fine.contains(&text) || is_of_another(call, text) {
+        if fine.contains(&option) || fine.contains(&text) || belongs_to_other_program(call, text) {
             continue;
         }
         // Long options, with two dashes or with one.

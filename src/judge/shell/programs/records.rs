@@ -354,8 +354,8 @@ const NODE: &[Program] = &[
     // They open a browser.
     p("npm docs|npm home|npm repo|npm bugs|npm issues|pnpm docs|pnpm repo", "**"),
     p("npm init|npm publish|npm link|yarn global|pnpm link|bun link|bun create|yarn create|pnpm create", "*").fine("--help"),
-    p("yarn plugin", "*").fine("--help list runtime").looks("list runtime"),
-    p("npm config|yarn config|pnpm config", "*").fine("--help list get ls").looks("list get ls"),
+    p("yarn plugin", "*").fine("--help list runtime").read_only_verbs("list runtime"),
+    p("npm config|yarn config|pnpm config", "*").fine("--help list get ls").read_only_verbs("list get ls"),
     p("tslint", "-c --config -r --rules-dir -o --out -p --project --fix -s --formatters-dir -t --format --test"),
     p("eslint|prettier|stylelint|biome|standard|xo|oxlint|dprint|rome", "-c --config --config-path --rulesdir --rule-dir --plugin --plugin-search-dir --parser --parser-options --resolve-plugins-relative-to -f --format --formatter --custom-formatter --custom-syntax --config-basedir --fix --fix-type -w --write --apply --apply-unsafe --unsafe -o --output-file --init --stdin-from --cache-file --cache-location@ --config-precedence --env-info --find-config-path --flag --vcs-root@ --tsconfig --inspect-config --mcp --suppress-all --suppress-rule --suppressions-location --prune-suppressions").value("--rule --env --global --stdin-filename --ext --max-warnings --ignore-path --ignore-pattern --loglevel --log-level").fine("--format=json --check --no-config --cache --stdin --stdin-filepath").kind(FileEffect::Reads),
     p("tsc|vue-tsc|swc|babel|esbuild|rollup|webpack|vite|parcel|turbopack|tsup|ncc|rspack|metro|snowpack", "-p@ --project@ -b@ --build@ --outDir@ --outFile@ --rootDir@ --declarationDir@ --generateTrace@ --generateCpuProfile --tsBuildInfoFile@ --plugins -c --config --config-file --config-name --configPlugin --plugin --presets --extends --require -r --inject --banner --footer --outdir@ --outfile@ -o@ -d@ --out-dir@ --out-file@ --dir@ --file@ --servedir --serve --output-path@ --output-filename --entry --env --merge --root@ --external-helpers --no-sandbox --conditions --loader --onSuccess --on-success --init --open").fine("--conditions --output-public-path --showConfig --module --moduleResolution --moduleDetection --allowSyntheticDefaultImports --resolveJsonModule --esModuleInterop").extra_check(special::response).value("-t --target -m --module --format"),
@@ -454,10 +454,10 @@ const CLOUD: &[Program] = &[
 const SYSTEM: &[Program] = &[
     p("sar|iostat|mpstat|pidstat|sadf", "-o").kind(FileEffect::Reads),
     p("renice|ipcrm|stty|setterm|chvt", "*").fine("-a --all size --help --version"),
-    p("apt|apt-get|aptitude|yum|dnf|microdnf|zypper|apk|brew|snap|flatpak|choco|winget|scoop", "*").fine("list search show info policy depends rdepends --version --help --installed --upgradable -h").looks("list search show info policy depends rdepends"),
+    p("apt|apt-get|aptitude|yum|dnf|microdnf|zypper|apk|brew|snap|flatpak|choco|winget|scoop", "*").fine("list search show info policy depends rdepends --version --help --installed --upgradable -h").read_only_verbs("list search show info policy depends rdepends"),
     p("cpan|apt-key|apt-mark|apt-add-repository|add-apt-repository|pacman|yay|paru|emerge|xbps-install|opkg|port|nix-env|nix-channel|nix-build|nixos-rebuild|home-manager|guix|asdf|mise|sdk|nvm|fnm|volta|rbenv|nodenv|goenv|tfenv", "*").fine("list search show info policy depends rdepends --version --help --installed --upgradable -h config-dump"),
     p("apt-cache|dpkg-query", "-c --config-file -o --option --admindir").kind(FileEffect::Reads),
-    p("dpkg|dpkg-deb|rpm", "*").fine("-l --list -L --listfiles -s --status -S --search -I --info -c --contents -q -qa -qi -ql -qf -qR --version --help --print-architecture").looks("-l --list -L --listfiles -s --status -S --search -c --contents -q -qa -qi -ql -qf -qR"),
+    p("dpkg|dpkg-deb|rpm", "*").fine("-l --list -L --listfiles -s --status -S --search -I --info -c --contents -q -qa -qi -ql -qf -qR --version --help --print-architecture").read_only_verbs("-l --list -L --listfiles -s --status -S --search -c --contents -q -qa -qi -ql -qf -qR"),
     p("rpmbuild|alien|makepkg|debuild", "*").fine("--version --help"),
     p("date|gdate", "-s --set").value("-d --date -f -r").fine("-Ins -Is -Iseconds -Iminutes -Ihours").kind(FileEffect::Reads).extra_check(special::date),
     p("hostname|domainname|dnsdomainname", "-F --file -b --boot").kind(FileEffect::Reads).extra_check(special::hostname),

@@ -40,7 +40,7 @@ pub(in crate::judge::shell) struct Program {
     /// Exceptions from `ask` and from the general rule for unknown options.
     pub(in crate::judge::shell) fine: &'static str,
     /// First words with which all operands pass: `apt show NAME`.
-    pub(in crate::judge::shell) looks: &'static str,
+    pub(in crate::judge::shell) read_only_verbs: &'static str,
     pub(in crate::judge::shell) kind: FileEffect,
     pub(in crate::judge::shell) also: Option<ExtraCheck>,
 }
@@ -60,7 +60,7 @@ pub(in crate::judge::shell) struct Table {
 
 impl Program {
     pub(in crate::judge::shell) const fn new(names: &'static str, ask: &'static str) -> Self {
-        Self { names, ask, value: "", fine: "", looks: "", kind: FileEffect::Tool, also: None }
+        Self { names, ask, value: "", fine: "", read_only_verbs: "", kind: FileEffect::Tool, also: None }
     }
 
     pub(in crate::judge::shell) const fn value(mut self, value: &'static str) -> Self {
@@ -73,8 +73,8 @@ impl Program {
         self
     }
 
-    pub(in crate::judge::shell) const fn looks(mut self, looks: &'static str) -> Self {
-        self.looks = looks;
+    pub(in crate::judge::shell) const fn read_only_verbs(mut self, read_only_verbs: &'static str) -> Self {
+        self.read_only_verbs = read_only_verbs;
         self
     }
 
@@ -103,7 +103,7 @@ pub(in crate::judge::shell) struct Row {
     pub(in crate::judge::shell) beginnings: Vec<&'static str>,
     pub(in crate::judge::shell) values: Vec<&'static str>,
     pub(in crate::judge::shell) fine: Vec<&'static str>,
-    pub(in crate::judge::shell) looks: Vec<&'static str>,
+    pub(in crate::judge::shell) read_only_verbs: Vec<&'static str>,
     /// Options of one letter: those that need a request, those that need one outside the workspace,
     /// those with a value.
     pub(in crate::judge::shell) letters: Letters,
@@ -185,7 +185,7 @@ impl Row {
             code: asks.contains(&"***"),
             runs_input: asks.contains(&"!"),
             fine: cut(program.fine),
-            looks: cut(program.looks),
+            read_only_verbs: cut(program.read_only_verbs),
             kind: program.kind,
             also: program.also,
             // Linters load the settings of the inspected folder.

@@ -48,7 +48,7 @@ pub(in crate::judge::shell) fn refuses(words: &[Word], cwds: &[String], folders:
     // The repository also contains files above the workspace, so git must name the files that it shows.
     let is_more = name == "git" && folders.repository == Repository::Above;
     let is_kept = || {
-        (folders.hides_files || is_more)
+        (folders.has_file_rules || is_more)
             && look.shows == FileOutput::Content
             && !spells_out_what_it_shows(words)
     };

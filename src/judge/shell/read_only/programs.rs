@@ -49,7 +49,7 @@ pub(super) struct ReadOnlyProgram {
     pub(super) options: OptionSpec,
 }
 
-const fn looks(
+const fn read_only_program(
     names: &'static str,
     shows: FileOutput,
     operands: Operands,
@@ -63,32 +63,38 @@ use FileOutput::{Content, Names};
 use Operands::{Files, Format, Numbers, One, Paths, PatternThenPaths, Texts};
 
 const PROGRAMS: &[ReadOnlyProgram] = &[
-    looks(
+    read_only_program(
         "ls",
         Names,
         Paths,
         "aAbBcCdfFgGhHiI:klLmnNopqQrRsStT#uUvw#xXZ1",
         "--all --almost-all --author --escape --block-size: --ignore-backups --color? --directory --dired --classify? --file-type --format: --full-time --group-directories-first --no-group --human-readable --si --dereference --dereference-command-line --hide: --hyperlink? --indicator-style: --inode --ignore: --kibibytes --numeric-uid-gid --literal --quote-name --quoting-style: --reverse --recursive --size --sort: --time: --time-style: --tabsize# --width# --zero",
     ),
-    looks("pwd", Names, Texts, "LP", "--logical --physical"),
-    looks("basename", Names, Texts, "as~z", "--multiple --suffix~ --zero"),
-    looks("dirname", Names, Texts, "z", "--zero"),
-    looks(
+    read_only_program("pwd", Names, Texts, "LP", "--logical --physical"),
+    read_only_program("basename", Names, Texts, "as~z", "--multiple --suffix~ --zero"),
+    read_only_program("dirname", Names, Texts, "z", "--zero"),
+    read_only_program(
         "realpath",
         Names,
         Paths,
         "eELmPqsz",
         "--canonicalize --canonicalize-existing --canonicalize-missing --logical --physical --quiet --relative-to: --relative-base: --strip --no-symlinks --zero",
     ),
-    looks(
+    read_only_program(
         "readlink",
         Names,
         Paths,
         "efmnqsvz",
         "--canonicalize --canonicalize-existing --canonicalize-missing --no-newline --quiet --silent --verbose --zero",
     ),
-    looks("stat", Names, Paths, "c:fLt", "--dereference --file-system --format: --printf: --terse"),
-    looks(
+    read_only_program(
+        "stat",
+        Names,
+        Paths,
+        "c:fLt",
+        "--dereference --file-system --format: --printf: --terse",
+    ),
+    read_only_program(
         "du",
         Names,
         Paths,
@@ -96,7 +102,7 @@ const PROGRAMS: &[ReadOnlyProgram] = &[
         "--all --apparent-size --block-size: --bytes --total --max-depth# --dereference-args --human-readable --inodes --dereference --null --no-dereference --separate-dirs --si --summarize --threshold# --time? --time-style: --exclude: --one-file-system",
     ),
     // Each letter with a value takes the next word, whatever follows it in its own word.
-    looks(
+    read_only_program(
         "tree",
         Names,
         Paths,
@@ -104,42 +110,48 @@ const PROGRAMS: &[ReadOnlyProgram] = &[
         "--dirsfirst --filesfirst --noreport --prune --du --si --inodes --device --matchdirs --ignore-case --sort= --timefmt= --charset= --filelimit= --metafirst",
     ),
     // With another kind of operand it sets the clock.
-    looks(
+    read_only_program(
         "date",
         Names,
         Format,
         "uRI?d:r:",
         "--date: --utc --universal --rfc-email --rfc-3339= --iso-8601? --reference: --debug",
     ),
-    looks(
+    read_only_program(
         "uname",
         Names,
         Texts,
         "asnrvmpio",
         "--all --kernel-name --nodename --kernel-release --kernel-version --machine --processor --hardware-platform --operating-system",
     ),
-    looks("whoami", Names, Texts, "", ""),
-    looks("id", Names, Texts, "agGnruzZ", "--group --groups --name --real --user --zero --context"),
-    looks("nproc", Names, Texts, "", "--all --ignore#"),
-    looks("which", Names, Paths, "a", NONE),
-    looks("type", Names, Paths, "aftpP", ""),
-    looks("seq", Names, Numbers, "#s~w", "--separator~ --equal-width"),
-    looks(
+    read_only_program("whoami", Names, Texts, "", ""),
+    read_only_program(
+        "id",
+        Names,
+        Texts,
+        "agGnruzZ",
+        "--group --groups --name --real --user --zero --context",
+    ),
+    read_only_program("nproc", Names, Texts, "", "--all --ignore#"),
+    read_only_program("which", Names, Paths, "a", NONE),
+    read_only_program("type", Names, Paths, "aftpP", ""),
+    read_only_program("seq", Names, Numbers, "#s~w", "--separator~ --equal-width"),
+    read_only_program(
         "file",
         Content,
         Paths,
         "bhikLnNr0F~",
         "--brief --dereference --no-dereference --extension --keep-going --mime --mime-type --mime-encoding --no-buffer --no-pad --print0 --raw --separator~",
     ),
-    looks(
+    read_only_program(
         "cat",
         Content,
         Paths,
         "AbeEnstTuv",
         "--show-all --number-nonblank --show-ends --number --squeeze-blank --show-tabs --show-nonprinting",
     ),
-    looks("tac", Content, Paths, "brs~", "--before --regex --separator~"),
-    looks(
+    read_only_program("tac", Content, Paths, "brs~", "--before --regex --separator~"),
+    read_only_program(
         "head",
         Content,
         Paths,
@@ -147,84 +159,90 @@ const PROGRAMS: &[ReadOnlyProgram] = &[
         "--bytes# --lines# --quiet --silent --verbose --zero-terminated",
     ),
     // `-f` never ends.
-    looks(
+    read_only_program(
         "tail",
         Content,
         Paths,
         "#c#n#qvz",
         "--bytes# --lines# --quiet --silent --verbose --zero-terminated",
     ),
-    looks("wc", Content, Paths, "clLmw", "--bytes --chars --lines --max-line-length --words --total="),
-    looks(
+    read_only_program(
+        "wc",
+        Content,
+        Paths,
+        "clLmw",
+        "--bytes --chars --lines --max-line-length --words --total=",
+    ),
+    read_only_program(
         "nl",
         Content,
         Paths,
         "b~d~f~h~i#l#n:ps~v#w#",
         "--body-numbering~ --section-delimiter~ --footer-numbering~ --header-numbering~ --line-increment# --join-blank-lines# --number-format: --no-renumber --number-separator~ --starting-line-number# --number-width#",
     ),
-    looks(
+    read_only_program(
         "cut",
         Content,
         Paths,
         "b:c:d~f:nsz",
         "--bytes: --characters: --delimiter~ --fields: --complement --only-delimited --output-delimiter~ --zero-terminated",
     ),
-    looks("tr", Names, Texts, "cCdst", "--complement --delete --squeeze-repeats --truncate-set1"),
-    looks("rev", Content, Paths, "", ""),
-    looks(
+    read_only_program("tr", Names, Texts, "cCdst", "--complement --delete --squeeze-repeats --truncate-set1"),
+    read_only_program("rev", Content, Paths, "", ""),
+    read_only_program(
         "sort",
         Content,
         Paths,
         "bcCdfghik:MmnrRst~uVz",
         "--ignore-leading-blanks --dictionary-order --ignore-case --general-numeric-sort --ignore-nonprinting --month-sort --human-numeric-sort --numeric-sort --random-sort --reverse --sort= --version-sort --check? --debug --key: --merge --stable --field-separator~ --unique --zero-terminated",
     ),
-    looks(
+    read_only_program(
         "uniq",
         Content,
         One,
         "cdDf#is#uw#z",
         "--count --repeated --all-repeated? --skip-fields# --group? --ignore-case --skip-chars# --unique --zero-terminated --check-chars#",
     ),
-    looks(
+    read_only_program(
         "comm",
         Content,
         Paths,
         "123z",
         "--check-order --nocheck-order --output-delimiter= --total --zero-terminated",
     ),
-    looks(
+    read_only_program(
         "cmp",
         Content,
         Paths,
         "bi:ln#s",
         "--print-bytes --ignore-initial: --verbose --bytes# --quiet --silent",
     ),
-    looks(
+    read_only_program(
         "diff",
         Content,
         Files,
         "abBcC#deEiI~npqstTuU#wW#yZ",
         "--normal --brief --report-identical-files --context? --unified? --ed --rcs --side-by-side --width# --left-column --suppress-common-lines --show-c-function --expand-tabs --initial-tab --ignore-case --ignore-tab-expansion --ignore-trailing-space --ignore-space-change --ignore-all-space --ignore-blank-lines --ignore-matching-lines~ --text --strip-trailing-cr --minimal --speed-large-files --color?",
     ),
-    looks("column", Content, Paths, "c#o~s~tx", "--table --separator~ --output-separator~"),
-    looks(
+    read_only_program("column", Content, Paths, "c#o~s~tx", "--table --separator~ --output-separator~"),
+    read_only_program(
         "md5sum|sha1sum|sha224sum|sha256sum|sha384sum|sha512sum|b2sum",
         Content,
         Paths,
         "btz",
         "--binary --tag --text --zero",
     ),
-    looks("cksum", Content, Paths, "", "--untagged --tag --zero"),
-    looks(
+    read_only_program("cksum", Content, Paths, "", "--untagged --tag --zero"),
+    read_only_program(
         "od",
         Content,
         Paths,
         "A:abcdfij#lN#ost:vx",
         "--address-radix: --skip-bytes# --read-bytes# --format: --output-duplicates --width?",
     ),
-    looks("fold", Content, Paths, "#bcsw#", "--bytes --characters --spaces --width#"),
+    read_only_program("fold", Content, Paths, "#bcsw#", "--bytes --characters --spaces --width#"),
     // The table of escape options decides which of its scripts pass.
-    looks(
+    read_only_program(
         "sed",
         Content,
         PatternThenPaths,
@@ -232,7 +250,7 @@ const PROGRAMS: &[ReadOnlyProgram] = &[
         "--expression~ --regexp-extended --quiet --silent --separate --unbuffered --null-data --posix --debug --sandbox",
     ),
     // Recursion would read secrets.
-    looks(
+    read_only_program(
         "grep",
         Content,
         PatternThenPaths,

@@ -20,14 +20,14 @@ const MIN_PAUSE: Duration = Duration::from_millis(5);
 #[derive(Debug)]
 pub(in crate::session) struct RateLimiter {
     /// Bytes that were read without limit.
-    unhurried: usize,
+    unlimited_bytes: usize,
     /// Time at which all later bytes would have arrived at the limited rate.
     due: Option<Instant>,
 }
 
 impl RateLimiter {
     pub fn new() -> Self {
-        Self { unhurried: 0, due: None }
+        Self { unlimited_bytes: 0, due: None }
     }
 
     /// Records deltas and their total bytes. Returns the end of the pause that the stream must make if
@@ -40,8 +40,8 @@ impl RateLimiter {
         has_other_streams: bool,
     ) -> Option<Instant> {
         let cost = deltas.saturating_mul(BYTES_PER_DELTA).saturating_add(bytes);
-        self.unhurried = self.unhurried.saturating_add(cost);
-        if self.unhurried <= UNLIMITED_BYTES {
+        self.unlimited_bytes = self.unlimited_bytes.saturating_add(cost);
+        if self.unlimited_bytes <= UNLIMITED_BYTES {
             return None;
         }
         let takes = Duration::from_secs_f64(cost as f64 / BYTES_PER_SECOND as f64);

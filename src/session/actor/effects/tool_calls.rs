@@ -59,7 +59,7 @@ impl EffectRunner {
         let first = tokio::task::spawn_blocking({
             let (calls, unwanted) = (calls.clone(), unwanted.clone());
             move || {
-                let desk = runtime.block_on(components.tools.call_preparer());
+                let preparer = runtime.block_on(components.tools.call_preparer());
                 let effective = EffectiveRules::load_blocking(&shared, &call_context, &runtime);
                 let mut session_context =
                     effective.session_context(&components.settings, blobs, &call_context);
@@ -69,7 +69,7 @@ impl EffectRunner {
                 }
                 let workspace = &call_context.session_context.workspace;
                 let hooks = session_hooks::load_blocking(&shared, workspace, HookEvent::PreToolUse, &runtime);
-                let judge = CallJudge { desk, effective, session_context, components, call_context };
+                let judge = CallJudge { preparer, effective, session_context, components, call_context };
                 let judged: Vec<JudgedCall> = calls
                     .iter()
                     .take_while(|_| !unwanted.is_cancelled())
@@ -128,7 +128,7 @@ impl EffectRunner {
             self.checkpoints.insert(call.call_id, stored);
             is_stored
         });
-        let goes_on = matches!(prepared.subject, Subject::Bash { background: true, .. });
+        let continues_in_background = matches!(prepared.subject, Subject::Bash { background: true, .. });
         let after = stop.clone();
         let work = async move {
             let session_context = match prepared.subject {
@@ -145,7 +145,7 @@ impl EffectRunner {
             };
             let started = shared.clock.now();
             let call_id = call.call_id;
-            if goes_on {
+            if continues_in_background {
                 let start = AssertUnwindSafe(components.tools.start(
                     &call,
                     &prepared,
@@ -155,9 +155,10 @@ impl EffectRunner {
                 ));
                 let (outcome, command) = match start.catch_unwind().await {
                     // The engine writes the message for the model, because only the engine knows the task's name.
-                    Ok(Ok(command)) => {
-                        (ToolOutcome { goes_on: true, ..ToolOutcome::completed("") }, Some(Box::new(command)))
-                    }
+                    Ok(Ok(command)) => (
+                        ToolOutcome { continues_in_background: true, ..ToolOutcome::completed("") },
+                        Some(Box::new(command)),
+                    ),
                     Ok(Err(outcome)) => (outcome, None),
                     Err(_) => (panic_outcome(), None),
                 };
@@ -205,7 +206,7 @@ impl EffectRunner {
 
 /// Prepares calls and judges them by the rules that were loaded together at one moment.
 struct CallJudge {
-    desk: CallPreparer,
+    preparer: CallPreparer,
     effective: EffectiveRules,
     session_context: SessionContext,
     components: Arc<Components>,
@@ -216,7 +217,7 @@ impl CallJudge {
     /// Prepares and judges one call. Blocks on the disk.
     fn judge(&self, call: &ToolCall) -> JudgedCall {
         let look = || {
-            let prepared = self.desk.prepare(call, &self.session_context)?;
+            let prepared = self.preparer.prepare(call, &self.session_context)?;
             let settings = &self.components.settings;
             let (effective, context) = (&self.effective, &self.call_context);
             Ok(effective_rules::judge_call(effective, settings, context, &call.tool, prepared))

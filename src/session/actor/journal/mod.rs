@@ -117,7 +117,7 @@ pub(in crate::session) fn process_start(key: SessionKey, record: ProcessRecord, 
         bookings: Vec::new(),
         summary: None,
         idempotency: None,
-        processes: vec![ProcessRow::Born { record, at }],
+        processes: vec![ProcessRow::Started { record, at }],
         blobs: Vec::new(),
         pending_grant: None,
         audit: Vec::new(),
@@ -132,7 +132,7 @@ pub(in crate::session) fn ended_process_rows(
     plan: &Plan,
     recorded_calls: &HashSet<CallId>,
 ) -> Vec<ProcessRow> {
-    let goes_on = |call: CallId| {
+    let continues_in_background = |call: CallId| {
         let begins = |event: &Event| matches!(event, Event::ToolBackground { call_id, end: None, .. } if *call_id == call);
         plan.events.iter().any(|entry| begins(&entry.envelope.event))
     };
@@ -146,7 +146,7 @@ pub(in crate::session) fn ended_process_rows(
         _ => None,
     });
     ended
-        .filter(|call_id| recorded_calls.contains(call_id) && !goes_on(*call_id))
+        .filter(|call_id| recorded_calls.contains(call_id) && !continues_in_background(*call_id))
         .map(ProcessRow::Gone)
         .collect()
 }

@@ -110,8 +110,8 @@ impl Registry {
         loop {
             self.check_open()?;
             let slot = self.slot(id);
-            let resident = match slot.get_or_try_init(|| self.load(id)).await {
-                Ok(resident) => resident.clone(),
+            let loaded_session = match slot.get_or_try_init(|| self.load(id)).await {
+                Ok(loaded_session) => loaded_session.clone(),
                 Err(error) => {
                     // Remove the slot only if no other call loads into it: a task in a removed slot would be a
                     // second owner. Slots are acquired under the same lock.
@@ -120,14 +120,14 @@ impl Registry {
                     return Err(error);
                 }
             };
-            if resident.has_crashed() {
+            if loaded_session.has_crashed() {
                 crashes += 1;
                 if crashes > MAX_CRASHES {
                     return Err(SessionError::Crashed);
                 }
             } else {
                 let tick = self.inner.tick.fetch_add(1, Ordering::Relaxed);
-                if let Some(handle) = resident.acquire(tick) {
+                if let Some(handle) = loaded_session.acquire(tick) {
                     // A concurrent shutdown may not have seen this session.
                     if let Err(stopping) = self.check_open() {
                         handle.park(false).await;
@@ -137,7 +137,7 @@ impl Registry {
                 }
             }
             // The old task handles its last messages first, because only one task may own a session.
-            resident.gone().await;
+            loaded_session.gone().await;
             self.inner.live.remove_if(&id, |_, known| Arc::ptr_eq(known, &slot));
         }
     }
@@ -148,8 +148,9 @@ impl Registry {
     /// The session does not exist, or the database could not be read.
     pub async fn journal(&self, id: SessionId) -> Result<(SessionKey, Seq), SessionError> {
         let slot = self.inner.live.get(&id).map(|slot| Arc::clone(&slot));
-        if let Some(resident) = slot.as_ref().and_then(|slot| slot.get()).filter(|it| !it.has_crashed()) {
-            return Ok((resident.key, resident.feed.last_seq()));
+        if let Some(loaded_session) = slot.as_ref().and_then(|slot| slot.get()).filter(|it| !it.has_crashed())
+        {
+            return Ok((loaded_session.key, loaded_session.feed.last_seq()));
         }
         let store = &self.inner.shared.store;
         let key = store.find(id).await?.ok_or(SessionError::NotFound)?;
@@ -257,7 +258,7 @@ impl Registry {
         let leases = Arc::new(LeaseCount::new(self.inner.tick.fetch_add(1, Ordering::Relaxed)));
         let loaded = Arc::new(SetOnce::new());
         let commands = Arc::default();
-        let resident = LoadedSession {
+        let loaded_session = LoadedSession {
             id,
             key,
             store: shared.store.clone(),
@@ -311,14 +312,14 @@ impl Registry {
                 // Remove the slot only if it is this session's own: a later load may have filled
                 // another one already.
                 let is_own = |slot: &SessionSlot| {
-                    slot.get().is_some_and(|resident| Arc::ptr_eq(&resident.leases, &leases))
+                    slot.get().is_some_and(|loaded_session| Arc::ptr_eq(&loaded_session.leases, &leases))
                 };
                 inner.live.remove_if(&id, |_, slot| is_own(slot));
                 inner.unloaded.fetch_add(1, Ordering::Relaxed);
             }
         });
         self.unload_excess();
-        resident
+        loaded_session
     }
 
     /// Asks the least recently used sessions to unload if there are too many.
@@ -329,8 +330,8 @@ impl Registry {
             return;
         }
         let empty_since = |slot: &SessionSlot| {
-            let resident = slot.get()?;
-            Some((resident.leases.empty_since()?, resident.mailbox.clone()))
+            let loaded_session = slot.get()?;
+            Some((loaded_session.leases.empty_since()?, loaded_session.mailbox.clone()))
         };
         let mut empty: Vec<(u64, mpsc::Sender<Box<SessionCommand>>)> =
             self.inner.live.iter().filter_map(|entry| empty_since(entry.value())).collect();

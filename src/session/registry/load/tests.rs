@@ -139,10 +139,10 @@ impl RegistryFixture {
 
     async fn panic_session(&self, id: SessionId) {
         let slot = Arc::clone(self.registry.inner.live.get(&id).unwrap().value());
-        let resident = slot.get().unwrap();
-        assert!(resident.mailbox.send(Box::new(SessionCommand::Panic)).await.is_ok());
-        within_deadline(resident.gone()).await;
-        assert!(resident.has_crashed());
+        let loaded_session = slot.get().unwrap();
+        assert!(loaded_session.mailbox.send(Box::new(SessionCommand::Panic)).await.is_ok());
+        within_deadline(loaded_session.gone()).await;
+        assert!(loaded_session.has_crashed());
     }
 }
 

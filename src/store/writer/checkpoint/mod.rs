@@ -348,7 +348,10 @@ fn pages_at() -> u32 {
 /// the time.
 #[cfg(feature = "failpoints")]
 fn pages_at() -> u32 {
-    std::env::var("AGENTD_FOLD_AT").ok().and_then(|pages| pages.parse().ok()).unwrap_or(CHECKPOINT_PAGES)
+    std::env::var("AGENTD_CHECKPOINT_PAGES")
+        .ok()
+        .and_then(|pages| pages.parse().ok())
+        .unwrap_or(CHECKPOINT_PAGES)
 }
 
 #[cfg(test)]

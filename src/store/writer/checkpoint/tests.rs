@@ -201,7 +201,7 @@ async fn unsynced_checkpoint_is_repeated_from_wal() {
     let trouble = with_timeout(disk.store.check()).await.expect_err("it is said");
     assert!(trouble.to_string().contains("could not be synced"), "{trouble}");
     // While a backup or check of the whole database runs, the writer cannot reopen the database.
-    let turn = with_timeout(disk.store.readers.acquire_turn()).await.unwrap();
+    let turn = with_timeout(disk.store.readers.acquire_full_read()).await.unwrap();
     disk.unsynced.store(false, Ordering::SeqCst);
     assert!(disk.write().await.is_err());
     drop(turn);

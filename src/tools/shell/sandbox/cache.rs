@@ -215,25 +215,26 @@ mod tests {
         let inode = || std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&path).unwrap());
         let mut mint = Mint::new(0, Seed(1));
         let (one, other) = (mint.session(), mint.session());
-        let lingering = PlaceholderCache { moment: Duration::from_secs(3600), ..PlaceholderCache::default() };
-        lingering.store_placeholders(one, place());
+        let placeholder_cache =
+            PlaceholderCache { moment: Duration::from_secs(3600), ..PlaceholderCache::default() };
+        placeholder_cache.store_placeholders(one, place());
         let first = inode();
         // The next command takes over the placeholder.
         let next = place();
-        lingering.store_placeholders(one, next);
+        placeholder_cache.store_placeholders(one, next);
         assert_eq!(inode(), first);
-        lingering.store_placeholders(other, place());
-        lingering.end(one);
+        placeholder_cache.store_placeholders(other, place());
+        placeholder_cache.end(one);
         assert_eq!(inode(), first, "another session has left it too");
-        lingering.end(other);
+        placeholder_cache.end(other);
         assert!(!path.exists());
 
         // A placeholder that another program removed is created again.
-        lingering.store_placeholders(one, place());
+        placeholder_cache.store_placeholders(one, place());
         std::fs::remove_file(&path).unwrap();
         let again = place();
         assert!(path.exists());
-        drop(lingering);
+        drop(placeholder_cache);
         assert!(path.exists(), "a command needs it");
         drop(again);
         assert!(!path.exists());
@@ -243,9 +244,10 @@ mod tests {
     async fn unused_placeholders_expire_without_call() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("commondir");
-        let lingering = PlaceholderCache { moment: Duration::from_millis(1), ..PlaceholderCache::default() };
+        let placeholder_cache =
+            PlaceholderCache { moment: Duration::from_millis(1), ..PlaceholderCache::default() };
         let placed = Placeholders::new(std::slice::from_ref(&path), None).unwrap();
-        lingering.store_placeholders(Mint::new(0, Seed(1)).session(), placed);
+        placeholder_cache.store_placeholders(Mint::new(0, Seed(1)).session(), placed);
         let gone = async {
             while path.exists() {
                 tokio::task::yield_now().await;

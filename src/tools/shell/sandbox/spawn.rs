@@ -121,8 +121,8 @@ impl CommandSandbox {
     }
 
     /// Call it when the command has ended. The session's next command may reuse the placeholders.
-    pub(in crate::tools::shell) fn release(self, lingering: &PlaceholderCache, session: SessionId) {
-        lingering.store_placeholders(session, self.placed);
+    pub(in crate::tools::shell) fn release(self, placeholder_cache: &PlaceholderCache, session: SessionId) {
+        placeholder_cache.store_placeholders(session, self.placed);
     }
 
     /// Variables that override those of the environment.
@@ -150,17 +150,17 @@ impl CommandSandbox {
         &self,
         mut command: Command,
         limits: Vec<Rlimit>,
-        cell: Option<&CallCgroup>,
+        cgroup: Option<&CallCgroup>,
         channel: RawFd,
     ) -> io::Result<proc::Child> {
         let mut enforce = self.child_setup(limits.clone(), None, Some(channel));
         #[expect(unsafe_code, reason = "what is enforced is enforced in the child")]
         // SAFETY: see `child_setup` for the calls that it makes in the child.
-        let child = unsafe { proc::spawn_inside(&command, cell.map(CallCgroup::folder), &mut enforce)? };
+        let child = unsafe { proc::spawn_inside(&command, cgroup.map(CallCgroup::folder), &mut enforce)? };
         if let Some(child) = child {
             return Ok(proc::Child::Inside(child));
         }
-        let entrance = cell.and_then(|cell| cell.open_procs_file().ok());
+        let entrance = cgroup.and_then(|cgroup| cgroup.open_procs_file().ok());
         let entrance_fd = entrance.as_ref().map(|file| file.as_raw_fd());
         self.enforce_in(&mut command, limits, entrance_fd, Some(channel));
         proc::spawn(&mut command).map(proc::Child::Usual)

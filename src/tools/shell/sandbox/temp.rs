@@ -154,7 +154,7 @@ fn create_own_file(file: &Path) -> io::Result<()> {
                 made => return made.map(|_| ()),
             }
         }
-        looked => looked?,
+        scanned_folders => scanned_folders?,
     };
     if !(meta.is_file() && meta.nlink() == 1 && meta.len() == 0 && is_own(&meta)) {
         return Err(foreign_folder_error(file));
@@ -200,14 +200,14 @@ pub(super) struct MountPoint {
 }
 
 /// Creates a folder that contains exactly these mount points.
-pub(super) fn spots(root: &Path, spots: &[MountPoint]) -> io::Result<PathBuf> {
+pub(super) fn create_mount_points(root: &Path, create_mount_points: &[MountPoint]) -> io::Result<PathBuf> {
     let mut name = Sha256::new();
-    for MountPoint { path, is_file } in spots {
+    for MountPoint { path, is_file } in create_mount_points {
         name.update(path.as_os_str().as_bytes());
         name.update([0, u8::from(*is_file)]);
     }
     let folder = staged(root, &hex::encode(&name.finalize())[..20], create_own_folder)?;
-    for MountPoint { path, is_file } in spots {
+    for MountPoint { path, is_file } in create_mount_points {
         let place = folder.join(path);
         if *is_file {
             place.parent().map_or(Ok(()), fs::create_dir_all)?;
@@ -257,7 +257,7 @@ fn create_closed(folder: &Path) -> io::Result<Option<u32>> {
                 made => return made.map(|()| None),
             }
         }
-        looked => looked?,
+        scanned_folders => scanned_folders?,
     };
     let mut mode = meta.mode() & 0o7777;
     if meta.is_dir() && !is_own(&meta) && nix::unistd::geteuid().is_root() {

@@ -148,7 +148,7 @@ impl Spool {
     async fn wait_for_write(&mut self) {
         if let SpoolState::Writing(job) = &mut self.state {
             self.state = match job.await {
-                Ok(sheet) => SpoolState::Ready(sheet),
+                Ok(spool_file) => SpoolState::Ready(spool_file),
                 Err(_) => SpoolState::Failed,
             };
         }
@@ -159,8 +159,8 @@ impl Spool {
         let piece = std::mem::take(&mut self.piece);
         let Some(place) = &self.place else { return };
         let path = place.folder.join(self.blob_id.to_string());
-        let sheet = match std::mem::replace(&mut self.state, SpoolState::Fresh) {
-            SpoolState::Ready(sheet) => Some(sheet),
+        let spool_file = match std::mem::replace(&mut self.state, SpoolState::Fresh) {
+            SpoolState::Ready(spool_file) => Some(spool_file),
             SpoolState::Fresh => None,
             other => {
                 self.state = other;
@@ -168,14 +168,14 @@ impl Spool {
             }
         };
         self.state = SpoolState::Writing(tokio::task::spawn_blocking(move || {
-            let mut sheet = sheet.unwrap_or_else(|| make(&path));
-            if let (Some(file), None) = (&mut sheet.file, &sheet.trouble) {
+            let mut spool_file = spool_file.unwrap_or_else(|| make(&path));
+            if let (Some(file), None) = (&mut spool_file.file, &spool_file.trouble) {
                 match file.write_all(&piece) {
-                    Ok(()) => sheet.written += piece.len() as u64,
-                    Err(error) => sheet.trouble = Some(error.to_string()),
+                    Ok(()) => spool_file.written += piece.len() as u64,
+                    Err(error) => spool_file.trouble = Some(error.to_string()),
                 }
             }
-            sheet
+            spool_file
         }));
     }
 
@@ -196,29 +196,29 @@ impl Spool {
         }
         self.write();
         self.wait_for_write().await;
-        let SpoolState::Ready(sheet) = std::mem::replace(&mut self.state, SpoolState::Fresh) else {
+        let SpoolState::Ready(spool_file) = std::mem::replace(&mut self.state, SpoolState::Fresh) else {
             return Some(SpoolResult { blob: None, note: "The whole output could not be kept.".into() });
         };
-        let (sheet, synced) = tokio::task::spawn_blocking(move || {
-            let synced = match &sheet.file {
+        let (spool_file, synced) = tokio::task::spawn_blocking(move || {
+            let synced = match &spool_file.file {
                 // Remove a partial write, and sync the kept part so that it survives a power failure.
-                Some(file) => file.set_len(sheet.written).and_then(|()| file.sync_data()),
+                Some(file) => file.set_len(spool_file.written).and_then(|()| file.sync_data()),
                 None => Ok(()),
             };
-            (sheet, synced)
+            (spool_file, synced)
         })
         .await
         .ok()?;
-        if sheet.written == 0 || synced.is_err() {
-            let why = sheet.trouble.or(synced.err().map(|error| error.to_string())).unwrap_or_default();
+        if spool_file.written == 0 || synced.is_err() {
+            let why = spool_file.trouble.or(synced.err().map(|error| error.to_string())).unwrap_or_default();
             let _ = std::fs::remove_file(place.folder.join(self.blob_id.to_string()));
             return Some(SpoolResult {
                 blob: None,
                 note: format!("The whole output could not be kept ({why})."),
             });
         }
-        let bytes = sheet.written;
-        let kept = match (&sheet.trouble, self.gone) {
+        let bytes = spool_file.written;
+        let kept = match (&spool_file.trouble, self.gone) {
             (Some(why), _) => format!("Only the first {bytes} bytes of the output were kept ({why})"),
             (None, 0) => format!("The whole output ({bytes} bytes) is kept"),
             (None, gone) => format!(

@@ -148,13 +148,14 @@ fn aws(call: &CommandCall<'_>) -> Option<String> {
         "start-query",
         "decode",
     ];
-    let looks = READ_ONLY_VERBS.iter().any(|begin| {
+    let is_read_only = READ_ONLY_VERBS.iter().any(|begin| {
         action.text.strip_prefix(begin).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
     });
     let secret = action.text.contains("password")
         || action.text.contains("-token")
         || action.text.contains("get-object");
-    (*at >= call.granted && (!looks || secret)).then(|| format!("{}: this is not read-only", action.text))
+    (*at >= call.granted && (!is_read_only || secret))
+        .then(|| format!("{}: this is not read-only", action.text))
 }
 
 /// systemctl and similar: only verbs that show something.

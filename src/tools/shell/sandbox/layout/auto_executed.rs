@@ -102,7 +102,7 @@ impl FsPolicy {
             .filter(|(_, entry)| !entry.file_type().is_ok_and(|kind| kind.is_symlink()))
             .map(|(_, entry)| entry.path())
             .collect();
-        self.looked += all.len();
+        self.scanned_folders += all.len();
         let lies_elsewhere = |own: &&PathBuf| {
             is_shut(own)
                 || match git::work_tree_of(own) {
@@ -119,7 +119,10 @@ impl FsPolicy {
         };
         let found: Vec<PathBuf> =
             all.iter().filter(lies_elsewhere).take(MAX_REPOSITORY_FOLDERS + 1).cloned().collect();
-        if is_excessive || found.len() > MAX_REPOSITORY_FOLDERS || self.looked > MAX_WORKSPACE_FOLDERS {
+        if is_excessive
+            || found.len() > MAX_REPOSITORY_FOLDERS
+            || self.scanned_folders > MAX_WORKSPACE_FOLDERS
+        {
             // No real repository has this many work trees; all of them become read-only.
             return self.guard_one(trees);
         }
@@ -151,14 +154,14 @@ impl FsPolicy {
             let is_unknown = match fs::symlink_metadata(&folder) {
                 Ok(meta) if !meta.is_dir() => continue,
                 Err(error) if is_missing(&error) => continue,
-                looked => looked.is_err(),
+                scanned_folders => scanned_folders.is_err(),
             };
-            (seen, self.looked) = (seen + 1, self.looked + 1);
+            (seen, self.scanned_folders) = (seen + 1, self.scanned_folders + 1);
             let inner: Vec<_> =
                 fs::read_dir(&folder).into_iter().flatten().flatten().take(MAX_ENTRIES + 1).collect();
             let is_excessive = seen > MAX_REPOSITORY_FOLDERS
                 || inner.len().max(folders.len()) > MAX_ENTRIES
-                || self.looked > MAX_WORKSPACE_FOLDERS;
+                || self.scanned_folders > MAX_WORKSPACE_FOLDERS;
             let is_long = folder.as_os_str().len() > MAX_SUBMODULE_PATH_BYTES;
             // A command can remove `HEAD` but not `config`.
             let named = ["HEAD", "config"].map(|name| kind(&folder.join(name)));
@@ -294,6 +297,13 @@ mod tests {
         make(MAX_REPOSITORY_FOLDERS);
         let mut layout = FsPolicy::default();
         layout.guard_modules(&modules);
-        assert_eq!(layout, FsPolicy { guarded: vec![modules], looked: layout.looked, ..FsPolicy::default() });
+        assert_eq!(
+            layout,
+            FsPolicy {
+                guarded: vec![modules],
+                scanned_folders: layout.scanned_folders,
+                ..FsPolicy::default()
+            }
+        );
     }
 }

@@ -28,7 +28,7 @@ struct SeenPath {
 }
 
 impl SeenPath {
-    fn learn(&mut self, seen: Vec<Located>) {
+    fn record_locations(&mut self, seen: Vec<Located>) {
         let is_new = self.credentials.is_none();
         let mut shut = Vec::new();
         let known = self.credentials.get_or_insert_default();
@@ -78,7 +78,7 @@ impl FirstSeen {
         if !is_whole(&lock(&self.known)) {
             // Do not wait for the disk while holding the lock.
             let seen = look();
-            lock(&self.known).learn(seen);
+            lock(&self.known).record_locations(seen);
         }
         let known = lock(&self.known);
         let first = known.credentials.iter().flatten();

@@ -40,7 +40,7 @@ pub(in crate::tools::shell) struct FsPolicy {
     /// The daemon's own socket.
     pub(super) socket: Option<PathBuf>,
     /// Number of folders of submodules and work trees that were scanned.
-    pub(super) looked: usize,
+    pub(super) scanned_folders: usize,
     /// A `.git` file that cannot be read, so that the paths to guard are unknown.
     pub(super) unreadable: Option<PathBuf>,
 }

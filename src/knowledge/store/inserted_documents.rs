@@ -36,7 +36,7 @@ struct Header {
 
 /// The folder of one index. All its calls block.
 #[derive(Clone, Debug)]
-pub struct KeptDocuments(PathBuf);
+pub struct InsertedDocuments(PathBuf);
 
 /// The name of a document's file without its ending.
 #[must_use]
@@ -44,7 +44,7 @@ pub fn kept_name(id: &str) -> String {
     hash128(&[id.as_bytes()])
 }
 
-impl KeptDocuments {
+impl InsertedDocuments {
     /// The folder of the index in this file. It need not exist.
     #[must_use]
     pub fn for_index(file: &Path) -> Self {
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn kept_document_is_read_again_unless_its_file_is_damaged() {
         let place = tempfile::tempdir().expect("a folder");
-        let kept = KeptDocuments::for_index(&place.path().join("x.db"));
+        let kept = InsertedDocuments::for_index(&place.path().join("x.db"));
         assert!(kept.names().is_empty());
         let one = KeptDocument { id: "a/ö\u{202e}".into(), path: None, text: "line\nline\n".into() };
         let other = KeptDocument { id: "b".into(), path: Some("n/b.md".into()), text: "b".into() };
