@@ -22,9 +22,9 @@ const MAX_PROMPT_BYTES: usize = 256 * 1024;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct Input {
-    /// What the sub-agent does, in 3 to 5 words.
+    /// The work of the sub-agent, in 3 to 5 words.
     description: String,
-    /// The task, with all that the sub-agent needs to know.
+    /// The task, with all information that the sub-agent needs.
     prompt: String,
     /// Name of the agent.
     subagent_type: String,

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use crate::api::params::GraphFormatParam;
 use crate::types::knowledge::{IndexLevel, QueryMode};
 
-/// What to do with the index of a folder.
+/// Actions on the index of a folder.
 #[derive(Debug, Subcommand)]
 pub enum KnowledgeCommand {
     /// Index the folder, or update its index, and show the progress
@@ -60,7 +60,7 @@ pub enum KnowledgeCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Stop the running job; it goes on with the next `index`
+    /// Stop the running job; the next `index` continues it
     Cancel,
 }
 
@@ -104,7 +104,7 @@ pub struct QueryArgs {
     /// A keyword for a name
     #[arg(long = "name", value_name = "KEYWORD")]
     pub names: Vec<String>,
-    /// Print what was found instead of an answer; asks no model for one
+    /// Print the search results instead of an answer; no model is called for one
     #[arg(long)]
     pub context: bool,
     /// Entities, relations and chunks to find
@@ -199,7 +199,7 @@ pub enum GraphFormatArg {
     Dot,
     /// GraphML
     Graphml,
-    /// One HTML page to search and look at
+    /// One HTML page with a searchable drawing
     Html,
 }
 

@@ -107,10 +107,10 @@ pub struct LogsArgs {
     /// The events, one line for each, instead of the conversation
     #[arg(long)]
     pub events: bool,
-    /// Only what is newer: a duration (15m, 2h), or the seq of the last known event
+    /// Only newer events: within a duration (15m, 2h), or after the seq of the last known event
     #[arg(long, value_name = "DURATION|SEQ", value_parser = since)]
     pub since: Option<Since>,
-    /// Only the last lines of what is there
+    /// Only this number of lines from the end
     #[arg(short = 'n', long, value_name = "LINES")]
     pub tail: Option<usize>,
     /// The events, one per line, as JSON

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 
-/// What to do with MCP servers.
+/// Actions on MCP servers.
 #[derive(Debug, Subcommand)]
 pub enum McpCommand {
     /// List the servers of this folder with their states; usable ones are started

@@ -121,7 +121,7 @@ pub enum Command {
         session: String,
         /// The input; `-` for standard input
         text: String,
-        /// What happens while a turn runs.
+        /// How a running turn receives the input.
         #[command(flatten)]
         busy: BusyArgs,
         /// Options of this turn only.
@@ -222,7 +222,7 @@ pub enum Command {
     Compact {
         /// Session number, id or unique start of it, title, or `.` for the newest of this folder
         session: String,
-        /// What the summary must keep
+        /// Instructions for the summary, such as facts to keep
         instructions: Vec<String>,
     },
     /// List the agents of this folder, for sub-agents and `run --agent`
@@ -233,7 +233,7 @@ pub enum Command {
     },
     /// Show and change the notes about the project in this folder
     Memory {
-        /// What to do; by default list
+        /// The action; by default list
         #[command(subcommand)]
         what: Option<MemoryCommand>,
     },
@@ -242,7 +242,7 @@ pub enum Command {
         /// The folder; by default the current one
         #[arg(long, value_name = "DIR")]
         workspace: Option<PathBuf>,
-        /// What to do
+        /// The action
         #[command(subcommand)]
         what: KnowledgeCommand,
     },
@@ -390,7 +390,7 @@ pub enum Command {
     },
     /// List, add, remove and test MCP servers
     Mcp {
-        /// What to do
+        /// The action
         #[command(subcommand)]
         what: McpCommand,
     },

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 
 use crate::api::params::WhenBusy;
 
-/// What a submit does while a turn runs.
+/// How a running turn receives a submitted input.
 #[derive(Clone, Copy, Debug, Default, Args)]
 #[group(multiple = false)]
 pub struct BusyArgs {

@@ -34,7 +34,7 @@ pub(in crate::tools) struct Input {
     /// Only files that match this glob, such as `*.rs` or `*.{ts,tsx}`.
     #[serde(default)]
     glob: Option<String>,
-    /// What to show: matching lines, only the files (default), or counts per file.
+    /// The form of the result: matching lines, only the files (default), or counts per file.
     #[serde(default)]
     output_mode: Option<OutputMode>,
     /// Ignore case.

@@ -14,7 +14,7 @@ pub(super) const NAME: &str = "Memory";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(in crate::tools) struct Input {
-    /// What to do.
+    /// The action.
     action: Action,
     /// Name of the note: a-z, 0-9, _ and -. Not with list.
     #[serde(default)]

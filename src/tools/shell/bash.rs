@@ -47,7 +47,7 @@ const LEFTOVER_GRACE: Duration = Duration::from_millis(500);
 pub(in crate::tools) struct Input {
     /// The command line, run by bash.
     command: String,
-    /// What it does, in a few words, for the person who is asked.
+    /// A short description of the command, for the user who answers the permission request.
     #[serde(default)]
     description: Option<String>,
     /// Stop it after this many milliseconds (default 120000, at most 600000).

@@ -30,7 +30,7 @@ const MAX_ERROR_CHARS: usize = 2_000;
 pub(in crate::tools) struct Input {
     /// The address in full. http becomes https.
     url: String,
-    /// What you want to know of the page. The page is given as a whole whatever stands here.
+    /// The information that you want from the page. The result is the whole page in any case.
     #[serde(default)]
     #[schemars(with = "Option<String>")]
     #[expect(dead_code, reason = "models are trained to give it; the page is given as a whole")]

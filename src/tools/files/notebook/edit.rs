@@ -33,11 +33,11 @@ pub(in crate::tools) struct Input {
     /// The new source of the cell. Not needed to delete one.
     #[serde(default)]
     new_source: String,
-    /// What the cell is to be. A new cell is code if nothing is said; others stay what they are.
+    /// The type of the cell. By default, a new cell is code, and an existing cell keeps its type.
     #[serde(default)]
     #[schemars(with = "Option<Kind>")]
     cell_type: Option<Kind>,
-    /// What to do; replace if nothing is said.
+    /// The action; by default replace.
     #[serde(default)]
     #[schemars(with = "Option<Mode>")]
     edit_mode: Option<Mode>,
