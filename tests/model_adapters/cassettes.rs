@@ -23,7 +23,7 @@ async fn recorded_cassette_replays_same_answer() {
         assert_eq!(fault(&live, &next).await.kind, FaultKind::Server);
         let (live_deltas, second) = call(&live, &next).await;
         assert_eq!(first.notices, Vec::<String>::new());
-        let aside = ModelRequest { aside: true, ..request(vec![Message::user("A title, please.")]) };
+        let aside = ModelRequest { is_helper_call: true, ..request(vec![Message::user("A title, please.")]) };
         call(&live, &aside).await.1.unwrap();
 
         assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);

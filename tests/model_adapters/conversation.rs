@@ -158,7 +158,7 @@ async fn helper_call_is_not_stored_by_provider() {
     server.push(Step::text("A title"));
     let models =
         models_with(Provider { store: true, ..provider(ProviderKind::OpenAiResponses, &server) }, |_| {});
-    call(&models, &ModelRequest { aside: true, ..hello() }).await.1.unwrap();
+    call(&models, &ModelRequest { is_helper_call: true, ..hello() }).await.1.unwrap();
     assert_eq!(server.requests()[0].body["store"], false);
     server.assert_no_breach();
 }

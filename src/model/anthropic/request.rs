@@ -119,7 +119,7 @@ enum Content<'a> {
     },
     /// A text of the daemon that replaces a block.
     #[serde(rename = "text")]
-    Words {
+    ReplacementText {
         text: String,
     },
     ToolResult {
@@ -297,13 +297,13 @@ fn result_content<'a>(
     if shown.is_empty() {
         return ToolResultContent::Text(text);
     }
-    let text = Content::Words { text: text.into_owned() };
+    let text = Content::ReplacementText { text: text.into_owned() };
     ToolResultContent::Parts([text].into_iter().chain(shown.into_iter().map(medium_part)).collect())
 }
 
 fn medium_part(shown: MediumContent<'_>) -> Content<'_> {
     match shown {
-        MediumContent::Words(text) => Content::Words { text },
+        MediumContent::ReplacementText(text) => Content::ReplacementText { text },
         MediumContent::Whole { kind, media_type, name, data } => {
             let source = Source { kind: "base64", media_type, data };
             match kind {

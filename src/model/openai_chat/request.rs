@@ -249,7 +249,7 @@ fn user<'a>(
 
 fn medium_part(shown: MediumContent<'_>) -> ContentPart<'_> {
     match shown {
-        MediumContent::Words(text) => ContentPart::Text { text },
+        MediumContent::ReplacementText(text) => ContentPart::Text { text },
         MediumContent::Whole { kind, media_type, name, data } => {
             let url = format!("data:{media_type};base64,{data}");
             match kind {

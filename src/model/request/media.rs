@@ -32,8 +32,8 @@ pub(in crate::model) enum MediumContent<'b> {
         /// Its content, in base64.
         data: String,
     },
-    /// A text that replaces it.
-    Words(String),
+    /// A text that replaces the medium or names it.
+    ReplacementText(String),
 }
 
 impl<'a> AcceptedMedia<'a> {
@@ -48,7 +48,10 @@ impl<'a> AcceptedMedia<'a> {
         let shown = self.medium_content(AttachmentKind::Image, &picture.blob, picture.name.as_deref());
         let named = matches!(shown, MediumContent::Whole { .. });
         let name = picture.name.as_deref().filter(|_| named);
-        name.map(|name| MediumContent::Words(format!("Image {name}:"))).into_iter().chain([shown]).collect()
+        name.map(|name| MediumContent::ReplacementText(format!("Image {name}:")))
+            .into_iter()
+            .chain([shown])
+            .collect()
     }
 
     /// A document of the user: its content, or its text.
@@ -61,7 +64,10 @@ impl<'a> AcceptedMedia<'a> {
         }
         let name = document.name.as_deref().unwrap_or("document");
         let name = name.replace('&', "&amp;").replace('"', "&quot;");
-        MediumContent::Words(format!("<file name=\"{name}\">\n{}\n</file>", document.text.trim_end()))
+        MediumContent::ReplacementText(format!(
+            "<file name=\"{name}\">\n{}\n</file>",
+            document.text.trim_end()
+        ))
     }
 
     /// The text of a tool's result; shortened if a sent document contains the same text.
@@ -87,7 +93,7 @@ impl<'a> AcceptedMedia<'a> {
     ) -> Vec<MediumContent<'b>> {
         let shown = attachments.iter().filter_map(|attachment| {
             let shown = self.medium_content(attachment.kind, &attachment.blob, attachment.name.as_deref());
-            let is_said = attachment.in_text && matches!(shown, MediumContent::Words(_));
+            let is_said = attachment.in_text && matches!(shown, MediumContent::ReplacementText(_));
             (!is_said).then_some(shown)
         });
         shown.collect()
@@ -114,7 +120,7 @@ impl<'a> AcceptedMedia<'a> {
                 name,
                 data: STANDARD.encode(content),
             },
-            _ => MediumContent::Words(self.replacement_text(kind, blob, name)),
+            _ => MediumContent::ReplacementText(self.replacement_text(kind, blob, name)),
         }
     }
 

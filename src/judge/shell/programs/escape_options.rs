@@ -309,7 +309,7 @@ fn scan(row: &Row, call: &CommandCall<'_>) -> Option<String> {
                 row.operands.contains(&text) && !scripts && !is_known_read_only()
                     || commands
                         .is_some_and(|known| here == verb_at && is_short_for(text, known, &row.operands))
-                        && !read_only_verbs()
+                        && !is_known_read_only()
                     || row.beginnings.iter().any(|begin| text.starts_with(begin))
                     || row.outside && (call.outside)(text)
             };

@@ -301,7 +301,7 @@ impl ChildRestrictions {
         let nothing = temp::create_empty_sources(root)?;
         let mut mounts = bwrap::mounts(layout, absent, &nothing);
         let mut inner = bwrap::take_inner_mounts(layout, &mut mounts);
-        bwrap::cover_by_mount_points(&mut inner, &mounts, |spots| temp::spots(root, spots))?;
+        bwrap::cover_by_mount_points(&mut inner, &mounts, |spots| temp::create_mount_points(root, spots))?;
         let mut stages = 0;
         let mut next = |is_file| {
             stages += 1;
