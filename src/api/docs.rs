@@ -102,9 +102,12 @@ pub fn methods_page() -> String {
             let _ = writeln!(page, "Reply: {kind}{about}.\n");
         }
         if let Some(found) = METHODS.iter().find(|m| Some(m.name) == method["name"].as_str()) {
-            if !found.unbuilt.is_empty() {
-                let _ =
-                    writeln!(page, "Not built yet, refused as `unsupported`: {}.", found.unbuilt.join(", "));
+            if !found.unsupported_params.is_empty() {
+                let _ = writeln!(
+                    page,
+                    "Not built yet, refused as `unsupported`: {}.",
+                    found.unsupported_params.join(", ")
+                );
             }
             if !found.errors.is_empty() {
                 let kinds: Vec<&str> = found.errors.iter().map(|code| code.kind()).collect();

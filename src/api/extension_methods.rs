@@ -10,7 +10,7 @@ pub(super) const EXTENSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "memory.list",
         summary: "The notes about the project in a folder, or one of them with its text.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::NotFound],
         mutates: false,
         waits: false,
@@ -21,7 +21,7 @@ pub(super) const EXTENSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "memory.set",
         summary: "Write a note about the project in a folder, or replace it. Later sessions know its first line.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::Conflict],
         mutates: true,
         waits: false,
@@ -32,7 +32,7 @@ pub(super) const EXTENSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "memory.remove",
         summary: "Remove a note about the project in a folder.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::NotFound, Code::Conflict],
         mutates: true,
         waits: false,
@@ -44,7 +44,7 @@ pub(super) const EXTENSION_METHODS: &[MethodRow] = &[
         name: "agent.list",
         summary: "The agents that sessions in a folder can use: those of the trusted project, of the user, and the \
                   built-in ones. Each is a type of sub-agent for the tool Task.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[],
         mutates: false,
         waits: false,
@@ -56,7 +56,7 @@ pub(super) const EXTENSION_METHODS: &[MethodRow] = &[
         name: "command.list",
         summary: "The slash commands of a session or a folder: the built-in ones, the user's, and those of a trusted \
                   project.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::NotFound],
         mutates: false,
         waits: false,
@@ -68,7 +68,7 @@ pub(super) const EXTENSION_METHODS: &[MethodRow] = &[
         name: "tool.list",
         summary: "The tools that sessions offer their models, by name: what each does, the JSON Schema of its input, \
                   whether it changes nothing, and whether its calls run in parallel.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[],
         mutates: false,
         waits: false,
@@ -79,7 +79,7 @@ pub(super) const EXTENSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "mcp.list",
         summary: "The MCP servers of a folder, or of the user, with their states and tools. Servers that may run are started, and end after a while without use.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[],
         mutates: false,
         waits: true,
@@ -90,7 +90,7 @@ pub(super) const EXTENSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "mcp.tools",
         summary: "The tools of an MCP server, with the schemas of their inputs.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[],
         mutates: false,
         waits: true,
@@ -101,7 +101,7 @@ pub(super) const EXTENSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "mcp.resources",
         summary: "The resources of an MCP server, which users can attach to their inputs.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[],
         mutates: false,
         waits: true,
@@ -112,7 +112,7 @@ pub(super) const EXTENSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "mcp.test",
         summary: "Start an MCP server and report how that went. A server that pauses after failures is started at once.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::Conflict, Code::StorageReadOnly],
         mutates: true,
         waits: true,
@@ -123,7 +123,7 @@ pub(super) const EXTENSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "mcp.logs",
         summary: "The newest lines that an MCP server wrote.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[],
         mutates: false,
         waits: false,
@@ -134,7 +134,7 @@ pub(super) const EXTENSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "mcp.add",
         summary: "Add an MCP server for the user, or to a project's .mcp.json. Sessions use it from their next turn.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::Conflict, Code::StorageReadOnly],
         mutates: true,
         waits: false,
@@ -145,7 +145,7 @@ pub(super) const EXTENSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "mcp.remove",
         summary: "Remove an MCP server that was added.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::Conflict, Code::StorageReadOnly],
         mutates: true,
         waits: false,

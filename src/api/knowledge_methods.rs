@@ -8,7 +8,7 @@ use super::params as p;
 const READ: MethodRow = MethodRow {
     name: "",
     summary: "",
-    unbuilt: &[],
+    unsupported_params: &[],
     errors: &[Code::InvalidParams, Code::NotFound, Code::Internal],
     mutates: false,
     waits: true,

@@ -14,7 +14,7 @@ pub struct Method {
     /// One line for the reference.
     pub summary: &'static str,
     /// Parameters that are planned but not implemented. The daemon refuses them and never ignores them.
-    pub unbuilt: &'static [&'static str],
+    pub unsupported_params: &'static [&'static str],
     /// Errors of this method in addition to those that every method can return.
     pub errors: &'static [Code],
     /// Whether the method changes state. Observers may not call such a method.
@@ -30,7 +30,7 @@ pub struct Method {
 pub(super) struct MethodRow {
     pub name: &'static str,
     pub summary: &'static str,
-    pub unbuilt: &'static [&'static str],
+    pub unsupported_params: &'static [&'static str],
     pub errors: &'static [Code],
     pub mutates: bool,
     pub waits: bool,
@@ -41,8 +41,8 @@ pub(super) struct MethodRow {
 
 impl MethodRow {
     pub const fn method(&self) -> Method {
-        let Self { name, summary, unbuilt, errors, mutates, waits, names, .. } = *self;
-        Method { name, summary, unbuilt, errors, mutates, waits, names }
+        let Self { name, summary, unsupported_params, errors, mutates, waits, names, .. } = *self;
+        Method { name, summary, unsupported_params, errors, mutates, waits, names }
     }
 
     pub const fn schemas(&self) -> MethodSchemas {

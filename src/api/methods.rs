@@ -79,7 +79,7 @@ const DAEMON_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "rpc.discover",
         summary: "The OpenRPC document of this daemon.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[],
         mutates: false,
         waits: false,
@@ -90,7 +90,7 @@ const DAEMON_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "daemon.hello",
         summary: "Agree on the protocol version and say who is calling. Optional, but others then see your name.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::UnsupportedVersion],
         mutates: false,
         waits: false,
@@ -101,7 +101,7 @@ const DAEMON_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "daemon.status",
         summary: "Version, places, numbers and the health of the storage.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[],
         mutates: false,
         waits: false,
@@ -113,7 +113,7 @@ const DAEMON_METHODS: &[MethodRow] = &[
         name: "daemon.metrics",
         summary: "What the daemon has done since it started, in numbers. `GET /metrics` on the socket gives them as text for \
                   Prometheus.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[],
         mutates: false,
         waits: false,
@@ -124,7 +124,7 @@ const DAEMON_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "daemon.config",
         summary: "The configuration in force, with the place that each value comes from. Secrets are masked.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::InvalidParams],
         mutates: false,
         waits: false,
@@ -137,7 +137,7 @@ const DAEMON_METHODS: &[MethodRow] = &[
         summary: "Follow all sessions, also those of sub-agents: created, changed and ended ones come as `daemon.event` \
                   notifications. Changes of one session that come together are one notification. After a very long pause \
                   of the reader, deleted sessions may be missing: list them again. End it with session.unsubscribe.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::Overloaded],
         mutates: false,
         waits: false,
@@ -149,7 +149,7 @@ const DAEMON_METHODS: &[MethodRow] = &[
         name: "daemon.reload",
         summary: "Read the configuration again. What runs keeps what it began with; a wrong configuration is refused \
                   with its file and line, and the one in force stays.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::InvalidParams, Code::Conflict, Code::ShuttingDown],
         mutates: true,
         waits: true,
@@ -160,7 +160,7 @@ const DAEMON_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "daemon.backup",
         summary: "Copy the whole database to a new file while it is in use. The copy is checked and readable for its owner alone.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::Conflict],
         mutates: true,
         waits: true,
@@ -171,7 +171,7 @@ const DAEMON_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "daemon.check",
         summary: "Read the whole database to see whether it is sound.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[],
         mutates: false,
         waits: true,
@@ -182,7 +182,7 @@ const DAEMON_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "daemon.shutdown",
         summary: "Stop the daemon. Sessions are kept; interrupted turns go on after the next start.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[],
         mutates: true,
         waits: true,

@@ -10,7 +10,7 @@ pub(super) const PERMISSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "permission.list",
         summary: "Pending permission requests, of one session or of all.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::NotFound],
         mutates: false,
         waits: false,
@@ -21,7 +21,7 @@ pub(super) const PERMISSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "permission.explain",
         summary: "What rules would say of a call: judged from just the rules given, nothing runs.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[],
         mutates: false,
         waits: false,
@@ -32,7 +32,7 @@ pub(super) const PERMISSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "permission.respond",
         summary: "The same as session.approve.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::NotFound, Code::NotPending, Code::Conflict, Code::StorageReadOnly],
         mutates: true,
         waits: false,
@@ -44,7 +44,7 @@ pub(super) const PERMISSION_METHODS: &[MethodRow] = &[
         name: "permission.subscribe",
         summary: "Follow the permission requests of all sessions: first those that are pending, then every request and \
                   its end, as `permission.event` notifications that hold the session's event. End it with session.unsubscribe.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::Overloaded],
         mutates: false,
         waits: false,
@@ -55,7 +55,7 @@ pub(super) const PERMISSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "permission.rules",
         summary: "Permission rules with where they come from.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::NotFound],
         mutates: false,
         waits: false,
@@ -66,7 +66,7 @@ pub(super) const PERMISSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "permission.add_rule",
         summary: "Add a rule for a session, a folder, or everywhere. It counts from the next verdict on, also in sessions that run.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::NotFound, Code::Conflict, Code::StorageReadOnly],
         mutates: true,
         waits: false,
@@ -77,7 +77,7 @@ pub(super) const PERMISSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "permission.remove_rule",
         summary: "Take a rule or a grant back. That counts from the next verdict on.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::NotFound, Code::Conflict, Code::StorageReadOnly],
         mutates: true,
         waits: false,
@@ -88,7 +88,7 @@ pub(super) const PERMISSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "permission.audit",
         summary: "The audit log: every decision, who made it and by which rule, oldest first.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[],
         mutates: false,
         waits: false,
@@ -99,7 +99,7 @@ pub(super) const PERMISSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "permission.verify_audit",
         summary: "Read the whole audit log to see whether a row was changed, left out, put in or moved.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[],
         mutates: false,
         waits: true,

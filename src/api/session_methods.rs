@@ -11,7 +11,7 @@ pub(super) const SESSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "session.create",
         summary: "Make a session in a folder.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::Conflict, Code::StorageReadOnly, Code::ShuttingDown],
         mutates: true,
         waits: false,
@@ -22,7 +22,7 @@ pub(super) const SESSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "session.list",
         summary: "Sessions with their live state, newest first.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[],
         mutates: false,
         waits: false,
@@ -33,7 +33,7 @@ pub(super) const SESSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "session.get",
         summary: "One session.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::NotFound],
         mutates: false,
         waits: false,
@@ -44,7 +44,7 @@ pub(super) const SESSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "session.submit",
         summary: "Give the session something to do. The reply means that it is on disk.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[
             Code::NotFound,
             Code::Conflict,
@@ -62,7 +62,7 @@ pub(super) const SESSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "session.abort",
         summary: "Stop the running turn, or one tool call. Replies when the work has stopped.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::NotFound, Code::Conflict, Code::StalePrecondition, Code::StorageReadOnly],
         mutates: true,
         waits: true,
@@ -74,7 +74,7 @@ pub(super) const SESSION_METHODS: &[MethodRow] = &[
         name: "session.compact",
         summary: "Summarise the conversation, so that it fills less of the model's context window. A turn does it, when the \
                   running turn has ended.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::NotFound, Code::Conflict, Code::StorageReadOnly, Code::ShuttingDown],
         mutates: true,
         waits: false,
@@ -85,7 +85,7 @@ pub(super) const SESSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "session.context",
         summary: "What fills the context window of the session's model.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::NotFound],
         mutates: false,
         waits: false,
@@ -96,7 +96,7 @@ pub(super) const SESSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "session.approve",
         summary: "Answer a permission request, or several. The first answer wins.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::NotFound, Code::NotPending, Code::Conflict, Code::StorageReadOnly],
         mutates: true,
         waits: false,
@@ -107,7 +107,7 @@ pub(super) const SESSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "session.update",
         summary: "Change a session's title, model, approval mode, limits, tools, folders or other options, also while a turn runs.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::NotFound, Code::Conflict, Code::StorageReadOnly],
         mutates: true,
         waits: false,
@@ -118,7 +118,7 @@ pub(super) const SESSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "session.answer",
         summary: "Answer a question: what to do about a call whose outcome is unknown, or whether an interrupted turn goes on. The first answer wins.",
-        unbuilt: &["text"],
+        unsupported_params: &["text"],
         errors: &[Code::NotFound, Code::NotPending, Code::Conflict, Code::StorageReadOnly],
         mutates: true,
         waits: false,
@@ -129,7 +129,7 @@ pub(super) const SESSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "session.feedback",
         summary: "Choose one of two answers of the model (binary feedback). The first choice wins.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::NotFound, Code::NotPending, Code::Conflict, Code::StorageReadOnly],
         mutates: true,
         waits: false,
@@ -140,7 +140,7 @@ pub(super) const SESSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "session.queue.list",
         summary: "The inputs that wait for the running turn, in the order of their start.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::NotFound],
         mutates: false,
         waits: false,
@@ -151,7 +151,7 @@ pub(super) const SESSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "session.queue.clear",
         summary: "Remove all queued inputs. The running turn goes on.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::NotFound, Code::Conflict, Code::StorageReadOnly],
         mutates: true,
         waits: false,
@@ -162,7 +162,7 @@ pub(super) const SESSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "session.queue.update",
         summary: "Replace the input of a queued turn.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::NotFound, Code::Conflict, Code::StorageReadOnly],
         mutates: true,
         waits: false,
@@ -173,7 +173,7 @@ pub(super) const SESSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "session.queue.remove",
         summary: "Remove one queued input.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::NotFound, Code::Conflict, Code::StorageReadOnly],
         mutates: true,
         waits: false,
@@ -184,7 +184,7 @@ pub(super) const SESSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "session.queue.move",
         summary: "Move a queued turn to another place in the queue.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::NotFound, Code::Conflict, Code::StorageReadOnly],
         mutates: true,
         waits: false,
@@ -195,7 +195,7 @@ pub(super) const SESSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "session.wait",
         summary: "Wait until the session is in one of several states. It needs not be loaded.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::NotFound, Code::ShuttingDown],
         mutates: false,
         waits: true,
@@ -206,7 +206,7 @@ pub(super) const SESSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "session.archive",
         summary: "Archive a session, or restore it. An archived session is kept, hidden from `agentctl ps`, and takes no input.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::NotFound, Code::Conflict, Code::Busy, Code::StorageReadOnly],
         mutates: true,
         waits: false,
@@ -218,7 +218,7 @@ pub(super) const SESSION_METHODS: &[MethodRow] = &[
         name: "session.fork",
         summary: "Create a session that starts with the conversation of another one, up to an item. Requests, running \
                   calls, the queue and costs are not copied.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::NotFound, Code::Conflict, Code::StorageReadOnly, Code::ShuttingDown],
         mutates: true,
         waits: true,
@@ -230,7 +230,7 @@ pub(super) const SESSION_METHODS: &[MethodRow] = &[
         name: "session.rewind",
         summary: "Make an earlier item the last one of the conversation, and restore the files that the session changed \
                   since. All or nothing.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::NotFound, Code::Conflict, Code::Busy, Code::StorageReadOnly],
         mutates: true,
         waits: true,
@@ -241,7 +241,7 @@ pub(super) const SESSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "session.export",
         summary: "A page of a session as JSON Lines, Markdown or HTML.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::NotFound],
         mutates: false,
         waits: true,
@@ -252,7 +252,7 @@ pub(super) const SESSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "session.import",
         summary: "Create a session from an export as JSON Lines, in one or several parts. A damaged file creates nothing.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::Conflict, Code::StorageReadOnly, Code::ShuttingDown],
         mutates: true,
         waits: true,
@@ -263,7 +263,7 @@ pub(super) const SESSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "session.kill",
         summary: "Abort what runs and end the session; its history stays readable.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::NotFound, Code::Conflict, Code::StorageReadOnly],
         mutates: true,
         waits: true,
@@ -274,7 +274,7 @@ pub(super) const SESSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "session.subscribe",
         summary: "Replay what lies after a cursor, then follow live, without a gap or a duplicate.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::NotFound, Code::CursorAhead, Code::Overloaded],
         mutates: false,
         waits: false,
@@ -285,7 +285,7 @@ pub(super) const SESSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "session.unsubscribe",
         summary: "End a subscription; false if there was none.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[],
         mutates: false,
         waits: false,
@@ -296,7 +296,7 @@ pub(super) const SESSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "session.events",
         summary: "A page of the journal, for clients that poll.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::NotFound, Code::CursorAhead],
         mutates: false,
         waits: false,
@@ -307,7 +307,7 @@ pub(super) const SESSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "session.items",
         summary: "A page of the conversation, oldest first.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::NotFound],
         mutates: false,
         waits: false,
@@ -318,7 +318,7 @@ pub(super) const SESSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "session.blob",
         summary: "A part of what is too large for an event: of a text that was cut, of a whole tool result, of a picture.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::NotFound],
         mutates: false,
         waits: false,
@@ -330,7 +330,7 @@ pub(super) const SESSION_METHODS: &[MethodRow] = &[
         name: "session.diff",
         summary: "All the changes of files that the session's file tools made: of each file from before the first to \
                   after the last. What commands (Bash) changed is not in it.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::NotFound],
         mutates: false,
         waits: false,
@@ -341,7 +341,7 @@ pub(super) const SESSION_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "session.delete",
         summary: "Abort what runs and remove the session with its history.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::NotFound, Code::StorageReadOnly],
         mutates: true,
         waits: true,

@@ -11,7 +11,7 @@ pub(super) const WORKSPACE_METHODS: &[MethodRow] = &[
         name: "model.list",
         summary: "Models to choose from, with what is known of them: capabilities, prices and where those come from. \
                   What is not known is null.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[],
         mutates: false,
         waits: false,
@@ -22,7 +22,7 @@ pub(super) const WORKSPACE_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "model.check",
         summary: "Try the address and the key of each provider, in parallel and for at most 10 seconds. It spends no tokens.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::InvalidParams],
         mutates: false,
         waits: true,
@@ -33,7 +33,7 @@ pub(super) const WORKSPACE_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "model.usage",
         summary: "The cost ledger: tokens, calls and money by session and model, with the sum. Deleted sessions stay in it.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[],
         mutates: false,
         waits: false,
@@ -44,7 +44,7 @@ pub(super) const WORKSPACE_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "workspace.status",
         summary: "What of a folder hangs on its user's trust, and whether it is trusted as it is now.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[],
         mutates: false,
         waits: false,
@@ -55,7 +55,7 @@ pub(super) const WORKSPACE_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "workspace.trust",
         summary: "Trust a folder as workspace.status showed it, or as it is. A change of what was trusted ends that.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::Conflict, Code::StalePrecondition, Code::StorageReadOnly],
         mutates: true,
         waits: false,
@@ -66,7 +66,7 @@ pub(super) const WORKSPACE_METHODS: &[MethodRow] = &[
     MethodRow {
         name: "workspace.untrust",
         summary: "Take the trust in a folder back.",
-        unbuilt: &[],
+        unsupported_params: &[],
         errors: &[Code::Conflict, Code::StorageReadOnly],
         mutates: true,
         waits: false,

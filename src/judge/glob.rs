@@ -104,7 +104,8 @@ impl<'p> ComparedPath<'p> {
 }
 
 fn fold_path(path: &Path) -> Cow<'_, Path> {
-    if path.to_str().is_some_and(|text| text.split('/').all(names::is_folded)) {
+    let is_plain = |text: &str| !text.contains("//") && text.split('/').all(names::is_folded);
+    if path.to_str().is_some_and(is_plain) {
         return Cow::Borrowed(path);
     }
     let fold_part = |part: &OsStr| names::fold_case(&part.to_string_lossy());
@@ -322,6 +323,8 @@ mod tests {
             ("secrets/**", "/w/proj/SECRETS/key", true),
             ("secrets/**", "/W/Proj/secrets/key", true),
             ("Secrets/*.Key", "/w/proj/secrets/a.key", true),
+            ("secrets/**", "/w/proj/SECRETS/\u{ff0f}x", true),
+            ("/*/proj/secrets", "/w//proj/secrets/key", true),
             ("secrets/**", "/w/proj/secrets2/key", false),
             ("~/.SSH/**", "/home/u/.ssh/id", true),
             (".env", "/w/proj/a/.ENV", true),

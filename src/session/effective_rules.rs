@@ -93,7 +93,7 @@ impl EffectiveRules {
         Self { rules: Arc::new(rules), ..self.clone() }
     }
 
-    /// The session context of a call, with the paths that the current rules deny for reading.
+    /// The session context of a call, with the paths that the current rules deny, or ask before reading.
     pub fn session_context(
         &self,
         settings: &Settings,

@@ -8,7 +8,8 @@
 pub const EMOJI_SELECTOR: char = '\u{fe0f}';
 
 /// Whether a character is invisible to users: control characters, and characters that format text or change its
-/// direction, except [`EMOJI_SELECTOR`]. No displayed path or name may contain one.
+/// direction, except [`EMOJI_SELECTOR`]. No displayed path or name may contain such a
+/// character.
 #[must_use]
 pub fn is_invisible(c: char) -> bool {
     c.is_control()

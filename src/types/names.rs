@@ -68,10 +68,12 @@ fn without_ignored_end(mut name: String) -> String {
     name
 }
 
-/// Maps full-width letters to ASCII.
+/// Maps full-width letters to ASCII, except the slash: a name cannot contain one.
 fn narrow_letter(c: char) -> char {
     match c {
-        '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(c) - 0xfee0).unwrap_or(c),
+        '\u{ff01}'..='\u{ff0e}' | '\u{ff10}'..='\u{ff5e}' => {
+            char::from_u32(u32::from(c) - 0xfee0).unwrap_or(c)
+        }
         c => c,
     }
 }
@@ -103,6 +105,7 @@ mod tests {
             (".git::$INDEX_ALLOCATION", ".git"),
             (".\u{17f}\u{17f}h", ".ssh"),
             ("hoo\u{212a}s", "hooks"),
+            ("\u{ff0f}x", "\u{ff0f}x"),
             (".\u{1e9e}h", ".ssh"),
             (".bash_hi\u{fb06}ory", ".bash_history"),
             ("..", ".."),

@@ -21,8 +21,8 @@ pub struct ProjectSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u32>,
     /// How the conversation is made to fit the window.
-    #[serde(skip_serializing_if = "CompactionChanges::is_none")]
-    pub compaction: CompactionChanges,
+    #[serde(skip_serializing_if = "CompactionOverrides::is_none")]
+    pub compaction: CompactionOverrides,
     /// Time limit of a command that sets none, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bash_timeout_ms: Option<u64>,
@@ -43,7 +43,7 @@ pub struct ProjectSettings {
 /// Values of `[compaction]` in the project's configuration file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct CompactionChanges {
+pub struct CompactionOverrides {
     /// Whether a model summarises the conversation when the other stages do not suffice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auto: Option<bool>,
@@ -78,7 +78,7 @@ impl ProjectSettings {
     }
 }
 
-impl CompactionChanges {
+impl CompactionOverrides {
     /// Whether nothing is set.
     #[must_use]
     pub fn is_none(&self) -> bool {

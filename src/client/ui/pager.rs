@@ -9,7 +9,7 @@ const USER_MARK: &str = "› ";
 
 /// Result of a key in the pager.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::client) enum PagerEnd {
+pub(in crate::client) enum PagerOutcome {
     Stay,
     Close,
     /// Open this text in an editor.
@@ -26,8 +26,9 @@ pub(in crate::client) struct Pager {
     /// Index of the first visible row. If it is larger than the last page allows, the end of the text is
     /// shown.
     top: usize,
-    /// The searched text. `is_typing`: whether the user is still typing it.
+    /// The searched text.
     query: String,
+    /// Whether the user is still typing the searched text.
     is_typing: bool,
     notice: &'static str,
 }
@@ -81,7 +82,7 @@ impl Pager {
         shown
     }
 
-    /// A row in which the found text is marked.
+    /// The row, coloured as a whole if it contains the searched text.
     fn marked(&self, row: &StyledLine) -> StyledLine {
         if self.query.is_empty() || !self.is_hit(row) {
             return row.clone();
@@ -94,7 +95,7 @@ impl Pager {
     }
 
     /// Handles a key on a terminal with `rows` rows.
-    pub(in crate::client) fn on_key(&mut self, key: KeyEvent, rows: usize) -> PagerEnd {
+    pub(in crate::client) fn on_key(&mut self, key: KeyEvent, rows: usize) -> PagerOutcome {
         self.notice = "";
         let page = rows.saturating_sub(2).max(1);
         let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
@@ -109,11 +110,11 @@ impl Pager {
                 KeyCode::Char(c) if !is_control => self.query.push(c),
                 _ => {}
             }
-            return PagerEnd::Stay;
+            return PagerOutcome::Stay;
         }
         match key.code {
-            KeyCode::Char('c' | 'o') if is_control => return PagerEnd::Close,
-            KeyCode::Char('q') | KeyCode::Esc => return PagerEnd::Close,
+            KeyCode::Char('c' | 'o') if is_control => return PagerOutcome::Close,
+            KeyCode::Char('q') | KeyCode::Esc => return PagerOutcome::Close,
             KeyCode::Char('f') if is_control => self.top = self.top.saturating_add(page),
             KeyCode::Char('b') if is_control => self.top = self.top.saturating_sub(page),
             KeyCode::Char('d') => self.top = self.top.saturating_add(page / 2),
@@ -137,11 +138,11 @@ impl Pager {
             }
             KeyCode::Char('v') => {
                 let text: Vec<String> = self.lines.iter().map(StyledLine::plain).collect();
-                return PagerEnd::Edit(text.join("\n"));
+                return PagerOutcome::Edit(text.join("\n"));
             }
             _ => {}
         }
-        PagerEnd::Stay
+        PagerOutcome::Stay
     }
 
     /// Moves to the next row with the searched text.
@@ -235,6 +236,9 @@ mod tests {
         assert_eq!(first(&mut pager), "line 13");
         key(&mut pager, "/nosuch\n");
         assert_eq!(pager.view(20, 5).last().map(StyledLine::plain), Some("not found".into()));
-        assert_eq!(pager.on_key(KeyEvent::new(KeyCode::Char('q'), KeyModifiers::NONE), 5), PagerEnd::Close);
+        assert_eq!(
+            pager.on_key(KeyEvent::new(KeyCode::Char('q'), KeyModifiers::NONE), 5),
+            PagerOutcome::Close
+        );
     }
 }

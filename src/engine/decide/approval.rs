@@ -45,7 +45,7 @@ impl Settlement {
 
 impl PlanBuilder<'_> {
     /// Decides the effect of an answer to a permission request: settles the request, then ends or advances its call.
-    pub fn answer(&mut self, answer: RequestAnswer) -> Result<(), Refusal> {
+    pub fn answer_permission(&mut self, answer: RequestAnswer) -> Result<(), Refusal> {
         let Some(call) = self.awaiting_call(answer.request_id).filter(|_| !self.is_aborting()) else {
             return Err(Refusal::NotPending);
         };
@@ -150,7 +150,7 @@ impl PlanBuilder<'_> {
         }
         self.reply_answered(None);
         let words = (model_texts::NO_APPROVER, model_texts::OUTSIDE_NO_APPROVER);
-        if self.settle_unanswered(call, request_id, on_timeout, SettledBy::NoApprover, words, stop) {
+        if self.apply_on_timeout(call, request_id, on_timeout, SettledBy::NoApprover, words, stop) {
             self.end_as_denied();
         } else {
             self.advance_tools();
@@ -159,7 +159,7 @@ impl PlanBuilder<'_> {
     }
 
     /// Applies the action for an unanswered request. Returns whether the turn ends with it.
-    fn settle_unanswered(
+    fn apply_on_timeout(
         &mut self,
         call: &CallState,
         request_id: PermissionId,
@@ -186,7 +186,7 @@ impl PlanBuilder<'_> {
 
     /// Settles a request that a new rule or another mode allows. A run outside the sandbox needs its own grant:
     /// no mode and no rule for commands allows it.
-    pub fn settle_without_answer(&mut self, request_id: PermissionId, by: SettledBy, rule: String) {
+    pub fn settle_by_rule_or_mode(&mut self, request_id: PermissionId, by: SettledBy, rule: String) {
         let Some(call) = self.awaiting_call(request_id).filter(|_| !self.is_aborting()) else { return };
         if let (Some(_), CallStage::Awaiting { suggestions, .. }) = (&call.blocked_run, &call.stage)
             && (by != SettledBy::Rule || suggestions.first() != Some(&rule))
@@ -224,7 +224,7 @@ impl PlanBuilder<'_> {
             if on_timeout != OnTimeout::Pause {
                 let words = (model_texts::NO_ANSWER, model_texts::OUTSIDE_NO_ANSWER);
                 fails |=
-                    self.settle_unanswered(&call, request_id, on_timeout, SettledBy::Timeout, words, false);
+                    self.apply_on_timeout(&call, request_id, on_timeout, SettledBy::Timeout, words, false);
             }
         }
         if fails {

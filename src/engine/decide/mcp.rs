@@ -10,8 +10,8 @@ use crate::types::mcp::{McpCatalog, McpStatus, TOOL_SEARCH};
 use crate::types::session::SessionState;
 use crate::types::tool::ToolDefinition;
 
-/// Definitions that fill more than this part of the model's window are deferred.
-const DEFERRED_PART: u64 = 10;
+/// Definitions are deferred if they fill more than one tenth of the model's window.
+const MAX_DEFINITIONS_DIVISOR: u64 = 10;
 
 impl PlanBuilder<'_> {
     /// Reports changed states of MCP servers. A turn that waits for its context also gets the servers' tools.
@@ -19,13 +19,13 @@ impl PlanBuilder<'_> {
         if self.state.status == SessionState::Ended {
             return;
         }
-        let waits = matches!(self.state.turn.as_ref().map(|turn| &turn.activity), Some(Activity::Context));
-        let waits = waits && !self.is_aborting();
+        let activity = self.state.turn.as_ref().map(|turn| &turn.activity);
+        let waits_for_context = matches!(activity, Some(Activity::Context)) && !self.is_aborting();
         for status in &statuses {
             self.push_session(Event::McpStatus(status.clone()));
         }
-        let new = catalog.filter(|catalog| waits && *self.state.mcp.catalog != *catalog);
-        if waits {
+        let new = catalog.filter(|catalog| waits_for_context && *self.state.mcp.catalog != *catalog);
+        if waits_for_context {
             self.remind_of_servers(&statuses);
         }
         if let Some(catalog) = new {
@@ -43,8 +43,9 @@ impl PlanBuilder<'_> {
         let definitions = &self.state.mcp.definitions;
         let window = self.engine.settings.known.capabilities(&self.turn_model()).context_window;
         !definitions.is_empty()
-            && window
-                .is_some_and(|window| tokens::tools_tokens(definitions) > u64::from(window) / DEFERRED_PART)
+            && window.is_some_and(|window| {
+                tokens::tools_tokens(definitions) > u64::from(window) / MAX_DEFINITIONS_DIVISOR
+            })
     }
 
     /// Adds the definitions of the servers' tools to the daemon's definitions. Loaded definitions keep
@@ -58,12 +59,23 @@ impl PlanBuilder<'_> {
         let choice = self.choice();
         if self.is_mcp_deferred() {
             all.extend(
-                self.engine.settings.tool_search.iter().filter(|card| choice.offers(&card.name)).cloned(),
+                self.engine
+                    .settings
+                    .tool_search
+                    .iter()
+                    .filter(|definition| choice.offers(&definition.name))
+                    .cloned(),
             );
-            let find = |name: &String| mcp.definitions.iter().find(|card| card.name == *name);
-            all.extend(mcp.loaded.iter().filter_map(find).filter(|card| choice.offers(&card.name)).cloned());
+            let find = |name: &String| mcp.definitions.iter().find(|definition| definition.name == *name);
+            all.extend(
+                mcp.loaded
+                    .iter()
+                    .filter_map(find)
+                    .filter(|definition| choice.offers(&definition.name))
+                    .cloned(),
+            );
         } else {
-            all.extend(mcp.definitions.iter().filter(|card| choice.offers(&card.name)).cloned());
+            all.extend(mcp.definitions.iter().filter(|definition| choice.offers(&definition.name)).cloned());
         }
         all.into()
     }

@@ -90,10 +90,10 @@ impl Engine {
             }
             Input::Answer(answer) => {
                 builder.origin = answer.origin.clone();
-                builder.answer(*answer)?;
+                builder.answer_permission(*answer)?;
             }
             Input::AllowedByRule { request_id, by, rule } => {
-                builder.settle_without_answer(request_id, by, rule)
+                builder.settle_by_rule_or_mode(request_id, by, rule)
             }
             Input::Update(update) => builder.update(*update)?,
             Input::Rule { add, kind, rule, origin } => {

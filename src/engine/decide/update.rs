@@ -34,7 +34,7 @@ impl PlanBuilder<'_> {
             self.push_session(Event::SessionUpdated { title, titled_by: None, options: Box::new(options) });
         }
         for (request_id, reason) in covered {
-            self.settle_without_answer(request_id, SettledBy::Mode, reason);
+            self.settle_by_rule_or_mode(request_id, SettledBy::Mode, reason);
         }
         Ok(())
     }

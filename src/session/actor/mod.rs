@@ -1,7 +1,7 @@
 //! The loop that owns one session: decide → write → apply → publish → run effects.
 
 mod abort;
-mod answer;
+mod approve;
 pub(super) mod audit;
 pub(super) mod command;
 mod commands;

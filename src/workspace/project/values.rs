@@ -9,7 +9,7 @@ use toml::de::DeTable;
 use super::keys::{KeyUse, key_use};
 use crate::types::config_values::{ConfigDuration, ConfigSize, dollars, micros, part};
 use crate::types::permission::Mode;
-use crate::types::project_settings::{CompactionChanges, ProjectSettings};
+use crate::types::project_settings::{CompactionOverrides, ProjectSettings};
 use crate::types::thinking::Thinking;
 use crate::types::typed_toml;
 use crate::types::usage::Budgets;
@@ -199,7 +199,7 @@ pub(super) fn parse(text: &str) -> Result<(ProjectValues, Permissions), String> 
             large_context_model: models.large_context,
             vision_model: models.vision,
             output_tokens: session.output_tokens.map(NonZeroU32::get),
-            compaction: CompactionChanges {
+            compaction: CompactionOverrides {
                 auto: compaction.auto,
                 threshold_percent: compaction.threshold.map(|part| (part * 100.0).round() as u64),
                 tool_results: compaction.tool_results,

@@ -211,7 +211,8 @@ fn written_key(text: &str) -> String {
     format!("{text} is, or lies in, a folder of keys")
 }
 
-/// Programs that read or use keys and do not write them, with any arguments.
+/// Programs whose arguments usually name keys to read or use. Options that write a file are not checked, for example
+/// `ssh -E FILE`.
 const USE_KEYS: &[&str] = &[
     "ssh",
     "ssh-add",

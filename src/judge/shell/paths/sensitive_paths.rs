@@ -15,9 +15,9 @@ pub(in crate::judge::shell) fn is_private(spelled: &str, folders: &Folders) -> b
     let path = path.strip_prefix("/var").filter(|rest| rest.starts_with("/run/")).unwrap_or(&path);
     if let Some(rest) = path.strip_prefix("/proc/") {
         let first = rest.split('/').next().unwrap_or_default();
-        let whose = matches!(first, "self" | "thread-self" | "kcore" | "kmem")
+        let is_process_entry = matches!(first, "self" | "thread-self" | "kcore" | "kmem")
             || first.contains(['*', '?', '[', '$', '{']);
-        return whose || first.bytes().all(|c| c.is_ascii_digit());
+        return is_process_entry || first.bytes().all(|c| c.is_ascii_digit());
     }
     let within = ["/.config/agentd/", "/.local/share/agentd/", "/.local/state/agentd/"];
     if folders.daemon.iter().any(|folder| is_in(path, folder))
@@ -53,8 +53,8 @@ pub(in crate::judge::shell) fn is_private(spelled: &str, folders: &Folders) -> b
     };
     let lists_hidden = first.contains("{.") || first.contains(",.");
     if lists_hidden
-        || first.starts_with('.') && is_open(first)
-        || below.split('/').next().is_some_and(is_open)
+        || first.starts_with('.') && has_wildcard(first)
+        || below.split('/').next().is_some_and(has_wildcard)
     {
         return true;
     }
@@ -73,9 +73,11 @@ pub(in crate::judge::shell) fn may_find_private(path: &str, folders: &Folders) -
     }
     let path = fold_case(path);
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-    let is = |at: usize, name: &str| parts.get(at).is_some_and(|part| can_be(part, name, is_open(part)));
+    let is = |at: usize, name: &str| parts.get(at).is_some_and(|part| can_be(part, name, has_wildcard(part)));
     let is_any_process = |part: &&str| {
-        is_open(part) || matches!(*part, "self" | "thread-self") || part.bytes().all(|c| c.is_ascii_digit())
+        has_wildcard(part)
+            || matches!(*part, "self" | "thread-self")
+            || part.bytes().all(|c| c.is_ascii_digit())
     };
     let of_machine = is(0, "etc") && ["shadow", "gshadow", "agentd"].iter().any(|name| is(1, name))
         || is(0, "proc") && parts.get(1).is_some_and(is_any_process)
@@ -86,12 +88,15 @@ pub(in crate::judge::shell) fn may_find_private(path: &str, folders: &Folders) -
     let own: Vec<&str> = folders.folded_home.split('/').filter(|part| !part.is_empty()).collect();
     let is_own = own.iter().enumerate().all(|(at, name)| is(at, name));
     [(is_own, own.len()), (is(0, "home"), 2), (is(0, "root"), 1)].into_iter().any(|(is_home, depth)| {
-        is_home && parts.get(depth).is_some() && is_kept(&parts[depth..], &folders.work_budget)
+        is_home && parts.get(depth).is_some() && may_match_sensitive(&parts[depth..], &folders.work_budget)
     })
 }
 
 /// Whether a pattern below a home folder may match a file of the tables, or one of the daemon.
-fn is_kept(parts: &[&str], work_budget: &crate::judge::shell::programs::call::WorkBudget) -> bool {
+fn may_match_sensitive(
+    parts: &[&str],
+    work_budget: &crate::judge::shell::programs::call::WorkBudget,
+) -> bool {
     if !work_budget.spend(CREDENTIALS.len() + SETTINGS.len()) {
         return true;
     }
@@ -99,7 +104,7 @@ fn is_kept(parts: &[&str], work_budget: &crate::judge::shell::programs::call::Wo
         let mut at = 0;
         kept.split('/').all(|name| {
             at += 1;
-            parts.get(at - 1).is_some_and(|part| can_be(part, &name.to_ascii_lowercase(), is_open(part)))
+            parts.get(at - 1).is_some_and(|part| can_be(part, &name.to_ascii_lowercase(), has_wildcard(part)))
         })
     };
     let is_public = parts.last().is_some_and(|part| part.ends_with(".pub"));
@@ -107,7 +112,7 @@ fn is_kept(parts: &[&str], work_budget: &crate::judge::shell::programs::call::Wo
     CREDENTIALS.iter().chain(SETTINGS).filter(|kept| **kept != ".ssh" || !is_public).chain(&ours).any(is)
 }
 
-fn is_open(part: &str) -> bool {
+fn has_wildcard(part: &str) -> bool {
     part.contains(['*', '?', '[', '{'])
 }
 

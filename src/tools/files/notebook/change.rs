@@ -36,7 +36,7 @@ pub(super) fn apply(notebook: &Notebook<'_>, change: &NotebookChange<'_>) -> Str
 }
 
 fn replace(notebook: &Notebook<'_>, at: usize, source: &str, kind: Option<&str>) -> String {
-    let (text, cell) = (notebook.text, &notebook.cgroups[at]);
+    let (text, cell) = (notebook.text, &notebook.cells[at]);
     let layout = Layout::from_notebook(notebook);
     if kind.is_some_and(|kind| kind != cell.kind) || cell.member("source").is_none() {
         let kind = kind.unwrap_or(&cell.kind);
@@ -103,35 +103,35 @@ fn source_value(source: &str, as_list: bool) -> Value {
 }
 
 fn insert(notebook: &Notebook<'_>, at: usize, source: &str, kind: &str) -> String {
-    let (text, cgroups, list) = (notebook.text, &notebook.cgroups, &notebook.list);
+    let (text, cells, list) = (notebook.text, &notebook.cells, &notebook.list);
     let layout = Layout::from_notebook(notebook);
     let mut members = Vec::new();
     if notebook.has_ids {
         members.push(("id".to_owned(), Value::from(new_id(notebook, at, source))));
     }
     let new = layout.cell(&new_members(members, kind, source));
-    let Some(first) = cgroups.first() else {
+    let Some(first) = cells.first() else {
         let (open, close) = (layout.line(2), layout.line(1));
         return splice(text, &[(list.clone(), format!("[{open}{new}{close}]"))]);
     };
     // The text between two cells of this file.
-    let between = match cgroups.get(1) {
+    let between = match cells.get(1) {
         Some(second) => text[first.place.end..second.place.start].to_owned(),
         None => format!(",{}", &text[list.start + 1..first.place.start]),
     };
-    match cgroups.get(at) {
+    match cells.get(at) {
         Some(next) => splice(text, &[(next.place.start..next.place.start, format!("{new}{between}"))]),
         None => {
-            let end = cgroups[cgroups.len() - 1].place.end;
+            let end = cells[cells.len() - 1].place.end;
             splice(text, &[(end..end, format!("{between}{new}"))])
         }
     }
 }
 
 fn delete(notebook: &Notebook<'_>, at: usize) -> String {
-    let cgroups = &notebook.cgroups;
-    let place = &cgroups[at].place;
-    let gone = match (cgroups.get(at + 1), at.checked_sub(1).map(|before| &cgroups[before])) {
+    let cells = &notebook.cells;
+    let place = &cells[at].place;
+    let gone = match (cells.get(at + 1), at.checked_sub(1).map(|before| &cells[before])) {
         (Some(next), _) => place.start..next.place.start,
         (None, Some(before)) => before.place.end..place.end,
         (None, None) => notebook.list.start + 1..notebook.list.end - 1,
@@ -144,9 +144,9 @@ fn delete(notebook: &Notebook<'_>, at: usize) -> String {
 fn new_id(notebook: &Notebook<'_>, at: usize, source: &str) -> String {
     let mut salt = 0_u32;
     loop {
-        let digest = Sha256::digest(format!("{at} {salt} {} {source}", notebook.cgroups.len()));
+        let digest = Sha256::digest(format!("{at} {salt} {} {source}", notebook.cells.len()));
         let id = hex::encode(&digest[..4]);
-        if !notebook.cgroups.iter().any(|cell| cell.id.as_deref() == Some(&id)) {
+        if !notebook.cells.iter().any(|cell| cell.id.as_deref() == Some(&id)) {
             return id;
         }
         salt += 1;

@@ -155,14 +155,14 @@ fn plan_change(
 
 /// The number of the requested cell; for an insert, of the new one.
 fn cell_index(input: &Input, notebook: &Notebook<'_>, shown: &str) -> Result<usize, ToolError> {
-    let count = notebook.cgroups.len();
+    let count = notebook.cells.len();
     let inserts = input.edit_mode == Some(Mode::Insert);
     if let Some(id) = input.cell_id.as_deref().filter(|id| !id.is_empty()) {
-        let by_id = notebook.cgroups.iter().position(|cell| cell.id.as_deref() == Some(id));
+        let by_id = notebook.cells.iter().position(|cell| cell.id.as_deref() == Some(id));
         // Read shows a cell without an id as `cell-NUMBER`.
         let by_number = || {
             let at: usize = id.strip_prefix("cell-")?.parse().ok()?;
-            notebook.cgroups.get(at).is_some_and(|cell| cell.id.is_none()).then_some(at)
+            notebook.cells.get(at).is_some_and(|cell| cell.id.is_none()).then_some(at)
         };
         return match by_id.or_else(by_number) {
             Some(at) => Ok(at + usize::from(inserts)),

@@ -15,7 +15,7 @@ pub(in crate::tools) fn notebook(data: &[u8]) {
     let text = String::from_utf8_lossy(text);
     let _ = show::read(&text, &CellWindow { first: 1, limit: 100, largest: 100_000 });
     let Ok(notebook) = read(&text) else { return };
-    let count = notebook.cgroups.len();
+    let count = notebook.cells.len();
     let source = "x = 'é'\n\"\\ y";
     let at = usize::from(*which) % (count + 1);
     let change = match what % 4 {
@@ -31,9 +31,9 @@ pub(in crate::tools) fn notebook(data: &[u8]) {
         NotebookChange::Insert { at, .. } => (count + 1, Some(at)),
         NotebookChange::Delete { .. } => (count - 1, None),
     };
-    assert_eq!(after.cgroups.len(), expected);
+    assert_eq!(after.cells.len(), expected);
     if let Some(at) = changed {
-        assert_eq!(after.cgroups[at].source, source);
+        assert_eq!(after.cells[at].source, source);
     }
     let place = |notebook: &crate::tools::files::notebook::shape::Notebook<'_>| notebook.list.clone();
     let (old_list, new_list) = (place(&notebook), place(&after));
@@ -41,10 +41,10 @@ pub(in crate::tools) fn notebook(data: &[u8]) {
     assert_eq!(text[old_list.end..], new[new_list.end..]);
     // All other cells keep their bytes.
     let bytes =
-        |text: &str, cgroups: &[crate::tools::files::notebook::shape::NotebookCell<'_>]| -> Vec<String> {
-            cgroups.iter().map(|cell| text[cell.place.clone()].to_owned()).collect()
+        |text: &str, cells: &[crate::tools::files::notebook::shape::NotebookCell<'_>]| -> Vec<String> {
+            cells.iter().map(|cell| text[cell.place.clone()].to_owned()).collect()
         };
-    let (mut old, mut new) = (bytes(&text, &notebook.cgroups), bytes(&new, &after.cgroups));
+    let (mut old, mut new) = (bytes(&text, &notebook.cells), bytes(&new, &after.cells));
     match change {
         NotebookChange::Replace { at, .. } => drop((old.remove(at), new.remove(at))),
         NotebookChange::Insert { at, .. } => drop(new.remove(at)),

@@ -44,7 +44,7 @@ pub(super) struct Notebook<'t> {
     pub(super) text: &'t str,
     /// Range of the list of cells with its brackets.
     pub(super) list: Range<usize>,
-    pub(super) cgroups: Vec<NotebookCell<'t>>,
+    pub(super) cells: Vec<NotebookCell<'t>>,
     /// The language of its code cells.
     pub(super) language: String,
     /// Whether its format gives every cell an id (4.5 and later).
@@ -103,7 +103,7 @@ pub(super) fn read(text: &str) -> Result<Notebook<'_>, String> {
         let start = value.get().as_ptr() as usize - text.as_ptr() as usize;
         start..start + value.get().len()
     };
-    let mut cgroups = Vec::with_capacity(raw.len());
+    let mut cells = Vec::with_capacity(raw.len());
     for (number, value) in raw.into_iter().enumerate() {
         let members: JsonMembers<'_> = serde_json::from_str(value.get())
             .map_err(|e| wrong(&format!("cell {number} is not an object"), e))?;
@@ -113,7 +113,7 @@ pub(super) fn read(text: &str) -> Result<Notebook<'_>, String> {
             None => String::new(),
             source => lines(source).ok_or_else(|| format!("the source of cell {number} is not text"))?,
         };
-        cgroups.push(NotebookCell {
+        cells.push(NotebookCell {
             place: place(value),
             id: string("id"),
             kind: string("cell_type").ok_or_else(|| format!("cell {number} has no cell_type"))?,
@@ -125,7 +125,7 @@ pub(super) fn read(text: &str) -> Result<Notebook<'_>, String> {
     }
     let number = |name: &str| root.get(name).and_then(|v| serde_json::from_str::<u64>(v.get()).ok());
     let has_ids = (number("nbformat"), number("nbformat_minor")) >= (Some(4), Some(5));
-    Ok(Notebook { text, list: place(list), cgroups, language: language(&root), has_ids })
+    Ok(Notebook { text, list: place(list), cells, language: language(&root), has_ids })
 }
 
 fn language(root: &JsonMembers<'_>) -> String {

@@ -35,11 +35,11 @@ pub(in crate::tools) struct NotebookExcerpt {
 /// Shows a notebook. The error describes the problem as a sentence fragment.
 pub(in crate::tools) fn read(text: &str, window: &CellWindow) -> Result<NotebookExcerpt, String> {
     let notebook = shape::read(text)?;
-    let total = notebook.cgroups.len() as u64;
+    let total = notebook.cells.len() as u64;
     let mut shown = NotebookExcerpt { text: String::new(), total, last: 0, cut: false };
     let from = usize::try_from(window.first.max(1) - 1).unwrap_or(usize::MAX);
     let limit = usize::try_from(window.limit).unwrap_or(usize::MAX);
-    for (at, cell) in notebook.cgroups.iter().enumerate().skip(from).take(limit) {
+    for (at, cell) in notebook.cells.iter().enumerate().skip(from).take(limit) {
         if shown.text.len() >= window.largest {
             break;
         }

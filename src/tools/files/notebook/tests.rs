@@ -94,7 +94,7 @@ fn changed_cell_kind_gets_matching_fields() {
         INDENTED_NOTEBOOK,
         &NotebookChange::Replace { at: 1, source: "words", kind: Some("markdown") },
     );
-    let place = read(INDENTED_NOTEBOOK).unwrap().cgroups[1].place.clone();
+    let place = read(INDENTED_NOTEBOOK).unwrap().cells[1].place.clone();
     let cell = "{\n   \"cell_type\": \"markdown\",\n   \"id\": \"bbbb\",\n   \"metadata\": {\n    \"tags\": [\n     \"x\"\n    ]\n   },\n   \
                 \"source\": [\n    \"words\"\n   ]\n  }";
     assert_eq!(
@@ -103,7 +103,7 @@ fn changed_cell_kind_gets_matching_fields() {
     );
     let new =
         apply_change(INDENTED_NOTEBOOK, &NotebookChange::Replace { at: 0, source: "1", kind: Some("code") });
-    let cell = &read(&new).unwrap().cgroups[0];
+    let cell = &read(&new).unwrap().cells[0];
     assert_eq!((cell.kind.as_str(), cell.outputs.map(|raw| raw.get())), ("code", Some("[]")));
 }
 
@@ -111,7 +111,7 @@ fn changed_cell_kind_gets_matching_fields() {
 fn inserted_or_deleted_cell_keeps_other_bytes() {
     let new = apply_change(INDENTED_NOTEBOOK, &NotebookChange::Insert { at: 1, source: "x", kind: "code" });
     let notebook = read(&new).unwrap();
-    let id = notebook.cgroups[1].id.clone().unwrap();
+    let id = notebook.cells[1].id.clone().unwrap();
     let cell = format!(
         "  {{\n   \"cell_type\": \"code\",\n   \"execution_count\": null,\n   \"id\": \"{id}\",\n   \"metadata\": {{}},\n   \
          \"outputs\": [],\n   \"source\": [\n    \"x\"\n   ]\n  }},\n"
@@ -122,7 +122,7 @@ fn inserted_or_deleted_cell_keeps_other_bytes() {
     assert_eq!(apply_change(&new, &NotebookChange::Delete { at: 1 }), INDENTED_NOTEBOOK);
     for at in [0, 2] {
         let new = apply_change(INDENTED_NOTEBOOK, &NotebookChange::Insert { at, source: "x", kind: "raw" });
-        assert_eq!(read(&new).unwrap().cgroups[at].kind, "raw");
+        assert_eq!(read(&new).unwrap().cells[at].kind, "raw");
         assert_eq!(apply_change(&new, &NotebookChange::Delete { at }), INDENTED_NOTEBOOK);
     }
     // If the format has no ids, none is created.
@@ -135,7 +135,7 @@ fn inserted_or_deleted_cell_keeps_other_bytes() {
     assert_eq!(
         read(&apply_change(&empty, &NotebookChange::Insert { at: 0, source: "", kind: "raw" }))
             .unwrap()
-            .cgroups
+            .cells
             .len(),
         1
     );

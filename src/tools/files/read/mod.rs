@@ -239,39 +239,39 @@ fn read_notebook(
         limit: input.limit.unwrap_or(u64::MAX).max(1),
         largest: MAX_ANSWER_BYTES,
     };
-    let cgroups = notebook::read(&text, &window).map_err(bad)?;
-    if window.first > cgroups.total.max(1) {
+    let cells = notebook::read(&text, &window).map_err(bad)?;
+    if window.first > cells.total.max(1) {
         return Err(ToolError::new(
             "offset_past_end",
-            format!("{shown} has only {} cells; offset {} is past its end", cgroups.total, window.first),
+            format!("{shown} has only {} cells; offset {} is past its end", cells.total, window.first),
         )
-        .with(json!({ "total_cells": cgroups.total, "offset": window.first })));
+        .with(json!({ "total_cells": cells.total, "offset": window.first })));
     }
-    let mut answer = cgroups.text;
-    let whole = window.first == 1 && cgroups.last == cgroups.total;
+    let mut answer = cells.text;
+    let whole = window.first == 1 && cells.last == cells.total;
     if whole {
-        answer.push_str(&format!("({} cells in total)", cgroups.total));
+        answer.push_str(&format!("({} cells in total)", cells.total));
     } else {
-        answer.push_str(&format!("(cells {} to {} of {})", window.first, cgroups.last, cgroups.total));
-        if cgroups.last < cgroups.total {
-            answer.push_str(&format!(" Go on with offset {}.", cgroups.last + 1));
+        answer.push_str(&format!("(cells {} to {} of {})", window.first, cells.last, cells.total));
+        if cells.last < cells.total {
+            answer.push_str(&format!(" Go on with offset {}.", cells.last + 1));
         }
     }
     let sha256 = disk::sha256(&bytes);
-    let is_part = !whole && !cgroups.cut && cgroups.last >= window.first;
+    let is_part = !whole && !cells.cut && cells.last >= window.first;
     let record = ReadRecord {
         path: path.to_path_buf(),
         mtime_ns: stamp.mtime_ns,
         size: bytes.len() as u64,
         sha256,
-        whole: whole && !cgroups.cut,
-        lines: if is_part { vec![(window.first, cgroups.last)] } else { Vec::new() },
-        total_lines: is_part.then_some(cgroups.total),
+        whole: whole && !cells.cut,
+        lines: if is_part { vec![(window.first, cells.last)] } else { Vec::new() },
+        total_lines: is_part.then_some(cells.total),
     };
     let record = record.merged_with(context.record(path));
     let detail = json!({
-        "total_cells": cgroups.total,
-        "last_cell": cgroups.last,
+        "total_cells": cells.total,
+        "last_cell": cells.last,
         "encoding": charset.name(),
         "size": bytes.len(),
         "whole": record.whole,

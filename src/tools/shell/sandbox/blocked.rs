@@ -371,7 +371,7 @@ mod tests {
             "cp: cannot create '/w/.git/hooks/x': Read-only file system",
             Some((Files, Some("/w/.git/hooks/x"))),
         );
-        // If several lines are plausible, the last one counts.
+        // The last plausible line counts; `/etc/x` is not plausible, as above.
         check(
             Level::Landlock,
             true,

@@ -8,7 +8,7 @@ use crate::api::params::FeedbackParams;
 use crate::client::terminal::style::StyledLine;
 use crate::client::ui::attach::app::overlay::Overlay;
 use crate::client::ui::attach::app::{App, Effect, PendingConfirmation};
-use crate::client::ui::pager::PagerEnd;
+use crate::client::ui::pager::PagerOutcome;
 use crate::client::ui::question;
 use crate::client::ui::request_timing::Phase;
 use crate::types::session::SessionState;
@@ -36,9 +36,9 @@ impl App {
                 self.key_pressed(now);
                 if let Some(pager) = &mut self.pager {
                     match pager.on_key(*key, self.rows) {
-                        PagerEnd::Stay => {}
-                        PagerEnd::Close => self.pager = None,
-                        PagerEnd::Edit(text) => return Some(Effect::Edit(text)),
+                        PagerOutcome::Stay => {}
+                        PagerOutcome::Close => self.pager = None,
+                        PagerOutcome::Edit(text) => return Some(Effect::Edit(text)),
                     }
                     return None;
                 }
