@@ -91,14 +91,15 @@ fn pick_session(sessions: Vec<SessionView>, name: &str) -> Result<SessionView, F
     }
     let start = name.strip_prefix("ses_").unwrap_or(name).to_ascii_lowercase();
     let titled: Vec<&SessionView> = sessions.iter().filter(|s| s.title == name).collect();
-    let begun: Vec<&SessionView> = sessions
+    let prefix_matches: Vec<&SessionView> = sessions
         .iter()
         .filter(|s| !start.is_empty() && s.session_id.to_string()[4..].starts_with(&start))
         .collect();
     // A start that is as long as an id in `agentctl ps` counts as an id, even if a session has the same
     // title.
     let is_id = start.len() >= SHORT_ID && start.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
-    let fitting = if titled.is_empty() || is_id && !begun.is_empty() { begun } else { titled };
+    let fitting =
+        if titled.is_empty() || is_id && !prefix_matches.is_empty() { prefix_matches } else { titled };
     match fitting.as_slice() {
         [] => Err(no_session(name)),
         [one] => Ok((*one).clone()),

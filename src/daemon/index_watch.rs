@@ -106,9 +106,9 @@ async fn follow_list(
     list: &HashSet<PathBuf>,
     watched: &mut HashMap<PathBuf, WatchedWorkspace>,
 ) -> Option<FolderWatcher> {
-    let gone: Vec<PathBuf> = watched.keys().filter(|it| !list.contains(*it)).cloned().collect();
+    let unlisted: Vec<PathBuf> = watched.keys().filter(|it| !list.contains(*it)).cloned().collect();
     let mut watcher = watcher;
-    for workspace in gone {
+    for workspace in unlisted {
         let folders = watched.remove(&workspace).unwrap_or_default().folders;
         folders.iter().for_each(|folder| watcher.release(folder));
     }

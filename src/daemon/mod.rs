@@ -130,9 +130,9 @@ pub async fn check_config(options: Options) -> Result<ConfigCheck, DaemonError> 
 /// # Errors
 /// The daemon could not start. It left nothing behind.
 pub async fn run(options: Options) -> Result<(), DaemonError> {
-    let began = std::time::Instant::now();
+    let start_time = std::time::Instant::now();
     let stage =
-        |name: &str| tracing::debug!(stage = name, us = began.elapsed().as_micros() as u64, "start-up");
+        |name: &str| tracing::debug!(stage = name, us = start_time.elapsed().as_micros() as u64, "start-up");
     // Install the handlers first, so that no later signal kills the daemon in the middle of a step.
     let mut signals = shutdown::Signals::listen()?;
     transport::set_process_name();
@@ -222,7 +222,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         leftovers: leftovers.survivors.clone(),
         resident_bytes: crate::proc::resident_bytes,
     };
-    let (state, told) = watch::channel(ConfigState {
+    let (state, config_state) = watch::channel(ConfigState {
         files: reload::files(&config),
         values: reload::values(config.clone(), config.clone(), overrides.clone()),
         last_reload: None,
@@ -232,7 +232,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         registry: registry.clone(),
         indexes: indexes.clone(),
         info: Arc::new(info),
-        config: told,
+        config: config_state,
         reload,
         stop: stop.clone(),
         hurry: hurry.clone(),

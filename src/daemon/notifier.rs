@@ -38,8 +38,8 @@ impl NotifyChannels {
     /// # Errors
     /// The address is invalid. The error names file and line, but not the address.
     pub(super) fn from_config(config: &Config) -> Result<Self, ConfigError> {
-        let given = &config.permissions.unattended;
-        let hook = match given.notify_url.as_deref().map(str::trim).filter(|url| !url.is_empty()) {
+        let section = &config.permissions.unattended;
+        let hook = match section.notify_url.as_deref().map(str::trim).filter(|url| !url.is_empty()) {
             Some(url) => Some(Webhook::parse(url).map_err(|why| {
                 config.key_error(
                     &["permissions", "unattended", "notify_url"],
@@ -48,7 +48,7 @@ impl NotifyChannels {
             })?),
             None => None,
         };
-        Ok(Self { command: given.notify_command.clone(), hook })
+        Ok(Self { command: section.notify_command.clone(), hook })
     }
 
     fn is_none(&self) -> bool {

@@ -104,8 +104,8 @@ async fn sweep_temp_once(registry: &Registry) -> Result<usize, String> {
     }
     let week = i64::try_from(TEMP_FILE_TTL.as_millis()).unwrap_or(i64::MAX);
     let since = Timestamp(shared.clock.now().0.saturating_sub(week));
-    let kept = shared.store.in_use_since(since).await.map_err(|error| error.to_string())?;
-    Ok(tools.sweep_temp(found, kept).await)
+    let in_use = shared.store.in_use_since(since).await.map_err(|error| error.to_string())?;
+    Ok(tools.sweep_temp(found, in_use).await)
 }
 
 /// Kills the processes that an earlier daemon with the same state left. Call this before any process is

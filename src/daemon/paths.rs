@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn shared_folder_is_refused_and_unchanged() {
         let folder = tempfile::tempdir().expect("a folder");
-        for (name, open, holds, expected) in [
+        for (name, open, existing_file, expected) in [
             ("new", 0o755, None, Some(0o700)),
             ("first", 0o755, Some("agentd.log"), Some(0o700)),
             ("known", 0o755, Some("agentd.lock"), None),
@@ -143,16 +143,19 @@ mod tests {
         ] {
             let dir = folder.path().join(name);
             std::fs::create_dir(&dir).expect("made");
-            if let Some(file) = holds {
+            if let Some(file) = existing_file {
                 std::fs::write(dir.join(file), "").expect("written");
             }
             std::fs::set_permissions(&dir, Permissions::from_mode(open)).expect("set");
-            let made = make_private(&dir);
-            assert_eq!(made.is_ok(), expected.is_some(), "{name}");
+            let result = make_private(&dir);
+            assert_eq!(result.is_ok(), expected.is_some(), "{name}");
             assert_eq!(mode(&dir), expected.unwrap_or(open), "{name}");
-            if let Err(error) = made {
-                let told = error.to_string();
-                assert!(told.contains("0700") || told.contains("of its own inside it"), "{told}");
+            if let Err(error) = result {
+                let error_text = error.to_string();
+                assert!(
+                    error_text.contains("0700") || error_text.contains("of its own inside it"),
+                    "{error_text}"
+                );
             }
         }
     }
@@ -163,8 +166,8 @@ mod tests {
         let (real, link) = (folder.path().join("real"), folder.path().join("link"));
         make_private(&real).expect("made");
         std::os::unix::fs::symlink(&real, &link).expect("linked");
-        let told = make_private(&link).expect_err("a link").to_string();
-        assert!(told.contains("name the folder itself"), "{told}");
+        let error_text = make_private(&link).expect_err("a link").to_string();
+        assert!(error_text.contains("name the folder itself"), "{error_text}");
     }
 
     #[test]

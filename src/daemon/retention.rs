@@ -14,14 +14,14 @@ const BATCH_SESSIONS: u32 = 100;
 /// earlier than that age. Runs at the start and at intervals, until the future is dropped.
 pub(super) async fn run(registry: Registry) {
     loop {
-        let kept = registry.shared().components().settings.delete_ended_after;
+        let retention = registry.shared().components().settings.delete_ended_after;
         let mut pause = CHECK_INTERVALS.1;
         if let Err(error) = registry.shared().measure_journal().await {
             tracing::warn!(%error, "could not read the size of the journal");
         }
-        if let Some(kept) = kept {
-            pause = kept.clamp(CHECK_INTERVALS.0, CHECK_INTERVALS.1);
-            match remove(&registry, kept).await {
+        if let Some(retention) = retention {
+            pause = retention.clamp(CHECK_INTERVALS.0, CHECK_INTERVALS.1);
+            match remove(&registry, retention).await {
                 Ok(0) => {}
                 Ok(count) => {
                     tracing::info!(count, "removed ended sessions (delete_ended_after)");
@@ -34,9 +34,9 @@ pub(super) async fn run(registry: Registry) {
     }
 }
 
-async fn remove(registry: &Registry, kept: Duration) -> Result<usize, String> {
+async fn remove(registry: &Registry, retention: Duration) -> Result<usize, String> {
     let shared = registry.shared();
-    let before = shared.clock.now().before(u64::try_from(kept.as_millis()).unwrap_or(u64::MAX));
+    let before = shared.clock.now().before(u64::try_from(retention.as_millis()).unwrap_or(u64::MAX));
     let old = shared.store.ended_before(before, BATCH_SESSIONS).await.map_err(|error| error.to_string())?;
     let mut removed = 0;
     for id in &old {

@@ -78,13 +78,13 @@ mod tests {
         }
         setrlimit(Resource::RLIMIT_NPROC, 0, 0).unwrap();
         assert!(std::thread::Builder::new().spawn(|| ()).is_err(), "no thread can be made");
-        let done = runtime.block_on(async {
+        let result = runtime.block_on(async {
             let mut tasks = tokio::task::JoinSet::new();
             for task in 0..4 * START_THREADS {
                 tasks.spawn_blocking(move || task);
             }
             tasks.join_all().await.len()
         });
-        assert_eq!(done, 4 * START_THREADS);
+        assert_eq!(result, 4 * START_THREADS);
     }
 }

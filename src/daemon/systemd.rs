@@ -54,7 +54,7 @@ pub(super) fn path(listener: &UnixListener) -> Option<PathBuf> {
 
 /// The number of descriptors that the environment passes to the process `pid`.
 fn descriptor_count(env: Env<'_>, pid: u32) -> Option<String> {
-    env("LISTEN_PID").filter(|given| given.parse() == Ok(pid))?;
+    env("LISTEN_PID").filter(|value| value.parse() == Ok(pid))?;
     env("LISTEN_FDS").filter(|count| count != "0")
 }
 
@@ -62,15 +62,15 @@ fn check(fd: BorrowedFd<'_>) -> Result<(), String> {
     use std::os::fd::AsRawFd as _;
     let no =
         |what: &str| format!("descriptor {FIRST_DESCRIPTOR} is not a listening Unix stream socket ({what})");
-    let told = |error: nix::Error| no(error.desc());
-    let address = getsockname::<SockaddrStorage>(fd.as_raw_fd()).map_err(told)?;
+    let error_text = |error: nix::Error| no(error.desc());
+    let address = getsockname::<SockaddrStorage>(fd.as_raw_fd()).map_err(error_text)?;
     if address.family() != Some(AddressFamily::Unix) {
         return Err(no("another family"));
     }
-    if getsockopt(&fd.as_fd(), sockopt::SockType).map_err(told)? != SockType::Stream {
+    if getsockopt(&fd.as_fd(), sockopt::SockType).map_err(error_text)? != SockType::Stream {
         return Err(no("another type"));
     }
-    if !getsockopt(&fd.as_fd(), sockopt::AcceptConn).map_err(told)? {
+    if !getsockopt(&fd.as_fd(), sockopt::AcceptConn).map_err(error_text)? {
         return Err(no("it does not listen"));
     }
     Ok(())

@@ -13,7 +13,7 @@ pub struct ModelCapabilities {
     /// Maximum tokens of an answer.
     pub max_output_tokens: Option<u32>,
     /// Whether the model accepts pictures.
-    pub sees: bool,
+    pub accepts_images: bool,
     /// Whether the model's price is known. Without a price, a limit on money cannot be enforced.
     pub has_price: bool,
     /// Price of a thousand output tokens in millionths of a dollar, if it is known.
@@ -36,9 +36,11 @@ impl ModelCatalog {
     /// The known capabilities of the model; empty without a lookup function.
     #[must_use]
     pub fn capabilities(&self, model: &str) -> ModelCapabilities {
-        self.0.as_ref().map_or(ModelCapabilities { sees: true, ..ModelCapabilities::default() }, |look_up| {
-            look_up(model)
-        })
+        self.0
+            .as_ref()
+            .map_or(ModelCapabilities { accepts_images: true, ..ModelCapabilities::default() }, |look_up| {
+                look_up(model)
+            })
     }
 }
 

@@ -137,14 +137,14 @@ pub fn parse(files: Vec<MarkdownFile>, source: ExtensionSource) -> (Vec<Agent>, 
 /// The agent of a file, and the error in an ignored part.
 fn agent(file: &MarkdownFile, source: ExtensionSource) -> Result<(Agent, Option<String>), String> {
     let (front, body) = front_matter::read::<FrontMatter>(&file.text)?;
-    let given = |text: Option<String>| text.map(|it| it.trim().to_owned()).filter(|it| !it.is_empty());
-    let name = given(front.name).or_else(|| file.name.last().cloned()).unwrap_or_default();
+    let non_empty = |text: Option<String>| text.map(|it| it.trim().to_owned()).filter(|it| !it.is_empty());
+    let name = non_empty(front.name).or_else(|| file.name.last().cloned()).unwrap_or_default();
     let is_name = name.starts_with(|c: char| c.is_ascii_alphanumeric())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
     if !is_name || name.len() > 64 {
         return Err(format!("{name:?} is not an agent name: use letters, digits, - and _, at most 64"));
     }
-    let Some(description) = given(front.description) else {
+    let Some(description) = non_empty(front.description) else {
         return Err("the front matter has no description, by which the model chooses the agent".into());
     };
     if body.len() > MAX_PROMPT_BYTES {
@@ -154,8 +154,8 @@ fn agent(file: &MarkdownFile, source: ExtensionSource) -> Result<(Agent, Option<
         name,
         description: description.replace("\\n", "\n").chars().take(MAX_DESCRIPTION_CHARS).collect(),
         tools: front.tools,
-        model_name: given(front.model_name),
-        color: given(front.color),
+        model_name: non_empty(front.model_name),
+        color: non_empty(front.color),
         prompt: body.trim().to_owned(),
         source: match source {
             ExtensionSource::User => AgentSource::User,
@@ -163,7 +163,7 @@ fn agent(file: &MarkdownFile, source: ExtensionSource) -> Result<(Agent, Option<
         },
         path: Some(file.path.clone()),
     };
-    let problem = given(front.model).map(|model| {
+    let problem = non_empty(front.model).map(|model| {
         format!("model: {model} is not used; write model_name with a model or a pointer of [models]")
     });
     Ok((agent, problem))

@@ -169,9 +169,9 @@ mod tests {
         let (files, diagnostics) = scan(&root);
         let names: Vec<String> = files.iter().map(|file| file.name.join(":")).collect();
         assert_eq!(names, ["inside", "team:review"]);
-        let told: Vec<String> =
+        let reported_names: Vec<String> =
             diagnostics.iter().map(|it| it.path.file_name().unwrap().to_string_lossy().into()).collect();
-        assert_eq!(told, ["bytes.md", "leak.md", "long.md", "up"], "{diagnostics:?}");
+        assert_eq!(reported_names, ["bytes.md", "leak.md", "long.md", "up"], "{diagnostics:?}");
         assert!(files.iter().all(|file| !file.text.contains("secret")));
     }
 

@@ -152,8 +152,8 @@ fn skill(
     }
     let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let first = || body.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    let given = front.description.as_deref().map(one_line).filter(|text| !text.is_empty());
-    let description = given.unwrap_or_else(|| one_line(first().trim_start_matches('#')));
+    let declared = front.description.as_deref().map(one_line).filter(|text| !text.is_empty());
+    let description = declared.unwrap_or_else(|| one_line(first().trim_start_matches('#')));
     let folder = path.parent().unwrap_or(path).to_owned();
     let text = format!("The files of this skill are in {}.\n\n{}", folder.display(), body.trim());
     Ok(Skill {
@@ -245,13 +245,13 @@ mod tests {
         assert_eq!(skills[0].command.description, "Work with PDF files");
         assert_eq!(skills[1].command.description, "Look closely");
         assert!(skills[0].text().contains("Use tool.py.") && skills[0].text().contains("skills/pdf"));
-        let mut told: Vec<String> = diagnostics
+        let mut reported_names: Vec<String> = diagnostics
             .iter()
             .map(|it| it.path.parent().unwrap().file_name().unwrap().to_string_lossy().into())
             .collect();
-        told.sort();
+        reported_names.sort();
         assert_eq!(
-            told,
+            reported_names,
             ["Bad Name", "broken", "bytes", "empty", "leak", "leak2", "long"],
             "{diagnostics:?}"
         );

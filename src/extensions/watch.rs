@@ -118,8 +118,9 @@ impl ExtensionWatcher {
 
     /// Watches exactly these workspaces from now on. Blocking.
     pub fn set_places(&mut self, wanted: &HashSet<WatchedPaths>) {
-        let gone: Vec<WatchedPaths> = self.places.keys().filter(|it| !wanted.contains(it)).cloned().collect();
-        for places in gone {
+        let unwanted: Vec<WatchedPaths> =
+            self.places.keys().filter(|it| !wanted.contains(it)).cloned().collect();
+        for places in unwanted {
             let folders = self.places.remove(&places).unwrap_or_default();
             folders.iter().for_each(|folder| self.folders.release(folder));
         }

@@ -41,7 +41,7 @@ pub async fn run_hooks(hooks: &[Hook], input: &HookInput, environment: &HookEnvi
 }
 
 async fn run_hook(hook: &Hook, input: &HookInput, environment: &HookEnvironment) -> (HookRun, HookAnswer) {
-    let begun = Instant::now();
+    let started_at = Instant::now();
     let answer = match run_process(hook, input, environment).await {
         Ok(HookProcessOutput { exit_code, stdout, stderr }) => {
             HookAnswer::parse(hook.event, hook.form, exit_code, &stdout, &stderr)
@@ -53,7 +53,7 @@ async fn run_hook(hook: &Hook, input: &HookInput, environment: &HookEnvironment)
         command: hook.command.clone(),
         decision: answer.decision,
         reason: answer.reason.clone(),
-        duration_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+        duration_ms: u64::try_from(started_at.elapsed().as_millis()).unwrap_or(u64::MAX),
         error: answer.error.clone(),
     };
     (run, answer)
@@ -141,12 +141,12 @@ async fn run_process(
 }
 
 /// Reads an output to its end; keeps its beginning.
-async fn read_output(pipe: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) {
+async fn read_output(pipe: Option<impl AsyncRead + Unpin>, output: &mut Vec<u8>) {
     let Some(mut pipe) = pipe else { return };
     let mut buffer = vec![0; 16 * 1024];
     while let Ok(count @ 1..) = pipe.read(&mut buffer).await {
-        let room = MAX_OUTPUT_BYTES.saturating_sub(kept.len()).min(count);
-        kept.extend_from_slice(&buffer[..room]);
+        let room = MAX_OUTPUT_BYTES.saturating_sub(output.len()).min(count);
+        output.extend_from_slice(&buffer[..room]);
     }
 }
 

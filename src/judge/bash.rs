@@ -14,12 +14,12 @@ pub(super) struct BashCommand<'l> {
     reading: &'l ParsedLine<'l>,
     /// The deny or ask rule for a file that the line names. It is searched for only once, because no
     /// grant changes it and the search inspects every word.
-    kept: Option<&'l Rule>,
+    file_rule: Option<&'l Rule>,
 }
 
 impl<'l> BashCommand<'l> {
     pub(super) fn new(policy: &'l Policy<'l>, command: &'l str, reading: &'l ParsedLine<'l>) -> Self {
-        Self { policy, command, reading, kept: rule_for_named_file(policy, reading) }
+        Self { policy, command, reading, file_rule: rule_for_named_file(policy, reading) }
     }
 
     /// Judges the command as if `extra` had been granted as well. Leaves out suggestions.
@@ -53,7 +53,7 @@ impl BashCommand<'_> {
 }
 
 fn judge_line(line: &BashCommand<'_>, extra: Option<&Rule>) -> Verdict {
-    let BashCommand { policy, command, reading, kept } = *line;
+    let BashCommand { policy, command, reading, file_rule } = *line;
     if command.contains('\0') {
         return verdict(Deny, None, "the command holds a NUL");
     }
@@ -79,8 +79,8 @@ fn judge_line(line: &BashCommand<'_>, extra: Option<&Rule>) -> Verdict {
     if policy.safe_mode {
         return verdict(Ask, None, "safe mode asks before every call");
     }
-    let (asked, perhaps_asked) = search(&policy.rules.ask, reading);
-    if let Some(rule) = asked {
+    let (ask_rule, perhaps_asked) = search(&policy.rules.ask, reading);
+    if let Some(rule) = ask_rule {
         return with_parts(verdict(Ask, Some(rule), format!("the rule {rule} asks")), policy, reading, extra);
     }
     let mut perhaps = perhaps_denied.or(perhaps_asked);
@@ -95,7 +95,7 @@ fn judge_line(line: &BashCommand<'_>, extra: Option<&Rule>) -> Verdict {
     }
     // Rules for files are written for the file tools; they also apply to files that a line names
     // literally.
-    let perhaps = perhaps.or(kept);
+    let perhaps = perhaps.or(file_rule);
     let hidden = |rule: &Rule| {
         let reason = match is_command(rule) {
             true => format!("a command of the rule {rule} may hide in this text"),

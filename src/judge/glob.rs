@@ -186,11 +186,11 @@ impl PathPattern {
             Base::Home => home,
             Base::Workspace => workspace,
         };
-        let spelled: Vec<String> = self.parts.iter().map_while(|part| literal(part)).collect();
+        let literal_parts: Vec<String> = self.parts.iter().map_while(|part| literal(part)).collect();
         let mut path = base.to_owned();
-        path.extend(&spelled);
-        let target = real(&path).filter(|target| !spelled.is_empty() && *target != path)?;
-        let rest = self.parts[spelled.len()..].join("/");
+        path.extend(&literal_parts);
+        let target = real(&path).filter(|target| !literal_parts.is_empty() && *target != path)?;
+        let rest = self.parts[literal_parts.len()..].join("/");
         let pattern = format!("{}/{rest}", escape(target.to_str()?));
         Self::parse(pattern.trim_end_matches('/')).ok()
     }

@@ -141,8 +141,8 @@ impl Rule {
         real: &dyn Fn(&Path) -> Option<PathBuf>,
     ) -> Option<Self> {
         let Pattern::Path(pattern) = &self.pattern else { return None };
-        let led = pattern.with_resolved_links(workspace, home, real)?;
-        Some(Self { pattern: Pattern::Path(led), ..self.clone() })
+        let target_pattern = pattern.with_resolved_links(workspace, home, real)?;
+        Some(Self { pattern: Pattern::Path(target_pattern), ..self.clone() })
     }
 
     /// Whether this rule applies to calls of `tool` on `subject`, before its pattern is checked. `Read`
@@ -309,10 +309,10 @@ impl Rules {
         home: &Path,
         real: &dyn Fn(&Path) -> Option<PathBuf>,
     ) -> Self {
-        let led = |rules: &[Rule]| {
+        let target_rules = |rules: &[Rule]| {
             rules.iter().filter_map(|rule| rule.with_resolved_links(workspace, home, real)).collect()
         };
-        Self { allow: Vec::new(), ask: led(&self.ask), deny: led(&self.deny) }
+        Self { allow: Vec::new(), ask: target_rules(&self.ask), deny: target_rules(&self.deny) }
     }
 }
 

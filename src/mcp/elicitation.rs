@@ -46,7 +46,7 @@ pub(super) struct QuestionSink {
     /// Number of open questions: the time limit of the call does not run meanwhile.
     open: Arc<watch::Sender<u32>>,
     /// Number of questions so far.
-    asked: Arc<AtomicU32>,
+    question_count: Arc<AtomicU32>,
     log: Arc<ServerLog>,
 }
 
@@ -68,7 +68,7 @@ impl Drop for OpenQuestion {
 
 impl QuestionSink {
     pub fn new(questions: Option<mpsc::Sender<ServerQuestion>>, log: Arc<ServerLog>) -> Self {
-        Self { questions, open: Arc::new(watch::Sender::new(0)), asked: Arc::default(), log }
+        Self { questions, open: Arc::new(watch::Sender::new(0)), question_count: Arc::default(), log }
     }
 
     /// Asks the user. Dropping the future withdraws the question.
@@ -89,7 +89,7 @@ impl QuestionSink {
             Ok(form) => form,
             Err(why) => return declined(&why),
         };
-        if self.asked.fetch_add(1, Ordering::Relaxed) >= MAX_QUESTIONS {
+        if self.question_count.fetch_add(1, Ordering::Relaxed) >= MAX_QUESTIONS {
             return declined(&format!("the call has asked {MAX_QUESTIONS} questions already"));
         }
         let _open = OpenQuestion::new(&self.open);
@@ -111,7 +111,7 @@ impl QuestionSink {
     /// # Errors
     /// A request cannot be answered; the text says why.
     pub async fn fulfil(&self, requests: InputRequests, roots: &Value) -> Result<InputResponses, String> {
-        let one = |(key, request): (String, InputRequest)| async move {
+        let respond = |(key, request): (String, InputRequest)| async move {
             let response = match request {
                 InputRequest::Elicitation(request) => serde_json::to_value(self.ask(request.params).await),
                 InputRequest::ListRoots(_) => Ok(roots.clone()),
@@ -123,7 +123,7 @@ impl QuestionSink {
             };
             Ok((key, response.map_err(|error| error.to_string())?))
         };
-        join_all(requests.into_iter().map(one)).await.into_iter().collect()
+        join_all(requests.into_iter().map(respond)).await.into_iter().collect()
     }
 
     /// Resolves after this time. The time of open questions does not count.
@@ -168,12 +168,12 @@ mod tests {
         let (send, mut questions) = mpsc::channel(1);
         let asker = QuestionSink::new(Some(send), Arc::default());
         let schema = serde_json::json!({"type": "object", "properties": {}});
-        let asked = asker.ask(request(schema));
+        let question = asker.ask(request(schema));
         let answer = async {
             questions.recv().await.expect("a question").answer(FormAnswer::Accepted(Default::default()));
         };
-        let (asked, ()) = tokio::join!(asked, answer);
-        assert_eq!(asked.action, ElicitationAction::Accept);
+        let (reply, ()) = tokio::join!(question, answer);
+        assert_eq!(reply.action, ElicitationAction::Accept);
     }
 
     #[tokio::test]

@@ -189,11 +189,11 @@ impl FieldKind {
             values.iter().enumerate().map(|(at, value)| (label(at, value), value.clone())).collect()
         };
         let of_constants = |options: &[Value]| {
-            let one = |option: &Value| {
+            let value_of = |option: &Value| {
                 let value = option["const"].clone();
                 (option["title"].as_str().map_or_else(|| value_text(&value), str::to_owned), value)
             };
-            options.iter().map(one).collect()
+            options.iter().map(value_of).collect()
         };
         let items = &property["items"];
         let (options, is_multiple): (Vec<(String, Value)>, bool) = if let Some(values) = list("enum") {
@@ -242,21 +242,21 @@ impl FieldKind {
 
     fn value(&self, answer: &UserAnswer) -> Result<Value, String> {
         let text = answer.text.as_deref().unwrap_or_default().trim();
-        let words: Vec<&str> =
+        let answers: Vec<&str> =
             answer.choices.iter().map(String::as_str).chain((!text.is_empty()).then_some(text)).collect();
-        let one = || words.first().copied().unwrap_or_default();
+        let first_answer = || answers.first().copied().unwrap_or_default();
         match self {
-            FieldKind::Text => Ok(Value::from(one())),
-            FieldKind::Number { is_integer: true } => one()
+            FieldKind::Text => Ok(Value::from(first_answer())),
+            FieldKind::Number { is_integer: true } => first_answer()
                 .parse::<i64>()
                 .map(Value::from)
-                .map_err(|_| format!("{:?} is not a whole number", one())),
-            FieldKind::Number { is_integer: false } => one()
+                .map_err(|_| format!("{:?} is not a whole number", first_answer())),
+            FieldKind::Number { is_integer: false } => first_answer()
                 .parse::<f64>()
                 .ok()
                 .and_then(|number| serde_json::Number::from_f64(number).map(Value::Number))
-                .ok_or_else(|| format!("{:?} is not a number", one())),
-            FieldKind::Boolean => match one().to_ascii_lowercase().as_str() {
+                .ok_or_else(|| format!("{:?} is not a number", first_answer())),
+            FieldKind::Boolean => match first_answer().to_ascii_lowercase().as_str() {
                 "yes" | "true" => Ok(Value::Bool(true)),
                 "no" | "false" => Ok(Value::Bool(false)),
                 other => Err(format!("{other:?} is neither yes nor no")),
@@ -270,8 +270,8 @@ impl FieldKind {
                         .ok_or_else(|| format!("{word:?} is not one of the options"))
                 };
                 match is_multiple {
-                    true => words.iter().map(|word| find(word)).collect::<Result<_, _>>().map(Value::Array),
-                    false => find(one()),
+                    true => answers.iter().map(|word| find(word)).collect::<Result<_, _>>().map(Value::Array),
+                    false => find(first_answer()),
                 }
             }
         }

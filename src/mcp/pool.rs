@@ -138,15 +138,15 @@ impl Pool {
     #[must_use]
     pub fn logs(&self, name: &str, workspace: Option<&Path>) -> Vec<(String, Vec<String>)> {
         let logs = lock(&self.logs);
-        let found = logs.iter().filter(|kept| kept.name == name);
-        let found = found.filter(|kept| workspace.is_none_or(|workspace| kept.workspace == workspace));
-        found.map(|kept| (kept.workspace.display().to_string(), kept.log.lines())).collect()
+        let found = logs.iter().filter(|entry| entry.name == name);
+        let found = found.filter(|entry| workspace.is_none_or(|workspace| entry.workspace == workspace));
+        found.map(|entry| (entry.workspace.display().to_string(), entry.log.lines())).collect()
     }
 
     /// The log of a server in a workspace.
     fn log_of(&self, usage: &ServerUse<'_>) -> Arc<ServerLog> {
         let mut logs = lock(&self.logs);
-        let known = logs.iter().find(|kept| kept.name == usage.name && kept.workspace == usage.workspace);
+        let known = logs.iter().find(|entry| entry.name == usage.name && entry.workspace == usage.workspace);
         if let Some(known) = known {
             return Arc::clone(&known.log);
         }

@@ -435,8 +435,8 @@ impl Server {
 
     /// A failure with the last output of the process.
     fn failure(&self, why: &str) -> String {
-        let said = self.log.tail().filter(|_| !why.contains("its last output"));
-        let said = said.map(|tail| format!(" (its last output: {tail})")).unwrap_or_default();
-        format!("the MCP server {} failed: {why}{said}", self.name)
+        let last_output = self.log.tail().filter(|_| !why.contains("its last output"));
+        let output_note = last_output.map(|tail| format!(" (its last output: {tail})")).unwrap_or_default();
+        format!("the MCP server {} failed: {why}{output_note}", self.name)
     }
 }

@@ -116,11 +116,11 @@ pub fn count_events(chunks: &[&[u8]]) -> (usize, usize) {
     let mut parser = Parser::default();
     let mut seen = (0, 0);
     for chunk in chunks {
-        let told = parser.feed(chunk, |event| {
+        let parsed = parser.feed(chunk, |event| {
             seen = (seen.0 + 1, seen.1 + event.data.len());
             Ok::<_, EventTooLong>(())
         });
-        assert!(told.is_ok(), "a stream that is refused");
+        assert!(parsed.is_ok(), "a stream that is refused");
     }
     seen
 }

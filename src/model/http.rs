@@ -183,9 +183,9 @@ impl Exchange<'_> {
             let next = match ahead.take() {
                 Some(next) => Ok(next),
                 None => {
-                    let asked = Instant::now();
+                    let wait_started_at = Instant::now();
                     let next = dog.wait(response.chunk()).await;
-                    is_quick = asked.elapsed() < NEXT_CHUNK_TIMEOUT;
+                    is_quick = wait_started_at.elapsed() < NEXT_CHUNK_TIMEOUT;
                     next
                 }
             };

@@ -208,9 +208,9 @@ mod tests {
     async fn check(key: KeySource, expected: Result<&str, &str>) {
         match (key.read("acme", "ACME_API_KEY").await, expected) {
             (Ok(Some(secret)), Ok(text)) => assert_eq!(secret.reveal(), text),
-            (Err(fault), Err(words)) => {
+            (Err(fault), Err(expected_text)) => {
                 assert_eq!(fault.kind, FaultKind::NoKey);
-                assert!(fault.message.contains(words), "{:?} lacks {words:?}", fault.message);
+                assert!(fault.message.contains(expected_text), "{:?} lacks {expected_text:?}", fault.message);
                 assert!(fault.message.contains("[providers.acme]"), "{}", fault.message);
             }
             (got, wanted) => panic!("{got:?} instead of {wanted:?}"),
@@ -255,7 +255,7 @@ mod tests {
         let command = format!("sleep 1000 & echo $! > {}; wait", file.display());
         let pid = {
             let mut key = Box::pin(run(&command));
-            let told = async {
+            let read_pid = async {
                 loop {
                     let text = std::fs::read_to_string(&file).unwrap_or_default();
                     if text.ends_with('\n') {
@@ -266,10 +266,10 @@ mod tests {
             };
             tokio::select! {
                 done = &mut key => panic!("ended early: {done:?}"),
-                pid = told => pid,
+                pid = read_pid => pid,
             }
         };
-        let gone = async {
+        let child_end = async {
             // A zombie process counts as dead, like a missing one.
             let runs = || {
                 let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -279,7 +279,7 @@ mod tests {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        tokio::time::timeout(COMMAND_TIMEOUT, gone).await.expect("the child was stopped");
+        tokio::time::timeout(COMMAND_TIMEOUT, child_end).await.expect("the child was stopped");
     }
 
     #[tokio::test]

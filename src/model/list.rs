@@ -27,9 +27,9 @@ impl Models {
     fn view(&self, name: &str) -> Option<ModelView> {
         let model: ModelRef = name.parse().ok()?;
         let (facts, is_known) = self.look_up(&model);
-        let given = self.configured_facts(name).filter(|given| given.price.is_some());
-        let (price_as_of, price_source) = match (given, facts.price) {
-            (Some(given), _) => (given.as_of.clone(), Some(CONFIGURED.into())),
+        let configured = self.configured_facts(name).filter(|configured| configured.price.is_some());
+        let (price_as_of, price_source) = match (configured, facts.price) {
+            (Some(configured), _) => (configured.as_of.clone(), Some(CONFIGURED.into())),
             (None, Some(_)) => {
                 let noted =
                     self.kind(&model.provider).and_then(|kind| builtin::price_source(kind, &model.model));

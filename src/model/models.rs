@@ -202,8 +202,8 @@ impl Models {
             Some(Backend::Http(address)) => (Some(address.api.kind()), address.is_vendor),
             Some(Backend::Replay(_)) | None => (None, false),
         };
-        let given = self.inner.models.get(&model.to_string());
-        let (mut settings, is_known) = look_up(kind, at_vendor, &model.model, given);
+        let configured = self.inner.models.get(&model.to_string());
+        let (mut settings, is_known) = look_up(kind, at_vendor, &model.model, configured);
         if let Some(Backend::Http(address)) = self.inner.backends.get(&model.provider) {
             settings.sampling &= address.takes_sampling();
         }
@@ -226,8 +226,8 @@ impl Models {
     fn reported_unthinking(&self, request: &ModelRequest, settings: &ModelSettings) -> Option<String> {
         let thinking = request.thinking.filter(|thinking| *thinking != Thinking::Off)?;
         let name = request.model.to_string();
-        let told = &self.inner.reported_unthinking;
-        let is_new = !settings.thinking && lock(told).insert(name.clone());
+        let reported = &self.inner.reported_unthinking;
+        let is_new = !settings.thinking && lock(reported).insert(name.clone());
         is_new.then(|| {
             format!(
                 "thinking = {thinking} was not asked of the model {name}: it is not known to think; \
@@ -245,8 +245,8 @@ impl Models {
     ) -> Option<String> {
         let thinks = api == Api::Anthropic && anthropic::asks_to_think(request, settings);
         let text = omission_notice(api, thinks, request, settings)?;
-        let told = &self.inner.reported_unsampled;
-        lock(told).insert(text.clone()).then_some(text)
+        let reported = &self.inner.reported_unsampled;
+        lock(reported).insert(text.clone()).then_some(text)
     }
 
     /// Builds the HTTP clients that the providers will need, so that the first call is faster. The call itself
@@ -466,11 +466,11 @@ mod tests {
     async fn unconfigured_provider_is_refused_with_advice() {
         let models = build(Provider::new(ProviderKind::OpenAiChat)).unwrap();
         let (out, _in) = mpsc::channel(1);
-        for (model, words) in [("y/m", "there is: x")] {
+        for (model, expected_text) in [("y/m", "there is: x")] {
             let request = ModelRequest { ..ModelRequest::new(model.parse().unwrap()) };
             let fault = models.call(&request, &out).await.unwrap_err();
             assert_eq!(fault.kind, FaultKind::Unconfigured);
-            assert!(fault.message.contains(words), "{}", fault.message);
+            assert!(fault.message.contains(expected_text), "{}", fault.message);
         }
     }
 

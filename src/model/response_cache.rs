@@ -217,8 +217,8 @@ mod tests {
         for n in 0..10 {
             cache.put(key(n), &reply(&large, StopReason::EndTurn), now);
         }
-        let kept: usize = cache.entries.lock().unwrap().iter().map(|entry| entry.bytes).sum();
-        assert!(kept <= MAX_CACHE_BYTES, "{kept}");
+        let cached_bytes: usize = cache.entries.lock().unwrap().iter().map(|entry| entry.bytes).sum();
+        assert!(cached_bytes <= MAX_CACHE_BYTES, "{cached_bytes}");
         assert!(cache.get(key(9), now).is_some() && cache.get(key(2), now).is_none());
         cache.put(key(50), &reply(&"x".repeat(MAX_CACHE_BYTES), StopReason::EndTurn), now);
         assert!(cache.get(key(50), now).is_none(), "one answer is not worth all others");

@@ -39,7 +39,7 @@ pub(super) fn read_whole(api: Api, body: &str) -> (Vec<Delta>, Result<ModelReply
 
 /// Checks the guarantees on deltas: blocks in order, nothing empty, and together they equal the reply.
 pub(super) fn assert_deltas_tell_the_reply(deltas: &[Delta], reply: &ModelReply) {
-    let mut told: Vec<ReplyBlock> = Vec::new();
+    let mut reported_blocks: Vec<ReplyBlock> = Vec::new();
     let mut open: Option<u32> = None;
     let mut texts: Vec<String> = Vec::new();
     for delta in deltas {
@@ -60,13 +60,13 @@ pub(super) fn assert_deltas_tell_the_reply(deltas: &[Delta], reply: &ModelReply)
             Delta::ThinkingSealed { .. } | Delta::CallCompleted { .. } => {}
             Delta::BlockCompleted { index } => {
                 assert_eq!(open.take(), Some(*index), "closed twice: {deltas:?}");
-                told.push(reply.content[*index as usize].clone());
+                reported_blocks.push(reply.content[*index as usize].clone());
             }
             Delta::Silence { .. } => panic!("an adapter's reader knows no time"),
         }
     }
     assert_eq!(open, None, "a block stays open: {deltas:?}");
-    assert_eq!(told, reply.content);
+    assert_eq!(reported_blocks, reply.content);
     for (text, block) in texts.iter().zip(&reply.content) {
         match block {
             ReplyBlock::Text(whole) | ReplyBlock::Thinking { text: whole, .. } => assert_eq!(text, whole),

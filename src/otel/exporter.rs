@@ -132,13 +132,13 @@ fn addresses(endpoint: &str) -> Result<(Url, Url), String> {
         let is_usable = matches!(url.scheme(), "http" | "https") && url.has_host();
         is_usable.then_some(url).ok_or_else(|| "write it like http://localhost:4318".to_owned())
     };
-    let told = |why| format!("endpoint is not usable ({why})");
-    Ok((parse("/v1/traces").map_err(told)?, parse("/v1/metrics").map_err(told)?))
+    let endpoint_error = |why| format!("endpoint is not usable ({why})");
+    Ok((parse("/v1/traces").map_err(endpoint_error)?, parse("/v1/metrics").map_err(endpoint_error)?))
 }
 
-fn headers(given: &BTreeMap<String, String>) -> Result<HeaderMap, String> {
+fn headers(configured: &BTreeMap<String, String>) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::new();
-    for (name, value) in given {
+    for (name, value) in configured {
         let bad = || format!("header {name:?} cannot be sent: is its value one line of visible characters?");
         let key: HeaderName = name.parse().map_err(|_| bad())?;
         let mut value: HeaderValue = value.parse().map_err(|_| bad())?;

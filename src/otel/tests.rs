@@ -118,10 +118,10 @@ fn every_call_creates_one_span_under_turn() {
 async fn receiver(status: u16) -> (String, mpsc::Receiver<(String, String)>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = format!("http://{}", listener.local_addr().expect("its address"));
-    let (heard, hear) = mpsc::channel(16);
+    let (request_sender, request_receiver) = mpsc::channel(16);
     tokio::spawn(async move {
         while let Ok((mut socket, _)) = listener.accept().await {
-            let heard = heard.clone();
+            let request_sender = request_sender.clone();
             tokio::spawn(async move {
                 let mut bytes = Vec::new();
                 loop {
@@ -133,7 +133,7 @@ async fn receiver(status: u16) -> (String, mpsc::Receiver<(String, String)>) {
                                 .and_then(|n| n.parse().ok())
                         });
                         if body.len() >= length.unwrap_or(0) {
-                            let _ = heard.send((head.to_owned(), body.to_owned())).await;
+                            let _ = request_sender.send((head.to_owned(), body.to_owned())).await;
                             let answer = format!("HTTP/1.1 {status} X\r\nContent-Length: 2\r\n\r\n{{}}");
                             let _ = socket.write_all(answer.as_bytes()).await;
                             bytes.clear();
@@ -148,7 +148,7 @@ async fn receiver(status: u16) -> (String, mpsc::Receiver<(String, String)>) {
             });
         }
     });
-    (address, hear)
+    (address, request_receiver)
 }
 
 fn settings(endpoint: String) -> Settings {
@@ -162,12 +162,12 @@ async fn with_deadline<T>(work: impl Future<Output = T>) -> T {
 
 #[tokio::test]
 async fn exporter_sends_spans_and_metrics_as_otlp() {
-    let (address, mut heard) = receiver(200).await;
+    let (address, mut requests) = receiver(200).await;
     let (watcher, exporter) = Exporter::start(&settings(address), Arc::new(FixedClock)).expect("settings");
     turn().iter().for_each(|envelope| watcher.queue_event(envelope));
     drop(watcher);
     with_deadline(exporter.wait_finished()).await;
-    let (head, body) = with_deadline(heard.recv()).await.expect("traces");
+    let (head, body) = with_deadline(requests.recv()).await.expect("traces");
     assert!(head.starts_with("POST /v1/traces HTTP/1.1"), "{head}");
     assert!(head.to_ascii_lowercase().contains("authorization: bearer hush"), "{head}");
     let body: Value = serde_json::from_str(&body).expect("json");
@@ -179,7 +179,7 @@ async fn exporter_sends_spans_and_metrics_as_otlp() {
     assert_eq!(spans[1]["startTimeUnixNano"], "1500000000");
     assert_eq!(spans[1]["spanId"].as_str().map(str::len), Some(16));
 
-    let (head, body) = with_deadline(heard.recv()).await.expect("metrics");
+    let (head, body) = with_deadline(requests.recv()).await.expect("metrics");
     assert!(head.starts_with("POST /v1/metrics HTTP/1.1"), "{head}");
     let body: Value = serde_json::from_str(&body).expect("json");
     let metrics = body["resourceMetrics"][0]["scopeMetrics"][0]["metrics"].as_array().expect("metrics");

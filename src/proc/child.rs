@@ -36,8 +36,8 @@ impl Child {
             Child::Usual(_) => None,
             Child::Inside(child) => child.started,
         };
-        let gone = || io::Error::other("no process id");
-        known.map_or_else(|| Ok(stat::read_process(self.id().ok_or_else(gone)?)?.started), Ok)
+        let no_id_error = || io::Error::other("no process id");
+        known.map_or_else(|| Ok(stat::read_process(self.id().ok_or_else(no_id_error)?)?.started), Ok)
     }
 
     /// Waits until the child has ended. Cancel-safe; later calls return the same status.

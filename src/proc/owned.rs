@@ -245,7 +245,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn hanging_spawn_blocks_neither_spawn_nor_reaper() {
-        let (tell, told) = tokio::sync::oneshot::channel();
+        let (tell, hang_signal) = tokio::sync::oneshot::channel();
         let (release, released) = std::sync::mpsc::channel::<()>();
         // Simulates a start that never returns from the kernel.
         let hanging = std::thread::spawn(move || {
@@ -253,7 +253,7 @@ mod tests {
             let _ = tell.send(());
             let _ = released.recv();
         });
-        told.await.expect("it hangs");
+        hang_signal.await.expect("it hangs");
         let other = tokio::task::spawn_blocking(|| {
             let child = spawn(&mut Command::new("true"));
             (child, reap_all())

@@ -126,8 +126,8 @@ pub unsafe fn spawn_inside(
     });
 
     let input = std::fs::File::open("/dev/null")?;
-    let (said, stdout) = io::pipe()?;
-    let (complained, stderr) = io::pipe()?;
+    let (stdout_reader, stdout) = io::pipe()?;
+    let (stderr_reader, stderr) = io::pipe()?;
     let (failed, failure) = io::pipe()?;
     let streams = [input.as_raw_fd(), stdout.as_raw_fd(), stderr.as_raw_fd()];
     if streams.iter().chain([&failure.as_raw_fd()]).any(|number| *number <= 2) {
@@ -176,8 +176,8 @@ pub unsafe fn spawn_inside(
         life,
         started,
         end,
-        stdout: Some(ChildStdout::from_std(OwnedFd::from(said).into())?),
-        stderr: Some(ChildStderr::from_std(OwnedFd::from(complained).into())?),
+        stdout: Some(ChildStdout::from_std(OwnedFd::from(stdout_reader).into())?),
+        stderr: Some(ChildStderr::from_std(OwnedFd::from(stderr_reader).into())?),
     }))
 }
 
@@ -304,8 +304,8 @@ unsafe fn exec_program(setup: &mut ChildSetup<'_>) -> i32 {
     last()
 }
 
-fn to_c_string(words: &OsStr) -> io::Result<CString> {
-    CString::new(words.as_bytes()).map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "a NUL within"))
+fn to_c_string(text: &OsStr) -> io::Result<CString> {
+    CString::new(text.as_bytes()).map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "a NUL within"))
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -410,13 +410,13 @@ mod tests {
         };
         let pid = child.id();
         drop(child);
-        let gone = async {
+        let child_end = async {
             while crate::proc::read_process(pid).is_ok() {
                 owned::reap_pending();
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(20), gone).await.expect("it is gone, and no zombie");
+        tokio::time::timeout(Duration::from_secs(20), child_end).await.expect("it is gone, and no zombie");
     }
 
     #[tokio::test]

@@ -260,20 +260,20 @@ pub(super) fn permission_answer(
     }
     let request_id = p.request_id.ok_or_else(|| invalid_param("request_id", "missing field `request_id`"))?;
     let decision = p.decision.ok_or_else(|| invalid_param("decision", "missing field `decision`"))?;
-    let allows = decision == Decision::Allow;
-    if p.grant.is_some() && !(allows && p.scope != Scope::Once) {
+    let is_allowed = decision == Decision::Allow;
+    if p.grant.is_some() && !(is_allowed && p.scope != Scope::Once) {
         return Err(invalid_param("grant", "goes with decision allow and scope session or project only"));
     }
-    if !allows && p.scope != Scope::Once {
+    if !is_allowed && p.scope != Scope::Once {
         return Err(invalid_param("scope", "a denial is for this call only; leave scope out"));
     }
-    if p.stop && allows {
+    if p.stop && is_allowed {
         return Err(invalid_param("stop", "goes with decision deny only; session.abort stops a turn"));
     }
-    if p.no_approver && (allows || p.feedback.is_some()) {
+    if p.no_approver && (is_allowed || p.feedback.is_some()) {
         return Err(invalid_param("no_approver", "goes with decision deny and without feedback only"));
     }
-    if p.updated_input.is_some() && !(allows && p.scope == Scope::Once) {
+    if p.updated_input.is_some() && !(is_allowed && p.scope == Scope::Once) {
         return Err(invalid_param("updated_input", "goes with decision allow and scope once only"));
     }
     if p.updated_input.as_ref().is_some_and(|input| !input.is_object()) {

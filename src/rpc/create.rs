@@ -16,8 +16,8 @@ pub(super) async fn create(
 ) -> Result<SessionReply, Fault> {
     let keyed = convert::idempotency_key(p.idempotency_key.take(), &p);
     let options = p.options();
-    let given = p.initial_items.unwrap_or_default();
-    let initial_items = given.into_iter().enumerate().map(message).collect::<Result<_, _>>()?;
+    let items = p.initial_items.unwrap_or_default();
+    let initial_items = items.into_iter().enumerate().map(message).collect::<Result<_, _>>()?;
     let request = NewSessionRequest {
         is_hidden: false,
         session_id: p.session_id,

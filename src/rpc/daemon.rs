@@ -127,9 +127,9 @@ pub(super) async fn reload(
 
 async fn reload_config(ctx: &RpcContext) -> Result<ReloadReply, Fault> {
     let stopping = |_| Fault::new(Code::ShuttingDown, "the daemon is stopping");
-    let (reply, told) = oneshot::channel();
+    let (reply, outcome) = oneshot::channel();
     ctx.reload.send(reply).await.map_err(|_| stopping(()))?;
-    told.await.map_err(|_| stopping(()))?.map_err(|refused| {
+    outcome.await.map_err(|_| stopping(()))?.map_err(|refused| {
         let why = format!("{} (the configuration in force stays)", refused.message);
         Fault::new(Code::InvalidParams, why)
             .with("path", "config")

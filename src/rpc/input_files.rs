@@ -26,40 +26,40 @@ pub(super) async fn ingest(
     session_id: SessionId,
     input: SubmitInput,
 ) -> Result<SubmittedInput, Fault> {
-    let given = match input {
+    let submitted_blocks = match input {
         SubmitInput::Text(text) => {
             return Ok(SubmittedInput { blocks: vec![InputBlock::Text { text }], blobs: Vec::new() });
         }
         SubmitInput::Blocks(blocks) => blocks,
     };
-    let count = given.iter().filter(|block| !matches!(block, SubmitBlock::Text { .. })).count();
+    let count = submitted_blocks.iter().filter(|block| !matches!(block, SubmitBlock::Text { .. })).count();
     if count > MAX_FILES {
         let why = format!("input: {count} images and files; at most {MAX_FILES} are taken at once");
         return Err(Fault::new(Code::InvalidParams, why).with("path", "input").with("most", MAX_FILES));
     }
     let tools = ctx.registry.shared().components().tools.clone();
-    let (mut blocks, mut blobs, mut bytes) = (Vec::with_capacity(given.len()), Vec::new(), 0);
-    for (index, block) in given.into_iter().enumerate() {
+    let (mut blocks, mut blobs, mut bytes) = (Vec::with_capacity(submitted_blocks.len()), Vec::new(), 0);
+    for (index, block) in submitted_blocks.into_iter().enumerate() {
         let (field, files, is_document) = match block {
             SubmitBlock::Text { text } => {
                 blocks.push(InputBlock::Text { text });
                 continue;
             }
-            SubmitBlock::Image(given) => {
-                input_file(ctx, session_id, index, given, true).await?.into_block(false)
+            SubmitBlock::Image(content) => {
+                input_file(ctx, session_id, index, content, true).await?.into_block(false)
             }
-            SubmitBlock::File(given) => {
-                input_file(ctx, session_id, index, given, false).await?.into_block(false)
+            SubmitBlock::File(content) => {
+                input_file(ctx, session_id, index, content, false).await?.into_block(false)
             }
-            SubmitBlock::Document(given) => {
-                input_file(ctx, session_id, index, given, false).await?.into_block(true)
+            SubmitBlock::Document(content) => {
+                input_file(ctx, session_id, index, content, false).await?.into_block(true)
             }
             SubmitBlock::ResourceLink(ResourceLink { uri, name, server: Some(server) }) => {
                 read_server_resource(ctx, session_id, index, (&server, &uri, name)).await?
             }
             SubmitBlock::ResourceLink(link) => match resource(index, link)? {
-                Resource::File(given) => {
-                    input_file(ctx, session_id, index, given, false).await?.into_block(false)
+                Resource::File(content) => {
+                    input_file(ctx, session_id, index, content, false).await?.into_block(false)
                 }
                 Resource::Reference(text) => {
                     blocks.push(InputBlock::Text { text });
@@ -192,14 +192,14 @@ async fn input_file(
     ctx: &RpcContext,
     session_id: SessionId,
     index: usize,
-    given: FileContent,
+    content: FileContent,
     picture: bool,
 ) -> Result<NamedFile, Fault> {
     let bad = |field: &str, why: &str| {
         let path = format!("input[{index}]{field}");
         Fault::new(Code::InvalidParams, format!("{path}: {why}")).with("path", path)
     };
-    let FileContent { path, data, name, .. } = given;
+    let FileContent { path, data, name, .. } = content;
     match (path, data) {
         (Some(path), None) => {
             if path.is_empty() || path.contains('\0') {

@@ -104,10 +104,10 @@ pub(super) fn item(stored: &StoredItem) -> Option<Item> {
                 }
                 _ => (CallStatus::Pending, None),
             };
-            let done = text.is_some();
+            let has_text = text.is_some();
             Some(Item {
                 kind: ItemKind::of_tool(&tool),
-                status: if done { ItemStatus::Completed } else { ItemStatus::Running },
+                status: if has_text { ItemStatus::Completed } else { ItemStatus::Running },
                 text,
                 call: Some(CallView { call_id, tool, input, status, output_blob, attachments: shown }),
                 truncated_fields,

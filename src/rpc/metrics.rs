@@ -159,7 +159,7 @@ mod tests {
         let mut family = "";
         for line in text.lines() {
             match line.strip_prefix("# ") {
-                Some(told) => family = told.split(' ').nth(1).expect("a name"),
+                Some(declaration) => family = declaration.split(' ').nth(1).expect("a name"),
                 None => {
                     let (name, value) = line.rsplit_once(' ').expect("a sample");
                     assert!(name.starts_with(family) && value.parse::<f64>().is_ok(), "{line}");

@@ -75,9 +75,9 @@ async fn resolve_list<'r>(ctx: &RpcContext, method: &Method, text: &'r str) -> R
 async fn resolve_answers(ctx: &RpcContext, text: &str) -> Result<Option<String>, Fault> {
     let Ok(Value::Array(mut answers)) = serde_json::from_str(text) else { return Ok(None) };
     for answer in &mut answers {
-        let Some(given) = answer.get_mut("request_id") else { continue };
-        if let Some(id) = find_id(ctx, "request_id", &given.to_string()).await? {
-            *given = serde_json::from_str(&id).unwrap_or_default();
+        let Some(request_id) = answer.get_mut("request_id") else { continue };
+        if let Some(id) = find_id(ctx, "request_id", &request_id.to_string()).await? {
+            *request_id = serde_json::from_str(&id).unwrap_or_default();
         }
     }
     Ok(Some(Value::Array(answers).to_string()))

@@ -58,8 +58,8 @@ fn name_by_position<'r>(method: &Method, values: Vec<&'r RawValue>) -> Result<Na
         return Err(Fault::new(Code::InvalidParams, why).with("path", format!("[{}]", names.len())));
     }
     // In parameters by position, `null` omits a parameter.
-    let given = names.iter().zip(values).filter(|(_, value)| value.get() != "null");
-    Ok(given.map(|(name, value)| ((*name).to_owned(), value)).collect())
+    let named_values = names.iter().zip(values).filter(|(_, value)| value.get() != "null");
+    Ok(named_values.map(|(name, value)| ((*name).to_owned(), value)).collect())
 }
 
 fn refuse_unknown(method: &Method, named: &NamedParams<'_>) -> Result<(), Fault> {

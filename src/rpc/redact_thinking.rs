@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn thinking_deltas_are_sent_to_full_subscribers_only() {
         let thought = event(r#""type":"message.thinking_delta","index":0,"text":"hm""#);
-        let said =
+        let text_delta =
             event(r#""type":"message.text_delta","index":1,"text":"\"type\":\"message.thinking_delta\"""#);
         let call = event(
             r#""type":"tool.requested","call_id":"call_00000000000000000000000000000001","tool":"T","input":{"type":"message.thinking_delta"}"#,
@@ -150,9 +150,9 @@ mod tests {
             [(ThinkingShown::Full, true), (ThinkingShown::Summary, false), (ThinkingShown::None, false)]
         {
             assert_eq!(redact_event(&thought, mode).is_some(), is_shown, "{mode:?}");
-            for other in [&said, &call] {
-                let redacted = redact(Arc::clone(other), Include { thinking: mode }).expect("it is shown");
-                assert!(Arc::ptr_eq(other, &redacted), "{mode:?}: {redacted}");
+            for body in [&text_delta, &call] {
+                let redacted = redact(Arc::clone(body), Include { thinking: mode }).expect("it is shown");
+                assert!(Arc::ptr_eq(body, &redacted), "{mode:?}: {redacted}");
             }
         }
     }

@@ -33,9 +33,9 @@ impl EffectiveRules {
     /// Loads the current rules on a blocking thread.
     pub async fn load(shared: &Arc<Shared>, call_context: &CallContext) -> Self {
         let (shared, call_context, runtime) = (Arc::clone(shared), call_context.clone(), Handle::current());
-        let looked =
+        let loading =
             tokio::task::spawn_blocking(move || Self::load_blocking(&shared, &call_context, &runtime));
-        looked.await.unwrap_or_else(|_| Self {
+        loading.await.unwrap_or_else(|_| Self {
             rules: Arc::default(),
             problem: Some("the rules could not be read: see the daemon's log".into()),
             repository: Repository::Content,
@@ -169,12 +169,12 @@ impl EffectiveRules {
 
 /// Adds the deny and ask rules for the targets of existing links. Reads the disk.
 pub(super) fn resolve_linked_rules(rules: Arc<Rules>, workspace: &Path, home: &Path) -> Arc<Rules> {
-    let led = rules.with_resolved_links(workspace, home, &resolve_existing);
-    if led == Rules::default() {
+    let resolved_rules = rules.with_resolved_links(workspace, home, &resolve_existing);
+    if resolved_rules == Rules::default() {
         return rules;
     }
     let mut all = (*rules).clone();
-    append_rules(&mut all, &led);
+    append_rules(&mut all, &resolved_rules);
     Arc::new(all)
 }
 
@@ -213,9 +213,9 @@ pub(super) fn judge_call(
     tool: &str,
     mut prepared: PreparedCall,
 ) -> (PreparedCall, Verdict) {
-    let held = prepared.sandbox.is_some_and(|held| held.level >= 2);
-    let may_leave =
-        held && settings.engine.offer_unsandboxed_retry.applies_to(call_context.session_context.unattended);
+    let is_confined = prepared.sandbox.is_some_and(|it| it.level >= 2);
+    let may_leave = is_confined
+        && settings.engine.offer_unsandboxed_retry.applies_to(call_context.session_context.unattended);
     let grant = effective.unsandboxed_grant(call_context, &prepared).filter(|_| may_leave);
     if grant.is_some() {
         prepared.sandbox = Some(Confinement::UNSANDBOXED);

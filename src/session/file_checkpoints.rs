@@ -101,8 +101,8 @@ async fn content(
     key: SessionKey,
     then: &FileCheckpoint,
 ) -> Result<Option<Vec<u8>>, SessionError> {
-    let Some(kept) = &then.content else { return Ok(None) };
-    let Some(blob) = shared.store.blob(key, kept.blob_id).await? else { return Ok(None) };
+    let Some(content_ref) = &then.content else { return Ok(None) };
+    let Some(blob) = shared.store.blob(key, content_ref.blob_id).await? else { return Ok(None) };
     Ok(Some(shared.store.read_blob(&blob, 0, usize::MAX).await?))
 }
 

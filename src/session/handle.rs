@@ -79,7 +79,7 @@ impl LoadedSession {
     }
 
     /// Waits until the session's task has ended.
-    pub async fn gone(&self) {
+    pub async fn wait_for_end(&self) {
         self.mailbox.closed().await;
     }
 
@@ -300,11 +300,11 @@ impl SessionHandle {
         let attachment = AttachGuard::new(leaving.clone(), origin, role, self.lease.clone());
         let (reply, mut answer) = oneshot::channel();
         let command = Box::new(SessionCommand::Attach(attachment, reply));
-        self.at.mailbox.send(command).await.map_err(|_| self.gone())?;
+        self.at.mailbox.send(command).await.map_err(|_| self.end_error())?;
         if timeout(LOAD_TIMEOUT, self.at.loaded.wait()).await.is_err() {
             return Ok((follower, AttachReply(AttachState::Coming(answer))));
         }
-        let attachment = (&mut answer).await.map_err(|_| self.gone())??;
+        let attachment = (&mut answer).await.map_err(|_| self.end_error())??;
         Ok((follower, AttachReply(AttachState::Counted(attachment))))
     }
 
@@ -324,7 +324,7 @@ impl SessionHandle {
 
     /// Waits until the session's task has ended.
     pub(super) async fn ended(&self) {
-        self.at.gone().await;
+        self.at.wait_for_end().await;
     }
 
     /// Waits until the session is loaded. Returns its working directory, which never changes.
@@ -339,7 +339,7 @@ impl SessionHandle {
         self.at.park(patient).await;
     }
 
-    fn gone(&self) -> SessionError {
+    fn end_error(&self) -> SessionError {
         match self.at.loaded.get() {
             Some(Err(error)) => error.clone(),
             _ if self.at.has_crashed() => SessionError::Crashed,
@@ -352,7 +352,7 @@ impl SessionHandle {
         make: impl FnOnce(ReplyTo<T>) -> SessionCommand,
     ) -> Result<T, SessionError> {
         let (reply, answer) = oneshot::channel();
-        self.at.mailbox.send(Box::new(make(reply))).await.map_err(|_| self.gone())?;
-        answer.await.map_err(|_| self.gone())?
+        self.at.mailbox.send(Box::new(make(reply))).await.map_err(|_| self.end_error())?;
+        answer.await.map_err(|_| self.end_error())?
     }
 }

@@ -229,7 +229,7 @@ impl Drop for WaitingCall<'_> {
 struct UsedServers {
     leases: HashMap<String, Arc<Lease>>,
     /// The states that were last reported to the session.
-    told: HashMap<String, McpStatus>,
+    reported: HashMap<String, McpStatus>,
 }
 
 /// A task that ends with its session.
@@ -253,9 +253,9 @@ impl SessionServers {
 
     /// Gives a running call the user's answers.
     pub fn answer(&self, call_id: CallId, answers: Option<Vec<UserAnswer>>) {
-        if let Some(waits) = lock(&self.asking).remove(&call_id) {
+        if let Some(reply) = lock(&self.asking).remove(&call_id) {
             // Sending fails if the call has ended.
-            let _ = waits.send(answers);
+            let _ = reply.send(answers);
         }
     }
 
@@ -315,10 +315,10 @@ impl SessionServers {
     /// The states that differ from those that were reported.
     fn changed_statuses(&self, statuses: Vec<McpStatus>) -> Vec<McpStatus> {
         let mut used = lock(&self.used);
-        let told = &mut used.told;
+        let reported = &mut used.reported;
         statuses
             .into_iter()
-            .filter(|status| told.insert(status.server.clone(), status.clone()).as_ref() != Some(status))
+            .filter(|status| reported.insert(status.server.clone(), status.clone()).as_ref() != Some(status))
             .collect()
     }
 
@@ -399,9 +399,9 @@ impl McpServers for SessionServers {
     fn ask(&self, call_id: CallId, questions: Vec<UserQuestion>) -> BoxFuture<'_, Option<Vec<UserAnswer>>> {
         let (reply, answers) = oneshot::channel();
         lock(&self.asking).insert(call_id, reply);
-        let waits = WaitingCall { asking: &self.asking, call_id };
+        let waiting_call = WaitingCall { asking: &self.asking, call_id };
         Box::pin(async move {
-            let _waits = waits;
+            let _waiting_call = waiting_call;
             self.report.send(Box::new(Input::ToolAsks { call_id, questions })).await.ok()?;
             answers.await.ok().flatten()
         })

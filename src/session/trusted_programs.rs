@@ -46,9 +46,9 @@ pub(super) fn programs(files: &[ScannedFile]) -> Vec<String> {
 /// The programs and addresses of one server.
 fn server_programs(config: &ServerConfig) -> impl Iterator<Item = String> {
     let started = config.command.iter().map(|command| {
-        let words: Vec<&str> =
+        let argv: Vec<&str> =
             std::iter::once(command.as_str()).chain(config.args.iter().map(String::as_str)).collect();
-        format!("starts {}", shorten_program(&words.join(" ")))
+        format!("starts {}", shorten_program(&argv.join(" ")))
     });
     let reached = config.url.iter().map(|url| format!("is at {}", shorten_program(url)));
     let headers = config.headers_command.iter().map(|command| format!("runs {}", shorten_program(command)));

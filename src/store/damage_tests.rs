@@ -57,8 +57,8 @@ async fn create_sessions(store: &Store, events: u64) {
 
 async fn append_events(store: &Store, key: SessionKey, number: u128, from: u64, to: u64) {
     let rows = (from..=to).map(|seq| notice_row(id(number), seq)).collect();
-    let told = Summary { state: crate::types::session::SessionState::Idle, ..summary("told") };
-    store.append(Append { summary: Some(told), ..append(key, rows) }).await.expect("written");
+    let idle_summary = Summary { state: crate::types::session::SessionState::Idle, ..summary("told") };
+    store.append(Append { summary: Some(idle_summary), ..append(key, rows) }).await.expect("written");
 }
 
 struct DatabaseFolder(TempDir);
@@ -119,8 +119,8 @@ async fn open_until_it_reads(place: &DatabaseFolder, why: &str) -> Vec<(Vec<Seq>
             return read;
         }
         read => {
-            let told = store.check().await;
-            assert!(matches!(told, Err(StoreError::Corrupt(_))), "{why}: {told:?}, {read:?}");
+            let check_result = store.check().await;
+            assert!(matches!(check_result, Err(StoreError::Corrupt(_))), "{why}: {check_result:?}, {read:?}");
         }
     }
     with_timeout(owner.close()).await;
@@ -154,8 +154,8 @@ async fn salvage_of_any_damaged_page_has_no_gap() {
             }
             whole += read.iter().filter(|(_, is_cut)| !is_cut).count();
             match std::fs::read(place.moved_aside("")) {
-                Ok(kept) => {
-                    assert_eq!(kept.len(), damaged.len(), "{why}");
+                Ok(moved_file) => {
+                    assert_eq!(moved_file.len(), damaged.len(), "{why}");
                     assert_eq!(notices(&place.db()).len(), 1, "{why}");
                     rescued += 1;
                 }
@@ -271,8 +271,11 @@ async fn missing_sessions_are_restored_from_newest_valid_backup() {
     assert!(reply.is_some(), "replies are remembered");
     with_timeout(owner.close()).await;
     assert_eq!(std::fs::read_to_string(place.moved_aside("")).unwrap(), damaged, "set aside, not deleted");
-    let told = notices(&place.db());
-    assert!(told[0].contains(made.to_str().unwrap()) && told[0].contains("3 are cut short"), "{told:?}");
+    let notice_lines = notices(&place.db());
+    assert!(
+        notice_lines[0].contains(made.to_str().unwrap()) && notice_lines[0].contains("3 are cut short"),
+        "{notice_lines:?}"
+    );
 
     // The next start finds no problem.
     let (store, owner) = place.open().await;
@@ -299,8 +302,8 @@ async fn empty_database_is_set_aside_and_replaced_by_backup() {
     with_timeout(owner.close()).await;
     assert_eq!(std::fs::read_to_string(place.moved_aside("")).unwrap(), "");
     assert_eq!(std::fs::read_to_string(place.moved_aside("-wal")).unwrap(), "what was written last");
-    let told = notices(&place.db());
-    assert!(told.len() == 1 && told[0].contains("agentd-20261121.db"), "{told:?}");
+    let notice_lines = notices(&place.db());
+    assert!(notice_lines.len() == 1 && notice_lines[0].contains("agentd-20261121.db"), "{notice_lines:?}");
     let of_rescue = |name: &std::ffi::OsString| name.to_string_lossy().contains(".rescue");
     let entries = std::fs::read_dir(place.0.path()).unwrap().flatten();
     let left: Vec<_> = entries.map(|entry| entry.file_name()).filter(of_rescue).collect();
@@ -320,8 +323,11 @@ async fn missing_database_with_backups_is_reported_at_every_start() {
         let (store, owner) = place.open().await;
         assert_eq!(store.counts().await, Ok((0, 0)));
         with_timeout(owner.close()).await;
-        let told = notices(&place.db());
-        assert!(told.len() == 1 && told[0].contains(made.to_str().unwrap()), "{told:?}");
+        let notice_lines = notices(&place.db());
+        assert!(
+            notice_lines.len() == 1 && notice_lines[0].contains(made.to_str().unwrap()),
+            "{notice_lines:?}"
+        );
     }
 }
 

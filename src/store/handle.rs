@@ -159,8 +159,8 @@ impl Store {
         idempotency: Idempotency,
         at: Timestamp,
     ) -> Result<(), StoreError> {
-        let kept = KeptReply { key, idempotency, at };
-        self.ask(|answer| WriterCommand::KeepReply(Box::new(kept), answer)).await
+        let reply = KeptReply { key, idempotency, at };
+        self.ask(|answer| WriterCommand::KeepReply(Box::new(reply), answer)).await
     }
 
     /// Reports trouble with the storage. If the last write failed, tries another write now, so that past

@@ -400,8 +400,8 @@ async fn permission_requests_are_pending_until_settled() {
 async fn question_is_found_before_and_after_settlement() {
     let place = TestStore::new().await;
     let one = place.session(1).await;
-    let asked = QuestionId::from_uuid(uuid::Uuid::now_v7());
-    let request_id = RequestId::Question(asked);
+    let question_id = QuestionId::from_uuid(uuid::Uuid::now_v7());
+    let request_id = RequestId::Question(question_id);
     let raised = Append {
         requests: vec![RequestRow::Raised { request_id, seq: 2 }],
         ..append(one, vec![row(2, None)])

@@ -266,11 +266,11 @@ async fn invalid_append_in_group_fails_alone() {
 async fn deleted_session_is_removed_with_its_rows() {
     let fixture = StoreFixture::open().await;
     let (id, key) = fixture.create().await;
-    let (_, kept) = fixture.create().await;
+    let (_, intact_session) = fixture.create().await;
     assert_eq!(fixture.append(append(key, 2..20)).await, Ok(()));
     assert_eq!(fixture.store.delete(key, None, Timestamp(0)).await, Ok(()));
     assert_eq!(fixture.store.find(id).await, Ok(None));
     assert_eq!(fixture.rows(key).await, expected([]));
-    assert_eq!(fixture.rows(kept).await, expected([1]));
+    assert_eq!(fixture.rows(intact_session).await, expected([1]));
     fixture.owner.close().await;
 }

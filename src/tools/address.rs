@@ -83,16 +83,16 @@ impl AddressRanges {
     /// # Errors
     /// The first text that is neither.
     pub fn parse<S: AsRef<str>>(texts: &[S]) -> Result<Self, InvalidRange> {
-        let one = |text: &str| {
+        let parse_range = |text: &str| {
             let (address, bits) = text.split_once('/').map_or((text, None), |(a, b)| (a, Some(b)));
             let address = IpAddr::from_str(address).ok()?;
             let most = if address.is_ipv4() { 32 } else { 128 };
             let bits = bits.map_or(Some(most), |bits| bits.parse().ok()).filter(|bits| *bits <= most)?;
             Some((address, bits))
         };
-        let ranges = texts
-            .iter()
-            .map(|text| one(text.as_ref().trim()).ok_or_else(|| InvalidRange(text.as_ref().to_owned())));
+        let ranges = texts.iter().map(|text| {
+            parse_range(text.as_ref().trim()).ok_or_else(|| InvalidRange(text.as_ref().to_owned()))
+        });
         Ok(Self(ranges.collect::<Result<_, _>>()?))
     }
 

@@ -53,7 +53,7 @@ fn incomplete_tail(bytes: &[u8]) -> usize {
 pub(in crate::tools) struct OutputPart {
     pub(in crate::tools) before: String,
     /// Bytes missing in the gap.
-    pub(in crate::tools) gone: u64,
+    pub(in crate::tools) gap_bytes: u64,
     pub(in crate::tools) rest: String,
 }
 
@@ -100,12 +100,12 @@ impl Capture {
         // After a gap or a wrong count, the text may begin inside a character.
         let cut = bytes.iter().take(3).take_while(|byte| **byte & 0xC0 == 0x80).count();
         let rest = String::from_utf8_lossy(&bytes[cut..]);
-        let gone = tail_start.saturating_sub(from.max(head_end));
-        if gone == 0 {
+        let gap_bytes = tail_start.saturating_sub(from.max(head_end));
+        if gap_bytes == 0 {
             before.push_str(&rest);
-            return OutputPart { before, gone, rest: String::new() };
+            return OutputPart { before, gap_bytes, rest: String::new() };
         }
-        OutputPart { before, gone, rest: rest.into_owned() }
+        OutputPart { before, gap_bytes, rest: rest.into_owned() }
     }
 
     /// The text for the model: at most `cap` characters of output. The flag says whether output was left out.
@@ -181,7 +181,7 @@ mod tests {
         let mut small = Capture::default();
         small.push("aé\nb");
         for (from, expected) in [(0, "aé\nb"), (3, "\nb"), (5, ""), (9, "")] {
-            let piece = OutputPart { before: expected.into(), gone: 0, rest: String::new() };
+            let piece = OutputPart { before: expected.into(), gap_bytes: 0, rest: String::new() };
             assert_eq!(small.output_since(from), piece, "{from}");
         }
         let mut flood = Capture::default();
@@ -193,14 +193,14 @@ mod tests {
         let (half, all) = (CAPTURE_END_BYTES as u64, flood.bytes());
         let whole = flood.output_since(0);
         assert_eq!(
-            (whole.before.len(), whole.gone, whole.rest.len()),
+            (whole.before.len(), whole.gap_bytes, whole.rest.len()),
             (CAPTURE_END_BYTES, all - 2 * half, CAPTURE_END_BYTES)
         );
         let later = flood.output_since(500_000);
-        assert_eq!((later.before.as_str(), later.gone), ("", all - half - 500_000));
+        assert_eq!((later.before.as_str(), later.gap_bytes), ("", all - half - 500_000));
         assert_eq!(
             flood.output_since(all - 5),
-            OutputPart { before: "9\nend".into(), gone: 0, rest: String::new() }
+            OutputPart { before: "9\nend".into(), gap_bytes: 0, rest: String::new() }
         );
     }
 

@@ -98,7 +98,7 @@ pub fn encoding(data: &[u8]) {
     assert_eq!(show(usize::from(*cut)), whole, "cut at {cut}");
     let (charset, text) = text::text_of(file);
     assert_eq!(charset, text::detect(file, true));
-    if let (Some((told, total)), Some(text)) = (&whole, &text) {
+    if let (Some((excerpt, total)), Some(text)) = (&whole, &text) {
         let feed = if file.contains(&b'\r') && !file.contains(&b'\n') { '\r' } else { '\n' };
         let lines: Vec<&str> = text.split_inclusive(feed).collect();
         assert_eq!(*total, lines.len() as u64);
@@ -112,7 +112,7 @@ pub fn encoding(data: &[u8]) {
             .collect();
         // Longer lines and answers are truncated with a note.
         if lines.iter().all(|line| line.len() < 2_000) && slow.len() < 100_000 {
-            assert_eq!(*told, slow);
+            assert_eq!(*excerpt, slow);
         }
     }
 

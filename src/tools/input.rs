@@ -146,7 +146,9 @@ mod tests {
         };
         match (parse::<Sample>(&call), expected) {
             (Ok(got), Ok(expected)) => assert_eq!(got, expected),
-            (Err(refusal), Err(words)) => assert!(refusal.text.contains(words), "{}", refusal.text),
+            (Err(refusal), Err(expected_text)) => {
+                assert!(refusal.text.contains(expected_text), "{}", refusal.text)
+            }
             (got, expected) => panic!("{got:?} instead of {expected:?}"),
         }
     }

@@ -150,13 +150,13 @@ pub(super) async fn run(
         );
     }
     record_definition(context, &tool, prepared).await;
-    let (messages, mut told) = mpsc::channel(PROGRESS_CAPACITY);
-    let (questions, mut asked) = mpsc::channel(1);
+    let (messages, mut received_messages) = mpsc::channel(PROGRESS_CAPACITY);
+    let (questions, mut received_questions) = mpsc::channel(1);
     let work = lease.call(&tool.tool, arguments, CallChannels { progress: messages, questions }, stop);
     tokio::pin!(work);
     // One question after the other: a call has at most one open question.
     let ask = async {
-        while let Some(question) = asked.recv().await {
+        while let Some(question) = received_questions.recv().await {
             ask_user(servers.as_ref(), call_id, &tool.server, question).await;
         }
         std::future::pending::<()>().await;
@@ -166,7 +166,7 @@ pub(super) async fn run(
         tokio::select! {
             result = &mut work => break result,
             () = &mut ask => {}
-            Some(text) = told.recv() => {
+            Some(text) = received_messages.recv() => {
                 // Progress is dropped if the session's queue is full.
                 let _ = progress.try_send(ToolProgress { stream: "stdout", text });
             }

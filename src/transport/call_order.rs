@@ -18,7 +18,7 @@ pub(super) struct CallOrder {
 
 #[derive(Debug, Default)]
 struct TicketState {
-    given: u64,
+    next_number: u64,
     /// Every ticket below this number has passed.
     passed: u64,
     /// Tickets that passed before their turn.
@@ -40,8 +40,8 @@ impl CallOrder {
     /// Issues the next ticket. Must be called in the order in which the calls arrived.
     pub fn ticket(self: &Arc<Self>) -> Ticket {
         let mut state = lock(&self.state);
-        let number = state.given;
-        state.given += 1;
+        let number = state.next_number;
+        state.next_number += 1;
         Ticket { order: Arc::clone(self), number }
     }
 }

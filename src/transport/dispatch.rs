@@ -144,14 +144,14 @@ impl CallDispatcher {
                     let more = u32::try_from(more).unwrap_or(u32::MAX);
                     slot._more = Arc::clone(&self.slots).acquire_many_owned(more).await.ok();
                 }
-                let begun = elements.into_iter().enumerate().map(|(at, element)| {
+                let started_calls = elements.into_iter().enumerate().map(|(at, element)| {
                     self.begin(if at < most {
                         element
                     } else {
                         element.and_then(|call| refuse_excess(call, most))
                     })
                 });
-                self.batch(begun.collect(), slot);
+                self.batch(started_calls.collect(), slot);
             }
         }
     }
@@ -189,11 +189,11 @@ impl CallDispatcher {
         self.running.join_next().await;
     }
 
-    fn batch(&mut self, begun: Vec<StartedCall>, slot: CallSlot) {
+    fn batch(&mut self, started_calls: Vec<StartedCall>, slot: CallSlot) {
         let shared = Arc::clone(&self.shared);
         let max_response = self.server.limits.max_response_bytes;
-        if begun.iter().all(|one| matches!(one, StartedCall::Answered(_))) {
-            let answers = begun.into_iter().filter_map(|one| match one {
+        if started_calls.iter().all(|started_call| matches!(started_call, StartedCall::Answered(_))) {
+            let answers = started_calls.into_iter().filter_map(|started_call| match started_call {
                 StartedCall::Answered(answer) => Some(answer),
                 StartedCall::Running(_) => None,
             });
@@ -201,8 +201,8 @@ impl CallDispatcher {
             return;
         }
         self.running.spawn(async move {
-            let calls = begun.into_iter().map(|one| async {
-                match one {
+            let calls = started_calls.into_iter().map(|started_call| async {
+                match started_call {
                     StartedCall::Answered(answer) => answer,
                     StartedCall::Running(call) => call.await,
                 }
@@ -308,8 +308,8 @@ fn finish(
         };
         (id, reply)
     });
-    if let Some((_, Some(told), _)) = response.map(MethodResponse::into_parts) {
-        told.notify(succeeded);
+    if let Some((_, Some(notifier), _)) = response.map(MethodResponse::into_parts) {
+        notifier.notify(succeeded);
     }
     CallAnswer { reply, connection: Some(connection), succeeded }
 }

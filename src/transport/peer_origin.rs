@@ -136,9 +136,10 @@ fn is_alive(pid: i32, handle: Option<&OwnedFd>) -> Option<bool> {
     if let Some(handle) = handle {
         // The pid in `fdinfo` is -1 once the parent has collected the exit status. Only then can another
         // process get the pid.
-        let is_it = |line: &str| line.strip_prefix("Pid:").is_some_and(|id| id.trim() == pid.to_string());
+        let is_same_pid =
+            |line: &str| line.strip_prefix("Pid:").is_some_and(|id| id.trim() == pid.to_string());
         match std::fs::read_to_string(format!("/proc/self/fdinfo/{}", handle.as_raw_fd())) {
-            Ok(info) if info.lines().any(is_it) => {}
+            Ok(info) if info.lines().any(is_same_pid) => {}
             Err(error) if is_shortage(&error) => return None,
             Ok(_) | Err(_) => return Some(false),
         }

@@ -60,10 +60,10 @@ impl BoundSocket {
     /// # Errors
     /// `Io` if the runtime cannot watch it.
     pub fn adopt(listener: StdListener) -> Result<Self, TransportError> {
-        let told = |e| TransportError::io("watch", "the inherited socket", e);
-        listener.set_nonblocking(true).map_err(told)?;
+        let watch_error = |e| TransportError::io("watch", "the inherited socket", e);
+        listener.set_nonblocking(true).map_err(watch_error)?;
         Ok(Self {
-            listener: UnixListener::from_std(listener).map_err(told)?,
+            listener: UnixListener::from_std(listener).map_err(watch_error)?,
             file: None,
             mark: None,
             page: None,

@@ -213,9 +213,9 @@ pub fn is_credential_path(parts: &[&str]) -> bool {
     let Some(first) = parts.first() else { return false };
     // Compare the first two letters first, because this runs for every word of a command line.
     let begins = first.as_bytes().get(..2);
-    let like = |kept: &&&str| begins.is_some_and(|two| kept.as_bytes()[..2].eq_ignore_ascii_case(two));
-    CREDENTIALS.iter().chain(SETTINGS).filter(like).any(|kept| {
-        let mut names = kept.split('/');
+    let like = |entry: &&&str| begins.is_some_and(|two| entry.as_bytes()[..2].eq_ignore_ascii_case(two));
+    CREDENTIALS.iter().chain(SETTINGS).filter(like).any(|entry| {
+        let mut names = entry.split('/');
         names.next().is_some_and(|name| name.eq_ignore_ascii_case(first))
             && names
                 .zip(parts[1..].iter().map(Some).chain(std::iter::repeat(None)))

@@ -153,11 +153,11 @@ impl InputBlock {
 /// The text of an input, without pictures and documents.
 #[must_use]
 pub fn input_text(input: &[InputBlock]) -> String {
-    let words = input.iter().filter_map(|block| match block {
+    let texts = input.iter().filter_map(|block| match block {
         InputBlock::Text { text } => Some(text.as_str()),
         InputBlock::Image(_) | InputBlock::Document(_) => None,
     });
-    words.collect::<Vec<_>>().join("\n")
+    texts.collect::<Vec<_>>().join("\n")
 }
 
 /// An input as one line for users: its text, and short labels for pictures and documents.

@@ -204,19 +204,19 @@ mod tests {
             choices: labels.iter().map(|label| (*label).to_owned()).collect(),
             text: None,
         };
-        let said = |text: &str| UserAnswer { choices: Vec::new(), text: Some(text.into()) };
+        let typed = |text: &str| UserAnswer { choices: Vec::new(), text: Some(text.into()) };
         let path = |question: &UserQuestion, answers: &[UserAnswer]| {
             check_answers(std::slice::from_ref(question), answers).err().map(|wrong| wrong.path)
         };
         assert_eq!(path(&one, &[chosen(&["a"])]), None);
-        assert_eq!(path(&one, &[said("neither")]), None);
+        assert_eq!(path(&one, &[typed("neither")]), None);
         assert_eq!(path(&many, &[chosen(&["b", "a"])]), None);
         assert_eq!(path(&one, &[]).as_deref(), Some("answers"));
-        assert_eq!(path(&one, &[said(" ")]).as_deref(), Some("answers[0]"));
+        assert_eq!(path(&one, &[typed(" ")]).as_deref(), Some("answers[0]"));
         assert_eq!(path(&one, &[chosen(&["c"])]).as_deref(), Some("answers[0].choices"));
         assert_eq!(path(&one, &[chosen(&["a", "b"])]).as_deref(), Some("answers[0].choices"));
         assert_eq!(path(&many, &[chosen(&["a", "a"])]).as_deref(), Some("answers[0].choices"));
         assert_eq!(path(&open, &[chosen(&["a"])]).as_deref(), Some("answers[0].choices"));
-        assert_eq!(path(&open, &[said(&"x".repeat(20_000))]).as_deref(), Some("answers[0].text"));
+        assert_eq!(path(&open, &[typed(&"x".repeat(20_000))]).as_deref(), Some("answers[0].text"));
     }
 }

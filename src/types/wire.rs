@@ -58,7 +58,7 @@ pub fn cut(text: &str) -> Option<(String, Vec<Blob>)> {
     let whole: Value = serde_json::from_str(text).ok()?;
     CUT_SIZES.iter().find_map(|&(max_bytes, min_bytes)| {
         let mut truncator = Truncator { min_bytes, cut_values: Vec::new() };
-        let mut kept = truncator.shrink(&whole, &mut String::new(), max_bytes, 0, false);
+        let mut shrunk = truncator.shrink(&whole, &mut String::new(), max_bytes, 0, false);
         let mut blobs: Vec<Blob> = Vec::new();
         let cuts: Vec<TruncatedField> = truncator
             .cut_values
@@ -80,8 +80,8 @@ pub fn cut(text: &str) -> Option<(String, Vec<Blob>)> {
                 field
             })
             .collect();
-        kept.as_object_mut()?.insert("truncated_fields".into(), serde_json::to_value(cuts).ok()?);
-        let text = kept.to_string();
+        shrunk.as_object_mut()?.insert("truncated_fields".into(), serde_json::to_value(cuts).ok()?);
+        let text = shrunk.to_string();
         (text.len() <= MAX_WIRE_BYTES).then_some((text, blobs))
     })
 }
@@ -160,11 +160,11 @@ impl<'a> Truncator<'a> {
             {
                 let sizes = entries.iter().map(|entry| json_bytes(entry, max_bytes) + 1).collect();
                 let limits = share_bytes(sizes, max_bytes - 2);
-                let mut kept = Vec::with_capacity(entries.len());
+                let mut shrunk = Vec::with_capacity(entries.len());
                 for (number, (entry, max_bytes)) in entries.iter().zip(limits).enumerate() {
                     let here = at.len();
                     at.push_str(&format!("/{number}"));
-                    kept.push(self.shrink(
+                    shrunk.push(self.shrink(
                         entry,
                         at,
                         max_bytes.saturating_sub(1),
@@ -173,7 +173,7 @@ impl<'a> Truncator<'a> {
                     ));
                     at.truncate(here);
                 }
-                Value::Array(kept)
+                Value::Array(shrunk)
             }
             Value::Array(entries) => {
                 self.cut_values.push((at.clone(), value));
@@ -190,17 +190,17 @@ impl<'a> Truncator<'a> {
                 let names: usize = fields.keys().map(|key| escaped_bytes(key, usize::MAX) + 4).sum();
                 let sizes = fields.values().map(|field| json_bytes(field, max_bytes)).collect();
                 let limits = share_bytes(sizes, max_bytes.saturating_sub(2 + names));
-                let mut kept = Map::new();
+                let mut shrunk = Map::new();
                 for ((key, field), max_bytes) in fields.iter().zip(limits) {
                     let here = at.len();
                     at.push('/');
                     at.push_str(&key.replace('~', "~0").replace('/', "~1"));
                     let may_drop_fields =
                         may_drop_fields || (matches!(&**key, "input" | "detail") && field.is_object());
-                    kept.insert(key.clone(), self.shrink(field, at, max_bytes, depth + 1, may_drop_fields));
+                    shrunk.insert(key.clone(), self.shrink(field, at, max_bytes, depth + 1, may_drop_fields));
                     at.truncate(here);
                 }
-                Value::Object(kept)
+                Value::Object(shrunk)
             }
             Value::Object(fields) => {
                 self.cut_values.push((at.clone(), value));

@@ -25,7 +25,7 @@ const MAX_FACT_AGE: Duration = Duration::from_secs(600);
 struct FactsEntry {
     /// Digest of the workspace at the time when the facts were gathered. The trust is bound to it.
     digest: String,
-    begun: Instant,
+    started_at: Instant,
     text: Arc<OnceCell<Option<String>>>,
 }
 
@@ -60,15 +60,17 @@ impl GitFacts {
         let mut entries = lock(&self.entries);
         if let Some(known) = entries.get(cwd)
             && known.digest == digest
-            && known.begun.elapsed() < max_age
+            && known.started_at.elapsed() < max_age
         {
             return known.clone();
         }
         if entries.len() >= MAX_WORKSPACES {
-            let oldest = entries.iter().min_by_key(|(_, entry)| entry.begun).map(|(path, _)| path.clone());
+            let oldest =
+                entries.iter().min_by_key(|(_, entry)| entry.started_at).map(|(path, _)| path.clone());
             oldest.map(|path| entries.remove(&path));
         }
-        let entry = FactsEntry { digest: digest.to_owned(), begun: Instant::now(), text: Arc::default() };
+        let entry =
+            FactsEntry { digest: digest.to_owned(), started_at: Instant::now(), text: Arc::default() };
         entries.insert(cwd.to_owned(), entry.clone());
         entry
     }
@@ -83,8 +85,8 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().canonicalize().expect("resolved");
         let git = |args: &[&str]| {
-            let done = std::process::Command::new("git").arg("-C").arg(&path).args(args).output();
-            done.is_ok_and(|done| done.status.success())
+            let output = std::process::Command::new("git").arg("-C").arg(&path).args(args).output();
+            output.is_ok_and(|output| output.status.success())
         };
         if !git(&["init", "-q", "-b", "trunk"]) {
             eprintln!("SKIPPED: there is no git");

@@ -14,13 +14,13 @@ const UNBOUND_SECTIONS: [&str; 4] = ["branch", "remote", "user", "submodule"];
 /// The part of a repository's own configuration that decides which programs git runs.
 pub(super) fn git_settings(root: &Path) -> Result<String, String> {
     let (own, shared) = git_folders(root)?;
-    let mut kept = bound_settings(&shared.join("config"))?;
+    let mut settings = bound_settings(&shared.join("config"))?;
     // Include the configuration of this work tree, if the main configuration enables it (git-worktree(1)).
     let of_tree = own.join("config.worktree");
     if fs::symlink_metadata(&of_tree).is_ok() {
-        kept.push_str(&bound_settings(&of_tree)?);
+        settings.push_str(&bound_settings(&of_tree)?);
     }
-    Ok(kept)
+    Ok(settings)
 }
 
 fn bound_settings(path: &Path) -> Result<String, String> {
@@ -28,7 +28,7 @@ fn bound_settings(path: &Path) -> Result<String, String> {
     let text = read_up_to(file, MAX_CONFIG_BYTES).map_err(|error| format!("its configuration: {error}"))?;
     let text = text.ok_or("its configuration is too large")?;
     let text = String::from_utf8_lossy(&text);
-    let mut kept = String::new();
+    let mut settings = String::new();
     let mut is_daily = false;
     for line in text.lines() {
         let line = line.trim();
@@ -43,11 +43,11 @@ fn bound_settings(path: &Path) -> Result<String, String> {
             }
         }
         if !is_daily && !line.is_empty() {
-            kept.push_str(line);
-            kept.push('\n');
+            settings.push_str(line);
+            settings.push('\n');
         }
     }
-    Ok(kept)
+    Ok(settings)
 }
 
 /// The configuration folders of a work tree and of its repository: `.git`, or the folders that a `.git` file

@@ -77,8 +77,9 @@ pub async fn gather(request: PromptRequest, git_facts: &GitFacts) -> Option<Gath
         true => git_facts.get(&request.cwd, &inventory.digest).await,
         false => None,
     };
-    let waits = !trusted && !inventory.parts.is_empty();
-    let untrusted = waits.then_some(UntrustedParts { digest: inventory.digest, parts: inventory.parts });
+    let has_untrusted_parts = !trusted && !inventory.parts.is_empty();
+    let untrusted =
+        has_untrusted_parts.then_some(UntrustedParts { digest: inventory.digest, parts: inventory.parts });
     tokio::task::spawn_blocking(move || compose(&request, facts.as_deref(), untrusted)).await.ok()
 }
 

@@ -18,7 +18,7 @@ pub fn repository(workspace: &Path) -> Repository {
             // A link or a file may also lead to cloned content, unless the target lies in a repository's own
             // folder.
             let is_sound =
-                gitfile_target(folder, &own).is_some_and(|led| led.iter().any(|part| part == ".git"));
+                gitfile_target(folder, &own).is_some_and(|target| target.iter().any(|part| part == ".git"));
             let found = if at == 0 { Repository::Top } else { Repository::Above };
             return if is_sound { found } else { Repository::Content };
         }

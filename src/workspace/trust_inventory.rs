@@ -390,15 +390,15 @@ mod tests {
         let deep = (0..40).map(|_| "d").collect::<Vec<_>>().join("/");
         folder.write_file(&format!(".agentd/skills/{deep}/x"), "x");
         let inventory = scan(&folder.path());
-        let told = inventory.parts.join("\n");
+        let parts_text = inventory.parts.join("\n");
         let settings = ".agentd/config.toml (not understood, so every call asks: it is not a file)";
-        assert!(told.contains(settings), "{told}");
+        assert!(parts_text.contains(settings), "{parts_text}");
         for (name, usage) in
             BOUND_FILES.into_iter().filter(|(name, _)| [".mcprc", ".kode", ".agentd/skills"].contains(name))
         {
-            assert!(told.contains(&format!("{name} ({usage}, and too large")), "{name}: {told}");
+            assert!(parts_text.contains(&format!("{name} ({usage}, and too large")), "{name}: {parts_text}");
         }
-        assert!(inventory.project.is_closed && !inventory.has_git, "{told}");
+        assert!(inventory.project.is_closed && !inventory.has_git, "{parts_text}");
     }
 
     #[test]

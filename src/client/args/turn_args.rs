@@ -124,14 +124,14 @@ fn json_file(file: &Path) -> Result<serde_json::Value, Failure> {
 ///
 /// # Errors
 /// It is not an existing folder, or its name is not UTF-8.
-pub fn folder(given: &Path) -> Result<String, Failure> {
-    match std::fs::canonicalize(given).ok().filter(|path| path.is_dir()) {
+pub fn folder(folder_path: &Path) -> Result<String, Failure> {
+    match std::fs::canonicalize(folder_path).ok().filter(|path| path.is_dir()) {
         Some(folder) => match folder.to_str() {
             Some(text) => Ok(text.to_owned()),
             None => Err(Failure::usage("the folder's name is not UTF-8")),
         },
         None => {
-            let shown = given.display().to_string();
+            let shown = folder_path.display().to_string();
             Err(Failure::usage(format!("{} is not a folder", escape::line(&shown))))
         }
     }

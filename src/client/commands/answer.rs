@@ -41,18 +41,22 @@ pub(in crate::client) async fn answer(
 
 /// The parameters of typed answers, one for each question of the model.
 fn answers_of(question: &Question, typed: &[String]) -> Result<AnswerParams, Failure> {
-    let asked = &question.questions;
+    let questions = &question.questions;
     // Several words without quotes form one answer.
     let joined = [typed.join(" ")];
-    let typed = if asked.len() == 1 { joined.as_slice() } else { typed };
-    if asked.len() != typed.len() {
+    let typed = if questions.len() == 1 { joined.as_slice() } else { typed };
+    if questions.len() != typed.len() {
         let list: Vec<String> =
             question::question_lines(question).iter().map(|line| format!("\n{}", line.plain())).collect();
-        let why =
-            format!("{} questions need as many answers, got {}:{}", asked.len(), typed.len(), list.concat());
+        let why = format!(
+            "{} questions need as many answers, got {}:{}",
+            questions.len(),
+            typed.len(),
+            list.concat()
+        );
         return Err(Failure::usage(why));
     }
-    let answers = asked.iter().zip(typed).map(|(asked, typed)| question::parse(asked, typed));
+    let answers = questions.iter().zip(typed).map(|(question, typed)| question::parse(question, typed));
     let answers = answers.collect::<Result<Vec<_>, _>>().map_err(Failure::usage)?;
     Ok(question::answers(question.request_id, answers))
 }

@@ -64,14 +64,14 @@ async fn say_started(client: &Client, out: &mut OutputStreams) -> Result<(), Fai
 
 async fn reload(reach: &Connector, out: &mut OutputStreams) -> Result<(), Failure> {
     let client = reach.connect().await?;
-    let told: ReloadReply = client.call("daemon.reload", &ReloadParams::default()).await?;
+    let reply: ReloadReply = client.call("daemon.reload", &ReloadParams::default()).await?;
     let keys = |keys: &[String]| escape::line(&keys.join(", ")).into_owned();
-    match told.changed.as_slice() {
+    match reply.changed.as_slice() {
         [] => out.say("read again; nothing that counts at once has changed")?,
         changed => out.say(&format!("read again; changed: {}", keys(changed)))?,
     }
-    if !told.needs_restart.is_empty() {
-        let waiting = keys(&told.needs_restart);
+    if !reply.needs_restart.is_empty() {
+        let waiting = keys(&reply.needs_restart);
         out.say(&format!("only after `agentctl daemon restart`: {waiting}"))?;
     }
     Ok(())
@@ -83,7 +83,7 @@ async fn status(client: &Client) -> Result<StatusReply, Failure> {
 
 fn describe(status: &StatusReply) -> Vec<(&'static str, String)> {
     let none = |text: String| if text.is_empty() { "none".to_string() } else { text };
-    let mut told = vec![
+    let mut rows = vec![
         ("version", format!("{} (protocol {})", status.version, status.protocol_version)),
         ("process", format!("{}, up {}", status.pid, age(now().since(status.started_at_ms)))),
         ("socket", status.socket.clone()),
@@ -101,15 +101,15 @@ fn describe(status: &StatusReply) -> Vec<(&'static str, String)> {
     ];
     if let Some(last) = &status.last_reload {
         let ago = age(now().since(last.at_ms));
-        told.push(match &last.error {
+        rows.push(match &last.error {
             Some(error) => ("reload", format!("failed {ago} ago: {error}")),
             None => ("reload", format!("{ago} ago")),
         });
         if !last.needs_restart.is_empty() {
-            told.push(("after restart", last.needs_restart.join(", ")));
+            rows.push(("after restart", last.needs_restart.join(", ")));
         }
     }
-    told
+    rows
 }
 
 /// The sandbox of commands, in one line.
@@ -150,12 +150,12 @@ pub(in crate::client) async fn stop(
     let deadline = Instant::now() + STOP_TIMEOUT;
     let mut wait = Duration::from_millis(5);
     loop {
-        let gone = match tokio::net::UnixStream::connect(client.socket()).await {
+        let is_socket_gone = match tokio::net::UnixStream::connect(client.socket()).await {
             Ok(_) => false,
             Err(error) => is_absent(&error),
         };
         // The daemon closes this connection last. While it is open, the daemon may still write to its files.
-        if gone && client.is_closed() {
+        if is_socket_gone && client.is_closed() {
             return Ok(out.say("stopped; sessions are kept")?);
         }
         if Instant::now() > deadline {
@@ -242,8 +242,8 @@ mod tests {
             "sandbox": {"attended": {"level": 2, "network": true, "text": "landlock"},
                 "unattended": {"network": false, "text": "none"}, "bubblewrap": "works", "landlock": "works"},
             "backups": ["/d/backups/agentd-20260102.db"]});
-        let told = reply.clone();
-        let fake = FakeDaemon::start(move |_, _, _| Ok(told.clone()));
+        let fake_reply = reply.clone();
+        let fake = FakeDaemon::start(move |_, _, _| Ok(fake_reply.clone()));
         let (mut out, text, _) = captured_output();
         let status = |json| DaemonCommand::Status { json };
         daemon(&fake.connector(), &status(false), &mut out).await.expect("a status");

@@ -116,10 +116,10 @@ async fn check_config(reach: &Connector) -> Finding {
     match tokio::time::timeout(CHECK_TIMEOUT, output).await {
         Ok(Ok(output)) if output.status.success() => ok(String::from_utf8_lossy(&output.stdout).trim()),
         Ok(Ok(output)) => {
-            let said = String::from_utf8_lossy(&output.stderr);
-            let said = said.trim();
+            let error_text = String::from_utf8_lossy(&output.stderr);
+            let error_text = error_text.trim();
             fail(
-                said.strip_prefix("agentd: ").unwrap_or(said),
+                error_text.strip_prefix("agentd: ").unwrap_or(error_text),
                 "correct that; the daemon does not start with it",
             )
         }
@@ -325,23 +325,23 @@ fn state(client: &Client, status: &StatusReply) -> Vec<Finding> {
 }
 
 /// The sandbox level of commands, and the changes that would improve it.
-fn sandbox(told: &SandboxReply) -> Vec<Finding> {
+fn sandbox(reply: &SandboxReply) -> Vec<Finding> {
     let better = || {
         let mut why =
-            vec![format!("bubblewrap: {}", told.bubblewrap), format!("Landlock: {}", told.landlock)];
+            vec![format!("bubblewrap: {}", reply.bubblewrap), format!("Landlock: {}", reply.landlock)];
         why.retain(|line| !line.ends_with(": works"));
         match why.is_empty() {
             true => "set [sandbox] level = \"auto\"".to_owned(),
             false => format!("install bubblewrap, or look at what is missing ({})", why.join("; ")),
         }
     };
-    let sessions = [("attended", &told.attended), ("unattended", &told.unattended)];
+    let sessions = [("attended", &reply.attended), ("unattended", &reply.unattended)];
     let each = sessions.into_iter().map(|(which, choice)| {
         let what = format!("sandbox of commands in {which} sessions: {}", sandbox_line(choice));
         match choice.level {
-            Some(2) if told.landlock != "works" => {
+            Some(2) if reply.landlock != "works" => {
                 let fix = "set [sandbox] level = \"bubblewrap\", or let users make user namespaces";
-                warn(format!("{what}; Landlock {}", told.landlock), fix)
+                warn(format!("{what}; Landlock {}", reply.landlock), fix)
             }
             Some(2..) => ok(what),
             _ => warn(what, better()),
@@ -402,7 +402,10 @@ mod tests {
             let finding = look();
             assert_eq!(finding.grade, grade, "{finding:?}");
             assert_eq!(finding.fix.is_some(), fix.is_some());
-            assert!(finding.fix.iter().all(|said| said.starts_with(fix.unwrap_or_default())), "{finding:?}");
+            assert!(
+                finding.fix.iter().all(|advice| advice.starts_with(fix.unwrap_or_default())),
+                "{finding:?}"
+            );
         }
     }
 

@@ -122,7 +122,7 @@ fn counts(sessions: &[SessionView]) -> BTreeMap<&'static str, usize> {
 fn summary(sessions: &[SessionView]) -> StyledLine {
     let counts = counts(sessions);
     let mut line = StyledLine::new(Tone::Bold, format!("{} sessions", sessions.len()));
-    let words = [
+    let labels = [
         ("waiting", Tone::Warn, "wait for you"),
         ("working", Tone::Good, "work"),
         ("failed", Tone::Bad, "failed"),
@@ -130,9 +130,9 @@ fn summary(sessions: &[SessionView]) -> StyledLine {
         ("ended", Tone::Dim, "ended"),
         ("archived", Tone::Dim, "archived"),
     ];
-    for (key, tone, words) in words {
+    for (key, tone, label) in labels {
         if let Some(count) = counts.get(key) {
-            line = line.and(Tone::Dim, " · ").and(tone, format!("{count} {words}"));
+            line = line.and(Tone::Dim, " · ").and(tone, format!("{count} {label}"));
         }
     }
     line

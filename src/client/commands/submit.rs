@@ -17,7 +17,7 @@ pub(in crate::client) async fn submit(
     text: String,
     when_busy: Option<WhenBusy>,
     (turn, raw): (&TurnArgs, bool),
-    given: &InputFileArgs,
+    input_files: &InputFileArgs,
     out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let is_piped = text == "-";
@@ -26,7 +26,7 @@ pub(in crate::client) async fn submit(
         return Err(Failure::usage("the text is empty"));
     }
     let piped = if is_piped { None } else { stdin::read_piped(out)? };
-    let input = given.input(text, piped)?;
+    let input = input_files.input(text, piped)?;
     let options = turn.options()?;
     let client = reach.connect_or_start().await?;
     let session = resolve_id::session(&client, name).await?.session_id;

@@ -165,8 +165,9 @@ impl Connector {
 
     /// Whether a daemon has started this process as a tool. If so, it must not start another daemon.
     fn is_within_a_tool(&self) -> bool {
-        let told = std::env::var_os("AGENTD_SOCKET").is_some_and(|socket| self.places.socket == socket);
-        told && std::env::var_os("AGENTD_CALL").is_some()
+        let is_same_socket =
+            std::env::var_os("AGENTD_SOCKET").is_some_and(|socket| self.places.socket == socket);
+        is_same_socket && std::env::var_os("AGENTD_CALL").is_some()
     }
 
     pub(in crate::client) fn absence_message(&self, error: &io::Error) -> String {
@@ -306,21 +307,21 @@ impl LogTail {
     /// The message of a daemon that cannot start with its configuration.
     fn startup_error(&mut self) -> String {
         let text = read_from(&self.path, self.from).unwrap_or_default();
-        let said =
+        let error_text =
             text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("its configuration is wrong");
-        let said = said.strip_prefix("agentd: ").unwrap_or(said);
-        format!("{}; no daemon runs until that is corrected", escape::line(said))
+        let error_text = error_text.strip_prefix("agentd: ").unwrap_or(error_text);
+        format!("{}; no daemon runs until that is corrected", escape::line(error_text))
     }
 
     fn tail(&mut self, lines: usize) -> String {
         let text = read_from(&self.path, self.from).unwrap_or_default();
-        let said = last_lines(&text, lines);
+        let tail_text = last_lines(&text, lines);
         let path = self.path.display().to_string();
         let path = escape::line(&path);
-        if said.is_empty() {
+        if tail_text.is_empty() {
             return format!(" It wrote nothing to {path}");
         }
-        format!(" Its last words (all of them: {path}):\n{}", escape::text(&said))
+        format!(" Its last words (all of them: {path}):\n{}", escape::text(&tail_text))
     }
 }
 

@@ -142,8 +142,8 @@ mod tests {
         let value: Value = serde_json::from_str(got.raw.get()).expect("json");
         assert_eq!((value["text"].as_str(), &value["truncated_fields"]), (Some(&*text), &Value::Null));
         assert!(!is_truncated(&got));
-        let gone =
+        let unavailable =
             whole(&client, event(cut("blob_0190f2a4-0000-8000-8000-00000000000a"))).await.expect("as it was");
-        assert!(is_truncated(&gone));
+        assert!(is_truncated(&unavailable));
     }
 }

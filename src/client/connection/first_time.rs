@@ -12,11 +12,11 @@ pub(in crate::client) fn is_first_time(file: &Path, line: &str) -> bool {
     if known.lines().any(|it| it == line) || line.contains('\n') {
         return false;
     }
-    let kept = match known.len() > MAX_BYTES {
+    let retained_lines = match known.len() > MAX_BYTES {
         true => &known[known.floor_char_boundary(known.len() / 2)..],
         false => &known,
     };
-    std::fs::write(file, format!("{kept}{line}\n")).is_ok()
+    std::fs::write(file, format!("{retained_lines}{line}\n")).is_ok()
 }
 
 #[cfg(test)]

@@ -35,9 +35,9 @@ impl InputFileArgs {
         if is_plain && mentioned.is_empty() && piped.is_none() {
             return Ok(SubmitInput::Text(text));
         }
-        let resources = self.resources.iter().map(|given| {
-            parse_link(given.strip_prefix('@').unwrap_or(given)).ok_or_else(|| {
-                let shown = escape::line(given);
+        let resources = self.resources.iter().map(|resource| {
+            parse_link(resource.strip_prefix('@').unwrap_or(resource)).ok_or_else(|| {
+                let shown = escape::line(resource);
                 Failure::usage(format!("{shown}: expected SERVER:URI, for example docs:file:///intro.md"))
             })
         });
@@ -103,11 +103,11 @@ mod tests {
 
     #[test]
     fn input_text_stays_plain_and_files_get_absolute_path() {
-        let words = InputFileArgs::default().input("hi".into(), None).unwrap();
-        assert_eq!(words, SubmitInput::Text("hi".into()));
-        let words = InputFileArgs::default().input("hi".into(), Some("+a\n".into())).unwrap();
+        let input = InputFileArgs::default().input("hi".into(), None).unwrap();
+        assert_eq!(input, SubmitInput::Text("hi".into()));
+        let input = InputFileArgs::default().input("hi".into(), Some("+a\n".into())).unwrap();
         let text = |text: &str| SubmitBlock::Text { text: text.into() };
-        assert_eq!(words, SubmitInput::Blocks(vec![text("hi"), text("+a\n")]));
+        assert_eq!(input, SubmitInput::Blocks(vec![text("hi"), text("+a\n")]));
         let args = InputFileArgs {
             images: vec!["a.png".into()],
             files: vec!["/x/b.pdf".into()],

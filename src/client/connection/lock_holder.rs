@@ -59,8 +59,8 @@ impl LockHolder {
         !self.is_stopping && found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
     }
 
-    /// Explains why no daemon answers at `asked` although this holder runs, and how to correct that.
-    pub(in crate::client) fn explain(&self, asked: &Path) -> (String, String) {
+    /// Explains why no daemon answers at `socket_path` although this holder runs, and how to correct that.
+    pub(in crate::client) fn explain(&self, socket_path: &Path) -> (String, String) {
         let pid = self.pid;
         let shown = |path: &Path| escape::line(&path.display().to_string()).into_owned();
         match &self.socket {
@@ -71,7 +71,7 @@ impl LockHolder {
                 format!("agentd runs as process {pid} but its socket {} is gone", shown(socket)),
                 format!("kill -TERM {pid}, then start it"),
             ),
-            Some(socket) if socket != asked => (
+            Some(socket) if socket != socket_path => (
                 format!("agentd (process {pid}) listens at {}", shown(socket)),
                 format!("use --socket {}", shown(socket)),
             ),
@@ -138,24 +138,24 @@ mod tests {
             let (what, mend) = LockHolder::find(dir.path()).expect("held").explain(Path::new("/asked"));
             format!("{what}; {mend}")
         };
-        let told = explain();
+        let explanation = explain();
         assert!(
-            told.contains("listens at another path") && !told.contains("kill"),
-            "an older daemon: {told}"
+            explanation.contains("listens at another path") && !explanation.contains("kill"),
+            "an older daemon: {explanation}"
         );
         let socket = dir.path().join("s.sock");
         std::fs::write(&socket, "").expect("written");
         lock.note_socket(&socket);
-        let told = explain();
+        let explanation = explain();
         let expected = format!("use --socket {}", socket.display());
-        assert!(told.ends_with(&expected) && !told.contains("kill"), "{told}");
+        assert!(explanation.ends_with(&expected) && !explanation.contains("kill"), "{explanation}");
         std::fs::remove_file(&socket).expect("removed");
         let pid = std::process::id();
-        let told = explain();
-        assert!(told.ends_with(&format!("is gone; kill -TERM {pid}, then start it")), "{told}");
+        let explanation = explain();
+        assert!(explanation.ends_with(&format!("is gone; kill -TERM {pid}, then start it")), "{explanation}");
         lock.note_stopping();
-        let told = explain();
-        assert!(told.contains("is stopping") && !told.contains("kill"), "{told}");
+        let explanation = explain();
+        assert!(explanation.contains("is stopping") && !explanation.contains("kill"), "{explanation}");
     }
 
     #[test]

@@ -79,8 +79,8 @@ impl ClientPaths {
 }
 
 fn command_line_flags(paths: [(&str, &Option<PathBuf>); 2]) -> Vec<String> {
-    let given = paths.into_iter().filter_map(|(flag, path)| path.clone().map(|path| (flag, path)));
-    given.flat_map(|(flag, path)| [flag.to_owned(), absolute(path).display().to_string()]).collect()
+    let set_paths = paths.into_iter().filter_map(|(flag, path)| path.clone().map(|path| (flag, path)));
+    set_paths.flat_map(|(flag, path)| [flag.to_owned(), absolute(path).display().to_string()]).collect()
 }
 
 fn absolute(path: PathBuf) -> PathBuf {

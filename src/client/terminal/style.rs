@@ -179,8 +179,8 @@ impl StyledLine {
             used += wide;
             used < columns
         };
-        let kept: Vec<(Tone, char, usize)> = cells.iter().take_while(fits).copied().collect();
-        Self::from_cells(&kept).and(Tone::Dim, if columns > 0 { "…" } else { "" })
+        let fitting_cells: Vec<(Tone, char, usize)> = cells.iter().take_while(fits).copied().collect();
+        Self::from_cells(&fitting_cells).and(Tone::Dim, if columns > 0 { "…" } else { "" })
     }
 
     /// The number of columns that two lines have in common at their start, and the rest of this line.

@@ -129,30 +129,30 @@ impl Table {
         self.drop_columns(&mut shown, LAST_IMPORTANT, |shown| wished(shown) > room);
         self.drop_columns(&mut shown, 0, |shown| total(shown) > room);
         let spare = room.saturating_sub(total(&shown));
-        let mut given: Vec<(usize, usize)> = shown.iter().map(|n| (*n, least(*n))).collect();
-        self.share_columns(&mut given, &wide, spare);
-        given
+        let mut column_widths: Vec<(usize, usize)> = shown.iter().map(|n| (*n, least(*n))).collect();
+        self.share_columns(&mut column_widths, &wide, spare);
+        column_widths
     }
 
-    /// Drops columns of a higher rank than `kept`, the highest first, while there is not enough room.
-    fn drop_columns(&self, shown: &mut Vec<usize>, kept: u8, is_too_wide: impl Fn(&[usize]) -> bool) {
+    /// Drops columns of a higher rank than `max_rank`, the highest first, while there is not enough room.
+    fn drop_columns(&self, shown: &mut Vec<usize>, max_rank: u8, is_too_wide: impl Fn(&[usize]) -> bool) {
         while is_too_wide(shown)
             && let Some(at) = (0..shown.len()).rev().max_by_key(|at| self.columns[shown[*at]].rank)
-            && self.columns[shown[at]].rank > kept
+            && self.columns[shown[at]].rank > max_rank
         {
             shown.remove(at);
         }
     }
 
     /// Gives the spare columns to the lowest rank first, and equally to the columns of one rank.
-    fn share_columns(&self, given: &mut [(usize, usize)], wide: &[usize], mut spare: usize) {
-        let mut ranks: Vec<u8> = given.iter().map(|(n, _)| self.columns[*n].rank).collect();
+    fn share_columns(&self, column_widths: &mut [(usize, usize)], wide: &[usize], mut spare: usize) {
+        let mut ranks: Vec<u8> = column_widths.iter().map(|(n, _)| self.columns[*n].rank).collect();
         ranks.sort_unstable();
         ranks.dedup();
         for rank in ranks {
             loop {
                 let mut has_grown = false;
-                for (n, now) in given.iter_mut().filter(|(n, _)| self.columns[*n].rank == rank) {
+                for (n, now) in column_widths.iter_mut().filter(|(n, _)| self.columns[*n].rank == rank) {
                     if *now < wide[*n] && spare > 0 {
                         *now += 1;
                         spare -= 1;

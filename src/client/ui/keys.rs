@@ -38,7 +38,7 @@ pub struct Keys {
     stop: Arc<AtomicBool>,
     /// Ends when the reader ends, because the reader then drops the sender.
     reader: Option<std_mpsc::Receiver<()>>,
-    gone: Option<oneshot::Receiver<()>>,
+    closed_signal: Option<oneshot::Receiver<()>>,
     had_input: bool,
     cursor_row: Option<u16>,
     _watched: Option<oneshot::Sender<()>>,
@@ -82,7 +82,7 @@ impl Keys {
             events,
             stop: stop.clone(),
             reader: None,
-            gone: None,
+            closed_signal: None,
             had_input,
             cursor_row: None,
             _watched: None,
@@ -92,7 +92,7 @@ impl Keys {
         let _ = tcflush(io::stdin(), FlushArg::TCIFLUSH);
         execute!(io::stdout(), EnableBracketedPaste, EnableFocusChange)?;
         let (watched, unwatched) = oneshot::channel();
-        let (tell_gone, gone) = oneshot::channel();
+        let (tell_gone, closed_signal) = oneshot::channel();
         // Use a separate runtime, because the program's runtime may be blocked.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         std::thread::Builder::new().name("terminal".into()).spawn(move || {
@@ -102,7 +102,7 @@ impl Keys {
                 std::process::exit(code::ABORTED.into());
             }
         })?;
-        (keys.gone, keys._watched) = (Some(gone), Some(watched));
+        (keys.closed_signal, keys._watched) = (Some(closed_signal), Some(watched));
         // Ask before the reader thread starts. That thread would hold the library's reader, so the answer
         // would come up to `READ_POLL_INTERVAL` later.
         if asks_cursor {
@@ -130,11 +130,11 @@ impl Keys {
 
     /// The next key, paste or change of size; `None` when the terminal is closed. Cancel-safe.
     pub async fn next(&mut self) -> Option<Event> {
-        let Some(gone) = &mut self.gone else { return None };
+        let Some(closed_signal) = &mut self.closed_signal else { return None };
         tokio::select! {
             biased;
-            _ = gone => {
-                self.gone = None;
+            _ = closed_signal => {
+                self.closed_signal = None;
                 None
             }
             event = self.events.recv() => event,
@@ -163,7 +163,11 @@ fn terminal_exists(terminal: &impl AsFd) -> bool {
 
 /// Returns true if this thread must end the program: the terminal was closed or a signal came, and a moment
 /// later the program still runs. Returns false once `Keys` is dropped.
-async fn watch(signals: bool, mut unwatched: oneshot::Receiver<()>, gone: oneshot::Sender<()>) -> bool {
+async fn watch(
+    signals: bool,
+    mut unwatched: oneshot::Receiver<()>,
+    tell_closed: oneshot::Sender<()>,
+) -> bool {
     let (Ok(mut terminate), Ok(mut hangup)) = (signal(SignalKind::terminate()), signal(SignalKind::hangup()))
     else {
         return false;
@@ -186,7 +190,7 @@ async fn watch(signals: bool, mut unwatched: oneshot::Receiver<()>, gone: onesho
             _ = hangup.recv(), if signals => break,
         }
     }
-    let _ = gone.send(());
+    let _ = tell_closed.send(());
     sleep(END_TIMEOUT).await;
     true
 }

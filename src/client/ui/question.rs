@@ -39,8 +39,8 @@ pub(in crate::client) fn parse(question: &UserQuestion, typed: &str) -> Result<U
     if let Some(option) = question.options.iter().find(|option| option.label.eq_ignore_ascii_case(typed)) {
         return Ok(UserAnswer { choices: vec![option.label.clone()], text: None });
     }
-    let words: Vec<&str> = typed.split([',', ' ']).filter(|word| !word.is_empty()).collect();
-    let numbers: Option<Vec<usize>> = words.iter().map(|word| word.parse().ok()).collect();
+    let parts: Vec<&str> = typed.split([',', ' ']).filter(|word| !word.is_empty()).collect();
+    let numbers: Option<Vec<usize>> = parts.iter().map(|word| word.parse().ok()).collect();
     let own_words = || UserAnswer { choices: Vec::new(), text: Some(typed.to_owned()) };
     let Some(numbers) = numbers.filter(|_| !question.options.is_empty()) else { return Ok(own_words()) };
     let last = question.options.len();
@@ -56,8 +56,8 @@ pub(in crate::client) fn parse(question: &UserQuestion, typed: &str) -> Result<U
 
 /// An answer of the user as text.
 pub(in crate::client) fn answer_text(answer: &UserAnswer) -> String {
-    let said = answer.choices.iter().map(String::as_str).chain(answer.text.as_deref());
-    one_line(&said.collect::<Vec<_>>().join("; "), 200)
+    let parts = answer.choices.iter().map(String::as_str).chain(answer.text.as_deref());
+    one_line(&parts.collect::<Vec<_>>().join("; "), 200)
 }
 
 /// Prefix of the input line while the user types the answer `at`.
@@ -118,13 +118,13 @@ pub(in crate::client) fn question_lines(question: &Question) -> Vec<StyledLine> 
         lines.push(StyledLine::new(Tone::Dim, "    ").and(Tone::Bold, call_summary(tool, input)));
     }
     if let Some(output) = &question.output {
-        let said: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
-        let from = said.len().saturating_sub(OUTPUT_LINES);
+        let output_lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
+        let from = output_lines.len().saturating_sub(OUTPUT_LINES);
         if from > 0 {
             lines.push(StyledLine::new(Tone::Dim, format!("    │ … {from} lines of output before these")));
         }
         lines.extend(
-            said[from..]
+            output_lines[from..]
                 .iter()
                 .map(|line| StyledLine::new(Tone::Dim, "    │ ").and(Tone::Plain, one_line(line, 200))),
         );
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn question_of_server_is_not_shown_as_one_of_model() {
-        let asked = |text: &str| UserQuestion {
+        let user_question = |text: &str| UserQuestion {
             question: text.into(),
             header: None,
             options: Vec::new(),
@@ -213,10 +213,10 @@ mod tests {
             questions,
         };
         let first = |question: &Question| question_lines(question)[0].plain();
-        let one = vec![asked("The MCP server s asks: Go on?")];
+        let one = vec![user_question("The MCP server s asks: Go on?")];
         assert_eq!(first(&question("mcp__s__t", one.clone())), "▌ The MCP server s asks: Go on?");
-        assert_eq!(first(&question("AskUser", vec![asked("Why?")])), "▌ The model asks: Why?");
-        let two = [one, vec![asked("Size?")]].concat();
+        assert_eq!(first(&question("AskUser", vec![user_question("Why?")])), "▌ The model asks: Why?");
+        let two = [one, vec![user_question("Size?")]].concat();
         assert_eq!(first(&question("mcp__s__t", two)), "▌ An MCP server asks 2 questions");
     }
 }

@@ -158,12 +158,12 @@ mod tests {
                 assert!(rows.iter().all(|row| width(row) <= columns && !row.contains('\u{1b}')), "{rows:?}");
                 let script = format!("agentctl() {{ pwd; printf '%s\\0' \"$@\"; }}\n{}\n", rows.join("\n"));
                 let output = Command::new("bash").args(["-c", &script]).current_dir("/").output();
-                let said = String::from_utf8(output.expect("bash runs").stdout).expect("text");
+                let stdout_text = String::from_utf8(output.expect("bash runs").stdout).expect("text");
                 let expected = match scope {
                     Scope::Project => format!("{cwd}\nrules\0rm\0{grant}\0"),
                     _ => format!("/\nrules\0rm\0--session\0{}\0{grant}\0", session()),
                 };
-                assert_eq!(said, expected, "{rows:#?}");
+                assert_eq!(stdout_text, expected, "{rows:#?}");
             }
         }
     }

@@ -108,21 +108,21 @@ impl Limits {
 }
 
 fn deserialize_nesting<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<NonZeroUsize>, D::Error> {
-    let given = NonZeroUsize::deserialize(deserializer)?;
-    if given.get() > MAX_NESTING {
-        return Err(de::Error::custom(format!("{given} is too deep: {MAX_NESTING} at most")));
+    let value = NonZeroUsize::deserialize(deserializer)?;
+    if value.get() > MAX_NESTING {
+        return Err(de::Error::custom(format!("{value} is too deep: {MAX_NESTING} at most")));
     }
-    Ok(Some(given))
+    Ok(Some(value))
 }
 
 fn deserialize_nonzero_span<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<ConfigDuration>, D::Error> {
-    let given = ConfigDuration::deserialize(deserializer)?;
-    if given.0.is_zero() {
+    let value = ConfigDuration::deserialize(deserializer)?;
+    if value.0.is_zero() {
         return Err(de::Error::custom("must be at least 1ms"));
     }
-    Ok(Some(given))
+    Ok(Some(value))
 }
 
 #[cfg(test)]
@@ -131,17 +131,17 @@ mod tests {
 
     #[test]
     fn memory_limits_are_read_with_defaults() {
-        let kept = |text: &str| {
+        let parse_limits = |text: &str| {
             let limits = toml::from_str::<Limits>(text).map_err(|error| error.to_string());
             limits.map(|limits| (limits.idle_unload(), limits.loaded_sessions()))
         };
-        assert_eq!(kept(""), Ok((DEFAULT_IDLE_UNLOAD, DEFAULT_LOADED_SESSIONS)));
-        let given = kept("idle_unload = \"30s\"\nloaded_sessions = 5");
-        assert_eq!(given, Ok((Duration::from_secs(30), 5)));
+        assert_eq!(parse_limits(""), Ok((DEFAULT_IDLE_UNLOAD, DEFAULT_LOADED_SESSIONS)));
+        let parsed = parse_limits("idle_unload = \"30s\"\nloaded_sessions = 5");
+        assert_eq!(parsed, Ok((Duration::from_secs(30), 5)));
         for wrong in
             ["idle_unload = \"0s\"", "idle_unload = 30", "loaded_sessions = 0", "delete_ended_after = \"0d\""]
         {
-            kept(wrong).expect_err(wrong);
+            parse_limits(wrong).expect_err(wrong);
         }
     }
 

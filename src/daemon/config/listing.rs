@@ -62,12 +62,12 @@ impl Listing<'_> {
             }
             value => {
                 let key = path.join(".");
-                let given = self.overrides.iter().find(|given| given.key == key);
+                let value_override = self.overrides.iter().find(|it| it.key == key);
                 let (mut origin, mut line) = self.origin(path);
-                if let Some(other) = given.and_then(|given| given.origin.clone()) {
+                if let Some(other) = value_override.and_then(|it| it.origin.clone()) {
                     (origin, line) = (other, None);
                 }
-                let value = given.map_or_else(|| value.clone(), |given| given.value.clone().into());
+                let value = value_override.map_or_else(|| value.clone(), |it| it.value.clone().into());
                 self.rows.push(ConfigValue {
                     key: dotted_key(path),
                     value: mask_value(path, value),
@@ -143,7 +143,7 @@ fn mask_value(path: &[&str], value: Value) -> Value {
         },
         ["permissions", "unattended", "notify_command"] => match value {
             // The arguments of a command may contain a token.
-            Value::Array(words) => words
+            Value::Array(arguments) => arguments
                 .into_iter()
                 .enumerate()
                 .map(|(at, word)| if at == 0 { word } else { MASK.into() })

@@ -118,9 +118,11 @@ impl Config {
         let mut rules = Vec::new();
         for source in &self.sources {
             let Ok(table) = source.text.parse::<toml::Table>() else { continue };
-            let Some(given) = table.get("permissions").and_then(toml::Value::as_table) else { continue };
+            let Some(permissions) = table.get("permissions").and_then(toml::Value::as_table) else {
+                continue;
+            };
             for (key, kind) in RULES.into_iter().zip([RuleKind::Allow, RuleKind::Ask, RuleKind::Deny]) {
-                let list = given.get(key).and_then(toml::Value::as_array).into_iter().flatten();
+                let list = permissions.get(key).and_then(toml::Value::as_array).into_iter().flatten();
                 let texts = list.filter_map(toml::Value::as_str);
                 rules.extend(texts.map(|rule| (source.file.as_path(), kind, rule.trim().to_string())));
             }
@@ -197,10 +199,10 @@ fn is_openai(base_url: &str) -> bool {
 /// user could allow what the administrator denies for all users.
 fn keep_rules(earlier: &toml::Table, later: &mut toml::Table) {
     let Some(known) = earlier.get("permissions").and_then(toml::Value::as_table) else { return };
-    let Some(toml::Value::Table(given)) = later.get_mut("permissions") else { return };
+    let Some(toml::Value::Table(permissions)) = later.get_mut("permissions") else { return };
     for kind in RULES {
         if let (Some(toml::Value::Array(old)), Some(toml::Value::Array(new))) =
-            (known.get(kind), given.get_mut(kind))
+            (known.get(kind), permissions.get_mut(kind))
         {
             new.splice(0..0, old.iter().cloned());
         }
@@ -418,13 +420,13 @@ mod tests {
         let config = Config { sources, ..merged.try_into().expect("right") };
         assert_eq!(config.permissions.deny, ["Bash(rm:*)", "Edit"]);
         assert_eq!(config.permissions.allow, ["Read"]);
-        let told: Vec<String> = config
+        let listed_rules: Vec<String> = config
             .rules()
             .iter()
             .map(|(file, kind, rule)| format!("{} {} {rule}", file.display(), kind.name()))
             .collect();
         assert_eq!(
-            told,
+            listed_rules,
             [
                 "/etc/a.toml allow Read",
                 "/etc/a.toml deny Bash(rm:*)",

@@ -33,9 +33,9 @@ pub(super) fn resolve(table: &mut Table, source: &Source, env: Env<'_>) -> Resul
             if *key == "api_key_file" && is_credential(text).map_err(wrong)? {
                 continue;
             }
-            let made = absolute(text, folder, env).map_err(wrong)?;
+            let absolute_path = absolute(text, folder, env).map_err(wrong)?;
             // Both parts are valid UTF-8, so the result is valid UTF-8 too.
-            *text = made.to_string_lossy().into_owned();
+            *text = absolute_path.to_string_lossy().into_owned();
         }
         Ok(())
     };

@@ -208,33 +208,33 @@ pub(super) fn telemetry(
     config: &Config,
     env: &impl Fn(&str) -> Option<String>,
 ) -> Result<Option<crate::otel::Settings>, DaemonError> {
-    let given = &config.telemetry;
-    let Some(endpoint) = given.endpoint.clone() else { return Ok(None) };
-    let mut headers = given.headers.clone();
-    for (header, name) in &given.headers_env {
+    let section = &config.telemetry;
+    let Some(endpoint) = section.endpoint.clone() else { return Ok(None) };
+    let mut headers = section.headers.clone();
+    for (header, name) in &section.headers_env {
         let value = env(name).filter(|value| !value.is_empty()).ok_or_else(|| {
             let why = format!("[telemetry] headers_env: {name} is not set in the daemon's environment");
             config.key_error(&["telemetry", "headers_env"], why)
         })?;
         headers.insert(header.clone(), value);
     }
-    let settings = crate::otel::Settings { endpoint, headers, service_name: given.service_name.clone() };
+    let settings = crate::otel::Settings { endpoint, headers, service_name: section.service_name.clone() };
     crate::otel::Exporter::check(&settings)
         .map_err(|why| config.key_error(&["telemetry"], format!("[telemetry]: {why}")))?;
     Ok(Some(settings))
 }
 
 fn budgets(config: &Config) -> Budgets {
-    let given = &config.session.budgets;
+    let section = &config.session.budgets;
     Budgets {
-        usd_micros: given.usd.map(micros),
-        model_calls: given.model_calls,
-        output_tokens: given.output_tokens,
-        wall_time_ms: given.wall_time.map(|span| millis(span.0)),
-        session_usd_micros: given.session_usd.map(micros),
-        session_model_calls: given.session_model_calls,
-        session_output_tokens: given.session_output_tokens,
-        session_wall_time_ms: given.session_wall_time.map(|span| millis(span.0)),
+        usd_micros: section.usd.map(micros),
+        model_calls: section.model_calls,
+        output_tokens: section.output_tokens,
+        wall_time_ms: section.wall_time.map(|span| millis(span.0)),
+        session_usd_micros: section.session_usd.map(micros),
+        session_model_calls: section.session_model_calls,
+        session_output_tokens: section.session_output_tokens,
+        session_wall_time_ms: section.session_wall_time.map(|span| millis(span.0)),
     }
 }
 
@@ -242,21 +242,21 @@ fn budgets(config: &Config) -> Budgets {
 const UNATTENDED_USD: f64 = 5.0;
 
 fn unattended_budgets(config: &Config) -> Budgets {
-    let given = &config.permissions.unattended;
+    let section = &config.permissions.unattended;
     Budgets {
-        usd_micros: Some(micros(given.usd.unwrap_or(UNATTENDED_USD))),
-        model_calls: Some(given.model_calls.get()),
-        output_tokens: Some(given.output_tokens.get()),
-        wall_time_ms: Some(millis(given.wall_time.0)),
+        usd_micros: Some(micros(section.usd.unwrap_or(UNATTENDED_USD))),
+        model_calls: Some(section.model_calls.get()),
+        output_tokens: Some(section.output_tokens.get()),
+        wall_time_ms: Some(millis(section.wall_time.0)),
         ..Budgets::default()
     }
 }
 
 fn unattended(config: &Config) -> engine::UnattendedSettings {
-    let given = &config.permissions.unattended;
+    let section = &config.permissions.unattended;
     engine::UnattendedSettings {
-        deadline_ms: Some(millis(given.deadline.0)).filter(|ms| *ms > 0),
-        on_timeout: given.on_timeout,
+        deadline_ms: Some(millis(section.deadline.0)).filter(|ms| *ms > 0),
+        on_timeout: section.on_timeout,
     }
 }
 
@@ -299,11 +299,14 @@ mod tests {
         let mut config = Config::default();
         assert_eq!(web_allowed_private(&config).expect("right"), tools::AddressRanges::default());
         config.tools.web_allowed_private = vec!["10.0.0.0/8".into(), "intranet".into()];
-        let told = web_allowed_private(&config).expect_err("no address").to_string();
-        assert!(told.contains("web_allowed_private") && told.contains("intranet"), "{told}");
+        let error_text = web_allowed_private(&config).expect_err("no address").to_string();
+        assert!(
+            error_text.contains("web_allowed_private") && error_text.contains("intranet"),
+            "{error_text}"
+        );
         config.tools.web_proxy = Some("proxy:secret@x".into());
-        let told = web_proxy(&config).expect_err("no url").to_string();
-        assert!(told.contains("web_proxy") && !told.contains("secret"), "{told}");
+        let error_text = web_proxy(&config).expect_err("no url").to_string();
+        assert!(error_text.contains("web_proxy") && !error_text.contains("secret"), "{error_text}");
         config.tools.web_proxy = Some("http://x:1".into());
         assert_eq!(web_proxy(&config).expect("right").as_deref(), Some("http://x:1"));
     }
@@ -313,10 +316,12 @@ mod tests {
         let check = |mode, bypass: Result<(), String>, word: Option<&str>| {
             let mut config = Config::default();
             config.session.mode = mode;
-            let told = check_mode(&config, &bypass).err().map(|error| error.to_string());
+            let error_text = check_mode(&config, &bypass).err().map(|error| error.to_string());
             match word {
-                Some(word) => assert!(told.as_ref().is_some_and(|told| told.contains(word)), "{told:?}"),
-                None => assert_eq!(told, None),
+                Some(word) => {
+                    assert!(error_text.as_ref().is_some_and(|text| text.contains(word)), "{error_text:?}")
+                }
+                None => assert_eq!(error_text, None),
             }
         };
         check(Mode::Default, Err("no".into()), None);

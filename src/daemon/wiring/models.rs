@@ -26,7 +26,7 @@ pub(super) fn models(config: &Config) -> Result<Models, DaemonError> {
                 (None, None, Some(command)) => KeySource::Command(command.clone()),
                 (None, None, None) => KeySource::None,
             };
-            let made = model::Provider {
+            let provider = model::Provider {
                 base_url: provider.base_url.clone(),
                 key,
                 headers: provider.headers.clone(),
@@ -36,33 +36,33 @@ pub(super) fn models(config: &Config) -> Result<Models, DaemonError> {
                 api_version: provider.api_version.clone(),
                 ..model::Provider::new(provider.kind)
             };
-            (name.clone(), made)
+            (name.clone(), provider)
         })
         .collect();
     let known = config
         .model
         .iter()
-        .map(|(name, given)| {
-            let made = ModelFacts {
-                context_window: given.context_window,
-                max_output_tokens: given.max_output_tokens,
-                tools: given.tools,
-                streaming: given.streaming,
-                system_role: given.system_role,
-                price: given.price,
-                thinking: given.thinking,
-                adaptive_thinking: given.adaptive_thinking,
-                interleaved_thinking: given.interleaved_thinking,
-                min_effort: given.min_effort.clone(),
-                sampling: given.sampling,
-                temperature: given.temperature,
-                top_p: given.top_p,
-                replay_reasoning: given.replay_reasoning,
-                vision: given.vision,
-                documents: given.documents,
+        .map(|(name, section)| {
+            let facts = ModelFacts {
+                context_window: section.context_window,
+                max_output_tokens: section.max_output_tokens,
+                tools: section.tools,
+                streaming: section.streaming,
+                system_role: section.system_role,
+                price: section.price,
+                thinking: section.thinking,
+                adaptive_thinking: section.adaptive_thinking,
+                interleaved_thinking: section.interleaved_thinking,
+                min_effort: section.min_effort.clone(),
+                sampling: section.sampling,
+                temperature: section.temperature,
+                top_p: section.top_p,
+                replay_reasoning: section.replay_reasoning,
+                vision: section.vision,
+                documents: section.documents,
                 as_of: None,
             };
-            (name.clone(), made)
+            (name.clone(), facts)
         })
         .collect();
     let settings = model::Settings {
@@ -90,15 +90,15 @@ pub(super) fn models(config: &Config) -> Result<Models, DaemonError> {
 }
 
 pub(super) fn retry(config: &Config) -> engine::RetrySettings {
-    let given = &config.retry;
+    let section = &config.retry;
     engine::RetrySettings {
-        attempts: given.attempts.max(1),
-        base_ms: given.base_ms,
-        max_ms: given.max_ms,
-        unattended_max_ms: given.unattended_max_ms,
-        max_retry_after_ms: millis(given.max_retry_after.0),
-        heartbeat_ms: millis(given.heartbeat.0),
-        on_rate_limit: match given.on_rate_limit {
+        attempts: section.attempts.max(1),
+        base_ms: section.base_ms,
+        max_ms: section.max_ms,
+        unattended_max_ms: section.unattended_max_ms,
+        max_retry_after_ms: millis(section.max_retry_after.0),
+        heartbeat_ms: millis(section.heartbeat.0),
+        on_rate_limit: match section.on_rate_limit {
             OnRateLimit::Wait => engine::OnRateLimit::Wait,
             OnRateLimit::Backup => engine::OnRateLimit::Backup,
         },
@@ -106,27 +106,27 @@ pub(super) fn retry(config: &Config) -> engine::RetrySettings {
 }
 
 pub(super) fn compaction(config: &Config) -> engine::CompactionSettings {
-    let given = &config.compaction;
+    let section = &config.compaction;
     engine::CompactionSettings {
-        auto: given.auto,
+        auto: section.auto,
         // `threshold` is between 0 and 1, because the configuration checks that.
-        threshold_percent: (given.threshold * 100.0).round() as u64,
-        tool_results: given.tool_results,
-        snip: given.snip,
-        microcompact: given.microcompact,
-        collapse: given.collapse,
-        keep_recent_tokens: given.keep_recent_tokens,
-        max_failures: given.max_failures,
+        threshold_percent: (section.threshold * 100.0).round() as u64,
+        tool_results: section.tool_results,
+        snip: section.snip,
+        microcompact: section.microcompact,
+        collapse: section.collapse,
+        keep_recent_tokens: section.keep_recent_tokens,
+        max_failures: section.max_failures,
     }
 }
 
 pub(super) fn fallback_models(config: &Config) -> engine::FallbackModels {
-    let given = &config.models;
+    let section = &config.models;
     engine::FallbackModels {
-        fallback: given.fallback.clone(),
-        backup: given.backup.clone(),
-        large_context: given.large_context.clone(),
-        vision: given.vision.clone(),
+        fallback: section.fallback.clone(),
+        backup: section.backup.clone(),
+        large_context: section.large_context.clone(),
+        vision: section.vision.clone(),
     }
 }
 
@@ -147,7 +147,7 @@ pub(super) fn model_catalog(models: &Models) -> engine::ModelCatalog {
         engine::ModelCapabilities {
             context_window: known.context_window,
             max_output_tokens: known.max_output_tokens,
-            sees: models.accepts_images(&model),
+            accepts_images: models.accepts_images(&model),
             has_price: known.price.is_some(),
             // Dollars per million tokens are thousandths of a dollar per thousand tokens.
             output_usd_micros_per_1k: known.price.map(|price| (price.output * 1e3) as u64),
@@ -158,16 +158,16 @@ pub(super) fn model_catalog(models: &Models) -> engine::ModelCatalog {
 /// Reports invalid retry times as errors of the configuration file: times that make every call fail, or
 /// that cause endless events.
 pub(super) fn check_retry(config: &Config) -> Result<(), DaemonError> {
-    let given = &config.retry;
+    let section = &config.retry;
     let times = [
-        ("heartbeat", given.heartbeat),
-        ("idle_warn", given.idle_warn),
-        ("idle_timeout", given.idle_timeout),
-        ("content_timeout", given.content_timeout),
-        ("attempt_timeout", given.attempt_timeout),
+        ("heartbeat", section.heartbeat),
+        ("idle_warn", section.idle_warn),
+        ("idle_timeout", section.idle_timeout),
+        ("content_timeout", section.content_timeout),
+        ("attempt_timeout", section.attempt_timeout),
     ];
     match times.iter().find(|(_, span)| span.0.is_zero()) {
-        None if given.on_rate_limit == OnRateLimit::Backup && config.models.backup.is_none() => {
+        None if section.on_rate_limit == OnRateLimit::Backup && config.models.backup.is_none() => {
             let why =
                 "[retry] on_rate_limit = \"backup\" needs [models] backup = \"PROVIDER/MODEL\"".to_owned();
             Err(config.key_error(&["retry", "on_rate_limit"], why).into())

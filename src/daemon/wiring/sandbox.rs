@@ -49,7 +49,7 @@ pub(super) fn offer_unsandboxed_retry(config: &Config) -> OfferUnsandboxedRetry 
 }
 
 pub(super) fn sandbox(config: &Config, places: &DaemonPaths, instance: &str) -> tools::SandboxSettings {
-    let given = &config.sandbox;
+    let section = &config.sandbox;
     let mut hidden = protected_paths(places, &config.files);
     // A folder in which the user works cannot be hidden, but the socket in the folder can.
     if let Some(folder) = places.socket.parent()
@@ -74,19 +74,19 @@ pub(super) fn sandbox(config: &Config, places: &DaemonPaths, instance: &str) -> 
     }
     let uid = nix::unistd::geteuid();
     tools::SandboxSettings {
-        level: match given.level {
+        level: match section.level {
             SandboxLevel::Auto => tools::LevelSetting::Auto,
             SandboxLevel::Bubblewrap => tools::LevelSetting::Bubblewrap,
             SandboxLevel::Landlock => tools::LevelSetting::Landlock,
             SandboxLevel::Rlimits => tools::LevelSetting::Rlimits,
             SandboxLevel::Off => tools::LevelSetting::Off,
         },
-        network: match given.network {
+        network: match section.network {
             Network::Auto => tools::NetworkSetting::Auto,
             Network::On => tools::NetworkSetting::On,
             Network::Off => tools::NetworkSetting::Off,
         },
-        writable: given.writable.clone(),
+        writable: section.writable.clone(),
         hidden,
         daemon_files: [&places.config_dir, &places.data_dir]
             .into_iter()
@@ -125,12 +125,12 @@ pub(super) fn check_bypass(config: &Config, is_root: bool) -> Result<(), String>
 }
 
 pub(super) fn limits(config: &Config, open_files: Option<(u64, u64)>) -> tools::Limits {
-    let given = &config.tools;
+    let section = &config.tools;
     tools::Limits {
-        memory: given.memory.map(|size| size.0),
-        processes: given.processes.map(NonZeroU64::get),
-        file_size: given.file_size.map(|size| size.0),
-        cpu_time: given.cpu_time.map(|span| span.0),
+        memory: section.memory.map(|size| size.0),
+        processes: section.processes.map(NonZeroU64::get),
+        file_size: section.file_size.map(|size| size.0),
+        cpu_time: section.cpu_time.map(|span| span.0),
         open_files,
     }
 }

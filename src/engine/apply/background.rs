@@ -29,14 +29,14 @@ impl State {
                 turn_id: envelope.turn_id,
                 item_id: envelope.item_id,
                 opened: envelope.seq,
-                said: OutputExcerpt::default(),
+                output: OutputExcerpt::default(),
             }));
             return;
         }
         if let Some(command) = self.commands.iter_mut().find(|it| it.known.bash_id == *bash_id) {
             let command = Arc::make_mut(command);
             (command.known.state, command.known.end) = (*state, end.clone());
-            command.said = OutputExcerpt::default();
+            command.output = OutputExcerpt::default();
         }
         let over = self.commands.iter().filter(|it| !it.is_running()).count();
         let mut excess = over.saturating_sub(MAX_ENDED_TASKS);
@@ -50,7 +50,7 @@ impl State {
     pub(super) fn record_command_output(&mut self, call_id: CallId, text: &str) {
         let running = self.commands.iter_mut().find(|it| it.known.call_id == call_id && it.is_running());
         if let Some(command) = running {
-            Arc::make_mut(command).said.push(text);
+            Arc::make_mut(command).output.push(text);
         }
     }
 

@@ -76,9 +76,9 @@ impl State {
                 if let Some(call) = turn.calls.iter_mut().find(|call| call.call.call_id == *call_id)
                     && let CallStage::Ready { prepared, .. } = &call.stage
                 {
-                    let (prepared, said) = (Arc::clone(prepared), OutputExcerpt::default());
+                    let (prepared, output) = (Arc::clone(prepared), OutputExcerpt::default());
                     call.stage =
-                        CallStage::Running { prepared, started_seq: envelope.seq, said, question: None };
+                        CallStage::Running { prepared, started_seq: envelope.seq, output, question: None };
                 }
             }
             Event::ToolBlocked {
@@ -109,9 +109,9 @@ impl State {
             }
             Event::ToolProgress { call_id, text, .. } => {
                 if let Some(call) = turn.calls.iter_mut().find(|call| call.call.call_id == *call_id)
-                    && let CallStage::Running { said, .. } = &mut call.stage
+                    && let CallStage::Running { output, .. } = &mut call.stage
                 {
-                    said.push(text);
+                    output.push(text);
                 }
             }
             Event::ToolCompleted {
@@ -185,8 +185,11 @@ impl State {
         else {
             return;
         };
-        let asked = self.transcript.last().map(|message| calls_of(message)).unwrap_or_default();
-        if asked.is_empty() || turn.calls.len() != asked.len() || !turn.calls.iter().all(CallState::is_done) {
+        let requested_calls = self.transcript.last().map(|message| calls_of(message)).unwrap_or_default();
+        if requested_calls.is_empty()
+            || turn.calls.len() != requested_calls.len()
+            || !turn.calls.iter().all(CallState::is_done)
+        {
             return;
         }
         let results = turn.calls.iter().filter_map(|call| match &call.stage {

@@ -175,19 +175,19 @@ fn apply_question(turn: &mut Turn, question: &Question, envelope: &Envelope) {
             stage => *stage = CallStage::Asking(open),
         }
     } else if let CallStage::Running { started_seq, .. } = call.stage {
-        let said = question.output.clone().unwrap_or_default();
-        call.stage = CallStage::Unknown { request_id, started_seq, said };
+        let output = question.output.clone().unwrap_or_default();
+        call.stage = CallStage::Unknown { request_id, started_seq, output };
     }
 }
 
 /// Applies a user's answer: without other pending requests, the waiting time ends.
 pub(super) fn apply_answer(turn: &mut Turn, request: RequestId, envelope: &Envelope) {
-    let waits = |call: &CallState| match call.stage {
+    let is_waiting = |call: &CallState| match call.stage {
         CallStage::Awaiting { request_id, .. } => request != RequestId::Permission(request_id),
         CallStage::Unknown { request_id, .. } => request != RequestId::Question(request_id),
         _ => call.open_question().is_some_and(|open| request != RequestId::Question(open.request_id)),
     };
-    let open = turn.calls.iter().any(waits) || matches!(turn.hold, Some(Hold::Paused { .. }));
+    let open = turn.calls.iter().any(is_waiting) || matches!(turn.hold, Some(Hold::Paused { .. }));
     if !open && let Some(since) = turn.waiting_since.take() {
         turn.permission_ms += envelope.at_ms.since(since);
     }

@@ -62,8 +62,8 @@ impl PlanBuilder<'_> {
             return Err(Refusal::RetryMustBeUnchanged);
         }
         let plan = self.proposed_plan(&call, &answer)?;
-        let lasts = answer.decision == Decision::Allow && answer.scope != Scope::Once;
-        let grant = match lasts {
+        let is_lasting = answer.decision == Decision::Allow && answer.scope != Scope::Once;
+        let grant = match is_lasting {
             true => Some(answer.grant.or_else(|| suggestions.first().cloned()).ok_or(Refusal::NoGrant)?),
             false => None,
         };
@@ -84,16 +84,20 @@ impl PlanBuilder<'_> {
         if let Some(plan) = plan {
             self.leave_plan_mode(call.call.call_id, plan, answer.feedback.as_deref());
         } else if answer.decision == Decision::Deny {
-            let said = answer.feedback.as_deref().map(str::trim).filter(|text| !text.is_empty());
-            let (code, text) = match said {
-                said if is_plan(&call) => {
-                    let code = if said.is_some() { "denied_with_feedback" } else { "denied" };
-                    (code, model_texts::plan_denied(said))
+            let feedback_text = answer.feedback.as_deref().map(str::trim).filter(|text| !text.is_empty());
+            let (code, text) = match feedback_text {
+                feedback_text if is_plan(&call) => {
+                    let code = if feedback_text.is_some() { "denied_with_feedback" } else { "denied" };
+                    (code, model_texts::plan_denied(feedback_text))
                 }
                 Some(feedback) => ("denied_with_feedback", model_texts::denied_with_feedback(feedback)),
                 None => ("denied", model_texts::DENIED.to_string()),
             };
-            if !self.finish_with_first_run(call.call.call_id, code, &model_texts::outside_denied(said)) {
+            if !self.finish_with_first_run(
+                call.call.call_id,
+                code,
+                &model_texts::outside_denied(feedback_text),
+            ) {
                 self.deny_call(call.call.call_id, code, text);
             }
         }
@@ -111,8 +115,8 @@ impl PlanBuilder<'_> {
         call: &CallState,
         answer: &RequestAnswer,
     ) -> Result<Option<ApprovedPlan>, Refusal> {
-        let approves = is_plan(call) && answer.decision == Decision::Allow;
-        if !approves {
+        let is_approval = is_plan(call) && answer.decision == Decision::Allow;
+        if !is_approval {
             return if answer.mode.is_some() { Err(Refusal::ModeOfOtherAnswer) } else { Ok(None) };
         }
         let mode = answer.mode.unwrap_or(Mode::Default);
@@ -127,8 +131,8 @@ impl PlanBuilder<'_> {
     fn leave_plan_mode(&mut self, call_id: CallId, plan: ApprovedPlan, feedback: Option<&str>) {
         let options = Box::new(TurnOptions { mode: Some(plan.mode), ..TurnOptions::default() });
         self.push_turn(Event::SessionUpdated { title: None, titled_by: None, options });
-        let said = feedback.map(str::trim).filter(|text| !text.is_empty());
-        let text = model_texts::plan_approved(plan.mode, plan.edited.as_deref(), said);
+        let feedback_text = feedback.map(str::trim).filter(|text| !text.is_empty());
+        let text = model_texts::plan_approved(plan.mode, plan.edited.as_deref(), feedback_text);
         self.complete(call_id, ToolOutcome::completed(text), 0);
     }
 
@@ -149,8 +153,8 @@ impl PlanBuilder<'_> {
             return Err(Refusal::Paused);
         }
         self.reply_answered(None);
-        let words = (model_texts::NO_APPROVER, model_texts::OUTSIDE_NO_APPROVER);
-        if self.apply_on_timeout(call, request_id, on_timeout, SettledBy::NoApprover, words, stop) {
+        let texts = (model_texts::NO_APPROVER, model_texts::OUTSIDE_NO_APPROVER);
+        if self.apply_on_timeout(call, request_id, on_timeout, SettledBy::NoApprover, texts, stop) {
             self.end_as_denied();
         } else {
             self.advance_tools();
@@ -165,7 +169,7 @@ impl PlanBuilder<'_> {
         request_id: PermissionId,
         on_timeout: OnTimeout,
         by: SettledBy,
-        (said, outside): (&str, &str),
+        (refusal_text, outside): (&str, &str),
         stop: bool,
     ) -> bool {
         let harmless = matches!(&call.stage, CallStage::Awaiting { prepared, read_only_command, .. }
@@ -179,7 +183,7 @@ impl PlanBuilder<'_> {
         self.settle_request(call, request_id, Settlement { stop, ..Settlement::new(Decision::Deny, by) });
         let call_id = call.call.call_id;
         if !self.finish_with_first_run(call_id, "no_answer", outside) {
-            self.deny_call(call_id, "no_answer", said.to_string());
+            self.deny_call(call_id, "no_answer", refusal_text.to_string());
         }
         stop
     }
@@ -205,7 +209,7 @@ impl PlanBuilder<'_> {
             return;
         }
         let now = self.now.at;
-        let mut fails = false;
+        let mut is_failing = false;
         for call in self.state.calls().to_vec() {
             let CallStage::Awaiting { request_id, deadline: Some(deadline), expired: false, .. } =
                 &call.stage
@@ -222,12 +226,12 @@ impl PlanBuilder<'_> {
                 Event::PermissionExpired { request_id, call_id, on_timeout, child_session_id: None },
             );
             if on_timeout != OnTimeout::Pause {
-                let words = (model_texts::NO_ANSWER, model_texts::OUTSIDE_NO_ANSWER);
-                fails |=
-                    self.apply_on_timeout(&call, request_id, on_timeout, SettledBy::Timeout, words, false);
+                let texts = (model_texts::NO_ANSWER, model_texts::OUTSIDE_NO_ANSWER);
+                is_failing |=
+                    self.apply_on_timeout(&call, request_id, on_timeout, SettledBy::Timeout, texts, false);
             }
         }
-        if fails {
+        if is_failing {
             self.end_as_denied();
         } else {
             self.advance_tools();
@@ -235,8 +239,8 @@ impl PlanBuilder<'_> {
     }
 
     fn awaiting_call(&self, request_id: PermissionId) -> Option<CallState> {
-        let is_it = |call: &&CallState| matches!(call.stage, CallStage::Awaiting { request_id: id, .. } if id == request_id);
-        self.state.calls().iter().find(is_it).cloned()
+        let has_id = |call: &&CallState| matches!(call.stage, CallStage::Awaiting { request_id: id, .. } if id == request_id);
+        self.state.calls().iter().find(has_id).cloned()
     }
 
     fn settle_request(&mut self, call: &CallState, request_id: PermissionId, settled: Settlement) {

@@ -84,9 +84,9 @@ impl PlanBuilder<'_> {
         self.stop_commands(by, |it| ending || it.turn_id == Some(turn_id));
     }
 
-    /// Stops the running commands that `meant` selects.
-    pub fn stop_commands(&mut self, by: KilledBy, meant: impl Fn(&BackgroundTask) -> bool) {
-        let running = self.state.commands.iter().filter(|it| it.is_running() && meant(it));
+    /// Stops the running commands that `is_selected` selects.
+    pub fn stop_commands(&mut self, by: KilledBy, is_selected: impl Fn(&BackgroundTask) -> bool) {
+        let running = self.state.commands.iter().filter(|it| it.is_running() && is_selected(it));
         let calls: Vec<CallId> = running.map(|it| it.known.call_id).collect();
         if !calls.is_empty() {
             self.add_effect(Effect::StopCommands { calls, by });
@@ -96,10 +96,10 @@ impl PlanBuilder<'_> {
     /// Closes all commands after a restart, because none of them runs any more.
     pub fn close_lost_commands(&mut self) {
         for command in self.state.commands.clone().iter().filter(|it| it.is_running()) {
-            let said = command.said.text();
-            let blob = (!said.is_empty()).then(|| Blob::text(&said));
+            let output = command.output.text();
+            let blob = (!output.is_empty()).then(|| Blob::text(&output));
             let end = BackgroundEnd {
-                output_bytes: said.len() as u64,
+                output_bytes: output.len() as u64,
                 output_blob: blob.as_ref().map(BlobRef::from),
                 note: Some(model_texts::COMMAND_LOST.into()),
                 duration_ms: self.now.at.since(command.known.started_at_ms),

@@ -106,12 +106,12 @@ impl State {
 
     /// All limits of the running turn. `made` is the number of its own model calls. The usage of sub-agents, and the
     /// reservations for running ones, count as well.
-    fn turn_uses(&self, made: u64, now: Timestamp) -> Vec<BudgetUse> {
+    fn turn_uses(&self, calls_made: u64, now: Timestamp) -> Vec<BudgetUse> {
         let Some(turn) = &self.turn else { return Vec::new() };
         let (limits, spent, reserved) = (&turn.budgets, &turn.spent, self.reserved_use());
         let earlier = &turn.spent_by_earlier_subagents;
         let elapsed = now.since(turn.started_at);
-        let calls = made + turn.subagent_calls + earlier.calls + reserved.calls;
+        let calls = calls_made + turn.subagent_calls + earlier.calls + reserved.calls;
         let cost = [earlier.cost_at_least_usd_micros, reserved.usd_micros]
             .into_iter()
             .fold(spent.cost_at_least_usd_micros, u64::saturating_add);
@@ -134,8 +134,8 @@ impl State {
         let Some(turn) = self.turn.as_ref().filter(|turn| !turn.aborting && turn.hold.is_none()) else {
             return false;
         };
-        let runs = |call: &CallState| matches!(call.stage, CallStage::Running { .. });
-        matches!(turn.activity, Activity::Calling { .. }) || turn.calls.iter().any(runs)
+        let is_running = |call: &CallState| matches!(call.stage, CallStage::Running { .. });
+        matches!(turn.activity, Activity::Calling { .. }) || turn.calls.iter().any(is_running)
     }
 
     /// When the time limits must be checked next. It is computed from the journal, so a restart does not change
@@ -166,8 +166,8 @@ impl PlanBuilder<'_> {
     /// The limit that forbids the model call of this step, if any.
     pub fn over_budget(&self, step: u64) -> Option<(Subtype, String)> {
         let turn = self.state.turn.as_ref()?;
-        let made = step.saturating_sub(1) + turn.unanswered_attempts;
-        self.reached_limit(&self.state.turn_uses(made, self.now.at))
+        let calls_made = step.saturating_sub(1) + turn.unanswered_attempts;
+        self.reached_limit(&self.state.turn_uses(calls_made, self.now.at))
     }
 
     /// The limit of the whole session that is reached, if any.
@@ -181,16 +181,16 @@ impl PlanBuilder<'_> {
 
     /// Warns of limits that are nearly used up, once for each limit and turn.
     pub fn warn_of_budgets(&mut self) {
-        let made = self.state.turn.as_ref().map_or(0, |turn| turn.model_calls);
-        for BudgetUse { kind: budget, used, limit } in self.uses_near_limits(made) {
+        let calls_made = self.state.turn.as_ref().map_or(0, |turn| turn.model_calls);
+        for BudgetUse { kind: budget, used, limit } in self.uses_near_limits(calls_made) {
             self.push_turn(Event::BudgetWarning { budget, used, limit });
         }
     }
 
-    fn uses_near_limits(&self, made: u64) -> Vec<BudgetUse> {
+    fn uses_near_limits(&self, calls_made: u64) -> Vec<BudgetUse> {
         let Some(turn) = self.state.turn.as_ref().filter(|turn| !turn.aborting) else { return Vec::new() };
         let mut near = Vec::<BudgetUse>::new();
-        for it in self.state.turn_uses(made, self.now.at) {
+        for it in self.state.turn_uses(calls_made, self.now.at) {
             let is_new = !turn.warned.contains(&it.kind) && near.iter().all(|other| other.kind != it.kind);
             if it.is_near_limit() && is_new {
                 near.push(it);
@@ -250,7 +250,7 @@ impl PlanBuilder<'_> {
 
     /// The error of a turn that a limit ended.
     pub fn budget_error(&self, subtype: Subtype) -> Option<TurnError> {
-        let made = self.state.turn.as_ref().map_or(0, |turn| turn.model_calls);
+        let calls_made = self.state.turn.as_ref().map_or(0, |turn| turn.model_calls);
         let is_budget = [
             Subtype::ErrorMaxTime,
             Subtype::ErrorMaxTokens,
@@ -260,7 +260,7 @@ impl PlanBuilder<'_> {
         if !is_budget.contains(&subtype) {
             return None;
         }
-        let all = self.state.turn_uses(made, self.now.at);
+        let all = self.state.turn_uses(calls_made, self.now.at);
         let of_it = || all.iter().filter(|it| it.kind.subtype() == subtype);
         let reached = of_it().find(|it| it.is_reached()).or_else(|| of_it().next());
         let text = reached.map_or_else(|| "a limit of the turn was reached".to_owned(), BudgetUse::text);
@@ -273,8 +273,8 @@ impl PlanBuilder<'_> {
     ///
     /// Time is not divided, because sub-agents run at the same time.
     pub fn subagent_budgets(&self, shares: u64) -> Result<Budgets, String> {
-        let made = self.state.turn.as_ref().map_or(0, |turn| turn.model_calls);
-        let all = self.state.turn_uses(made, self.now.at);
+        let calls_made = self.state.turn.as_ref().map_or(0, |turn| turn.model_calls);
+        let all = self.state.turn_uses(calls_made, self.now.at);
         let mut budgets = Budgets { session_wall_time_ms: self.time_left(), ..Budgets::default() };
         for it in &all {
             let left = it.limit.saturating_sub(it.used);

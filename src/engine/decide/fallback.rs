@@ -19,7 +19,7 @@ impl PlanBuilder<'_> {
             failures: turn.failures,
             overloads: turn.overloads,
             unattended: self.state.spec.background,
-            asked: self.output_limit(),
+            output_limit: self.output_limit(),
             is_fitted: turn.reduced_output_limit.is_some(),
             shows: self.count_media() > 0,
             can_compact: self.can_compact_after_overflow(),
@@ -33,8 +33,8 @@ impl PlanBuilder<'_> {
 
     /// Number of pictures and documents in the request.
     fn count_media(&self) -> usize {
-        let sees = self.engine.settings.known.capabilities(&self.turn_model()).sees;
-        if sees { count_media(self.state.transcript.iter().map(|message| &**message)) } else { 0 }
+        let accepts_images = self.engine.settings.known.capabilities(&self.turn_model()).accepts_images;
+        if accepts_images { count_media(self.state.transcript.iter().map(|message| &**message)) } else { 0 }
     }
 
     /// Removes the refused pictures and documents from all later requests, to every model.
@@ -56,8 +56,8 @@ impl PlanBuilder<'_> {
     /// in this turn is not tried again.
     pub fn choose_seeing_model(&mut self) {
         let model = self.turn_model();
-        let can = self.engine.settings.known.capabilities(&model);
-        if !can.sees
+        let capabilities = self.engine.settings.known.capabilities(&model);
+        if !capabilities.accepts_images
             && needs_vision(self.state.transcript.iter().map(|message| &**message))
             && let Some(to) = self.fallback_models(None).vision
         {
@@ -87,10 +87,10 @@ impl PlanBuilder<'_> {
         let settings = &self.engine.settings;
         let Some(turn) = &self.state.turn else { return FallbackModels::default() };
         let limits_money = turn.budgets.limits_money() || self.state.spec.budgets.limits_money();
-        let may = |model: &Option<String>| {
+        let usable_model = |model: &Option<String>| {
             let is_new = |model: &String| *model != turn.model && !turn.tried_models.contains(model);
-            let holds = |model: &String| !limits_money || settings.known.capabilities(model).has_price;
-            model.clone().filter(|model| is_new(model) && holds(model))
+            let is_priced = |model: &String| !limits_money || settings.known.capabilities(model).has_price;
+            model.clone().filter(|model| is_new(model) && is_priced(model))
         };
         fn first_set<'a>(own: &'a Option<String>, other: &'a Option<String>) -> &'a Option<String> {
             if own.is_some() { own } else { other }
@@ -102,19 +102,17 @@ impl PlanBuilder<'_> {
             window.is_none_or(|window| u64::from(window) > needed)
         };
         FallbackModels {
-            fallback: may(&self
-                .state
-                .fallback_model()
-                .or(settings.fallback_models.fallback.as_ref())
-                .cloned()),
-            backup: may(first_set(&project.backup_model, &settings.fallback_models.backup)),
-            large_context: may(first_set(
+            fallback: usable_model(
+                &self.state.fallback_model().or(settings.fallback_models.fallback.as_ref()).cloned(),
+            ),
+            backup: usable_model(first_set(&project.backup_model, &settings.fallback_models.backup)),
+            large_context: usable_model(first_set(
                 &project.large_context_model,
                 &settings.fallback_models.large_context,
             ))
             .filter(has_room),
-            vision: may(first_set(&project.vision_model, &settings.fallback_models.vision))
-                .filter(|model| settings.known.capabilities(model).sees),
+            vision: usable_model(first_set(&project.vision_model, &settings.fallback_models.vision))
+                .filter(|model| settings.known.capabilities(model).accepts_images),
         }
     }
 }

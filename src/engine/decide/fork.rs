@@ -66,15 +66,15 @@ impl PlanBuilder<'_> {
         self.origin = origin;
         let target = &target.state;
         let same = self.state.transcript.iter().zip(target.transcript.iter());
-        let kept = same.take_while(|(now, then)| now == then).count();
+        let kept_count = same.take_while(|(now, then)| now == then).count();
         let messages: Vec<Message> =
-            target.transcript.iter().skip(kept).map(|message| (**message).clone()).collect();
+            target.transcript.iter().skip(kept_count).map(|message| (**message).clone()).collect();
         let mut reads: Vec<ReadRecord> = target.reads.values().cloned().collect();
         reads.sort_by(|one, other| one.path.cmp(&other.path));
         let rewound = RewoundHistory {
             last_item_seq,
             removed_items,
-            kept_messages: kept as u64,
+            kept_messages: kept_count as u64,
             messages,
             reads,
             cwd: target.cwd.to_string_lossy().into_owned(),

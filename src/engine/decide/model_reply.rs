@@ -89,9 +89,9 @@ impl PlanBuilder<'_> {
     /// Whether the engine still waits for the model call `token`.
     fn awaits_model_call(&self, token: Seq) -> bool {
         self.state.turn.as_ref().is_some_and(|turn| {
-            let is_it =
+            let is_current_call =
                 matches!(turn.activity, Activity::Calling { token: expected, .. } if expected == token);
-            is_it && !turn.aborting
+            is_current_call && !turn.aborting
         })
     }
 

@@ -112,9 +112,9 @@ mod tests {
         let bare = || call(Ok(json!({})));
         let text = || ReplyBlock::Text("so".into());
         let check = |content: Vec<ReplyBlock>, left: usize| {
-            let (mut kept, before) = (content.clone(), content.len());
-            assert_eq!(drop_cut_call(&mut kept).lost_call, left < before, "{content:?}");
-            assert_eq!(kept, content[..left], "{content:?}");
+            let (mut blocks, before) = (content.clone(), content.len());
+            assert_eq!(drop_cut_call(&mut blocks).lost_call, left < before, "{content:?}");
+            assert_eq!(blocks, content[..left], "{content:?}");
         };
         check(vec![], 0);
         check(vec![text()], 1);

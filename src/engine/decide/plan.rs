@@ -237,9 +237,9 @@ impl<'a> PlanBuilder<'a> {
         if stands(|stage| matches!(stage, CallStage::Unknown { .. })) {
             // An unattended session reaches this point only with the policy `pause`: no user is expected to answer
             // soon.
-            let waits =
+            let waiting_state =
                 if self.state.spec.background { SessionState::Paused } else { SessionState::RequiresAction };
-            (waits, Some(Requires::UnknownOutcome))
+            (waiting_state, Some(Requires::UnknownOutcome))
         } else if stands(|stage| matches!(stage, CallStage::Awaiting { expired: true, .. })) {
             (SessionState::Paused, Some(Requires::Permission))
         } else if stands(|stage| matches!(stage, CallStage::Awaiting { .. }))

@@ -18,8 +18,8 @@ use crate::types::tool::{ToolOutcome, ToolStatus};
 impl PlanBuilder<'_> {
     /// Asks what to do about a call that may have been running when the daemon died.
     pub fn ask_about(&mut self, call: &CallState, why: &str) {
-        let CallStage::Running { said, .. } = &call.stage else { return };
-        let said = said.text();
+        let CallStage::Running { output, .. } = &call.stage else { return };
+        let output = output.text();
         let tool = &call.call.tool;
         // The call no longer runs, so it cannot receive answers to its own questions.
         self.withdraw_questions(call);
@@ -34,7 +34,7 @@ impl PlanBuilder<'_> {
             call_id: Some(call.call.call_id),
             tool: Some(tool.clone()),
             input: Some(call.call.input.clone()),
-            output: (!said.is_empty()).then_some(said),
+            output: (!output.is_empty()).then_some(output),
             options: Choice::ALL.to_vec(),
             questions: Vec::new(),
         };
@@ -127,10 +127,10 @@ impl PlanBuilder<'_> {
     /// Settles the question about a call and gives the call its result.
     pub fn settle_unknown(&mut self, call_id: CallId, choice: Choice, by: SettledBy) {
         let Some(call) = self.state.call(call_id).cloned() else { return };
-        let CallStage::Unknown { request_id, said, .. } = &call.stage else { return };
+        let CallStage::Unknown { request_id, output, .. } = &call.stage else { return };
         let kind = QuestionKind::UnknownOutcome;
         self.push_resolved(&call, *request_id, kind, (Some(choice), Vec::new()), by);
-        self.complete(call.call.call_id, unknown(said), 0);
+        self.complete(call.call.call_id, unknown(output), 0);
     }
 
     /// Settles the question whether the turn continues.
@@ -277,9 +277,9 @@ impl PlanBuilder<'_> {
 }
 
 /// The result of a call whose outcome is unknown.
-pub(in crate::engine) fn unknown(said: &str) -> ToolOutcome {
+pub(in crate::engine) fn unknown(output: &str) -> ToolOutcome {
     ToolOutcome {
         status: ToolStatus::Unknown,
-        ..ToolOutcome::failed("unknown_outcome", model_texts::unknown(said))
+        ..ToolOutcome::failed("unknown_outcome", model_texts::unknown(output))
     }
 }

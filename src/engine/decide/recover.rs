@@ -99,11 +99,11 @@ impl PlanBuilder<'_> {
         let (settled, open) = transcript.split_at(settled);
         let Some(repaired) = repair(settled) else { return };
         let same = settled.iter().zip(&repaired.messages).take_while(|(old, new)| ***old == **new);
-        let kept = same.count();
-        let mut messages: Vec<Message> = repaired.messages.into_iter().skip(kept).collect();
+        let kept_count = same.count();
+        let mut messages: Vec<Message> = repaired.messages.into_iter().skip(kept_count).collect();
         messages.extend(open.iter().map(|message| (**message).clone()));
         self.push_session(Event::HistoryRepaired {
-            kept_messages: kept as u64,
+            kept_messages: kept_count as u64,
             messages,
             changes: repaired.changes,
         });
@@ -270,9 +270,12 @@ impl PlanBuilder<'_> {
                 self.complete(call_id, outcome, 0);
             }
             Inspection::Partly { records, changes, text } => {
-                let told = format!("{}{text}", model_texts::EDIT_PARTLY_DONE);
-                let outcome =
-                    ToolOutcome { reads: records, changes, ..ToolOutcome::failed("partly_done", told) };
+                let result_text = format!("{}{text}", model_texts::EDIT_PARTLY_DONE);
+                let outcome = ToolOutcome {
+                    reads: records,
+                    changes,
+                    ..ToolOutcome::failed("partly_done", result_text)
+                };
                 self.complete(call_id, outcome, 0);
             }
             Inspection::NotDone => {
@@ -305,9 +308,9 @@ impl PlanBuilder<'_> {
     }
 
     fn treat_unknown(&mut self, call: &CallState, why: &str, about: UnknownOutcomePolicy) {
-        let CallStage::Running { said, .. } = &call.stage else { return };
+        let CallStage::Running { output, .. } = &call.stage else { return };
         match about {
-            UnknownOutcomePolicy::Tell => self.complete(call.call.call_id, unknown(&said.text()), 0),
+            UnknownOutcomePolicy::Tell => self.complete(call.call.call_id, unknown(&output.text()), 0),
             UnknownOutcomePolicy::Ask | UnknownOutcomePolicy::Fail => self.ask_about(call, why),
         }
     }
@@ -337,8 +340,8 @@ impl PlanBuilder<'_> {
                 CallStage::Running { prepared, .. } if prepared.is_task() => {
                     self.withdraw_call(&call, model_texts::LOST_RESTART);
                 }
-                CallStage::Running { prepared, said, .. } if !prepared.read_only => {
-                    self.complete(call_id, unknown(&said.text()), 0);
+                CallStage::Running { prepared, output, .. } if !prepared.read_only => {
+                    self.complete(call_id, unknown(&output.text()), 0);
                 }
                 CallStage::Running { .. } => self.withdraw_call(&call, model_texts::LOST_RESTART),
                 CallStage::Requested

@@ -25,10 +25,10 @@ impl PlanBuilder<'_> {
         changed_files: Vec<FileVersion>,
         instructions: Option<&[FileVersion]>,
     ) {
-        let waits = self.state.turn.as_ref().is_some_and(|turn| {
+        let is_waiting = self.state.turn.as_ref().is_some_and(|turn| {
             turn.id == turn_id && turn.activity == Activity::Context && turn.hold.is_none()
         });
-        if !waits || self.is_aborting() || self.state.system.is_none() {
+        if !is_waiting || self.is_aborting() || self.state.system.is_none() {
             return;
         }
         let due = reminders::of_files(&self.state, changed_files, instructions);

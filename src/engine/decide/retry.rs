@@ -29,7 +29,7 @@ pub(in crate::engine) struct RetryContext {
     /// Whether the session is unattended.
     pub unattended: bool,
     /// The requested output limit in tokens, if known.
-    pub asked: Option<u32>,
+    pub output_limit: Option<u32>,
     /// Whether the output limit was already reduced.
     pub is_fitted: bool,
     /// Whether the request contained pictures or documents.
@@ -134,7 +134,8 @@ impl RetrySettings {
         // Half fixed, half random: waits grow, and clients do not retry at the same moment.
         let jittered = ceiling / 2 + past.random % (ceiling / 2 + 1);
         // A provider may repeatedly request no wait at all, so the usual wait is the minimum.
-        let wait = fault.retry_after_ms.filter(|asked| *asked >= self.base_ms).unwrap_or(jittered);
+        let wait =
+            fault.retry_after_ms.filter(|requested_ms| *requested_ms >= self.base_ms).unwrap_or(jittered);
         // The turn ends at its time limit, so a longer wait is useless.
         Some((max, past.time_left_ms.map_or(wait, |left| wait.min(left))))
     }
@@ -162,7 +163,7 @@ impl RetrySettings {
             return None;
         }
         let room = fault.overflow.map_or(0, |Overflow { limit, input }| limit.saturating_sub(input));
-        let shorter = past.asked.is_none_or(|asked| room < u64::from(asked));
+        let shorter = past.output_limit.is_none_or(|output_limit| room < u64::from(output_limit));
         if !past.is_fitted && room >= MIN_OUTPUT_TOKENS && shorter {
             let max_output_tokens = Some(u32::try_from(room).unwrap_or(u32::MAX));
             let max = past.failures.saturating_add(2);
@@ -392,22 +393,22 @@ mod tests {
             RetryDecision::Retry { delay_ms: 0, max_output_tokens, .. } => max_output_tokens,
             _ => None,
         };
-        let asked = RetryContext { asked: Some(32_000), ..full_context() };
-        assert_eq!(shorter(&overflow(200_000, 190_000), &asked), Some(10_000));
+        let limited_context = RetryContext { output_limit: Some(32_000), ..full_context() };
+        assert_eq!(shorter(&overflow(200_000, 190_000), &limited_context), Some(10_000));
         assert_eq!(
-            shorter(&overflow(200_000, 190_000), &RetryContext { asked: None, ..full_context() }),
+            shorter(&overflow(200_000, 190_000), &RetryContext { output_limit: None, ..full_context() }),
             Some(10_000)
         );
         // Requesting the same limit as before would change nothing.
-        let less = RetryContext { asked: Some(9_000), ..full_context() };
+        let less = RetryContext { output_limit: Some(9_000), ..full_context() };
         assert_eq!(shorter(&overflow(200_000, 190_000), &less), None);
         for (fault, past) in [
-            (overflow(200_000, 190_000), RetryContext { is_fitted: true, ..asked.clone() }),
-            (overflow(200_000, 199_900), asked.clone()),
-            (overflow(200_000, 210_000), asked.clone()),
+            (overflow(200_000, 190_000), RetryContext { is_fitted: true, ..limited_context.clone() }),
+            (overflow(200_000, 199_900), limited_context.clone()),
+            (overflow(200_000, 210_000), limited_context.clone()),
             (
                 ModelFault { word: Some("context_length_exceeded".into()), ..fault(FaultKind::BadRequest) },
-                asked.clone(),
+                limited_context.clone(),
             ),
         ] {
             assert_eq!(
@@ -443,8 +444,8 @@ mod tests {
 
     #[test]
     fn duration_text_uses_at_most_two_units() {
-        let told: Vec<String> =
+        let texts: Vec<String> =
             [0, 7, 1_500, 60_000, 86_400_000, 90_061_000].into_iter().map(duration_text).collect();
-        assert_eq!(told, ["0 ms", "7 ms", "1 s 500 ms", "1 min", "1 d", "1 d 1 h"]);
+        assert_eq!(texts, ["0 ms", "7 ms", "1 s 500 ms", "1 min", "1 d", "1 d 1 h"]);
     }
 }

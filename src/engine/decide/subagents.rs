@@ -148,14 +148,16 @@ impl PlanBuilder<'_> {
         let Some(subagent) = self.state.subagents.iter().find(|it| it.call_id == call_id).cloned() else {
             return;
         };
-        let knows = |id: RequestId| subagent.requests.contains(&id);
+        let is_known = |id: RequestId| subagent.requests.contains(&id);
         let is_news = match &event {
-            Event::PermissionRequested { request, .. } => !knows(RequestId::Permission(request.request_id)),
-            Event::QuestionRequested { question } => !knows(RequestId::Question(question.request_id)),
-            Event::PermissionResolved { request_id, .. } | Event::PermissionExpired { request_id, .. } => {
-                knows(RequestId::Permission(*request_id))
+            Event::PermissionRequested { request, .. } => {
+                !is_known(RequestId::Permission(request.request_id))
             }
-            Event::QuestionResolved { request_id, .. } => knows(RequestId::Question(*request_id)),
+            Event::QuestionRequested { question } => !is_known(RequestId::Question(question.request_id)),
+            Event::PermissionResolved { request_id, .. } | Event::PermissionExpired { request_id, .. } => {
+                is_known(RequestId::Permission(*request_id))
+            }
+            Event::QuestionResolved { request_id, .. } => is_known(RequestId::Question(*request_id)),
             _ => false,
         };
         let (Some(item_id), true) = (subagent.item_id, is_news) else { return };
@@ -226,10 +228,10 @@ impl PlanBuilder<'_> {
     fn deliver_subagent_result(&mut self, subagent: &Subagent, outcome: &ToolOutcome) {
         let takes_input =
             self.state.status != SessionState::Ended && !self.state.archived && !self.is_aborting();
-        let runs = self.state.turn.is_some();
+        let is_turn_running = self.state.turn.is_some();
         // The user aborted the sub-agent and wants no new work, so the model receives the result with
         // the next input.
-        let is_aborted = outcome.status == ToolStatus::Cancelled && !runs;
+        let is_aborted = outcome.status == ToolStatus::Cancelled && !is_turn_running;
         if !takes_input || is_aborted {
             return;
         }

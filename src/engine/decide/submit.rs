@@ -194,8 +194,9 @@ impl PlanBuilder<'_> {
         skipped_instructions: Vec<String>,
         untrusted: Option<UntrustedParts>,
     ) {
-        let waits = matches!(self.state.turn.as_ref().map(|turn| &turn.activity), Some(Activity::Context));
-        if self.state.system_prompt().is_some() || !waits || self.is_aborting() {
+        let is_waiting =
+            matches!(self.state.turn.as_ref().map(|turn| &turn.activity), Some(Activity::Context));
+        if self.state.system_prompt().is_some() || !is_waiting || self.is_aborting() {
             return;
         }
         let is_of_turn = self.state.turn.as_ref().is_some_and(|turn| turn.options.change_system_prompt());

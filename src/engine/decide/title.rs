@@ -78,17 +78,17 @@ impl PlanBuilder<'_> {
 
     fn title_request(&self, model: &str, answer: &str) -> Option<ModelRequest> {
         let first = self.state.transcript.iter().find(|message| message.role == Role::User)?;
-        let said = first.content.iter().filter_map(|block| match block {
+        let user_texts = first.content.iter().filter_map(|block| match block {
             Block::Text { text } if text != model_texts::PLAN_MODE => Some(text.as_str()),
             _ => None,
         });
-        let said = said.collect::<Vec<_>>().join("\n");
+        let user_text = user_texts.collect::<Vec<_>>().join("\n");
         let begin = |text: &str| text[..text.floor_char_boundary(MAX_PROMPT_BYTES)].trim().to_owned();
-        let (said, answer) = (begin(&said), begin(answer));
-        if said.is_empty() && answer.is_empty() {
+        let (user_text, answer) = (begin(&user_text), begin(answer));
+        if user_text.is_empty() && answer.is_empty() {
             return None;
         }
-        let text = model_texts::for_title(&said, &answer);
+        let text = model_texts::for_title(&user_text, &answer);
         Some(ModelRequest {
             system: model_texts::TITLE.into(),
             messages: vec![Message::user(text).into()],
@@ -343,8 +343,8 @@ mod tests {
 
     #[test]
     fn long_title_is_truncated_at_word_boundary() {
-        let words = clean_title(&"seven77 ".repeat(20)).expect("a title");
-        assert_eq!(words, ["seven77"; 7].join(" "));
+        let title = clean_title(&"seven77 ".repeat(20)).expect("a title");
+        assert_eq!(title, ["seven77"; 7].join(" "));
         let exact = format!("{} {}", "a".repeat(29), "b".repeat(30));
         assert_eq!(clean_title(&exact).as_deref(), Some(exact.as_str()));
         let word = clean_title(&"ü".repeat(100)).expect("a title");

@@ -319,8 +319,8 @@ impl PlanBuilder<'_> {
         self.withdraw_questions(&call);
         let continues_in_background =
             if outcome.continues_in_background { self.command_began(call_id) } else { None };
-        if let Some(words) = continues_in_background {
-            outcome.output = words;
+        if let Some(output_text) = continues_in_background {
+            outcome.output = output_text;
         }
         match outcome.blocked.clone() {
             Some(blocked) if self.may_retry_unsandboxed(&call, prepared) => {

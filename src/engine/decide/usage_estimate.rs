@@ -71,7 +71,7 @@ mod tests {
         };
         let model_snapshot =
             |max_output_tokens| ModelSnapshot { max_output_tokens, ..ModelSnapshot::default() };
-        for (asked, most, received, expected) in [
+        for (requested_limit, most, received, expected) in [
             (None, None, 1_000, 500),
             (Some(700), None, 1_000, 500),
             (Some(100), None, 1_000, 100),
@@ -79,8 +79,8 @@ mod tests {
             (None, Some(64), 1_000, 64),
             (Some(100), None, 0, 1),
         ] {
-            let usage = estimate(&request(asked), received, &model_snapshot(most));
-            assert_eq!(usage.output_tokens, expected, "{asked:?} {most:?} {received}");
+            let usage = estimate(&request(requested_limit), received, &model_snapshot(most));
+            assert_eq!(usage.output_tokens, expected, "{requested_limit:?} {most:?} {received}");
         }
         // Usage that the provider reported is exact.
         let reported = Usage { output_tokens: 120, ..Usage::default() };

@@ -45,29 +45,35 @@ impl ReferenceModel {
             }
             Event::ToolStatus { call_id, prepared, allowed_by, .. } => {
                 let call = self.open_call(*call_id)?;
-                property!(call.asked.is_none() && !call.allowed, "a call is judged once");
+                property!(call.permission_id.is_none() && !call.allowed, "a call is judged once");
                 property!(!allowed_by.is_empty(), "an allowed call has a reason");
                 (call.allowed, call.read_only) = (true, Some(prepared.read_only));
                 call.is_edit = prepared.subject.changes_files();
                 call.is_background = matches!(prepared.subject, Subject::Bash { background: true, .. });
             }
             Event::PermissionRequested { request, read_only, sandbox, .. } => {
-                let leaves = request.kind == RequestKind::Sandbox;
+                let is_sandbox_request = request.kind == RequestKind::Sandbox;
                 if request.kind == RequestKind::Plan {
                     property!(!self.setup.background, "an unattended session approves no plan");
                     self.plans.insert(request.request_id);
                 }
-                property!(leaves || !self.asked_before, "all requests of a message are raised together");
+                property!(
+                    is_sandbox_request || !self.asked_before,
+                    "all requests of a message are raised together"
+                );
                 let may_leave = self.setup.settings.offer_unsandboxed_retry.applies_to(self.setup.background);
                 let call = self.open_call(request.call_id)?;
-                property!(call.asked.is_none() && !call.allowed, "a call is judged once");
-                property!(call.blocked.is_some() == leaves, "what the sandbox stopped may ask to leave it");
+                property!(call.permission_id.is_none() && !call.allowed, "a call is judged once");
                 property!(
-                    sandbox.is_some_and(|held| held.unsandboxed) == leaves,
+                    call.blocked.is_some() == is_sandbox_request,
+                    "what the sandbox stopped may ask to leave it"
+                );
+                property!(
+                    sandbox.is_some_and(|held| held.unsandboxed) == is_sandbox_request,
                     "a request says where it would run"
                 );
-                property!(!leaves || may_leave, "who forbids the offer is not asked");
-                (call.asked, call.read_only) = (Some(request.request_id), Some(*read_only));
+                property!(!is_sandbox_request || may_leave, "who forbids the offer is not asked");
+                (call.permission_id, call.read_only) = (Some(request.request_id), Some(*read_only));
                 call.passes_as_reading = match request.subject {
                     Subject::Bash { .. } => request.read_only_command,
                     _ => *read_only,
@@ -90,11 +96,11 @@ impl ReferenceModel {
                 }
                 let entry = (request.call_id, !request.suggestions.is_empty(), false);
                 property!(self.requests.insert(request.request_id, entry).is_none(), "request ids are new");
-                if leaves {
+                if is_sandbox_request {
                     property!(self.turn_mode != Mode::DontAsk, "a session that never asks does not offer");
                     self.outside.insert(request.request_id);
                 }
-                self.asks_now |= !leaves;
+                self.asks_now |= !is_sandbox_request;
             }
             Event::PermissionExpired { request_id, call_id, on_timeout, .. } => {
                 let request = self.requests.get(request_id).ok_or("what expires was asked")?;
@@ -122,29 +128,32 @@ impl ReferenceModel {
                 rule,
                 ..
             } => {
-                let leaves = self.outside.contains(request_id);
+                let is_sandbox_request = self.outside.contains(request_id);
                 let request = self.requests.get_mut(request_id).ok_or("what is settled was asked")?;
                 property!(request.0 == *call_id && !request.2, "a request is settled once");
                 request.2 = true;
-                let allows = *decision == Decision::Allow;
-                property!(!allows || *by != SettledBy::Abort, "an abort allows nothing");
+                let is_allowed = *decision == Decision::Allow;
+                property!(!is_allowed || *by != SettledBy::Abort, "an abort allows nothing");
                 let by_change = matches!(by, SettledBy::Rule | SettledBy::Mode);
-                property!(allows || !by_change, "a rule or a mode that comes denies nothing that was asked");
+                property!(
+                    is_allowed || !by_change,
+                    "a rule or a mode that comes denies nothing that was asked"
+                );
                 let by_its_grant =
                     *by == SettledBy::Rule && matches!(rule.as_deref(), Some(OUTSIDE | OUTSIDE_SERVE));
                 property!(
-                    !(leaves && allows) || *by == SettledBy::Answer || by_its_grant,
+                    !(is_sandbox_request && is_allowed) || *by == SettledBy::Answer || by_its_grant,
                     "no mode, no rule and no deadline leads out of the sandbox: its own grant does"
                 );
                 property!(
-                    !leaves
+                    !is_sandbox_request
                         || *scope != Scope::Project
                             && grant.as_ref().is_none_or(|grant| grant == OUTSIDE || grant == OUTSIDE_SERVE),
                     "leaving the sandbox is granted to a session, for one command"
                 );
-                property!(!stop || !allows, "only a denial ends a turn");
+                property!(!stop || !is_allowed, "only a denial ends a turn");
                 property!(
-                    updated_input.is_none() || allows && *by == SettledBy::Answer,
+                    updated_input.is_none() || is_allowed && *by == SettledBy::Answer,
                     "a person changes a call"
                 );
                 let on_timeout = match by {
@@ -162,17 +171,18 @@ impl ReferenceModel {
                     property!(*stop || on_timeout != OnTimeout::Fail, "who fails ends the turn");
                     let passes = self.calls[call_id].passes_as_reading;
                     property!(
-                        allows == (on_timeout == OnTimeout::AllowReadOnly && passes && !leaves),
+                        is_allowed
+                            == (on_timeout == OnTimeout::AllowReadOnly && passes && !is_sandbox_request),
                         "without an answer only reading passes, if that was said"
                     );
                 }
-                property!(allows || grant.is_none(), "a denial grants nothing");
-                if let (true, Scope::Session, Some(grant)) = (allows, scope, grant) {
+                property!(is_allowed || grant.is_none(), "a denial grants nothing");
+                if let (true, Scope::Session, Some(grant)) = (is_allowed, scope, grant) {
                     self.rules.insert((RuleKind::Allow.name(), grant.clone()));
                 }
                 let call = self.open_call(*call_id)?;
-                (call.allowed, call.denied) = (allows, !allows && *by != SettledBy::Abort);
-                if !leaves {
+                (call.allowed, call.denied) = (is_allowed, !is_allowed && *by != SettledBy::Abort);
+                if !is_sandbox_request {
                     call.edited.clone_from(updated_input);
                 }
             }
@@ -197,13 +207,13 @@ impl ReferenceModel {
                 let call = self.open_call(*call_id)?;
                 property!(call.allowed, "nothing starts that was not allowed");
                 property!(call.started.is_none(), "a run starts once");
-                let again = call.blocked.is_some();
+                let is_second_run = call.blocked.is_some();
                 property!(
-                    (*attempt == 2) == again && *attempt <= 2,
+                    (*attempt == 2) == is_second_run && *attempt <= 2,
                     "a second run follows one that was stopped"
                 );
                 property!(
-                    sandbox.is_some_and(|held| held.unsandboxed) == again,
+                    sandbox.is_some_and(|held| held.unsandboxed) == is_second_run,
                     "only a second run is outside"
                 );
                 property!(
@@ -213,7 +223,7 @@ impl ReferenceModel {
                 property!(call.read_only == Some(*read_only), "what starts is what was judged");
                 property!(!allowed_by.is_empty(), "a started call has a reason");
                 call.started = Some(envelope.seq);
-                if again {
+                if is_second_run {
                     self.seen.insert("outside run".into());
                 }
             }
@@ -258,7 +268,7 @@ impl ReferenceModel {
             Event::ToolProgress { call_id, text, .. } => {
                 let call = self.open_call(*call_id)?;
                 property!(call.started.is_some() && delta_of == call.started, "only a running tool speaks");
-                call.said.push_str(text);
+                call.output.push_str(text);
             }
             Event::QuestionRequested { question } => {
                 let about = question.call_id;
@@ -268,14 +278,17 @@ impl ReferenceModel {
                     property!(!self.setup.background, "an unattended session asks no user");
                     let call = self.open_call(about.ok_or("the model asks with a call")?)?;
                     let is_of_tool = call.started.is_some();
-                    property!(is_of_tool || call.asked.is_none() && !call.allowed, "a call is judged once");
+                    property!(
+                        is_of_tool || call.permission_id.is_none() && !call.allowed,
+                        "a call is judged once"
+                    );
                     property!(!question.questions.is_empty(), "a question has a text");
                     call.asks_user |= !is_of_tool;
                     self.user_questions.insert(question.request_id);
                 } else if let Some(call_id) = about {
-                    let pauses = self.setup.settings.unattended.on_timeout == OnTimeout::Pause;
+                    let may_pause = self.setup.settings.unattended.on_timeout == OnTimeout::Pause;
                     property!(
-                        !self.setup.background || pauses,
+                        !self.setup.background || may_pause,
                         "an unattended session asks no user, unless it pauses"
                     );
                     let call = self.open_call(call_id)?;
@@ -285,7 +298,7 @@ impl ReferenceModel {
                     );
                     let output = question.output.clone().unwrap_or_default();
                     property!(
-                        output == call.said || call.said.len() > 16 * 1024 && output.len() < 17 * 1024,
+                        output == call.output || call.output.len() > 16 * 1024 && output.len() < 17 * 1024,
                         "a question tells what the call had said"
                     );
                 }
@@ -316,14 +329,14 @@ impl ReferenceModel {
             !call.denied || status == ToolStatus::Denied || call.blocked.is_some(),
             "what was denied ends as denied"
         );
-        if let Some((first, said)) = &call.blocked {
-            let again = call.started.is_some();
+        if let Some((first, first_output)) = &call.blocked {
+            let is_second_run = call.started.is_some();
             property!(
-                again || status == *first && output.contains(said),
+                is_second_run || status == *first && output.contains(first_output),
                 "without a second run the first one counts"
             );
             property!(
-                !again || output.contains("let it run a second time"),
+                !is_second_run || output.contains("let it run a second time"),
                 "the model is told that it ran twice"
             );
         }
@@ -334,8 +347,9 @@ impl ReferenceModel {
             !says_not_run || call.started.is_none(),
             "the model is not told that a started call did not run"
         );
-        let asked = self.questions.values().any(|(call, settled)| *call == Some(call_id) && !settled);
-        property!(!asked, "a call with an open question does not end");
+        let has_open_question =
+            self.questions.values().any(|(call, settled)| *call == Some(call_id) && !settled);
+        property!(!has_open_question, "a call with an open question does not end");
         let call = self.open_call(call_id)?;
         let says_maybe = [model_texts::ABORTED, model_texts::STOPPED_BY_LIMIT].contains(&output)
             || output.starts_with(model_texts::UNKNOWN);
@@ -344,8 +358,11 @@ impl ReferenceModel {
             "the model is not told that an unstarted call may have run"
         );
         call.status = Some(status);
-        let asked = call.asked;
-        property!(asked.is_none_or(|id| self.requests[&id].2), "a call with an open question does not end");
+        let permission_id = call.permission_id;
+        property!(
+            permission_id.is_none_or(|id| self.requests[&id].2),
+            "a call with an open question does not end"
+        );
         if let (ToolStatus::Denied, Some(turn)) = (status, &mut self.turn) {
             turn.denied.push(call_id);
         }

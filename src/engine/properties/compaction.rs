@@ -21,8 +21,9 @@ impl ReferenceModel {
             }
             Event::CompactCompleted { stage: CompactStage::ToolResults, edit: None, .. } => {}
             Event::CompactCompleted { stage, trigger, tokens_before, tokens_after, error, edit } => {
-                let (first, begun, why) = self.compacting.take().ok_or("what completes was started")?;
-                property!((begun, why) == (*stage, *trigger), "a stage completes as it began");
+                let (first, started_stage, why) =
+                    self.compacting.take().ok_or("what completes was started")?;
+                property!((started_stage, why) == (*stage, *trigger), "a stage completes as it began");
                 property!(error.is_some() == edit.is_none(), "a stage changes something, or says why not");
                 property!(tokens_after <= tokens_before, "a stage makes nothing longer");
                 let status = if error.is_some() { ItemStatus::Interrupted } else { ItemStatus::Completed };
@@ -32,7 +33,7 @@ impl ReferenceModel {
                     // The beginning of the next request differs, so do not compare it with the last request.
                     self.sent = None;
                     if matches!(edit, WindowEdit::Messages { .. }) {
-                        self.compacted = self.heard.len();
+                        self.compacted = self.user_texts.len();
                     }
                 }
             }

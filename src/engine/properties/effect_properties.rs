@@ -76,14 +76,17 @@ impl ReferenceModel {
             plan.events.iter().find(|entry| entry.envelope.seq == seq).map(|entry| &entry.envelope.event)
         };
         if let Effect::StopAll = effect {
-            let told =
+            let is_abort_written =
                 plan.events.iter().any(|entry| matches!(entry.envelope.event, Event::TurnAborting { .. }));
-            property!(told, "everything is stopped when an abort was written");
+            property!(is_abort_written, "everything is stopped when an abort was written");
             return Ok(());
         }
         if let Effect::StopCommands { calls, .. } = effect {
-            let runs = |call_id: &CallId| self.running_commands().any(|it| it.call_id == *call_id);
-            property!(!calls.is_empty() && calls.iter().all(runs), "only a command that runs is stopped");
+            let is_running = |call_id: &CallId| self.running_commands().any(|it| it.call_id == *call_id);
+            property!(
+                !calls.is_empty() && calls.iter().all(is_running),
+                "only a command that runs is stopped"
+            );
             return Ok(());
         }
         if let Effect::AskHelper { token, request } = effect {
@@ -143,10 +146,10 @@ impl ReferenceModel {
             }
             Effect::GatherContext => property!(!self.has_prompt(), "the system prompt is put together once"),
             Effect::CallModel { token, request } => {
-                let told = event_at(*token);
+                let written_event = event_at(*token);
                 if let Some((_, CompactStage::Autocompact, _)) = self.compacting {
                     property!(
-                        matches!(told, Some(Event::TurnPhase { phase: Phase::CompactCheck, .. })),
+                        matches!(written_event, Some(Event::TurnPhase { phase: Phase::CompactCheck, .. })),
                         "a summary is written before it is requested"
                     );
                     property!(
@@ -156,7 +159,7 @@ impl ReferenceModel {
                     return is_valid(request, false);
                 }
                 property!(
-                    matches!(told, Some(Event::TurnPhase { phase: Phase::ModelCall, .. })),
+                    matches!(written_event, Some(Event::TurnPhase { phase: Phase::ModelCall, .. })),
                     "a model call is written before it is made"
                 );
                 property!(self.has_prompt(), "the model is asked after the system prompt is there");
@@ -165,14 +168,14 @@ impl ReferenceModel {
             }
             Effect::Sleep { token, delay_ms } => {
                 let beat = self.setup.settings.retry.heartbeat_ms;
-                let told = match event_at(*token) {
+                let is_wait_written = match event_at(*token) {
                     Some(Event::TurnResumed { delay_ms: ms, .. }) => ms == delay_ms,
                     Some(Event::Retry { delay_ms: ms, .. } | Event::Heartbeat { remaining_ms: ms, .. }) => {
                         *delay_ms == beat.min(*ms)
                     }
                     _ => false,
                 };
-                property!(told, "a wait is written before it begins");
+                property!(is_wait_written, "a wait is written before it begins");
             }
             Effect::Prepare { calls, .. } => {
                 let unseen: Vec<CallId> = self
@@ -181,23 +184,30 @@ impl ReferenceModel {
                     .map(|call| call.call_id)
                     .filter(|id| {
                         let call = &self.calls[id];
-                        call.status.is_none() && !call.allowed && call.asked.is_none() && !call.asks_user
+                        call.status.is_none()
+                            && !call.allowed
+                            && call.permission_id.is_none()
+                            && !call.asks_user
                     })
                     .collect();
-                let asked: Vec<CallId> = calls.iter().map(|call| call.call_id).collect();
-                let is_early = self.streaming.is_some() && asked.iter().all(|id| unseen.contains(id));
-                property!(asked == unseen || is_early, "all calls of a message are looked at together");
+                let prepared_calls: Vec<CallId> = calls.iter().map(|call| call.call_id).collect();
+                let is_early =
+                    self.streaming.is_some() && prepared_calls.iter().all(|id| unseen.contains(id));
+                property!(
+                    prepared_calls == unseen || is_early,
+                    "all calls of a message are looked at together"
+                );
             }
             Effect::RunTool { call, prepared } => {
                 let edited = self.calls[&call.call_id].edited.as_ref();
-                let said = self.message.iter().find(|said| said.call_id == call.call_id);
+                let requested_call = self.message.iter().find(|it| it.call_id == call.call_id);
                 property!(
-                    Some(&call.input) == edited.or(said.map(|said| &said.input)),
+                    Some(&call.input) == edited.or(requested_call.map(|it| &it.input)),
                     "a call runs with the model's arguments, or with a person's"
                 );
-                let again = self.calls[&call.call_id].blocked.is_some();
+                let is_second_run = self.calls[&call.call_id].blocked.is_some();
                 property!(
-                    prepared.sandbox.is_some_and(|held| held.unsandboxed) == again,
+                    prepared.sandbox.is_some_and(|held| held.unsandboxed) == is_second_run,
                     "outside runs what may, and nothing else"
                 );
                 self.check_tool_start(call.call_id, prepared.read_only)?;
@@ -250,8 +260,11 @@ impl ReferenceModel {
             );
         }
         // A rewind may have removed messages that a compaction replaced.
-        for (_, heard) in self.heard.iter().skip(self.compacted) {
-            property!(all.iter().any(|text| text.contains(heard)), "what people said is sent: {heard}");
+        for (_, user_text) in self.user_texts.iter().skip(self.compacted) {
+            property!(
+                all.iter().any(|text| text.contains(user_text)),
+                "what people said is sent: {user_text}"
+            );
         }
         self.sent = Some(request.clone());
         Ok(())
@@ -272,9 +285,9 @@ impl ReferenceModel {
         property!(alone, "a call with effects runs alone");
         let exclusive = self.is_exclusive(call_id);
         for earlier in self.message.iter().take_while(|other| other.call_id != call_id) {
-            let done = self.calls[&earlier.call_id].status.is_some();
+            let is_done = self.calls[&earlier.call_id].status.is_some();
             property!(
-                done || !(exclusive || self.is_exclusive(earlier.call_id)),
+                is_done || !(exclusive || self.is_exclusive(earlier.call_id)),
                 "calls with effects keep their place"
             );
         }
@@ -308,7 +321,7 @@ impl ReferenceModel {
             Some(_) if unknown => (SessionState::RequiresAction, Some(Requires::UnknownOutcome)),
             Some(_) if self.is_paused_by_deadline() => (SessionState::Paused, Some(Requires::Permission)),
             Some(_) if pending => (SessionState::RequiresAction, Some(Requires::Permission)),
-            Some(turn) if turn.asked.is_some() || self.is_user_asked() => {
+            Some(turn) if turn.feedback_id.is_some() || self.is_user_asked() => {
                 (SessionState::RequiresAction, Some(Requires::Question))
             }
             Some(_) => (SessionState::Running, None),
@@ -332,12 +345,12 @@ impl ReferenceModel {
             }
             let exclusive = self.is_exclusive(call_id);
             let free = if exclusive { !unfinished } else { !barrier };
-            let waits = call.allowed && call.started.is_none();
+            let is_waiting = call.allowed && call.started.is_none();
             property!(
-                !(waits && free && running < self.setup.settings.parallel_tools),
+                !(is_waiting && free && running < self.setup.settings.parallel_tools),
                 "what may run does not wait"
             );
-            running += usize::from(waits && free);
+            running += usize::from(is_waiting && free);
             unfinished = true;
             barrier |= exclusive;
         }
@@ -363,10 +376,10 @@ impl ReferenceModel {
         property!(known == self.rules.len(), "the engine knows its rules");
         let mode = if self.turn.is_some() { self.turn_mode } else { self.mode };
         property!((engine.mode(), view.mode) == (mode, self.mode), "the engine knows its mode");
-        let waits = |(id, (at, _, expired)): (&PermissionId, &(Timestamp, _, bool))| {
+        let pending_deadline = |(id, (at, _, expired)): (&PermissionId, &(Timestamp, _, bool))| {
             (!expired && !self.requests[id].2).then_some(*at)
         };
-        let next = self.deadlines.iter().filter_map(waits).min().filter(|_| !self.is_aborting());
+        let next = self.deadlines.iter().filter_map(pending_deadline).min().filter(|_| !self.is_aborting());
         let known = engine.next_deadline();
         let turn = self.turn.as_ref();
         let limit = turn.and_then(|turn| Some((turn.started_at, turn.budgets.wall_time_ms?)));
@@ -389,10 +402,11 @@ impl ReferenceModel {
             .filter(|id| self.calls.get(id).is_some_and(|call| call.status.is_none()))
             .collect();
         property!(engine.open_calls() == open, "the engine knows its open calls");
-        let mut asked: Vec<_> = engine.pending().into_iter().map(|pending| pending.request_id).collect();
-        asked.sort();
+        let mut pending_ids: Vec<_> =
+            engine.pending().into_iter().map(|pending| pending.request_id).collect();
+        pending_ids.sort();
         let pending = self.requests.iter().filter(|(_, (.., settled))| !settled).map(|(id, _)| *id);
-        property!(pending.eq(asked), "the engine knows what is pending");
+        property!(pending.eq(pending_ids), "the engine knows what is pending");
         Ok(())
     }
 }

@@ -182,16 +182,16 @@ impl Simulator {
                 let (before, last) = deltas.split_at(deltas.len() - with_end);
                 answer.reply.last = last.to_vec();
                 self.feed(Input::Deltas { token, deltas: before.to_vec() })?;
-                let done = Input::ModelDone {
+                let completed = Input::ModelDone {
                     token,
                     reply: Box::new(answer.reply),
                     cost_usd_micros: answer.cost,
                     model_snapshot: model_snapshot(),
                     duration_ms: 3,
                 };
-                self.late.push(done.clone());
+                self.late.push(completed.clone());
                 self.late.push(Input::Deltas { token, deltas });
-                self.feed(done)?;
+                self.feed(completed)?;
             }
             ModelStep::Silence => {
                 self.outstanding.push(OutstandingEffect::Model { token, answer: Some(answer) });
@@ -202,8 +202,10 @@ impl Simulator {
                 // Some providers report usage before the stream breaks off, with or without a first delta.
                 let usage = retry_after_ms.map(|_| Box::new(answer.reply.usage));
                 // Every second refusal is about a picture, if the request has one.
-                let words = if self.next().is_multiple_of(2) { "it failed" } else { "no image is taken" };
-                let fault = ModelFault { retry_after_ms, overflow, usage, ..ModelFault::new(kind, words) };
+                let error_text =
+                    if self.next().is_multiple_of(2) { "it failed" } else { "no image is taken" };
+                let fault =
+                    ModelFault { retry_after_ms, overflow, usage, ..ModelFault::new(kind, error_text) };
                 let failed =
                     Input::ModelFailed { token, fault, model_snapshot: model_snapshot(), duration_ms: 3 };
                 self.late.push(failed.clone());
@@ -291,11 +293,14 @@ impl Simulator {
             .values()
             .any(|(_, status)| *status == crate::types::session::ItemStatus::Running);
         property!(!open, "no item stays open");
-        for said in &self.said {
-            let heard = self.watch.heard.iter().chain(&self.watch.forgotten);
-            let times = heard.filter(|(_, heard)| heard.contains(said)).count();
+        for submitted_text in &self.submitted_texts {
+            let user_texts = self.watch.user_texts.iter().chain(&self.watch.forgotten);
+            let times = user_texts.filter(|(_, user_text)| user_text.contains(submitted_text)).count();
             let is_rewound = times == 0 && self.watch.seen.contains("session.rewound");
-            property!(times == 1 || is_rewound, "what people said is taken in once: {said}, {times}");
+            property!(
+                times == 1 || is_rewound,
+                "what people said is taken in once: {submitted_text}, {times}"
+            );
         }
         Ok(())
     }

@@ -173,7 +173,7 @@ impl ReferenceModel {
                 self.items.insert(item.first_seq, (item.kind, item.status));
                 match item.kind {
                     ItemKind::UserMessage => {
-                        self.heard.push((item.first_seq, item.text.clone().unwrap_or_default()));
+                        self.user_texts.push((item.first_seq, item.text.clone().unwrap_or_default()));
                     }
                     ItemKind::Notice => {
                         let turn = self.turn.as_mut().ok_or("a model is told something in a turn")?;

@@ -38,8 +38,8 @@ pub(crate) fn histories() -> impl Strategy<Value = ScriptRecord> {
 
 /// Returns the name of the violated property as an error.
 macro_rules! property {
-    ($holds:expr, $($name:tt)*) => {
-        if !$holds {
+    ($condition:expr, $($name:tt)*) => {
+        if !$condition {
             return Err(format!($($name)*));
         }
     };

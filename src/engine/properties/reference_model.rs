@@ -67,10 +67,10 @@ pub struct ReferenceModel {
     /// Texts of messages that were interrupted.
     pub cut: Vec<String>,
     /// User texts that entered the transcript.
-    pub heard: Vec<(Seq, String)>,
-    /// Number of the oldest entries of `heard` that a compaction may have replaced.
+    pub user_texts: Vec<(Seq, String)>,
+    /// Number of the oldest entries of `user_texts` that a compaction may have replaced.
     pub compacted: usize,
-    /// Entries of `heard` from conversations that were cleared.
+    /// Entries of `user_texts` from conversations that were cleared.
     pub forgotten: Vec<(Seq, String)>,
     pub has_context: bool,
     /// Whether the last turn was resumed too often.
@@ -133,7 +133,7 @@ impl ReferenceModel {
             sent: None,
             withheld: HashMap::new(),
             cut: Vec::new(),
-            heard: Vec::new(),
+            user_texts: Vec::new(),
             compacted: 0,
             forgotten: Vec::new(),
             has_context: false,
@@ -277,9 +277,9 @@ impl ReferenceModel {
                 property!(self.turn.is_none() && !self.archived, "only an idle session is rewound");
                 let removed = self.items.split_off(&(last_item_seq + 1));
                 property!(removed.len() == removed_items.len(), "a rewind names the removed items");
-                let stays = |(first, _): &&(Seq, String)| first <= last_item_seq;
-                self.compacted = self.heard[..self.compacted].iter().filter(stays).count();
-                self.heard.retain(|(first, _)| first <= last_item_seq);
+                let is_before_rewind = |(first, _): &&(Seq, String)| first <= last_item_seq;
+                self.compacted = self.user_texts[..self.compacted].iter().filter(is_before_rewind).count();
+                self.user_texts.retain(|(first, _)| first <= last_item_seq);
                 // The rewound conversation does not contain this refusal, and the next model may accept
                 // the media that this model refused.
                 self.withheld.retain(|_, refused| *refused <= *last_item_seq);
@@ -296,7 +296,7 @@ impl ReferenceModel {
                     self.turn.as_ref().is_some_and(|turn| turn.step == 0),
                     "a turn clears and does nothing else"
                 );
-                self.forgotten.append(&mut self.heard);
+                self.forgotten.append(&mut self.user_texts);
                 self.compacted = 0;
                 (self.sent, self.has_context) = (None, false);
             }
@@ -307,7 +307,7 @@ impl ReferenceModel {
                 );
                 property!(text.starts_with("<reminder>"), "a reminder looks like one: {text}");
                 // Reminders are sent like messages of users.
-                self.heard.push((envelope.seq, text.clone()));
+                self.user_texts.push((envelope.seq, text.clone()));
             }
             Event::McpTools(_) => {
                 let has_begun = self.turn.as_ref().is_some_and(|turn| turn.step > 0);
@@ -343,10 +343,9 @@ impl ReferenceModel {
 
     /// Whether some calls are not prepared yet.
     pub fn is_unjudged(&self) -> bool {
-        self.message
-            .iter()
-            .filter_map(|call| self.calls.get(&call.call_id))
-            .any(|call| call.status.is_none() && !call.allowed && call.asked.is_none() && !call.asks_user)
+        self.message.iter().filter_map(|call| self.calls.get(&call.call_id)).any(|call| {
+            call.status.is_none() && !call.allowed && call.permission_id.is_none() && !call.asks_user
+        })
     }
 
     /// Checks the reference model after all events of one plan.

@@ -52,9 +52,9 @@ impl ReferenceModel {
                 current.map(|turn_id| Refusal::Busy { turn_id })
             }
             Input::Submit(submit) if current.is_none() => {
-                let made = self.calls_made + u64::from(self.helper.is_some());
+                let calls_made = self.calls_made + u64::from(self.helper.is_some());
                 let limit = submit.options.budgets.and_then(|limits| limits.session_model_calls);
-                let limit = limit.filter(|limit| made >= *limit)?;
+                let limit = limit.filter(|limit| calls_made >= *limit)?;
                 let why = format!("the session's limit of {limit} model calls was reached");
                 Some(Refusal::Budget(why))
             }
@@ -65,14 +65,14 @@ impl ReferenceModel {
                 Some((.., false))
                     if !self.is_aborting() && answer.no_approver && answer.decision == Decision::Deny =>
                 {
-                    let pauses = self.setup.settings.unattended.on_timeout == OnTimeout::Pause;
-                    pauses.then_some(Refusal::Paused)
+                    let may_pause = self.setup.settings.unattended.on_timeout == OnTimeout::Pause;
+                    may_pause.then_some(Refusal::Paused)
                 }
                 Some((.., false)) if !self.is_aborting() && self.outside.contains(&answer.request_id) => {
-                    let lasts = answer.decision == Decision::Allow && answer.scope == Scope::Session;
+                    let is_lasting = answer.decision == Decision::Allow && answer.scope == Scope::Session;
                     let is_other = answer.grant.as_ref().is_some_and(|grant| grant != OUTSIDE);
                     let is_else = answer.scope == Scope::Project || answer.edited.is_some();
-                    (is_else || lasts && is_other).then_some(Refusal::RetryMustBeUnchanged)
+                    (is_else || is_lasting && is_other).then_some(Refusal::RetryMustBeUnchanged)
                 }
                 Some((.., false))
                     if !self.is_aborting()
@@ -122,8 +122,8 @@ impl ReferenceModel {
                 (!known).then_some(Refusal::NoSuchRule)
             }
             Input::ChooseAnswer { request_id, .. } => {
-                let asked = self.turn.as_ref().and_then(|turn| turn.asked);
-                (asked != Some(*request_id) || self.is_aborting()).then_some(Refusal::NotPending)
+                let feedback_id = self.turn.as_ref().and_then(|turn| turn.feedback_id);
+                (feedback_id != Some(*request_id) || self.is_aborting()).then_some(Refusal::NotPending)
             }
             Input::AnswerQuestion { request_id, .. } | Input::AnswerUser { request_id, .. }
                 if self.is_aborting()

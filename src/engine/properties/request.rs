@@ -48,7 +48,7 @@ pub fn is_valid(request: &ModelRequest, may_end_with_assistant: bool) -> Result<
         }
         // Results are first, one per call, in call order, directly after the message with the calls.
         let before = if at == 0 { &none } else { &messages[at - 1].content };
-        let asked: Vec<_> = before
+        let requested_calls: Vec<_> = before
             .iter()
             .filter_map(|block| match block {
                 Block::ToolCall(call) => Some((call.call_id, call.provider_id.as_str())),
@@ -64,8 +64,8 @@ pub fn is_valid(request: &ModelRequest, may_end_with_assistant: bool) -> Result<
             })
             .collect();
         property!(
-            asked == answered,
-            "every call is answered exactly once, in order: {asked:?}, {answered:?}"
+            requested_calls == answered,
+            "every call is answered exactly once, in order: {requested_calls:?}, {answered:?}"
         );
         let results_first = message
             .content

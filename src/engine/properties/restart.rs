@@ -30,8 +30,8 @@ impl Simulator {
         let helped = self.next().is_multiple_of(2);
         let of_helper = if self.watch.helper.is_some() { 1 + usize::from(helped) } else { 0 };
         let plan = self.feed(Input::Parked { helped })?.unwrap_or_default();
-        let said = usize::from(running) + of_helper;
-        property!(plan.events.len() == said && plan.effects.is_empty(), "a stop says so, once");
+        let expected_events = usize::from(running) + of_helper;
+        property!(plan.events.len() == expected_events && plan.effects.is_empty(), "a stop says so, once");
         self.crash(false, false)
     }
 
@@ -62,14 +62,14 @@ impl Simulator {
         );
         for call_id in lost {
             let call = &self.watch.calls[&call_id];
-            let done = |wanted: fn(&Effect) -> Option<CallId>| {
+            let count_effects = |wanted: fn(&Effect) -> Option<CallId>| {
                 first.effects.iter().filter(|effect| wanted(effect) == Some(call_id)).count()
             };
-            let runs = done(|effect| match effect {
+            let runs = count_effects(|effect| match effect {
                 Effect::RunTool { call, .. } => Some(call.call_id),
                 _ => None,
             });
-            let is_inspected = done(|effect| match effect {
+            let is_inspected = count_effects(|effect| match effect {
                 Effect::Inspect { call, .. } => Some(call.call_id),
                 _ => None,
             }) == 1;
@@ -77,21 +77,21 @@ impl Simulator {
                 self.watch.questions.values().any(|(about, open)| *about == Some(call_id) && !open);
             let (held, ended) = (self.watch.is_held(), self.engine.turn_id() != turn);
             // The policy of an unattended session may tell the model about the unknown outcome and continue.
-            let told = self.watch.setup.background
+            let may_continue = self.watch.setup.background
                 && matches!(self.settings.unattended.on_timeout, OnTimeout::Deny | OnTimeout::AllowReadOnly);
-            let holds = match (call.read_only, was_aborting, call.status) {
+            let is_recovered = match (call.read_only, was_aborting, call.status) {
                 (_, true, Some(ToolStatus::Cancelled)) => runs == 0 && !call.is_edit,
                 (Some(false), true, None) => runs == 0 && call.is_edit && is_inspected,
                 (Some(true), false, None) => runs == usize::from(!held),
                 // The turn could not continue, so its read-only call was cancelled.
                 (Some(true), false, Some(ToolStatus::Cancelled)) => runs == 0 && ended,
-                (Some(false), false, Some(ToolStatus::Unknown)) => runs == 0 && (ended || told),
+                (Some(false), false, Some(ToolStatus::Unknown)) => runs == 0 && (ended || may_continue),
                 (Some(false), false, None) if call.is_edit => runs == 0 && is_inspected != held,
                 (Some(false), false, None) => runs == 0 && is_asked,
                 _ => false,
             };
             property!(
-                holds,
+                is_recovered,
                 "after a crash what only reads runs again, a file is looked at, a person asked: {call:?}, {runs}"
             );
         }
@@ -115,11 +115,11 @@ impl Simulator {
         let ended = |plan: &Plan| {
             plan.events.iter().any(|entry| matches!(entry.envelope.event, Event::TurnCompleted { .. }))
         };
-        let asked = |plan: &Plan| {
+        let asks_question = |plan: &Plan| {
             plan.events.iter().any(|entry| matches!(entry.envelope.event, Event::QuestionRequested { .. }))
         };
         // The first recovery started this turn, so the second recovery finds it interrupted.
-        if started || ended(second) || (ended(first) && asked(second)) {
+        if started || ended(second) || (ended(first) && asks_question(second)) {
             return Ok(());
         }
         for entry in &second.events {
@@ -136,8 +136,9 @@ impl Simulator {
                 event.kind()
             );
         }
-        let waits = |plan: &Plan| plan.effects.iter().any(|effect| matches!(effect, Effect::Sleep { .. }));
-        if waits(first) || waits(second) {
+        let is_sleeping =
+            |plan: &Plan| plan.effects.iter().any(|effect| matches!(effect, Effect::Sleep { .. }));
+        if is_sleeping(first) || is_sleeping(second) {
             return Ok(());
         }
         let decision_of = |plan: &Plan| {
@@ -199,12 +200,12 @@ impl Simulator {
         // A long journal is read without its transient events before the last completed turn.
         let upto = self.last_of("turn.completed", Seq::MAX);
         let newest: Vec<Seq> = LATEST_ONLY_KINDS.iter().map(|kind| self.last_of(kind, upto)).collect();
-        let lasts = |fact: &&Envelope| {
+        let is_lasting = |fact: &&Envelope| {
             let kind = fact.event.kind();
             let leaves_something = !TRANSIENT_KINDS.contains(&kind) && !LATEST_ONLY_KINDS.contains(&kind);
             fact.seq > upto || leaves_something || newest.contains(&fact.seq)
         };
-        let lasting = self.journal.iter().map(|entry| &entry.envelope).filter(lasts);
+        let lasting = self.journal.iter().map(|entry| &entry.envelope).filter(is_lasting);
         let lasting = Engine::replay(self.id, Arc::clone(&self.settings), lasting);
         let read = self.reload()?;
         for engine in [&again, &read, &lasting] {

@@ -35,7 +35,7 @@ pub fn model_capabilities(model: &str) -> ModelCapabilities {
     ModelCapabilities {
         context_window,
         max_output_tokens,
-        sees: model != "p/m",
+        accepts_images: model != "p/m",
         has_price: model != "p/backup",
         output_usd_micros_per_1k: None,
     }

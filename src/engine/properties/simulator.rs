@@ -54,7 +54,7 @@ pub struct Simulator {
     /// Inputs that arrive too late and must change nothing.
     pub(super) late: Vec<Input>,
     /// Texts of submitted inputs that have not started a turn.
-    pub(super) said: Vec<String>,
+    pub(super) submitted_texts: Vec<String>,
     pub(super) queued: Vec<(TurnId, String)>,
     pub(super) past_turns: Vec<TurnId>,
     pub(super) clock: i64,
@@ -137,7 +137,7 @@ impl Simulator {
             outstanding: Vec::new(),
             helpers: Vec::new(),
             late: Vec::new(),
-            said: Vec::new(),
+            submitted_texts: Vec::new(),
             queued: Vec::new(),
             past_turns: Vec::new(),
             clock: 1,
@@ -208,7 +208,7 @@ impl Simulator {
                     });
                     match queued {
                         Some(turn_id) => self.queued.push((turn_id, word)),
-                        None => self.said.push(word),
+                        None => self.submitted_texts.push(word),
                     }
                 }
             }
@@ -242,10 +242,10 @@ impl Simulator {
             ScriptStep::TooLong => {
                 let stop = crate::types::model::StopReason::MaxTokens;
                 let cut = EffectOutcome { stop, ..EffectOutcome::successful() };
-                let asked =
+                let is_unanswered =
                     |out: &OutstandingEffect| matches!(out, OutstandingEffect::Model { answer: None, .. });
                 for _ in 0..6 {
-                    let Some(at) = self.outstanding.iter().position(asked) else { break };
+                    let Some(at) = self.outstanding.iter().position(is_unanswered) else { break };
                     self.deliver_result(at, &cut)?;
                 }
             }

@@ -36,7 +36,7 @@ impl Simulator {
             match (&envelope.event, envelope.turn_id) {
                 (Event::TurnStarted { .. }, Some(turn_id)) => {
                     if let Some(at) = self.queued.iter().position(|(id, _)| *id == turn_id) {
-                        self.said.push(self.queued.remove(at).1);
+                        self.submitted_texts.push(self.queued.remove(at).1);
                     }
                     self.past_turns.push(turn_id);
                 }
@@ -109,10 +109,10 @@ impl Simulator {
         Ok(())
     }
 
-    /// Ends the background commands that `meant` selects.
-    pub(super) fn end_commands(&mut self, meant: impl Fn(&CommandWatch) -> bool) -> Result<(), String> {
+    /// Ends the background commands that `is_selected` selects.
+    pub(super) fn end_commands(&mut self, is_selected: impl Fn(&CommandWatch) -> bool) -> Result<(), String> {
         let calls: Vec<CallId> =
-            self.watch.running_commands().filter(|it| meant(it)).map(|it| it.call_id).collect();
+            self.watch.running_commands().filter(|it| is_selected(it)).map(|it| it.call_id).collect();
         for call_id in calls {
             let input = background_command_ended(call_id, BackgroundState::Killed);
             self.late.push(input.clone());

@@ -176,8 +176,8 @@ impl Tree {
             if let Some(node) = self.nodes.get_mut(&id) {
                 node.parent = None;
             }
-            let done = Box::new(Ok(result));
-            self.feed(parent, Input::SubagentDone { call_id, done, duration_ms: 1 });
+            let outcome = Box::new(Ok(result));
+            self.feed(parent, Input::SubagentDone { call_id, done: outcome, duration_ms: 1 });
             return true;
         }
         if waiting.is_empty() {

@@ -100,7 +100,7 @@ impl ReferenceModel {
                     has_schema: options.output_schema.is_some(),
                     rejected: 0,
                     candidates: Vec::new(),
-                    asked: None,
+                    feedback_id: None,
                     chosen: None,
                 });
             }
@@ -158,8 +158,11 @@ impl ReferenceModel {
                 turn.waits = false;
                 let (spent, elapsed) = (turn.at_least, envelope.at_ms.since(turn.started_at));
                 let within = |limit: Option<u64>, used: u64| limit.is_none_or(|limit| used < limit);
-                let made = *step - 1 + turn.lost + turn.summaries;
-                property!(within(turn.budgets.model_calls, made), "no more model calls than the budget");
+                let calls_made = *step - 1 + turn.lost + turn.summaries;
+                property!(
+                    within(turn.budgets.model_calls, calls_made),
+                    "no more model calls than the budget"
+                );
                 property!(within(turn.budgets.usd_micros, spent), "no model call without money");
                 property!(
                     within(turn.budgets.output_tokens, turn.usage.output_tokens),
@@ -280,8 +283,8 @@ impl ReferenceModel {
                     return Ok(());
                 }
                 // The request is sent again with another beginning, so do not compare it with the last request.
-                let asked = self.sent.take().ok_or("what is refused was sent")?;
-                let shown = asked.messages.iter().flat_map(|message| &message.content);
+                let refused_request = self.sent.take().ok_or("what is refused was sent")?;
+                let shown = refused_request.messages.iter().flat_map(|message| &message.content);
                 let shown: Vec<_> = shown.flat_map(Block::media_refs).map(|(_, blob)| blob.blob_id).collect();
                 property!(
                     shown.len() == *count as usize && *count > 0,
@@ -294,20 +297,22 @@ impl ReferenceModel {
             Event::FeedbackRequested { request_id, item_ids } => {
                 let known: Vec<_> = turn.candidates.iter().map(|item| item.item_id).collect();
                 property!(known.len() == 2 && known == *item_ids, "two answers are offered");
-                property!(turn.asked.replace(*request_id).is_none(), "one choice at a time");
+                property!(turn.feedback_id.replace(*request_id).is_none(), "one choice at a time");
             }
             Event::FeedbackCompleted { request_id, by, .. } => {
                 let item_id = envelope.item_id;
-                property!(*request_id == turn.asked.take(), "an open choice is settled");
+                property!(*request_id == turn.feedback_id.take(), "an open choice is settled");
                 self.seen.insert(format!("feedback {by:?}"));
                 let chosen = turn.candidates.iter().find(|item| Some(item.item_id) == item_id).cloned();
                 property!(chosen.is_some() == (*by != FeedbackBy::Abort), "only an abort chooses none");
-                let words = |item: &Item| item.text.clone().unwrap_or_default();
-                for other in turn.candidates.iter().filter(|item| Some(item.item_id) != item_id) {
-                    let is_said = |word: &&str| chosen.as_ref().is_some_and(|it| words(it).contains(word));
-                    let text = words(other);
-                    let words = text.split_whitespace().filter(|word| word.ends_with('.') && !is_said(word));
-                    self.cut.extend(words.map(String::from));
+                let item_text = |item: &Item| item.text.clone().unwrap_or_default();
+                for rejected in turn.candidates.iter().filter(|item| Some(item.item_id) != item_id) {
+                    let is_said =
+                        |word: &&str| chosen.as_ref().is_some_and(|it| item_text(it).contains(word));
+                    let text = item_text(rejected);
+                    let cut_words =
+                        text.split_whitespace().filter(|word| word.ends_with('.') && !is_said(word));
+                    self.cut.extend(cut_words.map(String::from));
                 }
                 turn.orphans.extend(turn.candidates.drain(..).map(|item| item.item_id));
                 turn.chosen = chosen;

@@ -18,7 +18,7 @@ pub struct CallWatch {
     /// Whether the call runs without a request in modes that allow read-only calls.
     pub passes_as_reading: bool,
     pub allowed: bool,
-    pub asked: Option<PermissionId>,
+    pub permission_id: Option<PermissionId>,
     pub denied: bool,
     pub started: Option<Seq>,
     pub status: Option<ToolStatus>,
@@ -33,7 +33,7 @@ pub struct CallWatch {
     /// Arguments of a user that replace the model's arguments.
     pub edited: Option<serde_json::Value>,
     /// Output of the call so far, while it runs.
-    pub said: String,
+    pub output: String,
     /// How often the engine requested to run this attempt of the call.
     pub runs: u32,
     /// The result of the call's first run, if the sandbox blocked it.
@@ -99,7 +99,7 @@ pub struct TurnWatch {
     /// The candidates of this step, while none is chosen.
     pub candidates: Vec<Item>,
     /// The open request to choose one of the candidates.
-    pub asked: Option<QuestionId>,
+    pub feedback_id: Option<QuestionId>,
     /// The chosen candidate, until its copy follows.
     pub chosen: Option<Item>,
 }

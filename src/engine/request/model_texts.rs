@@ -226,8 +226,8 @@ likely meant, say which assumption you made, or say what is left to do.";
 pub fn answers(questions: &[UserQuestion], answers: &[UserAnswer]) -> String {
     let pairs = questions.iter().zip(answers).map(|(question, answer)| {
         let own = answer.text.as_deref().map(str::trim).filter(|text| !text.is_empty());
-        let said: Vec<&str> = answer.choices.iter().map(String::as_str).chain(own).collect();
-        format!("Question: {}\nAnswer: {}", question.question, said.join("; "))
+        let answer_texts: Vec<&str> = answer.choices.iter().map(String::as_str).chain(own).collect();
+        format!("Question: {}\nAnswer: {}", question.question, answer_texts.join("; "))
     });
     let pairs: Vec<String> = pairs.collect();
     format!("The user answered.\n{}", pairs.join("\n"))
@@ -265,10 +265,10 @@ pub const UNKNOWN: &str = "The daemon stopped while this call may have been runn
 it may have happened, in part or as a whole, or not at all. Check before you repeat it.";
 
 /// The result [`UNKNOWN`] with the call's output so far.
-pub fn unknown(said: &str) -> String {
-    match said.trim() {
+pub fn unknown(output: &str) -> String {
+    match output.trim() {
         "" => format!("{UNKNOWN} No output of it is known."),
-        _ => format!("{UNKNOWN} Until then it had written:\n{said}"),
+        _ => format!("{UNKNOWN} Until then it had written:\n{output}"),
     }
 }
 
@@ -409,8 +409,8 @@ to do or to answer. Reply with a title for it and nothing else: three to six wor
 without quotes, markup or a full stop.";
 
 /// Input of the title model.
-pub fn for_title(said: &str, answer: &str) -> String {
-    format!("<user>\n{said}\n</user>\n<assistant>\n{answer}\n</assistant>\n\nThe title:")
+pub fn for_title(user_text: &str, answer: &str) -> String {
+    format!("<user>\n{user_text}\n</user>\n<assistant>\n{answer}\n</assistant>\n\nThe title:")
 }
 
 /// Asks the model for a summary of the conversation.

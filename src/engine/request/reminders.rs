@@ -110,8 +110,8 @@ pub(in crate::engine) fn of_todos(state: &State) -> Option<Reminder> {
 fn difference(known: &BTreeMap<PathBuf, String>, now: &[FileVersion]) -> Vec<FileVersion> {
     let changed = now.iter().filter(|file| known.get(&file.path) != Some(&file.digest)).cloned();
     let is_gone = |path: &&PathBuf| now.iter().all(|file| file.path != **path);
-    let gone = known.keys().filter(is_gone);
-    changed.chain(gone.map(|path| FileVersion { path: path.clone(), digest: String::new() })).collect()
+    let removed = known.keys().filter(is_gone);
+    changed.chain(removed.map(|path| FileVersion { path: path.clone(), digest: String::new() })).collect()
 }
 
 /// Names of the changed files, or of the removed files, for a text.

@@ -32,7 +32,7 @@ pub fn find_breach<M: Borrow<Message>>(messages: &[M]) -> Option<&'static str> {
     if messages.first().is_some_and(|first| first.borrow().role != Role::User) {
         return Some("it does not begin with a person");
     }
-    let mut asked: Vec<(CallId, &str)> = Vec::new();
+    let mut open_calls: Vec<(CallId, &str)> = Vec::new();
     for message in messages {
         let message: &Message = message.borrow();
         if message.content.is_empty() {
@@ -45,24 +45,24 @@ pub fn find_breach<M: Borrow<Message>>(messages: &[M]) -> Option<&'static str> {
             Block::ToolResult { call_id, provider_id, .. } => Some((*call_id, provider_id.as_str())),
             _ => None,
         });
-        if !answered.clone().eq(asked.iter().copied()) {
+        if !answered.clone().eq(open_calls.iter().copied()) {
             return Some("calls and results are not paired");
         }
         let results = message.content.iter().filter(|block| matches!(block, Block::ToolResult { .. }));
-        if results.count() != asked.len() {
+        if results.count() != open_calls.len() {
             return Some("a result is not where results are");
         }
-        asked = calls_of(message).map(|call| (call.call_id, call.provider_id.as_str())).collect();
-        let distinct: HashSet<&str> = asked.iter().map(|(_, name)| *name).collect();
-        let call_ids: HashSet<CallId> = asked.iter().map(|(id, _)| *id).collect();
-        if distinct.len() != asked.len() || call_ids.len() != asked.len() {
+        open_calls = calls_of(message).map(|call| (call.call_id, call.provider_id.as_str())).collect();
+        let distinct: HashSet<&str> = open_calls.iter().map(|(_, name)| *name).collect();
+        let call_ids: HashSet<CallId> = open_calls.iter().map(|(id, _)| *id).collect();
+        if distinct.len() != open_calls.len() || call_ids.len() != open_calls.len() {
             return Some("two calls of a message have the same name");
         }
         if distinct.iter().any(|name| name.trim().is_empty()) {
             return Some("a call has no name");
         }
     }
-    (!asked.is_empty()).then_some("the last calls have no results")
+    (!open_calls.is_empty()).then_some("the last calls have no results")
 }
 
 /// Repairs a history; `None` if it is valid. Valid parts stay, in order. Repairing a repaired history changes

@@ -39,12 +39,12 @@ pub(in crate::engine) fn is_about_media(fault: &ModelFault) -> bool {
         "the request is too large",
     ];
     let may_be = matches!(fault.kind, FaultKind::BadRequest | FaultKind::NotFound | FaultKind::Server);
-    let told = [Some(&fault.message), fault.word.as_ref()];
+    let error_texts = [Some(&fault.message), fault.word.as_ref()];
     let names = |text: &String| {
         let text = text.to_lowercase();
         WORDS.iter().any(|word| text.contains(word))
     };
-    may_be && told.into_iter().flatten().any(names)
+    may_be && error_texts.into_iter().flatten().any(names)
 }
 
 /// Replaces every picture and PDF by a text. The text of a PDF contains the PDF's own text, if it is known.
@@ -63,12 +63,12 @@ fn replace_media_in_block(block: &mut Block) {
             *block = Block::Text { text };
         }
         Block::Document(Document { blob, name, text }) if blob.media_type == PDF => {
-            let mut told = model_texts::withheld(AttachmentKind::Document, blob, name.as_deref());
+            let mut replacement = model_texts::withheld(AttachmentKind::Document, blob, name.as_deref());
             if !text.trim().is_empty() {
-                told.push_str(" Its text:\n");
-                told.push_str(text.trim_end());
+                replacement.push_str(" Its text:\n");
+                replacement.push_str(text.trim_end());
             }
-            *block = Block::Text { text: told };
+            *block = Block::Text { text: replacement };
         }
         Block::ToolResult { content, attachments, .. } => {
             // Media that the result's text already contains need no replacement.
@@ -161,9 +161,9 @@ mod tests {
         replace_media(&mut transcript);
         assert_eq!(count_media(transcript.iter().map(|message| &**message)), 0);
         assert!(Arc::ptr_eq(&transcript[0], &untouched), "what shows nothing is not copied");
-        let told = serde_json::to_string(&transcript[1]).expect("written");
-        for words in ["look", "shot.png", "the pages", "image/gif", "read"] {
-            assert!(told.contains(words), "{words}: {told}");
+        let message_json = serde_json::to_string(&transcript[1]).expect("written");
+        for expected in ["look", "shot.png", "the pages", "image/gif", "read"] {
+            assert!(message_json.contains(expected), "{expected}: {message_json}");
         }
         assert_eq!(transcript[1].content[3], Block::Document(text_file));
         let once = transcript.clone();
@@ -190,8 +190,8 @@ mod tests {
             (result(AttachmentKind::Image, "image/gif"), true),
             (result(AttachmentKind::Document, PDF), false),
         ] {
-            let said = Message::new(Role::User, vec![block]);
-            assert_eq!(needs_vision(&[Message::user("a"), said.clone()]), expected, "{said:?}");
+            let message = Message::new(Role::User, vec![block]);
+            assert_eq!(needs_vision(&[Message::user("a"), message.clone()]), expected, "{message:?}");
         }
     }
 }

@@ -15,7 +15,7 @@ pub(in crate::engine) struct BackgroundTask {
     /// Seq of the event that started the task. The progress rows of the task belong to that event.
     pub opened: Seq,
     /// Output of the task while it runs.
-    pub said: OutputExcerpt,
+    pub output: OutputExcerpt,
 }
 
 impl BackgroundTask {

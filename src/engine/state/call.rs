@@ -73,16 +73,16 @@ pub(in crate::engine) enum CallStage {
     /// The call may run once the calls before it are done. `bound` holds the folder and the digest that
     /// the user allowed.
     Ready { prepared: Arc<PreparedCall>, allowed_by: String, bound: Option<(String, String)> },
-    /// The call runs. `started_seq` identifies its progress rows, and `said` holds an excerpt of its
+    /// The call runs. `started_seq` identifies its progress rows, and `output` holds an excerpt of its
     /// output. `question` is set while the tool asks the user.
     Running {
         prepared: Arc<PreparedCall>,
         started_seq: Seq,
-        said: OutputExcerpt,
+        output: OutputExcerpt,
         question: Option<OpenQuestion>,
     },
     /// The daemon died while the call ran, and a user decides what to do.
-    Unknown { request_id: QuestionId, started_seq: Seq, said: String },
+    Unknown { request_id: QuestionId, started_seq: Seq, output: String },
     /// The call's questions wait for the user's answers.
     Asking(OpenQuestion),
     /// The call has its result.

@@ -35,15 +35,15 @@ impl OutputExcerpt {
 
     /// The excerpt, with a note at the gap. Empty if there is no output.
     pub fn text(&self) -> String {
-        let mut said = self.clone();
-        if said.tail.len() > MIN_TAIL_BYTES {
-            said.trim();
+        let mut excerpt = self.clone();
+        if excerpt.tail.len() > MIN_TAIL_BYTES {
+            excerpt.trim();
         }
-        let note = match said.lost {
+        let note = match excerpt.lost {
             0 => String::new(),
             lost => format!("\n[… {lost} bytes left out …]\n"),
         };
-        [said.head, note, said.tail].concat()
+        [excerpt.head, note, excerpt.tail].concat()
     }
 }
 
@@ -54,24 +54,24 @@ mod tests {
     #[test]
     fn short_output_excerpt_keeps_full_text() {
         let text = "aé\n".repeat(3_000);
-        let mut said = OutputExcerpt::default();
+        let mut excerpt = OutputExcerpt::default();
         let mut rest = text.as_str();
         while !rest.is_empty() {
             let (piece, more) = rest.split_at(rest.ceil_char_boundary(7.min(rest.len())));
-            said.push(piece);
+            excerpt.push(piece);
             rest = more;
         }
-        assert_eq!(said.text(), text);
+        assert_eq!(excerpt.text(), text);
         assert_eq!(OutputExcerpt::default().text(), "");
     }
 
     #[test]
     fn long_output_excerpt_keeps_head_and_tail() {
-        let mut said = OutputExcerpt::default();
+        let mut excerpt = OutputExcerpt::default();
         for number in 0..50_000 {
-            said.push(&format!("line {number} é\n"));
+            excerpt.push(&format!("line {number} é\n"));
         }
-        let text = said.text();
+        let text = excerpt.text();
         assert!(text.len() < HEAD_BYTES + MIN_TAIL_BYTES + 100, "{}", text.len());
         assert!(text.starts_with("line 0 é\nline 1 é\n"), "{text:.100}");
         assert!(text.ends_with("line 49999 é\n") && text.contains(" bytes left out "));

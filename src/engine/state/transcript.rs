@@ -239,7 +239,7 @@ mod tests {
         #[test]
         fn normalized_request_is_independent_of_cached_prefix(
             kinds in prop::collection::vec((0..12u8, any::<bool>()), 0..120),
-            kept in 0..120usize,
+            kept_length in 0..120usize,
             thinks in any::<bool>(),
         ) {
             let mut transcript = Transcript::default();
@@ -251,7 +251,7 @@ mod tests {
                     });
                 }
             }
-            transcript.truncate(kept);
+            transcript.truncate(kept_length);
             let thinker = thinks.then_some("p/m");
             let plain: Vec<Arc<Message>> = transcript.iter().cloned().collect();
             prop_assert_eq!(normalize_transcript(&transcript, thinker), normalize(&plain, thinker));

@@ -140,7 +140,7 @@ pub(in crate::engine) fn transcript_of(messages: &[Arc<Message>]) -> String {
         for block in &message.content {
             // Writing to a string cannot fail.
             let _ = match block {
-                Block::Text { text: said } => writeln!(text, "{role}: {said}"),
+                Block::Text { text: block_text } => writeln!(text, "{role}: {block_text}"),
                 Block::ToolCall(call) => writeln!(text, "call: {} {}", call.tool, call.input),
                 Block::ToolResult { content, is_error: true, .. } => writeln!(text, "error: {content}"),
                 Block::ToolResult { content, .. } => writeln!(text, "result: {content}"),

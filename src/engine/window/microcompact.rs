@@ -21,12 +21,12 @@ pub(in crate::engine) fn microcompact(
     excess: u64,
     file_room: u64,
 ) -> Option<StageEdit> {
-    let kept = newest_reads(history, file_room);
+    let recent_reads = newest_reads(history, file_room);
     let old = history.results.iter().filter(|entry| {
         entry.message < history.recent_from
             && entry.content.len() >= MIN_BYTES
             && !entry.is_cleared()
-            && !kept.contains(&entry.call.call_id)
+            && !recent_reads.contains(&entry.call.call_id)
     });
     let (mut results, mut blobs, mut saved) = (Vec::new(), Vec::new(), 0);
     for entry in old {

@@ -55,10 +55,10 @@ pub(in crate::engine) fn summary_message(
     let replaced = &history.messages[..count];
     let mut blocks = vec![Block::Text { text }];
     let is_shown = history.messages[count..].iter().any(|message| user_input(message).is_some());
-    if !is_shown && let Some(said) = replaced.iter().rev().find_map(|message| user_input(message)) {
-        let cut = said.floor_char_boundary(INPUT_BYTES);
-        let rest = if cut < said.len() { "…" } else { "" };
-        blocks.push(Block::Text { text: format!("{}\n{}{rest}", model_texts::NEWEST_INPUT, &said[..cut]) });
+    if !is_shown && let Some(input) = replaced.iter().rev().find_map(|message| user_input(message)) {
+        let cut = input.floor_char_boundary(INPUT_BYTES);
+        let rest = if cut < input.len() { "…" } else { "" };
+        blocks.push(Block::Text { text: format!("{}\n{}{rest}", model_texts::NEWEST_INPUT, &input[..cut]) });
     }
     let mut left = file_room;
     for (file, content) in recent_files(history, count) {
@@ -80,20 +80,20 @@ fn user_input(message: &Message) -> Option<String> {
         Block::Text { text } => Some(text.as_str()),
         _ => None,
     });
-    let mut said = Vec::new();
+    let mut input_texts = Vec::new();
     for (at, text) in texts.enumerate() {
         if at == 0 && text.starts_with(model_texts::SUMMARY_BEGINS) {
             let mut blocks = message.content.iter().filter_map(|block| match block {
                 Block::Text { text } => text.strip_prefix(model_texts::NEWEST_INPUT),
                 _ => None,
             });
-            return blocks.next().map(|said| said.trim_start_matches('\n').to_owned());
+            return blocks.next().map(|input| input.trim_start_matches('\n').to_owned());
         }
         if !text.starts_with(model_texts::REMINDER) {
-            said.push(text);
+            input_texts.push(text);
         }
     }
-    (!said.is_empty()).then(|| said.join("\n"))
+    (!input_texts.is_empty()).then(|| input_texts.join("\n"))
 }
 
 /// The newest content of the most recently read files among the first `count` messages. A file is

@@ -99,7 +99,7 @@ fn assert_paired(messages: &[Arc<Message>]) {
     let messages = normalize(messages, None);
     assert_eq!(messages.first().map(|first| first.role), Some(Role::User));
     for (at, message) in messages.iter().enumerate() {
-        let asked: Vec<CallId> = message
+        let call_ids: Vec<CallId> = message
             .content
             .iter()
             .filter_map(|block| match block {
@@ -115,8 +115,8 @@ fn assert_paired(messages: &[Arc<Message>]) {
                 _ => None,
             })
             .collect();
-        if !asked.is_empty() || !answered.is_empty() {
-            assert_eq!(asked, answered, "message {at}");
+        if !call_ids.is_empty() || !answered.is_empty() {
+            assert_eq!(call_ids, answered, "message {at}");
         }
     }
 }

@@ -111,9 +111,9 @@ fn bypass_guard_asks_before_destructive_commands() {
             let parsed: Vec<&str> = rules.iter().filter_map(|rule| rule.strip_prefix('+')).collect();
             let parsed = Rules::parse(&parsed, &[], &[]).unwrap();
             let policy = Policy { mode: Mode::Bypass, ..Policy::for_tests(&parsed) };
-            let asked = judge(&policy, "Bash", &bash(command));
-            if asked.verdict != Ask || !asked.reason.contains("bypass") {
-                missed.push(format!("{command} {rules:?}: {}", asked.reason));
+            let judgement = judge(&policy, "Bash", &bash(command));
+            if judgement.verdict != Ask || !judgement.reason.contains("bypass") {
+                missed.push(format!("{command} {rules:?}: {}", judgement.reason));
             }
         }
     }
@@ -137,8 +137,8 @@ fn bypass_guard_asks_before_destructive_commands() {
 #[test]
 fn only_exact_grant_satisfies_bypass_guard() {
     let command = "rm -rf ~/*";
-    let asked = check(Mode::Bypass, &[], "Bash", &bash(command), Ask);
-    assert!(asked.suggestions.is_empty(), "one key should not allow it for ever: {asked:?}");
+    let judgement = check(Mode::Bypass, &[], "Bash", &bash(command), Ask);
+    assert!(judgement.suggestions.is_empty(), "one key should not allow it for ever: {judgement:?}");
     check(Mode::Bypass, &["+Bash(rm -rf ~/*)"], "Bash", &bash(command), Allow);
     check(Mode::Bypass, &["+Bash(rm:*)"], "Bash", &bash(command), Ask);
     check(Mode::Bypass, &["-Bash(rm:*)"], "Bash", &bash(command), Deny);

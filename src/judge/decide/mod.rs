@@ -168,15 +168,15 @@ fn judge_subject(policy: &Policy<'_>, tool: &str, subject: &Subject, extra: Opti
     if policy.safe_mode {
         return verdict(Ask, None, "safe mode asks before every call");
     }
-    let (asked, perhaps_asked) = search(policy, &policy.rules.ask, tool, subject);
-    if let Some(rule) = asked.or_else(|| read_by(&policy.rules.ask)) {
+    let (ask_rule, perhaps_asked) = search(policy, &policy.rules.ask, tool, subject);
+    if let Some(rule) = ask_rule.or_else(|| read_by(&policy.rules.ask)) {
         return verdict(Ask, Some(rule), format!("the rule {rule} asks"));
     }
     // Stored rules and grants were given for an earlier definition of the tool. Only `extra` is for the
     // changed definition.
     let is_changed = matches!(subject, Subject::Mcp { is_changed: true, .. });
-    let given = policy.rules.allow.iter().chain(policy.grants).filter(|_| !is_changed);
-    let granted = given
+    let stored_rules = policy.rules.allow.iter().chain(policy.grants).filter(|_| !is_changed);
+    let granted = stored_rules
         .chain(extra)
         .filter(|rule| rule.may_grant(tool, subject))
         .find(|rule| covers_call(policy, rule, subject));

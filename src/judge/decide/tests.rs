@@ -305,8 +305,8 @@ fn web_fetch_is_judged_by_host() {
     }
     check(Mode::Bypass, &["-WebFetch(domain:evil.net)"], "WebFetch", &web("evil.net"), Deny);
     check(Mode::DontAsk, &[], "WebFetch", &web("example.org"), Deny);
-    let asked = check(Mode::Default, &[], "WebFetch", &web("docs.example.org"), Ask);
-    assert_eq!(asked.suggestions, ["WebFetch(domain:docs.example.org)"]);
+    let verdict = check(Mode::Default, &[], "WebFetch", &web("docs.example.org"), Ask);
+    assert_eq!(verdict.suggestions, ["WebFetch(domain:docs.example.org)"]);
 }
 
 #[test]
@@ -330,8 +330,8 @@ fn strictest_verdict_of_several_parts_applies() {
     let (a, b) = ("/w/proj/src/a.rs", "/w/proj/docs/b.md");
     let ordinary = PathSensitivity::Ordinary;
     let both = several(vec![part(a, ordinary), part(b, ordinary)]);
-    let asked = check(Mode::Default, &["+Edit(src/**)"], "ApplyPatch", &both, Ask);
-    assert!(asked.suggestions.contains(&"Edit(docs/**)".to_owned()), "{asked:?}");
+    let verdict = check(Mode::Default, &["+Edit(src/**)"], "ApplyPatch", &both, Ask);
+    assert!(verdict.suggestions.contains(&"Edit(docs/**)".to_owned()), "{verdict:?}");
     check(Mode::Default, &["+Edit(src/**)", "+Edit(docs/**)"], "ApplyPatch", &both, Allow);
     check(Mode::AcceptEdits, &[], "ApplyPatch", &both, Allow);
     check(Mode::AcceptEdits, &["-Edit(docs/**)"], "ApplyPatch", &both, Deny);
@@ -349,8 +349,8 @@ fn strictest_verdict_of_several_parts_applies() {
     let moved = Subject::Several {
         parts: vec![Subject::Delete { path: path(a, ordinary) }, edit("/w/zz", ordinary)],
     };
-    let asked = check(Mode::AcceptEdits, &[], "ApplyPatch", &moved, Ask);
-    assert_eq!(asked.reason, "the path lies outside the workspace", "what needs more care is said");
+    let verdict = check(Mode::AcceptEdits, &[], "ApplyPatch", &moved, Ask);
+    assert_eq!(verdict.reason, "the path lies outside the workspace", "what needs more care is said");
 }
 
 #[test]
@@ -396,20 +396,20 @@ fn empty_command_nul_and_self_approval_are_denied() {
 
 #[test]
 fn verdict_parts_are_complete_but_bounded_in_size() {
-    let told = |text: &str| {
-        let asked = check(Mode::Default, &[], "Bash", &bash(text), Ask);
-        let size = serde_json::to_string(&asked).unwrap().len();
+    let verdict_parts = |text: &str| {
+        let verdict = check(Mode::Default, &[], "Bash", &bash(text), Ask);
+        let size = serde_json::to_string(&verdict).unwrap().len();
         assert!(size < 600_000, "{size} bytes for {}", text.len());
-        asked.parts
+        verdict.parts
     };
     let long = format!("python3 -c '{}' && make", "x".repeat(60_000));
-    let parts = told(&long);
+    let parts = verdict_parts(&long);
     assert_eq!(parts.len(), 2);
     assert_eq!(format!("{} && {}", parts[0].command, parts[1].command), long);
 
-    let nested = told(&format!("echo {}{}", "a".repeat(20_000), " \"$(b".repeat(7_000)));
+    let nested = verdict_parts(&format!("echo {}{}", "a".repeat(20_000), " \"$(b".repeat(7_000)));
     assert!(nested.len() > 1 && nested.last().unwrap().command.ends_with('…'), "{:?}", nested.last());
-    told(&"\"$(".repeat(20_000));
+    verdict_parts(&"\"$(".repeat(20_000));
 }
 
 #[test]

@@ -44,7 +44,7 @@ pub async fn estimate(
     let mut estimate = IndexEstimate {
         files: scan.to_read.len() as u64,
         unchanged: scan.unchanged,
-        removed: scan.gone.len() as u64,
+        removed: scan.removed_documents.len() as u64,
         bytes,
         chunks: (bytes as f64 / BYTES_PER_TOKEN / 450.0).ceil() as u64,
         // A job without a model costs nothing.

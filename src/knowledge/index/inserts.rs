@@ -54,13 +54,13 @@ pub async fn insert_documents(
     let mut outcomes = Vec::with_capacity(documents.len());
     for document in documents {
         let id = document.id.unwrap_or_else(|| DocId::from_content(document.text.as_bytes()).0);
-        let kept = KeptDocument { id: id.clone(), path: document.path, text: document.text };
+        let inserted = KeptDocument { id: id.clone(), path: document.path, text: document.text };
         let (folder, now_ms) = (indexer.store.inserted_documents(), indexer.clock.now().0);
         let accept = move |writer: &mut Writer| {
             // Write the second copy first: an acknowledged document must survive damage of the index.
-            folder.store_document(&kept)?;
+            folder.store_document(&inserted)?;
             crate::crash::point("KN.kept");
-            writer.accept_document(&inserted_document(&kept), &kept.text, now_ms)
+            writer.accept_document(&inserted_document(&inserted), &inserted.text, now_ms)
         };
         let is_new = indexer.store.write(accept).await?;
         outcomes.push(InsertOutcome { id: DocId(id), unchanged: !is_new });
@@ -73,15 +73,15 @@ pub async fn insert_documents(
 }
 
 /// The row of an inserted document.
-pub(super) fn inserted_document(kept: &KeptDocument) -> NewDocument {
-    let language = kept.path.as_deref().and_then(crate::knowledge::graph::language_of_path);
+pub(super) fn inserted_document(inserted: &KeptDocument) -> NewDocument {
+    let language = inserted.path.as_deref().and_then(crate::knowledge::graph::language_of_path);
     NewDocument {
-        id: DocId(kept.id.clone()),
-        path: kept.path.clone(),
-        hash: hash128(&[kept.text.as_bytes()]),
+        id: DocId(inserted.id.clone()),
+        path: inserted.path.clone(),
+        hash: hash128(&[inserted.text.as_bytes()]),
         source: DocumentSource::Inserted,
         language: language.map(str::to_owned),
-        bytes: kept.text.len() as u64,
+        bytes: inserted.text.len() as u64,
         modified_ns: 0,
     }
 }
@@ -132,10 +132,10 @@ pub(super) async fn process_inserted(
         after.clone_from(&last.id.0);
         for (new, text) in pending {
             let (id, now_ms) = (new.id.clone(), indexer.clock.now().0);
-            let begun = id.clone();
+            let started_id = id.clone();
             indexer
                 .store
-                .write(move |writer| writer.set_status(&begun, DocumentStatus::Processing, None, now_ms))
+                .write(move |writer| writer.set_status(&started_id, DocumentStatus::Processing, None, now_ms))
                 .await?;
             let settings = indexer.chunks.clone();
             let prepared = worker.run(move |()| prepare(new, &text, level, &settings)).await;

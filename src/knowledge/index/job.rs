@@ -174,7 +174,7 @@ impl<'a> JobRun<'a> {
         drop(scanning);
         self.counts.unchanged += found.unchanged;
         self.counts.skipped += found.skipped;
-        let total = (found.to_read.len() + found.gone.len()) as u64;
+        let total = (found.to_read.len() + found.removed_documents.len()) as u64;
         let mut progress = StageProgress::begin(self.sink, &self.spent, JobStage::Chunking, total);
         let by_path: Arc<HashMap<String, KnownFile>> =
             Arc::new(known.documents.iter().map(|file| (file.path.clone(), file.clone())).collect());
@@ -191,7 +191,7 @@ impl<'a> JobRun<'a> {
         self.count_batch(written, &mut progress);
         let forgotten = found.gone_skipped;
         store.write(move |writer| writer.note_skipped(&[], &forgotten)).await?;
-        for id in found.gone {
+        for id in found.removed_documents {
             self.check_cancelled()?;
             store.write(move |writer| writer.delete_document(id.as_str(), false)).await?;
             self.counts.removed += 1;

@@ -14,8 +14,9 @@ use crate::knowledge::types::KnowledgeError;
 /// # Errors
 /// The index could not be written.
 pub(super) async fn restore(indexer: &Indexer) -> Result<(), KnowledgeError> {
-    let (kept, now_ms) = (indexer.store.inserted_documents(), indexer.clock.now().0);
-    let documents = indexer.store.write(move |writer| restore_documents(writer, &kept, now_ms)).await?;
+    let (inserted_documents, now_ms) = (indexer.store.inserted_documents(), indexer.clock.now().0);
+    let documents =
+        indexer.store.write(move |writer| restore_documents(writer, &inserted_documents, now_ms)).await?;
     let salvaged = indexer.store.write(move |writer| {
         let Some(file) = writer.damaged_file()? else { return Ok(None) };
         let salvaged = writer.salvage(&file, now_ms)?;
@@ -49,14 +50,14 @@ struct RestoredDocuments {
 
 fn restore_documents(
     writer: &mut Writer,
-    kept: &InsertedDocuments,
+    inserted_documents: &InsertedDocuments,
     now_ms: i64,
 ) -> Result<RestoredDocuments, KnowledgeError> {
     let known: HashSet<String> =
         writer.inserted_ids()?.into_iter().map(|id| kept_name(id.as_str())).collect();
     let mut found = RestoredDocuments::default();
-    for name in kept.names().into_iter().filter(|name| !known.contains(name)) {
-        let document = match kept.load(&name) {
+    for name in inserted_documents.names().into_iter().filter(|name| !known.contains(name)) {
+        let document = match inserted_documents.load(&name) {
             Ok(document) => document,
             Err(error) => {
                 tracing::warn!(%error, "an inserted document is lost");
@@ -67,7 +68,7 @@ fn restore_documents(
         let holder = document.path.as_deref().map(|path| writer.find_document(path)).transpose()?.flatten();
         if holder.is_some_and(|holder| holder.path == document.path) {
             // Another document with the same path has replaced this one.
-            kept.remove_document(&document.id)?;
+            inserted_documents.remove_document(&document.id)?;
             continue;
         }
         writer.accept_document(&inserted_document(&document), &document.text, now_ms)?;

@@ -37,7 +37,7 @@ pub(super) struct Scan {
     /// Number of documents whose file is unchanged.
     pub unchanged: u64,
     /// Documents whose file is gone or no longer allowed.
-    pub gone: Vec<DocId>,
+    pub removed_documents: Vec<DocId>,
     /// Number of files that are not read: too large, secret, or left out before and unchanged.
     pub skipped: u64,
     /// Files that were left out and are gone.
@@ -106,13 +106,13 @@ pub(super) fn scan(
     }
     found.to_read.sort_by(|one, other| one.path.cmp(&other.path));
     if !is_cut {
-        let mut gone: Vec<&KnownFile> = known
+        let mut removed_documents: Vec<&KnownFile> = known
             .values()
             .filter(|file| is_below(&file.path, paths) && !seen.contains(&file.path))
             .copied()
             .collect();
-        gone.sort_by(|one, other| one.path.cmp(&other.path));
-        found.gone = gone.into_iter().map(|file| file.id.clone()).collect();
+        removed_documents.sort_by(|one, other| one.path.cmp(&other.path));
+        found.removed_documents = removed_documents.into_iter().map(|file| file.id.clone()).collect();
         let is_gone = |path: &&&str| is_below(path, paths) && !seen.contains(**path);
         found.gone_skipped = skipped.keys().filter(is_gone).map(|path| (*path).to_owned()).collect();
     }

@@ -56,11 +56,12 @@ pub fn select(
     let mut counts =
         FoundCounts { entities: found.entities.len(), relations: found.relations.len(), chunks: 0 };
     let SearchResult { mut entities, mut relations, direct_chunks } = found;
-    let (kept, entity_tokens) = fitting_prefix(&entities, params.max_entity_tokens, entity_line, count);
-    entities.truncate(kept);
-    let (kept, relation_tokens) =
+    let (fitting_count, entity_tokens) =
+        fitting_prefix(&entities, params.max_entity_tokens, entity_line, count);
+    entities.truncate(fitting_count);
+    let (fitting_count, relation_tokens) =
         fitting_prefix(&relations, params.max_relation_tokens, relation_line, count);
-    relations.truncate(kept);
+    relations.truncate(fitting_count);
     let wants_more = params.mode.has_entity_chunks() || params.wants_relation_chunks();
     if wants_more && !params.mode.has_direct_chunks() {
         on_stage(QueryStage::RetrievingChunks);

@@ -58,8 +58,8 @@ pub fn given_keywords(params: &QueryParams) -> Option<Keywords> {
     if !params.mode.needs_keywords() {
         return Some(Keywords::default());
     }
-    let given = Keywords { high_level: params.hl_keywords.clone(), low_level: params.ll_keywords.clone() };
-    (!given.is_empty()).then_some(given)
+    let keywords = Keywords { high_level: params.hl_keywords.clone(), low_level: params.ll_keywords.clone() };
+    (!keywords.is_empty()).then_some(keywords)
 }
 
 /// Asks the model for the keywords of a query. If the model fails, the keywords are the query itself.
@@ -129,19 +129,19 @@ pub fn parse_keywords(text: &str) -> Option<Keywords> {
 
 /// A list of strings. A string is split at newlines, commas and semicolons; other values are dropped.
 fn list(value: &Value) -> Vec<String> {
-    let given: Vec<&str> = match value {
+    let parts: Vec<&str> = match value {
         Value::Array(values) => values.iter().filter_map(Value::as_str).collect(),
         Value::String(text) => text.split(['\n', ',', ';']).collect(),
         _ => Vec::new(),
     };
-    let mut kept: Vec<String> = Vec::new();
-    for keyword in given {
+    let mut keywords: Vec<String> = Vec::new();
+    for keyword in parts {
         let keyword: String = keyword.trim().chars().take(MAX_KEYWORD_CHARS).collect();
-        if !keyword.is_empty() && !kept.contains(&keyword) && kept.len() < MAX_KEYWORDS {
-            kept.push(keyword);
+        if !keyword.is_empty() && !keywords.contains(&keyword) && keywords.len() < MAX_KEYWORDS {
+            keywords.push(keyword);
         }
     }
-    kept
+    keywords
 }
 
 #[cfg(test)]

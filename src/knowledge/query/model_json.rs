@@ -15,25 +15,25 @@ pub(super) fn strip_wrapping(text: &str) -> String {
 /// Removes `<think>…</think>`, also if it is not closed at the end or not opened at the beginning.
 fn without_thoughts(text: &str) -> String {
     let mut rest = text;
-    let mut kept = String::with_capacity(text.len());
+    let mut visible_text = String::with_capacity(text.len());
     loop {
         match (rest.find("<think>"), rest.find("</think>")) {
             (Some(start), Some(end)) if start < end => {
-                kept.push_str(&rest[..start]);
+                visible_text.push_str(&rest[..start]);
                 rest = &rest[end + "</think>".len()..];
             }
             // The opening tag was in the prompt, so everything before the closing tag is thinking.
             (_, Some(end)) => {
-                kept.clear();
+                visible_text.clear();
                 rest = &rest[end + "</think>".len()..];
             }
             (Some(start), None) => {
-                kept.push_str(&rest[..start]);
-                return kept;
+                visible_text.push_str(&rest[..start]);
+                return visible_text;
             }
             (None, None) => {
-                kept.push_str(rest);
-                return kept;
+                visible_text.push_str(rest);
+                return visible_text;
             }
         }
     }
@@ -72,8 +72,8 @@ fn without_trailing_commas(text: &str) -> String {
             '\\' if is_in_string => is_escaped = true,
             '"' => is_in_string = !is_in_string,
             '}' | ']' if !is_in_string => {
-                let kept = out.trim_end().trim_end_matches(',').len();
-                out.truncate(kept);
+                let end = out.trim_end().trim_end_matches(',').len();
+                out.truncate(end);
             }
             _ => {}
         }

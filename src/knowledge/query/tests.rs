@@ -86,12 +86,12 @@ async fn modes_read_indexes_and_call_models_as_in_table() {
         assert_eq!(result.status, expected, "{mode}");
 
         // Given keywords save one call; returning only the context saves another one.
-        let given = QueryParams { ll_keywords: vec!["Parser".into()], ..params(mode) };
+        let query_params = QueryParams { ll_keywords: vec!["Parser".into()], ..params(mode) };
         let case = setup();
-        run(&case, given.clone()).await;
+        run(&case, query_params.clone()).await;
         assert_eq!(case.model.purposes().len(), calls.min(1), "{mode} with keywords");
         let case = setup();
-        let result = run(&case, QueryParams { only_need_context: true, ..given }).await;
+        let result = run(&case, QueryParams { only_need_context: true, ..query_params }).await;
         assert_eq!(case.model.purposes(), [], "{mode} with keywords, context alone");
         assert_eq!(result.response.is_empty(), mode != QueryMode::Bypass, "{mode}");
         let case = setup();

@@ -20,11 +20,11 @@ impl Indexes {
     ) -> Result<bool, KnowledgeError> {
         self.refuse_if_busy(workspace)?;
         let store = self.store(workspace).await?;
-        let kept = store.inserted_documents();
+        let inserted_documents = store.inserted_documents();
         let delete = move |writer: &mut Writer| {
             if let Some(found) = writer.find_document(&id)? {
                 // Delete the second copy first. Otherwise, a crash in between would restore the document.
-                kept.remove_document(found.id.as_str())?;
+                inserted_documents.remove_document(found.id.as_str())?;
             }
             writer.delete_document(&id, with_cache)
         };

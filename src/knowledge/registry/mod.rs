@@ -176,8 +176,8 @@ impl Indexes {
         {
             return Ok(loaded.embedder.clone());
         }
-        let given = Arc::clone(&settings);
-        let loaded = tokio::task::spawn_blocking(move || given.load_embedder()).await;
+        let loader_settings = Arc::clone(&settings);
+        let loaded = tokio::task::spawn_blocking(move || loader_settings.load_embedder()).await;
         let embedder = loaded.map_err(|_| {
             KnowledgeError::new(
                 ErrorKind::Embedder,

@@ -154,28 +154,28 @@ mod tests {
     #[test]
     fn kept_document_is_read_again_unless_its_file_is_damaged() {
         let place = tempfile::tempdir().expect("a folder");
-        let kept = InsertedDocuments::for_index(&place.path().join("x.db"));
-        assert!(kept.names().is_empty());
+        let copies = InsertedDocuments::for_index(&place.path().join("x.db"));
+        assert!(copies.names().is_empty());
         let one = KeptDocument { id: "a/ö\u{202e}".into(), path: None, text: "line\nline\n".into() };
         let other = KeptDocument { id: "b".into(), path: Some("n/b.md".into()), text: "b".into() };
         for document in [&one, &other] {
-            kept.store_document(document).expect("kept");
+            copies.store_document(document).expect("kept");
         }
         let newer = KeptDocument { text: "newer".into(), ..other };
-        kept.store_document(&newer).expect("kept");
-        assert_eq!(kept.names().len(), 2);
-        assert_eq!(kept.load(&kept_name("b")), Ok(newer));
-        let file = kept.file(&kept_name(&one.id));
-        assert_eq!(kept.load(&kept_name(&one.id)), Ok(one));
+        copies.store_document(&newer).expect("kept");
+        assert_eq!(copies.names().len(), 2);
+        assert_eq!(copies.load(&kept_name("b")), Ok(newer));
+        let file = copies.file(&kept_name(&one.id));
+        assert_eq!(copies.load(&kept_name(&one.id)), Ok(one));
         let mut bytes = fs::read(&file).expect("bytes");
         *bytes.last_mut().expect("a byte") ^= 1;
         fs::write(&file, bytes).expect("damaged");
         let name = file.file_stem().and_then(|name| name.to_str()).expect("a name").to_owned();
-        assert_eq!(kept.load(&name).expect_err("damage").kind, ErrorKind::Damaged);
-        kept.remove_document("b").expect("gone");
-        kept.remove_document("b").expect("no error");
-        assert!(kept.names().is_empty(), "a damaged file is set aside");
-        kept.remove().expect("removed");
-        kept.remove().expect("no error");
+        assert_eq!(copies.load(&name).expect_err("damage").kind, ErrorKind::Damaged);
+        copies.remove_document("b").expect("gone");
+        copies.remove_document("b").expect("no error");
+        assert!(copies.names().is_empty(), "a damaged file is set aside");
+        copies.remove().expect("removed");
+        copies.remove().expect("no error");
     }
 }

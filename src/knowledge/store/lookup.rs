@@ -29,9 +29,9 @@ const OTHER_CASE_QUERY: &str = "select name from kn_entity where name = ?1 colla
 ///
 /// # Errors
 /// Several entities fit equally well, or the read failed.
-pub(super) fn find_entity(connection: &Connection, given: &str) -> Result<Option<String>, KnowledgeError> {
-    match find_exact_or_part(connection, given)? {
-        None => single_match(connection, OTHER_CASE_QUERY, given),
+pub(super) fn find_entity(connection: &Connection, name: &str) -> Result<Option<String>, KnowledgeError> {
+    match find_exact_or_part(connection, name)? {
+        None => single_match(connection, OTHER_CASE_QUERY, name),
         found => Ok(found),
     }
 }
@@ -41,40 +41,40 @@ pub(super) fn find_entity(connection: &Connection, given: &str) -> Result<Option
 ///
 /// # Errors
 /// Several entities fit equally well, or the read failed.
-pub(super) fn find_name_or_given(connection: &Connection, given: &str) -> Result<String, KnowledgeError> {
-    Ok(find_exact_or_part(connection, given)?.unwrap_or_else(|| given.to_owned()))
+pub(super) fn find_name_or_given(connection: &Connection, name: &str) -> Result<String, KnowledgeError> {
+    Ok(find_exact_or_part(connection, name)?.unwrap_or_else(|| name.to_owned()))
 }
 
-fn find_exact_or_part(connection: &Connection, given: &str) -> Result<Option<String>, KnowledgeError> {
-    let exact = resolve_alias(connection, given)?;
+fn find_exact_or_part(connection: &Connection, name: &str) -> Result<Option<String>, KnowledgeError> {
+    let exact = resolve_alias(connection, name)?;
     if entity_id(connection, &exact)?.is_some() {
         return Ok(Some(exact));
     }
     for sql in PARTS {
-        if let Some(found) = single_match(connection, sql, given)? {
+        if let Some(found) = single_match(connection, sql, name)? {
             return Ok(Some(found));
         }
     }
     Ok(None)
 }
 
-fn single_match(connection: &Connection, sql: &str, given: &str) -> Result<Option<String>, KnowledgeError> {
+fn single_match(connection: &Connection, sql: &str, name: &str) -> Result<Option<String>, KnowledgeError> {
     let limit = i64::try_from(MAX_CANDIDATES + 1).unwrap_or(i64::MAX);
     let mut statement = connection.prepare_cached(sql)?;
-    let rows = statement.query_map(params![given, limit], |row| row.get::<_, String>(0))?;
+    let rows = statement.query_map(params![name, limit], |row| row.get::<_, String>(0))?;
     let names: BTreeSet<String> = rows.collect::<Result<_, _>>()?;
     match names.len() {
         0 | 1 => Ok(names.into_iter().next()),
-        _ => Err(ambiguous_error(given, names)),
+        _ => Err(ambiguous_error(name, names)),
     }
 }
 
-fn ambiguous_error(given: &str, names: BTreeSet<String>) -> KnowledgeError {
+fn ambiguous_error(name: &str, names: BTreeSet<String>) -> KnowledgeError {
     let has_more = names.len() > MAX_CANDIDATES;
     let candidates: Vec<String> = names.into_iter().take(MAX_CANDIDATES).collect();
     let more = if has_more { " and others" } else { "" };
     let text = format!(
-        "could not tell which entity {given} is: several have this name: {}{more}; give the whole name",
+        "could not tell which entity {name} is: several have this name: {}{more}; give the whole name",
         candidates.join(", ")
     );
     KnowledgeError { candidates, ..KnowledgeError::new(ErrorKind::Ambiguous, text) }

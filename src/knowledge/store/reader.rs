@@ -133,8 +133,8 @@ impl Reader {
     ///
     /// # Errors
     /// Several fit equally well, or the read failed.
-    pub fn find_entity(&self, given: &str) -> Result<Option<String>, KnowledgeError> {
-        super::lookup::find_entity(&self.connection, given)
+    pub fn find_entity(&self, name: &str) -> Result<Option<String>, KnowledgeError> {
+        super::lookup::find_entity(&self.connection, name)
     }
 
     /// The notice for the user about this index.

@@ -45,7 +45,7 @@ impl LoadedVectors {
         kind: VectorKind,
         generation: u64,
     ) -> Result<(), KnowledgeError> {
-        let mut gone = std::mem::take(&mut self.contents);
+        let mut old_contents = std::mem::take(&mut self.contents);
         let mut statement = connection.prepare_cached(
             "select row_id, content_hash, scale, q8 from kn_vec where kind = ?1 and model = ?2 and dim = ?3",
         )?;
@@ -56,13 +56,13 @@ impl LoadedVectors {
             let content: String = row.get(1)?;
             let content =
                 content.get(..16).and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or_default();
-            if gone.remove(&id) != Some(content) {
+            if old_contents.remove(&id) != Some(content) {
                 let bytes: Vec<u8> = row.get(3)?;
                 self.index.upsert(id, &QuantizedVector { scale: row.get::<_, f64>(2)? as f32, bytes });
             }
             self.contents.insert(id, content);
         }
-        gone.keys().for_each(|row| self.index.remove(*row));
+        old_contents.keys().for_each(|row| self.index.remove(*row));
         self.generation = generation;
         Ok(())
     }

@@ -185,8 +185,9 @@ pub(in super::super) fn body(
     })?;
     body.pop();
     body.extend_from_slice(b",\"messages\":[");
-    let sees = settings.vision.unwrap_or(true);
-    let media = AcceptedMedia::from_request(request, sees, settings.documents.unwrap_or(sees));
+    let accepts_images = settings.vision.unwrap_or(true);
+    let media =
+        AcceptedMedia::from_request(request, accepts_images, settings.documents.unwrap_or(accepts_images));
     let newest = request.messages.len().checked_sub(1);
     let earlier = newest.and_then(|at| request.messages[..at].iter().rposition(|it| it.role == Role::User));
     let is_marked = |at: usize| newest == Some(at) || earlier == Some(at);

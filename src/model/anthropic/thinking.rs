@@ -121,13 +121,13 @@ pub(super) fn is_own_thinking(block: &Block) -> bool {
 fn began_without_thinking<M: AsRef<Message>>(messages: &[M]) -> bool {
     let mut rest = messages;
     let mut first = None;
-    while let [before @ .., said, told] = rest
-        && told.as_ref().role == Role::User
-        && told.as_ref().content.iter().any(|block| matches!(block, Block::ToolResult { .. }))
+    while let [before @ .., answer, results] = rest
+        && results.as_ref().role == Role::User
+        && results.as_ref().content.iter().any(|block| matches!(block, Block::ToolResult { .. }))
     {
-        (first, rest) = (Some(said.as_ref()), before);
+        (first, rest) = (Some(answer.as_ref()), before);
     }
-    first.is_some_and(|said| !said.content.iter().any(is_own_thinking))
+    first.is_some_and(|answer| !answer.content.iter().any(is_own_thinking))
 }
 
 #[cfg(test)]
@@ -173,8 +173,9 @@ mod tests {
             (Thinking::High, 32_000, Some(10_000), (budget(5_904), 10_000)),
             (Thinking::High, 32_000, Some(100), (budget(1_024), 2_048)),
         ] {
-            let asked = ModelRequest { max_output_tokens: limit, ..request(Some(thinking), Vec::new()) };
-            let plan = plan(&asked, &thinking_model(most));
+            let model_request =
+                ModelRequest { max_output_tokens: limit, ..request(Some(thinking), Vec::new()) };
+            let plan = plan(&model_request, &thinking_model(most));
             assert_eq!((plan.thinking, plan.max_tokens), expected, "{thinking:?} of {most}, {limit:?}");
             assert!(plan.keeps);
         }
@@ -226,7 +227,7 @@ mod tests {
             is_error: false,
             attachments: Vec::new(),
         };
-        let (go, told) = (|| Message::user("go"), || Message::new(Role::User, vec![result.clone()]));
+        let (go, results) = (|| Message::user("go"), || Message::new(Role::User, vec![result.clone()]));
         let asks = |before: &[&Block]| {
             let thoughts = before.iter().map(|block| (*block).clone());
             Message::new(Role::Assistant, thoughts.chain([call.clone()]).collect())
@@ -237,14 +238,18 @@ mod tests {
         for (name, messages, thinks) in [
             (
                 "a loop that opened with thinking",
-                vec![go(), asks(&[&thought]), told(), asks(&[]), told()],
+                vec![go(), asks(&[&thought]), results(), asks(&[]), results()],
                 true,
             ),
-            ("or with what is hidden", vec![go(), asks(&[&redacted]), told()], true),
-            ("a loop without", vec![go(), asks(&[]), told()], false),
-            ("thinking that came later", vec![go(), asks(&[]), told(), asks(&[&thought]), told()], false),
-            ("another provider's", vec![go(), asks(&[&sealed]), told()], false),
-            ("a loop that is over", vec![go(), asks(&[]), told(), answer(), go()], true),
+            ("or with what is hidden", vec![go(), asks(&[&redacted]), results()], true),
+            ("a loop without", vec![go(), asks(&[]), results()], false),
+            (
+                "thinking that came later",
+                vec![go(), asks(&[]), results(), asks(&[&thought]), results()],
+                false,
+            ),
+            ("another provider's", vec![go(), asks(&[&sealed]), results()], false),
+            ("a loop that is over", vec![go(), asks(&[]), results(), answer(), go()], true),
         ] {
             let plan = plan(&request(Some(Thinking::High), messages), &thinking_model(64_000));
             assert_eq!((plan.thinking.is_some(), plan.keeps), (thinks, thinks), "{name}");

@@ -73,13 +73,13 @@ struct Table {
 /// The built-in table. A test checks that it parses; otherwise it would be empty.
 static TABLE: LazyLock<Option<Table>> = LazyLock::new(|| toml::from_str(include_str!("known.toml")).ok());
 
-/// The properties of a model from the configuration (`given`) and the table. Prices of the table apply only
-/// `at_vendor`, because resellers have their own prices.
+/// The properties of a model from the configuration (`configured`) and the table. Prices of the table apply
+/// only `at_vendor`, because resellers have their own prices.
 pub(in crate::model) fn look_up(
     kind: Option<ProviderKind>,
     at_vendor: bool,
     model: &str,
-    given: Option<&ModelFacts>,
+    configured: Option<&ModelFacts>,
 ) -> (ModelSettings, bool) {
     let vendor = |pick: fn(&Table) -> &Vendor| TABLE.as_ref().map(pick);
     let vendor = match kind {
@@ -91,9 +91,9 @@ pub(in crate::model) fn look_up(
         let price = found.price.filter(|_| at_vendor);
         ModelFacts { price, ..found.clone() }
     });
-    let is_known = found.is_some() || given.is_some();
+    let is_known = found.is_some() || configured.is_some();
     let empty = ModelFacts::default();
-    let facts = given.unwrap_or(&empty).with_fallback(found.as_ref().unwrap_or(&empty));
+    let facts = configured.unwrap_or(&empty).with_fallback(found.as_ref().unwrap_or(&empty));
     (facts.with_defaults(), is_known)
 }
 
@@ -205,13 +205,13 @@ mod tests {
     fn configuration_overrides_catalog_and_prices_need_vendor() {
         let (elsewhere, is_known) = look_up(Some(ProviderKind::OpenAiChat), false, "gpt-4o", None);
         assert_eq!((elsewhere.price, elsewhere.context_window, is_known), (None, Some(128_000), true));
-        let given = ModelFacts {
+        let configured = ModelFacts {
             max_output_tokens: Some(100),
             vision: Some(false),
             price: Some(Price { input: 9.0, ..Price::default() }),
             ..ModelFacts::default()
         };
-        let (mine, _) = look_up(Some(ProviderKind::OpenAiChat), false, "gpt-4o", Some(&given));
+        let (mine, _) = look_up(Some(ProviderKind::OpenAiChat), false, "gpt-4o", Some(&configured));
         assert_eq!(mine.price.map(|price| price.input), Some(9.0));
         assert_eq!(
             (mine.max_output_tokens, mine.vision, mine.context_window),

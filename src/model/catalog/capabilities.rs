@@ -110,8 +110,8 @@ mod tests {
         assert_eq!(wire_call_id("call_1", &first, fits), "call_1");
         assert_eq!(wire_call_id(&long, &first, fits), wire_call_id(&long, &first, fits));
         assert_ne!(wire_call_id(&long, &first, fits), wire_call_id(&long, &second, fits));
-        for given in [long.as_str(), ""] {
-            let id = wire_call_id(given, &first, fits);
+        for provider_id in [long.as_str(), ""] {
+            let id = wire_call_id(provider_id, &first, fits);
             assert!(
                 fits(&id) && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte)),
                 "{id}"

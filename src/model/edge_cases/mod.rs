@@ -166,11 +166,12 @@ fn invalid_usage_counts_are_ignored() {
             _ => wire(api, &plain),
         };
         for (odd, expected) in [("4.0", 4), ("\"4\"", 4), ("-1", 0), ("{}", 0), ("true", 0)] {
-            let told = ["output_tokens", "completion_tokens"].iter().fold(stream.clone(), |text, name| {
-                text.replace(&format!("\"{name}\":4"), &format!("\"{name}\":{odd}"))
-            });
-            assert_ne!(told, stream, "{api:?}: there is a count");
-            let reply = read(api, &told).1.unwrap_or_else(|fault| panic!("{api:?} {odd}: {fault:?}"));
+            let odd_stream =
+                ["output_tokens", "completion_tokens"].iter().fold(stream.clone(), |text, name| {
+                    text.replace(&format!("\"{name}\":4"), &format!("\"{name}\":{odd}"))
+                });
+            assert_ne!(odd_stream, stream, "{api:?}: there is a count");
+            let reply = read(api, &odd_stream).1.unwrap_or_else(|fault| panic!("{api:?} {odd}: {fault:?}"));
             assert_eq!(reply.usage.output_tokens, expected, "{api:?} {odd}");
         }
     }

@@ -207,7 +207,7 @@ fn user<'a>(
     turns: &mut Vec<ChatMessage<'a>>,
 ) {
     let mut shown = Vec::new();
-    let mut said = Vec::new();
+    let mut user_parts = Vec::new();
     for block in &message.content {
         match block {
             Block::ToolResult { call_id, provider_id, content, attachments, .. } => {
@@ -216,20 +216,22 @@ fn user<'a>(
                     .push(ChatMessage::Tool { tool_call_id: wire_id(provider_id, call_id, vendor), content });
                 shown.extend(media.attachment_contents(attachments).into_iter().map(medium_part));
             }
-            Block::Text { text } if !text.is_empty() => said.push(ContentPart::Text { text: text.clone() }),
-            Block::Image(picture) => said.extend(media.picture(picture).into_iter().map(medium_part)),
-            Block::Document(document) => said.push(medium_part(media.document(document))),
+            Block::Text { text } if !text.is_empty() => {
+                user_parts.push(ContentPart::Text { text: text.clone() })
+            }
+            Block::Image(picture) => user_parts.extend(media.picture(picture).into_iter().map(medium_part)),
+            Block::Document(document) => user_parts.push(medium_part(media.document(document))),
             Block::Text { .. }
             | Block::Thinking { .. }
             | Block::RedactedThinking { .. }
             | Block::ToolCall(_) => {}
         }
     }
-    if !said.is_empty() {
+    if !user_parts.is_empty() {
         shown.extend(preface.take().map(|text| ContentPart::Text { text: text.into() }));
     }
-    let mut parts: Vec<ContentPart> = Vec::with_capacity(shown.len() + said.len());
-    for part in shown.into_iter().chain(said) {
+    let mut parts: Vec<ContentPart> = Vec::with_capacity(shown.len() + user_parts.len());
+    for part in shown.into_iter().chain(user_parts) {
         match (parts.last_mut(), part) {
             (Some(ContentPart::Text { text: before }), ContentPart::Text { text }) => {
                 before.push_str("\n\n");
@@ -275,7 +277,7 @@ fn wire_id<'a>(provider_id: &'a str, call_id: &CallId, vendor: bool) -> Cow<'a, 
     match wire_call_id(provider_id, call_id, |id| !vendor || id.chars().count() <= MAX_CHAT_CALL_ID_CHARS) {
         // Remove the hyphens, because the daemon's id has 37 characters without them.
         Cow::Owned(ours) => Cow::Owned(ours.replace('-', "")),
-        given => given,
+        id => id,
     }
 }
 

@@ -230,12 +230,12 @@ fn finish_reasons_of_provider_are_mapped() {
 #[test]
 fn stream_ends_with_done_or_finish_reason() {
     let outcome = |stream: &str| read(Api::OpenAiChat, stream).1.map_err(|fault| fault.kind);
-    let said = format!("data: {}\n\n", delta(json!({"content":"x"})));
-    assert!(outcome(&format!("{said}data: [DONE]\n\n")).is_ok());
-    assert!(outcome(&format!("{said}data: [DONE]")).is_ok());
-    assert!(outcome(&format!("{said}data: {}\n\n", finish("stop"))).is_ok());
-    assert_eq!(outcome(&said), Err(FaultKind::Interrupted));
-    assert_eq!(outcome(&said[..said.len() / 2]), Err(FaultKind::Interrupted));
+    let first_event = format!("data: {}\n\n", delta(json!({"content":"x"})));
+    assert!(outcome(&format!("{first_event}data: [DONE]\n\n")).is_ok());
+    assert!(outcome(&format!("{first_event}data: [DONE]")).is_ok());
+    assert!(outcome(&format!("{first_event}data: {}\n\n", finish("stop"))).is_ok());
+    assert_eq!(outcome(&first_event), Err(FaultKind::Interrupted));
+    assert_eq!(outcome(&first_event[..first_event.len() / 2]), Err(FaultKind::Interrupted));
     assert_eq!(outcome(""), Err(FaultKind::Interrupted));
     assert_eq!(outcome("<html>"), Err(FaultKind::Garbage));
     assert_eq!(outcome("data: oops\n\n"), Err(FaultKind::Garbage));
@@ -324,20 +324,20 @@ fn request() -> ModelRequest {
         attachments: Vec::new(),
     };
     let text = |text: &str| Block::Text { text: text.into() };
-    let said = |content| Arc::new(Message::new(Role::Assistant, content));
-    let told = |content| Arc::new(Message::new(Role::User, content));
+    let assistant_message = |content| Arc::new(Message::new(Role::Assistant, content));
+    let user_message = |content| Arc::new(Message::new(Role::User, content));
     ModelRequest {
         system: "Be brief.".into(),
         messages: vec![
-            told(vec![text("hi"), text("there")]),
-            said(vec![
+            user_message(vec![text("hi"), text("there")]),
+            assistant_message(vec![
                 Block::Thinking { text: "hm".into(), signature: None },
                 call("c1", json!({"a":1})),
                 call("c2", json!("{\"cut")),
             ]),
-            told(vec![result("c1", "one"), result("c2", ""), text("go on")]),
-            said(vec![text("fine "), text("so far")]),
-            told(vec![text("thanks")]),
+            user_message(vec![result("c1", "one"), result("c2", ""), text("go on")]),
+            assistant_message(vec![text("fine "), text("so far")]),
+            user_message(vec![text("thanks")]),
         ],
         tools: [ToolDefinition {
             name: "Read".into(),
@@ -400,8 +400,8 @@ fn model_capabilities_shape_request_body() {
 #[test]
 fn long_call_ids_are_shortened_for_vendor_only() {
     let long = "call_".repeat(20);
-    let mut asked = request();
-    for message in &mut asked.messages {
+    let mut model_request = request();
+    for message in &mut model_request.messages {
         for block in &mut Arc::make_mut(message).content {
             match block {
                 Block::ToolCall(call) => call.provider_id.clone_from(&long),
@@ -411,7 +411,7 @@ fn long_call_ids_are_shortened_for_vendor_only() {
         }
     }
     for (vendor, is_kept) in [(true, false), (false, true)] {
-        let body = super::body(&asked, &ModelSettings::default(), vendor).expect("a body");
+        let body = super::body(&model_request, &ModelSettings::default(), vendor).expect("a body");
         let body: Value = serde_json::from_slice(&body).expect("JSON");
         let messages = body["messages"].as_array().expect("a list");
         let calls =

@@ -230,11 +230,11 @@ impl Items {
         if item.is_complete {
             return;
         }
-        for (known, given) in
+        for (known, received) in
             [(&mut item.id, name.id), (&mut item.call_id, name.call_id), (&mut item.tool, tool)]
         {
             if known.is_empty() {
-                known.push_str(given);
+                known.push_str(received);
             }
         }
         match step {
@@ -267,10 +267,10 @@ impl Items {
 impl Item {
     /// Whether the server gave this item the id or the call id of `name`.
     fn is_named(&self, name: ItemName<'_>) -> bool {
-        let is_same = |known: &str, given: &str| !given.is_empty() && known == given;
+        let is_same = |known: &str, received: &str| !received.is_empty() && known == received;
         match (self.call_id.as_str(), name.call_id) {
             ("", _) | (_, "") => is_same(&self.id, name.id),
-            (known, given) => known == given,
+            (known, received) => known == received,
         }
     }
 

@@ -138,8 +138,9 @@ pub(in super::super) fn body(
         None => 0,
     };
     let mut input = Vec::with_capacity(request.messages.len() - known);
-    let sees = settings.vision.unwrap_or(true);
-    let media = AcceptedMedia::from_request(request, sees, settings.documents.unwrap_or(sees));
+    let accepts_images = settings.vision.unwrap_or(true);
+    let media =
+        AcceptedMedia::from_request(request, accepts_images, settings.documents.unwrap_or(accepts_images));
     for message in &request.messages[known..] {
         match message.role {
             Role::User => user(message, previous.is_some(), &media, &mut input),
@@ -206,7 +207,7 @@ fn wire_id<'a>(provider_id: &'a str, call_id: &CallId, is_kept: bool) -> Cow<'a,
 /// `is_kept`: the server stores the calls that the results belong to.
 fn user<'a>(message: &'a Message, is_kept: bool, media: &AcceptedMedia<'_>, input: &mut Vec<Item<'a>>) {
     let mut shown = Vec::new();
-    let mut said = Vec::new();
+    let mut user_parts = Vec::new();
     for block in &message.content {
         match block {
             Block::ToolResult { call_id, provider_id, content, attachments, .. } => {
@@ -215,16 +216,16 @@ fn user<'a>(message: &'a Message, is_kept: bool, media: &AcceptedMedia<'_>, inpu
                 input.push(Item::FunctionCallOutput { call_id, output });
                 shown.extend(media.attachment_contents(attachments).into_iter().map(medium_part));
             }
-            Block::Text { text } if !text.is_empty() => said.push(ContentPart::Input { text }),
-            Block::Image(picture) => said.extend(media.picture(picture).into_iter().map(medium_part)),
-            Block::Document(document) => said.push(medium_part(media.document(document))),
+            Block::Text { text } if !text.is_empty() => user_parts.push(ContentPart::Input { text }),
+            Block::Image(picture) => user_parts.extend(media.picture(picture).into_iter().map(medium_part)),
+            Block::Document(document) => user_parts.push(medium_part(media.document(document))),
             Block::Text { .. }
             | Block::Thinking { .. }
             | Block::RedactedThinking { .. }
             | Block::ToolCall(_) => {}
         }
     }
-    shown.append(&mut said);
+    shown.append(&mut user_parts);
     if !shown.is_empty() {
         input.push(Item::Message { role: "user", content: shown });
     }

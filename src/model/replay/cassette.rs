@@ -229,11 +229,11 @@ impl Cassette {
 mod tests {
     use crate::model::replay::cassette::*;
 
-    fn check_error(text: &str, line: usize, words: &str) {
+    fn check_error(text: &str, line: usize, expected_text: &str) {
         match Cassette::parse(text) {
             Err(CassetteError::Line(at, why)) => {
                 assert_eq!(at, line, "{why}");
-                assert!(why.contains(words), "{why:?} lacks {words:?}");
+                assert!(why.contains(expected_text), "{why:?} lacks {expected_text:?}");
             }
             other => panic!("{other:?}"),
         }
@@ -255,15 +255,15 @@ mod tests {
         let text = "# for people\n{\"cassette\":1,\"match\":\"hash\"}\n{\"say\":\"a\",\"hash\":\"h\"}\n\
                     {\"say\":\"b\"}\n{\"say\":\"c\",\"at\":1}\n{\"say\":\"d\",\"at\":1}\n";
         let cassette = Cassette::parse(text).unwrap();
-        let said = |record: Option<&Record>| match record? {
+        let script_text = |record: Option<&Record>| match record? {
             Record::Script(script) => script.say.clone(),
             Record::Recording(_) => None,
         };
         assert_eq!(cassette.by, RecordMatch::Hash);
-        assert_eq!(said(cassette.by_hash("h")).as_deref(), Some("a"));
+        assert_eq!(script_text(cassette.by_hash("h")).as_deref(), Some("a"));
         assert_eq!(cassette.by_hash("g"), None);
-        assert_eq!(said(cassette.by_order(0)).as_deref(), Some("a"));
-        assert_eq!(said(cassette.by_order(1)).as_deref(), Some("d"));
+        assert_eq!(script_text(cassette.by_order(0)).as_deref(), Some("a"));
+        assert_eq!(script_text(cassette.by_order(1)).as_deref(), Some("d"));
         assert_eq!(cassette.by_order(2), None);
         assert_eq!(cassette.len(), 4);
     }

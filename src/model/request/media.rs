@@ -16,7 +16,7 @@ use crate::types::model::ModelRequest;
 pub(in crate::model) struct AcceptedMedia<'a> {
     contents: &'a HashMap<BlobId, Arc<[u8]>>,
     /// Whether the model accepts pictures.
-    sees: bool,
+    accepts_images: bool,
     /// Whether it accepts documents.
     documents: bool,
 }
@@ -37,10 +37,14 @@ pub(in crate::model) enum MediumContent<'b> {
 }
 
 impl<'a> AcceptedMedia<'a> {
-    /// `sees` and `documents`: the media that the model accepts. Without vision it accepts no documents either,
-    /// because providers show it their pages as pictures.
-    pub(in crate::model) fn from_request(request: &'a ModelRequest, sees: bool, documents: bool) -> Self {
-        Self { contents: &request.media, sees, documents: sees && documents }
+    /// `accepts_images` and `documents`: the media that the model accepts. Without vision it accepts no
+    /// documents either, because providers show it their pages as pictures.
+    pub(in crate::model) fn from_request(
+        request: &'a ModelRequest,
+        accepts_images: bool,
+        documents: bool,
+    ) -> Self {
+        Self { contents: &request.media, accepts_images, documents: accepts_images && documents }
     }
 
     /// A picture of the user: its name, if any, then the picture.
@@ -100,11 +104,11 @@ impl<'a> AcceptedMedia<'a> {
     }
 
     fn can_send(&self, kind: AttachmentKind, blob_id: BlobId) -> bool {
-        let takes = match kind {
-            AttachmentKind::Image => self.sees,
+        let is_accepted = match kind {
+            AttachmentKind::Image => self.accepts_images,
             AttachmentKind::Document => self.documents,
         };
-        takes && self.contents.contains_key(&blob_id)
+        is_accepted && self.contents.contains_key(&blob_id)
     }
 
     fn medium_content<'b>(
@@ -126,12 +130,12 @@ impl<'a> AcceptedMedia<'a> {
 
     /// The text that replaces a medium.
     fn replacement_text(&self, kind: AttachmentKind, blob: &BlobRef, name: Option<&str>) -> String {
-        let (what, takes) = match kind {
-            AttachmentKind::Image => ("image", self.sees),
+        let (what, is_accepted) = match kind {
+            AttachmentKind::Image => ("image", self.accepts_images),
             AttachmentKind::Document => ("document", self.documents),
         };
         let name = name.unwrap_or("without a name");
-        let why = if takes {
+        let why = if is_accepted {
             "not shown any more: this conversation holds more than one request may; read it again to see it"
         } else {
             "not shown, this model cannot see it"

@@ -30,7 +30,7 @@ pub(in crate::model) struct CacheKey {
 #[derive(Debug, Default)]
 pub(in crate::model) struct RequestCache {
     /// The most recently used one is last.
-    kept: Mutex<VecDeque<CachedPart>>,
+    entries: Mutex<VecDeque<CachedPart>>,
 }
 
 #[derive(Debug)]
@@ -58,54 +58,54 @@ impl RequestCache {
         write: impl Fn(usize, PlainForm, &mut Vec<u8>) -> Result<(), E>,
         out: &mut Vec<u8>,
     ) -> Result<(), E> {
-        let mut kept = self.remove_entry(manner, messages);
-        kept.truncate_to_common(messages);
-        for (at, message) in messages.iter().enumerate().skip(kept.messages.len()) {
+        let mut entry = self.remove_entry(manner, messages);
+        entry.truncate_to_common(messages);
+        for (at, message) in messages.iter().enumerate().skip(entry.messages.len()) {
             let is_left_out = has_media(message);
             if !is_left_out {
-                write(at, PlainForm(true), &mut kept.bytes)?;
+                write(at, PlainForm(true), &mut entry.bytes)?;
             }
-            kept.messages.push(Arc::clone(message));
-            kept.ends.push((kept.bytes.len(), is_left_out));
+            entry.messages.push(Arc::clone(message));
+            entry.ends.push((entry.bytes.len(), is_left_out));
         }
-        out.reserve(kept.bytes.len());
+        out.reserve(entry.bytes.len());
         let mut from = 0;
         let mut begins = 0;
-        for (at, (ends, is_left_out)) in kept.ends.iter().copied().enumerate() {
+        for (at, (ends, is_left_out)) in entry.ends.iter().copied().enumerate() {
             if is_left_out || is_special(at) {
-                out.extend_from_slice(&kept.bytes[from..begins]);
+                out.extend_from_slice(&entry.bytes[from..begins]);
                 write(at, PlainForm(false), out)?;
                 from = ends;
             }
             begins = ends;
         }
-        out.extend_from_slice(&kept.bytes[from..]);
-        self.put(kept, Instant::now());
+        out.extend_from_slice(&entry.bytes[from..]);
+        self.put(entry, Instant::now());
         Ok(())
     }
 
     /// Removes and returns the entry of this conversation: one with the same first messages. The first
     /// message itself may change with each request.
     fn remove_entry(&self, manner: CacheKey, messages: &[Arc<Message>]) -> CachedPart {
-        let mut all = lock(&self.kept);
+        let mut all = lock(&self.entries);
         let begins =
-            |kept: &CachedPart| kept.messages.iter().zip(messages).take(2).any(|(a, b)| Arc::ptr_eq(a, b));
-        let found = all.iter().rposition(|kept| kept.manner == manner && begins(kept));
+            |entry: &CachedPart| entry.messages.iter().zip(messages).take(2).any(|(a, b)| Arc::ptr_eq(a, b));
+        let found = all.iter().rposition(|entry| entry.manner == manner && begins(entry));
         let found = found.and_then(|at| all.remove(at));
         found.unwrap_or_else(|| CachedPart::new(manner))
     }
 
-    fn put(&self, mut kept: CachedPart, now: Instant) {
-        kept.used = Some(now);
-        let mut all = lock(&self.kept);
-        all.retain(|kept| {
-            kept.used.is_some_and(|used| now.saturating_duration_since(used) < CONVERSATION_TTL)
+    fn put(&self, mut entry: CachedPart, now: Instant) {
+        entry.used = Some(now);
+        let mut all = lock(&self.entries);
+        all.retain(|entry| {
+            entry.used.is_some_and(|used| now.saturating_duration_since(used) < CONVERSATION_TTL)
         });
         // An entry that uses too much of the limit would displace all others.
-        if kept.messages.is_empty() || kept.size() > MAX_CACHE_BYTES / 2 {
+        if entry.messages.is_empty() || entry.size() > MAX_CACHE_BYTES / 2 {
             return;
         }
-        all.push_back(kept);
+        all.push_back(entry);
         let mut bytes: usize = all.iter().map(CachedPart::size).sum();
         while all.len() > MAX_CONVERSATIONS || bytes > MAX_CACHE_BYTES {
             let Some(oldest) = all.pop_front() else { break };
@@ -218,11 +218,11 @@ mod tests {
         for _ in 0..2 * MAX_CONVERSATIONS {
             write(&written, &user_messages(&["a"]), 9);
         }
-        assert_eq!(written.kept.lock().expect("kept").len(), MAX_CONVERSATIONS);
+        assert_eq!(written.entries.lock().expect("kept").len(), MAX_CONVERSATIONS);
         for _ in 0..20 {
             write(&written, &user_messages(&[&"x".repeat(MAX_CACHE_BYTES / 8)]), 9);
         }
-        let count = || written.kept.lock().expect("kept").len();
+        let count = || written.entries.lock().expect("kept").len();
         let before = count();
         assert!((1..=8).contains(&before), "{before}");
         write(&written, &user_messages(&[&"x".repeat(MAX_CACHE_BYTES)]), 9);

@@ -55,7 +55,7 @@ pub(in crate::model) fn omission_notice(
     if wanted == sent {
         return None;
     }
-    let said = |name: &str, wanted: Option<String>, sent: Option<String>| match (wanted, sent) {
+    let difference = |name: &str, wanted: Option<String>, sent: Option<String>| match (wanted, sent) {
         (Some(wanted), None) => Some(format!("{name} = {wanted} was not sent")),
         (Some(wanted), Some(sent)) if wanted != sent => {
             Some(format!("{name} = {sent} was sent for {wanted}"))
@@ -65,8 +65,8 @@ pub(in crate::model) fn omission_notice(
     let of_temperature = |it: Option<Temperature>| it.map(|it| it.to_string());
     let of_share = |it: Option<TopP>| it.map(|it| it.to_string());
     let parts = [
-        said("temperature", of_temperature(wanted.temperature), of_temperature(sent.temperature)),
-        said("top_p", of_share(wanted.top_p), of_share(sent.top_p)),
+        difference("temperature", of_temperature(wanted.temperature), of_temperature(sent.temperature)),
+        difference("top_p", of_share(wanted.top_p), of_share(sent.top_p)),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     let why = if settings.sampling { "its API does not take that here" } else { "it takes neither of them" };
@@ -98,7 +98,7 @@ mod tests {
         let thinks = ModelSettings { thinking: true, ..ModelSettings::default() };
         let neither = ModelSettings { sampling: false, ..ModelSettings::default() };
         let high = Some(Thinking::High);
-        for (api, settings, thinking, given, expected) in [
+        for (api, settings, thinking, wanted, expected) in [
             (OpenAiChat, &plain, None, (Some(1_500), Some(900)), (Some(1_500), Some(900))),
             (OpenAiResponses, &plain, None, (Some(0), Some(0)), (Some(0), Some(0))),
             (OpenAiChat, &thinks, high, (Some(600), Some(950)), (Some(600), Some(950))),
@@ -114,21 +114,21 @@ mod tests {
             (Anthropic, &plain, high, (Some(300), None), (Some(300), None)),
             (Anthropic, &neither, None, (Some(300), None), (None, None)),
         ] {
-            let asked = request(given.0, given.1, thinking);
-            let thinks = asks_to_think(&asked, settings);
-            let told = omission_notice(api, thinks, &asked, settings);
+            let model_request = request(wanted.0, wanted.1, thinking);
+            let thinks = asks_to_think(&model_request, settings);
+            let notice = omission_notice(api, thinks, &model_request, settings);
             assert_eq!(
-                sent_sampling(api, thinks, &asked, settings),
+                sent_sampling(api, thinks, &model_request, settings),
                 sampling(expected.0, expected.1),
-                "{api:?} {given:?} {thinking:?}"
+                "{api:?} {wanted:?} {thinking:?}"
             );
-            assert_eq!(told.is_some(), given != expected, "{told:?}");
+            assert_eq!(notice.is_some(), wanted != expected, "{notice:?}");
         }
-        let told =
+        let notice =
             omission_notice(Anthropic, false, &request(Some(1_500), Some(900), None), &plain).expect("told");
         assert!(
-            told.starts_with("temperature = 1 was sent for 1.5, top_p = 0.9 was not sent to the model p/m"),
-            "{told}"
+            notice.starts_with("temperature = 1 was sent for 1.5, top_p = 0.9 was not sent to the model p/m"),
+            "{notice}"
         );
     }
 

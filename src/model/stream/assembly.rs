@@ -217,11 +217,12 @@ impl Assembly {
 
     /// Whether the answer contains the same call with the same provider id.
     fn has_call(&self, id: &str, tool: &str, json: &str) -> bool {
-        let asked = read_input(json.to_owned());
+        let parsed_input = read_input(json.to_owned());
         self.content.iter().enumerate().any(|(at, block)| match block {
             ReplyBlock::ToolCall { provider_id, tool: known, input } => {
-                let is_named = || self.repeated.iter().any(|(given, place)| given == id && *place == at);
-                known == tool && *input == asked && (provider_id == id || is_named())
+                let is_named =
+                    || self.repeated.iter().any(|(repeated_id, place)| repeated_id == id && *place == at);
+                known == tool && *input == parsed_input && (provider_id == id || is_named())
             }
             _ => false,
         })

@@ -167,7 +167,7 @@ pub(in crate::model) fn from_status(
 /// "Invalid model name passed in model=…"; OpenRouter: "… is not a valid model ID").
 fn is_unknown_model(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
-    ["invalid model name", "not a valid model", "unknown model"].iter().any(|words| text.contains(words))
+    ["invalid model name", "not a valid model", "unknown model"].iter().any(|phrase| text.contains(phrase))
 }
 
 /// The content of an error's body.
@@ -359,10 +359,10 @@ fn scrub_cut(text: String, secret: &str) -> String {
     let Some((last, cut)) = parts.split_last().filter(|(_, cut)| !cut.is_empty()) else { return text };
     let mut out = String::with_capacity(text.len());
     for part in cut {
-        let begun = (Secrets::MIN_SECRET_BYTES..secret.len())
+        let text_before = (Secrets::MIN_SECRET_BYTES..secret.len())
             .rev()
             .find_map(|len| part.strip_suffix(secret.get(..len)?));
-        match begun {
+        match text_before {
             Some(before) => out.extend([before, "***…"]),
             None => out.extend([*part, "…"]),
         }
@@ -375,10 +375,10 @@ fn scrub_cut(text: String, secret: &str) -> String {
 mod tests {
     use crate::model::stream::fault::*;
 
-    fn check(status: u16, body: &str, kind: FaultKind, words: &str) {
+    fn check(status: u16, body: &str, kind: FaultKind, expected_text: &str) {
         let fault = from_status("x", status, None, body.as_bytes());
         assert_eq!(fault.kind, kind, "{status} {body}");
-        assert!(fault.message.contains(words), "{:?} lacks {words:?}", fault.message);
+        assert!(fault.message.contains(expected_text), "{:?} lacks {expected_text:?}", fault.message);
     }
 
     #[test]

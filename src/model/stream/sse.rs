@@ -83,9 +83,9 @@ impl Parser {
                 self.extend_line(line)?;
                 let whole = std::mem::take(&mut self.line);
                 // A borrowed line cannot be pending here: it would have come after the buffered one.
-                let mut kept = None;
-                self.take_line(&whole, &mut kept, &mut each)?;
-                if let Some(data) = kept {
+                let mut buffered_data = None;
+                self.take_line(&whole, &mut buffered_data, &mut each)?;
+                if let Some(data) = buffered_data {
                     self.append_data(data)?;
                 }
                 self.line = whole;

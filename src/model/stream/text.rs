@@ -100,24 +100,24 @@ fn without_halves(json: &str) -> Option<String> {
         let digits = json.get(at..at + 6)?.strip_prefix("\\u")?;
         u16::from_str_radix(digits, 16).ok()
     };
-    let (mut mended, mut kept, mut at) = (String::new(), 0, 0);
+    let (mut mended, mut copied_to, mut at) = (String::new(), 0, 0);
     while let Some(found) = json[at..].find('\\') {
         at += found;
         let is_pair = |low: u16| (0xDC00..0xE000).contains(&low);
         match unit(at) {
             Some(0xD800..0xDC00) if unit(at + 6).is_some_and(is_pair) => at += 12,
             Some(0xD800..0xE000) => {
-                mended.push_str(&json[kept..at]);
+                mended.push_str(&json[copied_to..at]);
                 mended.push_str("\\ufffd");
                 at += 6;
-                kept = at;
+                copied_to = at;
             }
             Some(_) => at += 6,
             // Another escape, whose second byte may be a backslash too.
             None => at += 1 + json[at + 1..].chars().next().map_or(0, char::len_utf8),
         }
     }
-    (kept > 0).then(|| mended + &json[kept..])
+    (copied_to > 0).then(|| mended + &json[copied_to..])
 }
 
 /// An event with text. Most later events of a stream differ from it only in the text, and need no JSON parser.

@@ -46,7 +46,7 @@ pub(in crate::model) struct Watchdog<'a> {
     out: &'a mpsc::Sender<Vec<Delta>>,
     began: Instant,
     /// Time of the last content.
-    heard: Instant,
+    last_content_at: Instant,
 }
 
 impl<'a> Watchdog<'a> {
@@ -57,12 +57,12 @@ impl<'a> Watchdog<'a> {
         out: &'a mpsc::Sender<Vec<Delta>>,
     ) -> Self {
         let now = Instant::now();
-        Self { timeouts, provider, out, began: now, heard: now }
+        Self { timeouts, provider, out, began: now, last_content_at: now }
     }
 
     /// Records that content arrived and was delivered.
     pub(in crate::model) fn record_content(&mut self) {
-        self.heard = Instant::now();
+        self.last_content_at = Instant::now();
     }
 
     /// Waits for `work` within the limits, and ends if the receiver is closed. Cancel-safe if `work` is.
@@ -70,7 +70,7 @@ impl<'a> Watchdog<'a> {
         let now = Instant::now();
         let limits = [
             (now.checked_add(self.timeouts.silence), ExceededLimit::Silence),
-            (self.heard.checked_add(self.timeouts.content), ExceededLimit::Content),
+            (self.last_content_at.checked_add(self.timeouts.content), ExceededLimit::Content),
             (self.began.checked_add(self.timeouts.attempt), ExceededLimit::Attempt),
         ];
         let limit = limits.into_iter().filter_map(|(at, limit)| Some((at?, limit))).min_by_key(|(at, _)| *at);

@@ -48,8 +48,9 @@ pub(in crate::rpc) async fn insert(
     p: KnowledgeInsertParams,
 ) -> Result<KnowledgeInsertReply, Fault> {
     change(&ctx, "knowledge.insert", p, async |folder, p| {
-        let given = p.documents.into_iter();
-        let documents = given.map(|it| InsertDocument { id: it.id, path: it.path, text: it.text }).collect();
+        let insertions = p.documents.into_iter();
+        let documents =
+            insertions.map(|it| InsertDocument { id: it.id, path: it.path, text: it.text }).collect();
         let outcomes = ctx.indexes.insert(&folder, documents).await.map_err(convert::fault)?;
         let views = outcomes.into_iter().map(|it| InsertedView { id: it.id.0, unchanged: it.unchanged });
         Ok(KnowledgeInsertReply { documents: views.collect() })

@@ -31,8 +31,8 @@ use crate::api::params::{
 use crate::rpc::context::RpcContext;
 
 /// Resolves the folder that a call names. The folder must exist and its path must be absolute; links are resolved.
-async fn workspace(ctx: &RpcContext, given: &str) -> Result<PathBuf, Fault> {
-    ctx.registry.workspace_folder(given).await.map(PathBuf::from).map_err(session::fault)
+async fn workspace(ctx: &RpcContext, folder: &str) -> Result<PathBuf, Fault> {
+    ctx.registry.workspace_folder(folder).await.map(PathBuf::from).map_err(session::fault)
 }
 
 /// The common parameters of all changes.

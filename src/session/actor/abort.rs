@@ -38,9 +38,9 @@ impl Actor {
         if let Err(error) = stopped {
             if matches!(error, SessionError::Store(_)) {
                 // The abort cannot be written, but stop the work anyway, because the work may be filling the disk.
-                let told = call_id.map_or(was_open, |call_id| vec![call_id]);
-                self.effects.stop_commands(&told, KilledBy::Abort);
-                told.into_iter().for_each(|call_id| self.effects.stop_tool(call_id));
+                let stopped_calls = call_id.map_or(was_open, |call_id| vec![call_id]);
+                self.effects.stop_commands(&stopped_calls, KilledBy::Abort);
+                stopped_calls.into_iter().for_each(|call_id| self.effects.stop_tool(call_id));
             }
             let _ = reply.send(Err(error));
             return;

@@ -52,17 +52,17 @@ impl Actor {
         if let Some(outcome) = self.remembered(method::APPROVE, answer.keyed.as_ref()).await? {
             return Ok(CommittedAnswer { outcome, extended: None });
         }
-        let asked = self.pending_request(answer.request_id)?;
+        let permission = self.pending_request(answer.request_id)?;
         let effective = EffectiveRules::load(&self.shared, &self.call_context()).await;
         let edited = answer.edited.clone();
         if edited.is_none() && answer.updated_input.is_some() {
             // `SessionHandle::answer` could not prepare `updated_input`, because the request was not pending then.
             return Err(SessionError::Refused(Refusal::NotPending));
         }
-        self.check_grant(&effective, &asked, &answer)?;
+        self.check_grant(&effective, &permission, &answer)?;
         match &edited {
-            Some(edited) => self.check_edit(&effective, &asked, edited)?,
-            None => self.check_still_permitted(&effective, &asked, &answer)?,
+            Some(edited) => self.check_edit(&effective, &permission, edited)?,
+            None => self.check_still_permitted(&effective, &permission, &answer)?,
         }
         let (request_id, scope, origin) = (answer.request_id, answer.scope, Some(answer.origin));
         let decision = self.decide(Input::Answer(Box::new(engine::RequestAnswer {
@@ -114,12 +114,12 @@ impl Actor {
 
     /// The data that a caller needs to prepare changed arguments of a pending call.
     pub(super) async fn edit_context(&self, request_id: PermissionId) -> Result<EditContext, SessionError> {
-        let asked = self.pending_request(request_id)?;
+        let permission = self.pending_request(request_id)?;
         let components = self.shared.components();
         let effective = EffectiveRules::load(&self.shared, &self.call_context()).await;
         let context =
             effective.session_context(&components.settings, self.effects.blobs(), &self.call_context());
-        Ok(EditContext { call: asked.call, context, components })
+        Ok(EditContext { call: permission.call, context, components })
     }
 
     fn pending_request(&self, request_id: PermissionId) -> Result<PendingPermission, SessionError> {
@@ -131,11 +131,11 @@ impl Actor {
     fn check_grant(
         &self,
         effective: &EffectiveRules,
-        asked: &PendingPermission,
+        permission: &PendingPermission,
         answer: &PermissionAnswer,
     ) -> Result<(), SessionError> {
         let Some(grant) = &answer.grant else { return Ok(()) };
-        if asked.outside.is_some() {
+        if permission.outside.is_some() {
             // The engine accepts only the single grant for this purpose.
             return Ok(());
         }
@@ -144,8 +144,8 @@ impl Actor {
         let verdict = effective.with_added_grant(grant).verdict(
             settings,
             &call_context,
-            &asked.call.tool,
-            &asked.prepared,
+            &permission.call.tool,
+            &permission.prepared,
         );
         if verdict.verdict == VerdictKind::Allow {
             return Ok(());
@@ -160,21 +160,22 @@ impl Actor {
     fn check_still_permitted(
         &self,
         effective: &EffectiveRules,
-        asked: &PendingPermission,
+        permission: &PendingPermission,
         answer: &PermissionAnswer,
     ) -> Result<(), SessionError> {
         if answer.decision != Decision::Allow {
             return Ok(());
         }
         let settings = &self.shared.components().settings;
-        if asked.outside.is_some()
+        if permission.outside.is_some()
             && !settings.engine.offer_unsandboxed_retry.applies_to(self.engine.spec().background)
         {
             let why = "[sandbox] offer_unsandboxed_retry no longer lets commands out of the sandbox: deny it";
             return Err(SessionError::BadParam("decision", why.into()));
         }
-        let verdict = effective.verdict(settings, &self.call_context(), &asked.call.tool, &asked.prepared);
-        if verdict.verdict == VerdictKind::Deny && (asked.outside.is_some() || verdict.rule.is_some()) {
+        let verdict =
+            effective.verdict(settings, &self.call_context(), &permission.call.tool, &permission.prepared);
+        if verdict.verdict == VerdictKind::Deny && (permission.outside.is_some() || verdict.rule.is_some()) {
             let why = format!("the call is not permitted any more: {}; deny it", verdict.reason);
             return Err(SessionError::BadParam("decision", why));
         }
@@ -185,11 +186,12 @@ impl Actor {
     fn check_edit(
         &self,
         effective: &EffectiveRules,
-        asked: &PendingPermission,
+        permission: &PendingPermission,
         edited: &EditedCall,
     ) -> Result<(), SessionError> {
         let settings = &self.shared.components().settings;
-        let verdict = effective.verdict(settings, &self.call_context(), &asked.call.tool, &edited.prepared);
+        let verdict =
+            effective.verdict(settings, &self.call_context(), &permission.call.tool, &edited.prepared);
         if verdict.verdict == VerdictKind::Deny {
             let why = format!("the changed call is not permitted: {}", verdict.reason);
             return Err(SessionError::BadParam("updated_input", why));

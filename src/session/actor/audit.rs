@@ -33,7 +33,7 @@ fn folders_note(fact: &Envelope) -> Option<AuditNote> {
 }
 
 fn event_note(plan: &Plan, before: &Engine, fact: &Envelope) -> Option<AuditNote> {
-    let made = |kind, verdict: &str, reason: String| session_note(fact, kind, verdict, reason);
+    let new_note = |kind, verdict: &str, reason: String| session_note(fact, kind, verdict, reason);
     let of_call = |call_id: CallId, note: AuditNote| {
         let call = before.tool_call(call_id);
         let edited = match &fact.event {
@@ -51,7 +51,7 @@ fn event_note(plan: &Plan, before: &Engine, fact: &Envelope) -> Option<AuditNote
             let is_rule = allowed_by.parse::<Rule>().is_ok();
             let reason =
                 if is_rule { "no user was asked".into() } else { format!("no user was asked: {allowed_by}") };
-            let note = made(AuditKind::Rule, "allow", reason);
+            let note = new_note(AuditKind::Rule, "allow", reason);
             let note = AuditNote { rule: is_rule.then(|| allowed_by.clone()), ..note };
             Some(of_call(*call_id, with_sandbox(note, prepared.sandbox)))
         }
@@ -59,7 +59,7 @@ fn event_note(plan: &Plan, before: &Engine, fact: &Envelope) -> Option<AuditNote
             if !was_settled(plan, *call_id) =>
         {
             let rule = detail.as_ref().and_then(|detail| detail["rule"].as_str()).map(str::to_owned);
-            Some(of_call(*call_id, AuditNote { rule, ..made(AuditKind::Rule, "deny", output.clone()) }))
+            Some(of_call(*call_id, AuditNote { rule, ..new_note(AuditKind::Rule, "deny", output.clone()) }))
         }
         Event::PermissionResolved { call_id, decision, scope, grant, by, rule, .. } => {
             let verdict = match decision {
@@ -76,17 +76,25 @@ fn event_note(plan: &Plan, before: &Engine, fact: &Envelope) -> Option<AuditNote
                 (_, Some(_), scope) => format!("answered, scope {}", wire_name(scope)),
             };
             let rule = grant.clone().or_else(|| rule.clone());
-            let note = AuditNote { rule, ..made(AuditKind::Permission, verdict, reason) };
+            let note = AuditNote { rule, ..new_note(AuditKind::Permission, verdict, reason) };
             Some(of_call(*call_id, with_sandbox(note, before.confinement(*call_id))))
         }
         Event::SessionRewound(rewound) => {
             let files = rewound.files.iter().filter(|file| file.action != FileAction::Unchanged).count();
             let items = rewound.removed_items.len();
-            Some(made(AuditKind::Rewind, "allow", format!("{items} items removed, {files} files changed")))
+            Some(new_note(
+                AuditKind::Rewind,
+                "allow",
+                format!("{items} items removed, {files} files changed"),
+            ))
         }
         Event::QuestionResolved { call_id, choice, kind, by, .. } => {
-            let said = choice.as_ref().map_or_else(|| "answered".to_owned(), wire_name);
-            let note = made(AuditKind::Question, &said, format!("{}, by {}", wire_name(kind), wire_name(by)));
+            let choice_name = choice.as_ref().map_or_else(|| "answered".to_owned(), wire_name);
+            let note = new_note(
+                AuditKind::Question,
+                &choice_name,
+                format!("{}, by {}", wire_name(kind), wire_name(by)),
+            );
             Some(match call_id {
                 Some(call_id) => of_call(*call_id, note),
                 None => note,
@@ -94,21 +102,21 @@ fn event_note(plan: &Plan, before: &Engine, fact: &Envelope) -> Option<AuditNote
         }
         Event::FeedbackCompleted { request_id: Some(_), by, .. } => {
             let chosen = if fact.item_id.is_some() { "chosen" } else { "withdrawn" };
-            Some(made(AuditKind::Question, chosen, format!("one of two answers, by {}", wire_name(by))))
+            Some(new_note(AuditKind::Question, chosen, format!("one of two answers, by {}", wire_name(by))))
         }
         Event::SessionUpdated { options, .. } => {
-            Some(made(AuditKind::Mode, options.mode?.name(), "the session's mode was changed".into()))
+            Some(new_note(AuditKind::Mode, options.mode?.name(), "the session's mode was changed".into()))
         }
         Event::TurnStarted { options } => {
             let mode = options.mode.filter(|mode| *mode != before.spec().mode)?;
-            Some(made(AuditKind::Mode, mode.name(), "the mode of one turn".into()))
+            Some(new_note(AuditKind::Mode, mode.name(), "the mode of one turn".into()))
         }
         Event::PermissionRuleAdded { kind, rule } => Some(with_rule(
-            made(AuditKind::Grant, kind.name(), "a rule of the session was added".into()),
+            new_note(AuditKind::Grant, kind.name(), "a rule of the session was added".into()),
             rule,
         )),
         Event::PermissionRuleRemoved { kind, rule } => Some(with_rule(
-            made(AuditKind::Grant, kind.name(), "a rule of the session was taken back".into()),
+            new_note(AuditKind::Grant, kind.name(), "a rule of the session was taken back".into()),
             rule,
         )),
         _ => None,

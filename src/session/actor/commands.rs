@@ -29,7 +29,7 @@ impl Actor {
                 // This shutdown does not wait, so abort running tools immediately.
                 SessionCommand::Park { patient, reply } => {
                     parking.replies.push(reply);
-                    if !patient && !parking.told {
+                    if !patient && !parking.has_stopped_effects {
                         parking.by = Instant::now();
                     }
                 }
@@ -159,7 +159,7 @@ impl Actor {
                     self.effects.drop_all();
                 }
                 let by = Instant::now() + patience;
-                self.state.parking = Some(ParkState { replies: vec![reply], by, told: false });
+                self.state.parking = Some(ParkState { replies: vec![reply], by, has_stopped_effects: false });
             }
         }
     }
@@ -173,8 +173,8 @@ impl Actor {
 
     /// Gathers git facts for the first prompt, if it is not built yet.
     pub(super) fn prefetch_git(&mut self) {
-        let waits = !self.engine.has_context() && self.engine.turn_id().is_none();
-        if waits && !self.engine.is_ended() && self.state.parking.is_none() {
+        let is_waiting = !self.engine.has_context() && self.engine.turn_id().is_none();
+        if is_waiting && !self.engine.is_ended() && self.state.parking.is_none() {
             self.effects.prefetch_git(self.engine.spec().cwd.clone().into());
         }
     }

@@ -213,8 +213,8 @@ impl Actor {
     /// Replaces an effect of the plan by its work that was started ahead. Work that is too old is
     /// dropped. A plan with such an effect never stops that effect.
     fn use_work_ahead(&mut self, plan: &mut Plan, ahead: Option<(WorkAhead, Instant)>) {
-        let Some((ahead, begun)) = ahead else { return };
-        if begun.elapsed() >= WORK_AHEAD_TTL {
+        let Some((ahead, started_at)) = ahead else { return };
+        if started_at.elapsed() >= WORK_AHEAD_TTL {
             return;
         }
         match ahead {
@@ -251,9 +251,9 @@ impl Actor {
         let call_id = process_start.record.call_id;
         let start_append =
             journal::process_start(self.journal.key(), *process_start.record, self.shared.clock.now());
-        let begun = Instant::now();
+        let started_at = Instant::now();
         let mut stored = self.journal.append(start_append.clone()).await;
-        if stored.is_err() && begun.elapsed() < PROCESS_RECORD_RETRY_TIMEOUT {
+        if stored.is_err() && started_at.elapsed() < PROCESS_RECORD_RETRY_TIMEOUT {
             // The first write may have succeeded; a second one has the same result. An unrecorded process is
             // killed, so a retry is useful unless it would delay an abort.
             stored = self.journal.append(start_append).await;

@@ -86,8 +86,8 @@ pub(in crate::session) fn after_publish(plan: &Plan) {
     }
 }
 
-fn has_event(plan: &Plan, is_it: impl Fn(&Event) -> bool) -> bool {
-    plan.events.iter().any(|entry| is_it(&entry.envelope.event))
+fn has_event(plan: &Plan, is_expected: impl Fn(&Event) -> bool) -> bool {
+    plan.events.iter().any(|entry| is_expected(&entry.envelope.event))
 }
 
 /// Whether the event is a complete answer of the model.

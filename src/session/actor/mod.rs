@@ -130,7 +130,7 @@ struct LoopState {
 struct ParkState {
     replies: Vec<oneshot::Sender<()>>,
     by: Instant,
-    told: bool,
+    has_stopped_effects: bool,
 }
 
 impl Actor {
@@ -257,14 +257,14 @@ impl Actor {
     /// When to unload the session; `None` while it has work. A session with an open turn stays loaded, even while
     /// the turn waits for a user. Otherwise, loading the session again would look like a restart to the turn.
     fn unload_at(&mut self) -> Option<Instant> {
-        let rests = self.engine.turn_id().is_none()
+        let is_resting = self.engine.turn_id().is_none()
             && self.effects.are_idle()
             && self.effects.have_no_commands()
             && self.effects.have_no_helpers()
             && self.effects.have_no_subagents()
             && self.state.aborts.is_empty();
-        self.leases.set_idle(rests);
-        if !rests {
+        self.leases.set_idle(is_resting);
+        if !is_resting {
             self.state.idle_since = None;
             // A new session may still gather git facts. It is unloaded after that.
             self.state.evict &= self.engine.turn_id().is_none();
@@ -312,8 +312,8 @@ impl Actor {
     /// A stop deadline passed: drops the effects that did not end in time.
     fn on_deadline(&mut self) {
         match &mut self.state.parking {
-            Some(parking) if !parking.told => {
-                parking.told = true;
+            Some(parking) if !parking.has_stopped_effects => {
+                parking.has_stopped_effects = true;
                 parking.by = Instant::now() + STOP_TIMEOUT;
                 self.effects.stop_all();
                 self.effects.stop_all_commands(KilledBy::Shutdown);

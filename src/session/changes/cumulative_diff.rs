@@ -58,8 +58,8 @@ pub async fn cumulative_diff(
 async fn spawn_blocking_store<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, StoreError> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|error| StoreError::Sql(format!("could not combine the changes: {error}")))
+    let result = tokio::task::spawn_blocking(work).await;
+    result.map_err(|error| StoreError::Sql(format!("could not combine the changes: {error}")))
 }
 
 /// The changes of one file so far.
@@ -222,10 +222,10 @@ mod tests {
         assert_eq!((made.change, made.exact, made.changes), (ChangeKind::Created, true, 2));
         assert_eq!(made.diff, "--- /dev/null\n+++ b/x\n@@ -0,0 +1,2 @@\n+b\n+c\n");
         assert_eq!((made.added, made.removed), (2, 0));
-        let gone =
+        let removal =
             net_diff(&[file_change(Some("a\n"), Some("b\n")), file_change(Some("b\n"), None)]).unwrap();
         assert_eq!(
-            (gone.change, gone.diff.as_str()),
+            (removal.change, removal.diff.as_str()),
             (ChangeKind::Removed, "--- a/x\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n")
         );
         assert_eq!(net_diff(&[file_change(None, Some("a\n")), file_change(Some("a\n"), None)]), None);

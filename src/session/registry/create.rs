@@ -130,17 +130,17 @@ impl NewSessionRequest {
     /// Whether this request, resolved to `spec`, describes the session `known`. The defaults of the
     /// configuration may have changed since `known` was created.
     fn is_for(&self, spec: &SessionSpec, known: &SessionSpec) -> bool {
-        let asked = &self.options;
-        let asked_for = SessionSpec {
+        let options = &self.options;
+        let requested_spec = SessionSpec {
             title: self.title.clone().unwrap_or_else(|| known.title.clone()),
-            model: if asked.model.is_some() { spec.model.clone() } else { known.model.clone() },
-            mode: asked.mode.unwrap_or(known.mode),
-            safe_mode: asked.safe_mode.unwrap_or(known.safe_mode),
-            thinking: asked.thinking.or(known.thinking),
-            sampling: asked.sampling.or(known.sampling),
-            budgets: if asked.budgets.is_some() { spec.budgets } else { known.budgets },
+            model: if options.model.is_some() { spec.model.clone() } else { known.model.clone() },
+            mode: options.mode.unwrap_or(known.mode),
+            safe_mode: options.safe_mode.unwrap_or(known.safe_mode),
+            thinking: options.thinking.or(known.thinking),
+            sampling: options.sampling.or(known.sampling),
+            budgets: if options.budgets.is_some() { spec.budgets } else { known.budgets },
             ablation: self.ablation.unwrap_or(known.ablation),
-            fallback_model: match asked.fallback_model {
+            fallback_model: match options.fallback_model {
                 Some(_) => spec.fallback_model.clone(),
                 None => known.fallback_model.clone(),
             },
@@ -155,7 +155,7 @@ impl NewSessionRequest {
             binary_feedback: self.binary_feedback.unwrap_or(known.binary_feedback),
             ..spec.clone()
         };
-        asked_for == *known
+        requested_spec == *known
     }
 }
 
@@ -281,14 +281,14 @@ impl Registry {
         &self,
         id: SessionId,
         spec: &SessionSpec,
-        asked: &NewSessionRequest,
+        request: &NewSessionRequest,
     ) -> Result<SessionView, SessionError> {
         let store = &self.inner.shared.store;
         let key = store.find(id).await?.ok_or(SessionError::Conflict("idempotency_key"))?;
         let first =
             store.events_after(key, 0, 1, 0).await?.rows.into_iter().next().ok_or(SessionError::NotFound)?;
         match store.restored_event(key, first.seq, &first.body).await? {
-            Some(Envelope { event: Event::SessionCreated(known), .. }) if asked.is_for(spec, &known) => {
+            Some(Envelope { event: Event::SessionCreated(known), .. }) if request.is_for(spec, &known) => {
                 self.view(id).await
             }
             _ => Err(SessionError::Conflict("session_id")),
@@ -296,35 +296,35 @@ impl Registry {
     }
 
     /// The canonical path of a folder: absolute and without symbolic links.
-    pub(in crate::session) async fn folder(&self, asked: &str) -> Result<String, SessionError> {
-        self.resolve_folder("cwd", asked).await
+    pub(in crate::session) async fn folder(&self, requested: &str) -> Result<String, SessionError> {
+        self.resolve_folder("cwd", requested).await
     }
 
     /// The canonical path of a workspace that a client names.
     ///
     /// # Errors
     /// The path is not an absolute path of a folder.
-    pub async fn workspace_folder(&self, asked: &str) -> Result<String, SessionError> {
-        self.resolve_folder("workspace", asked).await
+    pub async fn workspace_folder(&self, requested: &str) -> Result<String, SessionError> {
+        self.resolve_folder("workspace", requested).await
     }
 
-    async fn resolve_folder(&self, name: &'static str, asked: &str) -> Result<String, SessionError> {
-        let path = Path::new(asked);
+    async fn resolve_folder(&self, name: &'static str, requested: &str) -> Result<String, SessionError> {
+        let path = Path::new(requested);
         if !path.is_absolute() {
-            let why = format!("expected an absolute path, got {asked:?}");
+            let why = format!("expected an absolute path, got {requested:?}");
             return Err(SessionError::BadParam(name, why));
         }
-        let asked_for = path.to_owned();
-        let looked = tokio::task::spawn_blocking(move || {
-            let cwd = asked_for.canonicalize()?;
+        let owned_path = path.to_owned();
+        let resolution = tokio::task::spawn_blocking(move || {
+            let cwd = owned_path.canonicalize()?;
             let is_folder = cwd.metadata()?.is_dir();
             Ok((cwd, is_folder))
         });
-        let cwd = match looked.await.unwrap_or_else(|error| Err(std::io::Error::other(error))) {
+        let cwd = match resolution.await.unwrap_or_else(|error| Err(std::io::Error::other(error))) {
             Ok((cwd, true)) => cwd,
-            Ok(_) => return Err(SessionError::BadParam(name, format!("{asked} is not a folder"))),
+            Ok(_) => return Err(SessionError::BadParam(name, format!("{requested} is not a folder"))),
             Err(error) => {
-                return Err(SessionError::BadParam(name, format!("could not open {asked}: {error}")));
+                return Err(SessionError::BadParam(name, format!("could not open {requested}: {error}")));
             }
         };
         let cwd = cwd.to_str().map(String::from);
@@ -335,25 +335,25 @@ impl Registry {
     /// or the daemon.
     pub(in crate::session) async fn check_additional_dirs(
         &self,
-        asked: &[String],
+        requested_dirs: &[String],
     ) -> Result<Vec<String>, SessionError> {
         const NAME: &str = "additional_dirs";
-        if asked.len() > MAX_ADDITIONAL_DIRS {
-            let why = format!("{} folders are too many, {MAX_ADDITIONAL_DIRS} at most", asked.len());
+        if requested_dirs.len() > MAX_ADDITIONAL_DIRS {
+            let why = format!("{} folders are too many, {MAX_ADDITIONAL_DIRS} at most", requested_dirs.len());
             return Err(SessionError::BadParam(NAME, why));
         }
         let components = self.inner.shared.components();
         let mut dirs = Vec::new();
-        for asked in asked {
-            let dir = self.resolve_folder(NAME, asked).await?;
+        for requested in requested_dirs {
+            let dir = self.resolve_folder(NAME, requested).await?;
             let path = Path::new(&dir);
             let of_system = ["/proc", "/sys", "/dev"].iter().any(|place| path.starts_with(place));
             if path.parent().is_none() || of_system {
-                let why = format!("{asked} cannot be a workspace: name a folder of a project");
+                let why = format!("{requested} cannot be a workspace: name a folder of a project");
                 return Err(SessionError::BadParam(NAME, why));
             }
             if components.tools.is_protected(path) {
-                let why = format!("{asked} is a folder of the daemon itself, which no tool may change");
+                let why = format!("{requested} is a folder of the daemon itself, which no tool may change");
                 return Err(SessionError::BadParam(NAME, why));
             }
             if !dirs.contains(&dir) {
@@ -370,8 +370,8 @@ impl Registry {
         spec: &mut SessionSpec,
         options: &mut TurnOptions,
     ) -> Result<(), SessionError> {
-        let given = [("agent", request.agent.is_some()), ("tools", options.tools.is_some())];
-        if let Some((name, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
+        let fixed_options = [("agent", request.agent.is_some()), ("tools", options.tools.is_some())];
+        if let Some((name, _)) = fixed_options.into_iter().find(|(_, is_given)| *is_given) {
             let why = format!("a coordinator has fixed tools; leave out {name} or coordinator");
             return Err(SessionError::BadParam("coordinator", why));
         }

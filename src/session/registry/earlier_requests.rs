@@ -36,7 +36,7 @@ impl EarlierRequests {
             Event::PermissionExpired { request_id, .. } => {
                 match self.0.get_mut(&RequestId::Permission(*request_id)) {
                     // The parent ignores the expiry of a request that it does not know yet.
-                    Some(kept) => kept.push(event),
+                    Some(events) => events.push(event),
                     None => return Some(event),
                 }
                 None

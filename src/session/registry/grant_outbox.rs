@@ -38,13 +38,20 @@ impl Registry {
         rule: &str,
     ) -> Result<(), SessionError> {
         let store = &self.inner.shared.store;
-        let is_it = |grant: &PendingGrant| {
+        let is_revoked = |grant: &PendingGrant| {
             let entry: Option<PolicyEntry> = serde_json::from_str(&grant.entry).ok();
             grant.workspace == workspace && entry.is_some_and(|it| it.kind == kind && it.rule == rule)
         };
         let pending_grants = store.pending_grants().await?;
-        let gone: Vec<String> =
-            pending_grants.into_iter().filter(|grant| is_it(grant)).map(|grant| grant.request_id).collect();
-        if gone.is_empty() { Ok(()) } else { Ok(self.inner.shared.database.discard_grants(gone).await?) }
+        let request_ids: Vec<String> = pending_grants
+            .into_iter()
+            .filter(|grant| is_revoked(grant))
+            .map(|grant| grant.request_id)
+            .collect();
+        if request_ids.is_empty() {
+            Ok(())
+        } else {
+            Ok(self.inner.shared.database.discard_grants(request_ids).await?)
+        }
     }
 }

@@ -142,9 +142,9 @@ impl Registry {
         }
         configured.servers.retain(|other, _| other == name);
         let clock = &self.shared().clock;
-        let began = clock.now();
+        let started_at = clock.now();
         let mut listed = start_all(self.shared(), &configured, &workspace, unattended, None).await;
-        let duration_ms = clock.now().since(began);
+        let duration_ms = clock.now().since(started_at);
         match listed.pop() {
             Some(listed) => Ok((listed, duration_ms)),
             None => Err(SessionError::BadParam("name", format!("there is no MCP server {name:?}"))),
@@ -182,13 +182,13 @@ impl Registry {
                 let (listed, duration_ms) = self.find_server(name, place).await?;
                 match &listed.lease {
                     Some(lease) if listed.status.state == McpState::Failed => {
-                        let began = self.shared().clock.now();
+                        let started_at = self.shared().clock.now();
                         let changed = lease.wait_changed();
                         lease.retry_now();
                         let _ = tokio::time::timeout(lease.start_limit(), changed).await;
                         lease.wait_settled(lease.start_limit()).await;
                         drop(listed);
-                        let spent = self.shared().clock.now().since(began);
+                        let spent = self.shared().clock.now().since(started_at);
                         (self.find_server(name, place).await?.0, spent)
                     }
                     _ => (listed, duration_ms),
@@ -225,9 +225,9 @@ impl Registry {
         let server = ScopedServer { name: name.clone(), source: ServerSource::User, config: Ok(config) };
         let configured =
             ConfiguredServers { servers: [(name, server)].into(), ..ConfiguredServers::default() };
-        let began = self.shared().clock.now();
+        let started_at = self.shared().clock.now();
         let mut listed = start_all(self.shared(), &configured, workspace, false, None).await;
-        let spent = self.shared().clock.now().since(began);
+        let spent = self.shared().clock.now().since(started_at);
         // One server was given to `start_all`, so it returns one.
         (listed.remove(0), spent)
     }
@@ -395,7 +395,7 @@ pub(super) fn check_name(name: &str) -> Result<(), String> {
 /// # Errors
 /// A name or a configuration is wrong.
 pub(super) fn parse_servers(
-    given: BTreeMap<String, serde_json::Value>,
+    servers: BTreeMap<String, serde_json::Value>,
 ) -> Result<BTreeMap<String, ServerConfig>, SessionError> {
     let server = |(name, config): (String, serde_json::Value)| {
         let wrong = |why: String| SessionError::BadParam("mcp_servers", format!("{name:?}: {why}"));
@@ -406,7 +406,7 @@ pub(super) fn parse_servers(
         })?;
         Ok((name, config))
     };
-    given.into_iter().map(server).collect()
+    servers.into_iter().map(server).collect()
 }
 
 fn parse_config(field: &'static str, config: serde_json::Value) -> Result<ServerConfig, SessionError> {

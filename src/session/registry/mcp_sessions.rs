@@ -16,8 +16,8 @@ impl Registry {
         work: impl FnOnce(&Pool) -> T + Send + 'static,
     ) -> Result<T, SessionError> {
         let pool = Arc::clone(&self.shared().mcp);
-        let done = tokio::task::spawn_blocking(move || work(&pool)).await;
-        done.map_err(|error| SessionError::BadParam("mcp_servers", error.to_string()))
+        let result = tokio::task::spawn_blocking(move || work(&pool)).await;
+        result.map_err(|error| SessionError::BadParam("mcp_servers", error.to_string()))
     }
 
     /// Stores the servers of a session that will be created next.
@@ -41,10 +41,10 @@ impl Registry {
         known.len() == servers.len()
             && known.iter().all(|known| {
                 // The file always names the transport, but a request may omit it.
-                let given = servers.get(&known.name).map(|config| (config, config.transport()));
-                let kept = known.config.as_ref().ok().map(|config| (config, config.transport()));
-                matches!((given, kept), (Some((given, a)), Some((kept, b)))
-                    if a == b && ServerConfig { transport: kept.transport, ..given.clone() } == *kept)
+                let requested = servers.get(&known.name).map(|config| (config, config.transport()));
+                let stored = known.config.as_ref().ok().map(|config| (config, config.transport()));
+                matches!((requested, stored), (Some((requested, a)), Some((stored, b)))
+                    if a == b && ServerConfig { transport: stored.transport, ..requested.clone() } == *stored)
             })
     }
 

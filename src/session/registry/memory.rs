@@ -56,9 +56,9 @@ impl Registry {
     ) -> Result<T, SessionError> {
         let cwd = self.folder(cwd).await?;
         let memory = memory(self.shared(), Path::new(&cwd));
-        let done = tokio::task::spawn_blocking(move || work(&memory)).await;
-        let done = done.unwrap_or_else(|error| Err(MemoryError::Io(error.to_string())));
-        done.map_err(|error| match &error {
+        let result = tokio::task::spawn_blocking(move || work(&memory)).await;
+        let result = result.unwrap_or_else(|error| Err(MemoryError::Io(error.to_string())));
+        result.map_err(|error| match &error {
             MemoryError::Missing(..) => SessionError::NoSuchNote(error.to_string()),
             MemoryError::Text(_) => SessionError::BadParam("text", error.to_string()),
             MemoryError::Name(_) | MemoryError::Full => SessionError::BadParam("name", error.to_string()),

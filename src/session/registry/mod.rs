@@ -120,10 +120,10 @@ impl Registry {
         }
         // Do not hold a guard of the map while a session is notified.
         let slots: Vec<SessionSlot> = self.inner.live.iter().map(|entry| Arc::clone(entry.value())).collect();
-        let told = slots.iter().filter_map(|slot| slot.get()).map(|loaded| {
+        let notifications = slots.iter().filter_map(|slot| slot.get()).map(|loaded| {
             tokio::time::timeout(RELOAD_TIMEOUT, loaded.reloaded(changed.to_vec(), needs_restart.to_vec()))
         });
-        futures_util::future::join_all(told).await;
+        futures_util::future::join_all(notifications).await;
     }
 
     /// The workspaces of loaded sessions.
@@ -139,11 +139,11 @@ impl Registry {
         let ids = self.inner.shared.workspaces.sessions(cwd);
         let slots: Vec<SessionSlot> =
             ids.iter().filter_map(|id| self.inner.live.get(id).map(|slot| Arc::clone(&slot))).collect();
-        let told = slots
+        let notifications = slots
             .iter()
             .filter_map(|slot| slot.get())
             .map(|loaded| tokio::time::timeout(RELOAD_TIMEOUT, loaded.reloaded(kinds.to_vec(), Vec::new())));
-        futures_util::future::join_all(told).await;
+        futures_util::future::join_all(notifications).await;
     }
 
     /// Loads and resumes every session with an open turn, and every session that left processes. A

@@ -47,9 +47,9 @@ impl Registry {
             None => None,
         };
         let reply = work.await?;
-        let kept =
+        let record =
             Idempotency { method, key, digest, reply: serde_json::to_string(&reply).unwrap_or_default() };
-        if let Err(error) = self.inner.shared.database.keep_reply(row, kept, clock.now()).await {
+        if let Err(error) = self.inner.shared.database.keep_reply(row, record, clock.now()).await {
             // The work cannot be undone, so the caller still receives its result.
             tracing::warn!(method, %error, "could not store a reply for its idempotency key");
         }

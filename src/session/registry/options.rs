@@ -124,9 +124,9 @@ impl Registry {
     ///
     /// # Errors
     /// The session does not exist, or the model's price is unknown.
-    async fn turn_budgets(&self, id: SessionId, asked: Budgets) -> Result<Budgets, SessionError> {
+    async fn turn_budgets(&self, id: SessionId, requested: Budgets) -> Result<Budgets, SessionError> {
         let view = self.view(id).await?;
-        let budgets = if view.background { self.unattended(&view.model, asked) } else { asked };
+        let budgets = if view.background { self.unattended(&view.model, requested) } else { requested };
         check_money(&self.inner.shared.components(), &view.model, budgets)?;
         Ok(budgets)
     }
@@ -164,14 +164,14 @@ impl Registry {
 
     /// Limits of an unattended session. The configuration fills in missing ones. The built-in money limit is
     /// omitted if the model's price is unknown; the other limits apply.
-    pub(super) fn unattended(&self, model: &str, asked: Budgets) -> Budgets {
+    pub(super) fn unattended(&self, model: &str, requested: Budgets) -> Budgets {
         let components = self.inner.shared.components();
         let mut limits = components.settings.unattended_budgets;
         let price = model.parse::<ModelRef>().ok().and_then(|known| components.models.price(&known));
         if components.settings.unattended_usd_is_default && price.is_none() {
             limits.usd_micros = None;
         }
-        asked.or(limits)
+        requested.or(limits)
     }
 
     /// Resolves a model name or the name of a pointer in `[models]`.

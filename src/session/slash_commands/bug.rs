@@ -269,21 +269,21 @@ fn redact_text(text: &str, secrets: &[String]) -> String {
 
 /// Removes `user:password@` from URLs.
 fn without_userinfo(text: &str) -> String {
-    let (mut kept, mut rest) = (String::with_capacity(text.len()), text);
+    let (mut redacted, mut rest) = (String::with_capacity(text.len()), text);
     while let Some(at) = rest.find("://") {
         let (before, after) = rest.split_at(at + 3);
-        kept.push_str(before);
+        redacted.push_str(before);
         let end = after.find(|c: char| c.is_whitespace() || matches!(c, '/' | '"' | '\'' | '?' | '#'));
         let authority = &after[..end.unwrap_or(after.len())];
         rest = match authority.rfind('@') {
             Some(at) => {
-                kept.push_str(REDACTED);
+                redacted.push_str(REDACTED);
                 &after[at..]
             }
             None => after,
         };
     }
-    kept + rest
+    redacted + rest
 }
 
 #[cfg(test)]
@@ -328,7 +328,7 @@ mod tests {
             let text = without_outputs(event).to_string();
             assert!(!text.contains("outputs") && text.contains(" bytes]"), "{text}");
         }
-        let kept = json!({"type": "message.completed", "text": "outputs"});
-        assert_eq!(without_outputs(kept.clone()), kept);
+        let event = json!({"type": "message.completed", "text": "outputs"});
+        assert_eq!(without_outputs(event.clone()), event);
     }
 }

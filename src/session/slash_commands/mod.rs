@@ -125,22 +125,22 @@ impl Registry {
         note: String,
     ) -> Result<SubmitOutcome, SessionError> {
         let folder = handle.facts().await?.spec.cwd;
-        let (place, words) = note_text(&note);
-        if words.is_empty() {
+        let (place, note_body) = note_text(&note);
+        if note_body.is_empty() {
             return Err(SessionError::BadParam("input", "the note has no text".into()));
         }
         let memory = memory(self.shared(), Path::new(&folder));
-        let (words, failed) = (words.to_owned(), |why: String| SessionError::BadParam("input", why));
+        let (note_body, failed) = (note_body.to_owned(), |why: String| SessionError::BadParam("input", why));
         let found = tokio::task::spawn_blocking(move || match place {
             NotePlace::Instructions => {
                 let file = NoteFile::find(Path::new(&folder)).map_err(|error| error.to_string())?;
                 let what = if file.is_new { "Created" } else { "Added to" };
-                let text = format!("{what} {}: - {words}", file.path.display());
+                let text = format!("{what} {}: - {note_body}", file.path.display());
                 Ok((NoteTarget::Instructions(file), text))
             }
             NotePlace::Memory => {
-                let name = memory.free_name(&words);
-                let text = format!("Kept in the memory of this project as {name}: {words}");
+                let name = memory.free_name(&note_body);
+                let text = format!("Kept in the memory of this project as {name}: {note_body}");
                 Ok((NoteTarget::Memory(memory, name), text))
             }
         });

@@ -106,8 +106,8 @@ async fn all_problems(connection: &mut SqliteConnection) -> Result<Vec<String>, 
     found.retain(|line| line != "ok");
     let orphans: Vec<(String, Option<i64>, String, i64)> =
         sqlx::query_as("pragma foreign_key_check").fetch_all(connection).await?;
-    let told = orphans.iter().take(MAX_PROBLEMS as usize);
-    found.extend(told.map(|(table, _, parent, _)| format!("a row of {table} has no {parent}")));
+    let reported_orphans = orphans.iter().take(MAX_PROBLEMS as usize);
+    found.extend(reported_orphans.map(|(table, _, parent, _)| format!("a row of {table} has no {parent}")));
     Ok(found)
 }
 

@@ -170,11 +170,11 @@ async fn check_readable(path: &Path) -> Result<(), StoreError> {
 /// Opens the database and reads everything that each start reads, so that damage there is found now.
 async fn open_and_check(path: &Path) -> Result<(Store, StoreOwner), StoreError> {
     let (store, owner) = Store::open(path).await?;
-    let looked = match store.unfinished().await {
+    let check_result = match store.unfinished().await {
         Ok(_) => store.counts().await.map(|_| ()),
         Err(error) => Err(error),
     };
-    match looked {
+    match check_result {
         Err(error @ StoreError::Corrupt(_)) => {
             owner.close().await;
             Err(error)
@@ -228,7 +228,7 @@ async fn recover_damaged_file(
         save_journal(&mut new, key, chosen, from_backup, at, summarise, &mut report).await?;
     }
     for source in [damaged.as_mut(), backup.as_mut().map(|(_, source)| source)].into_iter().flatten() {
-        source.copy_side_tables(&mut new, &report.kept).await?;
+        source.copy_side_tables(&mut new, &report.recovered).await?;
     }
     let audit_ends_at = audit::record_recovery(&mut new, at).await?;
     new.close().await?;
@@ -280,8 +280,8 @@ fn set_aside(path: &Path, at: Timestamp) -> Result<PathBuf, StoreError> {
         let (from, to) = (sibling_path(path, end), sibling_path(&aside, end));
         if from.exists() && !to.exists() {
             // Not every file system has hard links.
-            let kept = std::fs::hard_link(&from, &to).or_else(|_| std::fs::copy(&from, &to).map(|_| ()));
-            kept.map_err(|error| StoreError::Unwritable(format!("{}: {error}", to.display())))?;
+            let linked = std::fs::hard_link(&from, &to).or_else(|_| std::fs::copy(&from, &to).map(|_| ()));
+            linked.map_err(|error| StoreError::Unwritable(format!("{}: {error}", to.display())))?;
         }
     }
     Ok(aside)
@@ -309,7 +309,7 @@ async fn newest_sound_backup(folder: &Path) -> Option<(PathBuf, DamagedDatabase)
 #[derive(Default)]
 struct RecoveryReport {
     /// Session key → last seq of the recovered journal; `None` if the journal is complete.
-    kept: BTreeMap<i64, Option<u64>>,
+    recovered: BTreeMap<i64, Option<u64>>,
     cut: Vec<String>,
     from_backup: usize,
     lost: usize,
@@ -317,7 +317,7 @@ struct RecoveryReport {
 
 impl RecoveryReport {
     fn text(&self, aside: &Path, at: Timestamp, backup: Option<PathBuf>) -> String {
-        let whole = self.kept.values().filter(|cut| cut.is_none()).count();
+        let whole = self.recovered.values().filter(|cut| cut.is_none()).count();
         let mut text = format!(
             "the database was damaged on {} and is stored as {}: {whole} sessions were saved whole",
             at.date(),
@@ -378,7 +378,7 @@ async fn save_journal(
         return Ok(());
     };
     report.from_backup += usize::from(from_backup);
-    report.kept.insert(key, (!journal.is_whole).then_some(last));
+    report.recovered.insert(key, (!journal.is_whole).then_some(last));
     let summaries = Summaries::from_events(&known);
 
     sqlx::query("begin immediate").execute(&mut *new).await?;

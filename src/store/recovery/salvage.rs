@@ -242,12 +242,12 @@ impl DamagedDatabase {
         rows.into_iter().map(line).collect()
     }
 
-    /// Copies the readable replies, questions and processes of the sessions in `kept`. If a journal was
-    /// truncated, only the rows of its recovered part are copied. Existing rows stay unchanged.
+    /// Copies the readable replies, questions and processes of the sessions in `recovered_sessions`. If a
+    /// journal was truncated, only the rows of its recovered part are copied. Existing rows stay unchanged.
     pub async fn copy_side_tables(
         &mut self,
         new: &mut SqliteConnection,
-        kept: &BTreeMap<i64, Option<u64>>,
+        recovered_sessions: &BTreeMap<i64, Option<u64>>,
     ) -> Result<(), StoreError> {
         audit::copy_rows(&mut self.0, new).await?;
         trust::copy(&mut self.0, new).await?;
@@ -256,7 +256,7 @@ impl DamagedDatabase {
         let replies: Vec<Reply> =
             self.rows("select method, key, session, digest, reply, at_ms from idempotency").await;
         for (method, key, session, digest, reply, at_ms) in replies {
-            let belongs = session.is_none_or(|session| match kept.get(&session) {
+            let belongs = session.is_none_or(|session| match recovered_sessions.get(&session) {
                 Some(None) => true,
                 Some(Some(last)) => seq_of(&reply).is_none_or(|seq| seq <= *last),
                 None => false,
@@ -271,7 +271,7 @@ impl DamagedDatabase {
         let questions: Vec<(String, i64, i64, Option<i64>)> =
             self.rows("select request_id, session, seq, settled_seq from question").await;
         for (id, session, seq, settled) in questions {
-            let Some(cut) = kept.get(&session) else { continue };
+            let Some(cut) = recovered_sessions.get(&session) else { continue };
             let last = cut.map_or(i64::MAX, integer);
             if seq <= last {
                 let insert = "insert or ignore into question (request_id, session, seq, settled_seq) values (?, ?, ?, ?)";
@@ -282,7 +282,7 @@ impl DamagedDatabase {
         let processes: Vec<(String, i64, i64, i64, String, i64)> =
             self.rows("select call_id, session, pid, started, boot_id, at_ms from process").await;
         for (call_id, session, pid, started, boot_id, at_ms) in processes {
-            if kept.contains_key(&session) {
+            if recovered_sessions.contains_key(&session) {
                 let insert = "insert or ignore into process (call_id, session, pid, started, boot_id, at_ms) \
                               values (?, ?, ?, ?, ?, ?)";
                 let row = sqlx::query(insert).bind(call_id).bind(session).bind(pid).bind(started);

@@ -82,10 +82,10 @@ impl StoreReader {
         }
         if let Some(path) = blob.file.clone() {
             let read = tokio::task::spawn_blocking(move || read_file(&path, offset, wanted)).await;
-            let gone = |error: &dyn std::fmt::Display| {
+            let read_error = |error: &dyn std::fmt::Display| {
                 StoreError::Sql(format!("the file that holds this content could not be read: {error}"))
             };
-            return read.map_err(|error| gone(&error))?.map_err(|error| gone(&error));
+            return read.map_err(|error| read_error(&error))?.map_err(|error| read_error(&error));
         }
         let first = offset / PART_BYTES as u64;
         let last = (offset + wanted as u64 - 1) / PART_BYTES as u64;

@@ -124,9 +124,9 @@ impl Writer {
                     WriterCommand::Append(..) => {}
                     WriterCommand::Create(new, answer) => drop(answer.send(self.create(&new))),
                     WriterCommand::Delete(deletion, answer) => drop(answer.send(self.delete(&deletion))),
-                    WriterCommand::KeepReply(kept, answer) => {
+                    WriterCommand::KeepReply(reply, answer) => {
                         let mut script = SqlBatch::default();
-                        statements::store_reply(&mut script, kept.key, &kept.idempotency, kept.at.0);
+                        statements::store_reply(&mut script, reply.key, &reply.idempotency, reply.at.0);
                         drop(answer.send(self.perform(Durability::Full, &script)));
                     }
                     WriterCommand::Try(answer) => drop(answer.send(self.try_to_write())),

@@ -23,8 +23,8 @@ pub fn picture(data: &[u8]) {
         return;
     }
     let mut out = Vec::new();
-    let told = picture::write(data, &mut out);
-    if let Err(why) = told {
+    let result = picture::write(data, &mut out);
+    if let Err(why) = result {
         assert!(!why.is_empty() && out.is_empty(), "a refusal without a reason, or with a picture: {why:?}");
         return;
     }

@@ -91,10 +91,13 @@ pub(in crate::tools) mod tests {
     #[test]
     fn pdf_text_is_returned_per_page() {
         let bytes = sample(&["Hello World", "Second", "Third"]);
-        let told = lines(&bytes, 2..=9).unwrap();
-        assert_eq!(told[0], json!({ "pages": 3 }));
-        assert_eq!((told.len(), told[1]["page"].as_u64(), told[2]["page"].as_u64()), (3, Some(2), Some(3)));
-        assert!(told[1]["text"].as_str().unwrap().contains("Second"), "{told:?}");
+        let page_lines = lines(&bytes, 2..=9).unwrap();
+        assert_eq!(page_lines[0], json!({ "pages": 3 }));
+        assert_eq!(
+            (page_lines.len(), page_lines[1]["page"].as_u64(), page_lines[2]["page"].as_u64()),
+            (3, Some(2), Some(3))
+        );
+        assert!(page_lines[1]["text"].as_str().unwrap().contains("Second"), "{page_lines:?}");
     }
 
     #[test]
@@ -102,7 +105,7 @@ pub(in crate::tools) mod tests {
         for bytes in [&b"%PDF-1.4\n"[..], b"", b"%PDF-1.4\ntrailer<</Root 1 0 R>>\n%%EOF", b"hello"] {
             assert!(
                 lines(bytes, 1..=9).is_err_and(|why| !why.is_empty())
-                    || lines(bytes, 1..=9).is_ok_and(|told| told.len() == 1)
+                    || lines(bytes, 1..=9).is_ok_and(|page_lines| page_lines.len() == 1)
             );
         }
         let whole = sample(&["Hello"]);

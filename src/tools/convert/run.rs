@@ -101,13 +101,13 @@ pub(in crate::tools) async fn convert(
         let _ = stdin.write_all(&bytes).await;
         drop(stdin);
     };
-    let (mut bytes, mut said) = (Vec::new(), Vec::new());
+    let (mut bytes, mut stderr_bytes) = (Vec::new(), Vec::new());
     let why = {
         let mut stdout = stdout.take(MAX_OUTPUT_BYTES + 1);
         let mut stderr = stderr.take(4096);
         let work = async {
             let (_, read, _) =
-                tokio::join!(feed, stdout.read_to_end(&mut bytes), stderr.read_to_end(&mut said));
+                tokio::join!(feed, stdout.read_to_end(&mut bytes), stderr.read_to_end(&mut stderr_bytes));
             read
         };
         tokio::select! {
@@ -132,7 +132,7 @@ pub(in crate::tools) async fn convert(
                 // users.
                 Some(match status.signal() {
                     Some(_) => "it needs too much memory or time, or is too deeply nested".into(),
-                    None => last_message(&said),
+                    None => last_message(&stderr_bytes),
                 })
             }
             _ => Some("the converter does not end".into()),
@@ -143,9 +143,10 @@ pub(in crate::tools) async fn convert(
 }
 
 /// The last line of the converter's messages.
-fn last_message(said: &[u8]) -> String {
-    let said = String::from_utf8_lossy(said);
-    let line = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it failed without a word");
+fn last_message(stderr_bytes: &[u8]) -> String {
+    let stderr_text = String::from_utf8_lossy(stderr_bytes);
+    let line =
+        stderr_text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it failed without a word");
     let line = line.trim().trim_start_matches("agentd: ");
     line.chars().filter(|c| !c.is_control()).take(300).collect()
 }

@@ -33,11 +33,11 @@ pub(in crate::tools) fn similar_path(
         .take(MAX_ENTRIES)
         .filter_map(Result::ok)
         .filter_map(|entry| {
-            let other = entry.file_name().to_str()?.to_lowercase();
+            let entry_name = entry.file_name().to_str()?.to_lowercase();
             // The extension may be wrong: `main.ts` for `main.tsx`.
             let stem = |name: &str| name.split('.').next().unwrap_or(name).to_owned();
-            let mut score = strsim::normalized_damerau_levenshtein(&name, &other);
-            if stem(&name) == stem(&other) && !stem(&name).is_empty() {
+            let mut score = strsim::normalized_damerau_levenshtein(&name, &entry_name);
+            if stem(&name) == stem(&entry_name) && !stem(&name).is_empty() {
                 score = score.max(0.9);
             }
             Some((score, entry.path()))

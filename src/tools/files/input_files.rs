@@ -77,8 +77,9 @@ pub(in crate::tools) async fn ingest(
         if bytes.len() as u64 > MAX_PICTURE_BYTES {
             return Err(too_large_error(&shown, MAX_PICTURE_BYTES));
         }
-        let looked = media::inspect_media(settings, bytes, &stop).await.map_err(|why| broken(&why))?;
-        let CheckedPicture { blob, .. } = looked.ok_or_else(|| broken("it was stopped"))?;
+        let checked_picture =
+            media::inspect_media(settings, bytes, &stop).await.map_err(|why| broken(&why))?;
+        let CheckedPicture { blob, .. } = checked_picture.ok_or_else(|| broken("it was stopped"))?;
         return Ok(IngestedFile {
             block: InputBlock::Image(Picture { blob: BlobRef::from(&blob), name }),
             blob,

@@ -101,7 +101,7 @@ pub(in crate::tools) async fn pages(
         }
         text.push_str(&format!("<page number={page}>\n"));
         match (&line.text, &line.error) {
-            (Some(said), _) if !said.trim().is_empty() => text.push_str(said.trim_end()),
+            (Some(page_text), _) if !page_text.trim().is_empty() => text.push_str(page_text.trim_end()),
             (Some(_), _) => text.push_str("[no text on this page]"),
             (None, error) => {
                 let why = error.as_deref().unwrap_or("unknown");
@@ -236,13 +236,13 @@ pub(in crate::tools) fn read_picture(
     let bytes = load(file, MAX_PICTURE_BYTES, path, &shown)?;
     let (size, sha256) = (bytes.len(), disk::sha256(&bytes));
     // This runs on a blocking thread of the runtime.
-    let looked = match Handle::current().block_on(inspect_media(&context.settings, bytes, stop)) {
-        Ok(Some(looked)) => looked,
+    let checked_picture = match Handle::current().block_on(inspect_media(&context.settings, bytes, stop)) {
+        Ok(Some(checked_picture)) => checked_picture,
         Ok(None) => return Ok(cancelled()),
         Err(why) => return Err(unreadable_error(&shown, path, &why)),
     };
-    let text = format!("{shown}: {}", looked.describe(size));
-    let CheckedPicture { seen, blob } = looked;
+    let text = format!("{shown}: {}", checked_picture.describe(size));
+    let CheckedPicture { seen, blob } = checked_picture;
     let attachment = Attachment {
         kind: AttachmentKind::Image,
         blob: BlobRef::from(&blob),

@@ -89,11 +89,11 @@ fn require_edits(input: &Input) -> Result<(), ToolError> {
         let text = format!("edits holds {count} entries; give 1 to {MAX_EDITS}");
         return Err(ToolError::new("invalid_input", text).with(json!({ "path": "edits", "count": count })));
     }
-    replacements(input).try_for_each(|one| {
-        one.require_difference()?;
-        if one.number > 1 && one.old.is_empty() {
+    replacements(input).try_for_each(|replacement| {
+        replacement.require_difference()?;
+        if replacement.number > 1 && replacement.old.is_empty() {
             let text = "old_string is empty, which only the first edit may be (to create the file)";
-            return Err(one.refuse("invalid_input", text.into(), json!({ "path": "edits" })));
+            return Err(replacement.refuse("invalid_input", text.into(), json!({ "path": "edits" })));
         }
         Ok(())
     })
@@ -134,14 +134,14 @@ fn plan_edits(
         }
     };
     let (mut text, mut replaced) = (original.clone(), 0);
-    for one in replacements(input) {
-        if one.old.is_empty() {
-            text = one.new.to_owned();
+    for replacement in replacements(input) {
+        if replacement.old.is_empty() {
+            text = replacement.new.to_owned();
             replaced += 1;
             continue;
         }
         let places;
-        (text, places) = one.apply(&shown, &path.path, &text)?;
+        (text, places) = replacement.apply(&shown, &path.path, &text)?;
         replaced += places;
     }
     if let Some(before) = before.as_ref().filter(|_| !creates) {

@@ -86,7 +86,7 @@ impl Search<'_> {
     /// Runs the search; `None` if it was stopped.
     pub(in crate::tools) fn run(&self, walk: &Walk) -> Option<FileSearchResult> {
         let shared = SharedResults {
-            kept: Mutex::new(FirstHits::default()),
+            first_hits: Mutex::new(FirstHits::default()),
             secrets: AtomicUsize::new(0),
             linked: AtomicUsize::new(0),
             names: OnceLock::new(),
@@ -97,10 +97,10 @@ impl Search<'_> {
             let hits = self.search_file(&mut self.wanted.searcher(), file);
             shared.add_hits(self.wanted, self.root.path.clone(), hits);
         }
-        let kept = shared.kept.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let first_hits = shared.first_hits.into_inner().unwrap_or_else(PoisonError::into_inner);
         let (secrets, linked) = (shared.secrets.into_inner(), shared.linked.into_inner());
         (!self.stop.is_cancelled()).then_some(FileSearchResult {
-            kept,
+            first_hits,
             secrets,
             linked,
             lines: self.wanted.lines,
@@ -181,7 +181,7 @@ impl Read for StoppableFile<'_> {
 
 /// Data that the threads share.
 struct SharedResults {
-    kept: Mutex<FirstHits>,
+    first_hits: Mutex<FirstHits>,
     secrets: AtomicUsize,
     /// Number of skipped files with names that must not be read or are unknown.
     linked: AtomicUsize,
@@ -201,18 +201,20 @@ struct FirstHits {
 
 impl SharedResults {
     fn is_after_end(&self, path: &Path) -> bool {
-        let kept = lock(&self.kept);
-        kept.end.as_deref().is_some_and(|end| path >= end)
+        let first_hits = lock(&self.first_hits);
+        first_hits.end.as_deref().is_some_and(|end| path >= end)
     }
 
     fn names(&self, search: &Search<'_>) -> &WorkspaceNames {
         self.names.get_or_init(|| {
             let session_context = &search.context.session_context;
-            let kept = |path: &Path| {
+            let is_unreadable = |path: &Path| {
                 ["Read", "Grep"].iter().any(|tool| session_context.unreadable.is_unreadable(tool, path))
             };
             let roots = session_context.roots().map(PathBuf::as_path);
-            WorkspaceNames::find(roots, &search.context.places, &kept, &|| search.stop.is_cancelled())
+            WorkspaceNames::find(roots, &search.context.places, &is_unreadable, &|| {
+                search.stop.is_cancelled()
+            })
         })
     }
 
@@ -220,18 +222,18 @@ impl SharedResults {
         if hits.matches == 0 {
             return;
         }
-        let mut kept = lock(&self.kept);
-        kept.lines += hits.line_count();
-        kept.bytes += hits.bytes;
-        kept.files.insert(path, hits);
+        let mut first_hits = lock(&self.first_hits);
+        first_hits.lines += hits.line_count();
+        first_hits.bytes += hits.bytes;
+        first_hits.files.insert(path, hits);
         // Remove the last file if the earlier files fill the answer.
-        while let Some((path, last)) = kept.files.last_key_value() {
-            let (lines, bytes) = (kept.lines - last.line_count(), kept.bytes - last.bytes);
+        while let Some((path, last)) = first_hits.files.last_key_value() {
+            let (lines, bytes) = (first_hits.lines - last.line_count(), first_hits.bytes - last.bytes);
             if lines < wanted.lines && bytes < wanted.bytes {
                 return;
             }
-            (kept.lines, kept.bytes, kept.end) = (lines, bytes, Some(path.clone()));
-            kept.files.pop_last();
+            (first_hits.lines, first_hits.bytes, first_hits.end) = (lines, bytes, Some(path.clone()));
+            first_hits.files.pop_last();
         }
     }
 }
@@ -316,7 +318,7 @@ impl Sink for HitCollector<'_> {
 
 /// The result of a search.
 pub(in crate::tools) struct FileSearchResult {
-    kept: FirstHits,
+    first_hits: FirstHits,
     secrets: usize,
     linked: usize,
     lines: usize,
@@ -331,9 +333,9 @@ impl FileSearchResult {
         walk: &Walk,
     ) -> ToolOutcome {
         let mut out = AnswerLines { lines: Vec::new(), room: self.lines, bytes: self.bytes, full: false };
-        out.full = self.kept.end.is_some();
+        out.full = self.first_hits.end.is_some();
         let (mut files, mut matches) = (0_usize, 0_u64);
-        for (path, hits) in self.kept.files {
+        for (path, hits) in self.first_hits.files {
             files += 1;
             matches += hits.matches;
             let shown = context.show(&path);

@@ -189,9 +189,9 @@ mod tests {
         assert_eq!((diff.added, diff.removed), (2, 1));
         let new = unified("x.txt", None, Some("a\n"));
         assert_eq!(new.text, "--- /dev/null\n+++ b/x.txt\n@@ -0,0 +1 @@\n+a\n");
-        let gone = unified("x.txt", Some("a\n"), None);
-        assert_eq!(gone.text, "--- a/x.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n");
-        assert_eq!((gone.added, gone.removed), (0, 1));
+        let deletion = unified("x.txt", Some("a\n"), None);
+        assert_eq!(deletion.text, "--- a/x.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n");
+        assert_eq!((deletion.added, deletion.removed), (0, 1));
     }
 
     #[test]

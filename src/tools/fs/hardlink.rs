@@ -23,8 +23,8 @@ const AUTO_EXECUTED_FOLDERS: &[&str] =
 
 /// The folders of a home folder with credentials and auto-executed files, without duplicates.
 fn sensitive_folders(home: &Path) -> BTreeSet<PathBuf> {
-    let kept = CREDENTIALS.iter().chain(SETTINGS).map(Path::new);
-    let around = kept.flat_map(|kept| [Some(kept), kept.parent()]).flatten();
+    let listed_paths = CREDENTIALS.iter().chain(SETTINGS).map(Path::new);
+    let around = listed_paths.flat_map(|path| [Some(path), path.parent()]).flatten();
     around.chain(AUTO_EXECUTED_FOLDERS.iter().map(Path::new)).map(|folder| home.join(folder)).collect()
 }
 
@@ -88,7 +88,7 @@ pub(in crate::tools) struct WorkspaceNames {
 struct NameCount {
     names: u64,
     /// Whether one name is a secret or a rule denies reading it.
-    kept: bool,
+    is_protected: bool,
 }
 
 impl WorkspaceNames {
@@ -97,7 +97,7 @@ impl WorkspaceNames {
     pub(in crate::tools) fn find<'r>(
         roots: impl Iterator<Item = &'r Path>,
         places: &SensitivePaths,
-        kept: &dyn Fn(&Path) -> bool,
+        is_unreadable: &dyn Fn(&Path) -> bool,
         stop: &dyn Fn() -> bool,
     ) -> Self {
         let mut files: HashMap<FileIdentity, NameCount> = HashMap::new();
@@ -121,7 +121,7 @@ impl WorkspaceNames {
                     let identity = FileIdentity { device: meta.dev(), inode: entry.ino() };
                     let known = files.entry(identity).or_default();
                     known.names += 1;
-                    known.kept |= secrets.contain_path(&path) || kept(&path);
+                    known.is_protected |= secrets.contain_path(&path) || is_unreadable(&path);
                 }
             }
         }
@@ -134,7 +134,7 @@ impl WorkspaceNames {
         let identity = FileIdentity::from_metadata(meta);
         let known = self.files.get(&identity);
         let all_known = || known.is_some_and(|known| known.names >= meta.nlink()) || is_filled(path);
-        !self.sensitive.contains(&identity) && known.is_none_or(|known| !known.kept) && all_known()
+        !self.sensitive.contains(&identity) && known.is_none_or(|known| !known.is_protected) && all_known()
     }
 }
 

@@ -218,8 +218,8 @@ pub(super) fn relocated_folders(variable: &dyn Fn(&str) -> Option<PathBuf>) -> V
     let mut found = Vec::new();
     for (folder, name) in FOLDER_VARIABLES {
         let Some(place) = variable(name).filter(|place| place.is_absolute()) else { continue };
-        let kept = CREDENTIALS.iter().filter_map(|kept| Path::new(kept).strip_prefix(folder).ok());
-        found.extend(kept.map(|rest| place.join(rest)));
+        let relative_paths = CREDENTIALS.iter().filter_map(|path| Path::new(path).strip_prefix(folder).ok());
+        found.extend(relative_paths.map(|rest| place.join(rest)));
     }
     found
 }

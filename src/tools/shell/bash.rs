@@ -131,8 +131,8 @@ pub(in crate::tools) fn prepare(
     let choice = context.settings.sandbox.choose(context.session_context.unattended, here)?;
     // The command comes first: the user answers for the command, not for the model's description.
     let mut summary = one_line(command.trim());
-    if let Some(said) = input.description.as_deref().map(str::trim).filter(|said| !said.is_empty()) {
-        summary = format!("{summary} — {}", one_line(said));
+    if let Some(description) = input.description.as_deref().map(str::trim).filter(|text| !text.is_empty()) {
+        summary = format!("{summary} — {}", one_line(description));
     }
     Ok(PreparedCall {
         subject: input.subject(&starting_folder(context), &context.session_context.workspace),
@@ -177,10 +177,10 @@ pub(in crate::tools) async fn run(
         return Ok(cancelled());
     };
     let (ran, output) = started.run_to_end(Duration::from_millis(limit), &stop).await;
-    let said = output.finish(settings.output_cap).await;
+    let excerpt = output.finish(settings.output_cap).await;
     crash::point("C14.spooled");
     let folder = NextFolder::after_command(context, &ran).await;
-    Ok(CommandReport { context, limit, ran, folder }.into_outcome(said))
+    Ok(CommandReport { context, limit, ran, folder }.into_outcome(excerpt))
 }
 
 /// A running command whose process is recorded. Dropping it kills all its processes.
@@ -188,7 +188,7 @@ pub(super) struct RunningCommand {
     shell: RunningShell,
     tree: ProcessTree,
     pub(super) output: CommandOutput,
-    begun: Instant,
+    started_at: Instant,
     choice: CallSandbox,
     how: Confinement,
     ground: SandboxView,
@@ -215,7 +215,7 @@ pub(super) async fn start(
     let settings = &context.settings;
     let CommandPlacement { cwd, choice, confined, ground } = confine(context, prepared).await?;
     call::same_target(prepared, &input.subject(&cwd, &context.session_context.workspace))?;
-    let begun = Instant::now();
+    let started_at = Instant::now();
 
     let cgroup = context.cgroups.open(call_id, &settings.limits);
     let powers = if cgroup.is_some() { context.cgroups.controllers() } else { CgroupControllers::default() };
@@ -247,7 +247,7 @@ pub(super) async fn start(
         shell,
         tree,
         output,
-        begun,
+        started_at,
         choice,
         how,
         ground,
@@ -270,7 +270,7 @@ impl RunningCommand {
             mut shell,
             tree,
             mut output,
-            begun,
+            started_at,
             choice,
             how,
             ground,
@@ -279,7 +279,7 @@ impl RunningCommand {
             confined,
             placeholder_cache,
         } = self;
-        let deadline = begun.checked_add(limit).unwrap_or_else(|| begun + MAX_TIMEOUT);
+        let deadline = started_at.checked_add(limit).unwrap_or_else(|| started_at + MAX_TIMEOUT);
         let (end, mut status) = follow(&mut shell, &mut output, deadline, stop).await;
 
         // Continue to read the pipes while the tree ends, so that no process blocks in a write.
@@ -297,7 +297,7 @@ impl RunningCommand {
         }
         let _ = timeout(DRAIN_TIMEOUT, output.drain()).await;
         let folder = shell.last_folder();
-        let spent = begun.elapsed();
+        let spent = started_at.elapsed();
         confined.release(&placeholder_cache.0, placeholder_cache.1);
         (FinishedCommand { end, status, ended, choice, how, ground, powers, cwd, folder, spent }, output)
     }

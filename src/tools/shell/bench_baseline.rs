@@ -29,9 +29,9 @@ pub(in crate::tools) async fn spawn(
     let mut command = confined.command("/bin/bash");
     command.args(["-c", "true"]).env_clear().current_dir(cwd).stdin(Stdio::null());
     // Start it as the daemon does: a fork that copies the memory of the benchmark would not be comparable.
-    let begun = Instant::now();
+    let started_at = Instant::now();
     let mut child = confined.spawn(command, Vec::new(), None, io::stderr().as_raw_fd())?;
     let status = child.wait().await?;
-    let took = begun.elapsed();
+    let took = started_at.elapsed();
     if status.success() { Ok(took) } else { Err(io::Error::other(format!("the shell ended with {status}"))) }
 }

@@ -279,16 +279,16 @@ fn members(dir: &Path) -> Vec<i32> {
 
 /// Removes a cgroup and its children. Returns whether it is gone.
 fn remove(dir: &Path) -> bool {
-    let gone = || match fs::remove_dir(dir) {
+    let try_remove = || match fs::remove_dir(dir) {
         Ok(()) => true,
         Err(error) => error.kind() == io::ErrorKind::NotFound,
     };
     // Few cgroups have children, and listing one lists all its files.
-    gone() || {
+    try_remove() || {
         for below in folders(dir) {
             remove(&below);
         }
-        gone()
+        try_remove()
     }
 }
 

@@ -179,7 +179,7 @@ fn describe_end(state: BackgroundState, end: &BackgroundEnd) -> String {
 }
 
 fn no_output() -> OutputPart {
-    OutputPart { before: String::new(), gone: 0, rest: String::new() }
+    OutputPart { before: String::new(), gap_bytes: 0, rest: String::new() }
 }
 
 /// The stored output of a task that has ended, after the first `from` bytes.
@@ -206,13 +206,13 @@ fn stored_output_after(
     let start = from.min(*bytes).max(bytes.saturating_sub(unread));
     let left = bytes - start;
     if left <= 2 * EXCERPT_END_BYTES {
-        return Ok(OutputPart { before: text_of(&read(start, left)?), gone: 0, rest: String::new() });
+        return Ok(OutputPart { before: text_of(&read(start, left)?), gap_bytes: 0, rest: String::new() });
     }
     let (before, rest) = (
         text_of(&read(start, EXCERPT_END_BYTES)?),
         text_of(&read(bytes - EXCERPT_END_BYTES, EXCERPT_END_BYTES)?),
     );
-    Ok(OutputPart { before, gone: left - 2 * EXCERPT_END_BYTES, rest })
+    Ok(OutputPart { before, gap_bytes: left - 2 * EXCERPT_END_BYTES, rest })
 }
 
 /// Decodes bytes that may begin or end inside a character.
@@ -230,15 +230,15 @@ fn visible_output(piece: OutputPart, filter: Option<&RegexMatcher>, cap: usize) 
             .filter(|line| filter.is_match(line.trim_end_matches(['\n', '\r']).as_bytes()).unwrap_or(false))
             .collect(),
     };
-    let OutputPart { before, gone, rest } = piece;
+    let OutputPart { before, gap_bytes, rest } = piece;
     let (before, rest) = (matching(before), matching(rest));
-    if gone == 0 {
+    if gap_bytes == 0 {
         return cut_middle(&(before + &rest), cap);
     }
     // Head and tail get half each, and the note about the gap stays.
     let (before, _) = cut_middle(&before, cap / 2);
     let (rest, _) = cut_middle(&rest, cap / 2);
-    (format!("{before}\n[… {gone} bytes were left out here …]\n{rest}"), true)
+    (format!("{before}\n[… {gap_bytes} bytes were left out here …]\n{rest}"), true)
 }
 
 /// Returns when the task has ended and its end is in the journal.
@@ -287,8 +287,8 @@ pub(in crate::tools) async fn run_kill(
 mod tests {
     use super::*;
 
-    fn output_part(before: &str, gone: u64, rest: &str) -> OutputPart {
-        OutputPart { before: before.into(), gone, rest: rest.into() }
+    fn output_part(before: &str, gap_bytes: u64, rest: &str) -> OutputPart {
+        OutputPart { before: before.into(), gap_bytes, rest: rest.into() }
     }
 
     #[test]

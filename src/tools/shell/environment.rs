@@ -67,15 +67,15 @@ pub(super) fn scrub(
     extra: &[String],
     home: &Path,
 ) -> Vec<(OsString, OsString)> {
-    let mut kept: Vec<(OsString, OsString)> =
+    let mut variables: Vec<(OsString, OsString)> =
         own.into_iter().filter(|(name, _)| is_passed(name, extra)).collect();
-    if !kept.iter().any(|(name, _)| name == "PATH") {
-        kept.push(("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()));
+    if !variables.iter().any(|(name, _)| name == "PATH") {
+        variables.push(("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()));
     }
-    kept.push(("HOME".into(), home.into()));
+    variables.push(("HOME".into(), home.into()));
     // Disable colours, pagers and cursor control, because there is no terminal.
-    kept.push(("TERM".into(), "dumb".into()));
-    kept
+    variables.push(("TERM".into(), "dumb".into()));
+    variables
 }
 
 fn is_passed(name: &OsStr, extra: &[String]) -> bool {
@@ -127,12 +127,13 @@ mod tests {
     fn environment_sets_own_home_and_terminal() {
         let own = [("HOME", "/root"), ("TERM", "xterm"), ("OPENAI_API_KEY", "canary")];
         let own = own.map(|(name, value)| (OsString::from(name), OsString::from(value)));
-        let kept = scrub(own, &[], Path::new("/home/u"));
-        let of =
-            |name: &str| kept.iter().filter(|(n, _)| n == name).map(|(_, v)| v.clone()).collect::<Vec<_>>();
+        let variables = scrub(own, &[], Path::new("/home/u"));
+        let of = |name: &str| {
+            variables.iter().filter(|(n, _)| n == name).map(|(_, v)| v.clone()).collect::<Vec<_>>()
+        };
         assert_eq!(of("HOME"), ["/home/u"]);
         assert_eq!(of("TERM"), ["dumb"]);
         assert_eq!(of("PATH").len(), 1);
-        assert!(!kept.iter().any(|(_, value)| value == "canary"));
+        assert!(!variables.iter().any(|(_, value)| value == "canary"));
     }
 }

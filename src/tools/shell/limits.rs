@@ -88,7 +88,7 @@ impl Limits {
             "bad_alloc",
             "memory allocation of",
         ];
-        let says = |words: &[&str]| words.iter().any(|words| output.contains(words));
+        let says = |marks: &[&str]| marks.iter().any(|mark| output.contains(mark));
         if let Some(most) = self.memory.filter(|_| !cgroup.memory && says(&NO_MEMORY)) {
             return Some(format!("Note: each process may hold at most {} of data here.", format_bytes(most)));
         }

@@ -81,12 +81,12 @@ impl FinishedCommand {
         if let Some(breach) = breach {
             return (Some(breach), None, vec![format!("The command {}.", limits.breach_text(breach))]);
         }
-        if let Some(words) = limits.suspect_limits(text, self.powers) {
-            return (None, None, vec![words]);
+        if let Some(cause_text) = limits.suspect_limits(text, self.powers) {
+            return (None, None, vec![cause_text]);
         }
         let blocked = sandbox::find_suspect(text, self.choice, &self.ground);
-        let words = blocked.as_ref().map(|by| sandbox::blocked_text(by, self.choice));
-        (None, blocked, words.into_iter().collect())
+        let cause_text = blocked.as_ref().map(|by| sandbox::blocked_text(by, self.choice));
+        (None, blocked, cause_text.into_iter().collect())
     }
 
     fn breach(&self, limits: &Limits, signal: Option<i32>, exit_code: Option<i32>) -> Option<LimitBreach> {
@@ -102,8 +102,8 @@ impl FinishedCommand {
 }
 
 impl CommandReport<'_> {
-    pub(super) fn into_outcome(self, said: OutputExcerpt) -> ToolOutcome {
-        let OutputExcerpt { mut text, truncated, bytes, spooled } = said;
+    pub(super) fn into_outcome(self, excerpt: OutputExcerpt) -> ToolOutcome {
+        let OutputExcerpt { mut text, truncated, bytes, spooled } = excerpt;
         let (signal, exit_code) = self.ran.code();
 
         let mut notes = Vec::new();
@@ -194,8 +194,8 @@ impl NextFolder {
                 let folder = folder.clone();
                 // The command itself reports this folder. A path with links may lead anywhere.
                 let look = move || Ok(is_plain_folder(&folder).then_some(folder));
-                let looked = call::blocking(look).await;
-                looked.ok().flatten().map_or(Self::Reset, Self::Moved)
+                let checked_folder = call::blocking(look).await;
+                checked_folder.ok().flatten().map_or(Self::Reset, Self::Moved)
             }
             Some(_) => Self::Reset,
             None if started_elsewhere => Self::Reset,

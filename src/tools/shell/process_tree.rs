@@ -207,26 +207,26 @@ impl ProcessTree {
             proc::reap();
             return self.tree_end(Vec::new());
         }
-        let begun = Instant::now();
+        let started_at = Instant::now();
         let mut termed = false;
         loop {
             // A scan reads all of /proc, so it does not run on this thread.
-            let looked = tokio::task::spawn_blocking(move || {
+            let scan = tokio::task::spawn_blocking(move || {
                 let members = self.scan_members();
                 // Members whose parents ended are now children of the daemon.
                 proc::reap();
                 (self, members)
             })
             .await;
-            let Ok((tree, members)) = looked else {
+            let Ok((tree, members)) = scan else {
                 return TreeEnd { survivors: Vec::new(), oom_kills: 0, refused_forks: 0 };
             };
             self = tree;
-            if members.is_empty() && !self.in_doubt || begun.elapsed() >= KILL_TIMEOUT {
+            if members.is_empty() && !self.in_doubt || started_at.elapsed() >= KILL_TIMEOUT {
                 self.ended = true;
                 return self.tree_end(members);
             }
-            if begun.elapsed() >= grace {
+            if started_at.elapsed() >= grace {
                 self.signal(&members, Signal::SIGKILL);
             } else if !termed {
                 termed = true;
@@ -292,7 +292,7 @@ mod tests {
     fn reused_pid_is_not_member_of_tree() {
         let (leader, began) = (40, 700);
         let own = [process(40, 40, 700), process(41, 40, 705)];
-        assert!(!is_taken(&own, leader, began) && own.iter().all(|one| is_led_by(one, leader, began)));
+        assert!(!is_taken(&own, leader, began) && own.iter().all(|member| is_led_by(member, leader, began)));
         // The leader has ended, its children have not.
         assert!(!is_taken(&own[1..], leader, began));
         let later = [process(40, 40, 900), process(42, 40, 901)];

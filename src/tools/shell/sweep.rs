@@ -54,16 +54,16 @@ pub(in crate::tools) async fn sweep(
     records.retain(|record| !boot_id.is_empty() && record.boot_id == boot_id);
     let mark = format!("AGENTD_INSTANCE={instance}").into_bytes();
     let mut wanted = ProcessMarks { mark, cgroups, records, known: HashMap::new() };
-    let begun = Instant::now();
+    let started_at = Instant::now();
     loop {
-        let looked = tokio::task::spawn_blocking(move || {
+        let scan = tokio::task::spawn_blocking(move || {
             let survivors = wanted.kill();
             (wanted, survivors)
         })
         .await;
-        let Ok((back, survivors)) = looked else { return SweepResult::default() };
+        let Ok((back, survivors)) = scan else { return SweepResult::default() };
         wanted = back;
-        if survivors.is_empty() || begun.elapsed() >= KILL_TIMEOUT {
+        if survivors.is_empty() || started_at.elapsed() >= KILL_TIMEOUT {
             return SweepResult { found: wanted.known.len(), survivors };
         }
         sleep(POLL_INTERVAL).await;

@@ -163,13 +163,13 @@ async fn bash_progress_is_valid_utf8_and_never_blocks() {
         CancellationToken::new(),
     ))
     .await;
-    let mut heard = String::new();
+    let mut progress_text = String::new();
     while let Ok(piece) = listener.try_recv() {
         assert_eq!(piece.stream, "stdout");
-        heard.push_str(&piece.text);
+        progress_text.push_str(&piece.text);
     }
-    assert!(heard.starts_with("é\n") && !heard.contains(char::REPLACEMENT_CHARACTER));
-    assert!(heard.len() <= 100_000);
+    assert!(progress_text.starts_with("é\n") && !progress_text.contains(char::REPLACEMENT_CHARACTER));
+    assert!(progress_text.len() <= 100_000);
     let text = completed(&outcome);
     assert!(text.starts_with("é\n") && text.contains("left out here"), "{}", text.len());
     assert!(text.chars().count() < 30_200);
@@ -278,7 +278,7 @@ async fn output_is_read_after_process_is_recorded() {
     let mut fixture = ToolFixture::new();
     let call = fixture.call("Bash", bash("echo $$ > pid; echo said; sleep 1000"));
     let prepared = fixture.tools.prepare(&call, &fixture.session_context).await.unwrap();
-    let (progress, mut heard) = mpsc::channel(4);
+    let (progress, mut progress_receiver) = mpsc::channel(4);
     let (process_starts, mut received_starts) = mpsc::channel(1);
     let stop = CancellationToken::new();
     let run =
@@ -293,9 +293,9 @@ async fn output_is_read_after_process_is_recorded() {
         assert_eq!(process_start.record.boot_id, crate::proc::boot_id());
         // The command may have printed output by now, but the tool must not have read it.
         tokio::task::yield_now().await;
-        heard.try_recv().expect_err("not recorded yet");
+        progress_receiver.try_recv().expect_err("not recorded yet");
         process_start.stored.send(Ok(())).unwrap();
-        assert_eq!(heard.recv().await.unwrap().text, "said\n");
+        assert_eq!(progress_receiver.recv().await.unwrap().text, "said\n");
         stop.cancel();
     };
     within(async { tokio::join!(run, session) }).await;
@@ -386,7 +386,7 @@ async fn forged_cwd_report_is_not_accepted() {
 #[tokio::test]
 async fn bash_summary_shows_command_before_description() {
     let mut fixture = ToolFixture::new();
-    for (input, told) in [
+    for (input, expected) in [
         (json!({"command": "rm -rf build"}), "rm -rf build"),
         (
             json!({"command": " rm -rf build\ntrue", "description": " list files\n"}),
@@ -397,6 +397,6 @@ async fn bash_summary_shows_command_before_description() {
             "make (in the background)",
         ),
     ] {
-        assert_eq!(fixture.prepare("Bash", input).await.unwrap().summary, told);
+        assert_eq!(fixture.prepare("Bash", input).await.unwrap().summary, expected);
     }
 }

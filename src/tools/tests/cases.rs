@@ -94,9 +94,9 @@ impl CaseFixture {
         let mut deny = rule("Read", &grants.deny_read);
         deny.extend(rule("Edit", &grants.deny_write));
         let rules = Rules::parse(&allow, &[], &deny).unwrap();
-        let (kept, workspace, home) = (rules.clone(), fixture.path(""), fixture.root.join("home"));
+        let (case_rules, workspace, home) = (rules.clone(), fixture.path(""), fixture.root.join("home"));
         fixture.session_context.unreadable = UnreadablePaths::new(move |tool, path| {
-            is_unreadable(&policy(&kept, &workspace, &home), tool, path)
+            is_unreadable(&policy(&case_rules, &workspace, &home), tool, path)
         });
         Self { fixture, rules }
     }

@@ -56,7 +56,7 @@ async fn failed_multi_edit_changes_nothing_and_names_edit() {
     let unread = fixture.run("MultiEdit", multi_edit_input("a.txt", &[("one", "1")])).await;
     failed(&unread, "not_read");
     fixture.run("Read", json!({"file_path": "a.txt"})).await;
-    for (edits, code, words) in [
+    for (edits, code, expected_text) in [
         (&[("one", "1"), ("zwei", "2")][..], "string_not_found", "edit 2: "),
         (&[("one", "1"), ("two", "2")], "multiple_matches", "edit 2: "),
         (&[("one", "1"), ("x", "x")], "same_strings", "edit 2: "),
@@ -67,7 +67,7 @@ async fn failed_multi_edit_changes_nothing_and_names_edit() {
     ] {
         let outcome = fixture.run("MultiEdit", multi_edit_input("a.txt", edits)).await;
         failed(&outcome, code);
-        assert!(outcome.output.contains(words), "{}", outcome.output);
+        assert!(outcome.output.contains(expected_text), "{}", outcome.output);
         assert_eq!(fixture.bytes("a.txt"), b"one\ntwo\ntwo\n");
     }
     failed(&fixture.run("MultiEdit", multi_edit_input("b.bin", &[("a", "b")])).await, "binary_file");
@@ -130,7 +130,7 @@ async fn inapplicable_patch_changes_no_file() {
         fixture.run("Read", json!({"file_path": path})).await;
     }
     let good = "*** Update File: a.txt\n@@\n-one\n+1\n";
-    for (rest, code, words) in [
+    for (rest, code, expected_text) in [
         (
             "*** Update File: b.txt\n@@\n-there\n+x\n",
             "context_not_found",
@@ -148,7 +148,7 @@ async fn inapplicable_patch_changes_no_file() {
     ] {
         let outcome = fixture.run("ApplyPatch", patch_input(&format!("{good}{rest}"))).await;
         failed(&outcome, code);
-        assert!(outcome.output.contains(words), "{}", outcome.output);
+        assert!(outcome.output.contains(expected_text), "{}", outcome.output);
         assert_eq!(fixture.bytes("a.txt"), b"one\ntwo\n", "{rest}");
     }
 }

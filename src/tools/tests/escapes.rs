@@ -231,8 +231,8 @@ async fn file_lease_or_unreadable_folder_does_not_prevent_protection() {
                 "{folder} {mode:o} {outcome:?}"
             );
             // A placeholder may exist, which is empty.
-            let said = fs::read_to_string(own.join("config.worktree")).unwrap_or_default();
-            assert_eq!(said, "", "{level:?} {folder} {mode:o} {outcome:?}");
+            let worktree_config = fs::read_to_string(own.join("config.worktree")).unwrap_or_default();
+            assert_eq!(worktree_config, "", "{level:?} {folder} {mode:o} {outcome:?}");
             let module = fixture.path(".git/modules/sub");
             assert_eq!(fs::read_to_string(module.join("config")).unwrap(), "", "{level:?} {folder} {mode:o}");
             assert!(!module.join("hooks/post-commit").exists(), "{level:?} {folder} {mode:o}");

@@ -82,7 +82,7 @@ async fn read_refuses_non_text_files() {
     fixture.write_file("i.tiff", b"II\x2A\0\x08\0\0\0");
     fixture.write_file("n.ipynb", "{}");
     nix::unistd::mkfifo(&fixture.path("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
-    for (path, code, words) in [
+    for (path, code, expected_text) in [
         ("b.bin", "binary_file", "binary data"),
         ("i.png", "not_convertible", "i.png could not be read: it cannot be decoded"),
         ("i.tiff", "binary_file", "binary data"),
@@ -96,7 +96,7 @@ async fn read_refuses_non_text_files() {
     ] {
         let outcome = fixture.run("Read", json!({"file_path": path})).await;
         failed(&outcome, code);
-        assert!(outcome.output.contains(words), "{}", outcome.output);
+        assert!(outcome.output.contains(expected_text), "{}", outcome.output);
     }
 }
 
@@ -108,8 +108,8 @@ async fn read_detects_images_by_content() {
         fixture.write_file("picture.txt", &bytes);
         let outcome = fixture.run("Read", json!({"file_path": "picture.txt"})).await;
         let text = completed(&outcome);
-        let told = text.contains("30×20 pixels") && text.contains(&format!("{} bytes", bytes.len()));
-        assert!(told && text.starts_with("picture.txt: "), "{text}");
+        let has_size = text.contains("30×20 pixels") && text.contains(&format!("{} bytes", bytes.len()));
+        assert!(has_size && text.starts_with("picture.txt: "), "{text}");
         assert_eq!(outcome.blobs, [Blob::new(kind, bytes)]);
         let [attachment] = outcome.attachments.as_slice() else { panic!("{:?}", outcome.attachments) };
         assert_eq!(
@@ -203,7 +203,7 @@ async fn write_through_symlink_changes_target_and_keeps_link() {
 #[tokio::test]
 async fn write_keeps_encoding_and_line_endings() {
     let mut fixture = ToolFixture::new();
-    for (before, content, after, told) in [
+    for (before, content, after, format_name) in [
         (&b"a\r\nb\r\n"[..], "x\ny\n", &b"x\r\ny\r\n"[..], "UTF-8, CRLF"),
         (b"\xEF\xBB\xBFa\n", "x\n", b"\xEF\xBB\xBFx\n", "UTF-8 with BOM, LF"),
         (b"\xFF\xFEa\0\n\0", "x\n", b"\xFF\xFEx\0\n\0", "UTF-16LE, LF"),
@@ -213,7 +213,7 @@ async fn write_keeps_encoding_and_line_endings() {
         fixture.write_file("f", before);
         fixture.run("Read", json!({"file_path": "f"})).await;
         let outcome = fixture.run("Write", json!({"file_path": "f", "content": content})).await;
-        assert!(completed(&outcome).contains(told), "{}", outcome.output);
+        assert!(completed(&outcome).contains(format_name), "{}", outcome.output);
         assert_eq!(fixture.bytes("f"), after, "{content:?} over {before:?}");
     }
 }
@@ -226,7 +226,7 @@ async fn edit_checks_run_in_order_with_error_codes() {
     fixture.write_file("b.bin", b"a\0b");
     // GBK text with an invalid byte that encoding does not restore.
     fixture.write_file("odd.txt", b"\xEF\xBB\xBFbad \xFF byte");
-    for (input, code, words) in [
+    for (input, code, expected_text) in [
         (edit("nowhere", "a", "a"), "same_strings", "same"),
         (edit("nowhere", "a\r\n", "a\n"), "same_strings", "same"),
         (edit("src/a.txt", "", "x"), "file_exists", "not empty"),
@@ -243,7 +243,7 @@ async fn edit_checks_run_in_order_with_error_codes() {
     ] {
         let outcome = fixture.run("Edit", input.clone()).await;
         failed(&outcome, code);
-        assert!(outcome.output.contains(words), "{}", outcome.output);
+        assert!(outcome.output.contains(expected_text), "{}", outcome.output);
         assert!(outcome.detail.unwrap()["meta"].is_object());
     }
     fixture.run("Read", json!({"file_path": "src/a.txt"})).await;
@@ -292,7 +292,7 @@ async fn edit_keeps_bytes_outside_replacement() {
     let utf16be = |text: &str| -> Vec<u8> {
         [0xFE, 0xFF].into_iter().chain(text.encode_utf16().flat_map(u16::to_be_bytes)).collect()
     };
-    for (before, old, new, after, told) in [
+    for (before, old, new, after, format_name) in [
         (b"a\r\nb\nc\r\n".to_vec(), "a\nb", "A\nB", b"A\r\nB\nc\r\n".to_vec(), "UTF-8, mixed line endings"),
         (b"a\r\nb\r\n".to_vec(), "b\n", "b\nc\n", b"a\r\nb\r\nc\r\n".to_vec(), "UTF-8, CRLF"),
         (b"\xEF\xBB\xBFa\n".to_vec(), "a", "é", "\u{feff}é\n".as_bytes().to_vec(), "UTF-8 with BOM, LF"),
@@ -309,7 +309,7 @@ async fn edit_keeps_bytes_outside_replacement() {
         fixture.write_file("f", &before);
         fixture.run("Read", json!({"file_path": "f"})).await;
         let outcome = fixture.run("Edit", edit("f", old, new)).await;
-        assert!(completed(&outcome).contains(told), "{}", outcome.output);
+        assert!(completed(&outcome).contains(format_name), "{}", outcome.output);
         assert_eq!(fixture.bytes("f"), after, "{old:?} -> {new:?}");
     }
     fixture.write_file("f", gbk("你好，世界。这是测试。\n"));
@@ -367,13 +367,13 @@ async fn large_file_changed_after_preparation_is_not_replaced() {
         std::fs::set_permissions(fixture.path("a.txt"), std::fs::Permissions::from_mode(0o640)).unwrap();
         // Another call on the same file is judged with the same content.
         let stranger = fixture.call("Edit", edit("a.txt", "one", "three"));
-        let asked = fixture.tools.prepare(&stranger, &fixture.session_context).await.unwrap();
-        assert_ne!(asked.diff, prepared.diff);
+        let other_prepared = fixture.tools.prepare(&stranger, &fixture.session_context).await.unwrap();
+        assert_ne!(other_prepared.diff, prepared.diff);
         completed(&fixture.run_prepared(&call, &prepared).await);
         assert!(fixture.bytes("a.txt") == text("two").as_bytes());
         let mode = std::fs::metadata(fixture.path("a.txt")).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o640);
-        failed(&fixture.run_prepared(&stranger, &asked).await, "string_not_found");
+        failed(&fixture.run_prepared(&stranger, &other_prepared).await, "string_not_found");
         assert!(fixture.bytes("a.txt") == text("two").as_bytes());
 
         fixture.run("Read", json!({"file_path": "a.txt"})).await;

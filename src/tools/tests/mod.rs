@@ -171,7 +171,7 @@ fn failed(outcome: &ToolOutcome, code: &str) {
 #[tokio::test]
 async fn invalid_tool_calls_are_returned_with_advice() {
     let mut fixture = ToolFixture::new();
-    for (tool, input, code, words) in [
+    for (tool, input, code, expected_text) in [
         ("Raed", json!({}), "unknown_tool", "Did you mean Read?"),
         ("bash", json!({}), "unknown_tool", "Did you mean Bash?"),
         ("Read", json!({}), "invalid_input", "missing field `file_path`"),
@@ -184,7 +184,7 @@ async fn invalid_tool_calls_are_returned_with_advice() {
     ] {
         let outcome = fixture.prepare(tool, input).await.unwrap_err();
         failed(&outcome, code);
-        assert!(outcome.output.contains(words), "{}", outcome.output);
+        assert!(outcome.output.contains(expected_text), "{}", outcome.output);
     }
     let mut call = fixture.call("Read", json!("{\"file_path\": "));
     call.input_error = Some("EOF while parsing".into());

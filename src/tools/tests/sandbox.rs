@@ -90,8 +90,12 @@ async fn sandbox_denies_outside_writes_and_secret_reads() {
             let command = command.replace("{R}", &root);
             let outcome = fixture.run("Bash", bash(&command)).await;
             failed(&outcome, "exit_code");
-            let told = outcome.detail.unwrap()["sandbox"].clone();
-            assert_eq!(told["level"], if level == LevelSetting::Landlock { 2 } else { 3 }, "{command}");
+            let sandbox_detail = outcome.detail.unwrap()["sandbox"].clone();
+            assert_eq!(
+                sandbox_detail["level"],
+                if level == LevelSetting::Landlock { 2 } else { 3 },
+                "{command}"
+            );
         }
         assert_eq!(fs::read(fixture.root.join("mine")).unwrap(), b"mine");
         assert_eq!(fs::read(fixture.root.join("home/.ssh/id")).unwrap(), b"secret");
@@ -337,8 +341,8 @@ async fn network_setting_controls_connections_of_command() {
         let Some(mut fixture) = fixture_with_sandbox(level, NetworkSetting::Off).await else { continue };
         let outcome = fixture.run("Bash", bash(&connect)).await;
         failed(&outcome, "exit_code");
-        let told = &outcome.detail.unwrap()["sandbox"];
-        assert_eq!(told["network"], false);
+        let sandbox_detail = &outcome.detail.unwrap()["sandbox"];
+        assert_eq!(sandbox_detail["network"], false);
     }
 }
 

@@ -158,7 +158,7 @@ async fn search_omits_files_denied_by_rule() {
     fixture.session_context.unreadable = super::super::UnreadablePaths::new(|_, path| {
         path.iter().any(|part| part == "private") || path.ends_with("a.md")
     });
-    let kept = "(2 files or folders are left out: a permission rule keeps them from being read)";
+    let left_out_note = "(2 files or folders are left out: a permission rule keeps them from being read)";
     for (tool, input) in [
         ("Grep", json!({"pattern": "hello"})),
         ("Grep", json!({"pattern": "hello", "output_mode": "content"})),
@@ -168,7 +168,7 @@ async fn search_omits_files_denied_by_rule() {
         let outcome = fixture.run(tool, input.clone()).await;
         let text = completed(&outcome);
         assert!(
-            !text.contains("private/") && !text.contains("a.md") && text.contains(kept),
+            !text.contains("private/") && !text.contains("a.md") && text.contains(left_out_note),
             "{tool} {input}: {text}"
         );
         assert_eq!(outcome.detail.as_ref().unwrap()["hidden_by_rules"], 2);

@@ -152,13 +152,13 @@ async fn redirect_targets_are_judged_like_first_url() {
         ("/inside", "http://169.254.169.254/latest/meta-data/"),
         ("/else", "https://elsewhere.example/x?y=1"),
     ] {
-        let told = fetch(&mut fixture, &at(path)).await;
+        let outcome = fetch(&mut fixture, &at(path)).await;
         assert!(
-            completed(&told).contains(&format!("redirects to another host (302): {to}")),
+            completed(&outcome).contains(&format!("redirects to another host (302): {to}")),
             "{}",
-            told.output
+            outcome.output
         );
-        assert_eq!(told.detail.as_ref().unwrap()["redirect"], to);
+        assert_eq!(outcome.detail.as_ref().unwrap()["redirect"], to);
     }
     failed(&fetch(&mut fixture, "http://169.254.169.254/latest/meta-data/").await, "address_not_public");
 }

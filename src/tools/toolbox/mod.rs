@@ -133,13 +133,13 @@ impl Toolbox {
     /// work.
     pub async fn sandbox(&self) -> SandboxReport {
         let here = AvailableLevels::probe_once().await;
-        let told = |unattended| {
+        let describe_level = |unattended| {
             let chosen = self.settings.sandbox.choose(unattended, here);
             chosen.map(shell::confinement_label).map_err(|refusal| refusal.text)
         };
         SandboxReport {
-            attended: told(false),
-            unattended: told(true),
+            attended: describe_level(false),
+            unattended: describe_level(true),
             landlock: here.landlock().map_err(str::to_owned),
             guards: here.guards().map_err(str::to_owned),
             bubblewrap: here.bubblewrap().map_err(str::to_owned),
@@ -185,11 +185,12 @@ impl Toolbox {
         found.unwrap_or_else(|error| Err(std::io::Error::other(error)))
     }
 
-    /// Removes the folders of `found` that belong to none of the sessions in `kept`, and returns their number.
-    /// Failures are logged.
-    pub async fn sweep_temp(&self, found: Vec<String>, kept: Vec<SessionId>) -> usize {
+    /// Removes the folders of `found` that belong to none of the sessions in `kept_sessions`, and returns their
+    /// number. Failures are logged.
+    pub async fn sweep_temp(&self, found: Vec<String>, kept_sessions: Vec<SessionId>) -> usize {
         let root = self.settings.sandbox.temp.clone();
-        let swept = tokio::task::spawn_blocking(move || shell::sweep_temp(&root, &found, &kept)).await;
+        let swept =
+            tokio::task::spawn_blocking(move || shell::sweep_temp(&root, &found, &kept_sessions)).await;
         swept.unwrap_or(0)
     }
 
@@ -343,8 +344,8 @@ impl Toolbox {
         session_context: &SessionContext,
     ) -> Inspection {
         let (context, prepared) = (self.context(session_context), prepared.clone());
-        let looked = blocking(move || Ok(inspect::inspect(&context, call_id, &prepared))).await;
-        looked.unwrap_or_else(|refusal| Inspection::Conflict(refusal.text))
+        let inspection = blocking(move || Ok(inspect::inspect(&context, call_id, &prepared))).await;
+        inspection.unwrap_or_else(|refusal| Inspection::Conflict(refusal.text))
     }
 
     /// The current versions of the files that a call will change, for its file checkpoint. Contents beyond the

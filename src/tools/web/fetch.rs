@@ -76,11 +76,11 @@ pub(in crate::tools) async fn run(
 async fn fetch(
     context: &ToolContext,
     client: &WebClient,
-    asked: Url,
+    requested_url: Url,
     stop: &CancellationToken,
 ) -> Result<ToolOutcome, ToolError> {
     let settings = &context.settings;
-    let mut url = asked.clone();
+    let mut url = requested_url.clone();
     for _ in 0..=MAX_REDIRECTS {
         // Judge every redirect separately. Addresses from the configuration may support http only.
         let is_added = match &settings.web_proxy {
@@ -95,7 +95,7 @@ async fn fetch(
         let answer =
             client.request_page(&url, &settings.web_allowed_private, settings.web_proxy.as_deref()).await?;
         let Some(to) = &answer.location else {
-            return page_outcome(context, &asked, &url, answer, stop).await;
+            return page_outcome(context, &requested_url, &url, answer, stop).await;
         };
         let to = parse(to.as_str())?;
         if !is_same_site(&url, &to) {
@@ -108,8 +108,11 @@ async fn fetch(
         }
         url = to;
     }
-    Err(ToolError::new("too_many_redirects", format!("{asked} redirects more than {MAX_REDIRECTS} times"))
-        .with(json!({ "url": asked.as_str() })))
+    Err(ToolError::new(
+        "too_many_redirects",
+        format!("{requested_url} redirects more than {MAX_REDIRECTS} times"),
+    )
+    .with(json!({ "url": requested_url.as_str() })))
 }
 
 /// Whether the host is the same, apart from a leading `www.`, and the port is equivalent.
@@ -125,7 +128,7 @@ fn is_same_site(from: &Url, to: &Url) -> bool {
 
 async fn page_outcome(
     context: &ToolContext,
-    asked: &Url,
+    requested_url: &Url,
     url: &Url,
     answer: WebResponse,
     stop: &CancellationToken,
@@ -171,26 +174,27 @@ async fn page_outcome(
             .with(json!({ "url": url.as_str(), "status": status, "size": size })));
     }
     let kind = media.as_deref().unwrap_or("text");
-    let mut told = format!("<web_page url={:?} type={kind:?}>\n{}\n</web_page>", url.as_str(), shown.trim());
+    let mut page_text =
+        format!("<web_page url={:?} type={kind:?}>\n{}\n</web_page>", url.as_str(), shown.trim());
     if let Some(whole) = &whole {
-        told.push_str(&format!(
+        page_text.push_str(&format!(
             "\n[cut: {left_out} more characters. The whole text is kept: read any part with Read, file_path \"{}\", \
              offset and limit (column in long lines)]",
             whole.blob_id
         ));
     }
     if let Some(why) = &trouble {
-        told.push_str(&format!("\n[not all of it: {why}]"));
+        page_text.push_str(&format!("\n[not all of it: {why}]"));
     }
     let detail = json!({
-        "url": url.as_str(), "asked": asked.as_str(), "status": status, "content_type": kind, "size": size,
-        "cut": left_out > 0 || trouble.is_some(),
+        "url": url.as_str(), "asked": requested_url.as_str(), "status": status, "content_type": kind,
+        "size": size, "cut": left_out > 0 || trouble.is_some(),
     });
     Ok(ToolOutcome {
         detail: Some(detail),
         whole: whole.as_ref().map(BlobRef::from),
         blobs: whole.into_iter().collect(),
-        ..ToolOutcome::completed(told)
+        ..ToolOutcome::completed(page_text)
     })
 }
 
@@ -203,7 +207,7 @@ fn truncate_text(text: &mut String, longest: usize) -> usize {
 }
 
 fn is_text(media: Option<&str>, body: &[u8]) -> bool {
-    let said = match media {
+    let is_text_type = match media {
         None | Some("application/octet-stream") => text::binary_kind(body).is_none(),
         Some(media) => {
             let kind = media.strip_prefix("application/").unwrap_or("");
@@ -232,7 +236,7 @@ fn is_text(media: Option<&str>, body: &[u8]) -> bool {
         }
     };
     // The header alone is not enough: the body must also look like text.
-    said && (is_utf16(body) || !body[..body.len().min(text::DETECTION_BYTES)].contains(&0))
+    is_text_type && (is_utf16(body) || !body[..body.len().min(text::DETECTION_BYTES)].contains(&0))
 }
 
 fn is_utf16(body: &[u8]) -> bool {
@@ -247,7 +251,7 @@ fn looks_like_html(body: &[u8]) -> bool {
 /// Decodes the text by its byte order mark, the charset of the server or the page, or its content.
 fn decode(body: &[u8], charset: Option<&str>, is_html: bool) -> String {
     let named = |label: &str| encoding_rs::Encoding::for_label(label.as_bytes());
-    let said = charset.and_then(named).or_else(|| {
+    let declared_encoding = charset.and_then(named).or_else(|| {
         let head = String::from_utf8_lossy(&body[..body.len().min(2048)]).to_ascii_lowercase();
         let at = head.find("charset=").filter(|_| is_html)?;
         let label = head[at + 8..].trim_start_matches(['"', '\'']);
@@ -255,7 +259,7 @@ fn decode(body: &[u8], charset: Option<&str>, is_html: bool) -> String {
     });
     let encoding = match encoding_rs::Encoding::for_bom(body) {
         Some((encoding, _)) => encoding,
-        None => said.unwrap_or_else(|| text::detect(body, true).encoding),
+        None => declared_encoding.unwrap_or_else(|| text::detect(body, true).encoding),
     };
     encoding.decode(body).0.into_owned()
 }

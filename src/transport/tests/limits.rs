@@ -69,9 +69,9 @@ async fn calls_over_in_flight_limit_wait_and_are_answered() {
     for id in 0..20 {
         client.begin(id, "wait", json!([])).await;
     }
-    until("four to begin", || fixture.record.begun.load(Ordering::SeqCst) == 4).await;
+    until("four to begin", || fixture.record.started_calls.load(Ordering::SeqCst) == 4).await;
     assert_eq!(other.call("echo", json!([])).await["id"], 1);
-    assert_eq!(fixture.record.begun.load(Ordering::SeqCst), 4);
+    assert_eq!(fixture.record.started_calls.load(Ordering::SeqCst), 4);
     fixture.record.gate.0.add_permits(20);
     let mut ids = vec![];
     for _ in 0..20 {
@@ -102,7 +102,7 @@ async fn large_calls_wait_for_in_flight_bytes() {
     let heavy = json!(["x".repeat(50_000)]);
     client.begin(1, "wait", heavy.clone()).await;
     client.begin(2, "wait", heavy.clone()).await;
-    until("one to begin", || fixture.record.begun.load(Ordering::SeqCst) == 1).await;
+    until("one to begin", || fixture.record.started_calls.load(Ordering::SeqCst) == 1).await;
     fixture.record.gate.0.add_permits(1);
     assert_eq!(client.next().await["id"], 1);
     // The message is larger than the total limit, so it passes alone.
@@ -219,8 +219,8 @@ async fn accept_waits_and_recovers_without_descriptors() {
             .env(CHILD_VARIABLE, "1")
             .kill_on_drop(true);
         let output = with_deadline("the other process", again.output()).await.unwrap();
-        let said = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success() && said.contains("1 passed"), "{said}");
+        let stdout_text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && stdout_text.contains("1 passed"), "{stdout_text}");
         return;
     }
     let fixture = ServerFixture::new();

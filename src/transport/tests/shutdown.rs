@@ -16,7 +16,7 @@ async fn shutdown_answers_running_calls_then_closes_connections() {
     idle.call("echo", json!([])).await;
     subscribed.begin(1, "flood", json!([10])).await;
     waiting.begin(7, "wait", json!([])).await;
-    until("the call", || fixture.record.begun.load(Ordering::SeqCst) == 1).await;
+    until("the call", || fixture.record.started_calls.load(Ordering::SeqCst) == 1).await;
     until("the flood", || fixture.record.sent.load(Ordering::SeqCst) > 0).await;
 
     fixture.stop.cancel();
@@ -38,7 +38,7 @@ async fn shutdown_deadline_closes_unfinished_connections() {
     let fixture = ServerFixture::new();
     let mut client = fixture.connect().await;
     client.begin(1, "wait", json!([])).await;
-    until("the call", || fixture.record.begun.load(Ordering::SeqCst) == 1).await;
+    until("the call", || fixture.record.started_calls.load(Ordering::SeqCst) == 1).await;
     // This client never reads.
     let mut stuck = fixture.connect().await;
     stuck.begin(1, "flood", json!([1000])).await;

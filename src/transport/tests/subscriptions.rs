@@ -169,7 +169,7 @@ async fn disconnect_of_silent_peer_is_detected() {
     let mut client = fixture.connect().await;
     client.begin(1, "until_closed", json!([])).await;
     client.write.shutdown().await.unwrap();
-    until("the call", || fixture.record.begun.load(Ordering::SeqCst) == 1).await;
+    until("the call", || fixture.record.started_calls.load(Ordering::SeqCst) == 1).await;
     drop(client);
     until("the call to end", || fixture.record.ended.load(Ordering::SeqCst) == 1).await;
     // The reader waits, because only one call may run.
@@ -177,7 +177,7 @@ async fn disconnect_of_silent_peer_is_detected() {
     for id in 0..3 {
         client.begin(id, "until_closed", json!([])).await;
     }
-    until("the call", || fixture.record.begun.load(Ordering::SeqCst) == 2).await;
+    until("the call", || fixture.record.started_calls.load(Ordering::SeqCst) == 2).await;
     drop(client);
     until("the call to end", || fixture.record.ended.load(Ordering::SeqCst) == 2).await;
     until("it to be gone", || fixture.serving.connections() == 0).await;
@@ -187,11 +187,11 @@ async fn disconnect_of_silent_peer_is_detected() {
     client.begin(0, "until_closed", json!([])).await;
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"until_closed"}"#;
     client.send(format!("[{call},{call},{call}]\n")).await;
-    until("the call", || fixture.record.begun.load(Ordering::SeqCst) == 1).await;
+    until("the call", || fixture.record.started_calls.load(Ordering::SeqCst) == 1).await;
     drop(client);
     until("the call to end", || fixture.record.ended.load(Ordering::SeqCst) == 1).await;
     until("it to be gone", || fixture.serving.connections() == 0).await;
-    assert_eq!(fixture.record.begun.load(Ordering::SeqCst), 1);
+    assert_eq!(fixture.record.started_calls.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test]
@@ -199,7 +199,7 @@ async fn started_call_completes_after_peer_disconnects() {
     let fixture = ServerFixture::new();
     let mut client = fixture.connect().await;
     client.begin(1, "wait", json!([])).await;
-    until("it to begin", || fixture.record.begun.load(Ordering::SeqCst) == 1).await;
+    until("it to begin", || fixture.record.started_calls.load(Ordering::SeqCst) == 1).await;
     drop(client);
     until("the peer to be gone", || fixture.serving.connections() == 0).await;
     assert_eq!(fixture.record.ended.load(Ordering::SeqCst), 0);

@@ -43,7 +43,7 @@ pub async fn until(what: &str, fact: impl Fn() -> bool) {
 #[derive(Default)]
 pub struct Record {
     /// Number of started calls of `wait`.
-    pub begun: AtomicUsize,
+    pub started_calls: AtomicUsize,
     /// Number of ended calls of `wait`.
     pub ended: AtomicUsize,
     /// Number of notifications that `flood`s have queued.
@@ -182,7 +182,7 @@ fn methods(record: Arc<Record>) -> RpcModule<Record> {
         .unwrap();
     module
         .register_async_method("wait", |params, record, _| async move {
-            record.begun.fetch_add(1, Ordering::SeqCst);
+            record.started_calls.fetch_add(1, Ordering::SeqCst);
             record.gate.0.acquire().await.unwrap().forget();
             record.ended.fetch_add(1, Ordering::SeqCst);
             Answer::Ok(params.as_str().map_or(Value::Null, |text| serde_json::from_str(text).unwrap()))
@@ -190,7 +190,7 @@ fn methods(record: Arc<Record>) -> RpcModule<Record> {
         .unwrap();
     module
         .register_async_method("until_closed", |_, record, extensions| async move {
-            record.begun.fetch_add(1, Ordering::SeqCst);
+            record.started_calls.fetch_add(1, Ordering::SeqCst);
             peer(&extensions).closed().await;
             record.ended.fetch_add(1, Ordering::SeqCst);
             true

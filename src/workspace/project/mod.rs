@@ -49,9 +49,9 @@ pub(super) fn project_of_unreadable(problem: String) -> Project {
 
 fn parse(text: &str) -> Result<Project, String> {
     let (values, Permissions { allow, ask, deny }) = values::parse(text)?;
-    let rules = |given: Vec<String>| -> Result<Vec<Rule>, String> {
-        if given.len() > MAX_RULES {
-            return Err(format!("{} rules of one kind; {MAX_RULES} are enough", given.len()));
+    let rules = |texts: Vec<String>| -> Result<Vec<Rule>, String> {
+        if texts.len() > MAX_RULES {
+            return Err(format!("{} rules of one kind; {MAX_RULES} are enough", texts.len()));
         }
         let rule = |rule: &String| {
             rule.parse().map_err(|error| {
@@ -60,7 +60,7 @@ fn parse(text: &str) -> Result<Project, String> {
                 format!("{place}{rule:?}: {error}")
             })
         };
-        given.iter().map(rule).collect()
+        texts.iter().map(rule).collect()
     };
     let (allow, ask, deny) = (rules(allow)?, rules(ask)?, rules(deny)?);
     Ok(Project { allow, ask, deny, values, problem: None, is_closed: false })
@@ -88,14 +88,14 @@ fn project_of_damaged(text: &str, problem: String) -> Project {
 
 /// The valid rules of a list. Sets `is_whole` to false if there is an invalid entry.
 fn valid_rules(list: Option<&toml::Value>, is_whole: &mut bool) -> Vec<Rule> {
-    let given = match list {
+    let entries = match list {
         None => return Vec::new(),
-        Some(toml::Value::Array(given)) => given.as_slice(),
+        Some(toml::Value::Array(entries)) => entries.as_slice(),
         Some(one) => std::slice::from_ref(one),
     };
     let rules: Vec<Rule> =
-        given.iter().take(MAX_RULES).filter_map(|rule| rule.as_str()?.parse().ok()).collect();
-    *is_whole &= rules.len() == given.len();
+        entries.iter().take(MAX_RULES).filter_map(|rule| rule.as_str()?.parse().ok()).collect();
+    *is_whole &= rules.len() == entries.len();
     rules
 }
 
@@ -166,7 +166,7 @@ mod tests {
             assert!(problem.contains(expected) && !project.is_closed, "{text}: {problem}");
             assert!(project.describe()[0].contains("ask and deny rules count"), "{:?}", project.describe());
         }
-        for (text, kept) in [
+        for (text, rule_count) in [
             ("[permissions\n", 0),
             ("[permissions]\ndeny = [\"Read(.env)\"\n", 0),
             ("permissions = [\"Bash\"]\n", 0),
@@ -175,7 +175,7 @@ mod tests {
         ] {
             let project = super::read(text.as_bytes());
             assert!(project.is_closed && project.allow.is_empty(), "{text}: {project:?}");
-            assert_eq!(project.deny.len(), kept, "{text}");
+            assert_eq!(project.deny.len(), rule_count, "{text}");
             assert!(project.describe()[0].contains("every call asks"), "{:?}", project.describe());
         }
         assert!(super::read(b"\xff").is_closed);

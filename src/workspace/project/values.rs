@@ -250,8 +250,8 @@ fn list_keys(text: &str, above: &str, table: &DeTable<'_>, keys: &mut Vec<SetKey
                 ));
             }
             (KeyUse::Unknown(nearest), _) => {
-                let meant = nearest.map_or_else(String::new, |it| format!("; did you mean `{it}`?"));
-                return wrong(format!("unknown field `{}`{meant}", shorten(&key)));
+                let suggestion = nearest.map_or_else(String::new, |it| format!("; did you mean `{it}`?"));
+                return wrong(format!("unknown field `{}`{suggestion}", shorten(&key)));
             }
         }
     }

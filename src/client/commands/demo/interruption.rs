@@ -50,7 +50,7 @@ pub(super) async fn show(
         }
         sleep(Duration::from_millis(10)).await;
     }
-    let begun = Instant::now();
+    let killed_at = Instant::now();
     let killed = status.pid;
     let (client, status) = loop {
         let client = reach.connect_or_start().await?;
@@ -64,7 +64,7 @@ pub(super) async fn show(
             _ => sleep(Duration::from_millis(10)).await,
         }
     };
-    let ms = begun.elapsed().as_millis();
+    let ms = killed_at.elapsed().as_millis();
     out.say(&format!("the next command starts another: process {}, after {ms} ms", status.pid))?;
     heading(out, "agentctl approvals")?;
     approve::list(reach, &[], false, out).await?;

@@ -20,7 +20,7 @@ pub(super) fn log_line(envelope: &Envelope) -> Option<StyledLine> {
     if envelope.event.is_delta() || repeats {
         return None;
     }
-    let said = describe_event(envelope);
+    let description = describe_event(envelope);
     let origin = envelope.origin.as_ref().map(|o| format!(" by {}", escape::line(&o.client)));
     let tone = match &envelope.event {
         Event::Error { .. } => Tone::Bad,
@@ -36,13 +36,13 @@ pub(super) fn log_line(envelope: &Envelope) -> Option<StyledLine> {
     Some(
         StyledLine::new(Tone::Dim, format!("{:>6} {} ", envelope.seq, clock(envelope.at_ms)))
             .and(Tone::Tool, pad(envelope.event.kind(), 24))
-            .and(tone, format!(" {said}"))
+            .and(tone, format!(" {description}"))
             .and(Tone::Dim, origin.unwrap_or_default()),
     )
 }
 
 fn describe_event(envelope: &Envelope) -> String {
-    let said = match &envelope.event {
+    let description = match &envelope.event {
         Event::SessionCreated(spec) => format!("{} in {}", spec.model, spec.cwd),
         Event::SessionStatus { state, requires } => {
             format!("{}{}", state.name(), requires.map(|r| format!(": {}", name(&r))).unwrap_or_default())
@@ -66,11 +66,11 @@ fn describe_event(envelope: &Envelope) -> String {
             return format!("{} {} {call}", question.request_id, question.kind.name());
         }
         Event::QuestionResolved { request_id, choice, answers, by, .. } => {
-            let said = match choice {
+            let answer = match choice {
                 Some(choice) => choice.name().to_owned(),
                 None => answers.iter().map(question::answer_text).collect::<Vec<_>>().join(" · "),
             };
-            format!("{request_id} {said} by {}", name(by))
+            format!("{request_id} {answer} by {}", name(by))
         }
         Event::FeedbackRequested { request_id, item_ids } => {
             let items: Vec<String> = item_ids.iter().map(ToString::to_string).collect();
@@ -174,8 +174,8 @@ fn describe_event(envelope: &Envelope) -> String {
             return format!("{} {}", request.request_id, call_summary(&request.tool, &request.input));
         }
         Event::PermissionResolved { request_id, decision, feedback, .. } => {
-            let words = feedback.as_ref().map(|f| format!(": {f}")).unwrap_or_default();
-            format!("{request_id} {}{words}", name(decision))
+            let feedback_text = feedback.as_ref().map(|f| format!(": {f}")).unwrap_or_default();
+            format!("{request_id} {}{feedback_text}", name(decision))
         }
         Event::Retry { attempt, max, delay_ms, reason, max_output_tokens, .. } => {
             let max = if *max == 0 { String::new() } else { format!(" of {max}") };
@@ -200,7 +200,7 @@ fn describe_event(envelope: &Envelope) -> String {
         _ => String::new(),
     };
     // A log entry must stay on one line, even if its text contains line ends.
-    one_line(&said, 200)
+    one_line(&description, 200)
 }
 
 /// The fields that an update changed, with their new values.

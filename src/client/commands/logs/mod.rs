@@ -101,19 +101,19 @@ async fn changes(reach: &Connector, json: bool, out: &mut OutputStreams) -> Resu
                 out.say(&harmless_json(&text))?;
                 continue;
             }
-            let (tone, words) = state(session);
-            if known.is_some_and(|known| state(known).1 == words && known.title == session.title) {
+            let (tone, state_text) = state(session);
+            if known.is_some_and(|known| state(known).1 == state_text && known.title == session.title) {
                 continue;
             }
             let line = StyledLine::new(Tone::Bold, format!("{:>4}  ", session.number))
-                .and(tone, format!("{words}  "))
+                .and(tone, format!("{state_text}  "))
                 .and(Tone::Plain, escape::line(&session.title).into_owned());
             out.line(&line.cut(terminal_columns()))?;
         }
-        for gone in
+        for deleted in
             before.iter().filter(|it| !feed.sessions().iter().any(|now| now.session_id == it.session_id))
         {
-            out.line(&StyledLine::new(Tone::Dim, format!("{:>4}  deleted", gone.number)))?;
+            out.line(&StyledLine::new(Tone::Dim, format!("{:>4}  deleted", deleted.number)))?;
         }
     }
 }
@@ -163,7 +163,7 @@ impl Printer {
         };
         let mut params = EventsParams { after_seq, limit: Some(500), ..EventsParams::for_session(session) };
         let mut last = after_seq;
-        let mut kept: VecDeque<OutputPiece> = VecDeque::new();
+        let mut tail_pieces: VecDeque<OutputPiece> = VecDeque::new();
         loop {
             let page: EventPage = client.call("session.events", &params).await?;
             for raw in &page.events {
@@ -182,17 +182,17 @@ impl Printer {
                 for piece in self.pieces(&received) {
                     match self.tail {
                         None => print(piece, out)?,
-                        Some(_) => kept.push_back(piece),
+                        Some(_) => tail_pieces.push_back(piece),
                     }
                 }
-                self.keep_tail(&mut kept);
+                self.keep_tail(&mut tail_pieces);
             }
             match page.next_cursor {
                 Some(cursor) => params.cursor = Some(cursor),
                 None => break,
             }
         }
-        for piece in kept {
+        for piece in tail_pieces {
             print(piece, out)?;
         }
         out.fresh_line()?;
@@ -200,7 +200,7 @@ impl Printer {
     }
 
     /// Drops pieces from the front, but keeps enough of them for the last `tail` lines.
-    fn keep_tail(&self, kept: &mut VecDeque<OutputPiece>) {
+    fn keep_tail(&self, pieces: &mut VecDeque<OutputPiece>) {
         let Some(tail) = self.tail else { return };
         let lines = |piece: &OutputPiece| match piece {
             OutputPiece::Text(text) => text.matches('\n').count(),
@@ -208,13 +208,13 @@ impl Printer {
             OutputPiece::Line(_) => 1,
             OutputPiece::Folded { shown, .. } => shown.len(),
         };
-        let mut total: usize = kept.iter().map(lines).sum();
-        while let Some(first) = kept.front()
+        let mut total: usize = pieces.iter().map(lines).sum();
+        while let Some(first) = pieces.front()
             && total.saturating_sub(lines(first)) >= tail
-            && kept.len() > 1
+            && pieces.len() > 1
         {
             total -= lines(first);
-            kept.pop_front();
+            pieces.pop_front();
         }
     }
 
@@ -346,11 +346,11 @@ mod tests {
         for (since, first) in [(None, 0), (Some(Since::Seq(3)), 3), (Some(Since::Ago(1)), 4)] {
             let text = print_logs(LogsArgs { json: true, since, ..LogsArgs::default() }).await;
             // The age of unknown events is unknown, so the command prints them instead of hiding them.
-            let kept = rows
+            let tail_rows = rows
                 .iter()
                 .enumerate()
                 .filter(|(n, row)| *n >= first || first == 4 && row["type"] == "moon.rose");
-            let expected: String = kept.map(|(_, row)| format!("{row}\n")).collect();
+            let expected: String = tail_rows.map(|(_, row)| format!("{row}\n")).collect();
             assert_eq!(text, expected, "{since:?}");
         }
     }

@@ -192,10 +192,10 @@ fn refuse_unbuilt(args: &RunArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn prompt(given: Option<String>) -> Result<String, Failure> {
-    let text = match given.as_deref() {
+fn prompt(prompt_arg: Option<String>) -> Result<String, Failure> {
+    let text = match prompt_arg.as_deref() {
         Some("-") | None => {
-            if io::stdin().is_terminal() && given.is_none() {
+            if io::stdin().is_terminal() && prompt_arg.is_none() {
                 return Err(Failure::usage("say what to do: agentctl run \"PROMPT\", or pipe it in"));
             }
             stdin::read_all()?

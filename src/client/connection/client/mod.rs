@@ -176,14 +176,14 @@ impl CallChannel {
     ) -> Result<Reply, CallError> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let request = request(id, method, params)?;
-        let (tell, told) = oneshot::channel();
+        let (reply_sender, reply) = oneshot::channel();
         match lock(&self.pending).as_mut() {
-            Some(calls) => calls.insert(id, tell),
+            Some(calls) => calls.insert(id, reply_sender),
             None => return Err(CallError::Closed),
         };
         let _waiting = PendingGuard { pending: &self.pending, id };
         self.out.send(request).await.map_err(|_| CallError::Closed)?;
-        let outcome = told.await.map_err(|_| CallError::Closed)?;
+        let outcome = reply.await.map_err(|_| CallError::Closed)?;
         let raw = outcome.map_err(CallError::Fault)?;
         serde_json::from_str(raw.get()).map_err(|e| invalid_data(&format!("the reply of {method}: {e}")))
     }

@@ -56,7 +56,7 @@ pub(in crate::client) struct ApprovalPrompt {
     /// requests may be pending.
     questions: VecDeque<Question>,
     keys: Option<Keys>,
-    words: Option<Editor>,
+    input_line: Option<Editor>,
     /// Whether the typed text is edited arguments, not feedback.
     edits: bool,
     timing: RequestTiming,
@@ -115,7 +115,7 @@ impl ApprovalPrompt {
 
     fn show_next(&mut self, now: Instant, out: &mut OutputStreams) -> io::Result<()> {
         self.confirming = None;
-        if self.words.take().is_some() {
+        if self.input_line.take().is_some() {
             out.print_error_line(&StyledLine::default())?;
         }
         self.close(out);
@@ -130,7 +130,7 @@ impl ApprovalPrompt {
     /// Switches the terminal to raw mode; [`ApprovalPrompt::update`] shows the request.
     fn open(&mut self, now: Instant, out: &mut OutputStreams) -> io::Result<()> {
         if !self.questions.is_empty() {
-            (self.words, self.confirming) = (None, None);
+            (self.input_line, self.confirming) = (None, None);
             self.answers.clear();
         }
         // End the old reader before the new one begins, because at most one may read the terminal.
@@ -182,26 +182,26 @@ impl ApprovalPrompt {
         let Some(question) = self.questions.front().filter(|question| question::is_typed(question)) else {
             return Ok(());
         };
-        self.words = Some(Editor::default());
+        self.input_line = Some(Editor::default());
         out.prompt(&format!("  {}", question::input_mark(question, self.answers.len())), "")
     }
 
     /// Appends to the typed answer. The answers are sent once the last one is typed.
     fn type_answer(&mut self, input: &Input, out: &mut OutputStreams) -> io::Result<Outcome> {
-        let (Some(question), Some(words)) = (self.questions.front(), &mut self.words) else {
+        let (Some(question), Some(editor)) = (self.questions.front(), &mut self.input_line) else {
             return Ok(Outcome::Wait);
         };
         let at = self.answers.len();
         let mark = format!("  {}", question::input_mark(question, at));
-        match type_words(words, input) {
-            TypingStep::More => out.prompt(&mark, words.text())?,
+        match type_words(editor, input) {
+            TypingStep::More => out.prompt(&mark, editor.text())?,
             TypingStep::Back => {
-                words.clear();
+                editor.clear();
                 out.prompt(&mark, "")?;
             }
             TypingStep::Done => {
-                let Some(asked) = question.questions.get(at) else { return Ok(Outcome::Wait) };
-                let parsed = question::parse(asked, words.text());
+                let Some(user_question) = question.questions.get(at) else { return Ok(Outcome::Wait) };
+                let parsed = question::parse(user_question, editor.text());
                 let (request_id, all) = (question.request_id, question.questions.len());
                 out.print_error_line(&StyledLine::default())?;
                 match parsed {
@@ -209,7 +209,7 @@ impl ApprovalPrompt {
                     Err(why) => out.print_error_line(&StyledLine::new(Tone::Bad, format!("  {why}")))?,
                 }
                 if self.answers.len() == all {
-                    self.words = None;
+                    self.input_line = None;
                     let answers = std::mem::take(&mut self.answers);
                     return Ok(Outcome::Choose(question::answers(request_id, answers)));
                 }
@@ -250,10 +250,10 @@ impl ApprovalPrompt {
             return Ok(Outcome::Abort);
         }
         self.timing.key_pressed(now);
-        if self.words.is_some() && self.questions.is_empty() {
+        if self.input_line.is_some() && self.questions.is_empty() {
             return self.type_words(input, out);
         }
-        if self.words.is_some() {
+        if self.input_line.is_some() {
             return self.type_answer(input, out);
         }
         if self.timing.phase() != Some(Phase::Answerable) {
@@ -287,7 +287,7 @@ impl ApprovalPrompt {
                 self.confirming = Some(outcome);
             }
             Some((Outcome::Feedback, None)) => {
-                (self.words, self.edits) = (Some(Editor::default()), false);
+                (self.input_line, self.edits) = (Some(Editor::default()), false);
                 out.prompt("  because: ", "")?;
             }
             Some((outcome, None)) => return Ok(outcome),
@@ -298,24 +298,24 @@ impl ApprovalPrompt {
     /// Appends to the typed feedback, or to the edited arguments.
     fn type_words(&mut self, input: &Input, out: &mut OutputStreams) -> io::Result<Outcome> {
         let Some(request) = self.queue.front() else { return Ok(Outcome::Wait) };
-        if let Some(words) = &mut self.words {
-            match type_words(words, input) {
+        if let Some(editor) = &mut self.input_line {
+            match type_words(editor, input) {
                 TypingStep::More => {
-                    out.prompt(if self.edits { "  input: " } else { "  because: " }, words.text())?
+                    out.prompt(if self.edits { "  input: " } else { "  because: " }, editor.text())?
                 }
                 TypingStep::Done if self.edits => {
-                    let text = words.text().to_string();
+                    let text = editor.text().to_string();
                     out.print_error_line(&StyledLine::default())?;
                     return self.parse_edited(&text, out);
                 }
                 TypingStep::Back => {
-                    self.words = None;
+                    self.input_line = None;
                     out.print_error_line(&StyledLine::default())?;
                     show_keys(request, out)?;
                 }
                 TypingStep::Done => {
-                    let said = Some(words.take_text()).filter(|w| !w.trim().is_empty());
-                    let answer = prompt::approval(request, Decision::Deny, Scope::Once, said);
+                    let feedback = Some(editor.take_text()).filter(|w| !w.trim().is_empty());
+                    let answer = prompt::approval(request, Decision::Deny, Scope::Once, feedback);
                     out.print_error_line(&StyledLine::default())?;
                     return Ok(self.send_answer(answer));
                 }
@@ -332,10 +332,10 @@ impl ApprovalPrompt {
     /// Edits the arguments in the input line, if there is no editor.
     pub(in crate::client) fn edit_here(&mut self, out: &mut OutputStreams) -> io::Result<()> {
         let Some(request) = self.queue.front() else { return Ok(()) };
-        let mut words = Editor::default();
-        words.insert(&request.input.to_string());
-        out.prompt("  input: ", words.text())?;
-        (self.words, self.edits) = (Some(words), true);
+        let mut editor = Editor::default();
+        editor.insert(&request.input.to_string());
+        out.prompt("  input: ", editor.text())?;
+        (self.input_line, self.edits) = (Some(editor), true);
         Ok(())
     }
 
@@ -356,7 +356,7 @@ impl ApprovalPrompt {
         text: &str,
         out: &mut OutputStreams,
     ) -> io::Result<Outcome> {
-        self.words = None;
+        self.input_line = None;
         let Some(request) = self.queue.front() else { return Ok(Outcome::Wait) };
         match prompt::parse_edited(request, text) {
             Ok(answer) => Ok(self.send_answer(answer)),
@@ -371,7 +371,7 @@ impl ApprovalPrompt {
     /// The request stays open until the daemon reports it as settled. If an answer is lost with the
     /// connection, the user can answer again.
     fn send_answer(&mut self, answer: ApproveParams) -> Outcome {
-        self.words = None;
+        self.input_line = None;
         Outcome::Send(answer)
     }
 }
@@ -431,12 +431,12 @@ pub(in crate::client) fn automatic_answer(
 ) -> Option<(ApproveParams, StyledLine)> {
     match asking {
         AnswerPolicy::Person => None,
-        AnswerPolicy::Deny(words) => Some((
+        AnswerPolicy::Deny(reason) => Some((
             ApproveParams {
                 no_approver: true,
                 ..prompt::approval(request, Decision::Deny, Scope::Once, None)
             },
-            StyledLine::new(Tone::Warn, format!("▌ {words}")),
+            StyledLine::new(Tone::Warn, format!("▌ {reason}")),
         )),
         // The commands of the demonstration need no access outside the sandbox.
         AnswerPolicy::Allow if request.kind == RequestKind::Sandbox => Some((
@@ -456,17 +456,17 @@ enum TypingStep {
     Back,
 }
 
-fn type_words(words: &mut Editor, input: &Input) -> TypingStep {
+fn type_words(editor: &mut Editor, input: &Input) -> TypingStep {
     match input {
-        Input::Paste(text) => words.insert(&text.replace(['\n', '\r'], " ")),
+        Input::Paste(text) => editor.insert(&text.replace(['\n', '\r'], " ")),
         Input::Key(key) if key.kind != KeyEventKind::Release => match key.code {
             KeyCode::Enter => return TypingStep::Done,
             KeyCode::Esc => return TypingStep::Back,
-            KeyCode::Backspace => words.backspace(),
-            KeyCode::Char('u') if key.modifiers.contains(KeyModifiers::CONTROL) => words.delete_to_start(),
-            KeyCode::Char('w') if key.modifiers.contains(KeyModifiers::CONTROL) => words.delete_word(),
+            KeyCode::Backspace => editor.backspace(),
+            KeyCode::Char('u') if key.modifiers.contains(KeyModifiers::CONTROL) => editor.delete_to_start(),
+            KeyCode::Char('w') if key.modifiers.contains(KeyModifiers::CONTROL) => editor.delete_word(),
             KeyCode::Char(c) if !key.modifiers.contains(KeyModifiers::CONTROL) => {
-                words.insert(c.encode_utf8(&mut [0; 4]));
+                editor.insert(c.encode_utf8(&mut [0; 4]));
             }
             _ => {}
         },

@@ -93,7 +93,7 @@ fn typed_prose_does_not_answer_permission_request() {
             let at = start + Duration::from_millis(first_key);
             let (outcomes, shown) = press_from(&mut asker, prose, at, Duration::from_millis(120));
             assert!(outcomes.iter().all(|o| matches!(o, Outcome::Wait)), "{prose:?}: {outcomes:?}");
-            assert!(asker.words.is_none() && asker.confirming.is_none(), "{prose:?}");
+            assert!(asker.input_line.is_none() && asker.confirming.is_none(), "{prose:?}");
             assert!(first_key > 900 || shown.is_empty(), "the request came while typing: {shown}");
         }
     }

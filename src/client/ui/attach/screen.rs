@@ -119,10 +119,10 @@ impl<W: Write> Screen<W> {
     fn leave_completed<'a>(&mut self, history: &'a [StyledLine]) -> &'a [StyledLine] {
         let columns = self.columns();
         let is_shown = |(done, row): &(&StyledLine, &StyledLine)| done == row && row.width() <= columns;
-        let kept = history.iter().zip(&self.rows).take_while(is_shown).count();
-        self.rows.drain(..kept);
-        self.top += u16::try_from(kept).unwrap_or(0);
-        &history[kept..]
+        let same_rows = history.iter().zip(&self.rows).take_while(is_shown).count();
+        self.rows.drain(..same_rows);
+        self.top += u16::try_from(same_rows).unwrap_or(0);
+        &history[same_rows..]
     }
 
     /// Writes completed rows above the viewport. Afterwards the whole viewport is drawn again.

@@ -63,9 +63,10 @@ impl Diff {
                 diff.added += 1;
                 diff.rows.push(Row::Added(new, added.to_owned()));
                 (new, new_left) = (new + 1, new_left.saturating_sub(1));
-            } else if let Some(kept) = line.strip_prefix(' ').or((line.is_empty() && is_inside).then_some(""))
+            } else if let Some(unchanged) =
+                line.strip_prefix(' ').or((line.is_empty() && is_inside).then_some(""))
             {
-                diff.rows.push(Row::Kept(new, kept.to_owned()));
+                diff.rows.push(Row::Kept(new, unchanged.to_owned()));
                 (old, old_left) = (old + 1, old_left.saturating_sub(1));
                 (new, new_left) = (new + 1, new_left.saturating_sub(1));
             } else if !line.is_empty() {

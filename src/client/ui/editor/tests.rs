@@ -53,9 +53,9 @@ fn editor_keys_behave_like_shell() {
 #[test]
 fn editor_history_returns_to_draft() {
     let mut editor = Editor::default();
-    for said in ["first", "second", "second"] {
-        editor.insert(said);
-        assert_eq!(editor.take_text(), said);
+    for text in ["first", "second", "second"] {
+        editor.insert(text);
+        assert_eq!(editor.take_text(), text);
     }
     editor.insert("draft");
     let mut seen = Vec::new();

@@ -73,8 +73,8 @@ impl Layout {
             code.push_str(text);
             return;
         }
-        if let Some((_, said)) = self.links.last_mut() {
-            said.push_str(text);
+        if let Some((_, link_text)) = self.links.last_mut() {
+            link_text.push_str(text);
         }
         let tone = tone.or(self.tones.last().copied()).unwrap_or(Tone::Plain);
         let shown = escape::escape_decoded(text).into_owned();
@@ -187,8 +187,8 @@ impl Layout {
             }
             TagEnd::Link | TagEnd::Image => {
                 self.tones.pop();
-                if let Some((target, said)) = self.links.pop() {
-                    let is_same = said == target || format!("mailto:{said}") == target;
+                if let Some((target, link_text)) = self.links.pop() {
+                    let is_same = link_text == target || format!("mailto:{link_text}") == target;
                     if !is_same && !target.is_empty() && !target.starts_with('#') {
                         self.push(Some(Tone::Dim), &format!(" ({target})"));
                     }

@@ -39,11 +39,11 @@ fn request_shows_resolved_symlink_target() {
     let of = |named: &str, path: &str, matched_aliases: &[&str]| {
         let path = json!({"path": path, "in_workspace": true, "sensitivity": "secret", "matched_aliases": matched_aliases});
         let subject = json!({"kind": "read", "path": path});
-        let asked = request("Read", json!({"file_path": named}), None);
+        let read_request = request("Read", json!({"file_path": named}), None);
         PermissionRequest {
             subject: serde_json::from_value(subject).expect("a subject"),
             cwd: "/w/proj".into(),
-            ..asked
+            ..read_request
         }
     };
     let named = |path: &str| format!("    file_path: {path}");
@@ -57,11 +57,11 @@ fn request_shows_resolved_symlink_target() {
     decoy.input["note"] = json!("/out/x");
     let note = "    note: /out/x";
     check(&decoy, &[asks, &named("a.md"), note, "    really: /out/x"]);
-    let asked = of("a.md", "/w/proj/a.md", &["/w/proj/b.txt"]);
+    let read_request = of("a.md", "/w/proj/a.md", &["/w/proj/b.txt"]);
     let really = "    really: /w/proj/b.txt";
-    check(&asked, &[asks, &named("a.md"), really]);
-    let asked = PermissionRequest { diff: Some("+x\n".into()), ..asked };
-    check(&asked, &[asks, &named("a.md"), really, "        +x"]);
+    check(&read_request, &[asks, &named("a.md"), really]);
+    let read_request = PermissionRequest { diff: Some("+x\n".into()), ..read_request };
+    check(&read_request, &[asks, &named("a.md"), really, "        +x"]);
 }
 
 #[test]
@@ -144,9 +144,12 @@ fn unsandboxed_retry_request_has_own_text() {
             "    stopped at: /etc/x",
         ],
     );
-    let told: String = keys(&request).iter().map(StyledLine::plain).collect();
-    assert!(told.contains("once outside") && told.contains("until the session ends"), "{told}");
-    assert!(!told.contains("this folder") && !told.contains("edit"), "{told}");
+    let keys_text: String = keys(&request).iter().map(StyledLine::plain).collect();
+    assert!(
+        keys_text.contains("once outside") && keys_text.contains("until the session ends"),
+        "{keys_text}"
+    );
+    assert!(!keys_text.contains("this folder") && !keys_text.contains("edit"), "{keys_text}");
     for (key, is_taken) in
         [('y', true), ('2', true), ('n', true), ('f', true), ('3', false), ('e', false), ('s', false)]
     {

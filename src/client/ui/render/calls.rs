@@ -227,16 +227,16 @@ impl Calls {
         is_end: bool,
     ) -> (Vec<StyledLine>, bool) {
         let hidden = body.len().saturating_sub(most);
-        let kept = if is_end { &body[hidden..] } else { &body[..body.len() - hidden] };
+        let visible_rows = if is_end { &body[hidden..] } else { &body[..body.len() - hidden] };
         let mut shown = head.to_vec();
-        shown.extend(indent_rows(kept.to_vec(), body_lead(is_end)));
+        shown.extend(indent_rows(visible_rows.to_vec(), body_lead(is_end)));
         // With `most` 0 the call shows no output at all, so no line reports the hidden lines.
         if hidden > 0 && most > 0 {
             let key = if self.has_pager { format!(" · {HIDDEN_KEY}") } else { String::new() };
             let s = if hidden == 1 { "" } else { "s" };
             shown.push(StyledLine::new(Tone::Dim, format!("  └ + {hidden} line{s}{key}")));
         } else if let (true, Some((_, lead))) =
-            (is_end && !kept.is_empty(), shown.last_mut().and_then(|l| l.0.first_mut()))
+            (is_end && !visible_rows.is_empty(), shown.last_mut().and_then(|l| l.0.first_mut()))
         {
             *lead = "  └ ".into();
         }

@@ -51,13 +51,13 @@ pub(in crate::client) fn outcome(result: &TurnResult, by: Option<&str>) -> Strin
     }
 }
 
-/// The lines about the end of a turn. Errors in `said` were shown already, so they are not repeated.
+/// The lines about the end of a turn. Errors in `shown_errors` were shown already, so they are not repeated.
 pub(super) fn turn_completed(
     result: &TurnResult,
-    said: &HashSet<String>,
+    shown_errors: &HashSet<String>,
     by: Option<&str>,
 ) -> Vec<StyledLine> {
-    let news = result.errors.iter().filter(|e| !said.contains(&e.message));
+    let news = result.errors.iter().filter(|e| !shown_errors.contains(&e.message));
     let mut shown: Vec<StyledLine> = news.map(|e| error(&e.kind, &e.message)).collect();
     let (tone, sign) = match result.subtype {
         Subtype::Success => (Tone::Dim, "─"),
@@ -117,8 +117,8 @@ pub(super) fn resolved(what: &str, event: &Event, who: Option<&str>) -> StyledLi
     if let Some(input) = updated_input {
         line = line.and(Tone::Dim, format!(": {}", one_line(&input.to_string(), 120)));
     }
-    if let Some(words) = feedback {
-        line = line.and(Tone::Dim, format!(": {}", one_line(words, 120)));
+    if let Some(text) = feedback {
+        line = line.and(Tone::Dim, format!(": {}", one_line(text, 120)));
     }
     line
 }

@@ -56,7 +56,7 @@ pub struct Transcript {
     candidates: Vec<ItemId>,
     /// Whether an answer was chosen. If so, the next message repeats it.
     is_chosen: bool,
-    asked: HashMap<PermissionId, String>,
+    request_summaries: HashMap<PermissionId, String>,
     calls: Calls,
     /// Errors that were already shown. The result of the turn repeats them.
     errors: HashSet<String>,
@@ -154,10 +154,10 @@ impl Transcript {
         let time = ms.and_then(|ms| u64::try_from(ms).ok()).filter(|ms| *ms >= 1_000);
         let time = time.map(|ms| format!(" {} s", ms / 1_000)).unwrap_or_default();
         let first = first.plain();
-        let words = cut(first.trim_start_matches([' ', '┊']).trim_matches('*'), 80);
+        let excerpt = cut(first.trim_start_matches([' ', '┊']).trim_matches('*'), 80);
         let more =
             if full.len() > 1 { format!(" · + {} · {HIDDEN_KEY}", full.len() - 1) } else { String::new() };
-        let shown = vec![StyledLine::new(Tone::Dim, format!("┊ thought{time} · {words}{more}"))];
+        let shown = vec![StyledLine::new(Tone::Dim, format!("┊ thought{time} · {excerpt}{more}"))];
         vec![OutputPiece::Break, OutputPiece::Folded { shown, full }]
     }
 
@@ -248,18 +248,18 @@ impl Transcript {
             Event::TodoUpdated { todos } => lines(todo_lines(todos)),
             Event::PermissionRequested { request, .. } => {
                 let summary = asked_summary(request);
-                self.asked.insert(request.request_id, summary);
+                self.request_summaries.insert(request.request_id, summary);
                 Vec::new()
             }
             Event::PermissionResolved { request_id, call_id, .. } => {
-                let what = self.asked.remove(request_id).unwrap_or_default();
+                let what = self.request_summaries.remove(request_id).unwrap_or_default();
                 let who = envelope.origin.as_ref().map(|o| o.client.as_str());
                 let line = resolved("", &envelope.event, who);
                 let foreign = self.calls.add_note(*call_id, line).is_some();
                 if foreign { lines(vec![resolved(&what, &envelope.event, who)]) } else { Vec::new() }
             }
             Event::PermissionExpired { request_id, on_timeout, .. } => {
-                let what = self.asked.get(request_id).cloned().unwrap_or_default();
+                let what = self.request_summaries.get(request_id).cloned().unwrap_or_default();
                 lines(vec![
                     StyledLine::new(Tone::Dim, format!("  └ {} ", cut(&what, 60)))
                         .and(Tone::Warn, "no user answered in time: ")
@@ -296,9 +296,9 @@ impl Transcript {
                 pieces
             }
             Event::TurnCompleted { result } => {
-                let said = std::mem::take(&mut self.errors);
+                let shown_errors = std::mem::take(&mut self.errors);
                 let by = self.stopped_by.take();
-                lines(turn_completed(result, &said, by.as_deref()))
+                lines(turn_completed(result, &shown_errors, by.as_deref()))
             }
             event => lines(plain_event(event, self.echo)),
         }
@@ -403,17 +403,17 @@ pub(in crate::client) fn todo_lines(todos: &[Todo]) -> Vec<StyledLine> {
 fn user_message_lines(text: &str, content: &[Block]) -> Vec<StyledLine> {
     let shown = escape::text(text);
     let mark = |n: usize| if n == 0 { "› " } else { "  " };
-    let said =
+    let text_lines =
         shown.lines().enumerate().map(|(n, line)| StyledLine::new(Tone::User, format!("{}{line}", mark(n))));
-    let given = content.iter().filter_map(|block| match block {
+    let attachment_lines = content.iter().filter_map(|block| match block {
         Block::Image(picture) => Some(("image", picture.name.as_deref())),
         Block::Document(document) => Some(("file", document.name.as_deref())),
         _ => None,
     });
-    let given = given.map(|(what, name)| {
+    let attachment_lines = attachment_lines.map(|(what, name)| {
         StyledLine::new(Tone::Dim, format!("  [{what} {}]", escape::line(name.unwrap_or("without a name"))))
     });
-    said.chain(given).collect()
+    text_lines.chain(attachment_lines).collect()
 }
 
 /// The last line of a tool's output, which is the most useful one.

@@ -76,9 +76,9 @@ fn streamed_text_and_item_are_shown_once() {
 
 #[test]
 fn user_input_is_shown_only_from_other_clients() {
-    let said = item("user_message", "completed", "first\nsecond");
-    check(std::slice::from_ref(&said), "› first\n  second\n");
-    assert_eq!(render_events(&mut Transcript::default(), &[said]), "");
+    let message = item("user_message", "completed", "first\nsecond");
+    check(std::slice::from_ref(&message), "› first\n  second\n");
+    assert_eq!(render_events(&mut Transcript::default(), &[message]), "");
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn tool_call_is_shown_from_request_to_result() {
 
 #[test]
 fn consecutive_reads_are_one_line_with_names() {
-    let asked = |call: &str, tool: &str, input: Value| json!({"type": "tool.requested", "call_id": call, "tool": tool, "input": input});
+    let requested = |call: &str, tool: &str, input: Value| json!({"type": "tool.requested", "call_id": call, "tool": tool, "input": input});
     let done = |call: &str, tool: &str, detail: Value| {
         json!({"type": "tool.completed", "call_id": call, "tool": tool, "status": "completed",
                "output": "text", "detail": detail, "duration_ms": 120})
@@ -105,11 +105,11 @@ fn consecutive_reads_are_one_line_with_names() {
     let file = |path: &str| json!({"file_path": path});
     check(
         &[
-            asked(CALL, "Read", file("a")),
-            asked(&second, "Read", file("b")),
+            requested(CALL, "Read", file("a")),
+            requested(&second, "Read", file("b")),
             done(&second, "Read", Value::Null),
             done(CALL, "Read", Value::Null),
-            asked(CALL, "Grep", json!({"pattern": "unwrap"})),
+            requested(CALL, "Grep", json!({"pattern": "unwrap"})),
             done(CALL, "Grep", json!({"matches": 4})),
             json!({"type": "message.text_delta", "index": 0, "text": "Found."}),
         ],
@@ -170,7 +170,7 @@ fn words_for_the_model_are_not_shown_to_the_user() {
 
 #[test]
 fn permission_answer_names_answering_client() {
-    let asked = json!({"type": "permission.requested", "request_id": ASK, "call_id": CALL, "tool": "Bash",
+    let request = json!({"type": "permission.requested", "request_id": ASK, "call_id": CALL, "tool": "Bash",
         "input": {"command": "make"}, "summary": "run make", "subject": {"kind": "bash", "command": "make"},
         "reason": "asks", "suggestions": ["Bash(make)"], "read_only": false});
     let answered = |more: Value| {
@@ -179,17 +179,17 @@ fn permission_answer_names_answering_client() {
         body.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
         body
     };
-    check(&[asked.clone(), answered(json!({}))], "  └ Bash make allowed once by nvim⟦LF⟧\n");
+    check(&[request.clone(), answered(json!({}))], "  └ Bash make allowed once by nvim⟦LF⟧\n");
     check(
-        &[asked.clone(), answered(json!({"scope": "session", "grant": "Bash(make)"}))],
+        &[request.clone(), answered(json!({"scope": "session", "grant": "Bash(make)"}))],
         "  └ Bash make allowed for the session: Bash(make) by nvim⟦LF⟧\n",
     );
     check(
-        &[asked.clone(), answered(json!({"decision": "deny", "feedback": "use ninja"}))],
+        &[request.clone(), answered(json!({"decision": "deny", "feedback": "use ninja"}))],
         "  └ Bash make denied by nvim⟦LF⟧: use ninja\n",
     );
     check(
-        &[asked, answered(json!({"decision": "deny", "by": "abort", "origin": null}))],
+        &[request, answered(json!({"decision": "deny", "by": "abort", "origin": null}))],
         "  └ Bash make no longer asked\n",
     );
 }
@@ -246,10 +246,10 @@ fn thinking_is_shown_once_before_text() {
     let mut completed = item("assistant_message", "completed", "Yes.");
     completed["item"]["content"] =
         json!([{"type": "thinking", "text": "Is it?\n\nIt is."}, {"type": "text", "text": "Yes."}]);
-    let said = json!({"type": "message.text_delta", "index": 1, "text": "Yes."});
+    let text_delta = json!({"type": "message.text_delta", "index": 1, "text": "Yes."});
     let shown = "  ┊ Is it?\n  ┊ It is.\nYes.\n";
     // The output is the same while the thinking streams, and for a client that attaches later and gets the
     // complete text.
-    check(&[thought("Is "), thought("it?\n\nIt is."), said, completed.clone()], shown);
+    check(&[thought("Is "), thought("it?\n\nIt is."), text_delta, completed.clone()], shown);
     check(&[completed], shown);
 }

@@ -63,7 +63,7 @@ impl SessionsScreen {
 
     /// Shows a text in one line of the screen.
     pub(in crate::client) fn set_notice(&mut self, text: String) {
-        self.overview.said = Some(text);
+        self.overview.notice = Some(text);
     }
 }
 
@@ -144,7 +144,7 @@ async fn screen(feed: &mut SessionFeed, overview: &mut Overview) -> Result<TopOu
                     Some(Action::Quit) => return Ok(TopOutcome::Quit),
                     Some(Action::Attach(session)) => return Ok(TopOutcome::Attach(session)),
                     Some(Action::New) => return Ok(TopOutcome::New),
-                    Some(action) => overview.said = Some(done(feed.client(), action).await),
+                    Some(action) => overview.notice = Some(done(feed.client(), action).await),
                 }
             }
         }

@@ -107,7 +107,7 @@ pub(super) struct Overview {
     pub(super) selected: Option<SessionId>,
     pub(super) dialog: Dialog,
     /// The result of the last action, as one line.
-    pub(super) said: Option<String>,
+    pub(super) notice: Option<String>,
     pub(super) rates: Rates,
     /// The state of each session in words, and the time since when the session is in this state.
     pub(super) since: HashMap<SessionId, (String, Timestamp)>,
@@ -125,12 +125,12 @@ impl Overview {
         self.sessions.sort_by_key(|session| (rank(session), std::cmp::Reverse(session.number)));
         for session in &self.sessions {
             self.rates.record(session.session_id, now, session.cost_at_least_usd_micros);
-            let (_, words) = state(session);
-            let is_known = self.since.get(&session.session_id).is_some_and(|(known, _)| *known == words);
+            let (_, state_text) = state(session);
+            let is_known = self.since.get(&session.session_id).is_some_and(|(known, _)| *known == state_text);
             if !is_known {
                 let quiet = session.last_turn.as_ref().filter(|_| session.state == SessionState::Idle);
                 let at = quiet.map_or(session.updated_at_ms, |turn| turn.ended_at_ms);
-                self.since.insert(session.session_id, (words, at));
+                self.since.insert(session.session_id, (state_text, at));
             }
         }
         let ids: HashSet<SessionId> = self.sessions.iter().map(|it| it.session_id).collect();
@@ -243,7 +243,7 @@ impl Overview {
     }
 
     fn on_list_key(&mut self, key: KeyEvent, now: Timestamp) -> Option<Action> {
-        self.said = None;
+        self.notice = None;
         let current = self.current().map(|session| session.session_id);
         match key.code {
             KeyCode::Char('q') | KeyCode::Esc => return Some(Action::Quit),
@@ -270,7 +270,7 @@ impl Overview {
                     self.dialog = Dialog::Answer { request: pending.request.request_id, since: now };
                 }
                 None => {
-                    self.said = Some("no permission request waits in this session; Enter opens it".into())
+                    self.notice = Some("no permission request waits in this session; Enter opens it".into())
                 }
             },
             _ => {}

@@ -191,8 +191,8 @@ fn detail(overview: &Overview, now: Timestamp, columns: usize) -> Vec<StyledLine
             lines.push(StyledLine::new(Tone::User, "› ").and(Tone::Plain, pad(&shown, 0)));
         }
     }
-    if let Some(said) = &overview.said {
-        lines.push(StyledLine::new(Tone::Dim, escape::line(said).into_owned()));
+    if let Some(notice) = &overview.notice {
+        lines.push(StyledLine::new(Tone::Dim, escape::line(notice).into_owned()));
     }
     lines
 }

@@ -35,30 +35,30 @@ const BOOKING_TIMEOUT: Duration = Duration::from_millis(500);
 /// # Errors
 /// Some values contradict each other. The error names file, line and key.
 pub(super) fn settings(config: &Config) -> Result<registry::Settings, DaemonError> {
-    let given = &config.knowledge;
+    let section = &config.knowledge;
     let wrong = |path: &[&str], why: String| -> DaemonError {
         let shown = path.join(".");
         config.key_error(path, format!("{shown}: {why}")).into()
     };
-    if given.level == IndexLevel::Semantic {
+    if section.level == IndexLevel::Semantic {
         let why = "semantic costs money; name it with each job and a budget".to_owned();
         return Err(wrong(&["knowledge", "level"], why));
     }
-    if let Some(model) = &given.model {
+    if let Some(model) = &section.model {
         check_knowledge_model(config, model)?;
     }
-    if given.chunk_overlap >= given.chunk_tokens || given.chunk_tokens < 16 {
+    if section.chunk_overlap >= section.chunk_tokens || section.chunk_tokens < 16 {
         let why = "expected at least 16, and more than chunk_overlap".to_owned();
         return Err(wrong(&["knowledge", "chunk_tokens"], why));
     }
     let query = QueryParams {
-        mode: given.mode,
-        top_k: given.top_k,
-        chunk_top_k: Some(given.chunk_top_k),
-        max_entity_tokens: given.max_entity_tokens,
-        max_relation_tokens: given.max_relation_tokens,
-        max_total_tokens: given.max_total_tokens,
-        min_rerank_score: given.reranker.min_score,
+        mode: section.mode,
+        top_k: section.top_k,
+        chunk_top_k: Some(section.chunk_top_k),
+        max_entity_tokens: section.max_entity_tokens,
+        max_relation_tokens: section.max_relation_tokens,
+        max_total_tokens: section.max_total_tokens,
+        min_rerank_score: section.reranker.min_score,
         ..QueryParams::default()
     };
     QueryParams { query: "x".into(), ..query.clone() }
@@ -66,35 +66,35 @@ pub(super) fn settings(config: &Config) -> Result<registry::Settings, DaemonErro
         .map_err(|bad| wrong(&["knowledge", &bad.path], bad.why))?;
     let (embedder, default_weight) = embedder(config)?;
     let defaults = SemanticSettings::default();
-    let types = &given.entity_types;
+    let types = &section.entity_types;
     Ok(registry::Settings {
-        level: if given.level == IndexLevel::Lexical { Level::Lexical } else { Level::Structure },
+        level: if section.level == IndexLevel::Lexical { Level::Lexical } else { Level::Structure },
         chunks: ChunkSettings {
-            tokens: given.chunk_tokens,
-            overlap: given.chunk_overlap,
+            tokens: section.chunk_tokens,
+            overlap: section.chunk_overlap,
             ..ChunkSettings::default()
         },
         model: model_name(config),
         semantic: SemanticSettings {
-            max_gleaning: given.max_gleaning.min(1),
-            concurrency: given.model_concurrency.clamp(1, 64),
-            language: given.language.clone(),
+            max_gleaning: section.max_gleaning.min(1),
+            concurrency: section.model_concurrency.clamp(1, 64),
+            language: section.language.clone(),
             entity_types: if types.is_empty() { defaults.entity_types.clone() } else { types.clone() },
             ..defaults
         },
-        model_timeout: given.model_timeout.0,
+        model_timeout: section.model_timeout.0,
         embedder,
         reranker: reranker(config)?,
         weights: FusionWeights {
             lexical: 1.0,
-            dense: given.embedder.weight.unwrap_or(default_weight),
-            min_cosine: given.embedder.min_cosine,
+            dense: section.embedder.weight.unwrap_or(default_weight),
+            min_cosine: section.embedder.min_cosine,
         },
         query,
-        watch: given.watch,
-        idle_unload: given.idle_unload.0,
-        max_jobs: given.max_jobs.max(1),
-        max_queries: given.max_queries.max(1),
+        watch: section.watch,
+        idle_unload: section.idle_unload.0,
+        max_jobs: section.max_jobs.max(1),
+        max_queries: section.max_queries.max(1),
     })
 }
 
@@ -138,35 +138,36 @@ fn target(
 }
 
 fn embedder(config: &Config) -> Result<(EmbedderChoice, f64), DaemonError> {
-    let given = &config.knowledge.embedder;
+    let section = &config.knowledge.embedder;
     let missing = |name: &str| -> DaemonError {
         let why = format!("[knowledge.embedder] {name}: this kind needs it");
         config.key_error(&["knowledge", "embedder", name], why).into()
     };
-    match given.kind {
+    match section.kind {
         EmbedderKind::None => Ok((EmbedderChoice::None, 0.0)),
         EmbedderKind::Static => {
-            let path = given.path.clone().ok_or_else(|| missing("path"))?;
+            let path = section.path.clone().ok_or_else(|| missing("path"))?;
             // The quality of an unknown vector table is unknown, so its results have no weight unless a
             // user configures one.
             Ok((EmbedderChoice::Static(path), 0.0))
         }
         EmbedderKind::Http => {
-            let base_url = given.base_url.as_ref().ok_or_else(|| missing("base_url"))?;
-            let key = key(config, "embedder", given.api_key_env.as_ref())?;
-            let (model, timeout) = (given.model.as_ref(), given.timeout.0);
+            let base_url = section.base_url.as_ref().ok_or_else(|| missing("base_url"))?;
+            let key = key(config, "embedder", section.api_key_env.as_ref())?;
+            let (model, timeout) = (section.model.as_ref(), section.timeout.0);
             let target = target(config, "embedder", base_url, model, key.as_deref(), timeout)?;
-            let embedder = HttpEmbedder::new(target, given.batch_size, given.concurrency);
+            let embedder = HttpEmbedder::new(target, section.batch_size, section.concurrency);
             Ok((EmbedderChoice::Http(Arc::new(embedder)), 1.0))
         }
     }
 }
 
 fn reranker(config: &Config) -> Result<Option<Arc<HttpReranker>>, DaemonError> {
-    let given = &config.knowledge.reranker;
-    let Some(base_url) = &given.base_url else { return Ok(None) };
-    let key = key(config, "reranker", given.api_key_env.as_ref())?;
-    let target = target(config, "reranker", base_url, given.model.as_ref(), key.as_deref(), given.timeout.0)?;
+    let section = &config.knowledge.reranker;
+    let Some(base_url) = &section.base_url else { return Ok(None) };
+    let key = key(config, "reranker", section.api_key_env.as_ref())?;
+    let target =
+        target(config, "reranker", base_url, section.model.as_ref(), key.as_deref(), section.timeout.0)?;
     Ok(Some(Arc::new(HttpReranker::new(target))))
 }
 

@@ -240,12 +240,12 @@ fn plain_variables(text: &str, expands: bool) -> Cow<'_, str> {
     }
     let is_known = |part: &str| part == "$HOME" || part == "$PWD";
     let parts = text.split('/').enumerate();
-    let kept =
+    let known_parts =
         parts.filter(|(at, part)| *at == 0 || !part.starts_with('$') || is_known(part)).map(|(_, part)| part);
-    let kept: Vec<&str> = kept.collect();
-    Cow::Owned(match kept.as_slice() {
+    let known_parts: Vec<&str> = known_parts.collect();
+    Cow::Owned(match known_parts.as_slice() {
         [""] => "/".to_owned(),
-        kept => kept.join("/"),
+        known_parts => known_parts.join("/"),
     })
 }
 

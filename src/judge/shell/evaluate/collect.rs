@@ -228,12 +228,13 @@ fn marks_of(words: &[Word]) -> Vec<String> {
 
 /// A command with a text inserted at its mark, or appended if it has none.
 fn fill_command(words: &[Word], marks: &[String], appends: bool) -> Option<SimpleCommand> {
-    let holds = |word: &Word| marks.iter().any(|mark| !mark.is_empty() && word.text.contains(mark.as_str()));
-    if !appends && !words.iter().any(holds) {
+    let has_mark =
+        |word: &Word| marks.iter().any(|mark| !mark.is_empty() && word.text.contains(mark.as_str()));
+    if !appends && !words.iter().any(has_mark) {
         return None;
     }
     let mut filled = words.to_vec();
-    filled.iter_mut().filter(|word| holds(word)).for_each(|word| word.marks.add(Marks::EXPANDS));
+    filled.iter_mut().filter(|word| has_mark(word)).for_each(|word| word.marks.add(Marks::EXPANDS));
     if appends {
         filled.push(Word { text: "{}".to_owned(), marks: Marks::EXPANDS, ..Word::default() });
     }

@@ -51,12 +51,12 @@ impl CommandPattern {
     /// `from` is the position of the inner command after wrappers.
     pub(super) fn spells(&self, words: &[Word], from: usize) -> Option<(usize, bool)> {
         let exact = matches!(self, Self::Exact { .. });
-        if let Some(spelled) = self.covers(&words[from..]) {
-            return Some((spelled, exact));
+        if let Some(granted_count) = self.covers(&words[from..]) {
+            return Some((granted_count, exact));
         }
         // The grant contains the wrapper and more.
         self.covers(words)
-            .filter(|spelled| from > 0 && *spelled > from)
-            .map(|spelled| (spelled - from, exact))
+            .filter(|granted_count| from > 0 && *granted_count > from)
+            .map(|granted_count| (granted_count - from, exact))
     }
 }

@@ -245,8 +245,9 @@ impl<'a> ParsedLine<'a> {
     fn command_text(&self, at: usize) -> Cow<'_, str> {
         let command = &self.all.main().commands[at];
         let text = if command.derived { None } else { self.read.get(command.start..command.end) };
-        let words = || command.words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
-        text.map_or_else(|| Cow::Owned(words()), Cow::Borrowed)
+        let joined_words =
+            || command.words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
+        text.map_or_else(|| Cow::Owned(joined_words()), Cow::Borrowed)
     }
 
     /// The commands of the line in the order of the text.
@@ -355,7 +356,7 @@ impl<'a> ParsedLine<'a> {
             if !self.folders.work_budget.spend(2) {
                 return Err(TOO_COMPLEX.into());
             }
-            let Some((spelled, exact)) = grant.pattern.spells(words, from) else { continue };
+            let Some((granted_count, exact)) = grant.pattern.spells(words, from) else { continue };
             if moved && inner[0].text.contains('/') && !inner[0].text.starts_with('/') {
                 refused = Some("after cd the relative name is another file".to_owned());
                 continue;
@@ -363,7 +364,7 @@ impl<'a> ParsedLine<'a> {
             let judged = if exact {
                 files::removal(inner, cwds, self.folders)
             } else {
-                self.arguments(inner, spelled, fed, cwds)
+                self.arguments(inner, granted_count, fed, cwds)
             };
             match judged {
                 Ok(()) => return Ok((Some(grant.rule), "granted".to_owned())),
@@ -408,7 +409,7 @@ impl<'a> ParsedLine<'a> {
     fn arguments(
         &self,
         words: &[Word],
-        spelled: usize,
+        granted_count: usize,
         fed: bool,
         cwds: &PossibleFolders,
     ) -> Result<(), String> {
@@ -416,37 +417,42 @@ impl<'a> ParsedLine<'a> {
         let rows = rows(words);
         let work_budget = &self.folders.work_budget;
         let outside = |text: &str| read_only::is_outside(text, cwds, self.folders);
-        if let Some(reason) =
-            rows.request_reason(&CommandCall { words, granted: spelled, outside: &outside, work_budget })
-        {
+        if let Some(reason) = rows.request_reason(&CommandCall {
+            words,
+            granted: granted_count,
+            outside: &outside,
+            work_budget,
+        }) {
             return Err(reason);
         }
         // `python -m pytest`: the rules for pytest apply.
-        if let Some(at) = special::python_module(words, spelled) {
+        if let Some(at) = special::python_module(words, granted_count) {
             let words = &words[at..];
-            let call = CommandCall { words, granted: spelled - at, outside: &outside, work_budget };
+            let call = CommandCall { words, granted: granted_count - at, outside: &outside, work_budget };
             if let Some(reason) = crate::judge::shell::programs::lookup::rows(words).request_reason(&call) {
                 return Err(reason);
             }
         }
         // `sed -i`: the words of the grant make it write.
-        if spelled > 1 && rows.writes_as_granted(&words[..spelled], work_budget) {
-            files::refuse_to_leave(words, spelled, cwds, self.folders)?;
+        if granted_count > 1 && rows.writes_as_granted(&words[..granted_count], work_budget) {
+            files::refuse_to_leave(words, granted_count, cwds, self.folders)?;
         }
         let plain = program_name(&words[0].text);
         // With `-t` they write to another folder than the last operand.
         let has_target = matches!(plain, "cp" | "gcp" | "mv" | "gmv" | "ln" | "gln" | "install" | "ginstall");
         let is_tame = |word: &Word| (has_target || plain == "rm") && has_ending(word);
         if (has_target || rows.has_escape_options())
-            && let Some(word) =
-                words.iter().skip(spelled.max(1)).find(|word| may_become_an_option(word) && !is_tame(word))
+            && let Some(word) = words
+                .iter()
+                .skip(granted_count.max(1))
+                .find(|word| may_become_an_option(word) && !is_tame(word))
         {
             return Err(format!("{} may become an option of {}", word.text, words[0].text));
         }
         if fed && (rows.has_escape_options() || rows.kind() != FileEffect::Reads) {
             return Err(format!("{} gets arguments that are not in the text", words[0].text));
         }
-        files::refuse(rows, words, spelled, cwds, cwds.special, self.folders)
+        files::refuse(rows, words, granted_count, cwds, cwds.special, self.folders)
     }
 }
 

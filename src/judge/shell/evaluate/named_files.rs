@@ -13,13 +13,13 @@ use crate::judge::shell::programs::call::program_name;
 const MAX_COLONS: usize = 16;
 
 impl ParsedLine<'_> {
-    /// Returns the first result of `kept` for a file that the line names. `kept` gets a path, and
+    /// Returns the first result of `check_file` for a file that the line names. `check_file` gets a path, and
     /// whether it is written, that is, the target of a redirection; an argument counts as read. Paths
-    /// are used as written. `rules` is the number of rules that `kept` checks, for the work budget.
+    /// are used as written. `rules` is the number of rules that `check_file` checks, for the work budget.
     pub(in crate::judge) fn find_named_file<T>(
         &self,
         rules: usize,
-        kept: &dyn Fn(&Path, bool) -> Option<T>,
+        check_file: &dyn Fn(&Path, bool) -> Option<T>,
     ) -> Option<T> {
         let scripts = self.all.scripts().iter().zip(&self.cwds);
         let mut commands = scripts.flat_map(|(script, cwds)| script.commands.iter().zip(cwds));
@@ -33,7 +33,7 @@ impl ParsedLine<'_> {
                     self.folders.work_budget.spend(rules * (10 + 4 * parts + parts * parts / 4))
                 };
                 let path = |cwd: &String| resolve::resolve(text, home, cwd, self.folders);
-                cwds.iter().take_while(is_cheap).find_map(|cwd| kept(Path::new(&path(cwd)), writes))
+                cwds.iter().take_while(is_cheap).find_map(|cwd| check_file(Path::new(&path(cwd)), writes))
             };
             // The text and its brace expansions; a sequence is not expanded.
             let chosen = |word: &Word| -> Vec<String> {
@@ -57,7 +57,7 @@ impl ParsedLine<'_> {
                 })
             });
             let named = |word: &Word| {
-                let one = |word: &Word| {
+                let find_in_word = |word: &Word| {
                     let mut paths = resolve::candidates(word, false);
                     paths.retain(|(text, _)| !text.is_empty());
                     paths.into_iter().find_map(|(text, home)| look(text, home, false))
@@ -65,20 +65,21 @@ impl ParsedLine<'_> {
                 chosen(word)
                     .into_iter()
                     .map(|text| Word { text, ..word.clone() })
-                    .find_map(|choice| one(&choice))
+                    .find_map(|choice| find_in_word(&choice))
             };
             // `git show HEAD:a/b`, `git diff ':(top)a/b'`: relative to the top of the repository.
             let is_git = command.words.iter().any(|word| program_name(&word.text) == "git");
-            let told_from_top = |text: &str| {
+            let check_from_top = |text: &str| {
                 let text = text
                     .strip_prefix('(')
                     .and_then(|text| text.split_once(')'))
                     .map_or(text, |(_, rest)| rest);
                 let text = text.trim_start_matches(['/', '!', '^']);
                 let top = &self.folders.workspace;
-                let is_told = !text.is_empty() && self.folders.work_budget.spend(rules * (10 + text.len()));
-                is_told
-                    .then(|| kept(Path::new(&resolve::resolve(text, false, top, self.folders)), false))
+                let is_checkable =
+                    !text.is_empty() && self.folders.work_budget.spend(rules * (10 + text.len()));
+                is_checkable
+                    .then(|| check_file(Path::new(&resolve::resolve(text, false, top, self.folders)), false))
                     .flatten()
             };
             // These verbs take branch names and text, not paths.
@@ -97,7 +98,7 @@ impl ParsedLine<'_> {
                     // `x..HEAD:a`, `:0:a`, `HEAD^{/a:b}:a`: a path may follow each colon.
                     let mut signs = text.match_indices(':');
                     let found =
-                        signs.by_ref().take(MAX_COLONS).find_map(|(at, _)| told_from_top(&text[at + 1..]));
+                        signs.by_ref().take(MAX_COLONS).find_map(|(at, _)| check_from_top(&text[at + 1..]));
                     if signs.next().is_some() {
                         self.folders.work_budget.exhaust();
                     }

@@ -25,10 +25,10 @@ pub(in crate::judge::shell) fn condense(text: &str) -> Cow<'_, str> {
         text.floor_char_boundary(SEARCHED_BEGIN_BYTES),
         text.ceil_char_boundary(text.len().saturating_sub(SEARCHED_END_BYTES)),
     );
-    let looked = if begin >= end { [text, ""] } else { [&text[..begin], &text[end..]] };
+    let searched_parts = if begin >= end { [text, ""] } else { [&text[..begin], &text[end..]] };
     let mut seen = HashSet::new();
     let mut left = String::new();
-    for (nth, part) in looked.into_iter().enumerate() {
+    for (nth, part) in searched_parts.into_iter().enumerate() {
         let most = MAX_REMAINING_BYTES * (nth + 1) / 2;
         for piece in part.split([';', '&', '|', '\n', '(', ')', '`']) {
             let piece = piece.trim_matches([' ', '\t']);

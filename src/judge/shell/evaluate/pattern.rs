@@ -148,12 +148,12 @@ impl CommandPattern {
             whole,
         ];
         for view in places.into_iter().flatten().flat_map(|place| programs.at(place)) {
-            let (now, looked) = match_command(all.words(*view), &own, exact, view.open);
+            let (now, inspected_words) = match_command(all.words(*view), &own, exact, view.open);
             found = found.max(now);
             if found == PatternMatch::Yes {
                 return found;
             }
-            if !programs.looks.spend(looked) {
+            if !programs.looks.spend(inspected_words) {
                 return PatternMatch::Perhaps;
             }
         }
@@ -163,8 +163,8 @@ impl CommandPattern {
             return PatternMatch::Perhaps;
         }
         for view in programs.unknown.iter().chain(maybe) {
-            let (now, looked) = match_command(all.words(*view), &own, false, view.open);
-            if now > PatternMatch::No || !programs.looks.spend(looked) {
+            let (now, inspected_words) = match_command(all.words(*view), &own, false, view.open);
+            if now > PatternMatch::No || !programs.looks.spend(inspected_words) {
                 return PatternMatch::Perhaps;
             }
         }
@@ -242,8 +242,8 @@ impl CommandIndex {
             let words = all.words(*view);
             let Some(first) = words.first() else { continue };
             // `~/bin/git` is git as well.
-            let spelled = first.is_literal() || is_at_home(first);
-            if !spelled {
+            let is_name_known = first.is_literal() || is_at_home(first);
+            if !is_name_known {
                 // Store one more than the maximum, so that a lookup sees that there are too many.
                 if found.unknown.len() <= MAX_GUESSES {
                     found.unknown.push(*view);
@@ -325,7 +325,7 @@ fn match_command(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> (
     if !can_equal(program, wanted, true) {
         return (PatternMatch::No, 1);
     }
-    let mut looked = if exact { 1 + arguments.len() / 4 } else { 1 };
+    let mut inspected_words = if exact { 1 + arguments.len() / 4 } else { 1 };
     let here = compare(arguments, rest, exact, open);
     let mut found = here;
     if found < PatternMatch::Yes && rest.first().is_some_and(|word| !word.starts_with('-')) {
@@ -350,7 +350,7 @@ fn match_command(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> (
                 found = found.max(compare(&arguments[at + 2..], rest, exact, open));
             }
             at += if known { 2 } else { 1 };
-            looked += 1;
+            inspected_words += 1;
             found = found.max(compare(arguments.get(at..).unwrap_or(&[]), rest, exact, open));
             // An unknown option may take the next word.
             if is_git && !known && !GIT_FLAGS.contains(&word.text.as_str()) && !word.text.contains('=') {
@@ -365,7 +365,7 @@ fn match_command(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> (
     }
     (
         if program.is_literal() || is_at_home(program) { found } else { found.min(PatternMatch::Perhaps) },
-        looked,
+        inspected_words,
     )
 }
 

@@ -12,7 +12,7 @@ use crate::judge::shell::paths::resolve::{Folders, PathProtection};
 /// show their targets.
 pub(in crate::judge::shell) fn folder(words: &[Word]) -> Option<&str> {
     target(words)
-        .filter(|target| target.is_told && target.word.is_literal())
+        .filter(|target| target.is_certain && target.word.is_literal())
         .map(|target| target.word.text.as_str())
 }
 
@@ -20,18 +20,18 @@ pub(in crate::judge::shell) fn folder(words: &[Word]) -> Option<&str> {
 struct CdTarget<'w> {
     word: &'w Word,
     /// Whether the text determines the target, apart from the path of the home folder.
-    is_told: bool,
+    is_certain: bool,
 }
 
 fn target(words: &[Word]) -> Option<CdTarget<'_>> {
     let mut rest = &words[1..];
-    let mut is_told = true;
+    let mut is_certain = true;
     let is_options = |text: &str| text.len() > 1 && text[1..].bytes().all(|c| b"LPe@n".contains(&c));
     while let Some(first) = rest.first().filter(|first| first.text.starts_with('-') && first.is_literal()) {
         if first.text != "--" && !is_options(&first.text) {
             return None;
         }
-        is_told &= matches!(first.text.as_str(), "-L" | "--");
+        is_certain &= matches!(first.text.as_str(), "-L" | "--");
         rest = &rest[1..];
         if first.text == "--" {
             break;
@@ -45,8 +45,8 @@ fn target(words: &[Word]) -> Option<CdTarget<'_>> {
         return None;
     }
     const OPEN_MARKS: [Marks; 4] = [Marks::EXPANDS, Marks::NUMBER, Marks::TILDE, Marks::DOLLAR_QUOTE];
-    is_told &= !OPEN_MARKS.iter().any(|mark| word.marks.has(*mark));
-    Some(CdTarget { word, is_told })
+    is_certain &= !OPEN_MARKS.iter().any(|mark| word.marks.has(*mark));
+    Some(CdTarget { word, is_certain })
 }
 
 fn home_word() -> Word {
@@ -214,7 +214,7 @@ pub(in crate::judge::shell) fn track_cwd(
             let is_home = words[0].text == "cd"
                 && words[1..].iter().all(|word| matches!(word.text.as_str(), "--" | "-L" | "-P"));
             let target = match is_home {
-                true => Some(CdTarget { word: &home, is_told: true }),
+                true => Some(CdTarget { word: &home, is_certain: true }),
                 false => target(words),
             };
             let reached = match &target {
@@ -223,7 +223,7 @@ pub(in crate::judge::shell) fn track_cwd(
             };
             let stayed = sets.union(stand.now, reached);
             visited = sets.union(visited, stayed);
-            let surely = target.is_some_and(|target| target.is_told)
+            let surely = target.is_some_and(|target| target.is_certain)
                 && command.then == Some(Connector::And)
                 && !command.joined;
             stand.later = sets.union(stand.later, stayed);

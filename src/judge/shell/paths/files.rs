@@ -15,7 +15,7 @@ use crate::judge::shell::programs::table::FileEffect;
 pub(in crate::judge::shell) fn refuse(
     rows: ProgramRows,
     words: &[Word],
-    spelled: usize,
+    granted_count: usize,
     cwds: &[String],
     special: bool,
     folders: &Folders,
@@ -32,7 +32,7 @@ pub(in crate::judge::shell) fn refuse(
             return Err(format!("a copy of {} needs the user's consent", source.text));
         }
     }
-    for (at, word) in words.iter().enumerate().skip(spelled.max(1)) {
+    for (at, word) in words.iter().enumerate().skip(granted_count.max(1)) {
         let worth =
             special || word.text.contains(['/', '~', '$', '*', '?', '[', '{', '.']) || !word.text.is_ascii();
         if worth {
@@ -46,7 +46,7 @@ pub(in crate::judge::shell) fn refuse(
 /// outside the workspace.
 pub(in crate::judge::shell) fn refuse_to_leave(
     words: &[Word],
-    spelled: usize,
+    granted_count: usize,
     cwds: &[String],
     folders: &Folders,
 ) -> Result<(), String> {
@@ -54,7 +54,7 @@ pub(in crate::judge::shell) fn refuse_to_leave(
     let scripts = matches!(stem(&words[0].text), "sed" | "gsed" | "awk" | "gawk")
         && !words.iter().any(|word| word.text.starts_with("-e") || word.text.starts_with("--ex"));
     let script = words.iter().skip(1).position(|word| !word.text.starts_with('-')).filter(|_| scripts);
-    for (at, word) in words.iter().enumerate().skip(spelled) {
+    for (at, word) in words.iter().enumerate().skip(granted_count) {
         let text = word.text.as_str();
         let is_code = matches!(words[at - 1].text.as_str(), "-e" | "--expression") || script == Some(at - 1);
         if is_code {

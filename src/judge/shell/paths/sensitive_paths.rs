@@ -6,11 +6,11 @@ use crate::types::credentials::{self, CREDENTIALS, SETTINGS};
 
 /// Whether reading the path would show something that needs a request: processes, the daemon's own
 /// files, credentials in the home folder.
-pub(in crate::judge::shell) fn is_private(spelled: &str, folders: &Folders) -> bool {
-    if !folders.work_budget.spend(8 + spelled.len() / 2) {
+pub(in crate::judge::shell) fn is_private(path_text: &str, folders: &Folders) -> bool {
+    if !folders.work_budget.spend(8 + path_text.len() / 2) {
         return true;
     }
-    let path = fold_case(spelled);
+    let path = fold_case(path_text);
     // On most machines `/var/run` is a link to `/run`.
     let path = path.strip_prefix("/var").filter(|rest| rest.starts_with("/run/")).unwrap_or(&path);
     if let Some(rest) = path.strip_prefix("/proc/") {
@@ -30,7 +30,7 @@ pub(in crate::judge::shell) fn is_private(spelled: &str, folders: &Folders) -> b
             let may_name = special > 0 || name.starts_with('{');
             special < name.len()
                 && may_name
-                && ["shadow", "gshadow"].iter().any(|kept| kept.starts_with(&name[..special]))
+                && ["shadow", "gshadow"].iter().any(|file| file.starts_with(&name[..special]))
         })
         || path.starts_with("/dev/tcp/")
         || path.starts_with("/dev/udp/")
@@ -63,7 +63,7 @@ pub(in crate::judge::shell) fn is_private(spelled: &str, folders: &Folders) -> b
     }
     let parts: Vec<&str> = rest.split('/').collect();
     // Outside the workspace the name alone decides: copies of keys, `.env` of other projects.
-    credentials::is_credential_path(&parts) || !folders.contains_path(spelled) && is_secret(rest)
+    credentials::is_credential_path(&parts) || !folders.contains_path(path_text) && is_secret(rest)
 }
 
 /// Same for a path with wildcards: whether it may match such a file.
@@ -100,16 +100,21 @@ fn may_match_sensitive(
     if !work_budget.spend(CREDENTIALS.len() + SETTINGS.len()) {
         return true;
     }
-    let is = |kept: &&str| {
+    let is = |sensitive: &&str| {
         let mut at = 0;
-        kept.split('/').all(|name| {
+        sensitive.split('/').all(|name| {
             at += 1;
             parts.get(at - 1).is_some_and(|part| can_be(part, &name.to_ascii_lowercase(), has_wildcard(part)))
         })
     };
     let is_public = parts.last().is_some_and(|part| part.ends_with(".pub"));
     let ours = [".config/agentd", ".local/share/agentd", ".local/state/agentd"];
-    CREDENTIALS.iter().chain(SETTINGS).filter(|kept| **kept != ".ssh" || !is_public).chain(&ours).any(is)
+    CREDENTIALS
+        .iter()
+        .chain(SETTINGS)
+        .filter(|sensitive| **sensitive != ".ssh" || !is_public)
+        .chain(&ours)
+        .any(is)
 }
 
 fn has_wildcard(part: &str) -> bool {

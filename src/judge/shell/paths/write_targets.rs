@@ -138,9 +138,10 @@ pub(in crate::judge::shell) fn created_paths<'w>(
     let suffix = suffix.filter(|suffix| suffix.len() <= MAX_NAME_BYTES && !suffix.contains('/'));
     let mut all = Vec::new();
     // With a backup suffix, the program stores the old content under this name.
-    let kept = |text: String, word: &'w Word| (Word { text, marks: Marks::default(), ..word.clone() }, word);
+    let backup =
+        |text: String, word: &'w Word| (Word { text, marks: Marks::default(), ..word.clone() }, word);
     if let (Some(suffix), Some(last)) = (suffix, words.last()) {
-        all.extend(targets.iter().map(|target| kept(format!("{target}{suffix}"), last)));
+        all.extend(targets.iter().map(|target| backup(format!("{target}{suffix}"), last)));
     }
     for (text, word) in sources {
         let own = match is_whole {
@@ -162,7 +163,7 @@ pub(in crate::judge::shell) fn created_paths<'w>(
             }
             let text = format!("{target}/{own}");
             if let Some(suffix) = suffix {
-                all.push(kept(format!("{text}{suffix}"), word));
+                all.push(backup(format!("{text}{suffix}"), word));
             }
             let (start, end) = (word.start, word.end);
             all.push((Word { text, marks, start, end, equals: None }, word));
@@ -191,9 +192,9 @@ fn ends<'w>(
     if let Some((row, parts)) = row.and_then(|row| Some((row, row.options.parts(words)?))) {
         let mut operands: Vec<ExpandedWord<'_>> =
             parts.operands.iter().flat_map(|at| texts(&words[*at])).collect();
-        let given = parts.options.iter().find(|option| row.targets.contains(&option.name));
+        let target_option = parts.options.iter().find(|option| row.targets.contains(&option.name));
         let suffix = parts.options.iter().find(|option| matches!(option.name, "S" | "--suffix"));
-        let target = match given.and_then(|option| option.value) {
+        let target = match target_option.and_then(|option| option.value) {
             Some(target) => Some(target.to_owned()),
             // `ln -s x/y` creates y in the current folder.
             None if operands.len() == 1 => Some(".".to_owned()),

@@ -225,23 +225,24 @@ const NAMES_FOLLOW: &[(&str, &[&str])] = &[
 /// Whether the word at `at` follows such a verb.
 pub(in crate::judge::shell) fn is_behind_names(words: &[Word], at: usize) -> bool {
     let (Some(program), Some(verb)) = (words.first(), words.get(1)) else { return false };
-    let told = NAMES_FOLLOW.iter().find(|(name, _)| *name == program.text);
-    at > 1 && verb.is_literal() && told.is_some_and(|(_, verbs)| verbs.contains(&verb.text.as_str()))
+    let row = NAMES_FOLLOW.iter().find(|(name, _)| *name == program.text);
+    at > 1 && verb.is_literal() && row.is_some_and(|(_, verbs)| verbs.contains(&verb.text.as_str()))
 }
 
 /// Whether an option is an escape option only in another program of the same row.
 pub(in crate::judge::shell) fn belongs_to_other_program(call: &CommandCall<'_>, text: &str) -> bool {
     // `pnpm -r build` builds every package of the workspace; `bun -r x` loads x.
-    let told = |nth: usize, wanted: &str| call.words.get(nth).is_some_and(|word| word.text == wanted);
+    let is_word = |nth: usize, wanted: &str| call.words.get(nth).is_some_and(|word| word.text == wanted);
     // `docker run -v` mounts a folder; compose removes the volumes that belong to it.
-    let global = matches!(text, "-g" | "--global") && told(0, "npm");
-    let lists = ["ls", "list", "outdated", "root", "bin", "prefix", "view"].iter().any(|verb| told(1, verb));
+    let global = matches!(text, "-g" | "--global") && is_word(0, "npm");
+    let lists =
+        ["ls", "list", "outdated", "root", "bin", "prefix", "view"].iter().any(|verb| is_word(1, verb));
     global && lists
         // `prettier -c` only checks files; `eslint -c` names a configuration.
-        || text == "-c" && told(0, "prettier")
-        || text == "-f" && (told(0, "pip") && told(1, "show") || told(0, "man"))
-        || text == "-r" && told(0, "pnpm")
-        || text == "-v" && told(1, "compose") && call.words.iter().any(|word| word.text == "down")
+        || text == "-c" && is_word(0, "prettier")
+        || text == "-f" && (is_word(0, "pip") && is_word(1, "show") || is_word(0, "man"))
+        || text == "-r" && is_word(0, "pnpm")
+        || text == "-v" && is_word(1, "compose") && call.words.iter().any(|word| word.text == "down")
 }
 
 /// Whether a word for a kind of object is followed by a read-only verb: `docker volume ls`.

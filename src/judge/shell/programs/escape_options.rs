@@ -96,7 +96,7 @@ impl ProgramRows {
         if runs_granted_code(call) {
             return None;
         }
-        let one = |row: &'static Row| {
+        let row_reason = |row: &'static Row| {
             if let Some(reason) = scan(row, call) {
                 return Some(reason);
             }
@@ -105,7 +105,7 @@ impl ProgramRows {
             }
             row.also.and_then(|also| also(call))
         };
-        let by_table = self.program.and_then(one).or_else(|| self.verb.and_then(one));
+        let by_table = self.program.and_then(row_reason).or_else(|| self.verb.and_then(row_reason));
         if by_table.is_some() {
             return by_table;
         }
@@ -119,15 +119,16 @@ impl ProgramRows {
     /// files, or apply to other files.
     pub(in crate::judge::shell) fn writes_as_granted(
         self,
-        spelled: &[Word],
+        granted_words: &[Word],
         work_budget: &WorkBudget,
     ) -> bool {
         let Some(row) = self.program.or(self.verb).filter(|row| row.local) else { return false };
         let none = |_: &str| false;
-        let is_option = spelled.iter().skip(1).any(|word| word.text.starts_with('-'));
+        let is_option = granted_words.iter().skip(1).any(|word| word.text.starts_with('-'));
         is_option
             && !row.alone
-            && scan(row, &CommandCall { words: spelled, granted: 0, outside: &none, work_budget }).is_some()
+            && scan(row, &CommandCall { words: granted_words, granted: 0, outside: &none, work_budget })
+                .is_some()
     }
 
     /// A path outside the workspace, given to a program that works on a project.

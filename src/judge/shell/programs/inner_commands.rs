@@ -319,14 +319,14 @@ fn shell_text(words: &[Word], found: &mut InnerCommands) {
         let letters = text.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
         wants_text |= letters.is_some_and(|letters| letters.contains('c')) || text == "--command";
         // Every `o` of a cluster takes a word: `bash -euo pipefail -c TEXT`.
-        let mut takes = match text.strip_prefix("--") {
+        let mut value_count = match text.strip_prefix("--") {
             Some(long) => usize::from(matches!(long, "rcfile" | "init-file")),
             None => text.matches(['o', 'O']).count(),
         };
         at += 1;
-        while takes > 0 && words.get(at).is_some_and(|word| !word.text.starts_with(['-', '+'])) {
+        while value_count > 0 && words.get(at).is_some_and(|word| !word.text.starts_with(['-', '+'])) {
             at += 1;
-            takes -= 1;
+            value_count -= 1;
         }
     }
     if !wants_text {

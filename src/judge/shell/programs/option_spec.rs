@@ -57,7 +57,7 @@ pub(in crate::judge::shell) struct GivenOption<'w> {
     pub(in crate::judge::shell) at: usize,
     /// `n` or `--lines`; empty for `-5`.
     pub(in crate::judge::shell) name: &'w str,
-    pub(in crate::judge::shell) takes: OptionValue,
+    pub(in crate::judge::shell) value_kind: OptionValue,
     /// Its value and the index of the value's word, if it has one.
     pub(in crate::judge::shell) value: Option<&'w str>,
     pub(in crate::judge::shell) value_at: Option<usize>,
@@ -103,8 +103,8 @@ impl OptionSpec {
     /// Adds the options of one word; returns the last word that belongs to them.
     fn option<'w>(&self, words: &'w [Word], at: usize, parts: &mut ParsedOptions<'w>) -> Option<usize> {
         let text = words[at].text.as_str();
-        let mut give = |name: &'w str, takes: OptionValue, joined: Option<&'w str>| {
-            let value_at = match (takes, joined) {
+        let mut give = |name: &'w str, value_kind: OptionValue, joined: Option<&'w str>| {
+            let value_at = match (value_kind, joined) {
                 (OptionValue::Nothing | OptionValue::Maybe, None) => None,
                 (OptionValue::Nothing | OptionValue::Next, Some(_)) | (OptionValue::Joined, None) => {
                     return None;
@@ -116,12 +116,12 @@ impl OptionSpec {
             if let Some(value_at) = value_at {
                 let word = words.get(value_at)?;
                 let text = joined.unwrap_or(&word.text);
-                if !word.is_literal() || takes == OptionValue::Number && !is_number(text) {
+                if !word.is_literal() || value_kind == OptionValue::Number && !is_number(text) {
                     return None;
                 }
                 value = Some(text);
             }
-            parts.options.push(GivenOption { at, name, takes, value, value_at });
+            parts.options.push(GivenOption { at, name, value_kind, value, value_at });
             Some(value_at.unwrap_or(at))
         };
         if text.starts_with("--") {
@@ -135,12 +135,12 @@ impl OptionSpec {
         }
         for (place, letter) in letters.char_indices() {
             let behind = &letters[place + letter.len_utf8()..];
-            let takes = self.letter(letter)?;
+            let value_kind = self.letter(letter)?;
             let name = &letters[place..place + letter.len_utf8()];
-            if takes != OptionValue::Nothing {
-                return give(name, takes, Some(behind).filter(|value| !value.is_empty()));
+            if value_kind != OptionValue::Nothing {
+                return give(name, value_kind, Some(behind).filter(|value| !value.is_empty()));
             }
-            give(name, takes, None)?;
+            give(name, value_kind, None)?;
         }
         Some(at)
     }
@@ -181,8 +181,8 @@ mod tests {
     fn parts(line: &str) -> Option<(Vec<NamedOption>, Vec<usize>)> {
         let all = collect(line);
         let parts = TEST_SPEC.parts(&all.main().commands[0].words)?;
-        let given = parts.options.iter().map(|it| (it.name.to_owned(), it.value_at)).collect();
-        Some((given, parts.operands))
+        let options = parts.options.iter().map(|it| (it.name.to_owned(), it.value_at)).collect();
+        Some((options, parts.operands))
     }
 
     fn check(line: &str, options: &[(&str, Option<usize>)], operands: &[usize]) {

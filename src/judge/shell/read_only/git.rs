@@ -39,9 +39,9 @@ pub(super) fn read_paths(words: &[Word], cwds: &[String], folders: &Folders) -> 
         OperandKinds::Listed(flags) if parts.operands.is_empty() || parts.has(flags) => true,
         OperandKinds::Listed(_) => return None,
     };
-    let is_told = |at: &usize| call[*at].is_literal() || !lists && call[*at].marks.has(Marks::GLOB);
+    let is_plain = |at: &usize| call[*at].is_literal() || !lists && call[*at].marks.has(Marks::GLOB);
     let passes = !parts.options.iter().any(is_odd)
-        && parts.operands.iter().all(is_told)
+        && parts.operands.iter().all(is_plain)
         && formats.all(is_tame_format)
         && !(call[0].text == "diff" && may_compare_folders(call, &parts, folders.repository));
     if !passes {

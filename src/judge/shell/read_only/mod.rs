@@ -164,8 +164,9 @@ fn table_paths(words: &[Word], row: &ReadOnlyProgram) -> Option<ReadPaths> {
 /// The values that may name files. If options end at the first operand, all later words are files.
 fn values_that_may_be_paths(parts: &ParsedOptions<'_>) -> Vec<usize> {
     let first = parts.operands.first().copied().unwrap_or(usize::MAX);
-    let is_path = |takes| !matches!(takes, OptionValue::Nothing | OptionValue::Number | OptionValue::Pattern);
-    let of_options = parts.options.iter().filter(|option| is_path(option.takes) || option.at > first);
+    let is_path =
+        |value_kind| !matches!(value_kind, OptionValue::Nothing | OptionValue::Number | OptionValue::Pattern);
+    let of_options = parts.options.iter().filter(|option| is_path(option.value_kind) || option.at > first);
     of_options.filter_map(|option| option.value_at).collect()
 }
 

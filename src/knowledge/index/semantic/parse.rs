@@ -327,9 +327,9 @@ fn without_trailing_commas(text: &str) -> String {
         } else if c == '"' {
             in_string = true;
         } else if matches!(c, '}' | ']') {
-            let kept = out.trim_end().trim_end_matches(',').len();
+            let end = out.trim_end().trim_end_matches(',').len();
             if out.trim_end().ends_with(',') {
-                out.truncate(kept);
+                out.truncate(end);
             }
         }
         out.push(c);

@@ -93,16 +93,20 @@ impl Writer {
     }
 
     /// Records files that were read and omitted, so that the next scan does not read them, and removes the records of
-    /// those at `gone`.
+    /// those at `removed_paths`.
     ///
     /// # Errors
     /// The write failed.
-    pub fn note_skipped(&mut self, skipped: &[SkippedFile], gone: &[String]) -> Result<(), KnowledgeError> {
-        if skipped.is_empty() && gone.is_empty() {
+    pub fn note_skipped(
+        &mut self,
+        skipped: &[SkippedFile],
+        removed_paths: &[String],
+    ) -> Result<(), KnowledgeError> {
+        if skipped.is_empty() && removed_paths.is_empty() {
             return Ok(());
         }
         self.transaction(|connection| {
-            for path in gone {
+            for path in removed_paths {
                 connection.prepare_cached("delete from kn_skipped where path = ?1")?.execute([path])?;
             }
             for file in skipped {

@@ -98,8 +98,8 @@ fn part_of_a_name_is_enough_unless_several_entities_have_it() {
     }];
     let content = DocumentContent { chunks, entities, symbols, ..DocumentContent::default() };
     test.writer.store_document(&new, &content, Level::Structure, 1).unwrap();
-    let mut find = |given: &str| test.reader.snapshot(|reader| reader.find_entity(given));
-    for (given, whole) in [
+    let mut find = |name: &str| test.reader.snapshot(|reader| reader.find_entity(name));
+    for (name, whole) in [
         ("Parser (src/a.rs)", "Parser (src/a.rs)"),
         ("Parser", "Parser (src/a.rs)"),
         ("parser", "Parser (src/a.rs)"),
@@ -107,7 +107,7 @@ fn part_of_a_name_is_enough_unless_several_entities_have_it() {
         ("Store::open", "Store::open (src/a.rs)"),
         ("a.rs", "src/a.rs"),
     ] {
-        assert_eq!(find(given).unwrap().as_deref(), Some(whole), "{given}");
+        assert_eq!(find(name).unwrap().as_deref(), Some(whole), "{name}");
     }
     for none in ["Pars", "Store::close", "", "%", "(src/a.rs)"] {
         assert_eq!(find(none).unwrap(), None, "{none}");

@@ -49,7 +49,7 @@ fn request_body_matches_messages_api() {
         is_error,
         attachments: Vec::new(),
     };
-    let words = |text: &str| Block::Text { text: text.into() };
+    let text_block = |text: &str| Block::Text { text: text.into() };
     let request = request(vec![
         Message::user("hi"),
         Message::new(
@@ -58,14 +58,18 @@ fn request_body_matches_messages_api() {
                 Block::Thinking { text: "signed".into(), signature: Some("sig".into()) },
                 Block::Thinking { text: "foreign".into(), signature: None },
                 Block::RedactedThinking { data: "opaque".into() },
-                words("\n"),
+                text_block("\n"),
                 tool_call("toolu_1", json!({"file_path":"a"})),
                 tool_call("not/allowed", json!("{\"cut")),
             ],
         ),
         Message::new(
             Role::User,
-            vec![words("and then?"), result("toolu_1", "content", false), result("not/allowed", "", true)],
+            vec![
+                text_block("and then?"),
+                result("toolu_1", "content", false),
+                result("not/allowed", "", true),
+            ],
         ),
     ]);
     let mark = json!({"type":"ephemeral"});
@@ -99,17 +103,17 @@ fn request_body_matches_messages_api() {
 
 #[test]
 fn limits_and_capabilities_shape_request_body() {
-    let mut asked = request(vec![Message::user("hi")]);
-    asked.system = "".into();
+    let mut model_request = request(vec![Message::user("hi")]);
+    model_request.system = "".into();
     let settings = ModelSettings { max_output_tokens: Some(64_000), ..ModelSettings::default() };
-    let written = body(&asked, &settings);
+    let written = body(&model_request, &settings);
     assert_eq!(written["max_tokens"], 64_000);
     assert_eq!(written.get("system"), None);
     assert_eq!(written["tools"][0]["cache_control"]["type"], "ephemeral");
 
-    asked.max_output_tokens = Some(100);
+    model_request.max_output_tokens = Some(100);
     let settings = ModelSettings { tools: false, streaming: false, ..settings };
-    let written = body(&asked, &settings);
+    let written = body(&model_request, &settings);
     assert_eq!((&written["max_tokens"], &written["stream"]), (&json!(100), &json!(false)));
     assert_eq!(written.get("tools"), None);
 }
@@ -130,8 +134,8 @@ fn request_prefix_stays_identical_as_conversation_grows() {
             assert_eq!(now[..earlier.len()], earlier[..]);
         }
         earlier = Some(now);
-        let said = vec![Block::Text { text: format!("answer {step}") }];
-        messages.push(Message::new(Role::Assistant, said));
+        let answer = vec![Block::Text { text: format!("answer {step}") }];
+        messages.push(Message::new(Role::Assistant, answer));
         messages.push(Message::user("more"));
     }
 }
@@ -154,28 +158,29 @@ fn grown(step: usize) -> Vec<Message> {
         attachments: Vec::new(),
     };
     let thought = Block::Thinking { text: "hm".into(), signature: Some("s".into()) };
-    let mut said = vec![thought, Block::Text { text: format!("step {step}") }];
-    let mut told = Vec::new();
+    let mut answer_blocks = vec![thought, Block::Text { text: format!("step {step}") }];
+    let mut user_blocks = Vec::new();
     if step.is_multiple_of(3) {
-        said.push(Block::ToolCall(call));
-        told.push(result);
+        answer_blocks.push(Block::ToolCall(call));
+        user_blocks.push(result);
     }
-    told.push(Block::Text { text: "go on".into() });
+    user_blocks.push(Block::Text { text: "go on".into() });
     if step % 4 == 1 {
-        told.push(Block::Image(Picture { blob, name: None }));
+        user_blocks.push(Block::Image(Picture { blob, name: None }));
     }
-    vec![Message::new(Role::Assistant, said), Message::new(Role::User, told)]
+    vec![Message::new(Role::Assistant, answer_blocks), Message::new(Role::User, user_blocks)]
 }
 
 #[test]
 fn request_cache_does_not_change_request_bytes() {
     let written = RequestCache::default();
     let settings = ModelSettings::default();
-    let mut asked = request(vec![Message::user("one")]);
+    let mut model_request = request(vec![Message::user("one")]);
     for step in 0..12 {
         for thinking in [None, Some(Thinking::Off)] {
-            asked.thinking = thinking;
-            let bytes = |written: &RequestCache| super::super::body(&asked, &settings, written).unwrap();
+            model_request.thinking = thinking;
+            let bytes =
+                |written: &RequestCache| super::super::body(&model_request, &settings, written).unwrap();
             let text = String::from_utf8(bytes(&written)).unwrap();
             assert_eq!(
                 text,
@@ -184,21 +189,21 @@ fn request_cache_does_not_change_request_bytes() {
             );
             assert!(serde_json::from_str::<Value>(&text).is_ok(), "{text}");
         }
-        asked.messages.extend(grown(step).into_iter().map(Arc::new));
+        model_request.messages.extend(grown(step).into_iter().map(Arc::new));
         // Replace a message, as a repair does, and later cut off the end of the conversation.
         if step == 5 {
-            asked.messages[3] =
+            model_request.messages[3] =
                 Arc::new(Message::new(Role::Assistant, vec![Block::Text { text: "new".into() }]));
         } else if step == 8 {
-            asked.messages.truncate(5);
+            model_request.messages.truncate(5);
         }
         // Only this request carries the content of a picture.
         let blob = Blob::new("image/png", *b"x");
-        asked.media =
+        model_request.media =
             if step.is_multiple_of(2) { [(blob.blob_id, Arc::from(*b"x"))].into() } else { [].into() };
     }
-    asked.messages.clear();
+    model_request.messages.clear();
     let empty: Value =
-        serde_json::from_slice(&super::super::body(&asked, &settings, &written).unwrap()).unwrap();
+        serde_json::from_slice(&super::super::body(&model_request, &settings, &written).unwrap()).unwrap();
     assert_eq!(empty["messages"], json!([]));
 }

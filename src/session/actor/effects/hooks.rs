@@ -146,8 +146,8 @@ pub(super) async fn after_call(
         "" => String::new(),
         text => format!("\n\n[{heading}]\n{text}"),
     };
-    let objects = answers.decision == Some(HookDecision::Deny);
-    let objection = if objects { answers.reason.as_str() } else { "" };
+    let is_denied = answers.decision == Some(HookDecision::Deny);
+    let objection = if is_denied { answers.reason.as_str() } else { "" };
     let text = part("A hook of the user objects to this result", objection)
         + &part("A hook of the user adds", &answers.context);
     let ran = Input::HooksRan { call_id: Some(call.call_id), runs: answers.runs, continues: None };
@@ -191,8 +191,8 @@ impl EffectRunner {
                 return None;
             }
             let answers = found.run(&event.hook_input()).await;
-            let denies = event.may_continue && answers.decision == Some(HookDecision::Deny);
-            let continues = denies.then_some(answers.reason);
+            let is_denied = event.may_continue && answers.decision == Some(HookDecision::Deny);
+            let continues = is_denied.then_some(answers.reason);
             let runs = answers.runs;
             (!runs.is_empty()).then_some(Input::HooksRan { call_id: None, runs, continues })
         });

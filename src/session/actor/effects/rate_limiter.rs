@@ -44,8 +44,8 @@ impl RateLimiter {
         if self.unlimited_bytes <= UNLIMITED_BYTES {
             return None;
         }
-        let takes = Duration::from_secs_f64(cost as f64 / BYTES_PER_SECOND as f64);
-        let due = self.due.filter(|due| *due > now).unwrap_or(now) + takes;
+        let send_duration = Duration::from_secs_f64(cost as f64 / BYTES_PER_SECOND as f64);
+        let due = self.due.filter(|due| *due > now).unwrap_or(now) + send_duration;
         // A stream without competition builds up no delay for later.
         self.due = has_other_streams.then_some(due);
         self.due.filter(|due| due.duration_since(now) >= MIN_PAUSE)
@@ -81,8 +81,8 @@ mod tests {
     proptest! {
         #[test]
         fn delta_flood_is_limited_to_configured_rate(pieces in proptest::collection::vec((1_usize..2_000, 0_usize..20), 50..200)) {
-            let (mut pace, began) = (RateLimiter::new(), Instant::now());
-            let (mut now, mut all) = (began, 0);
+            let (mut pace, started_at) = (RateLimiter::new(), Instant::now());
+            let (mut now, mut all) = (started_at, 0);
             for (deltas, each) in pieces {
                 all += deltas * (BYTES_PER_DELTA + each);
                 if let Some(until) = pace.record(deltas, deltas * each, now, true) {
@@ -91,11 +91,11 @@ mod tests {
                 }
             }
             let least = all.saturating_sub(UNLIMITED_BYTES) as f64 / BYTES_PER_SECOND as f64;
-            let took = (now - began).as_secs_f64();
+            let elapsed_seconds = (now - started_at).as_secs_f64();
             // The last pause may be too short to be taken, and the batch that crosses the limit counts
             // completely.
-            prop_assert!(took + 0.006 >= least, "{took} s for what takes {least}");
-            prop_assert!(took <= least + 0.25, "{took} s for what takes {least}");
+            prop_assert!(elapsed_seconds + 0.006 >= least, "{elapsed_seconds} s for what takes {least}");
+            prop_assert!(elapsed_seconds <= least + 0.25, "{elapsed_seconds} s for what takes {least}");
         }
     }
 }

@@ -65,7 +65,7 @@ fn delta_batch(n: usize) -> Vec<Delta> {
 
 /// Returns the texts before the end, in order. Reads ahead like a session that merges deltas.
 async fn texts_before_end(effects: &mut EffectRunner, first: Option<Input>) -> String {
-    let mut said = String::new();
+    let mut collected_text = String::new();
     let mut next = first;
     loop {
         let input = match next.take() {
@@ -79,11 +79,11 @@ async fn texts_before_end(effects: &mut EffectRunner, first: Option<Input>) -> S
             Input::Deltas { token: TOKEN, deltas } => {
                 for delta in deltas {
                     let Delta::Text { text, .. } = delta else { panic!("{delta:?}") };
-                    said += &text;
+                    collected_text += &text;
                 }
                 next = effects.try_next();
             }
-            Input::ModelDone { .. } | Input::ModelFailed { .. } => return said,
+            Input::ModelDone { .. } | Input::ModelFailed { .. } => return collected_text,
             other => panic!("{other:?}"),
         }
     }
@@ -138,6 +138,9 @@ async fn result_of_earlier_call_keeps_stream_of_next() {
         Some(Input::ModelFailed { token: TOKEN, .. })
     ));
     next.try_send(delta_batch(0)).unwrap();
-    let heard = effects.next().await;
-    assert!(matches!(&heard, Some(Input::Deltas { token, .. }) if *token == TOKEN + 1), "{heard:?}");
+    let next_input = effects.next().await;
+    assert!(
+        matches!(&next_input, Some(Input::Deltas { token, .. }) if *token == TOKEN + 1),
+        "{next_input:?}"
+    );
 }

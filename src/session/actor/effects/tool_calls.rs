@@ -53,7 +53,7 @@ impl EffectRunner {
         let (shared, components) = (Arc::clone(&self.shared), self.shared.components());
         let (blobs, runtime, mode) = (Arc::clone(&self.blobs), Handle::current(), call_context.mode);
         let (cache, report) = (self.hook_cache.clone(), self.report.clone());
-        let given: Vec<CallId> = calls.iter().map(|call| call.call_id).collect();
+        let call_ids: Vec<CallId> = calls.iter().map(|call| call.call_id).collect();
         let unwanted = CancellationToken::new();
         let wanted = unwanted.clone().drop_guard();
         let first = tokio::task::spawn_blocking({
@@ -78,7 +78,7 @@ impl EffectRunner {
                 (judge, hooks, judged)
             }
         });
-        let looked = tokio::spawn(async move {
+        let task = tokio::spawn(async move {
             let (judge, found, judged) = match first.await {
                 Ok(judged) => judged,
                 Err(error) => std::panic::resume_unwind(error.into_panic()),
@@ -92,16 +92,16 @@ impl EffectRunner {
                 () = unwanted.cancelled() => Vec::new(),
             }
         });
-        PendingPreparation { looked, turn_id, mode, given, _wanted: wanted }
+        PendingPreparation { task, turn_id, mode, call_ids, _wanted: wanted }
     }
 
     /// Inspects the file that an interrupted call was changing.
     pub fn inspect(&mut self, call_id: CallId, prepared: Arc<PreparedCall>, call_context: CallContext) {
         let components = self.shared.components();
         self.start(async move {
-            let look =
+            let inspecting =
                 AssertUnwindSafe(components.tools.inspect(call_id, &prepared, &call_context.session_context));
-            let inspection = look.catch_unwind().await.unwrap_or_else(|_| {
+            let inspection = inspecting.catch_unwind().await.unwrap_or_else(|_| {
                 Inspection::Conflict("looking at it failed inside the daemon; see its log".into())
             });
             Some(Input::Inspected { call_id, inspection })
@@ -216,14 +216,14 @@ struct CallJudge {
 impl CallJudge {
     /// Prepares and judges one call. Blocks on the disk.
     fn judge(&self, call: &ToolCall) -> JudgedCall {
-        let look = || {
+        let prepare_and_judge = || {
             let prepared = self.preparer.prepare(call, &self.session_context)?;
             let settings = &self.components.settings;
             let (effective, context) = (&self.effective, &self.call_context);
             Ok(effective_rules::judge_call(effective, settings, context, &call.tool, prepared))
         };
-        let result = match std::panic::catch_unwind(AssertUnwindSafe(look)) {
-            Ok(looked) => looked.map_err(|refusal: ToolError| ToolOutcome::from(refusal)),
+        let result = match std::panic::catch_unwind(AssertUnwindSafe(prepare_and_judge)) {
+            Ok(judged) => judged.map_err(|refusal: ToolError| ToolOutcome::from(refusal)),
             Err(_) => Err(panic_outcome()),
         };
         JudgedCall { call_id: call.call_id, updated_input: None, result }
@@ -301,10 +301,10 @@ fn file_checkpoint(version: FileVersion) -> (FileCheckpoint, Option<Blob>) {
 
 /// A running preparation of tool calls. Dropping it cancels the preparation.
 pub(in crate::session) struct PendingPreparation {
-    looked: JoinHandle<Vec<JudgedCall>>,
+    task: JoinHandle<Vec<JudgedCall>>,
     turn_id: TurnId,
     mode: Mode,
-    given: Vec<CallId>,
+    call_ids: Vec<CallId>,
     _wanted: DropGuard,
 }
 
@@ -312,8 +312,8 @@ impl PendingPreparation {
     async fn finish(mut self) -> Input {
         let failed =
             |id: &CallId| JudgedCall { call_id: *id, updated_input: None, result: Err(panic_outcome()) };
-        let looked = (&mut self.looked).await;
-        let calls = looked.unwrap_or_else(|_| self.given.iter().map(failed).collect());
+        let judged = (&mut self.task).await;
+        let calls = judged.unwrap_or_else(|_| self.call_ids.iter().map(failed).collect());
         Input::Prepared { turn_id: self.turn_id, mode: self.mode, calls }
     }
 }

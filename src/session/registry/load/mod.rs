@@ -137,7 +137,7 @@ impl Registry {
                 }
             }
             // The old task handles its last messages first, because only one task may own a session.
-            loaded_session.gone().await;
+            loaded_session.wait_for_end().await;
             self.inner.live.remove_if(&id, |_, known| Arc::ptr_eq(known, &slot));
         }
     }
@@ -160,8 +160,8 @@ impl Registry {
     /// Waits until the session's task has ended, then removes its slot from the map.
     async fn remove_ended(&self, handle: &SessionHandle) {
         handle.ended().await;
-        let is_it = |slot: &SessionSlot| slot.get().is_some_and(|loaded| handle.is_handle_on(loaded));
-        self.inner.live.remove_if(&handle.id(), |_, slot| is_it(slot));
+        let is_own_slot = |slot: &SessionSlot| slot.get().is_some_and(|loaded| handle.is_handle_on(loaded));
+        self.inner.live.remove_if(&handle.id(), |_, slot| is_own_slot(slot));
     }
 
     /// Number of loaded sessions.

@@ -141,7 +141,7 @@ impl RegistryFixture {
         let slot = Arc::clone(self.registry.inner.live.get(&id).unwrap().value());
         let loaded_session = slot.get().unwrap();
         assert!(loaded_session.mailbox.send(Box::new(SessionCommand::Panic)).await.is_ok());
-        within_deadline(loaded_session.gone()).await;
+        within_deadline(loaded_session.wait_for_end()).await;
         assert!(loaded_session.has_crashed());
     }
 }

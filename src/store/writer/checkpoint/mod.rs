@@ -233,10 +233,10 @@ impl Checkpointer {
 
     fn start_thread(&mut self) {
         if self.ask.is_none() {
-            let (ask, asked) = sync_channel(1);
+            let (ask, requests) = sync_channel(1);
             let shared = Arc::clone(&self.shared);
             let run = move || {
-                while asked.recv().is_ok() {
+                while requests.recv().is_ok() {
                     shared.checkpoint_in_background();
                     shared.phase.store(DONE, Ordering::Release);
                 }

@@ -131,12 +131,12 @@ fn insert(notebook: &Notebook<'_>, at: usize, source: &str, kind: &str) -> Strin
 fn delete(notebook: &Notebook<'_>, at: usize) -> String {
     let cells = &notebook.cells;
     let place = &cells[at].place;
-    let gone = match (cells.get(at + 1), at.checked_sub(1).map(|before| &cells[before])) {
+    let removed_range = match (cells.get(at + 1), at.checked_sub(1).map(|before| &cells[before])) {
         (Some(next), _) => place.start..next.place.start,
         (None, Some(before)) => before.place.end..place.end,
         (None, None) => notebook.list.start + 1..notebook.list.end - 1,
     };
-    splice(notebook.text, &[(gone, String::new())])
+    splice(notebook.text, &[(removed_range, String::new())])
 }
 
 /// Eight hexadecimal digits that no other cell has. The same change gives the same id, so that the judged text

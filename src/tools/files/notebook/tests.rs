@@ -157,7 +157,7 @@ fn notebook_cells_are_shown_with_bounded_outputs() {
     assert!(shown.text.len() < 20_000 && shown.text.contains("[cut: 2992004 more characters]") && shown.cut);
     let one = show::read(INDENTED_NOTEBOOK, &CellWindow { first: 2, limit: 1, ..all }).unwrap();
     assert!(one.text.starts_with("<cell number=1"));
-    for (text, words) in [
+    for (text, expected_text) in [
         ("[]", "not a JSON object"),
         ("{}", "no cells"),
         ("{\"cells\": {}}", "no list"),
@@ -168,7 +168,7 @@ fn notebook_cells_are_shown_with_bounded_outputs() {
         (&format!("{{\"cells\": {}", "[".repeat(100_000)), "JSON"),
     ] {
         let why = show::read(text, &all).unwrap_err();
-        assert!(why.contains(words), "{why}");
+        assert!(why.contains(expected_text), "{why}");
     }
 }
 

@@ -137,7 +137,7 @@ pub(in crate::tools) fn parse(patch: &str) -> Result<Vec<FilePatch<'_>>, ToolErr
 /// The lines between the two markers, and the number of the first.
 fn patch_body(patch: &str) -> Result<(Vec<&str>, usize), ToolError> {
     let lines: Vec<&str> = patch.split('\n').collect();
-    let is = |line: &str, words: &str| marker_text(line, words).is_some_and(str::is_empty);
+    let is = |line: &str, marker: &str| marker_text(line, marker).is_some_and(str::is_empty);
     let Some(begin) = lines.iter().position(|line| is(line, "Begin Patch")) else {
         return Err(parse_error(1, "the patch must begin with *** Begin Patch".into()));
     };
@@ -163,8 +163,8 @@ fn patch_body(patch: &str) -> Result<(Vec<&str>, usize), ToolError> {
 }
 
 /// The text after `*** WORDS` on the line.
-fn marker_text<'p>(line: &'p str, words: &str) -> Option<&'p str> {
-    line.trim().strip_prefix("***")?.trim_start().strip_prefix(words).map(str::trim)
+fn marker_text<'p>(line: &'p str, marker: &str) -> Option<&'p str> {
+    line.trim().strip_prefix("***")?.trim_start().strip_prefix(marker).map(str::trim)
 }
 
 fn parse_header<'p>(line: &'p str, number: usize) -> Result<Option<FilePatch<'p>>, ToolError> {

@@ -67,14 +67,14 @@ fn fuzzy_hunk_match_keeps_bytes_of_context() {
 
 #[test]
 fn unmatched_hunk_is_refused_with_lost_text() {
-    for (file, hunks, words) in [
+    for (file, hunks, expected_text) in [
         ("a\nb\n", "@@\n-c\n+d\n", "lost \"c\""),
         ("a\nb\n", "@@ zzz\n-a\n+d\n", "lost \"zzz\""),
         ("a\n", "@@\n-a\n-a\n+d\n", "lost \"a\\na\""),
         ("a\nb\n", "@@\n-a\n+A\n@@\n-a\n+B\n", "lost"),
     ] {
         let lost = apply(file, hunks).unwrap_err();
-        assert!(lost.contains(words), "{lost}");
+        assert!(lost.contains(expected_text), "{lost}");
     }
 }
 
@@ -100,7 +100,7 @@ fn patch_parser_accepts_unambiguous_variations() {
 
 #[test]
 fn invalid_patch_is_refused_with_line_number() {
-    for (patch, line, words) in [
+    for (patch, line, expected_text) in [
         ("", 1, "must begin"),
         ("*** Update File: x", 1, "must begin"),
         ("hello\n*** Begin Patch\n*** End Patch", 1, "before"),
@@ -119,7 +119,7 @@ fn invalid_patch_is_refused_with_line_number() {
     ] {
         let refusal = parse(patch).unwrap_err();
         assert_eq!((refusal.code, refusal.meta["line"].as_u64()), ("bad_patch", Some(line)), "{refusal:?}");
-        assert!(refusal.text.contains(words), "{}", refusal.text);
+        assert!(refusal.text.contains(expected_text), "{}", refusal.text);
     }
 }
 

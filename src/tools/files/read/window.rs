@@ -19,10 +19,10 @@ pub(super) struct LineWindow {
     before: u64,
     /// Character counts of the current line: skipped before the first shown one, shown, and left out.
     passed: u64,
-    kept: usize,
+    shown_chars: usize,
     left_out: usize,
     /// Whether the current line has at least one character.
-    begun: bool,
+    line_has_chars: bool,
     /// A `\r` that may belong to the line ending.
     pending_return: bool,
     last: u64,
@@ -53,9 +53,9 @@ impl LineWindow {
             text: String::new(),
             before: 0,
             passed: 0,
-            kept: 0,
+            shown_chars: 0,
             left_out: 0,
-            begun: false,
+            line_has_chars: false,
             pending_return: false,
             last: 0,
             cut_a_line: false,
@@ -86,7 +86,7 @@ impl LineWindow {
         let feed = self.feed as u8;
         self.line += bytes.iter().filter(|byte| **byte == feed).count() as u64;
         if let Some(byte) = bytes.last() {
-            self.begun = *byte != feed;
+            self.line_has_chars = *byte != feed;
         }
     }
 
@@ -102,7 +102,7 @@ impl LineWindow {
             if ends {
                 self.end_line();
             } else {
-                self.begun = true;
+                self.line_has_chars = true;
             }
         }
     }
@@ -118,16 +118,16 @@ impl LineWindow {
     }
 
     fn push(&mut self, c: char) {
-        if self.kept == 0 && self.left_out == 0 && self.passed == 0 {
+        if self.shown_chars == 0 && self.left_out == 0 && self.passed == 0 {
             self.number();
         }
         if self.passed < self.before {
             self.passed += 1;
             return;
         }
-        if self.kept < MAX_LINE_CHARS {
+        if self.shown_chars < MAX_LINE_CHARS {
             self.text.push(c);
-            self.kept += 1;
+            self.shown_chars += 1;
         } else {
             self.left_out += 1;
         }
@@ -142,13 +142,13 @@ impl LineWindow {
     fn end_line(&mut self) {
         use std::fmt::Write as _;
         if self.is_wanted() {
-            if self.kept == 0 && self.passed == 0 {
+            if self.shown_chars == 0 && self.passed == 0 {
                 self.number();
             }
-            self.reached |= self.kept > 0;
+            self.reached |= self.shown_chars > 0;
             if self.left_out > 0 {
                 self.cut_a_line = true;
-                let next = self.before + self.kept as u64 + 1;
+                let next = self.before + self.shown_chars as u64 + 1;
                 let _ =
                     write!(self.text, " [line cut: {} more characters, from column {next}]", self.left_out);
             }
@@ -157,13 +157,13 @@ impl LineWindow {
             self.stopped_early = self.text.len() >= MAX_ANSWER_BYTES;
         }
         self.line += 1;
-        (self.passed, self.kept, self.left_out) = (0, 0, 0);
-        (self.begun, self.pending_return) = (false, false);
+        (self.passed, self.shown_chars, self.left_out) = (0, 0, 0);
+        (self.line_has_chars, self.pending_return) = (false, false);
     }
 
     pub(super) fn finish(mut self) -> WindowText {
-        let total = if self.begun { self.line } else { self.line - 1 };
-        if self.begun {
+        let total = if self.line_has_chars { self.line } else { self.line - 1 };
+        if self.line_has_chars {
             if self.pending_return && self.is_wanted() {
                 self.push('\r');
             }
@@ -230,13 +230,17 @@ mod tests {
 
     #[test]
     fn column_beyond_all_lines_is_reported() {
-        let told = |column: u64| {
+        let answer_from = |column: u64| {
             let mut window = LineWindow::new(1, 9, '\n').beginning_at(column);
             window.add_piece("abcd\nab\n\nabc\r\n");
             window.finish().into_answer(1)
         };
         let numbers = ["     1\td", "     2\t", "     3\t", "     4\t", "(4 lines in total)"];
-        assert_eq!(told(4), numbers.join("\n"));
-        assert!(told(5).ends_with("(4 lines in total) None of them has 5 characters."), "{}", told(5));
+        assert_eq!(answer_from(4), numbers.join("\n"));
+        assert!(
+            answer_from(5).ends_with("(4 lines in total) None of them has 5 characters."),
+            "{}",
+            answer_from(5)
+        );
     }
 }

@@ -103,7 +103,7 @@ pub(in crate::tools::shell) fn find_suspect(
     if choice.level < Level::Landlock {
         return None;
     }
-    let says = |line: &str, words: &[&str]| words.iter().any(|word| line.contains(word));
+    let says = |line: &str, marks: &[&str]| marks.iter().any(|word| line.contains(word));
     let mut found = None;
     let lines: Vec<&str> = output.lines().rev().take(MAX_LINES).collect();
     for (at, line) in lines.iter().enumerate() {
@@ -121,17 +121,19 @@ pub(in crate::tools::shell) fn find_suspect(
                 .and_then(plausible_name)
                 .map(|named| Blocked { by: Barrier::Files, what: Some(named) });
         }
-        let begins =
-            || DENIAL_PREFIXES.iter().any(|words| line.starts_with(words)) || line.contains(SANITIZER_ERROR);
+        let begins = || {
+            DENIAL_PREFIXES.iter().any(|prefix| line.starts_with(prefix)) || line.contains(SANITIZER_ERROR)
+        };
         if found.is_none() && begins() {
             found = Some(Blocked { by: Barrier::Files, what: None });
         }
         if found.is_none() && (is_held || says(line, FILE_ERRORS)) {
             let named = path(line);
-            let led = || lines.iter().skip(at + 1).take(MAX_TRACE_LINES).any(|line| says(line, TRACE_MARKS));
+            let has_trace =
+                || lines.iter().skip(at + 1).take(MAX_TRACE_LINES).any(|line| says(line, TRACE_MARKS));
             // Python names the class of the error and nothing else.
             let says_no_more = named.as_ref().is_none_or(|named| named.ends_with("Error"));
-            if !choice.network && says_no_more && led() {
+            if !choice.network && says_no_more && has_trace() {
                 return Some(Blocked { by: Barrier::Network, what: None });
             }
             if named.as_ref().is_none_or(|named| !ground.explains(Path::new(named))) {
@@ -150,8 +152,8 @@ impl SandboxView {
             // The program's current folder is unknown, so only an existing path counts.
             false => self.cwd.join(named).canonicalize().unwrap_or_default(),
         };
-        let holds = |folders: &[PathBuf]| folders.iter().any(|folder| real.starts_with(folder));
-        holds(&self.writable) && !holds(&self.guarded)
+        let is_inside = |folders: &[PathBuf]| folders.iter().any(|folder| real.starts_with(folder));
+        is_inside(&self.writable) && !is_inside(&self.guarded)
     }
 
     /// Whether the sandbox hides this path, or prevented its creation if `made` is set.
@@ -269,7 +271,7 @@ mod tests {
         let tcp = "bash: line 1: /dev/tcp/10.0.0.1/80: Operation not permitted";
         check(Landlock, false, tcp, Some((Network, Some("10.0.0.1"))));
         let to = |host| Some((Network, host));
-        for (said, host) in [
+        for (output, host) in [
             (
                 "curl: (7) Failed to connect to 93.184.216.34 port 80 after 0 ms: Couldn't connect to server",
                 Some("93.184.216.34"),
@@ -286,8 +288,8 @@ mod tests {
                 None,
             ),
         ] {
-            check(Bubblewrap, false, said, to(host));
-            check(Landlock, false, said, to(host));
+            check(Bubblewrap, false, output, to(host));
+            check(Landlock, false, output, to(host));
         }
         // With network access, a network failure has another cause than the sandbox.
         check(Bubblewrap, true, "curl: (7) Couldn't connect to server", None);
@@ -298,14 +300,14 @@ mod tests {
 
     #[test]
     fn blocked_text_describes_limits_of_active_level() {
-        let told = |level, guards| {
+        let text_for = |level, guards| {
             let blocked = Blocked { by: Barrier::Files, what: None };
             blocked_text(&blocked, CallSandbox { level, network: true, guards })
         };
         for level in [Level::Bubblewrap, Level::Landlock] {
-            assert!(told(level, true).contains(".git/hooks and .agentd are read-only"));
+            assert!(text_for(level, true).contains(".git/hooks and .agentd are read-only"));
         }
-        let at_two = told(Level::Landlock, false);
+        let at_two = text_for(Level::Landlock, false);
         assert!(
             at_two.contains("level 2") && !at_two.contains(".git") && !at_two.contains("hidden"),
             "{at_two}"
@@ -322,7 +324,7 @@ mod tests {
     #[test]
     fn not_found_error_of_hidden_path_is_attributed() {
         let files = |what| Some((Barrier::Files, what));
-        for (said, what) in [
+        for (output, what) in [
             ("npm error ENOENT: no such file or directory, mkdir '/home/u/.npm'", Some("/home/u/.npm")),
             ("cat: /home/u/.ssh/config: No such file or directory", Some("/home/u/.ssh/config")),
             ("connect to /run/docker.sock: Connection refused", Some("/run/docker.sock")),
@@ -334,11 +336,11 @@ mod tests {
             ("Host key verification failed.\nfatal: Could not read from remote repository.", None),
             ("Error connecting to agent: Connection refused", None),
         ] {
-            check(Level::Bubblewrap, true, said, files(what));
-            check(Level::Landlock, true, said, files(what));
-            check(Level::Rlimits, true, said, None);
+            check(Level::Bubblewrap, true, output, files(what));
+            check(Level::Landlock, true, output, files(what));
+            check(Level::Rlimits, true, output, None);
         }
-        for said in [
+        for output in [
             "cat: /home/u/none: No such file or directory",
             "cat: none: No such file or directory",
             "ls: cannot access '/home/u/.npm/_logs': No such file or directory",
@@ -348,7 +350,7 @@ mod tests {
             "curl: (7) Failed to connect to localhost port 80: Connection refused",
             "cc: fatal error: no input files",
         ] {
-            check(Level::Bubblewrap, true, said, None);
+            check(Level::Bubblewrap, true, output, None);
         }
     }
 

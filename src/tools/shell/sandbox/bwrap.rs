@@ -51,10 +51,11 @@ pub(super) fn arguments(mounts: Vec<(PathBuf, Mount)>, network: bool, is_root: b
         push(&[&"--ro-bind", path, path]);
     }
     // A mount point within an empty, read-only folder cannot be created, so such a folder is a `tmpfs`.
-    let holds = |path: &Path| mounts.iter().any(|(other, _)| other.starts_with(path) && other != path);
+    let has_mounts_below =
+        |path: &Path| mounts.iter().any(|(other, _)| other.starts_with(path) && other != path);
     let emptied: Vec<PathBuf> = mounts
         .iter()
-        .filter(|(path, mount)| matches!(mount, Mount::Nothing(_)) && holds(path))
+        .filter(|(path, mount)| matches!(mount, Mount::Nothing(_)) && has_mounts_below(path))
         .map(|(path, _)| path.clone())
         .collect();
     for (path, mount) in &mounts {
@@ -75,8 +76,8 @@ pub(super) fn arguments(mounts: Vec<(PathBuf, Mount)>, network: bool, is_root: b
     }
     // If bubblewrap is killed, all processes in the sandbox end.
     push(&[&"--die-with-parent", &"--as-pid-1", &"--cap-drop", &"ALL"]);
-    for kept in KEPT_CAPABILITIES.iter().filter(|_| is_root) {
-        push(&[&"--cap-add", kept]);
+    for capability in KEPT_CAPABILITIES.iter().filter(|_| is_root) {
+        push(&[&"--cap-add", capability]);
     }
     args
 }
@@ -134,16 +135,16 @@ pub(super) fn mounts(layout: &FsPolicy, absent: &[PathBuf], nothing: &EmptySourc
     let mut list: Vec<_> = list.iter().filter(|(path, _)| !is_unseen(path)).cloned().collect();
     list.sort_by(|a, b| (a.0.components().count(), &a.0, &a.1).cmp(&(b.0.components().count(), &b.0, &b.1)));
     // A path in a covered folder needs no second cover.
-    let mut kept: Vec<(PathBuf, Mount)> = Vec::with_capacity(list.len());
+    let mut needed_mounts: Vec<(PathBuf, Mount)> = Vec::with_capacity(list.len());
     for (path, mount) in list {
-        let nearest = kept.iter().rfind(|(above, _)| path.starts_with(above) && path != *above);
+        let nearest = needed_mounts.iter().rfind(|(above, _)| path.starts_with(above) && path != *above);
         let is_covered = nearest.is_some_and(|(_, above)| matches!(above, Mount::Nothing(_)));
         let is_seen = matches!(mount, Mount::Write | Mount::From(_)) || path == layout.home;
         if !is_covered || is_seen {
-            kept.push((path, mount));
+            needed_mounts.push((path, mount));
         }
     }
-    kept
+    needed_mounts
 }
 
 /// Removes and returns the mounts within writable folders, because other commands may change these folders
@@ -183,8 +184,8 @@ pub(super) fn take_hidden_mounts(
     root: &Path,
 ) -> Vec<(PathBuf, MountKind)> {
     let paths: Vec<PathBuf> = mounts.iter().map(|(path, _)| path.clone()).collect();
-    let holds = |path: &Path| paths.iter().any(|other| other.starts_with(path) && other != path);
-    let is_alone = |path: &Path| !holds(path) && !root.starts_with(path);
+    let has_mounts_below = |path: &Path| paths.iter().any(|other| other.starts_with(path) && other != path);
+    let is_alone = |path: &Path| !has_mounts_below(path) && !root.starts_with(path);
     let taken = mounts.extract_if(.., |(path, mount)| matches!(mount, Mount::Nothing(_)) && is_alone(path));
     let cover = |(path, mount)| match mount {
         Mount::Nothing(source) => Some((path, MountKind::Hide(source))),

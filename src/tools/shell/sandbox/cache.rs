@@ -248,11 +248,11 @@ mod tests {
             PlaceholderCache { moment: Duration::from_millis(1), ..PlaceholderCache::default() };
         let placed = Placeholders::new(std::slice::from_ref(&path), None).unwrap();
         placeholder_cache.store_placeholders(Mint::new(0, Seed(1)).session(), placed);
-        let gone = async {
+        let removal = async {
             while path.exists() {
                 tokio::task::yield_now().await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(20), gone).await.expect("it goes");
+        tokio::time::timeout(Duration::from_secs(20), removal).await.expect("it goes");
     }
 }

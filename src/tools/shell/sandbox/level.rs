@@ -184,11 +184,11 @@ mod tests {
         let settings = SandboxSettings { level, network, ..SandboxSettings::default() };
         let here = AvailableLevels::for_test(works.0, works.1);
         let chosen = settings.choose(unattended, &here).map(|choice| (choice.level, choice.network));
-        let asked = (level, network, unattended, works);
+        let case = (level, network, unattended, works);
         match (&chosen, expected) {
-            (Ok(chosen), Some(expected)) => assert_eq!(*chosen, expected, "{asked:?}"),
-            (Err(refusal), None) => assert_eq!(refusal.code, "sandbox_unavailable", "{asked:?}"),
-            _ => panic!("{asked:?} gave {chosen:?}"),
+            (Ok(chosen), Some(expected)) => assert_eq!(*chosen, expected, "{case:?}"),
+            (Err(refusal), None) => assert_eq!(refusal.code, "sandbox_unavailable", "{case:?}"),
+            _ => panic!("{case:?} gave {chosen:?}"),
         }
     }
 

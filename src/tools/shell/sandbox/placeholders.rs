@@ -317,11 +317,11 @@ mod tests {
         fs::rename(dir.path().join("d"), dir.path().join("gone")).unwrap();
         std::os::unix::fs::symlink("gone", dir.path().join("d")).unwrap();
         fs::remove_file(dir.path().join("gone/commondir")).unwrap();
-        let (say, heard) = std::sync::mpsc::channel();
-        std::thread::spawn(move || say.send(Placeholders::new(&paths, None).map(drop)));
-        let told =
-            heard.recv_timeout(std::time::Duration::from_secs(20)).expect("it does not wait for itself");
-        told.unwrap_err();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        std::thread::spawn(move || sender.send(Placeholders::new(&paths, None).map(drop)));
+        let result =
+            receiver.recv_timeout(std::time::Duration::from_secs(20)).expect("it does not wait for itself");
+        result.unwrap_err();
         drop(first);
     }
 

@@ -138,8 +138,8 @@ async fn try_level(level: Level, guards: bool, here: &AvailableLevels) -> Result
         Some(EXIT_READS_HIDDEN) => Err("it does not hide what it should".to_owned()),
         Some(EXIT_WRITES_PROTECTED) => Err("it does not guard what it should".to_owned()),
         _ => {
-            let said = String::from_utf8_lossy(&output.stderr);
-            Err(said.lines().next().unwrap_or("it failed without a word").chars().take(200).collect())
+            let stderr_text = String::from_utf8_lossy(&output.stderr);
+            Err(stderr_text.lines().next().unwrap_or("it failed without a word").chars().take(200).collect())
         }
     }
 }

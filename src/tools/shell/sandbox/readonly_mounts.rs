@@ -428,9 +428,9 @@ mod tests {
                 }
                 let choice = CallSandbox { level, network: false, guards: true };
                 let made = CommandSandbox::new(choice, &layout, &path("root"), here, &root).unwrap();
-                let (kept, is_there) = (path("kept"), path(name).exists());
+                let (moved_path, is_there) = (path("kept"), path(name).exists());
                 if is_there {
-                    fs::rename(path(name), &kept).unwrap();
+                    fs::rename(path(name), &moved_path).unwrap();
                     std::os::unix::fs::symlink(path("outside"), path(name)).unwrap();
                 }
                 let script = "touch ws/file; touch outside/file ws/pinned/file";
@@ -447,7 +447,7 @@ mod tests {
                 let _ = fs::remove_file(path("ws/file"));
                 if is_there {
                     fs::remove_file(path(name)).unwrap();
-                    fs::rename(&kept, path(name)).unwrap();
+                    fs::rename(&moved_path, path(name)).unwrap();
                 }
             }
         }

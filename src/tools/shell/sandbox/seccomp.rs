@@ -201,7 +201,7 @@ fn preface_program() -> Option<BpfProgram> {
 
 /// The program in the format that bubblewrap reads.
 pub(super) fn bytes(program: &[sock_filter]) -> Vec<u8> {
-    let one = |op: &sock_filter| {
+    let encode = |op: &sock_filter| {
         let mut bytes = [0; 8];
         bytes[..2].copy_from_slice(&op.code.to_ne_bytes());
         bytes[2] = op.jt;
@@ -209,7 +209,7 @@ pub(super) fn bytes(program: &[sock_filter]) -> Vec<u8> {
         bytes[4..].copy_from_slice(&op.k.to_ne_bytes());
         bytes
     };
-    program.iter().flat_map(one).collect()
+    program.iter().flat_map(encode).collect()
 }
 
 #[cfg(test)]
@@ -227,7 +227,7 @@ mod tests {
         loop {
             let op = &program[at];
             at += 1;
-            let jump = |holds: bool| usize::from(if holds { op.jt } else { op.jf });
+            let jump = |is_true: bool| usize::from(if is_true { op.jt } else { op.jf });
             match op.code {
                 0x20 => {
                     let from = op.k as usize;
@@ -316,9 +316,9 @@ mod tests {
             for others in [false, true] {
                 let program = program(FilterOptions { network: true, truncate: true, others }).unwrap();
                 let [a, b, c, d] = args;
-                let said = run(&program, NATIVE, u32::try_from(number).unwrap(), [a, b, c, d, 0, 0]);
+                let action = run(&program, NATIVE, u32::try_from(number).unwrap(), [a, b, c, d, 0, 0]);
                 let expected = if is_fine || others { 0x7fff_0000 } else { 0x0005_0000 | EPERM };
-                assert_eq!(said, expected, "{number} {args:?} {others}");
+                assert_eq!(action, expected, "{number} {args:?} {others}");
             }
         }
     }

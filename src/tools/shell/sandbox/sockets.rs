@@ -16,17 +16,18 @@ pub(super) fn socket_covers(
     layout: &FsPolicy,
     nothing: &EmptySources,
 ) -> io::Result<Vec<(PathBuf, MountKind)>> {
-    let kept = [&layout.writable, &layout.pinned, &layout.guarded].into_iter().flatten();
-    let kept: Vec<&PathBuf> = kept.chain([&layout.temp, &layout.home]).chain(&layout.socket).collect();
+    let visible_paths = [&layout.writable, &layout.pinned, &layout.guarded].into_iter().flatten();
+    let visible_paths: Vec<&PathBuf> =
+        visible_paths.chain([&layout.temp, &layout.home]).chain(&layout.socket).collect();
     let is_beyond = |path: &&PathBuf| !layout.writable.iter().any(|folder| path.starts_with(folder));
     let mut left: Vec<PathBuf> = top_paths(&layout.hidden).into_iter().filter(is_beyond).cloned().collect();
     let mut covers = Vec::new();
     while let Some(path) = left.pop() {
         let Ok(kind) = fs::symlink_metadata(&path).map(|meta| meta.file_type()) else { continue };
-        if kept.contains(&&path) {
+        if visible_paths.contains(&&path) {
             continue;
         }
-        if kept.iter().any(|other| other.starts_with(&path)) {
+        if visible_paths.iter().any(|other| other.starts_with(&path)) {
             // Cover all siblings one by one.
             let entries = fs::read_dir(&path).into_iter().flatten().flatten();
             left.extend(entries.take(MAX_UNHIDDEN_ENTRIES + 1).map(|entry| entry.path()));

@@ -383,10 +383,14 @@ fn level2_mounts<'l>(
     absent: &'l [PathBuf],
 ) -> impl Iterator<Item = (PathBuf, MountKind)> + 'l {
     // A command could move the folder and put another one in its place.
-    let holds =
+    let is_inside_other =
         |folder: &&PathBuf| layout.writable.iter().any(|other| folder.starts_with(other) && other != *folder);
-    let pinned =
-        layout.writable.iter().filter(holds).chain(&layout.pinned).map(|path| (path, MountKind::Pin));
+    let pinned = layout
+        .writable
+        .iter()
+        .filter(is_inside_other)
+        .chain(&layout.pinned)
+        .map(|path| (path, MountKind::Pin));
     let guarded = layout.guarded.iter().chain(absent).map(|path| (path, MountKind::Guard));
     pinned.chain(guarded).map(|(path, cover)| (path.clone(), cover))
 }
@@ -432,9 +436,9 @@ fn drop_capabilities() -> io::Result<()> {
             return Err(io::Error::last_os_error());
         }
         for (half, data) in data.iter_mut().enumerate() {
-            let kept = (KEPT_CAPABILITIES >> (32 * half)) as u32;
-            data.effective &= kept;
-            data.permitted &= kept;
+            let kept_bits = (KEPT_CAPABILITIES >> (32 * half)) as u32;
+            data.effective &= kept_bits;
+            data.permitted &= kept_bits;
             data.inheritable = 0;
         }
         if libc::syscall(libc::SYS_capset, &raw mut header, data.as_ptr()) != 0 {

@@ -70,12 +70,12 @@ pub(in crate::tools) fn folders(root: &Path) -> io::Result<Vec<String>> {
     Ok(names.filter(|name| is_of_session(name) || name.starts_with(REMOVAL_PREFIX)).collect())
 }
 
-/// Removes the folders of `found` that belong to no session of `kept`, and returns their number. A failure is
-/// logged and the folder stays. Blocks on the disk.
-pub(in crate::tools) fn sweep(root: &Path, found: &[String], kept: &[SessionId]) -> usize {
-    let kept: HashSet<String> = kept.iter().map(|session| name_of(*session)).collect();
+/// Removes the folders of `found` that belong to no session of `kept_sessions`, and returns their number. A
+/// failure is logged and the folder stays. Blocks on the disk.
+pub(in crate::tools) fn sweep(root: &Path, found: &[String], kept_sessions: &[SessionId]) -> usize {
+    let kept_names: HashSet<String> = kept_sessions.iter().map(|session| name_of(*session)).collect();
     let mut removed = 0;
-    for name in found.iter().filter(|name| !kept.contains(*name)) {
+    for name in found.iter().filter(|name| !kept_names.contains(*name)) {
         match remove(root, name) {
             Ok(()) => removed += 1,
             Err(error) => {
@@ -321,10 +321,10 @@ mod tests {
             }
         }
         if nix::unistd::geteuid().is_root() {
-            for given in [&root, &folder] {
-                std::os::unix::fs::lchown(given, Some(65534), None).unwrap();
+            for foreign in [&root, &folder] {
+                std::os::unix::fs::lchown(foreign, Some(65534), None).unwrap();
                 assert_eq!(folder_of(&root, session).unwrap(), folder);
-                assert_eq!(fs::metadata(given).unwrap().uid(), 0);
+                assert_eq!(fs::metadata(foreign).unwrap().uid(), 0);
             }
         }
         // If other users could write, they may have put a link there.
@@ -344,8 +344,8 @@ mod tests {
     fn temp_folders_of_ended_sessions_are_removed_only() {
         let dir = tempfile::tempdir().unwrap();
         let (root, mint) = (dir.path().join("t"), |seed| Mint::new(0, Seed(seed)).session());
-        let (here, gone, ended) = (mint(1), mint(2), mint(3));
-        let folders = [here, gone, ended].map(|session| folder_of(&root, session).unwrap());
+        let (here, orphan, ended) = (mint(1), mint(2), mint(3));
+        let folders = [here, orphan, ended].map(|session| folder_of(&root, session).unwrap());
         let other = create_empty_sources(&root).unwrap();
         fs::write(dir.path().join("mine"), "mine").unwrap();
         for folder in &folders {
@@ -357,7 +357,7 @@ mod tests {
         forget(&root, ended).unwrap();
         assert!(!folders[2].exists());
         // The state that a daemon leaves if it is killed during a removal.
-        fs::create_dir_all(root.join(format!("{REMOVAL_PREFIX}{}", name_of(gone))).join("rest")).unwrap();
+        fs::create_dir_all(root.join(format!("{REMOVAL_PREFIX}{}", name_of(orphan))).join("rest")).unwrap();
         let found = super::folders(&root).unwrap();
         assert_eq!(found.len(), 3, "{found:?}");
         assert!((1..=2).contains(&sweep(&root, &found, &[here])));
@@ -372,13 +372,13 @@ mod tests {
     fn temp_cleanup_does_not_follow_symlinks() {
         let dir = tempfile::tempdir().unwrap();
         let (root, mine) = (dir.path().join("t"), dir.path().join("mine"));
-        let kept = create_empty_sources(&root).unwrap();
-        fs::set_permissions(&kept.file, fs::Permissions::from_mode(0o000)).unwrap();
+        let sources = create_empty_sources(&root).unwrap();
+        fs::set_permissions(&sources.file, fs::Permissions::from_mode(0o000)).unwrap();
         create_empty_sources(&root).unwrap();
         fs::write(&mine, "years of work").unwrap();
         for link in [false, true] {
-            fs::remove_file(&kept.file).unwrap();
-            let put = if link { symlink(&mine, &kept.file) } else { fs::hard_link(&mine, &kept.file) };
+            fs::remove_file(&sources.file).unwrap();
+            let put = if link { symlink(&mine, &sources.file) } else { fs::hard_link(&mine, &sources.file) };
             put.unwrap();
             assert!(create_empty_sources(&root).is_err());
             assert_eq!(fs::read_to_string(&mine).unwrap(), "years of work");

@@ -80,7 +80,7 @@ pub(super) struct Spool {
     granted: u64,
     /// The tail of the output beyond the quota, and the number of bytes left out before it.
     tail: Vec<u8>,
-    gone: u64,
+    dropped_bytes: u64,
 }
 
 enum SpoolState {
@@ -110,7 +110,7 @@ impl Spool {
             state: SpoolState::Fresh,
             granted: 0,
             tail: Vec::new(),
-            gone: 0,
+            dropped_bytes: 0,
         }
     }
 
@@ -119,7 +119,7 @@ impl Spool {
         let Some(place) = &self.place else { return };
         let wanted = text.len() as u64;
         let left = place.call_bytes.saturating_sub(self.granted);
-        let is_open = self.gone == 0 && self.tail.is_empty();
+        let is_open = self.dropped_bytes == 0 && self.tail.is_empty();
         let mut granted = if is_open { place.grant(wanted.min(left)) } else { 0 };
         while !text.is_char_boundary(granted as usize) {
             granted -= 1;
@@ -129,9 +129,9 @@ impl Spool {
         self.piece.extend_from_slice(fits.as_bytes());
         self.tail.extend_from_slice(rest.as_bytes());
         if self.tail.len() > 2 * TAIL_BYTES {
-            let gone = self.tail.len() - TAIL_BYTES;
-            self.tail.drain(..gone);
-            self.gone += gone as u64;
+            let excess = self.tail.len() - TAIL_BYTES;
+            self.tail.drain(..excess);
+            self.dropped_bytes += excess as u64;
         }
     }
 
@@ -179,15 +179,17 @@ impl Spool {
         }));
     }
 
-    /// Finishes the spool. `is_told`: the model receives the full output anyway, and the file is removed.
-    pub(super) async fn finish(mut self, is_told: bool) -> Option<SpoolResult> {
+    /// Finishes the spool. `is_fully_shown`: the model receives the full output anyway, and the file is
+    /// removed.
+    pub(super) async fn finish(mut self, is_fully_shown: bool) -> Option<SpoolResult> {
         let place = self.place.clone()?;
-        if is_told {
+        if is_fully_shown {
             return None;
         }
         self.wait_for_write().await;
-        if self.gone > 0 {
-            let note = format!("\n[… {} bytes were left out here: more than may be kept …]\n", self.gone);
+        if self.dropped_bytes > 0 {
+            let note =
+                format!("\n[… {} bytes were left out here: more than may be kept …]\n", self.dropped_bytes);
             self.piece.extend_from_slice(note.as_bytes());
             let start = self.tail.iter().take(3).take_while(|byte| **byte & 0xC0 == 0x80).count();
             self.piece.extend_from_slice(&self.tail[start..]);
@@ -218,15 +220,15 @@ impl Spool {
             });
         }
         let bytes = spool_file.written;
-        let kept = match (&spool_file.trouble, self.gone) {
+        let extent = match (&spool_file.trouble, self.dropped_bytes) {
             (Some(why), _) => format!("Only the first {bytes} bytes of the output were kept ({why})"),
             (None, 0) => format!("The whole output ({bytes} bytes) is kept"),
-            (None, gone) => format!(
-                "{bytes} bytes of the output are kept, {gone} from the middle are not: it was more than may be kept"
+            (None, dropped_bytes) => format!(
+                "{bytes} bytes of the output are kept, {dropped_bytes} from the middle are not: it was more than may be kept"
             ),
         };
         let note = format!(
-            "{kept}: read any part with Read, file_path \"{}\", offset and limit (column in long lines).",
+            "{extent}: read any part with Read, file_path \"{}\", offset and limit (column in long lines).",
             self.blob_id
         );
         let content = Content::File { bytes };

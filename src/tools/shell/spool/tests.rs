@@ -67,7 +67,7 @@ async fn unwritable_spool_folder_is_reported_without_failure() {
 async fn dropped_or_fully_shown_output_leaves_no_spool() {
     let folder = tempfile::tempdir().unwrap();
     let place = Spools::new(folder.path(), 1 << 30, 1 << 30);
-    for told in [false, true] {
+    for is_finished in [false, true] {
         let mut spool = Spool::new(Some(place.clone()), Mint::new(0, Seed(7)).call());
         for piece in lines(100) {
             spool.settle().await;
@@ -75,7 +75,7 @@ async fn dropped_or_fully_shown_output_leaves_no_spool() {
         }
         spool.wait_for_write().await;
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
-        if told {
+        if is_finished {
             assert!(spool.finish(true).await.is_none());
         } else {
             drop(spool);

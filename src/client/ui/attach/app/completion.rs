@@ -55,7 +55,7 @@ impl App {
     /// Computes the menu for the text before the cursor.
     pub(super) fn update_menu(&mut self) {
         let before = self.menu.take();
-        if self.words.is_some()
+        if self.feedback_target.is_some()
             || self.editing.is_some()
             || self.overlay.is_some()
             || self.has_open_question()

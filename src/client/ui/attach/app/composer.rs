@@ -157,8 +157,8 @@ impl App {
     /// Uses the typed text as the next answer. The answers are sent once the last one is typed.
     fn add_typed_answer(&mut self) -> Option<Effect> {
         let question = self.questions.front()?;
-        let asked = question.questions.get(self.answers.len())?;
-        match question::parse(asked, &self.editor.whole_text()) {
+        let user_question = question.questions.get(self.answers.len())?;
+        match question::parse(user_question, &self.editor.whole_text()) {
             Ok(answer) => self.answers.push(answer),
             Err(why) => {
                 self.notice = why;

@@ -127,7 +127,7 @@ impl App {
                 // If this is the answer to an earlier press of Shift-Tab, the answer to the last press is
                 // still missing.
                 let is_step = |mode: Mode| matches!(mode, Mode::Default | Mode::AcceptEdits | Mode::Plan);
-                let is_earlier = |(now, asked)| is_step(now) && following_mode(now) == asked;
+                let is_earlier = |(now, requested)| is_step(now) && following_mode(now) == requested;
                 let is_earlier = options.mode.zip(self.asked_mode).is_some_and(is_earlier);
                 if options.mode.is_some() && !is_earlier {
                     self.asked_mode = None;
@@ -194,8 +194,8 @@ impl App {
 
     fn remove_request(&mut self, id: PermissionId) {
         self.requests.remove(id);
-        if self.words.is_some_and(|words| words.request == id) || self.editing == Some(id) {
-            (self.words, self.editing) = (None, None);
+        if self.feedback_target.is_some_and(|target| target.request == id) || self.editing == Some(id) {
+            (self.feedback_target, self.editing) = (None, None);
             self.editor.clear();
             self.editor.insert(&std::mem::take(&mut self.set_aside));
         }

@@ -38,7 +38,7 @@ impl App {
 
     /// Whether typed text belongs to a request.
     pub(in crate::client::ui::attach) fn is_writing(&self) -> bool {
-        self.words.is_some() || self.editing.is_some()
+        self.feedback_target.is_some() || self.editing.is_some()
     }
 
     /// Handles a key for the list. Returns `None` if the key belongs to the input line.
@@ -104,7 +104,7 @@ impl App {
                 let request = self.requests.current()?.request_id;
                 if matches!(choice, Choice::Once | Choice::No | Choice::AcceptEdits) {
                     self.set_aside.push_str(&self.editor.take_draft());
-                    self.words = Some(AnswerFeedback { request, choice });
+                    self.feedback_target = Some(AnswerFeedback { request, choice });
                 } else {
                     self.notice = "words go along with 1 and 4".into();
                 }
@@ -185,26 +185,26 @@ impl App {
                 }
             };
         }
-        let AnswerFeedback { request, choice } = self.words?;
-        let words = Some(self.editor.whole_text()).filter(|words| !words.trim().is_empty());
+        let AnswerFeedback { request, choice } = self.feedback_target?;
+        let text = Some(self.editor.whole_text()).filter(|text| !text.trim().is_empty());
         self.stop_writing();
         let request = self.requests.find(request)?;
         if choice == Choice::No {
-            return Some(Effect::Approve(prompt::approval(request, Decision::Deny, Scope::Once, words)));
+            return Some(Effect::Approve(prompt::approval(request, Decision::Deny, Scope::Once, text)));
         }
         let params = match choice {
             Choice::AcceptEdits => prompt::approval_with_edits(request),
             _ => prompt::approval(request, Decision::Allow, Scope::Once, None),
         };
-        Some(match words {
-            Some(words) => Effect::ApproveAndSay(params, words),
+        Some(match text {
+            Some(text) => Effect::ApproveAndSay(params, text),
             None => Effect::Approve(params),
         })
     }
 
     /// Goes back to the list, and restores the draft in the input line.
     pub(super) fn stop_writing(&mut self) {
-        (self.words, self.editing) = (None, None);
+        (self.feedback_target, self.editing) = (None, None);
         self.editor.clear();
         self.editor.insert(&std::mem::take(&mut self.set_aside));
     }

@@ -97,7 +97,7 @@ pub(super) struct App {
     pub(super) feedback: Option<(QuestionId, Vec<ItemId>)>,
     pub(super) editor: Editor,
     /// Set while the user types words that are sent with this answer.
-    pub(super) words: Option<AnswerFeedback>,
+    pub(super) feedback_target: Option<AnswerFeedback>,
     /// The request whose arguments are being edited.
     pub(super) editing: Option<PermissionId>,
     /// Inputs that wait for the turn to end.
@@ -183,7 +183,7 @@ impl App {
             answers: Vec::new(),
             feedback: None,
             editor: Editor::default(),
-            words: None,
+            feedback_target: None,
             editing: None,
             queue: Vec::new(),
             steered: Vec::new(),

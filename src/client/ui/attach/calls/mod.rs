@@ -77,10 +77,12 @@ impl Caller {
                 let params = ApproveParams { answers: Some(answers), ..ApproveParams::default() };
                 self.approve(&params).await
             }
-            Effect::ApproveAndSay(params, words) => match self.approve(&params).await {
+            Effect::ApproveAndSay(params, feedback_text) => match self.approve(&params).await {
                 EffectResult::Taken => {
                     let when_busy = Some(WhenBusy::Steer);
-                    self.clone().submit(Submission { text: words, when_busy, shell_output: Vec::new() }).await
+                    self.clone()
+                        .submit(Submission { text: feedback_text, when_busy, shell_output: Vec::new() })
+                        .await
                 }
                 other => other,
             },

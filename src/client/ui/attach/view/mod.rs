@@ -70,14 +70,14 @@ fn input(app: &App, columns: usize, most: usize) -> (Vec<StyledLine>, (usize, us
     if app.setup.one_turn.is_some() && !has_input {
         return (vec![StyledLine::default()], (0, 0));
     }
-    let mark = match (app.words, app.editing, app.questions.front()) {
-        (Some(words), ..) if words.choice == crate::client::ui::request_list::Choice::No => {
+    let mark = match (app.feedback_target, app.editing, app.questions.front()) {
+        (Some(target), ..) if target.choice == crate::client::ui::request_list::Choice::No => {
             "No, because: ".into()
         }
         (Some(_), ..) => "Yes, and: ".into(),
         (None, Some(_), _) => "input: ".into(),
-        (None, None, Some(asked)) if app.has_open_question() => {
-            question::input_mark(asked, app.answers.len())
+        (None, None, Some(question)) if app.has_open_question() => {
+            question::input_mark(question, app.answers.len())
         }
         (None, None, _) if app.setup.is_plain => "> ".into(),
         (None, None, _) => "› ".to_owned(),

@@ -196,7 +196,7 @@ pub(super) fn hint(app: &App, columns: usize) -> StyledLine {
         return StyledLine::new(Tone::Warn, cut(&app.notice, columns));
     }
     let is_asked = app.has_open_question();
-    let text = if app.words.is_some() {
+    let text = if app.feedback_target.is_some() {
         "Enter answers with these words · Esc goes back"
     } else if app.editing.is_some() {
         "Enter allows the call with this input · Alt-Enter new line · Ctrl-G editor · Esc goes back"

@@ -14,8 +14,8 @@ pub(in crate::judge::shell) fn tar(call: &CommandCall<'_>) -> Option<String> {
         // Letters with values take the next words, in their order.
         let mut at = 2;
         for letter in first.chars() {
-            let takes = matches!(letter, 'f' | 'C' | 'b' | 'X' | 'N' | 'V' | 'L' | 'K' | 'H');
-            if !takes {
+            let takes_value = matches!(letter, 'f' | 'C' | 'b' | 'X' | 'N' | 'V' | 'L' | 'K' | 'H');
+            if !takes_value {
                 continue;
             }
             if let Some(word) = words.get(at)

@@ -31,13 +31,13 @@ pub(in crate::judge::shell) fn gh(call: &CommandCall<'_>) -> Option<String> {
     };
     let words = call.words;
     let at = own_verb(words).unwrap_or(1);
-    let told = |nth: usize, text: &str| words.get(at + nth).is_some_and(|word| word.text == text);
+    let is_word = |nth: usize, text: &str| words.get(at + nth).is_some_and(|word| word.text == text);
     found.or_else(|| {
-        let sets = (told(0, "variable") || told(0, "secret")) && told(1, "set");
+        let sets = (is_word(0, "variable") || is_word(0, "secret")) && is_word(1, "set");
         if sets && at >= call.granted {
             return reason_for("set", "a value, or a file of them, is sent");
         }
-        let clones = told(0, "repo") && (told(1, "clone") || told(1, "fork"));
+        let clones = is_word(0, "repo") && (is_word(1, "clone") || is_word(1, "fork"));
         if clones
             && let Some((_, text)) = call
                 .ungranted_words()
@@ -204,11 +204,11 @@ pub(in crate::judge::shell) fn gpg(call: &CommandCall<'_>) -> Option<String> {
     if call.words.iter().any(|word| READ_ONLY_VERBS.contains(&name(&word.text).as_str())) {
         return None;
     }
-    let spelled = call.words[..call.granted.min(call.words.len())]
+    let has_granted_option = call.words[..call.granted.min(call.words.len())]
         .iter()
         .skip(1)
         .any(|word| word.text.starts_with("--"));
-    if spelled {
+    if has_granted_option {
         None
     } else {
         reason_for(&call.words[0].text, "this creates or changes something, or shows a secret")

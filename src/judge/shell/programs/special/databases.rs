@@ -42,9 +42,9 @@ pub(in crate::judge::shell) fn redis(call: &CommandCall<'_>) -> Option<String> {
         "fcall_ro",
         "bgrewriteaof",
     ];
-    let told = !operands(call.words, "-h -p -n -a -u --user --pass -i -r").is_empty()
+    let has_command = !operands(call.words, "-h -p -n -a -u --user --pass -i -r").is_empty()
         || call.words.iter().any(|word| matches!(word.text.as_str(), "--version" | "--help" | "-v"));
-    if !told {
+    if !has_command {
         return reason_for(&call.words[0].text, RUNS_INPUT);
     }
     any(call, "this runs code or changes the server", |text| {
@@ -54,10 +54,10 @@ pub(in crate::judge::shell) fn redis(call: &CommandCall<'_>) -> Option<String> {
 
 /// sqlite3: dot commands run and write; so do some functions.
 pub(in crate::judge::shell) fn sqlite(call: &CommandCall<'_>) -> Option<String> {
-    let told = operands(call.words, "-separator -nullvalue -newline -mmap -maxsize -cmd -init -vfs").len()
-        > 1
-        || call.words.iter().any(|word| matches!(word.text.trim_start_matches('-'), "version" | "help"));
-    if !told {
+    let has_command =
+        operands(call.words, "-separator -nullvalue -newline -mmap -maxsize -cmd -init -vfs").len() > 1
+            || call.words.iter().any(|word| matches!(word.text.trim_start_matches('-'), "version" | "help"));
+    if !has_command {
         return reason_for(&call.words[0].text, RUNS_INPUT);
     }
     any(call, "this may run a program, load code or write a file", |text| {
@@ -139,11 +139,12 @@ pub(in crate::judge::shell) fn psql(call: &CommandCall<'_>) -> Option<String> {
 pub(in crate::judge::shell) fn psql_client(call: &CommandCall<'_>) -> Option<String> {
     let values = ['h', 'p', 'U', 'd', 'T', 'v', 'F', 'P', 'o', 'L', 'f', 'R'];
     let long = ["--command", "--list", "--version", "--help"];
-    let told =
+    let has_command =
         call.words[1..].iter().any(|word| gives_command(&word.text, &['c', 'l', 'V', '?'], &values, &long));
-    let spelled = &call.words[..call.granted.min(call.words.len())];
-    let told = told || spelled.iter().any(|word| matches!(word.text.as_str(), "-f" | "--file"));
-    if told { psql(call) } else { reason_for(&call.words[0].text, RUNS_INPUT) }
+    let granted_words = &call.words[..call.granted.min(call.words.len())];
+    let has_command =
+        has_command || granted_words.iter().any(|word| matches!(word.text.as_str(), "-f" | "--file"));
+    if has_command { psql(call) } else { reason_for(&call.words[0].text, RUNS_INPUT) }
 }
 
 fn is_tame_backslash(text: &str) -> bool {
@@ -159,14 +160,17 @@ pub(in crate::judge::shell) fn mysql(call: &CommandCall<'_>) -> Option<String> {
     );
     let values = ['h', 'P', 'u', 'p', 'D', 'S'];
     let long = ["--execute", "--version", "--help"];
-    let told = call.words[1..].iter().any(|word| gives_command(&word.text, &['e', 'V', '?'], &values, &long));
-    if client && !told {
+    let has_command =
+        call.words[1..].iter().any(|word| gives_command(&word.text, &['e', 'V', '?'], &values, &long));
+    if client && !has_command {
         return reason_for(&call.words[0].text, RUNS_INPUT);
     }
     any(call, "this may run a program or write a file", |text| {
         // `--loose-tee` is `--tee`, and `_` is `-`.
-        let other = text.starts_with("--loose") || text.starts_with("--enable-l");
-        if other || text.starts_with("--") && text.split('=').next().is_some_and(|name| name.contains('_')) {
+        let has_loose_prefix = text.starts_with("--loose") || text.starts_with("--enable-l");
+        if has_loose_prefix
+            || text.starts_with("--") && text.split('=').next().is_some_and(|name| name.contains('_'))
+        {
             return true;
         }
         let lower = statement(text);

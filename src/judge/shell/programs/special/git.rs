@@ -251,12 +251,12 @@ pub(in crate::judge::shell) fn git(call: &CommandCall<'_>) -> Option<String> {
 /// `git rm -r .` removes the whole workspace.
 fn removes_all(call: &CommandCall<'_>, verb: usize) -> Option<String> {
     let words = &call.words[verb + 1..];
-    let told =
+    let has_word =
         |wanted: &str| words.iter().take_while(|word| word.text != "--").any(|word| word.text == wanted);
     let recursive = words
         .iter()
         .any(|word| word.text.starts_with('-') && !word.text.starts_with("--") && word.text.contains('r'));
-    if told("--cached") || told("-n") || told("--dry-run") || !recursive {
+    if has_word("--cached") || has_word("-n") || has_word("--dry-run") || !recursive {
         return None;
     }
     any(call, "all files of the project are removed", |text| {
@@ -325,11 +325,11 @@ pub(in crate::judge::shell) fn git_config(call: &CommandCall<'_>) -> Option<Stri
                 && ["--global", "--system"].iter().any(|option| option.starts_with(&word.text))
     });
     let harmless = matches!(names.first(), Some((_, "user.name" | "user.email"))) && !elsewhere && !changes;
-    let spelled = names.first().is_some_and(|(at, _)| *at < call.granted);
+    let is_granted = names.first().is_some_and(|(at, _)| *at < call.granted);
     let reaches = call
         .ungranted_words()
         .any(|(_, text)| text.len() > 3 && ["--global", "--system"].iter().any(|o| o.starts_with(text)));
-    if harmless || spelled && !reaches {
+    if harmless || is_granted && !reaches {
         None
     } else {
         reason_for("git config", "settings of git can run programs")

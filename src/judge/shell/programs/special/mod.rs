@@ -169,13 +169,14 @@ pub(in crate::judge::shell) fn magick(call: &CommandCall<'_>) -> Option<String> 
 /// Options from a file: `@file`; code after a colon; a class that writes the report.
 pub(in crate::judge::shell) fn response(call: &CommandCall<'_>) -> Option<String> {
     let class = |text: &str| text.contains('.') && !text.contains('/');
-    let told = |name: &str| crate::judge::shell::programs::lookup::stem(&call.words[0].text) == name;
+    let is_program = |name: &str| crate::judge::shell::programs::lookup::stem(&call.words[0].text) == name;
     let named = call.ungranted_words().find(|(at, text)| {
         let before = call.words[at - 1].text.as_str();
         text.starts_with("--output-format=") && class(text)
             || before == "--output-format" && class(text)
-            || (before == "-f" && class(text) || text.starts_with("-f") && class(text)) && told("pylint")
-            || text.starts_with("-p") && told("rollup")
+            || (before == "-f" && class(text) || text.starts_with("-f") && class(text))
+                && is_program("pylint")
+            || text.starts_with("-p") && is_program("rollup")
     });
     if let Some((_, text)) = named {
         return reason_for(text, "code named on the command line");
@@ -307,11 +308,11 @@ pub(in crate::judge::shell) fn kill(call: &CommandCall<'_>) -> Option<String> {
             && !signal
             && text[1..].bytes().all(|c| c.is_ascii_digit())
             && text.len() > 1;
-        let one =
+        let is_group_or_init =
             matches!(text, "1" | "0") && !matches!(words[at - 1].text.as_str(), "-s" | "-n" | "--signal");
         // The last background process of the line, or empty.
         let last = text == "$!";
-        (everything || one || text.starts_with('$') && !last)
+        (everything || is_group_or_init || text.starts_with('$') && !last)
             .then(|| format!("{text}: this ends more than one process"))
     })
 }

@@ -103,12 +103,13 @@ pub(in crate::judge::shell) fn coverage(call: &CommandCall<'_>) -> Option<String
 }
 
 /// `python -m pytest …`, `coverage run -m pytest …`: position of the module that is part of the grant.
-pub(in crate::judge::shell) fn python_module(words: &[Word], spelled: usize) -> Option<usize> {
-    let at = words.iter().take(spelled).position(|word| word.text == "-m")?;
+pub(in crate::judge::shell) fn python_module(words: &[Word], granted_count: usize) -> Option<usize> {
+    let at = words.iter().take(granted_count).position(|word| word.text == "-m")?;
     let python = at == 1 && stem(&words[0].text) == "python";
     let coverage = stem(&words[0].text) == "coverage" && words.get(1).is_some_and(|word| word.text == "run");
     let known = |words: &[Word]| rows(words).is_known();
-    (spelled > at + 1 && (python || coverage) && words.get(at + 1..).is_some_and(known)).then_some(at + 1)
+    (granted_count > at + 1 && (python || coverage) && words.get(at + 1..).is_some_and(known))
+        .then_some(at + 1)
 }
 
 /// Python modules that treat their arguments like a separate program.

@@ -23,15 +23,15 @@ impl FeedFixture {
         }
         for reader in &self.readers {
             self.check(reader).map_err(|why| {
-                let given: Vec<String> = reader.given.iter().map(Value::to_string).collect();
-                format!("after {}: {why}\n{}", reader.after, given.join("\n"))
+                let received: Vec<String> = reader.received.iter().map(Value::to_string).collect();
+                format!("after {}: {why}\n{}", reader.after, received.join("\n"))
             })?;
         }
         Ok(())
     }
 
     fn check(&self, reader: &TestReader) -> Result<(), String> {
-        let seqs: Vec<Seq> = reader.given.iter().map(|event| event["seq"].as_u64().unwrap()).collect();
+        let seqs: Vec<Seq> = reader.received.iter().map(|event| event["seq"].as_u64().unwrap()).collect();
         if !seqs.windows(2).all(|pair| pair[0] < pair[1])
             || seqs.first().is_some_and(|seq| *seq <= reader.after)
         {
@@ -44,24 +44,24 @@ impl FeedFixture {
         if permanent != expected {
             return Err(format!("permanent events were {permanent:?}, expected {expected:?}"));
         }
-        for told in &self.told {
-            self.check_message(reader, told)?;
+        for message in &self.messages {
+            self.check_message(reader, message)?;
         }
         Ok(())
     }
 
-    fn check_message(&self, reader: &TestReader, told: &StreamedMessage) -> Result<(), String> {
-        let end = told.last_seq.unwrap_or(Seq::MAX);
+    fn check_message(&self, reader: &TestReader, message: &StreamedMessage) -> Result<(), String> {
+        let end = message.last_seq.unwrap_or(Seq::MAX);
         let until = reader.until.unwrap_or(Seq::MAX);
-        if reader.after >= end || until < told.first_seq {
+        if reader.after >= end || until < message.first_seq {
             return Ok(());
         }
         let mut sums: HashMap<usize, String> = HashMap::new();
         let mut deltas = 0;
-        for event in &reader.given {
+        for event in &reader.received {
             let seq = event["seq"].as_u64().unwrap();
             let kind = event["type"].as_str().unwrap();
-            if seq < told.first_seq
+            if seq < message.first_seq
                 || seq > end
                 || !["message.text_delta", "message.thinking_delta"].contains(&kind)
             {
@@ -69,13 +69,13 @@ impl FeedFixture {
             }
             deltas += 1;
             let at = usize::try_from(event["index"].as_u64().unwrap()).unwrap();
-            let content = told.blocks.get(at).map(|block| block.content);
+            let content = message.blocks.get(at).map(|block| block.content);
             let fits = match content {
                 Some(BlockContent::Text) => kind == "message.text_delta",
                 Some(BlockContent::Thinking) => kind == "message.thinking_delta",
                 _ => false,
             };
-            if !fits || event["item_id"] != told.item_id.to_string() {
+            if !fits || event["item_id"] != message.item_id.to_string() {
                 return Err(format!("{kind} {seq} does not belong to {content:?}"));
             }
             let text = event["text"].as_str().unwrap();
@@ -84,19 +84,20 @@ impl FeedFixture {
             }
             sums.entry(at).or_default().push_str(text);
         }
-        if reader.was_finished == Some(told.first_seq) && deltas == 0 {
+        if reader.was_finished == Some(message.first_seq) && deltas == 0 {
             return Ok(()); // Only the item.
         }
-        for (at, block) in told.blocks.iter().enumerate() {
+        for (at, block) in message.blocks.iter().enumerate() {
             if block.content == BlockContent::Arguments {
                 continue;
             }
-            let before = &block.text[..told.bytes_before(at, reader.after)];
+            let before = &block.text[..message.bytes_before(at, reader.after)];
             let sum = format!("{before}{}", sums.get(&at).map_or("", String::as_str));
-            let whole = if until < end { &block.text[..told.bytes_before(at, until)] } else { &block.text };
+            let whole =
+                if until < end { &block.text[..message.bytes_before(at, until)] } else { &block.text };
             // The follower may have received more of a completed message by then. A new subscription
             // receives only the item.
-            let is_ahead = told.last_seq.is_some()
+            let is_ahead = message.last_seq.is_some()
                 && until < end
                 && sum.starts_with(whole)
                 && block.text.starts_with(&sum);

@@ -97,7 +97,7 @@ pub(super) struct TestReader {
     pub was_finished: Option<Seq>,
     /// Cursor when the daemon was killed. Another follower continues from this cursor.
     pub until: Option<Seq>,
-    pub given: Vec<Value>,
+    pub received: Vec<Value>,
 }
 pub(super) struct FeedFixture {
     _folder: tempfile::TempDir,
@@ -107,7 +107,7 @@ pub(super) struct FeedFixture {
     id: SessionId,
     pub feed: Arc<Feed>,
     pub next: Seq,
-    pub told: Vec<StreamedMessage>,
+    pub messages: Vec<StreamedMessage>,
     pub readers: Vec<TestReader>,
     pub hold: bool,
     pub held: Vec<FeedEntry>,
@@ -157,7 +157,7 @@ impl FeedFixture {
             id,
             feed: Arc::new(Feed::new(0, Arc::default())),
             next: 1,
-            told: Vec::new(),
+            messages: Vec::new(),
             readers: Vec::new(),
             hold: false,
             held: Vec::new(),
@@ -167,7 +167,7 @@ impl FeedFixture {
     }
 
     fn open_message(&mut self) -> Option<&mut StreamedMessage> {
-        self.told.last_mut().filter(|told| told.last_seq.is_none())
+        self.messages.last_mut().filter(|message| message.last_seq.is_none())
     }
 
     pub async fn act(&mut self, act: JournalAction) {
@@ -175,7 +175,7 @@ impl FeedFixture {
             JournalAction::Begin if self.open_message().is_none() && self.tool.is_none() => {
                 let item_id = Mint::new(i64::try_from(self.next).unwrap(), Seed(2)).item();
                 let first_seq = self.next;
-                self.told.push(StreamedMessage {
+                self.messages.push(StreamedMessage {
                     item_id,
                     first_seq,
                     last_seq: None,
@@ -185,13 +185,13 @@ impl FeedFixture {
                 self.write(vec![Event::MessageStarted { model: "p/m".into(), attempt: 1 }]).await;
             }
             JournalAction::Block(content) => {
-                let Some(told) = self.open_message() else { return };
+                let Some(message) = self.open_message() else { return };
                 let mut events = Vec::new();
-                let index = u32::try_from(told.blocks.len()).unwrap();
+                let index = u32::try_from(message.blocks.len()).unwrap();
                 if let Some(before) = index.checked_sub(1) {
                     events.push(Event::MessageBlockCompleted { index: before, signature: None, data: None });
                 }
-                told.blocks.push(StreamedBlock { content, text: String::new() });
+                message.blocks.push(StreamedBlock { content, text: String::new() });
                 let block = match content {
                     BlockContent::Text => BlockKind::Text,
                     BlockContent::Thinking => BlockKind::Thinking,
@@ -202,16 +202,16 @@ impl FeedFixture {
             }
             JournalAction::Deltas(some) => {
                 let first = self.next;
-                let Some(told) = self.open_message() else { return };
-                let Some(at) = told.blocks.len().checked_sub(1) else { return };
+                let Some(message) = self.open_message() else { return };
+                let Some(at) = message.blocks.len().checked_sub(1) else { return };
                 let index = u32::try_from(at).unwrap();
-                let block = &mut told.blocks[at];
+                let block = &mut message.blocks[at];
                 let mut events = Vec::new();
                 for seq in first..first + u64::from(some) {
                     // Each part is unique, and some characters have several bytes.
                     let text = format!("{seq}·");
                     block.text.push_str(&text);
-                    told.steps.push((seq, at, block.text.len()));
+                    message.steps.push((seq, at, block.text.len()));
                     events.push(match block.content {
                         BlockContent::Text => Event::MessageTextDelta { index, text },
                         BlockContent::Thinking => Event::MessageThinkingDelta { index, text },
@@ -235,12 +235,12 @@ impl FeedFixture {
     /// Adds one delta to the open block.
     pub async fn add_delta(&mut self, text: String) {
         let seq = self.next;
-        let Some(told) = self.open_message() else { return };
-        let at = told.blocks.len() - 1;
+        let Some(message) = self.open_message() else { return };
+        let at = message.blocks.len() - 1;
         let index = u32::try_from(at).unwrap();
-        let block = &mut told.blocks[at];
+        let block = &mut message.blocks[at];
         block.text.push_str(&text);
-        told.steps.push((seq, at, block.text.len()));
+        message.steps.push((seq, at, block.text.len()));
         let event = match block.content {
             BlockContent::Thinking => Event::MessageThinkingDelta { index, text },
             _ => Event::MessageTextDelta { index, text },
@@ -250,9 +250,9 @@ impl FeedFixture {
 
     async fn end(&mut self, status: ItemStatus) {
         let seq = self.next;
-        let Some(told) = self.open_message() else { return };
+        let Some(message) = self.open_message() else { return };
         let whole = status == ItemStatus::Completed;
-        let content: Vec<Block> = told
+        let content: Vec<Block> = message
             .blocks
             .iter()
             .filter_map(|block| match block.content {
@@ -270,19 +270,19 @@ impl FeedFixture {
             .collect();
         // Only a complete message ends its last block.
         let mut events: Vec<Event> = Vec::new();
-        if let (true, Some(last)) = (whole, told.blocks.len().checked_sub(1)) {
+        if let (true, Some(last)) = (whole, message.blocks.len().checked_sub(1)) {
             let index = u32::try_from(last).unwrap();
             events.push(Event::MessageBlockCompleted { index, signature: None, data: None });
         }
         let last_seq = seq + events.len() as u64;
-        told.last_seq = Some(last_seq);
-        let texts = told.blocks.iter().filter(|block| block.content == BlockContent::Text);
+        message.last_seq = Some(last_seq);
+        let texts = message.blocks.iter().filter(|block| block.content == BlockContent::Text);
         let item = Item {
-            item_id: told.item_id,
+            item_id: message.item_id,
             turn_id: Mint::new(0, Seed(3)).turn(),
             kind: ItemKind::AssistantMessage,
             status,
-            first_seq: told.first_seq,
+            first_seq: message.first_seq,
             last_seq,
             text: Some(texts.map(|block| block.text.as_str()).collect()),
             role: Some(Role::Assistant),
@@ -314,8 +314,9 @@ impl FeedFixture {
     /// Commits and publishes events as a session does.
     pub async fn write(&mut self, events: Vec<Event>) {
         self.feed.publish(std::mem::take(&mut self.held));
-        let streaming = self.told.last().filter(|told| told.last_seq.is_none_or(|last| last >= self.next));
-        let opener = streaming.map(|told| (told.item_id, told.first_seq));
+        let streaming =
+            self.messages.last().filter(|message| message.last_seq.is_none_or(|last| last >= self.next));
+        let opener = streaming.map(|message| (message.item_id, message.first_seq));
         let mut append = Append {
             key: self.key,
             rows: Vec::new(),
@@ -392,11 +393,11 @@ impl FeedFixture {
         let follower =
             Follower::start(self.store.reader(), self.key, Arc::clone(&self.feed), after).await.unwrap();
         let inside = self
-            .told
+            .messages
             .iter()
-            .find(|told| told.first_seq <= after && told.last_seq.is_some_and(|last| after < last));
-        let was_finished = inside.map(|told| told.first_seq);
-        self.readers.push(TestReader { follower, after, was_finished, until: None, given: Vec::new() });
+            .find(|message| message.first_seq <= after && message.last_seq.is_some_and(|last| after < last));
+        let was_finished = inside.map(|message| message.first_seq);
+        self.readers.push(TestReader { follower, after, was_finished, until: None, received: Vec::new() });
     }
 
     /// Adds a follower at each seq.
@@ -488,7 +489,7 @@ impl FeedFixture {
 impl TestReader {
     pub fn read_lines(&mut self, lines: Vec<Arc<str>>) {
         assert!(!lines.is_empty(), "a follower is woken for something");
-        self.given.extend(lines.iter().map(|line| serde_json::from_str::<Value>(line).unwrap()));
+        self.received.extend(lines.iter().map(|line| serde_json::from_str::<Value>(line).unwrap()));
     }
 
     /// Ends the follower together with the daemon. Returns the follower's last seq.

@@ -146,7 +146,7 @@ async fn received_events(acts: &[JournalAction]) -> Vec<(Seq, String, String)> {
         let lines = within_deadline(reader.follower.next()).await;
         reader.read_lines(lines.unwrap().unwrap());
     }
-    reader.given.iter().map(seq_type_text).collect()
+    reader.received.iter().map(seq_type_text).collect()
 }
 
 fn seq_type_text(event: &Value) -> (Seq, String, String) {
@@ -180,7 +180,7 @@ async fn message_pruned_during_attach_is_sent_as_item() {
     for act in [JournalAction::Begin, JournalAction::Block(BlockContent::Text), JournalAction::Deltas(5)] {
         fixture.act(act).await;
     }
-    let (first_seq, after_seq) = (fixture.told[0].first_seq, fixture.next - 3);
+    let (first_seq, after_seq) = (fixture.messages[0].first_seq, fixture.next - 3);
     let before = find_running_message(&fixture.store, fixture.key, first_seq, after_seq).await.unwrap();
     assert!(before.and_then(|open| open.block).is_some_and(|block| block.sent > 0));
     fixture.act(JournalAction::Complete).await;
@@ -202,14 +202,14 @@ async fn follower_behind_pruning_receives_rest_as_one_delta() {
     let mut shared_acts = acts.to_vec();
     // Add enough events that the feed does not reach back to the cursor.
     shared_acts.extend([JournalAction::Other; 40]);
-    let given = received_events(&shared_acts).await;
+    let received = received_events(&shared_acts).await;
     let first = owned_events(&[
         (7, "message.text_delta", "5·6·7·"),
         (8, "message.block_completed", ""),
         (9, "message.completed", ""),
     ]);
-    assert_eq!(given[..3], first);
-    assert_eq!(given.len(), 43);
+    assert_eq!(received[..3], first);
+    assert_eq!(received.len(), 43);
 }
 
 #[tokio::test]
@@ -238,7 +238,7 @@ async fn pruned_deltas_in_feed_are_not_sent_twice() {
         reader.read_lines(lines.unwrap().unwrap());
     }
     assert_eq!(
-        reader.given.iter().map(seq_type_text).collect::<Vec<_>>(),
+        reader.received.iter().map(seq_type_text).collect::<Vec<_>>(),
         owned_events(&[
             (3, "message.text_delta", "3·5·"),
             (4, "session.attached", ""),

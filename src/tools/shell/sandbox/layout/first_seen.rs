@@ -20,7 +20,7 @@ pub(in crate::tools) struct FirstSeen {
 #[derive(Debug, Default)]
 struct SeenPath {
     /// Configured paths and their first targets.
-    given: HashMap<PathBuf, Option<PathBuf>>,
+    first_targets: HashMap<PathBuf, Option<PathBuf>>,
     /// First locations of the credentials.
     credentials: Option<Vec<PathBuf>>,
     /// Folders that could not be searched at the first check.
@@ -56,10 +56,10 @@ impl FirstSeen {
         now: Option<&Path>,
     ) -> Option<PathBuf> {
         let mut known = lock(&self.known);
-        let first = match known.given.get(name) {
+        let first = match known.first_targets.get(name) {
             Some(first) => first.clone(),
             None => {
-                known.given.insert(name.to_owned(), now.map(Path::to_owned));
+                known.first_targets.insert(name.to_owned(), now.map(Path::to_owned));
                 return None;
             }
         };
@@ -82,9 +82,9 @@ impl FirstSeen {
         }
         let known = lock(&self.known);
         let first = known.credentials.iter().flatten();
-        let gone: Vec<PathBuf> = first.filter(|path| !now.contains(path)).cloned().collect();
+        let missing_paths: Vec<PathBuf> = first.filter(|path| !now.contains(path)).cloned().collect();
         drop(known);
-        gone.into_iter().filter(|path| is_plain(path)).collect()
+        missing_paths.into_iter().filter(|path| is_plain(path)).collect()
     }
 }
 

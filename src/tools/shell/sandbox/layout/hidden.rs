@@ -19,16 +19,16 @@ pub(super) fn hidden_paths(
 ) -> Vec<PathBuf> {
     let home = &context.places.home;
     let real_home = at_home.map_or(home.as_path(), HomeDir::real);
-    let (memory, asked) = (first_seen, reach.asked);
-    let mut given = Vec::new();
+    let (memory, chosen_folders) = (first_seen, reach.chosen_folders);
+    let mut configured_paths = Vec::new();
     for path in &context.settings.sandbox.hidden {
         let now = reach.locate(path.clone(), real_home);
-        given.extend(memory.moved_target(path, now.found_path()).map(Located::Found));
-        given.push(now);
+        configured_paths.extend(memory.moved_target(path, now.found_path()).map(Located::Found));
+        configured_paths.push(now);
     }
     let elsewhere: Vec<PathBuf> = secrets::relocated_credentials()
         .into_iter()
-        .chain(shared_sockets().filter(|path| !is_within(path, asked)))
+        .chain(shared_sockets().filter(|path| !is_within(path, chosen_folders)))
         .chain(MACHINE_SECRETS.iter().map(PathBuf::from))
         .collect();
     let sights = |reach: &WritableRoots<'_>| {
@@ -45,21 +45,21 @@ pub(super) fn hidden_paths(
     let before = memory.credentials(&there, || {
         // A cache folder that this session works in is hidden for other sessions.
         let all_caches = at_home.map_or_else(Vec::new, |at_home| at_home.below(PACKAGE_CACHES));
-        sights(&WritableRoots { asked: &[], caches: &all_caches, of_all: true, ..*reach })
+        sights(&WritableRoots { chosen_folders: &[], caches: &all_caches, of_all: true, ..*reach })
     });
     // Workspace folders (except a whole home folder) and folders that the session needs stay visible.
-    let is_asked = |path: &Path| {
-        asked.iter().any(|folder| {
+    let is_chosen = |path: &Path| {
+        chosen_folders.iter().any(|folder| {
             path.starts_with(folder) && !real_home.starts_with(folder) || folder.starts_with(path)
         })
     };
     let is_needed = |path: &PathBuf| path.starts_with(reach.temp) || reach.temp.starts_with(path);
-    let before = before.into_iter().filter(|path| !is_asked(path) && !is_needed(path));
+    let before = before.into_iter().filter(|path| !is_chosen(path) && !is_needed(path));
     let secrets = credentials.into_iter().filter_map(Located::path_to_hide).chain(before);
     // A secret that the user listed as writable stays visible.
-    let secrets = secrets.filter(|path| !asked.contains(path));
+    let secrets = secrets.filter(|path| !chosen_folders.contains(path));
     let mut hidden: Vec<PathBuf> =
-        given.into_iter().filter_map(Located::path_to_hide).chain(secrets).collect();
+        configured_paths.into_iter().filter_map(Located::path_to_hide).chain(secrets).collect();
     hidden.sort();
     hidden.dedup();
     hidden

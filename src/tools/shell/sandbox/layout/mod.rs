@@ -92,7 +92,7 @@ impl FsPolicy {
         layout.writable.push(session_context.workspace.clone());
         layout.writable.extend(additional.clone().cloned());
         layout.writable.extend(settings.writable.iter().filter_map(|path| resolve_foreign_links(path)));
-        let asked = layout.writable.clone();
+        let chosen_folders = layout.writable.clone();
         let at_home = HomeDir::at(home).ok();
         let caches = at_home
             .as_ref()
@@ -100,7 +100,8 @@ impl FsPolicy {
             .map_or_else(Vec::new, |at_home| at_home.below(PACKAGE_CACHES));
         layout.writable.extend(caches.iter().cloned());
         let root = layout.temp.parent().unwrap_or(Path::new("/")).to_owned();
-        let reach = WritableRoots { asked: &asked, caches: &caches, temp: &root, of_all: false };
+        let reach =
+            WritableRoots { chosen_folders: &chosen_folders, caches: &caches, temp: &root, of_all: false };
         layout.hidden = hidden::hidden_paths(context, first_seen, at_home.as_ref(), &reach);
         layout.guard(&session_context.workspace);
         additional.for_each(|folder| layout.guard(folder));

@@ -72,7 +72,7 @@ const SYSTEM_FOLDERS: &[&str] = &[
 /// Folders that commands may write.
 pub(super) struct WritableRoots<'r> {
     /// Folders that the user chose: the workspace and the additional folders.
-    pub(super) asked: &'r [PathBuf],
+    pub(super) chosen_folders: &'r [PathBuf],
     /// Caches of package managers.
     pub(super) caches: &'r [PathBuf],
     /// Folder that holds the temporary files of all sessions.
@@ -134,9 +134,10 @@ impl WritableRoots<'_> {
         let is_needed = || {
             real.parent().is_none_or(|above| above == Path::new("/"))
                 || SYSTEM_FOLDERS.iter().any(|place| real.starts_with(place))
-                || self.asked.iter().any(|folder| folder.starts_with(real))
+                || self.chosen_folders.iter().any(|folder| folder.starts_with(real))
         };
-        find_link(path, &|folder| self.of_all || lies_in(self.asked, folder)).is_some() && is_needed()
+        find_link(path, &|folder| self.of_all || lies_in(self.chosen_folders, folder)).is_some()
+            && is_needed()
     }
 }
 
@@ -231,10 +232,14 @@ impl<'h> HomeDir<'h> {
 
     fn is_hidden(&self, name: &Path, path: &Path, real: &Path, reach: &WritableRoots<'_>) -> bool {
         // A user who works in the whole home folder did not choose the targets of its links.
-        let is_asked =
-            || reach.asked.iter().any(|folder| real.starts_with(folder) && !self.real.starts_with(folder));
+        let is_chosen = || {
+            reach
+                .chosen_folders
+                .iter()
+                .any(|folder| real.starts_with(folder) && !self.real.starts_with(folder))
+        };
         real == self.real.join(name)
-            || !self.real.starts_with(real) && !is_asked() && !reach.stays_visible(path, real)
+            || !self.real.starts_with(real) && !is_chosen() && !reach.stays_visible(path, real)
     }
 
     /// Resolves a folder within another folder.
@@ -287,8 +292,8 @@ mod tests {
     use super::*;
     use std::fs;
 
-    fn found_by(home: &Path, asked: &[PathBuf]) -> Vec<PathBuf> {
-        let reach = WritableRoots { asked, caches: &[], temp: Path::new("/none"), of_all: false };
+    fn found_by(home: &Path, chosen_folders: &[PathBuf]) -> Vec<PathBuf> {
+        let reach = WritableRoots { chosen_folders, caches: &[], temp: Path::new("/none"), of_all: false };
         let found = HomeDir::at(home).unwrap().credentials(&reach);
         found.into_iter().filter_map(Located::path_to_hide).collect()
     }
@@ -344,8 +349,9 @@ mod tests {
         // A configured path is hidden at its link target, unless a command could have chosen the target.
         let dots = [home.join("dots")];
         let temp = home.join("temp");
-        let reach = |asked| WritableRoots { asked, caches: &[], temp: &temp, of_all: false };
-        let sight = |path: &Path, asked| reach(asked).locate(path.to_owned(), &home);
+        let reach =
+            |chosen_folders| WritableRoots { chosen_folders, caches: &[], temp: &temp, of_all: false };
+        let sight = |path: &Path, chosen_folders| reach(chosen_folders).locate(path.to_owned(), &home);
         assert_eq!(sight(&home.join("dots/ssh"), &[]), Located::Found(home.join("dots/ssh")));
         assert_eq!(sight(&home.join(".ssh"), &[]), Located::Found(home.join("dots/ssh")));
         symlink("/usr/lib", home.join("dots/planted")).unwrap();

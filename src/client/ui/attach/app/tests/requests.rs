@@ -213,7 +213,7 @@ fn request_view_shows_command_and_closes_on_answer() {
     keys(&mut app, "half a sentence");
     assert!(rows(&mut app, 60, 24).iter().any(|row| row == "Yes, and: half a sentence"));
     feed(&mut app, permission_resolved("allow"));
-    assert!(app.requests.is_empty() && app.words.is_none() && app.editor.is_empty());
+    assert!(app.requests.is_empty() && app.feedback_target.is_none() && app.editor.is_empty());
     feed(
         &mut app,
         json!({"type": "tool.completed", "call_id": CALL, "tool": "Bash", "status": "completed",
@@ -256,9 +256,12 @@ fn question_is_shown_once_and_archived_with_answer() {
             "by": "answer"}),
     );
     assert_eq!(count(&rows(&mut app, 60, 24)), 0);
-    let kept = history(&mut app);
-    assert_eq!(count(&kept), 1, "{kept:?}");
-    assert!(kept.last().is_some_and(|row| row.contains("unknown outcome: continue")), "{kept:?}");
+    let history_rows = history(&mut app);
+    assert_eq!(count(&history_rows), 1, "{history_rows:?}");
+    assert!(
+        history_rows.last().is_some_and(|row| row.contains("unknown outcome: continue")),
+        "{history_rows:?}"
+    );
 }
 
 #[test]
