@@ -122,8 +122,10 @@ impl Jail {
         let (path, written) = resolve::resolve(text, cwd, &self.places.home)?;
         let mut held = self.decide_resolved(path, access, hidden)?;
         // `.git/config` stays sensitive if `.git` is a link, and so does `~/.netrc`.
-        held.resolved.sensitivity =
-            strictest(held.resolved.sensitivity, sensitivity(&written, access, &self.places));
+        if written != held.resolved.path {
+            let by_written_name = sensitivity(&written, access, &self.places);
+            held.resolved.sensitivity = strictest(held.resolved.sensitivity, by_written_name);
+        }
         // A slash at the end requires a folder.
         let means_folder = text.ends_with('/') || text.ends_with("/.");
         if means_folder && !held.is_folder() && (held.exists() || access == Access::Edit) {
