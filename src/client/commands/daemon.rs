@@ -185,8 +185,8 @@ async fn stop_unreachable(
         return Ok(out.note("no daemon was running")?);
     }
     if !holder.terminate() {
-        let (what, mend) = holder.explain(&reach.places.socket);
-        return Err(Failure::internal(format!("{what}: {mend}")));
+        let (what, fix) = holder.explain(&reach.places.socket);
+        return Err(Failure::internal(format!("{what}: {fix}")));
     }
     if now {
         // The second signal makes the daemon stop faster. The kernel would merge two signals that arrive at

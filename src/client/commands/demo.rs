@@ -28,7 +28,7 @@ use crate::client::ui::watch::TurnWatcher;
 const CASSETTE: &str = include_str!("demo/cassette.jsonl");
 const GREET: &str = include_str!("demo/greet.sh");
 const TEST: &str = include_str!("demo/test.sh");
-const PROMPT: &str = "test.sh fails. Find out why and mend it.";
+const PROMPT: &str = "test.sh fails. Find out why and fix it.";
 
 /// Maximum bytes of a Unix socket's path that every supported system accepts.
 const MAX_SOCKET_PATH_BYTES: usize = 100;
@@ -80,7 +80,7 @@ async fn play(
         scratch.work().to_str().map(String::from).ok_or_else(|| Failure::usage("TMPDIR is not UTF-8"))?;
     let params = CreateParams {
         cwd,
-        title: Some("mend greet.sh".into()),
+        title: Some("fix greet.sh".into()),
         idempotency_key: Some(idempotency_key()),
         ..CreateParams::default()
     };
@@ -133,7 +133,7 @@ fn print_kept_epilogue(scratch: &DemoFolder, out: &mut OutputStreams) -> io::Res
     let config = config.display();
     out.say("")?;
     out.say(&format!("Kept: {}. Look around with", scratch.root.display()))?;
-    for command in ["ps -a", "attach 'mend greet.sh'", "logs 'mend greet.sh'", "daemon stop"] {
+    for command in ["ps -a", "attach 'fix greet.sh'", "logs 'fix greet.sh'", "daemon stop"] {
         out.say(&format!("  agentctl --config {config} {command}"))?;
     }
     print_next_steps(out)

@@ -176,8 +176,8 @@ impl Connector {
         match error.kind() {
             _ if is_absent(error) => {
                 if let Some(holder) = LockHolder::find(&self.places.data_dir) {
-                    let (what, mend) = holder.explain(&self.places.socket);
-                    return format!("no daemon answers at {socket}; {what}: {mend}");
+                    let (what, fix) = holder.explain(&self.places.socket);
+                    return format!("no daemon answers at {socket}; {what}: {fix}");
                 }
                 format!("no daemon answers at {socket}; start it with `agentctl daemon start`")
             }

@@ -135,8 +135,8 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let lock = StateLock::try_lock(&dir.path().join("agentd.lock")).expect("free");
         let explain = || {
-            let (what, mend) = LockHolder::find(dir.path()).expect("held").explain(Path::new("/asked"));
-            format!("{what}; {mend}")
+            let (what, fix) = LockHolder::find(dir.path()).expect("held").explain(Path::new("/asked"));
+            format!("{what}; {fix}")
         };
         let explanation = explain();
         assert!(
@@ -164,8 +164,8 @@ mod tests {
             let dir = tempfile::tempdir().expect("a folder");
             let lock = StateLock::try_lock(&dir.path().join("agentd.lock")).expect("free");
             lock.note_socket(Path::new(socket));
-            let (what, mend) = LockHolder::find(dir.path()).expect("held").explain(Path::new("/asked"));
-            assert!(what.contains("listens at another path") && !mend.contains("kill"), "{what}; {mend}");
+            let (what, fix) = LockHolder::find(dir.path()).expect("held").explain(Path::new("/asked"));
+            assert!(what.contains("listens at another path") && !fix.contains("kill"), "{what}; {fix}");
         }
     }
 }
