@@ -1,37 +1,22 @@
-//! agentd: a headless coding-agent daemon. The modules are listed in layer order; a layer
-//! imports lower layers only (`tests/layers/` checks it). ARCHITECTURE.md is the map.
+//! agentd: a headless coding-agent daemon. This package has the two programs, the integration tests and the benchmarks;
+//! the code is in the crates that it exports again, in layer order. ARCHITECTURE.md is the map.
 
-pub mod crash;
-mod sync;
-pub mod types;
+pub use types;
 
-pub mod api;
-pub mod engine;
-pub mod judge;
-pub mod proc;
-mod watch;
+pub use base::{crash, proc, sync, watch};
 
-pub mod extensions;
-mod hooks;
-pub mod knowledge;
-pub mod mcp;
-pub mod model;
-#[cfg(any(test, feature = "otel"))]
-pub mod otel;
-pub mod policy;
-pub mod store;
-pub mod tools;
-pub mod transport;
-pub mod workspace;
+pub use api;
+pub use transport;
 
-pub mod session;
+pub use client;
 
-pub mod rpc;
+#[cfg(feature = "daemon")]
+pub use daemon;
+#[cfg(feature = "daemon")]
+pub use project::{extensions, hooks, policy, workspace};
+#[cfg(feature = "daemon")]
+pub use {engine, judge, knowledge, mcp, model, otel, rpc, session, store, tools};
 
-pub mod client;
-
-pub mod daemon;
-
-#[cfg(any(test, feature = "fuzzing"))]
+#[cfg(feature = "daemon")]
 #[doc(hidden)]
 pub mod fuzzing;

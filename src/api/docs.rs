@@ -11,7 +11,7 @@ use super::methods::{METHODS, Method, SCHEMAS};
 use super::params::ClientRole;
 use super::params::DaemonEvent;
 use super::{DAEMON_EVENT, PERMISSION_EVENT, PROTOCOL_VERSION, SESSION_EVENT};
-use crate::types::event::Envelope;
+use types::event::Envelope;
 
 fn generator() -> SchemaGenerator {
     SchemaSettings::draft2020_12()

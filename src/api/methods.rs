@@ -10,7 +10,7 @@ use super::params as p;
 use super::permission_methods::PERMISSION_METHODS;
 use super::session_methods::SESSION_METHODS;
 use super::workspace_methods::WORKSPACE_METHODS;
-use crate::types::metrics::Metrics;
+use types::metrics::Metrics;
 
 /// The method with this name; `None` if there is none.
 #[must_use]

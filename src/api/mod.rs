@@ -15,7 +15,7 @@ mod workspace_methods;
 
 pub use fault::{Code, Fault};
 
-use crate::types::embedded;
+use types::embedded;
 
 /// Version of the protocol. A client that requests another version gets the error `unsupported_version`.
 pub const PROTOCOL_VERSION: u32 = 1;

@@ -4,7 +4,7 @@ use super::fault::Code;
 use super::field_names::field_names;
 use super::method::{MethodRow, bool_schema, schema, subscription_id};
 use super::params as p;
-use crate::types::context_view::ContextView;
+use types::context_view::ContextView;
 
 /// Rows of the table of methods, in the order of the reference.
 pub(super) const SESSION_METHODS: &[MethodRow] = &[

@@ -64,10 +64,6 @@ fn main() -> ExitCode {
                 if !checked.without_effect.is_empty() {
                     text += &format!("; without effect yet: {}", checked.without_effect.join(", "));
                 }
-                if !checked.not_in_build.is_empty() {
-                    let keys = checked.not_in_build.join(", ");
-                    text += &format!("; not in this build, which was made without --features otel: {keys}");
-                }
                 print_text(&text)
             }
             Err(error) => report_failure(&error),

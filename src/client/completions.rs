@@ -8,18 +8,18 @@ use clap::{Arg, Command};
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use clap_complete::env::{CompleteEnv, Shells};
 
-use crate::api::params::{
+use crate::args::command;
+use crate::connection::client::Client;
+use crate::connection::connector::Connector;
+use crate::connection::paths::{self, ClientPaths};
+use crate::failure::Failure;
+use crate::terminal::escape;
+use crate::ui::session_state::state;
+use crate::ui::summary::one_line;
+use api::params::{
     AgentListParams, AgentListReply, ClientRole, ListParams, ListReply, ModelListParams, ModelListReply,
     PermissionListParams, PermissionListReply,
 };
-use crate::client::args::command;
-use crate::client::connection::client::Client;
-use crate::client::connection::connector::Connector;
-use crate::client::connection::paths::{self, ClientPaths};
-use crate::client::failure::Failure;
-use crate::client::terminal::escape;
-use crate::client::ui::session_state::state;
-use crate::client::ui::summary::one_line;
 
 /// The variable that a completion script sets.
 pub const VARIABLE: &str = "COMPLETE";

@@ -9,18 +9,18 @@ use super::args::{
     AuditCommand, Cli, Command, ConfigCommand, PermissionsCommand, Thinking, command as command_line,
 };
 use super::failure::{Failure, code};
-use crate::api::params::ClientRole;
-use crate::client::commands::{
+use crate::commands::{
     abort, agents, answer, approve, archive, audit, backup, command, config, context, cost, daemon, demo,
     diff, doctor, explain, export, feedback, fork, inspect, knowledge, logs, mcp, memory, models, prune, ps,
     queue, rewind, rpc, rules, stats, submit, top, trust, update, wait,
 };
-use crate::client::completions;
-use crate::client::connection::connector::Connector;
-use crate::client::connection::paths::ClientPaths;
-use crate::client::terminal::out::OutputStreams;
-use crate::client::ui::attach::{self, Options};
-use crate::client::ui::picker::{PickerChoice, pick};
+use crate::completions;
+use crate::connection::connector::Connector;
+use crate::connection::paths::ClientPaths;
+use crate::terminal::out::OutputStreams;
+use crate::ui::attach::{self, Options};
+use crate::ui::picker::{PickerChoice, pick};
+use api::params::ClientRole;
 
 /// Runs `agentctl` with the process's arguments (the first is the program's name) and returns the exit
 /// code. `--help` and `--version` write only to stdout.
@@ -110,7 +110,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         return conversation(&reach, cli.continued, cli.resume, options, out).await;
     };
     match command {
-        Command::Run(args) => crate::client::commands::run::run(&reach, args, options, out).await,
+        Command::Run(args) => crate::commands::run::run(&reach, args, options, out).await,
         Command::Ps(args) => ps::ps(&reach, &args, out).await,
         Command::Attach { session, thinking, raw } => {
             let options = Options { thinking, is_raw: raw, ..options };

@@ -115,7 +115,7 @@ impl From<io::Error> for Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::session::Subtype;
+    use types::session::Subtype;
 
     #[test]
     fn turn_result_subtype_maps_to_exit_code() {

@@ -12,8 +12,8 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::client::connection::connector::Connector;
-use crate::client::connection::paths::ClientPaths;
+use crate::connection::connector::Connector;
+use crate::connection::paths::ClientPaths;
 
 pub(super) const SESSION: &str = "ses_0190f2a4-0000-7000-8000-000000000001";
 pub(super) const TURN: &str = "turn_0190f2a4-0000-7000-8000-000000000002";
@@ -97,7 +97,7 @@ impl FakeDaemon {
     pub(super) fn connector(&self) -> Connector {
         let env = |_: &str| Some("/nonexistent".to_string());
         let places = ClientPaths::find(&env, Some(self.socket.clone()), None).expect("places");
-        Connector { places, may_start: false, role: crate::api::params::ClientRole::Controller }
+        Connector { places, may_start: false, role: api::params::ClientRole::Controller }
     }
 }
 

@@ -2,15 +2,15 @@
 
 use unicode_width::UnicodeWidthStr;
 
-use crate::client::connection::wire;
-use crate::client::terminal::escape;
-use crate::client::terminal::style::{StyledLine, width};
-use crate::client::ui::markdown::MarkdownStream;
-use crate::client::ui::prompt;
-use crate::client::ui::render::{OutputPiece, Transcript};
-use crate::client::ui::request_list::{ListStyle, RequestList};
-use crate::types::event::Event;
-use crate::types::permission::Mode;
+use crate::connection::wire;
+use crate::terminal::escape;
+use crate::terminal::style::{StyledLine, width};
+use crate::ui::markdown::MarkdownStream;
+use crate::ui::prompt;
+use crate::ui::render::{OutputPiece, Transcript};
+use crate::ui::request_list::{ListStyle, RequestList};
+use types::event::Event;
+use types::permission::Mode;
 
 /// Escaping makes any text safe for a terminal. No output moves the cursor, reorders or hides text.
 /// Nothing is lost: the original text can be computed from the output.

@@ -2,7 +2,7 @@
 //! values (`types`), and no internals of the daemon.
 //!
 //! A program starts with [`Client::connect`]. Calls are [`Client::call`] with the `…Params` and
-//! `…Reply` of [`crate::api::params`]. Events come from [`Client::subscribe`], or through restarts of
+//! `…Reply` of [`api::params`]. Events come from [`Client::subscribe`], or through restarts of
 //! the daemon from [`SessionFollower`].
 
 mod args;
@@ -11,7 +11,6 @@ mod completions;
 mod connection;
 mod dispatch;
 mod failure;
-#[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzz;
 mod mcp_serve;

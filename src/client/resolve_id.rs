@@ -1,18 +1,18 @@
 //! Resolves the name of a session or request: a full id, a unique start of one, a number, or a title.
 
-use crate::api::params::{
+use crate::connection::client::{CallError, Client};
+use crate::connection::paths;
+pub use crate::connection::session_calls::all_sessions;
+use crate::failure::Failure;
+use crate::terminal::escape;
+use crate::terminal::format::short_id;
+use crate::terminal::style::cut;
+use api::params::{
     ListParams, ListReply, PendingRequest, PermissionListParams, PermissionListReply, SessionParams,
     SessionReply,
 };
-use crate::client::connection::client::{CallError, Client};
-use crate::client::connection::paths;
-pub use crate::client::connection::session_calls::all_sessions;
-use crate::client::failure::Failure;
-use crate::client::terminal::escape;
-use crate::client::terminal::format::short_id;
-use crate::client::terminal::style::cut;
-use crate::types::ids::{PermissionId, SessionId};
-use crate::types::session::{SessionState, SessionView};
+use types::ids::{PermissionId, SessionId};
+use types::session::{SessionState, SessionView};
 
 /// Minimum characters of a short id; shorter names are not treated as ids.
 const SHORT_ID: usize = 8;
@@ -66,7 +66,7 @@ pub const OPEN_STATES: [SessionState; 5] = [
 ];
 
 /// The newest session of this folder, preferably one that accepts input.
-pub(in crate::client) async fn newest_here(client: &Client) -> Result<SessionView, Failure> {
+pub(crate) async fn newest_here(client: &Client) -> Result<SessionView, Failure> {
     let here = paths::current_folder()?;
     let shown = here.display().to_string();
     let filter = ListParams { cwd: Some(shown.clone()), limit: Some(1), ..ListParams::default() };
@@ -186,7 +186,7 @@ pub(super) fn sample(id: &str, title: &str) -> serde_json::Value {
 
 #[cfg(test)]
 mod tests {
-    use crate::client::resolve_id::*;
+    use crate::resolve_id::*;
 
     #[test]
     fn session_name_resolves_to_one_or_explains() {

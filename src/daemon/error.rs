@@ -3,10 +3,10 @@
 use std::fmt;
 
 use super::config::ConfigError;
-use crate::api::endpoint::NoHome;
-use crate::api::exit;
-use crate::store::StoreError;
-use crate::transport::TransportError;
+use api::endpoint::NoHome;
+use api::exit;
+use store::StoreError;
+use transport::TransportError;
 
 /// A failed start. `Display` describes the error and how to correct it.
 #[derive(Debug)]

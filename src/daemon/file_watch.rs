@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use crate::session::{ExtensionWatcher, Registry, WatchedPaths};
+use session::{ExtensionWatcher, Registry, WatchedPaths};
 
 /// Watches until the future is dropped.
 pub(super) async fn run(registry: Registry) {

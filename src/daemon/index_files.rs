@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::knowledge::registry::Indexes;
+use knowledge::registry::Indexes;
 
 /// Interval of the checks for idle indexes.
 const CHECK_INTERVAL: Duration = Duration::from_secs(30);

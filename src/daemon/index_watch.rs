@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-use crate::knowledge::ErrorKind;
-use crate::knowledge::registry::Indexes;
-use crate::watch::{FolderChange, FolderWatcher};
+use base::watch::{FolderChange, FolderWatcher};
+use knowledge::ErrorKind;
+use knowledge::registry::Indexes;
 
 /// Minimum time between two jobs that changes of one workspace start.
 const MIN_PAUSE: Duration = Duration::from_secs(2);

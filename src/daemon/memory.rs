@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::proc;
-use crate::session::Registry;
+use base::proc;
+use session::Registry;
 
 /// Time after which the start has certainly finished its work.
 const START_DURATION: Duration = Duration::from_secs(1);

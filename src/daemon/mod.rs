@@ -31,23 +31,22 @@ use reload::Reloader;
 use shutdown::SignalRequest;
 use wiring::HostFacts;
 
-use crate::crash;
-use crate::knowledge::registry::Indexes;
-use crate::mcp::{Pool, PoolSettings};
-use crate::policy::Policies;
-use crate::rpc::{self, ConfigState, DaemonInfo, RpcContext};
-use crate::session::{Registry, Shared, summary_of_events};
-use crate::store::{self, Store};
-use crate::tools;
-use crate::transport::{self, StateLock};
-use crate::types::time::{Clock, Timestamp};
+use base::crash;
+use knowledge::registry::Indexes;
+use mcp::{Pool, PoolSettings};
+use project::policy::Policies;
+use rpc::{ConfigState, DaemonInfo, RpcContext};
+use session::{Registry, Shared, summary_of_events};
+use store::Store;
+use transport::StateLock;
+use types::time::{Clock, Timestamp};
 
-pub use crate::api::exit;
-pub use crate::tools::{DOCUMENT_ARGUMENT, convert_document};
+pub use api::exit;
 pub use config::{Config, ConfigError};
 pub use error::DaemonError;
 pub use runtime::runtime;
 pub use shutdown::ignore_hangup;
+pub use tools::{DOCUMENT_ARGUMENT, convert_document};
 
 /// Options of the command line.
 #[derive(Clone, Debug, Default)]
@@ -103,8 +102,6 @@ pub struct ConfigCheck {
     pub files: Vec<PathBuf>,
     /// Keys that are set but have no effect yet, in dotted form.
     pub without_effect: Vec<String>,
-    /// Keys that are set but need a feature that this build lacks (`otel`), in dotted form.
-    pub not_in_build: Vec<String>,
 }
 
 /// Reads the configuration as a start does, but starts nothing.
@@ -116,13 +113,8 @@ pub async fn check_config(options: Options) -> Result<ConfigCheck, DaemonError> 
     let config = Config::load(&env, options.config)?;
     let places = paths::find(&env, options.socket, &config)?;
     wiring::components(&config, &places, &HostFacts::default().with_sandboxes(&config).await, None)?;
-    #[cfg(feature = "otel")]
     wiring::telemetry(&config, &env)?;
-    Ok(ConfigCheck {
-        without_effect: config::without_effect(&config),
-        not_in_build: config::not_in_build(&config),
-        files: config.files,
-    })
+    Ok(ConfigCheck { without_effect: config::without_effect(&config), files: config.files })
 }
 
 /// Runs the daemon until a signal or `daemon.shutdown` stops it.
@@ -151,11 +143,6 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     if !without_effect.is_empty() {
         tracing::warn!(keys = without_effect.join(", "), "configured, but without effect");
     }
-    let not_in_build = config::not_in_build(&config);
-    if !not_in_build.is_empty() {
-        let keys = not_in_build.join(", ");
-        tracing::warn!(keys, "this build has no telemetry; build it with --features otel");
-    }
     stage("loaded the configuration");
     let inherited = systemd::inherited_socket(&env)?;
     let is_socket_flag = options.socket.is_some();
@@ -172,7 +159,6 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     // Check the configuration before anything is created, because it may not work.
     let found = HostFacts::default().with_sandboxes(&config).await;
     wiring::components(&config, &places, &found, None)?;
-    #[cfg(feature = "otel")]
     wiring::telemetry(&config, &env)?;
     let ways = notifier::NotifyChannels::from_config(&config)?;
     paths::make_private(&places.data_dir)?;
@@ -191,10 +177,9 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let policies = Policies::in_folder(places.data_dir.join("policy"));
     let pool = Pool::at(&places.data_dir, PoolSettings::default());
     let shared = Shared::new(store, Arc::clone(&clock), components).with_policies(policies).with_mcp(pool);
-    #[cfg(feature = "otel")]
     let (shared, exporter) = match wiring::telemetry(&config, &env)? {
         Some(settings) => {
-            let started = crate::otel::Exporter::start(&settings, Arc::clone(&clock));
+            let started = otel::Exporter::start(&settings, Arc::clone(&clock));
             let (watcher, exporter) = started.map_err(DaemonError::Bug)?;
             (shared.with_observer(telemetry::ExportObserver(watcher)), Some(exporter))
         }
@@ -220,7 +205,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         storage_notices: store::notices(&database),
         started_at,
         leftovers: leftovers.survivors.clone(),
-        resident_bytes: crate::proc::resident_bytes,
+        resident_bytes: base::proc::resident_bytes,
     };
     let (state, config_state) = watch::channel(ConfigState {
         files: reload::files(&config),
@@ -257,7 +242,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     if let Some(path) = &listens_at {
         lock.note_socket(path);
     }
-    crate::daemon::systemd::report_ready();
+    crate::systemd::report_ready();
     stage("socket answers");
     tracing::info!(socket = %places.socket.display(), pid = std::process::id(), "ready");
 
@@ -319,7 +304,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     crash::point("C23.told");
     let park_by = Instant::now() + PARK_TIMEOUT;
     serving.stop_accepting();
-    crate::daemon::systemd::report_stopping();
+    crate::systemd::report_stopping();
     warm.abort();
     copying.abort();
     tidying.abort();
@@ -348,7 +333,6 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         tracing::warn!("the journal did not close in time; no acknowledged event is lost");
     }
     crash::point("C23.closed");
-    #[cfg(feature = "otel")]
     if let Some(exporter) = exporter {
         // Send the last spans. A receiver that is too slow does not get them.
         exporter.finish_within(CLOSE_TIMEOUT).await;

@@ -12,10 +12,10 @@ use tokio::process::Command;
 use tokio::sync::{Semaphore, broadcast::error::RecvError, watch};
 use tokio::task::JoinSet;
 
-use crate::daemon::config::{Config, ConfigError};
-use crate::daemon::webhook::{Poster, Webhook};
-use crate::proc;
-use crate::session::{PendingChange, Registry};
+use crate::config::{Config, ConfigError};
+use crate::webhook::{Poster, Webhook};
+use base::proc;
+use session::{PendingChange, Registry};
 
 /// Time limit of a command. The daemon then kills it.
 const NOTIFY_TIMEOUT: Duration = Duration::from_secs(15);
@@ -192,7 +192,7 @@ fn is_inherited(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::daemon::notifier::*;
+    use crate::notifier::*;
 
     #[tokio::test]
     async fn notify_command_receives_text_and_reports_failure() {

@@ -11,11 +11,11 @@ use sha2::{Digest as _, Sha256};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 
-use crate::proc;
-use crate::session::Registry;
-use crate::types::hex;
-use crate::types::ids::CallId;
-use crate::types::time::Timestamp;
+use base::proc;
+use session::Registry;
+use types::hex;
+use types::ids::CallId;
+use types::time::Timestamp;
 
 /// Maximum time between two reaping passes. The kernel coalesces signals, so the daemon may miss one.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(30);

@@ -3,10 +3,9 @@
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use crate::api::endpoint::{self, Env};
-use crate::daemon::config::{self, Config, Override};
-use crate::daemon::error::DaemonError;
-use crate::transport;
+use crate::config::{self, Config, Override};
+use crate::error::DaemonError;
+use api::endpoint::{self, Env};
 
 /// Resolved paths.
 #[derive(Clone, Debug)]
@@ -122,7 +121,7 @@ fn check_default(folder: &Path, set_with: &str) -> Result<(), DaemonError> {
 mod tests {
     use std::fs::Permissions;
 
-    use crate::daemon::paths::*;
+    use crate::paths::*;
 
     fn mode(dir: &Path) -> u32 {
         std::fs::metadata(dir).expect("there").mode() & 0o7777

@@ -8,14 +8,14 @@ use tokio::sync::watch;
 use super::config::{self, Changes, Config, ConfigError};
 use super::error::DaemonError;
 use super::wiring::HostFacts;
-use crate::api::params::{LastReload, ReloadReply};
-use crate::daemon::paths::DaemonPaths;
-use crate::daemon::{notifier, telemetry, wiring};
-use crate::knowledge::registry::Indexes;
-use crate::rpc::{ConfigRefusal, ConfigState, ConfigValues};
-use crate::session::Registry;
-use crate::transport::RunningServer;
-use crate::types::time::Clock;
+use crate::paths::DaemonPaths;
+use crate::{notifier, telemetry, wiring};
+use api::params::{LastReload, ReloadReply};
+use knowledge::registry::Indexes;
+use rpc::{ConfigRefusal, ConfigState, ConfigValues};
+use session::Registry;
+use transport::RunningServer;
+use types::time::Clock;
 
 /// The values from the start that a reload needs.
 pub(super) struct Reloader {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::session::Registry;
-use crate::types::origin::Origin;
+use session::Registry;
+use types::origin::Origin;
 
 /// Minimum and maximum time between two measurements.
 const CHECK_INTERVALS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));

@@ -50,7 +50,7 @@ mod tests {
     use nix::sys::resource::{Resource, setrlimit};
     use nix::unistd::{Uid, setuid};
 
-    use crate::daemon::runtime::*;
+    use crate::runtime::*;
 
     const CHILD_VARIABLE: &str = "AGENTD_TEST_NO_MORE_THREADS";
 

@@ -9,7 +9,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use crate::session::Registry;
+use session::Registry;
 
 /// Time for running tools after a second stop signal. Within this time, their processes get 2 s after SIGTERM.
 const HURRIED_STOP_TIMEOUT: Duration = Duration::from_secs(4);

@@ -13,8 +13,8 @@ use nix::sys::socket::{
     AddressFamily, SockType, SockaddrLike as _, SockaddrStorage, getsockname, getsockopt, sockopt,
 };
 
-use crate::api::endpoint::Env;
-use crate::daemon::error::DaemonError;
+use crate::error::DaemonError;
+use api::endpoint::Env;
 
 /// The first passed descriptor.
 const FIRST_DESCRIPTOR: RawFd = 3;
@@ -107,7 +107,7 @@ mod tests {
     use std::net::TcpListener;
     use std::os::unix::net::{UnixDatagram, UnixStream};
 
-    use crate::daemon::systemd::*;
+    use crate::systemd::*;
 
     #[test]
     fn activation_variables_apply_to_matching_pid_only() {
@@ -131,7 +131,7 @@ mod tests {
         let path = dir.path().join("s");
         let good = UnixListener::bind(&path).expect("bound");
         assert_eq!(check(good.as_fd()), Ok(()));
-        assert_eq!(crate::daemon::systemd::path(&good), Some(path));
+        assert_eq!(crate::systemd::path(&good), Some(path));
         let refused = |fd: BorrowedFd<'_>, word: &str| {
             let why = check(fd).expect_err(word);
             assert!(why.contains(word), "{why}");

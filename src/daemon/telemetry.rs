@@ -32,12 +32,10 @@ pub(super) fn start(config: &Config) {
 }
 
 /// Passes committed events to the exporter.
-#[cfg(feature = "otel")]
-pub(super) struct ExportObserver(pub crate::otel::EventReceiver);
+pub(super) struct ExportObserver(pub otel::EventReceiver);
 
-#[cfg(feature = "otel")]
-impl crate::session::Observer for ExportObserver {
-    fn on_commit(&self, fact: &crate::types::event::Envelope) {
+impl session::Observer for ExportObserver {
+    fn on_commit(&self, fact: &types::event::Envelope) {
         self.0.queue_event(fact);
     }
 }
@@ -51,8 +49,27 @@ pub(super) fn set_level(level: LogLevel) {
     }
 }
 
+/// The crates of the workspace that log. A log line names its crate and module as target.
+const LOGGING_CRATES: &[&str] = &[
+    "agentd",
+    "base",
+    "daemon",
+    "knowledge",
+    "mcp",
+    "model",
+    "otel",
+    "project",
+    "rpc",
+    "session",
+    "store",
+    "tools",
+    "transport",
+];
+
 fn filter(level: LogLevel) -> EnvFilter {
-    // Libraries log only warnings and errors.
-    let directives = format!("warn,agentd={}", level.as_str());
-    EnvFilter::try_new(&directives).unwrap_or_else(|_| EnvFilter::new("warn,agentd=info"))
+    let directives = |level: &str| {
+        // Libraries log only warnings and errors.
+        LOGGING_CRATES.iter().fold("warn".to_owned(), |text, name| format!("{text},{name}={level}"))
+    };
+    EnvFilter::try_new(directives(level.as_str())).unwrap_or_else(|_| EnvFilter::new(directives("info")))
 }

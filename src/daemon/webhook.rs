@@ -120,7 +120,7 @@ fn innermost_cause(error: reqwest::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::daemon::webhook::*;
+    use crate::webhook::*;
 
     #[test]
     fn webhook_url_is_parsed_and_shown_without_secret() {

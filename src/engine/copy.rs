@@ -6,13 +6,13 @@
 
 use std::collections::HashSet;
 
-use crate::types::event::{Envelope, Event};
-use crate::types::history::{ForkedFrom, RewoundHistory};
-use crate::types::ids::{ItemId, Seq, SessionId};
-use crate::types::permission::{Mode, RuleKind};
-use crate::types::session::{SessionSpec, TurnResult};
-use crate::types::turn_options::TurnOptions;
-use crate::types::usage::Usage;
+use types::event::{Envelope, Event};
+use types::history::{ForkedFrom, RewoundHistory};
+use types::ids::{ItemId, Seq, SessionId};
+use types::permission::{Mode, RuleKind};
+use types::session::{SessionSpec, TurnResult};
+use types::turn_options::TurnOptions;
+use types::usage::Usage;
 
 /// Kinds that a copy leaves out.
 pub const UNCOPIED_KINDS: &[&str] = &[

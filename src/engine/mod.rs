@@ -6,6 +6,7 @@ mod apply;
 mod copy;
 mod decide;
 mod input;
+mod inspect;
 mod model_catalog;
 mod output;
 mod request;
@@ -14,7 +15,6 @@ mod state;
 mod view;
 mod window;
 
-#[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub use request::build::normalize as normalized;
 
@@ -29,13 +29,15 @@ pub use input::{
     AnsweredCommand, BusyPolicy, EditedCall, Input, JudgedCall, Now, QueueEdit, Recovery, Refusal,
     RequestAnswer, Rewind, SessionUpdate, SubmitRequest,
 };
+pub use inspect::Inspection;
 pub use model_catalog::{FallbackModels, ModelCapabilities, ModelCatalog, TitleModel};
 pub use output::{Decision, Effect, ItemChange, Plan, PlannedEvent, Reply, RequestChange};
+#[doc(hidden)]
+pub use request::model_texts;
 pub use request::repair_history::{RepairedHistory, find_breach, repair};
 pub use request::vision::needs_vision;
 pub use settings::{CompactionSettings, OnRateLimit, RetrySettings, Settings, UnattendedSettings};
+#[doc(hidden)]
+pub use state::CONTEXT_OVERFLOW;
 pub use state::{Engine, SessionRules};
 pub use view::{PendingPermission, Snapshot};
-
-#[cfg(test)]
-pub(crate) mod properties;

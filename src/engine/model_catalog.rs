@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::types::usage::ModelSnapshot;
+use types::usage::ModelSnapshot;
 
 /// The capabilities of a model that the engine uses. An absent value is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

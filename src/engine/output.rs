@@ -3,18 +3,18 @@
 
 use std::sync::Arc;
 
-use crate::engine::state::Engine;
-use crate::types::background::KilledBy;
-use crate::types::blob::Blob;
-use crate::types::event::Envelope;
-use crate::types::ids::{CallId, RequestId, Seq, SessionId, TurnId};
-use crate::types::message::ToolCall;
-use crate::types::model::ModelRequest;
-use crate::types::outcome::{AnswerOutcome, SubmitOutcome};
-use crate::types::question::UserAnswer;
-use crate::types::session::{ItemKind, ItemStatus};
-use crate::types::tool::PreparedCall;
-use crate::types::usage::Budgets;
+use crate::state::Engine;
+use types::background::KilledBy;
+use types::blob::Blob;
+use types::event::Envelope;
+use types::ids::{CallId, RequestId, Seq, SessionId, TurnId};
+use types::message::ToolCall;
+use types::model::ModelRequest;
+use types::outcome::{AnswerOutcome, SubmitOutcome};
+use types::question::UserAnswer;
+use types::session::{ItemKind, ItemStatus};
+use types::tool::PreparedCall;
+use types::usage::Budgets;
 
 /// The result of one input. The decision has no effect before the session commits it.
 #[derive(Clone, Debug)]

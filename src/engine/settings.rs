@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::engine::model_catalog::{FallbackModels, ModelCatalog, TitleModel};
-use crate::types::permission::OnTimeout;
-use crate::types::session::OnRestart;
-use crate::types::tool::{OfferUnsandboxedRetry, ToolDefinition};
+use crate::model_catalog::{FallbackModels, ModelCatalog, TitleModel};
+use types::permission::OnTimeout;
+use types::session::OnRestart;
+use types::tool::{OfferUnsandboxedRetry, ToolDefinition};
 
 /// Default limit of an answer in tokens, if no setting gives another limit.
-pub(in crate::engine) const DEFAULT_OUTPUT_TOKENS: u32 = 32_000;
+pub(crate) const DEFAULT_OUTPUT_TOKENS: u32 = 32_000;
 
 /// Settings of the engine, shared by all sessions.
 #[derive(Clone, Debug)]

@@ -6,20 +6,20 @@ use std::sync::Arc;
 
 use super::settings::Settings;
 use super::state::{CallStage, CallState, Engine, Hold, SessionRules, State};
-use crate::engine::state::background_task::BackgroundTask;
-use crate::types::background::BackgroundCommand;
-use crate::types::ids::{CallId, PermissionId, QuestionId, Seq, SessionId, TurnId};
-use crate::types::mcp::McpCatalog;
-use crate::types::message::ToolCall;
-use crate::types::permission::Mode;
-use crate::types::queue::QueuedTurn;
-use crate::types::sampling::Sampling;
-use crate::types::session::{LastTurn, Requires, SessionSpec, SessionState};
-use crate::types::thinking::Thinking;
-use crate::types::time::Timestamp;
-use crate::types::todo::Todo;
-use crate::types::tool::{Confinement, PreparedCall, ReadRecord};
-use crate::types::usage::Usage;
+use crate::state::background_task::BackgroundTask;
+use types::background::BackgroundCommand;
+use types::ids::{CallId, PermissionId, QuestionId, Seq, SessionId, TurnId};
+use types::mcp::McpCatalog;
+use types::message::ToolCall;
+use types::permission::Mode;
+use types::queue::QueuedTurn;
+use types::sampling::Sampling;
+use types::session::{LastTurn, Requires, SessionSpec, SessionState};
+use types::thinking::Thinking;
+use types::time::Timestamp;
+use types::todo::Todo;
+use types::tool::{Confinement, PreparedCall, ReadRecord};
+use types::usage::Usage;
 
 /// Maximum characters of a session's activity.
 const MAX_ACTIVITY_CHARS: usize = 120;
@@ -351,23 +351,6 @@ impl Engine {
         }
     }
 
-    /// The open choice between two answers, with the items of the answers.
-    #[cfg(test)]
-    #[must_use]
-    pub fn open_feedback(&self) -> Option<(QuestionId, Vec<crate::types::ids::ItemId>)> {
-        let turn = self.state.turn.as_ref()?;
-        let super::state::Activity::Choosing { request_id } = turn.activity else { return None };
-        Some((request_id, turn.candidates.iter().map(|candidate| candidate.item.item_id).collect()))
-    }
-
-    /// Open questions of the model to the user.
-    #[cfg(test)]
-    #[must_use]
-    pub fn user_questions(&self) -> Vec<(QuestionId, usize)> {
-        let open = self.state.calls().iter().filter_map(CallState::open_question);
-        open.map(|open| (open.request_id, open.questions.len())).collect()
-    }
-
     /// Open questions about the state after a restart.
     #[must_use]
     pub fn questions(&self) -> Vec<QuestionId> {
@@ -387,11 +370,6 @@ impl Engine {
     #[must_use]
     pub fn model(&self) -> &str {
         self.state.turn.as_ref().map_or(&self.state.spec.model, |turn| &turn.model)
-    }
-
-    #[cfg(test)]
-    pub(super) fn same_as(&self, other: &Engine) -> bool {
-        self.state == other.state
     }
 }
 

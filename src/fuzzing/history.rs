@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::engine::normalized;
-use crate::engine::repair;
-use crate::types::blob::{Blob, BlobRef, Picture};
-use crate::types::ids::{Mint, Seed};
-use crate::types::message::{Block, Message, Role, ToolCall};
+use engine::normalized;
+use engine::repair;
+use types::blob::{Blob, BlobRef, Picture};
+use types::ids::{Mint, Seed};
+use types::message::{Block, Message, Role, ToolCall};
 
 /// The model of the request.
 const MODEL: Option<&str> = Some("p/m");

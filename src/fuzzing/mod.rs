@@ -8,11 +8,11 @@ mod history;
 pub use corpus::{Corpus, read};
 pub use history::history;
 
-pub use crate::client::fuzz::{escape, screen};
-pub use crate::judge::command;
-pub use crate::model::fuzz::{answer, count_events, read_answer, sse};
-pub use crate::tools::fuzz::{edit, encoding, notebook, patch, path, picture};
-pub use crate::transport::fuzz::{dispatch, framing};
+pub use client::fuzz::{escape, screen};
+pub use judge::command;
+pub use model::fuzz::{answer, count_events, read_answer, sse};
+pub use tools::fuzz::{edit, encoding, notebook, patch, path, picture};
+pub use transport::fuzz::{dispatch, framing};
 
 /// Checks one input; panics if a property does not hold.
 pub type Target = fn(&[u8]);

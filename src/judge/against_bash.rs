@@ -11,8 +11,8 @@ use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 
 use super::{Policy, Rules, judge};
-use crate::types::permission::VerdictKind;
-use crate::types::tool::Subject;
+use types::permission::VerdictKind;
+use types::tool::Subject;
 
 /// Granted programs; any other name that bash looks up is a security hole.
 const GRANTED: &[&str] = &["ls", "cat", "wc"];

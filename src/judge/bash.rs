@@ -4,8 +4,8 @@ use super::Policy;
 use super::glob::{ComparedPath, PathPattern, PatternBases};
 use super::rule::{Pattern, Rule, verdict};
 use super::shell::{Grant, ParsedLine, PartOutcome, PatternMatch};
-use crate::types::permission::{CommandPart, Mode, Verdict, VerdictKind};
 use VerdictKind::{Allow, Ask, Deny};
+use types::permission::{CommandPart, Mode, Verdict, VerdictKind};
 
 /// A command line, parsed once and evaluated for each grant that could be suggested.
 pub(super) struct BashCommand<'l> {

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::{Policy, Repository, Rules, judge};
-use crate::types::permission::{Mode, Verdict, VerdictKind};
-use crate::types::tool::Subject;
+use types::permission::{Mode, Verdict, VerdictKind};
+use types::tool::Subject;
 
 #[derive(serde::Deserialize)]
 struct Case {

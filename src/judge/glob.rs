@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobMatcher};
 
-use crate::types::names;
+use types::names;
 
 /// One pattern, ready to match resolved paths.
 #[derive(Clone)]

@@ -18,7 +18,6 @@ mod against_bash;
 #[cfg(test)]
 mod cases;
 
-#[cfg(any(test, feature = "fuzzing"))]
 pub use shell::fuzz::command;
 
 pub use decide::{explain, is_unreadable, judge};

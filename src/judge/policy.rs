@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::rule::{Rule, Rules, verdict};
 use super::shell::Repository;
-use crate::types::permission::{Mode, Verdict, VerdictKind};
+use types::permission::{Mode, Verdict, VerdictKind};
 
 /// The reaction of bypass mode to the calls that cause the greatest damage. These calls delete the
 /// root, the home folder or a folder above the workspace with all content, or write SSH or GnuPG keys.

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use proptest::prelude::*;
 
-use crate::judge::{Policy, Rule, Rules, judge};
-use crate::types::permission::{Mode, VerdictKind};
-use crate::types::tool::{PathSensitivity, ResolvedPath, Subject};
+use crate::{Policy, Rule, Rules, judge};
+use types::permission::{Mode, VerdictKind};
+use types::tool::{PathSensitivity, ResolvedPath, Subject};
 
 const WORKSPACE: &str = "/w/proj";
 

@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 use super::glob::PathPattern;
 use super::shell::CommandPattern;
-use crate::types::permission::{Verdict, VerdictKind};
-use crate::types::tool::Subject;
+use types::permission::{Verdict, VerdictKind};
+use types::tool::Subject;
 
 /// Why a text is not a valid rule. Displays the text and how to fix it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,8 +9,8 @@ use rustc_hash::FxHashSet;
 
 use super::glob::escape;
 use super::rule::Rule;
-use crate::types::invisible_chars::is_invisible;
-use crate::types::tool::{PathSensitivity, Subject};
+use types::invisible_chars::is_invisible;
+use types::tool::{PathSensitivity, Subject};
 
 /// Maximum bytes of a suggested exact rule: a user cannot review a longer one.
 const MAX_EXACT_BYTES: usize = 500;
@@ -283,7 +283,7 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
-    use crate::types::tool::ResolvedPath;
+    use types::tool::ResolvedPath;
 
     fn check(subject: &Subject, expected: &[&str]) {
         let got: Vec<String> = candidates(Path::new("/w/proj"), Path::new("/home/u"), subject)

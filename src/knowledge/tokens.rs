@@ -12,8 +12,8 @@ use regex_automata::meta::{Cache, Regex};
 use regex_automata::{Anchored, Input};
 use rustc_hash::FxHashMap;
 
-use crate::sync::lock;
-use crate::types::embedded;
+use base::sync::lock;
+use types::embedded;
 
 /// How long the table stays loaded without a use.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(5 * 60);

@@ -8,8 +8,8 @@ use std::sync::Mutex;
 
 use serde_json::{Map, Value};
 
-use crate::mcp::config::{ScopedServer, ServerConfig, ServerSource, parse_file};
-use crate::sync::lock;
+use crate::config::{ScopedServer, ServerConfig, ServerSource, parse_file};
+use base::sync::lock;
 
 /// The file of a project.
 pub(super) const PROJECT_FILE: &str = ".mcp.json";

@@ -7,8 +7,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use crate::mcp::added::write_private;
-use crate::sync::lock;
+use crate::added::write_private;
+use base::sync::lock;
 
 /// Maximum number of digests. Beyond this number, the daemon records no new tool and does not notice its changes.
 const MAX_ENTRIES: usize = 20_000;

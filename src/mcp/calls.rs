@@ -17,11 +17,11 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::mcp::connection::{Connection, bounded_text, refusal_text, service_error};
-use crate::mcp::elicitation::{QuestionSink, ServerQuestion};
-use crate::mcp::handler::{Handler, ProgressRoutes, QuestionSinks};
-use crate::mcp::tool_result::{self, ToolAnswer};
-use crate::sync::lock;
+use crate::connection::{Connection, bounded_text, refusal_text, service_error};
+use crate::elicitation::{QuestionSink, ServerQuestion};
+use crate::handler::{Handler, ProgressRoutes, QuestionSinks};
+use crate::tool_result::{self, ToolAnswer};
+use base::sync::lock;
 
 /// How often a server may ask for input before it has a result.
 const MAX_ROUNDS: usize = 10;

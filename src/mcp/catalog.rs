@@ -6,9 +6,9 @@ use rmcp::model::Tool;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::mcp::names::tool_name;
-use crate::types::hex;
-use crate::types::mcp::{McpInstructions, McpTool};
+use crate::names::tool_name;
+use types::hex;
+use types::mcp::{McpInstructions, McpTool};
 
 /// Maximum number of tools of one server.
 pub(super) const MAX_TOOLS: usize = 500;

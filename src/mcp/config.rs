@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::types::config_values::ConfigDuration;
-use crate::types::typed_json;
+use types::config_values::ConfigDuration;
+use types::typed_json;
 
 /// Maximum number of servers of one source.
 pub(super) const MAX_SERVERS: usize = 100;

@@ -15,15 +15,15 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::mcp::handler::{Handler, ProgressRoutes, QuestionSinks};
-use crate::mcp::http;
-use crate::mcp::http_client::{LimitedClient, StreamLimit};
-use crate::mcp::launch::{Launcher, ServerProcess};
-use crate::mcp::server_log::ServerLog;
-use crate::mcp::stdio::LimitedOutput;
-use crate::mcp::tool_result::ToolAnswer;
-use crate::mcp::variables::{Endpoint, ResolvedConfig};
-use crate::types::server_program::ServerProgram;
+use crate::handler::{Handler, ProgressRoutes, QuestionSinks};
+use crate::http;
+use crate::http_client::{LimitedClient, StreamLimit};
+use crate::launch::{Launcher, ServerProcess};
+use crate::server_log::ServerLog;
+use crate::stdio::LimitedOutput;
+use crate::tool_result::ToolAnswer;
+use crate::variables::{Endpoint, ResolvedConfig};
+use types::server_program::ServerProgram;
 
 /// Time limit of `headers_command`.
 const HEADERS_TIMEOUT: Duration = Duration::from_secs(10);

@@ -12,8 +12,8 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
-use crate::mcp::form::{Form, FormAnswer};
-use crate::mcp::server_log::ServerLog;
+use crate::form::{Form, FormAnswer};
+use crate::server_log::ServerLog;
 
 /// Maximum number of questions of one call, so that users are not asked without end.
 const MAX_QUESTIONS: u32 = 16;

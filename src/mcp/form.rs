@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::types::question::{QuestionOption, UserAnswer, UserQuestion};
+use types::question::{QuestionOption, UserAnswer, UserQuestion};
 
 /// Maximum number of values that a server may ask for at once.
 const MAX_FIELDS: usize = 16;

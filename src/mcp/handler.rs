@@ -16,9 +16,9 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 use tokio::sync::{Notify, mpsc};
 
-use crate::mcp::elicitation::QuestionSink;
-use crate::mcp::server_log::ServerLog;
-use crate::sync::lock;
+use crate::elicitation::QuestionSink;
+use crate::server_log::ServerLog;
+use base::sync::lock;
 
 /// Maximum bytes of one progress message.
 const MAX_PROGRESS_BYTES: usize = 4 << 10;

@@ -8,8 +8,8 @@ use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 
-use crate::mcp::http_client::{LimitedClient, StreamLimit};
-use crate::mcp::stdio::MAX_MESSAGE_BYTES;
+use crate::http_client::{LimitedClient, StreamLimit};
+use crate::stdio::MAX_MESSAGE_BYTES;
 
 /// Time limit of a TCP and TLS connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

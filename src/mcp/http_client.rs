@@ -15,8 +15,8 @@ use sse_stream::{Error as SseError, Sse};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::mcp::message_rate::MessageRate;
-use crate::sync::lock;
+use crate::message_rate::MessageRate;
+use base::sync::lock;
 
 type EventStream = BoxStream<'static, Result<Sse, SseError>>;
 type HttpError = StreamableHttpError<reqwest::Error>;

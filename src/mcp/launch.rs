@@ -4,8 +4,8 @@
 use futures_util::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::mcp::config::ServerSource;
-use crate::types::server_program::ServerProgram;
+use crate::config::ServerSource;
+use types::server_program::ServerProgram;
 
 /// A started process with its streams.
 pub struct LaunchedProcess {

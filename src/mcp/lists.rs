@@ -5,10 +5,10 @@ use rmcp::Peer;
 use rmcp::model::{PaginatedRequestParams, ReadResourceRequestParams};
 use rmcp::service::{RoleClient, ServiceError};
 
-use crate::mcp::catalog::{self, Prompt, ServerOffer};
-use crate::mcp::config::ServerConfig;
-use crate::mcp::connection::{Connection, service_error};
-use crate::mcp::resource::{Resource, ResourceList, ResourcePart, ResourceTemplate};
+use crate::catalog::{self, Prompt, ServerOffer};
+use crate::config::ServerConfig;
+use crate::connection::{Connection, service_error};
+use crate::resource::{Resource, ResourceList, ResourcePart, ResourceTemplate};
 
 /// Maximum number of pages of a list.
 const MAX_PAGES: usize = 50;

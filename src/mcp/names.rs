@@ -2,8 +2,8 @@
 
 use sha2::{Digest as _, Sha256};
 
-use crate::types::hex;
-use crate::types::mcp::MCP_PREFIX;
+use types::hex;
+use types::mcp::MCP_PREFIX;
 
 /// Providers refuse longer names.
 const MAX_NAME_CHARS: usize = 64;

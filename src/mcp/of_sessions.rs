@@ -6,9 +6,9 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-use crate::mcp::added::{read, write_private};
-use crate::mcp::config::{MAX_SERVERS, ScopedServer, ServerConfig, ServerSource, parse_file};
-use crate::types::ids::SessionId;
+use crate::added::{read, write_private};
+use crate::config::{MAX_SERVERS, ScopedServer, ServerConfig, ServerSource, parse_file};
+use types::ids::SessionId;
 
 /// The servers of sessions.
 #[derive(Default)]
@@ -85,7 +85,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
-    use crate::types::ids::{Mint, Seed};
+    use types::ids::{Mint, Seed};
 
     #[test]
     fn servers_of_session_are_kept_until_it_is_removed() {

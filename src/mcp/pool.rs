@@ -9,20 +9,20 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::mcp::added::AddedServers;
-use crate::mcp::approvals::Approvals;
-use crate::mcp::calls::CallChannels;
-use crate::mcp::config::{ServerConfig, ServerSource};
-use crate::mcp::launch::Launcher;
-use crate::mcp::names::server_part;
-use crate::mcp::of_sessions::SessionServerFiles;
-use crate::mcp::resource::{ResourceList, ResourcePart};
-use crate::mcp::server::{CallError, NewServer, Server, ServerView};
-use crate::mcp::server_log::ServerLog;
-use crate::mcp::settings::PoolSettings;
-use crate::mcp::tool_result::ToolAnswer;
-use crate::mcp::variables::{ResolvedConfig, resolve};
-use crate::sync::lock;
+use crate::added::AddedServers;
+use crate::approvals::Approvals;
+use crate::calls::CallChannels;
+use crate::config::{ServerConfig, ServerSource};
+use crate::launch::Launcher;
+use crate::names::server_part;
+use crate::of_sessions::SessionServerFiles;
+use crate::resource::{ResourceList, ResourcePart};
+use crate::server::{CallError, NewServer, Server, ServerView};
+use crate::server_log::ServerLog;
+use crate::settings::PoolSettings;
+use crate::tool_result::ToolAnswer;
+use crate::variables::{ResolvedConfig, resolve};
+use base::sync::lock;
 
 /// Maximum number of logs that are kept.
 const MAX_LOGS: usize = 50;

@@ -11,17 +11,17 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::mcp::calls::{CallChannels, CallFailure};
-use crate::mcp::catalog::{self, Prompt, ServerOffer};
-use crate::mcp::config::ServerConfig;
-use crate::mcp::connection::{self, ConnectRequest, Connection, OwnedProcess};
-use crate::mcp::launch::Launcher;
-use crate::mcp::resource::{ResourceList, ResourcePart};
-use crate::mcp::server_log::ServerLog;
-use crate::mcp::settings::PoolSettings;
-use crate::mcp::tool_result::ToolAnswer;
-use crate::mcp::variables::ResolvedConfig;
-use crate::types::mcp::{McpInstructions, McpState, McpTool};
+use crate::calls::{CallChannels, CallFailure};
+use crate::catalog::{self, Prompt, ServerOffer};
+use crate::config::ServerConfig;
+use crate::connection::{self, ConnectRequest, Connection, OwnedProcess};
+use crate::launch::Launcher;
+use crate::resource::{ResourceList, ResourcePart};
+use crate::server_log::ServerLog;
+use crate::settings::PoolSettings;
+use crate::tool_result::ToolAnswer;
+use crate::variables::ResolvedConfig;
+use types::mcp::{McpInstructions, McpState, McpTool};
 
 /// Failures in a row after which the server pauses for longer.
 const BREAKER_FAILURES: u32 = 5;

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-use crate::sync::lock;
+use base::sync::lock;
 
 /// Maximum size of a log in bytes.
 const MAX_BYTES: usize = 64 << 10;

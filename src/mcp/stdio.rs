@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::time::Instant;
 
-use crate::mcp::message_rate::MessageRate;
+use crate::message_rate::MessageRate;
 
 /// Maximum bytes of one message.
 pub(super) const MAX_MESSAGE_BYTES: usize = 16 << 20;
@@ -65,7 +65,7 @@ mod tests {
     use tokio::io::AsyncReadExt as _;
 
     use super::*;
-    use crate::mcp::message_rate::MAX_MESSAGES;
+    use crate::message_rate::MAX_MESSAGES;
 
     async fn check(output: Vec<u8>, expected: Option<&str>) {
         let breach = Arc::new(OnceLock::new());

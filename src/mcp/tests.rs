@@ -14,8 +14,8 @@ use super::{
     LaunchedProcess, Launcher, Lease, Pool, PoolSettings, ServerConfig, ServerProcess, ServerSource,
     ServerUse,
 };
-use crate::types::mcp::McpState;
-use crate::types::server_program::ServerProgram;
+use types::mcp::McpState;
+use types::server_program::ServerProgram;
 
 /// Longest wait for a state.
 const STATE_TIMEOUT: Duration = Duration::from_secs(20);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::mcp::config::{ServerConfig, TransportKind};
+use crate::config::{ServerConfig, TransportKind};
 
 /// Time limit of a call without a configured one.
 const CALL_TIMEOUT: Duration = Duration::from_secs(300);

@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 
 use super::settings::{Api, ModelSettings};
-use crate::model::request::request_cache::RequestCache;
-use crate::model::stream::assembly::CallIds;
-use crate::model::stream::decode::Decode;
-use crate::model::stream::fault;
-use crate::model::stream::sse::Parser;
-use crate::model::{anthropic, openai_chat, openai_responses};
-use crate::types::model::{Delta, ModelFault, ModelReply, ModelRequest};
-use crate::types::usage::Usage;
+use crate::request::request_cache::RequestCache;
+use crate::stream::assembly::CallIds;
+use crate::stream::decode::Decode;
+use crate::stream::fault;
+use crate::stream::sse::Parser;
+use crate::{anthropic, openai_chat, openai_responses};
+use types::model::{Delta, ModelFault, ModelReply, ModelRequest};
+use types::usage::Usage;
 
 /// The target of a request, as far as the body depends on it.
 #[derive(Clone, Copy, Debug, Default)]

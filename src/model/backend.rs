@@ -10,11 +10,11 @@ use super::anthropic;
 use super::keys::{KeySource, Secret};
 use super::replay::Player;
 use super::settings::{ModelError, Provider, ProviderKind};
-use crate::model::replay::record::Recorder;
-use crate::model::settings::Api;
-use crate::model::stream::fault::{OUT_OF_QUOTA, Secrets, is_secret_header};
-use crate::sync::lock;
-use crate::types::model::{FaultKind, ModelFault};
+use crate::replay::record::Recorder;
+use crate::settings::Api;
+use crate::stream::fault::{OUT_OF_QUOTA, Secrets, is_secret_header};
+use base::sync::lock;
+use types::model::{FaultKind, ModelFault};
 
 /// The header with the version of the Anthropic API.
 const VERSION_HEADER: HeaderName = HeaderName::from_static("anthropic-version");

@@ -6,11 +6,11 @@ use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, Url};
 
 use super::models::Models;
-use crate::model::backend::{Address, Backend};
-use crate::model::http::{Exchange, error_body};
-use crate::model::stream::fault;
-use crate::model::stream::fault::Secrets;
-use crate::types::model::{FaultKind, ModelFault, ProviderCheck};
+use crate::backend::{Address, Backend};
+use crate::http::{Exchange, error_body};
+use crate::stream::fault;
+use crate::stream::fault::Secrets;
+use types::model::{FaultKind, ModelFault, ProviderCheck};
 
 /// Time limit of the check of one provider, with its key command.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(10);

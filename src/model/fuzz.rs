@@ -2,7 +2,7 @@
 
 use super::settings::Api;
 use super::testing::{assert_deltas_tell_the_reply, read_pieces};
-use crate::model::stream::sse::{Event, EventTooLong, Parser};
+use crate::stream::sse::{Event, EventTooLong, Parser};
 
 /// Events as name and data, and whether the parser gave up after them.
 type ParsedEvents = (Vec<(Vec<u8>, Vec<u8>)>, bool);

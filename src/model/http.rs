@@ -13,15 +13,15 @@ use reqwest::header::{CONTENT_TYPE, DATE, HeaderMap, RETRY_AFTER};
 use reqwest::{Client, Response, Url};
 use tokio::sync::{OnceCell, mpsc};
 
-use crate::crash;
-use crate::model::api::AnswerReader;
-use crate::model::replay::record::OpenRecording;
-use crate::model::settings::Api;
-use crate::model::stream::fault;
-use crate::model::stream::fault::invalid_answer;
-use crate::model::stream::timeouts::{StreamTimeouts, Watchdog, send_batch};
-use crate::types::model::{Delta, FaultKind, ModelFault, ModelReply};
-use crate::types::usage::Usage;
+use crate::api::AnswerReader;
+use crate::replay::record::OpenRecording;
+use crate::settings::Api;
+use crate::stream::fault;
+use crate::stream::fault::invalid_answer;
+use crate::stream::timeouts::{StreamTimeouts, Watchdog, send_batch};
+use base::crash;
+use types::model::{Delta, FaultKind, ModelFault, ModelReply};
+use types::usage::Usage;
 
 /// Maximum bytes that are read of an error's body.
 const MAX_ERROR_BYTES: usize = 64 << 10;
@@ -42,7 +42,7 @@ const MAX_RETRY_AFTER_MS: f64 = 86_400_000.0;
 
 /// The pooled clients.
 #[derive(Debug)]
-pub(in crate::model) struct Clients {
+pub(crate) struct Clients {
     user_agent: String,
     connect_timeout: Duration,
     /// For addresses of this machine: without proxy and certificates.
@@ -54,14 +54,14 @@ pub(in crate::model) struct Clients {
 }
 
 impl Clients {
-    pub(in crate::model) fn new(user_agent: String, connect_timeout: Duration) -> Self {
+    pub(crate) fn new(user_agent: String, connect_timeout: Duration) -> Self {
         let (direct, outside, fresh) = Default::default();
         Self { user_agent, connect_timeout, direct, outside, fresh }
     }
 
     /// The client for an address, built at its first use. A fresh client opens a new connection, for use
     /// after a reused connection broke.
-    pub(in crate::model) async fn get(&self, is_direct: bool, is_fresh: bool) -> Result<Client, ModelFault> {
+    pub(crate) async fn get(&self, is_direct: bool, is_fresh: bool) -> Result<Client, ModelFault> {
         let cell = match (is_fresh, is_direct) {
             (false, true) => &self.direct,
             (false, false) => &self.outside,
@@ -99,7 +99,7 @@ impl Clients {
 }
 
 /// One request, ready to be sent.
-pub(in crate::model) struct Exchange<'a> {
+pub(crate) struct Exchange<'a> {
     pub client: Client,
     pub provider: &'a str,
     pub api: Api,
@@ -120,7 +120,7 @@ const PROXIES: [&str; 6] =
 impl Exchange<'_> {
     /// Sends the request and delivers the answer in batches. Cancel-safe: dropping it closes the connection.
     /// All bytes read go onto the `tape`, even if a fault follows.
-    pub(in crate::model) async fn run(
+    pub(crate) async fn run(
         self,
         reader: AnswerReader,
         out: &mpsc::Sender<Vec<Delta>>,
@@ -241,7 +241,7 @@ impl Exchange<'_> {
         outcome
     }
 
-    pub(in crate::model) fn send_fault(&self, error: &reqwest::Error) -> ModelFault {
+    pub(crate) fn send_fault(&self, error: &reqwest::Error) -> ModelFault {
         if error.is_builder() {
             let text =
                 format!("the request to {} cannot be sent ({})", self.provider, innermost_cause(error));
@@ -324,7 +324,7 @@ async fn drain_body(response: &mut Response) {
 }
 
 /// Scheme, host and port of an address, which contain no secrets.
-pub(in crate::model) fn public_address(url: &Url) -> String {
+pub(crate) fn public_address(url: &Url) -> String {
     url.origin().ascii_serialization()
 }
 
@@ -391,7 +391,7 @@ fn retry_after_ms(headers: &HeaderMap) -> Option<u64> {
 }
 
 /// The part of the body that arrives in time and fits the limit.
-pub(in crate::model) async fn error_body(response: &mut Response) -> Vec<u8> {
+pub(crate) async fn error_body(response: &mut Response) -> Vec<u8> {
     let mut body = Vec::new();
     let read = async {
         while let Ok(Some(chunk)) = response.chunk().await {
@@ -409,7 +409,7 @@ pub(in crate::model) async fn error_body(response: &mut Response) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use crate::model::http::*;
+    use crate::http::*;
 
     #[test]
     fn retry_after_headers_are_read_in_all_forms() {

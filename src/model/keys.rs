@@ -14,7 +14,7 @@ use nix::unistd::Pid;
 use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 
-use crate::types::model::{FaultKind, ModelFault};
+use types::model::{FaultKind, ModelFault};
 
 /// Time limit of a key command.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
@@ -177,7 +177,7 @@ async fn run(command: &str) -> Result<String, String> {
         .process_group(0)
         .kill_on_drop(true);
     let mut child =
-        crate::proc::spawn(&mut program).map_err(|error| format!("could not be started ({error})"))?;
+        base::proc::spawn(&mut program).map_err(|error| format!("could not be started ({error})"))?;
     let pid = child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
     let mut group = ProcessGroup(pid);
     let output = child.stdout.take();

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::catalog::builtin;
-use crate::model::models::Models;
-use crate::types::model::{ModelRef, ModelView};
+use crate::catalog::builtin;
+use crate::models::Models;
+use types::model::{ModelRef, ModelView};
 
 /// Source of a price that the configuration sets.
 const CONFIGURED: &str = "configuration";
@@ -59,10 +59,10 @@ impl Models {
 
 #[cfg(test)]
 mod tests {
-    use crate::model::ModelFacts;
-    use crate::model::list::*;
-    use crate::model::settings::{Provider, ProviderKind, Settings};
-    use crate::types::usage::Price;
+    use crate::ModelFacts;
+    use crate::list::*;
+    use crate::settings::{Provider, ProviderKind, Settings};
+    use types::usage::Price;
 
     #[test]
     fn model_list_shows_source_of_each_value() {

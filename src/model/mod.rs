@@ -17,7 +17,6 @@ mod api;
 mod backend;
 mod catalog;
 mod check;
-#[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzz;
 mod http;
@@ -31,7 +30,6 @@ mod request;
 mod response_cache;
 mod settings;
 mod stream;
-#[cfg(any(test, feature = "fuzzing"))]
 mod testing;
 
 pub use keys::KeySource;

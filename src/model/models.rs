@@ -11,22 +11,22 @@ use tokio::sync::mpsc;
 use super::anthropic;
 use super::api::{AnswerReader, RequestTarget};
 use super::settings::{ModelError, ModelSettings, ProviderKind, Settings};
-use crate::model::backend::{Address, Backend};
-use crate::model::catalog::builtin::look_up;
-use crate::model::http::{Clients, Exchange};
-use crate::model::replay::record::OpenRecording;
-use crate::model::request::request_cache::RequestCache;
-use crate::model::request::sampling::omission_notice;
-use crate::model::response_cache::{ResponseCache, ResponseKey, deltas};
-use crate::model::settings::Api;
-use crate::model::settings::ModelFacts;
-use crate::model::stream::assembly::CallIds;
-use crate::model::stream::timeouts::StreamTimeouts;
-use crate::model::stream::timeouts::send_batch;
-use crate::sync::lock;
-use crate::types::model::{Delta, FaultKind, ModelFault, ModelRef, ModelReply, ModelRequest, StopReason};
-use crate::types::thinking::Thinking;
-use crate::types::usage::{ModelSnapshot, Price};
+use crate::backend::{Address, Backend};
+use crate::catalog::builtin::look_up;
+use crate::http::{Clients, Exchange};
+use crate::replay::record::OpenRecording;
+use crate::request::request_cache::RequestCache;
+use crate::request::sampling::omission_notice;
+use crate::response_cache::{ResponseCache, ResponseKey, deltas};
+use crate::settings::Api;
+use crate::settings::ModelFacts;
+use crate::stream::assembly::CallIds;
+use crate::stream::timeouts::StreamTimeouts;
+use crate::stream::timeouts::send_batch;
+use base::sync::lock;
+use types::model::{Delta, FaultKind, ModelFault, ModelRef, ModelReply, ModelRequest, StopReason};
+use types::thinking::Thinking;
+use types::usage::{ModelSnapshot, Price};
 
 /// All configured models. Cheap to clone; clones share their connections.
 #[derive(Clone)]
@@ -419,8 +419,8 @@ fn is_lost_conversation(fault: &ModelFault) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::backend::is_loopback;
-    use crate::model::settings::Provider;
+    use crate::backend::is_loopback;
+    use crate::settings::Provider;
 
     fn build(provider: Provider) -> Result<Models, ModelError> {
         Models::new(Settings { providers: [("x".into(), provider)].into(), ..Settings::default() })

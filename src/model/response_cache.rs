@@ -12,10 +12,10 @@ use reqwest::Url;
 use reqwest::header::HeaderMap;
 use sha2::{Digest, Sha256};
 
-use crate::model::stream::assembly::pieces;
-use crate::sync::lock;
-use crate::types::model::{BlockKind, Delta, ModelReply, ReplyBlock, StopReason};
-use crate::types::usage::Usage;
+use crate::stream::assembly::pieces;
+use base::sync::lock;
+use types::model::{BlockKind, Delta, ModelReply, ReplyBlock, StopReason};
+use types::usage::Usage;
 
 /// Lifetime of a cached answer.
 const ANSWER_TTL: Duration = Duration::from_secs(5 * 60);
@@ -153,7 +153,7 @@ pub(super) fn deltas(reply: &ModelReply) -> Vec<Delta> {
 
 #[cfg(test)]
 mod tests {
-    use crate::model::response_cache::*;
+    use crate::response_cache::*;
 
     fn reply(text: &str, stop_reason: StopReason) -> ModelReply {
         ModelReply {

@@ -9,9 +9,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::keys::KeySource;
-use crate::model::stream::fault::is_secret_header;
-use crate::types::sampling::{Sampling, Temperature, TopP};
-use crate::types::usage::Price;
+use crate::stream::fault::is_secret_header;
+use types::sampling::{Sampling, Temperature, TopP};
+use types::usage::Price;
 
 /// Everything [`Models`](super::Models) needs.
 #[derive(Clone, Debug)]
@@ -140,7 +140,7 @@ pub(super) enum Api {
 
 impl Api {
     /// The name of the API in a cassette.
-    pub(in crate::model) const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Api::Anthropic => "anthropic",
             Api::OpenAiChat => "openai_chat",
@@ -149,7 +149,7 @@ impl Api {
     }
 
     /// The kind of provider that uses this API.
-    pub(in crate::model) const fn kind(self) -> ProviderKind {
+    pub(crate) const fn kind(self) -> ProviderKind {
         match self {
             Api::Anthropic => ProviderKind::Anthropic,
             Api::OpenAiChat => ProviderKind::OpenAiChat,
@@ -158,12 +158,12 @@ impl Api {
     }
 
     /// The API of this name.
-    pub(in crate::model) fn from_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         [Api::Anthropic, Api::OpenAiChat, Api::OpenAiResponses].into_iter().find(|api| api.name() == name)
     }
 
     /// The vendor's own address.
-    pub(in crate::model) const fn vendor_url(self) -> &'static str {
+    pub(crate) const fn vendor_url(self) -> &'static str {
         match self {
             Api::Anthropic => "https://api.anthropic.com",
             Api::OpenAiChat | Api::OpenAiResponses => "https://api.openai.com/v1",
@@ -171,7 +171,7 @@ impl Api {
     }
 
     /// The usual environment variable for the vendor's key.
-    pub(in crate::model) const fn key_variable(self) -> &'static str {
+    pub(crate) const fn key_variable(self) -> &'static str {
         match self {
             Api::Anthropic => "ANTHROPIC_API_KEY",
             Api::OpenAiChat | Api::OpenAiResponses => "OPENAI_API_KEY",
@@ -179,7 +179,7 @@ impl Api {
     }
 
     /// The URL of requests, from `base_url`.
-    pub(in crate::model) fn endpoint(self, base_url: &str) -> String {
+    pub(crate) fn endpoint(self, base_url: &str) -> String {
         let base = base_url.trim_end_matches('/');
         match self {
             // Many users write the version into the URL, as for other providers.
@@ -190,7 +190,7 @@ impl Api {
     }
 
     /// The URL of the list of models, from the URL of requests.
-    pub(in crate::model) fn list_url(self, endpoint: &reqwest::Url) -> reqwest::Url {
+    pub(crate) fn list_url(self, endpoint: &reqwest::Url) -> reqwest::Url {
         let own = match self {
             Api::Anthropic => "/messages",
             Api::OpenAiChat => "/chat/completions",

@@ -4,11 +4,11 @@
 use proptest::prelude::*;
 
 use super::api::AnswerReader;
-use crate::model::settings::Api;
-use crate::model::stream::assembly::CallIds;
+use crate::settings::Api;
+use crate::stream::assembly::CallIds;
 #[cfg(test)]
-use crate::types::model::FaultKind;
-use crate::types::model::{Delta, ModelFault, ModelReply, ReplyBlock};
+use types::model::FaultKind;
+use types::model::{Delta, ModelFault, ModelReply, ReplyBlock};
 
 /// Reads a stream that arrives in these pieces.
 pub(super) fn read_pieces(api: Api, pieces: &[&[u8]]) -> (Vec<Delta>, Result<ModelReply, ModelFault>) {

@@ -15,8 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::json;
 use super::spans::{Span, SpanEvent, Spans};
-use crate::types::event::Envelope;
-use crate::types::time::Clock;
+use types::event::Envelope;
+use types::time::Clock;
 
 /// Capacity of the queue, in events.
 const QUEUE_CAPACITY: usize = 4_096;

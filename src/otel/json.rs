@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::histogram::{Attribute, Histogram};
 use super::spans::{Kind, Span};
-use crate::types::hex;
-use crate::types::time::Timestamp;
+use types::hex;
+use types::time::Timestamp;
 
 /// Sums since the start instead of since the last request: `AGGREGATION_TEMPORALITY_CUMULATIVE`.
 const CUMULATIVE: u32 = 2;

@@ -1,4 +1,4 @@
-//! Layer 2: OpenTelemetry, behind the feature `otel`. Exports turns, model calls and tool calls as spans, and
+//! OpenTelemetry: exports turns, model calls and tool calls as spans, and
 //! tokens and durations as metrics. Names follow the GenAI semantic conventions
 //! (<https://opentelemetry.io/docs/specs/semconv/gen-ai/>). The data is sent as OTLP with JSON over HTTP
 //! (<https://opentelemetry.io/docs/specs/otlp/#otlphttp>).

@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use sha2::{Digest as _, Sha256};
 
 use super::histogram::{Attribute, Histogram};
-use crate::types::event::{Envelope, Event, Phase};
-use crate::types::ids::{Seq, SessionId, TurnId};
-use crate::types::model::StopReason;
-use crate::types::session::TurnResult;
-use crate::types::time::Timestamp;
-use crate::types::tool::ToolStatus;
-use crate::types::usage::Usage;
+use types::event::{Envelope, Event, Phase};
+use types::ids::{Seq, SessionId, TurnId};
+use types::model::StopReason;
+use types::session::TurnResult;
+use types::time::Timestamp;
+use types::tool::ToolStatus;
+use types::usage::Usage;
 
 /// Turns that are tracked at once. Model calls of further turns have no start time of their own.
 const MAX_OPEN_TURNS: usize = 10_000;
@@ -97,7 +97,7 @@ struct TurnEnd {
 
 impl TurnEnd {
     fn from_result(result: &TurnResult) -> Self {
-        use crate::types::session::Subtype;
+        use types::session::Subtype;
         Self {
             subtype: result.subtype.name(),
             is_error: !matches!(

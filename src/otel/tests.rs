@@ -11,8 +11,8 @@ use tokio::sync::mpsc;
 use super::histogram::Attribute;
 use super::spans::{SpanEvent, Spans};
 use super::{Exporter, Settings};
-use crate::types::event::Envelope;
-use crate::types::time::{Clock, Timestamp};
+use types::event::Envelope;
+use types::time::{Clock, Timestamp};
 
 const SESSION: &str = "ses_0190f2a4-0000-7000-8000-000000000001";
 const TURN: &str = "turn_0190f2a4-0000-7000-8000-00000000abcd";

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::convert;
 use super::params::Caller;
-use crate::api::Fault;
-use crate::api::params::{AbortParams, AbortReply, Done, EndParams};
-use crate::rpc::context::RpcContext;
-use crate::session::AbortOutcome;
+use crate::context::RpcContext;
+use api::Fault;
+use api::params::{AbortParams, AbortReply, Done, EndParams};
+use session::AbortOutcome;
 
 pub(super) async fn abort(
     ctx: Arc<RpcContext>,

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::params::Caller;
-use crate::api::Fault;
-use crate::api::params::{AgentListParams, AgentListReply, AgentView};
-use crate::rpc::command::diagnostic;
-use crate::rpc::context::RpcContext;
-use crate::rpc::convert;
-use crate::session::Agent;
+use crate::command::diagnostic;
+use crate::context::RpcContext;
+use crate::convert;
+use api::Fault;
+use api::params::{AgentListParams, AgentListReply, AgentView};
+use session::Agent;
 
 pub(super) async fn list(
     ctx: Arc<RpcContext>,

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::convert;
 use super::params::Caller;
-use crate::api::params::{AnswerParams, AnswerReply, FeedbackParams};
-use crate::api::{Code, Fault};
-use crate::rpc::context::RpcContext;
-use crate::session::{QuestionAnswer, QuestionReply};
-use crate::types::question::Choice;
+use crate::context::RpcContext;
+use api::params::{AnswerParams, AnswerReply, FeedbackParams};
+use api::{Code, Fault};
+use session::{QuestionAnswer, QuestionReply};
+use types::question::Choice;
 
 /// Maximum number of answers per call.
 const MAX_ANSWERS: usize = 64;

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::convert;
 use super::params::Caller;
-use crate::api::Fault;
-use crate::api::params::{AnswerError, ApproveParams, ApproveReply, ApproveResult, Approved};
-use crate::rpc::context::RpcContext;
-use crate::session::IdempotencyKey;
-use crate::types::event::Origin;
+use crate::context::RpcContext;
+use api::Fault;
+use api::params::{AnswerError, ApproveParams, ApproveReply, ApproveResult, Approved};
+use session::IdempotencyKey;
+use types::event::Origin;
 
 /// Maximum number of answers per call.
 const MAX_ANSWERS: usize = 256;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::convert;
 use super::params::Caller;
-use crate::api::Fault;
-use crate::api::params::{ArchiveParams, SessionReply};
-use crate::rpc::context::RpcContext;
+use crate::context::RpcContext;
+use api::Fault;
+use api::params::{ArchiveParams, SessionReply};
 
 pub(super) async fn archive(
     ctx: Arc<RpcContext>,

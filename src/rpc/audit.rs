@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::convert;
 use super::params::Caller;
-use crate::api::Fault;
-use crate::api::params::{AuditParams, AuditReply, VerifyAuditParams, VerifyAuditReply};
-use crate::rpc::context::RpcContext;
-use crate::session::AuditQuery;
+use crate::context::RpcContext;
+use api::Fault;
+use api::params::{AuditParams, AuditReply, VerifyAuditParams, VerifyAuditReply};
+use session::AuditQuery;
 
 pub(super) async fn audit(ctx: Arc<RpcContext>, _: Caller, p: AuditParams) -> Result<AuditReply, Fault> {
     let after = convert::cursor(p.cursor.as_deref())?.unwrap_or(0);

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::convert::{self, storage_fault};
 use super::params::Caller;
-use crate::api::params::{BackupParams, BackupReply, CheckReply, NoParams};
-use crate::api::{Code, Fault};
-use crate::rpc::context::RpcContext;
+use crate::context::RpcContext;
+use api::params::{BackupParams, BackupReply, CheckReply, NoParams};
+use api::{Code, Fault};
 
 pub(super) async fn backup(
     ctx: Arc<RpcContext>,
@@ -15,7 +15,7 @@ pub(super) async fn backup(
     mut p: BackupParams,
 ) -> Result<BackupReply, Fault> {
     let keyed = convert::idempotency_key(p.idempotency_key.take(), &p);
-    ctx.registry.once("daemon.backup", None, keyed, copy_to(&ctx, p)).await
+    ctx.registry.once("daemon.backup", None, keyed, convert::fault, copy_to(&ctx, p)).await
 }
 
 async fn copy_to(ctx: &RpcContext, p: BackupParams) -> Result<BackupReply, Fault> {

@@ -7,10 +7,10 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::convert;
 use super::params::Caller;
-use crate::api::params::{BlobEncoding, BlobParams, BlobReply};
-use crate::api::{Code, Fault};
-use crate::rpc::context::RpcContext;
-use crate::session::SessionError;
+use crate::context::RpcContext;
+use api::params::{BlobEncoding, BlobParams, BlobReply};
+use api::{Code, Fault};
+use session::SessionError;
 
 pub(super) async fn blob(ctx: Arc<RpcContext>, _: Caller, p: BlobParams) -> Result<BlobReply, Fault> {
     let store = &ctx.registry.shared().store;
@@ -26,7 +26,7 @@ pub(super) async fn blob(ctx: Arc<RpcContext>, _: Caller, p: BlobParams) -> Resu
     }
     let limit = convert::limit(p.limit, 256 << 10, 1 << 20);
     let mut bytes = store.read_blob(&known, p.offset, limit as usize).await.map_err(failed)?;
-    let is_text = known.media_type.starts_with("text/") || known.media_type == crate::types::blob::JSON;
+    let is_text = known.media_type.starts_with("text/") || known.media_type == types::blob::JSON;
     let (content, encoding) = match is_text.then(|| whole_characters(&bytes)).flatten() {
         Some(text) => {
             let text = text.to_owned();

@@ -7,8 +7,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::convert::invalid_param;
-use crate::api::Fault;
-use crate::api::methods::Method;
+use api::Fault;
+use api::methods::Method;
 
 /// Prefix of the methods that accept camelCase parameters.
 const PREFIX: &str = "knowledge.";
@@ -58,7 +58,7 @@ fn snake_case(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::methods;
+    use api::methods;
 
     #[test]
     fn camel_case_names_of_knowledge_are_renamed() {

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::params::Caller;
-use crate::api::Fault;
-use crate::api::params::{CommandListParams, CommandListReply, CommandSource, CommandView, FileDiagnostic};
-use crate::rpc::context::RpcContext;
-use crate::rpc::convert::{self, invalid_param};
-use crate::session::{CommandSource as Source, Diagnostic, ListedCommand, McpOwner};
+use crate::context::RpcContext;
+use crate::convert::{self, invalid_param};
+use api::Fault;
+use api::params::{CommandListParams, CommandListReply, CommandSource, CommandView, FileDiagnostic};
+use session::{CommandSource as Source, Diagnostic, ListedCommand, McpOwner};
 
 pub(super) async fn list(
     ctx: Arc<RpcContext>,

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::convert;
 use super::params::Caller;
-use crate::api::params::{CompactParams, CompactReply, SessionParams};
-use crate::api::{Code, Fault};
-use crate::rpc::context::RpcContext;
-use crate::types::compaction::CompactRequest;
-use crate::types::context_view::ContextView;
+use crate::context::RpcContext;
+use api::params::{CompactParams, CompactReply, SessionParams};
+use api::{Code, Fault};
+use types::compaction::CompactRequest;
+use types::context_view::ContextView;
 
 /// Maximum characters of the user's instructions for a summary.
 const MAX_INSTRUCTIONS_CHARS: usize = 10_000;

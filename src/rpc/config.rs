@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::convert;
 use super::params::Caller;
-use crate::api::Fault;
-use crate::api::params::{ConfigParams, ConfigReply, ConfigValue, ProjectFileState};
-use crate::rpc::context::RpcContext;
-use crate::session::ProjectConfig;
+use crate::context::RpcContext;
+use api::Fault;
+use api::params::{ConfigParams, ConfigReply, ConfigValue, ProjectFileState};
+use session::ProjectConfig;
 
 /// Minimum bytes of a secret that is searched in other values. Shorter secrets would hide ordinary words.
 const MIN_SECRET_BYTES: usize = 6;

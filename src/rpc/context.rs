@@ -6,11 +6,11 @@ use std::sync::{Arc, LazyLock};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::api::params::{ConfigValue, LastReload, ReloadReply};
-use crate::knowledge::registry::Indexes;
-use crate::rpc::refusals::Refusals;
-use crate::session::Registry;
-use crate::types::time::Timestamp;
+use crate::refusals::Refusals;
+use api::params::{ConfigValue, LastReload, ReloadReply};
+use knowledge::registry::Indexes;
+use session::Registry;
+use types::time::Timestamp;
 
 /// Facts about this daemon for `daemon.status`.
 #[derive(Clone, Debug)]

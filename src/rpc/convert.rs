@@ -4,23 +4,17 @@
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::api::params::ApproveParams;
-use crate::api::{Code, Fault};
-use crate::session::{IdempotencyKey, PermissionAnswer, PolicyError, Rule, SessionError, StoreError};
-use crate::types::depth;
-use crate::types::event::Origin;
-use crate::types::hex;
-use crate::types::permission::{Decision, Scope};
-
-impl From<SessionError> for Fault {
-    fn from(error: SessionError) -> Self {
-        fault(error)
-    }
-}
+use api::params::ApproveParams;
+use api::{Code, Fault};
+use session::{IdempotencyKey, PermissionAnswer, PolicyError, Rule, SessionError, StoreError};
+use types::depth;
+use types::event::Origin;
+use types::hex;
+use types::permission::{Decision, Scope};
 
 /// The fault that a client receives.
 pub(super) fn fault(error: SessionError) -> Fault {
-    use crate::session::Refusal;
+    use session::Refusal;
     match error {
         SessionError::Refused(Refusal::EmptyInput) => {
             Fault::new(Code::InvalidParams, "input: there is no text in it").with("path", "input")

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::convert;
 use super::params::Caller;
-use crate::api::Fault;
-use crate::api::params::{CreateParams, InitialItem, SessionReply, SubmitBlock, SubmitInput};
-use crate::rpc::context::RpcContext;
-use crate::session::{InitialMessage, NewSessionRequest};
+use crate::context::RpcContext;
+use api::Fault;
+use api::params::{CreateParams, InitialItem, SessionReply, SubmitBlock, SubmitInput};
+use session::{InitialMessage, NewSessionRequest};
 
 pub(super) async fn create(
     ctx: Arc<RpcContext>,

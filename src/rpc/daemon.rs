@@ -7,15 +7,15 @@ use tokio::sync::oneshot;
 
 use super::convert;
 use super::params::Caller;
-use crate::api::params::{
+use crate::context::RpcContext;
+use api::params::{
     ClientRole, Done, HelloParams, HelloReply, NoParams, ReloadParams, ReloadReply, SandboxChoice,
     SandboxReply, ShutdownMode, ShutdownParams, StatusReply,
 };
-use crate::api::{Code, Fault, PROTOCOL_VERSION, openrpc};
-use crate::rpc::context::RpcContext;
-use crate::session::backups;
-use crate::types::event::EVENT_VERSION;
-use crate::types::tool::Confinement;
+use api::{Code, Fault, PROTOCOL_VERSION, openrpc};
+use session::backups;
+use types::event::EVENT_VERSION;
+use types::tool::Confinement;
 
 /// Maximum characters of a client's name that are stored.
 const MAX_NAME_CHARS: usize = 64;
@@ -122,7 +122,7 @@ pub(super) async fn reload(
     mut p: ReloadParams,
 ) -> Result<ReloadReply, Fault> {
     let keyed = convert::idempotency_key(p.idempotency_key.take(), &p);
-    ctx.registry.once("daemon.reload", None, keyed, reload_config(&ctx)).await
+    ctx.registry.once("daemon.reload", None, keyed, convert::fault, reload_config(&ctx)).await
 }
 
 async fn reload_config(ctx: &RpcContext) -> Result<ReloadReply, Fault> {

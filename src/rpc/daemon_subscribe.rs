@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::params::Caller;
-use crate::api::params::{DaemonEvent, DaemonEventKind, NoParams};
-use crate::api::{Code, DAEMON_EVENT, Fault};
-use crate::rpc::context::RpcContext;
-use crate::session::{ChangedSession, SessionChangeKind, SessionFollower};
-use crate::transport::{SubscribeError, SubscriptionSink};
+use crate::context::RpcContext;
+use api::params::{DaemonEvent, DaemonEventKind, NoParams};
+use api::{Code, DAEMON_EVENT, Fault};
+use session::{ChangedSession, SessionChangeKind, SessionFollower};
+use transport::{SubscribeError, SubscriptionSink};
 
 /// Changes within this time are reported together, because a running turn changes its session many times a second.
 const COALESCE: Duration = Duration::from_millis(100);

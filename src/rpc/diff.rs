@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use super::convert;
 use super::params::Caller;
-use crate::api::Fault;
-use crate::api::params::{DiffParams, DiffReply};
-use crate::rpc::context::RpcContext;
-use crate::session::{SessionError, changes_of};
+use crate::context::RpcContext;
+use api::Fault;
+use api::params::{DiffParams, DiffReply};
+use session::{SessionError, changes_of};
 
 pub(super) async fn diff(ctx: Arc<RpcContext>, _: Caller, p: DiffParams) -> Result<DiffReply, Fault> {
     let skip = convert::cursor(p.cursor.as_deref())?.unwrap_or(0);

@@ -7,12 +7,12 @@ use serde_json::value::RawValue;
 
 use super::convert;
 use super::params::Caller;
-use crate::api::Fault;
-use crate::api::params::EventsParams;
-use crate::rpc::context::RpcContext;
-use crate::rpc::redact_thinking::redact;
-use crate::session::{Page, SessionError};
-use crate::types::ids::Seq;
+use crate::context::RpcContext;
+use crate::redact_thinking::redact;
+use api::Fault;
+use api::params::EventsParams;
+use session::{Page, SessionError};
+use types::ids::Seq;
 
 /// An `EventsReply` whose events are passed on as stored in the journal, without parsing.
 #[derive(Clone, Serialize)]

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use super::convert;
 use super::items::{REASONING, item};
 use super::params::Caller;
-use crate::api::Fault;
-use crate::api::params::{ExportFormatParam, ExportParams, ExportReply, ImportParams, ImportReply};
-use crate::rpc::context::RpcContext;
-use crate::rpc::redact_thinking::redact;
-use crate::session::{ExportFormat, StoredItem};
+use crate::context::RpcContext;
+use crate::redact_thinking::redact;
+use api::Fault;
+use api::params::{ExportFormatParam, ExportParams, ExportReply, ImportParams, ImportReply};
+use session::{ExportFormat, StoredItem};
 
 pub(super) async fn export(ctx: Arc<RpcContext>, _: Caller, p: ExportParams) -> Result<ExportReply, Fault> {
     let include = p.include;

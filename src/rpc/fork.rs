@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::convert;
 use super::params::Caller;
-use crate::api::Fault;
-use crate::api::params::{ForkParams, SessionReply};
-use crate::rpc::context::RpcContext;
-use crate::session::ForkRequest;
+use crate::context::RpcContext;
+use api::Fault;
+use api::params::{ForkParams, SessionReply};
+use session::ForkRequest;
 
 pub(super) async fn fork(
     ctx: Arc<RpcContext>,

@@ -4,13 +4,13 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::api::params::{FileContent, ResourceLink, SubmitBlock, SubmitInput};
-use crate::api::{Code, Fault};
-use crate::rpc::context::RpcContext;
-use crate::rpc::convert;
-use crate::session::{IngestedFile, InputFile, InputSource, SubmittedInput};
-use crate::types::ids::SessionId;
-use crate::types::message::InputBlock;
+use crate::context::RpcContext;
+use crate::convert;
+use api::params::{FileContent, ResourceLink, SubmitBlock, SubmitInput};
+use api::{Code, Fault};
+use session::{IngestedFile, InputFile, InputSource, SubmittedInput};
+use types::ids::SessionId;
+use types::message::InputBlock;
 
 /// Maximum number of images and files in one submit.
 const MAX_FILES: usize = 20;

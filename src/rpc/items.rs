@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use super::convert;
 use super::params::Caller;
-use crate::api::Fault;
-use crate::api::params::{ItemsParams, ItemsReply};
-use crate::rpc::context::RpcContext;
-use crate::session::{ItemQuery, Page, SessionError, StoredItem};
-use crate::types::blob::TruncatedField;
-use crate::types::event::{Envelope, Event};
-use crate::types::ids::{ItemId, Seq};
-use crate::types::message::{Block, Role};
-use crate::types::question::QuestionKind;
-use crate::types::session::{CallStatus, CallView, Item, ItemKind, ItemStatus};
+use crate::context::RpcContext;
+use api::Fault;
+use api::params::{ItemsParams, ItemsReply};
+use session::{ItemQuery, Page, SessionError, StoredItem};
+use types::blob::TruncatedField;
+use types::event::{Envelope, Event};
+use types::ids::{ItemId, Seq};
+use types::message::{Block, Role};
+use types::question::QuestionKind;
+use types::session::{CallStatus, CallView, Item, ItemKind, ItemStatus};
 
 /// The name of [`ItemKind::Reasoning`] in the store.
 pub(super) const REASONING: &str = ItemKind::Reasoning.name();

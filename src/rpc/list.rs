@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::convert;
 use super::params::Caller;
-use crate::api::Fault;
-use crate::api::params::{ListParams, ListReply, SessionParams, SessionReply};
-use crate::rpc::context::RpcContext;
-use crate::session::SessionQuery;
+use crate::context::RpcContext;
+use api::Fault;
+use api::params::{ListParams, ListReply, SessionParams, SessionReply};
+use session::SessionQuery;
 
 pub(super) async fn list(ctx: Arc<RpcContext>, _: Caller, p: ListParams) -> Result<ListReply, Fault> {
     let before = convert::cursor(p.cursor.as_deref())?;

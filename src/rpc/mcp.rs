@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use super::params::Caller;
-use crate::api::Fault;
-use crate::api::params::{
+use crate::context::RpcContext;
+use crate::convert::{self, invalid_param};
+use api::Fault;
+use api::params::{
     McpAddParams, McpChangeReply, McpListParams, McpListReply, McpLogsReply, McpRemoveParams,
     McpResourceTemplateView, McpResourceView, McpResourcesReply, McpScope, McpServerParams, McpServerView,
     McpTestParams, McpTestReply, McpToolView, McpToolsReply,
 };
-use crate::rpc::context::RpcContext;
-use crate::rpc::convert::{self, invalid_param};
-use crate::session::McpOwner;
-use crate::types::ids::SessionId;
+use session::McpOwner;
+use types::ids::SessionId;
 
 pub(super) async fn list(ctx: Arc<RpcContext>, _: Caller, p: McpListParams) -> Result<McpListReply, Fault> {
     let found = ctx.registry.mcp_servers(&mcp_place(p.cwd, p.session_id)).await.map_err(convert::fault)?;
@@ -105,7 +105,7 @@ pub(super) async fn add(
         ctx.registry.mcp_add(&name, config, project.as_deref()).await.map_err(convert::fault)?;
         Ok(McpChangeReply { name: name.clone() })
     };
-    ctx.registry.once("mcp.add", None, keyed, add).await
+    ctx.registry.once("mcp.add", None, keyed, convert::fault, add).await
 }
 
 pub(super) async fn remove(
@@ -120,7 +120,7 @@ pub(super) async fn remove(
         ctx.registry.mcp_remove(&name, project.as_deref()).await.map_err(convert::fault)?;
         Ok(McpChangeReply { name: name.clone() })
     };
-    ctx.registry.once("mcp.remove", None, keyed, remove).await
+    ctx.registry.once("mcp.remove", None, keyed, convert::fault, remove).await
 }
 
 /// The project's folder for a scope.

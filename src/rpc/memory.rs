@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::convert;
 use super::params::Caller;
-use crate::api::Fault;
-use crate::api::params::{
+use crate::context::RpcContext;
+use api::Fault;
+use api::params::{
     MemoryListParams, MemoryListReply, MemoryRemoveParams, MemoryRemoveReply, MemorySetParams, MemorySetReply,
 };
-use crate::rpc::context::RpcContext;
 
 pub(super) async fn list(
     ctx: Arc<RpcContext>,
@@ -29,7 +29,7 @@ pub(super) async fn set(
         let note = ctx.registry.write_note(&p.cwd, &p.name, &p.text, caller.origin()).await;
         note.map(|note| MemorySetReply { note }).map_err(convert::fault)
     };
-    ctx.registry.once("memory.set", None, keyed, set).await
+    ctx.registry.once("memory.set", None, keyed, convert::fault, set).await
 }
 
 pub(super) async fn remove(
@@ -42,5 +42,5 @@ pub(super) async fn remove(
         let removed = ctx.registry.remove_note(&p.cwd, &p.name, caller.origin()).await;
         removed.map(|()| MemoryRemoveReply { name: p.name.clone() }).map_err(convert::fault)
     };
-    ctx.registry.once("memory.remove", None, keyed, remove).await
+    ctx.registry.once("memory.remove", None, keyed, convert::fault, remove).await
 }

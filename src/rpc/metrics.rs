@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::params::Caller;
-use crate::api::Fault;
-use crate::api::params::NoParams;
-use crate::rpc::context::RpcContext;
-use crate::session::Registry;
-use crate::types::metrics::Metrics;
-use crate::types::time::Timestamp;
+use crate::context::RpcContext;
+use api::Fault;
+use api::params::NoParams;
+use session::Registry;
+use types::metrics::Metrics;
+use types::time::Timestamp;
 
 pub(super) async fn metrics(ctx: Arc<RpcContext>, _: Caller, _: NoParams) -> Result<Metrics, Fault> {
     Ok(now(&ctx.registry, ctx.info.started_at))

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use super::convert;
 use super::params::Caller;
-use crate::api::params::{
+use crate::context::RpcContext;
+use api::params::{
     ModelCheckParams, ModelCheckReply, ModelListParams, ModelListReply, ModelUsageParams, ModelUsageReply,
 };
-use crate::api::{Code, Fault};
-use crate::rpc::context::RpcContext;
-use crate::session::LedgerQuery;
-use crate::types::ids::SessionId;
+use api::{Code, Fault};
+use session::LedgerQuery;
+use types::ids::SessionId;
 
 pub(super) async fn list(
     ctx: Arc<RpcContext>,

@@ -8,9 +8,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::convert;
-use crate::api::Fault;
-use crate::api::methods::Method;
-use crate::rpc::context::RpcContext;
+use crate::context::RpcContext;
+use api::Fault;
+use api::methods::Method;
 
 /// The parameters that contain the id of a session or of a request.
 const NAMES: [&str; 2] = ["session_id", "request_id"];

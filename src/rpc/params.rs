@@ -13,11 +13,11 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::parse_params::parse;
 use super::{camel_case, numbers};
-use crate::api::params::ClientRole;
-use crate::api::{Code, Fault, methods};
-use crate::rpc::context::RpcContext;
-use crate::transport::Connection;
-use crate::types::event::Origin;
+use crate::context::RpcContext;
+use api::params::ClientRole;
+use api::{Code, Fault, methods};
+use transport::Connection;
+use types::event::Origin;
 
 /// Time after which a running call lets the next call of its connection start. Otherwise a hanging
 /// session would block all later calls of the connection.

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use crate::api::methods::Method;
-use crate::api::{Code, Fault};
-use crate::types::typed_json::{self, WrongJson};
-use crate::types::unique_json;
+use api::methods::Method;
+use api::{Code, Fault};
+use types::typed_json::{self, WrongJson};
+use types::unique_json;
 
 /// Maximum bytes of a field name that an error shows.
 const MAX_SHOWN_NAME_BYTES: usize = 64;

@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use super::convert;
 use super::params::Caller;
-use crate::api::params::{
+use crate::context::RpcContext;
+use api::params::{
     ExplainParams, ExplainReply, NoParams, PendingRequest, PermissionListParams, PermissionListReply,
     RuleParams, RuleReply, RuleView, RulesParams, RulesReply,
 };
-use crate::api::{Code, Fault, PERMISSION_EVENT};
-use crate::rpc::context::RpcContext;
-use crate::session::{self, KnownRule, PendingFollower, PendingRequestView, RuleChange};
-use crate::transport::{SubscribeError, SubscriptionSink};
-use crate::types::permission::RuleScope;
+use api::{Code, Fault, PERMISSION_EVENT};
+use session::{KnownRule, PendingFollower, PendingRequestView, RuleChange};
+use transport::{SubscribeError, SubscriptionSink};
+use types::permission::RuleScope;
 
 pub(super) async fn list(
     ctx: Arc<RpcContext>,
@@ -123,7 +123,7 @@ async fn change_rule(
         };
         Ok(RuleReply { changed: changed.map_err(convert::fault)? })
     };
-    ctx.registry.once(method, session, keyed, work).await
+    ctx.registry.once(method, session, keyed, convert::fault, work).await
 }
 
 fn change(caller: &Caller, p: RuleParams) -> RuleChange {

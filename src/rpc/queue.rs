@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use super::convert;
 use super::params::Caller;
-use crate::api::Fault;
-use crate::api::params::{
+use crate::context::RpcContext;
+use crate::input_files;
+use api::Fault;
+use api::params::{
     QueueClearParams, QueueListParams, QueueMoveParams, QueueRemoveParams, QueueReply, QueueUpdateParams,
 };
-use crate::rpc::context::RpcContext;
-use crate::rpc::input_files;
-use crate::session::{IdempotencyKey, QueueChange, QueueEdit};
-use crate::types::ids::{SessionId, TurnId};
-use crate::types::queue::QueuedTurn;
+use session::{IdempotencyKey, QueueChange, QueueEdit};
+use types::ids::{SessionId, TurnId};
+use types::queue::QueuedTurn;
 
 pub(super) async fn list(ctx: Arc<RpcContext>, _: Caller, p: QueueListParams) -> Result<QueueReply, Fault> {
     let after: Option<TurnId> = convert::cursor(p.cursor.as_deref())?;

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use crate::api::params::{Include, ThinkingShown};
-use crate::types::event::{Envelope, Event};
-use crate::types::history::RewoundHistory;
-use crate::types::message::Block;
+use api::params::{Include, ThinkingShown};
+use types::event::{Envelope, Event};
+use types::history::RewoundHistory;
+use types::message::Block;
 
 /// Maximum characters of a thinking block that a summary shows.
 const SUMMARY_CHARS: usize = 200;
@@ -118,7 +118,7 @@ fn head(text: &str) -> String {
 mod tests {
     use serde_json::{Value, json};
 
-    use crate::rpc::redact_thinking::*;
+    use crate::redact_thinking::*;
 
     const IDS: &str = r#""session_id":"ses_00000000000000000000000000000001","turn_id":"turn_00000000000000000000000000000001","item_id":"item_00000000000000000000000000000001","at_ms":1"#;
 

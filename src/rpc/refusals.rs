@@ -3,10 +3,10 @@
 
 use std::sync::Mutex;
 
-use crate::session::Registry;
-use crate::sync::lock;
-use crate::types::audit::{AuditKind, AuditNote};
-use crate::types::event::Origin;
+use base::sync::lock;
+use session::Registry;
+use types::audit::{AuditKind, AuditNote};
+use types::event::Origin;
 
 /// Maximum number of audit rows per minute. The next row contains the number of omitted rows.
 const MAX_ROWS_PER_MINUTE: u32 = 120;

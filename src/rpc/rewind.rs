@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::convert;
 use super::params::Caller;
-use crate::api::Fault;
-use crate::api::params::{RewindParams, RewindReply};
-use crate::rpc::context::RpcContext;
-use crate::session::RewindRequest;
-use crate::types::history::RewoundFile;
+use crate::context::RpcContext;
+use api::Fault;
+use api::params::{RewindParams, RewindReply};
+use session::RewindRequest;
+use types::history::RewoundFile;
 
 pub(super) async fn rewind(
     ctx: Arc<RpcContext>,

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::params::Caller;
-use crate::api::Fault;
-use crate::api::params::{SubmitParams, SubmitReply, SubmitState, WhenBusy};
-use crate::rpc::context::RpcContext;
-use crate::rpc::{convert, input_files};
-use crate::session::{BusyPolicy, Submission};
-use crate::types::outcome::{AcceptedState, SubmitOutcome};
+use crate::context::RpcContext;
+use crate::{convert, input_files};
+use api::Fault;
+use api::params::{SubmitParams, SubmitReply, SubmitState, WhenBusy};
+use session::{BusyPolicy, Submission};
+use types::outcome::{AcceptedState, SubmitOutcome};
 
 pub(super) async fn submit(
     ctx: Arc<RpcContext>,
@@ -32,7 +32,7 @@ pub(super) async fn submit(
         origin: caller.origin(),
     };
     let input = input_files::ingest(&ctx, p.session_id, p.input);
-    ctx.registry.submit(p.session_id, submission, input).await.map(reply)
+    ctx.registry.submit(p.session_id, submission, convert::fault, input).await.map(reply)
 }
 
 fn reply(submitted: SubmitOutcome) -> SubmitReply {

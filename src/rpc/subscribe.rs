@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use super::convert;
 use super::params::Caller;
-use crate::api::params::{Include, SubscribeParams, UnsubscribeParams};
-use crate::api::{Code, Fault, SESSION_EVENT};
-use crate::crash;
-use crate::rpc::context::RpcContext;
-use crate::rpc::redact_thinking::redact;
-use crate::session::{AttachReply, Follower};
-use crate::transport::{SubscribeError, SubscriptionSink};
+use crate::context::RpcContext;
+use crate::redact_thinking::redact;
+use api::params::{Include, SubscribeParams, UnsubscribeParams};
+use api::{Code, Fault, SESSION_EVENT};
+use base::crash;
+use session::{AttachReply, Follower};
+use transport::{SubscribeError, SubscriptionSink};
 
 pub(super) async fn subscribe(
     ctx: Arc<RpcContext>,

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::convert;
 use super::params::Caller;
-use crate::api::Fault;
-use crate::api::params::{ToolListParams, ToolListReply, ToolView};
-use crate::rpc::context::RpcContext;
+use crate::context::RpcContext;
+use api::Fault;
+use api::params::{ToolListParams, ToolListReply, ToolView};
 
 pub(super) async fn list(ctx: Arc<RpcContext>, _: Caller, p: ToolListParams) -> Result<ToolListReply, Fault> {
     let limit = convert::limit(p.limit, 100, 500) as usize;

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::convert;
 use super::params::Caller;
-use crate::api::Fault;
-use crate::api::params::{SessionReply, UpdateParams};
-use crate::rpc::context::RpcContext;
-use crate::session::SettingsUpdate;
+use crate::context::RpcContext;
+use api::Fault;
+use api::params::{SessionReply, UpdateParams};
+use session::SettingsUpdate;
 
 pub(super) async fn update(
     ctx: Arc<RpcContext>,

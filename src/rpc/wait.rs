@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use super::convert;
 use super::params::Caller;
-use crate::api::Fault;
-use crate::api::params::{WaitParams, WaitReply};
-use crate::rpc::context::RpcContext;
-use crate::session::SessionError;
-use crate::types::session::SessionState;
+use crate::context::RpcContext;
+use api::Fault;
+use api::params::{WaitParams, WaitReply};
+use session::SessionError;
+use types::session::SessionState;
 
 /// States that end a wait by default.
 const DEFAULT_STATES: [SessionState; 3] =

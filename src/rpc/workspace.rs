@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::convert;
 use super::params::Caller;
-use crate::api::Fault;
-use crate::api::params::{TrustParams, UntrustParams, WorkspaceParams, WorkspaceReply};
-use crate::rpc::context::RpcContext;
-use crate::session::{TrustStatus, changed_files};
+use crate::context::RpcContext;
+use api::Fault;
+use api::params::{TrustParams, UntrustParams, WorkspaceParams, WorkspaceReply};
+use session::{TrustStatus, changed_files};
 
 pub(super) async fn status(
     ctx: Arc<RpcContext>,
@@ -32,7 +32,7 @@ pub(super) async fn trust(
         let trusted = ctx.registry.trust(&p.cwd, p.digest.as_deref(), caller.origin()).await;
         trusted.map(reply).map_err(convert::fault)
     };
-    ctx.registry.once("workspace.trust", None, keyed, trust).await
+    ctx.registry.once("workspace.trust", None, keyed, convert::fault, trust).await
 }
 
 pub(super) async fn untrust(
@@ -43,7 +43,7 @@ pub(super) async fn untrust(
     let keyed = convert::idempotency_key(p.idempotency_key.take(), &p);
     let untrust =
         async { ctx.registry.untrust(&p.cwd, caller.origin()).await.map(reply).map_err(convert::fault) };
-    ctx.registry.once("workspace.untrust", None, keyed, untrust).await
+    ctx.registry.once("workspace.untrust", None, keyed, convert::fault, untrust).await
 }
 
 fn reply(found: TrustStatus) -> WorkspaceReply {

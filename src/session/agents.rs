@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crate::extensions::Diagnostic;
-use crate::extensions::agents::{self, Agent, PROJECT_FOLDERS};
-use crate::session::extension_files;
-use crate::session::shared::Shared;
-use crate::store::StoreError;
+use crate::extension_files;
+use crate::shared::Shared;
+use project::extensions::Diagnostic;
+use project::extensions::agents::{self, Agent, PROJECT_FOLDERS};
+use store::StoreError;
 
 /// Maximum bytes of the list of agents in a system prompt.
 const MAX_LIST_BYTES: usize = 16 * 1024;

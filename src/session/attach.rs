@@ -4,11 +4,11 @@ use std::sync::RwLock;
 
 use tokio::sync::{mpsc, oneshot};
 
-use crate::session::error::SessionError;
-use crate::session::lease::Lease;
-use crate::sync::{read, write};
-use crate::types::event::Origin;
-use crate::types::session::AttachedClient;
+use crate::error::SessionError;
+use crate::lease::Lease;
+use base::sync::{read, write};
+use types::event::Origin;
+use types::session::AttachedClient;
 
 /// The attached clients of one session, readable by other tasks. Only the session's task changes them.
 #[derive(Debug, Default)]
@@ -49,9 +49,9 @@ fn count(clients: &[AttachedClient]) -> u32 {
 /// Counts an attached client and holds a lease. Dropping the guard detaches the client.
 pub struct AttachGuard {
     leaving: mpsc::UnboundedSender<Box<Origin>>,
-    pub(in crate::session) origin: Origin,
+    pub(crate) origin: Origin,
     /// The client's role in `daemon.hello`.
-    pub(in crate::session) role: &'static str,
+    pub(crate) role: &'static str,
     /// Whether the session has counted this client. If not, dropping the guard sends no detach.
     pub(super) is_counted: bool,
     _lease: Lease,

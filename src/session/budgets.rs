@@ -1,9 +1,9 @@
 //! The check of money limits.
 
-use crate::session::error::SessionError;
-use crate::session::shared::Components;
-use crate::types::model::ModelRef;
-use crate::types::usage::Budgets;
+use crate::error::SessionError;
+use crate::shared::Components;
+use types::model::ModelRef;
+use types::usage::Budgets;
 
 /// Checks that the model has a price if a limit on money is set. Without a price, the limit would have no effect.
 pub(super) fn check_money(

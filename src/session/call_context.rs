@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::engine::{Engine, SessionRules};
-use crate::tools::{BackgroundTaskView, McpContext, ProjectData, SessionContext, UnreadablePaths};
-use crate::types::ids::SessionId;
-use crate::types::permission::Mode;
+use engine::{Engine, SessionRules};
+use tools::{BackgroundTaskView, McpContext, ProjectData, SessionContext, UnreadablePaths};
+use types::ids::SessionId;
+use types::permission::Mode;
 
 /// The session data that an effect needs.
 #[derive(Clone)]
-pub(in crate::session) struct CallContext {
+pub(crate) struct CallContext {
     pub session_context: Arc<SessionContext>,
     pub rules: Arc<SessionRules>,
     pub safe_mode: bool,

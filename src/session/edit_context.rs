@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use crate::engine::EditedCall;
-use crate::session::error::SessionError;
-use crate::session::shared::Components;
-use crate::tools::SessionContext;
-use crate::types::message::ToolCall;
+use crate::error::SessionError;
+use crate::shared::Components;
+use engine::EditedCall;
+use tools::SessionContext;
+use types::message::ToolCall;
 
 /// A pending call, and the data for preparing it with other arguments.
-pub(in crate::session) struct EditContext {
+pub(crate) struct EditContext {
     pub call: Arc<ToolCall>,
     pub context: SessionContext,
     pub components: Arc<Components>,

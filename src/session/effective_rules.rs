@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 
-use crate::judge::{self, BypassGuard, Policy, Repository, Rule, Rules, is_unreadable, judge};
-use crate::policy::PolicyScope;
-use crate::session::call_context::CallContext;
-use crate::session::shared::{Settings, Shared};
-use crate::session::trust;
-use crate::tools::{Blobs, SessionContext, UnreadablePaths};
-use crate::types::permission::{Mode, Verdict, VerdictKind, unsandboxed_grant};
-use crate::types::tool::{Confinement, PreparedCall, Subject};
-use crate::workspace;
+use crate::call_context::CallContext;
+use crate::shared::{Settings, Shared};
+use crate::trust;
+use judge::{BypassGuard, Policy, Repository, Rule, Rules, is_unreadable, judge};
+use project::policy::PolicyScope;
+use project::workspace;
+use tools::{Blobs, SessionContext, UnreadablePaths};
+use types::permission::{Mode, Verdict, VerdictKind, unsandboxed_grant};
+use types::tool::{Confinement, PreparedCall, Subject};
 
 /// All rules together, as of one moment.
 #[derive(Clone, Debug)]

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use crate::engine::Refusal;
-use crate::policy::PolicyError;
-use crate::store::StoreError;
-use crate::types::ids::{ItemId, Seq};
+use engine::Refusal;
+use project::policy::PolicyError;
+use store::StoreError;
+use types::ids::{ItemId, Seq};
 
 /// A refusal or a failure.
 #[derive(Clone, Debug, PartialEq)]

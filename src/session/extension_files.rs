@@ -3,10 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::extensions::{self, Diagnostic, ExtensionSource, MarkdownFile};
-use crate::session::shared::Shared;
-use crate::session::trust;
-use crate::store::StoreError;
+use crate::shared::Shared;
+use crate::trust;
+use project::extensions::{self, Diagnostic, ExtensionSource, MarkdownFile};
+use store::StoreError;
 
 /// The files of some folders.
 #[derive(Debug, Default)]

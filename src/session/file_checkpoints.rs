@@ -3,18 +3,18 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
-use crate::engine::HistoryPoint;
-use crate::session::error::SessionError;
-use crate::session::shared::Shared;
-use crate::store::SessionKey;
-use crate::tools::{FileState, FileVersion, RestoreStep, SessionContext};
-use crate::types::event::{Envelope, Event};
-use crate::types::history::{FileAction, FileCheckpoint, RewindConflict, RewoundFile};
-use crate::types::ids::{ItemId, Seq};
+use crate::error::SessionError;
+use crate::shared::Shared;
+use engine::HistoryPoint;
+use store::SessionKey;
+use tools::{FileState, FileVersion, RestoreStep, SessionContext};
+use types::event::{Envelope, Event};
+use types::history::{FileAction, FileCheckpoint, RewindConflict, RewoundFile};
+use types::ids::{ItemId, Seq};
 
 /// The part of the files that a rewind restores.
 #[derive(Debug, Default)]
-pub(in crate::session) struct FilePlan {
+pub(crate) struct FilePlan {
     /// All files that the session changed after the item.
     pub files: Vec<RewoundFile>,
     /// Files that prevent the rewind.
@@ -32,7 +32,7 @@ struct ChangedFile {
 }
 
 /// Plans the rewind of all files that the session changed after an item.
-pub(in crate::session) async fn plan_rewind(
+pub(crate) async fn plan_rewind(
     shared: &Shared,
     key: SessionKey,
     point: HistoryPoint,

@@ -4,13 +4,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::crash;
-use crate::policy::{PolicyEntry, PolicyError, PolicyScope};
-use crate::session::error::SessionError;
-use crate::session::shared::Shared;
-use crate::store::PendingGrant;
-use crate::types::ids::{PermissionId, SessionId};
-use crate::types::permission::RuleKind;
+use crate::error::SessionError;
+use crate::shared::Shared;
+use base::crash;
+use project::policy::{PolicyEntry, PolicyError, PolicyScope};
+use store::PendingGrant;
+use types::ids::{PermissionId, SessionId};
+use types::permission::RuleKind;
 
 /// The pending grant of an answer. It is written in the answer's transaction.
 pub(super) fn pending_grant(workspace: &str, request_id: PermissionId, entry: &PolicyEntry) -> PendingGrant {
@@ -42,7 +42,7 @@ pub(super) async fn write_grant(shared: &Arc<Shared>, grant: PendingGrant) -> Re
 pub(super) fn policy_entry(
     shared: &Shared,
     rule: String,
-    by: Option<crate::types::event::Origin>,
+    by: Option<types::event::Origin>,
     session_id: SessionId,
     request_id: PermissionId,
 ) -> PolicyEntry {

@@ -7,28 +7,28 @@ use tokio::sync::{SetOnce, mpsc, oneshot};
 use tokio::time::timeout;
 
 use super::error::SessionError;
-use crate::engine::{Refusal, SessionRules};
-use crate::session::actor::command::{ReplyTo, SessionCommand};
-use crate::session::attach::{AttachGuard, AttachReply, AttachState, AttachedClients};
-use crate::session::idempotency::IdempotencyKey;
-use crate::session::lease::{Lease, LeaseCount};
-use crate::session::requests::{
+use crate::actor::command::{ReplyTo, SessionCommand};
+use crate::attach::{AttachGuard, AttachReply, AttachState, AttachedClients};
+use crate::idempotency::IdempotencyKey;
+use crate::lease::{Lease, LeaseCount};
+use crate::requests::{
     AbortOutcome, CommandSubmission, IndexUsage, PermissionAnswer, QuestionAnswer, QueueChange,
     RewindOutcome, RewindRequest, SessionFacts, SettingsUpdate, Submission, SubmittedInput,
 };
-use crate::session::stream::feed::Feed;
-use crate::session::stream::follow::Follower;
-use crate::store::{SessionKey, StoreReader};
-use crate::sync::read;
-use crate::types::background::BackgroundCommand;
-use crate::types::compaction::CompactRequest;
-use crate::types::context_view::ContextView;
-use crate::types::event::Origin;
-use crate::types::hook::HookRun;
-use crate::types::ids::{CallId, Seq, SessionId, TurnId};
-use crate::types::outcome::{AnswerOutcome, SubmitOutcome};
-use crate::types::permission::RuleKind;
-use crate::types::queue::QueuedTurn;
+use crate::stream::feed::Feed;
+use crate::stream::follow::Follower;
+use base::sync::read;
+use engine::{Refusal, SessionRules};
+use store::{SessionKey, StoreReader};
+use types::background::BackgroundCommand;
+use types::compaction::CompactRequest;
+use types::context_view::ContextView;
+use types::event::Origin;
+use types::hook::HookRun;
+use types::ids::{CallId, Seq, SessionId, TurnId};
+use types::outcome::{AnswerOutcome, SubmitOutcome};
+use types::permission::RuleKind;
+use types::queue::QueuedTurn;
 
 /// How long an attach waits for a session that is loading before it reads from the store. A short journal is
 /// loaded within this time.

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 
-use crate::hooks::{Hook, HookAnswers, HookEnvironment, HookInput, claude_hooks, own_hooks, run_hooks};
-use crate::session::shared::Shared;
-use crate::session::trust;
-use crate::types::hook::{HookEvent, HookRun};
-use crate::workspace;
+use crate::shared::Shared;
+use crate::trust;
+use project::hooks::{Hook, HookAnswers, HookEnvironment, HookInput, claude_hooks, own_hooks, run_hooks};
+use project::workspace;
+use types::hook::{HookEvent, HookRun};
 
 /// A project's own hooks.
 pub(super) const OWN_FILE: &str = ".agentd/hooks/hooks.toml";

@@ -1,8 +1,8 @@
 //! Idempotency keys: a repeated call with the same key and parameters gets the stored reply.
 
-use crate::session::error::SessionError;
-use crate::store::{Idempotency, StoreReader};
-use crate::types::ids::SessionId;
+use crate::error::SessionError;
+use store::{Idempotency, StoreReader};
+use types::ids::SessionId;
 
 /// Method names under which replies are stored.
 pub(super) mod method {
@@ -22,8 +22,8 @@ pub(super) mod method {
     pub const REWIND: &str = "session.rewind";
 
     /// The method of a change of the queue.
-    pub fn of_queue_edit(edit: &crate::engine::QueueEdit) -> &'static str {
-        use crate::engine::QueueEdit;
+    pub fn of_queue_edit(edit: &engine::QueueEdit) -> &'static str {
+        use engine::QueueEdit;
         match edit {
             QueueEdit::Clear => "session.queue.clear",
             QueueEdit::Remove { .. } => "session.queue.remove",
@@ -56,7 +56,7 @@ impl IdempotencyKey {
 }
 
 /// The stored reply of an earlier call with this key.
-pub(in crate::session) async fn remembered<T: serde::de::DeserializeOwned>(
+pub(crate) async fn remembered<T: serde::de::DeserializeOwned>(
     store: &StoreReader,
     method: &'static str,
     id: SessionId,
@@ -70,6 +70,6 @@ pub(in crate::session) async fn remembered<T: serde::de::DeserializeOwned>(
 }
 
 /// Prefixes the key with the session id, because two sessions may use the same key.
-pub(in crate::session) fn scoped_key(id: SessionId, key: &str) -> String {
+pub(crate) fn scoped_key(id: SessionId, key: &str) -> String {
     format!("{id}:{key}")
 }

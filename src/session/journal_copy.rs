@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::engine::{CopyEnd, CopyLimits, Decision, Engine, HistoryPoint, Input, JournalCopier, Now};
-use crate::session::error::SessionError;
-use crate::session::shared::Shared;
-use crate::store::{Page, SessionKey};
-use crate::types::event::{Envelope, Event};
-use crate::types::history::ForkedFrom;
-use crate::types::ids::{BlobId, ItemId, Seed, Seq, SessionId};
-use crate::types::session::SessionSpec;
+use crate::error::SessionError;
+use crate::shared::Shared;
+use engine::{CopyEnd, CopyLimits, Decision, Engine, HistoryPoint, Input, JournalCopier, Now};
+use store::{Page, SessionKey};
+use types::event::{Envelope, Event};
+use types::history::ForkedFrom;
+use types::ids::{BlobId, ItemId, Seed, Seq, SessionId};
+use types::session::SessionSpec;
 
 /// Rows per read.
 const PAGE_ROWS: u32 = 1_000;
@@ -18,7 +18,7 @@ const PAGE_ROWS: u32 = 1_000;
 const PAGE_BYTES: usize = 4 << 20;
 
 /// The copy of a journal up to an item.
-pub(in crate::session) struct JournalCopy {
+pub(crate) struct JournalCopy {
     /// The copied events as they are stored, with truncated values.
     pub events: Vec<Envelope>,
     /// The blobs that the events refer to.
@@ -28,7 +28,7 @@ pub(in crate::session) struct JournalCopy {
 }
 
 /// The seqs of an item's first and last event. An item that is not complete is an error.
-pub(in crate::session) async fn history_point(
+pub(crate) async fn history_point(
     shared: &Shared,
     key: SessionKey,
     item_id: ItemId,
@@ -50,7 +50,7 @@ pub(in crate::session) async fn history_point(
 
 /// Copies a journal up to an item to the session `to`. `limits` restricts the permissions of the copy,
 /// and `change` sets the properties of the new session.
-pub(in crate::session) async fn copy_journal(
+pub(crate) async fn copy_journal(
     shared: &Shared,
     (id, key): (SessionId, SessionKey),
     item_id: Option<ItemId>,
@@ -66,7 +66,7 @@ pub(in crate::session) async fn copy_journal(
         let Page { rows, is_last } = shared.store.events_after(key, cursor, PAGE_ROWS, PAGE_BYTES).await?;
         cursor = rows.last().map_or(cursor, |row| row.seq);
         for row in rows.iter().filter(|row| row.seq <= point.last_seq) {
-            if crate::engine::UNCOPIED_KINDS.contains(&row.kind.as_str()) {
+            if engine::UNCOPIED_KINDS.contains(&row.kind.as_str()) {
                 continue;
             }
             // The copy stores the events with truncated values, but the engine needs the complete values.
@@ -103,7 +103,7 @@ pub(in crate::session) async fn copy_journal(
 }
 
 /// Adds the blobs that an event refers to. In the event's text, each blob id is a whole JSON string.
-pub(in crate::session) fn blobs_in(body: &str, found: &mut BTreeSet<BlobId>) {
+pub(crate) fn blobs_in(body: &str, found: &mut BTreeSet<BlobId>) {
     const BLOB_PREFIX: &str = "\"blob_";
     for (at, _) in body.match_indices(BLOB_PREFIX) {
         let text = &body[at + 1..];
@@ -115,7 +115,7 @@ pub(in crate::session) fn blobs_in(body: &str, found: &mut BTreeSet<BlobId>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::blob::Blob;
+    use types::blob::Blob;
 
     #[test]
     fn blob_ids_are_found_only_as_whole_strings() {

@@ -71,7 +71,7 @@ impl Drop for Lease {
 
 #[cfg(test)]
 mod tests {
-    use crate::session::lease::*;
+    use crate::lease::*;
 
     #[test]
     fn lease_count_closes_only_after_last_lease() {

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::Notify;
 
-use crate::sync::lock;
-use crate::types::ids::SessionId;
+use base::sync::lock;
+use types::ids::SessionId;
 
 /// The loaded sessions of each workspace.
 #[derive(Debug, Default)]

@@ -9,18 +9,18 @@ use futures_util::future::{BoxFuture, join_all, select_all};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use crate::engine::Input;
-use crate::mcp::{
+use crate::shared::Shared;
+use crate::trust;
+use base::sync::lock;
+use engine::Input;
+use mcp::{
     Approvals, Lease, Pool, ProjectFile, ScopedServer, ServerConfig, ServerSource, ServerUse, ServerView,
     merge, parse_file, server_part,
 };
-use crate::session::shared::Shared;
-use crate::session::trust;
-use crate::sync::lock;
-use crate::tools::McpServers;
-use crate::types::ids::{CallId, SessionId};
-use crate::types::mcp::{McpCatalog, McpState, McpStatus};
-use crate::types::question::{UserAnswer, UserQuestion};
+use tools::McpServers;
+use types::ids::{CallId, SessionId};
+use types::mcp::{McpCatalog, McpState, McpStatus};
+use types::question::{UserAnswer, UserQuestion};
 
 /// Files of a project with servers. A later file has priority.
 const PROJECT_FILES: &[&str] = &[".mcprc", ".mcp.json"];

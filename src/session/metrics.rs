@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::types::event::{Envelope, Event};
-use crate::types::ledger::UsageRecord;
-use crate::types::metrics::Metrics;
-use crate::types::session::{Subtype, TurnResult};
-use crate::types::tool::ToolStatus;
-use crate::types::usage::Usage;
+use types::event::{Envelope, Event};
+use types::ledger::UsageRecord;
+use types::metrics::Metrics;
+use types::session::{Subtype, TurnResult};
+use types::tool::ToolStatus;
+use types::usage::Usage;
 
 /// Duration above which a turn is slow, in milliseconds. The time of waiting for users is subtracted.
 const SLOW_MS: u64 = 30_000;

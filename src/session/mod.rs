@@ -62,15 +62,15 @@ pub use slash_commands::{CommandList, CommandSource, ListedCommand};
 pub use stream::follow::Follower;
 
 // Types of lower layers that belong to this layer's interface.
-pub use crate::engine::{BusyPolicy, QueueEdit, Refusal};
-pub use crate::extensions::Diagnostic;
-pub use crate::extensions::agents::Agent;
-pub use crate::extensions::watch::{ExtensionWatcher, WatchedPaths};
-pub use crate::judge::Rule;
-pub use crate::policy::PolicyError;
-pub use crate::store::{
+pub use engine::{BusyPolicy, QueueEdit, Refusal};
+pub use judge::Rule;
+pub use project::extensions::Diagnostic;
+pub use project::extensions::agents::Agent;
+pub use project::extensions::watch::{ExtensionWatcher, WatchedPaths};
+pub use project::policy::PolicyError;
+pub use project::workspace::changed_files;
+pub use store::{
     AuditCheck, AuditQuery, Durability, ItemQuery, LedgerQuery, Page, SessionQuery, StoreError, StoredItem,
     backups,
 };
-pub use crate::tools::{IngestedFile, InputFile, InputSource};
-pub use crate::workspace::changed_files;
+pub use tools::{IngestedFile, InputFile, InputSource};

@@ -4,13 +4,13 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
-use crate::session::shared::{Settings, Shared};
-use crate::session::trust;
-use crate::store::StoreError;
-use crate::types::ablation::Ablation;
-use crate::types::permission::Mode;
-use crate::types::usage::Budgets;
-use crate::workspace::ProjectValues;
+use crate::shared::{Settings, Shared};
+use crate::trust;
+use project::workspace::ProjectValues;
+use store::StoreError;
+use types::ablation::Ablation;
+use types::permission::Mode;
+use types::usage::Budgets;
 
 /// The file, as a path below the workspace.
 pub(super) const PROJECT_FILE: &str = ".agentd/config.toml";

@@ -5,19 +5,19 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 
-use crate::engine::is_command_name;
-use crate::extensions::skills::{self, PROJECT_FOLDERS, Skill};
-use crate::extensions::{self, Diagnostic, ExtensionSource};
-use crate::session::shared::Shared;
-use crate::session::trust;
-use crate::tools::{DataError, ProjectData};
-use crate::types::context_view::MEMORY_HEADING;
-use crate::types::memory::MemoryNote;
-use crate::workspace::{self, Memory, MemoryError};
+use crate::shared::Shared;
+use crate::trust;
+use engine::is_command_name;
+use project::extensions::skills::{self, PROJECT_FOLDERS, Skill};
+use project::extensions::{self, Diagnostic, ExtensionSource};
+use project::workspace::{self, Memory, MemoryError};
+use tools::{DataError, ProjectData};
+use types::context_view::MEMORY_HEADING;
+use types::memory::MemoryNote;
 
 /// The skills of a folder: the user's, and those of the project if it is trusted.
 #[derive(Debug, Default)]
-pub(in crate::session) struct SkillFiles {
+pub(crate) struct SkillFiles {
     pub skills: Vec<Skill>,
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -82,7 +82,7 @@ impl SkillFiles {
 
 /// The parts of a system prompt in addition to the project instructions.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::session) struct PromptParts {
+pub(crate) struct PromptParts {
     pub agents: bool,
     pub skills: bool,
     pub memory: bool,
@@ -109,13 +109,13 @@ impl PromptParts {
 }
 
 /// The memory of the project in this folder.
-pub(in crate::session) fn memory(shared: &Shared, cwd: &Path) -> Memory {
+pub(crate) fn memory(shared: &Shared, cwd: &Path) -> Memory {
     Memory::new(&shared.components().settings.memory_dir, cwd)
 }
 
 /// The target of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::session) enum NotePlace {
+pub(crate) enum NotePlace {
     /// The project instructions.
     Instructions,
     /// The memory of the project.
@@ -123,7 +123,7 @@ pub(in crate::session) enum NotePlace {
 }
 
 /// Splits a note into its target and its text. A note without a target goes to the project instructions.
-pub(in crate::session) fn note_text(note: &str) -> (NotePlace, &str) {
+pub(crate) fn note_text(note: &str) -> (NotePlace, &str) {
     let (place, rest) = match note.split_once(':') {
         Some(("memory", rest)) => (NotePlace::Memory, rest),
         Some(("instructions", rest)) => (NotePlace::Instructions, rest),
@@ -133,7 +133,7 @@ pub(in crate::session) fn note_text(note: &str) -> (NotePlace, &str) {
 }
 
 /// Skills and notes of one session's project.
-pub(in crate::session) struct SessionProjectData {
+pub(crate) struct SessionProjectData {
     shared: Arc<Shared>,
     cwd: PathBuf,
     runtime: Handle,

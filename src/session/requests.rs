@@ -1,20 +1,20 @@
 //! Requests of callers to a session, and the reply to an abort.
 
-use crate::engine::{BusyPolicy, EditedCall, QueueEdit};
-use crate::judge::Rule;
-use crate::session::idempotency::IdempotencyKey;
-use crate::types::blob::Blob;
-use crate::types::event::Origin;
-use crate::types::history::{RewindConflict, RewoundFile};
-use crate::types::ids::{CallId, ItemId, PermissionId, QuestionId, TurnId};
-use crate::types::message::InputBlock;
-use crate::types::permission::{Decision, Mode, Scope};
-use crate::types::question::{Choice, UserAnswer};
-use crate::types::session::SessionSpec;
-use crate::types::slash_command::SlashCommand;
-use crate::types::turn_options::TurnOptions;
-use crate::types::usage::{ModelSnapshot, Usage};
-use crate::workspace::{Memory, NoteFile};
+use crate::idempotency::IdempotencyKey;
+use engine::{BusyPolicy, EditedCall, QueueEdit};
+use judge::Rule;
+use project::workspace::{Memory, NoteFile};
+use types::blob::Blob;
+use types::event::Origin;
+use types::history::{RewindConflict, RewoundFile};
+use types::ids::{CallId, ItemId, PermissionId, QuestionId, TurnId};
+use types::message::InputBlock;
+use types::permission::{Decision, Mode, Scope};
+use types::question::{Choice, UserAnswer};
+use types::session::SessionSpec;
+use types::slash_command::SlashCommand;
+use types::turn_options::TurnOptions;
+use types::usage::{ModelSnapshot, Usage};
 
 /// The parameters of a submit, except its input.
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ pub struct Submission {
 
 /// A command or a note whose answer is known.
 #[derive(Clone, Debug)]
-pub(in crate::session) struct CommandSubmission {
+pub(crate) struct CommandSubmission {
     pub submission: Submission,
     pub command: SlashCommand,
     /// The answer for users.
@@ -52,7 +52,7 @@ pub(in crate::session) struct CommandSubmission {
 
 /// The target of a note of the user.
 #[derive(Clone, Debug)]
-pub(in crate::session) enum NoteTarget {
+pub(crate) enum NoteTarget {
     /// The project instructions.
     Instructions(NoteFile),
     /// The memory of the project, as a note with this name.
@@ -80,7 +80,7 @@ impl CommandSubmission {
 
 /// Data of a session's task that the session's summary does not contain.
 #[derive(Clone, Debug)]
-pub(in crate::session) struct SessionFacts {
+pub(crate) struct SessionFacts {
     /// The current settings.
     pub spec: SessionSpec,
     /// The mode for verdicts.

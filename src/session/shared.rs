@@ -8,28 +8,27 @@ use std::time::Duration;
 
 use tokio::sync::broadcast;
 
-use crate::engine;
-use crate::hooks::Hook;
-use crate::judge::Rules;
-use crate::mcp::{Pool, ScopedServer};
-use crate::model::Models;
-use crate::policy::Policies;
-use crate::session::error::SessionError;
-use crate::session::loaded_workspaces::LoadedWorkspaces;
-use crate::session::metrics::MetricCounters;
-use crate::session::stream::feed::FeedPool;
-use crate::store::{Store, StoreError, StoreReader};
-use crate::sync::{read, write};
-use crate::tools::Toolbox;
-use crate::types::ablation::Ablation;
-use crate::types::event::Envelope;
-use crate::types::ids::{RequestId, SessionId};
-use crate::types::permission::{Mode, RuleKind, RuleScope};
-use crate::types::session::{Requires, SessionState, SessionView};
-use crate::types::thinking::Thinking;
-use crate::types::time::Clock;
-use crate::types::usage::Budgets;
-use crate::workspace::GitFacts;
+use crate::error::SessionError;
+use crate::loaded_workspaces::LoadedWorkspaces;
+use crate::metrics::MetricCounters;
+use crate::stream::feed::FeedPool;
+use base::sync::{read, write};
+use judge::Rules;
+use mcp::{Pool, ScopedServer};
+use model::Models;
+use project::hooks::Hook;
+use project::policy::Policies;
+use project::workspace::GitFacts;
+use store::{Store, StoreError, StoreReader};
+use tools::Toolbox;
+use types::ablation::Ablation;
+use types::event::Envelope;
+use types::ids::{RequestId, SessionId};
+use types::permission::{Mode, RuleKind, RuleScope};
+use types::session::{Requires, SessionState, SessionView};
+use types::thinking::Thinking;
+use types::time::Clock;
+use types::usage::Budgets;
 
 /// Settings of all sessions.
 #[derive(Clone, Debug)]
@@ -75,7 +74,7 @@ pub struct Settings {
     pub binary_feedback: bool,
     /// Whether read-only commands inside the workspace run without a rule.
     pub safe_commands: bool,
-    /// Whether some calls need a permission request even in `bypass`: see [`crate::judge::BypassGuard`].
+    /// Whether some calls need a permission request even in `bypass`: see [`judge::BypassGuard`].
     pub bypass_guard: bool,
     /// Whether a caller may request `bypass`. The error is the reason why not.
     pub bypass: Result<(), String>,

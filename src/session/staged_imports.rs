@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use crate::session::error::SessionError;
-use crate::sync::lock;
+use crate::error::SessionError;
+use base::sync::lock;
 
 /// Maximum bytes of one import, and of all imports in progress together.
 pub const MAX_IMPORT_BYTES: usize = 64 << 20;
@@ -17,7 +17,7 @@ const PART_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Imports without their last part.
 #[derive(Default)]
-pub(in crate::session) struct StagedImports(Mutex<HashMap<String, StagedImport>>);
+pub(crate) struct StagedImports(Mutex<HashMap<String, StagedImport>>);
 
 struct StagedImport {
     data: String,

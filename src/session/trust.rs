@@ -10,11 +10,11 @@
 
 use std::path::Path;
 
-use crate::judge::Rules;
-use crate::session::shared::Shared;
-use crate::store::StoreError;
-use crate::types::session::UntrustedParts;
-use crate::workspace::{self, ScannedFile, TrustInventory};
+use crate::shared::Shared;
+use judge::Rules;
+use project::workspace::{self, ScannedFile, TrustInventory};
+use store::StoreError;
+use types::session::UntrustedParts;
 
 /// Scans a folder and checks whether it is trusted in this state.
 pub(super) async fn inspect(shared: &Shared, cwd: &Path) -> Result<(TrustInventory, bool), StoreError> {

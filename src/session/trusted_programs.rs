@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use crate::mcp::{ServerConfig, parse_file};
-use crate::session::hooks;
-use crate::workspace::ScannedFile;
+use crate::hooks;
+use mcp::{ServerConfig, parse_file};
+use project::workspace::ScannedFile;
 
 /// The files that name programs.
 pub(super) const PROGRAM_FILES: [&str; 5] =
@@ -22,7 +22,7 @@ pub(super) fn programs(files: &[ScannedFile]) -> Vec<String> {
         let (Ok(bytes), name) = (content, path.display()) else { continue };
         if hooks::PROJECT_FILES.iter().any(|file| path == Path::new(file)) {
             let hooks = hooks::parse(path, bytes).unwrap_or_default();
-            let runs = |hook: crate::hooks::Hook| {
+            let runs = |hook: project::hooks::Hook| {
                 format!("{name}: {} runs {}", hook.event.name(), shorten_program(&hook.command))
             };
             found.extend(hooks.into_iter().map(runs));

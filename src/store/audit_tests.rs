@@ -5,8 +5,8 @@ use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
 
 use super::tests::{append, id, new_session, row};
 use super::*;
-use crate::types::audit::{AuditHead, AuditKind, AuditNote};
-use crate::types::time::Timestamp;
+use types::audit::{AuditHead, AuditKind, AuditNote};
+use types::time::Timestamp;
 
 struct StoreFixture {
     folder: tempfile::TempDir,

@@ -8,8 +8,8 @@ use rusqlite::OpenFlags;
 use sqlx::ConnectOptions as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
 
-use crate::store::error::StoreError;
-use crate::store::wal;
+use crate::error::StoreError;
+use crate::wal;
 
 /// How long a connection waits for a lock of another connection.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);

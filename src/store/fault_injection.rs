@@ -5,17 +5,17 @@
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Faults {
     /// Number of commits until one is reported as failed; 0 for none.
-    #[cfg(any(test, feature = "failpoints"))]
+    #[cfg(any(test, debug_assertions))]
     pub commits: u32,
     /// Whether the check for the rows fails as well.
-    #[cfg(any(test, feature = "failpoints"))]
+    #[cfg(any(test, debug_assertions))]
     pub blind: bool,
     /// While this is set, syncs of the database are reported as failed.
-    #[cfg(any(test, feature = "failpoints"))]
+    #[cfg(any(test, debug_assertions))]
     pub unsynced: Option<&'static std::sync::atomic::AtomicBool>,
 }
 
-#[cfg(any(test, feature = "failpoints"))]
+#[cfg(any(test, debug_assertions))]
 impl Faults {
     /// Reads `AGENTD_COMMIT_LIES`: `3` reports the third commit as failed, `3!` also fails the check for its
     /// rows.
@@ -31,12 +31,12 @@ impl Faults {
     /// Returns the result to report for a commit.
     pub fn report_commit<T>(
         &mut self,
-        result: Result<T, crate::store::error::StoreError>,
-    ) -> Result<T, crate::store::error::StoreError> {
+        result: Result<T, crate::error::StoreError>,
+    ) -> Result<T, crate::error::StoreError> {
         if result.is_ok() && self.commits > 0 {
             self.commits -= 1;
             if self.commits == 0 {
-                return Err(crate::store::error::StoreError::Unwritable("a fault injected by a test".into()));
+                return Err(crate::error::StoreError::Unwritable("a fault injected by a test".into()));
             }
         }
         result
@@ -56,7 +56,7 @@ impl Faults {
     }
 }
 
-#[cfg(not(any(test, feature = "failpoints")))]
+#[cfg(not(any(test, debug_assertions)))]
 impl Faults {
     pub fn from_environment() -> Self {
         Self {}
@@ -64,8 +64,8 @@ impl Faults {
 
     pub fn report_commit<T>(
         &mut self,
-        result: Result<T, crate::store::error::StoreError>,
-    ) -> Result<T, crate::store::error::StoreError> {
+        result: Result<T, crate::error::StoreError>,
+    ) -> Result<T, crate::error::StoreError> {
         result
     }
 

@@ -7,11 +7,11 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::error::StoreError;
 use super::rows::{Append, Idempotency, NewSession, SessionKey};
-use crate::store::command::{Deletion, KeptReply, WriterCommand};
-use crate::store::database_file::DatabaseFile;
-use crate::store::health::Health;
-use crate::store::readers::Readers;
-use crate::types::time::Timestamp;
+use crate::command::{Deletion, KeptReply, WriterCommand};
+use crate::database_file::DatabaseFile;
+use crate::health::Health;
+use crate::readers::Readers;
+use types::time::Timestamp;
 
 /// Reads the database. Cheap to clone.
 #[derive(Clone)]

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use crate::store::database_file::sibling_path;
-use crate::store::error::StoreError;
-use crate::sync::lock;
+use crate::database_file::sibling_path;
+use crate::error::StoreError;
+use base::sync::lock;
 
 /// The newest trouble. Cheap to clone; all clones share one state.
 #[derive(Clone, Debug, Default)]
-pub(in crate::store) struct Health(Arc<HealthState>);
+pub(crate) struct Health(Arc<HealthState>);
 
 #[derive(Debug, Default)]
 struct HealthState {

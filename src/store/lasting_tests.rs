@@ -6,8 +6,8 @@ use futures_util::future::join_all;
 
 use super::tests::{append, new_session};
 use super::*;
-use crate::types::ids::Seq;
-use crate::types::time::Timestamp;
+use types::ids::Seq;
+use types::time::Timestamp;
 
 fn row(seq: Seq, kind: &'static str, length: usize) -> Row {
     Row { seq, at: Timestamp(1), kind, delta_of: None, body: Arc::from("x".repeat(length)) }

@@ -5,10 +5,10 @@ use sqlx::{ConnectOptions as _, Connection as _};
 
 use super::tests::{append, id, new_session, row, with_timeout};
 use super::*;
-use crate::types::ids::Seq;
-use crate::types::ledger::UsageRecord;
-use crate::types::time::Timestamp;
-use crate::types::usage::{ModelSnapshot, Price, Usage};
+use types::ids::Seq;
+use types::ledger::UsageRecord;
+use types::time::Timestamp;
+use types::usage::{ModelSnapshot, Price, Usage};
 
 fn booking(number: u128, seq: Seq, model: &str, cost_usd_micros: Option<u64>) -> UsageRecord {
     UsageRecord {
@@ -96,7 +96,11 @@ async fn migration_fills_ledger_from_journals() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("journal.db");
     let before = sqlx::migrate::Migrator {
-        migrations: sqlx::migrate!().iter().filter(|migration| migration.version < 7).cloned().collect(),
+        migrations: sqlx::migrate!("../../migrations")
+            .iter()
+            .filter(|migration| migration.version < 7)
+            .cloned()
+            .collect(),
         ..sqlx::migrate::Migrator::DEFAULT
     };
     let options = SqliteConnectOptions::new().filename(&path).create_if_missing(true);

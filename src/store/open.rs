@@ -8,12 +8,12 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::error::StoreError;
 use super::writer::Writer;
-use crate::store::database_file::{DatabaseFile, make_private, sibling_path, sync_folder};
-use crate::store::fault_injection::Faults;
-use crate::store::handle::{Store, StoreOwner, StoreReader, WriterHandle};
-use crate::store::health::Health;
-use crate::store::readers::Readers;
-use crate::store::tables::blobs::renew_outdated_events;
+use crate::database_file::{DatabaseFile, make_private, sibling_path, sync_folder};
+use crate::fault_injection::Faults;
+use crate::handle::{Store, StoreOwner, StoreReader, WriterHandle};
+use crate::health::Health;
+use crate::readers::Readers;
+use crate::tables::blobs::renew_outdated_events;
 
 /// Capacity of the queue to the writer. When it is full, senders wait.
 const QUEUE_CAPACITY: usize = 1024;
@@ -34,7 +34,7 @@ impl Store {
     ) -> Result<(Self, StoreOwner), StoreError> {
         let log = std::fs::metadata(sibling_path(path, "-wal"));
         let database_file = DatabaseFile::create(path)?;
-        let migrations = sqlx::migrate!();
+        let migrations = sqlx::migrate!("../../migrations");
         let current =
             database_file.open_to_write().ok().filter(|connection| is_current(connection, &migrations));
         let connection = match current {
@@ -85,12 +85,12 @@ async fn bring_up_to_date(
     migrations: &Migrator,
 ) -> Result<rusqlite::Connection, StoreError> {
     let mut connection = database_file.connect().await?;
-    #[cfg(feature = "failpoints")]
+    #[cfg(debug_assertions)]
     crash_in_migration(&mut connection).await?;
     copy_before_migration(&mut connection, migrations, &database_file.path).await?;
     migrations.run(&mut connection).await?;
     renew_outdated_events(&mut connection).await?;
-    #[cfg(feature = "failpoints")]
+    #[cfg(debug_assertions)]
     connection.lock_handle().await?.remove_progress_handler();
     let writer = database_file.open_to_write()?;
     // Close this connection after the writer's connection is open. Otherwise the last close would checkpoint
@@ -101,10 +101,10 @@ async fn bring_up_to_date(
 
 /// While the schema is migrated, every step of SQLite's virtual machine is a crash point. Each statement has
 /// several of these steps, including the copy before the migration and the bookkeeping after it.
-#[cfg(feature = "failpoints")]
+#[cfg(debug_assertions)]
 async fn crash_in_migration(connection: &mut sqlx::SqliteConnection) -> Result<(), StoreError> {
     connection.lock_handle().await?.set_progress_handler(1, || {
-        crate::crash::point("C20");
+        base::crash::point("C20");
         true
     });
     Ok(())

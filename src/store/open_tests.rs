@@ -88,7 +88,7 @@ async fn non_database_file_is_reported_corrupt_and_unchanged() {
 async fn older_database_is_backed_up_before_migration() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal.db");
-    let ours = sqlx::migrate!();
+    let ours = sqlx::migrate!("../../migrations");
     let newest = ours.iter().map(|migration| migration.version).max().unwrap();
     // A database of the first version has one migration and one session.
     let first = sqlx::migrate::Migrator {
@@ -125,7 +125,7 @@ async fn applied_migrations(path: &Path) -> Vec<i64> {
 /// A store that reports its `commits`th commit as failed although it succeeded.
 async fn store_with_false_error(commits: u32, blind: bool) -> TestStore {
     let folder = tempfile::tempdir().expect("a folder");
-    let faults = crate::store::fault_injection::Faults { commits, blind, unsynced: None };
+    let faults = crate::fault_injection::Faults { commits, blind, unsynced: None };
     let path = folder.path().join("journal.db");
     let (store, owner) = Store::open_with_faults(&path, faults).await.expect("a new database");
     TestStore { folder, store, owner }

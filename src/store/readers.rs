@@ -8,8 +8,8 @@ use sqlx::sqlite::SqlitePoolOptions;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, RwLock, RwLockWriteGuard, Semaphore};
 
-use crate::store::database_file::DatabaseFile;
-use crate::store::error::StoreError;
+use crate::database_file::DatabaseFile;
+use crate::error::StoreError;
 
 /// Number of parallel readers.
 const MAX_READERS: u32 = 3;
@@ -18,7 +18,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A small pool of read-only connections. Cheap to clone; all clones share one pool.
 #[derive(Clone, Debug)]
-pub(in crate::store) struct Readers {
+pub(crate) struct Readers {
     database_file: DatabaseFile,
     pool: Arc<RwLock<SqlitePool>>,
     /// Permits one reader of the whole database at a time. That reader uses a separate connection.
@@ -78,7 +78,7 @@ impl Readers {
 }
 
 /// Prevents reads while it exists.
-pub(in crate::store) struct ReadBlock<'a> {
+pub(crate) struct ReadBlock<'a> {
     pool: RwLockWriteGuard<'a, SqlitePool>,
     database_file: &'a DatabaseFile,
     _turn: OwnedSemaphorePermit,

@@ -2,19 +2,18 @@
 
 use std::sync::Arc;
 
-use crate::types::audit::AuditNote;
-use crate::types::blob::Blob;
-use crate::types::event::{Envelope, Event};
-use crate::types::ids::{BlobId, CallId, ItemId, RequestId, Seq, SessionId, TurnId};
-use crate::types::ledger::UsageRecord;
-use crate::types::session::{ItemKind, ItemStatus, LastTurn, Requires, SessionSpec, SessionState};
-use crate::types::time::Timestamp;
-use crate::types::tool::ProcessRecord;
-use crate::types::usage::Usage;
+use types::audit::AuditNote;
+use types::blob::Blob;
+use types::event::{Envelope, Event};
+use types::ids::{BlobId, CallId, ItemId, RequestId, Seq, SessionId, TurnId};
+use types::ledger::UsageRecord;
+use types::session::{ItemKind, ItemStatus, LastTurn, Requires, SessionSpec, SessionState};
+use types::time::Timestamp;
+use types::tool::ProcessRecord;
+use types::usage::Usage;
 
-/// Short key of a session inside the store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(test, derive(Default))]
+/// Short key of a session inside the store. No session has the default key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SessionKey(pub(super) i64);
 
 /// Durability of a commit.
@@ -95,11 +94,11 @@ pub struct Summary {
     /// Model as `PROVIDER/MODEL`.
     pub model: String,
     /// Approval mode.
-    pub mode: crate::types::permission::Mode,
+    pub mode: types::permission::Mode,
     /// Thinking setting of its models.
-    pub thinking: Option<crate::types::thinking::Thinking>,
+    pub thinking: Option<types::thinking::Thinking>,
     /// Sampling settings of its models.
-    pub sampling: crate::types::sampling::Sampling,
+    pub sampling: types::sampling::Sampling,
     /// State of the session.
     pub state: SessionState,
     /// The kind of user decision that the session waits for.

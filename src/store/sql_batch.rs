@@ -10,11 +10,11 @@ use std::sync::Arc;
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use sqlx::sqlite::SqliteConnection;
 
-use crate::store::error::StoreError;
+use crate::error::StoreError;
 
 /// The value of one `?` in a statement.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::store) enum Value {
+pub(crate) enum Value {
     Null,
     Integer(i64),
     Text(String),
@@ -26,13 +26,13 @@ pub(in crate::store) enum Value {
 
 /// Lists the values of a statement in the order of its `?`.
 macro_rules! values {
-    ($($value:expr),* $(,)?) => { vec![$($crate::store::sql_batch::Value::from($value)),*] };
+    ($($value:expr),* $(,)?) => { vec![$($crate::sql_batch::Value::from($value)),*] };
 }
-pub(in crate::store) use values;
+pub(crate) use values;
 
 /// Statements in the order in which they run.
 #[derive(Debug, Default)]
-pub(in crate::store) struct SqlBatch(Vec<(Cow<'static, str>, Vec<Value>)>);
+pub(crate) struct SqlBatch(Vec<(Cow<'static, str>, Vec<Value>)>);
 
 impl SqlBatch {
     /// Adds a statement. Use few different texts: SQLite prepares each text once and caches it.

@@ -10,11 +10,11 @@ use sqlx::{ConnectOptions as _, Connection as _, Row as _};
 use tempfile::TempDir;
 
 use super::*;
-use crate::types::ids::{Mint, PermissionId, QuestionId, RequestId, Seed, Seq, SessionId};
-use crate::types::permission::Mode;
-use crate::types::session::{ItemKind, ItemStatus, SessionSpec, SessionState};
-use crate::types::time::Timestamp;
-use crate::types::usage::{Budgets, Usage};
+use types::ids::{Mint, PermissionId, QuestionId, RequestId, Seed, Seq, SessionId};
+use types::permission::Mode;
+use types::session::{ItemKind, ItemStatus, SessionSpec, SessionState};
+use types::time::Timestamp;
+use types::usage::{Budgets, Usage};
 
 /// A store in a temporary folder.
 pub(super) struct TestStore {

@@ -10,11 +10,11 @@ use super::handle::{Store, StoreOwner};
 use super::rows::{
     Append, Durability, Idempotency, ItemRow, NewSession, RequestRow, Row, SessionKey, Summary,
 };
-use crate::types::ids::{PermissionId, RequestId, Seq, SessionId};
-use crate::types::permission::Mode;
-use crate::types::session::{ItemKind, ItemStatus, SessionSpec, SessionState};
-use crate::types::time::Timestamp;
-use crate::types::usage::{Budgets, Usage};
+use types::ids::{PermissionId, RequestId, Seq, SessionId};
+use types::permission::Mode;
+use types::session::{ItemKind, ItemStatus, SessionSpec, SessionState};
+use types::time::Timestamp;
+use types::usage::{Budgets, Usage};
 
 /// Limit for waiting for the store.
 const STORE_TIMEOUT: Duration = Duration::from_secs(20);

@@ -40,7 +40,7 @@ const CLOSED_V6: &[(Ipv6Addr, u32)] = &[
 ];
 
 /// Whether the address is public.
-pub(in crate::tools) fn is_public(address: IpAddr) -> bool {
+pub(crate) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => !CLOSED_V4.iter().any(|(net, bits)| covers_v4(*net, *bits, v4)),
         // Embedded IPv4 addresses of other kinds (v4-mapped, NAT64, …) lie outside of 2000::/3.
@@ -97,7 +97,7 @@ impl AddressRanges {
     }
 
     /// Whether the address may be reached.
-    pub(in crate::tools) fn allow(&self, address: IpAddr) -> bool {
+    pub(crate) fn allow(&self, address: IpAddr) -> bool {
         is_public(address)
             || self.0.iter().any(|(net, bits)| match (net, address) {
                 (IpAddr::V4(net), IpAddr::V4(address)) => covers_v4(*net, *bits, address),

@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::sync::lock;
-use crate::tools::capture::{Capture, OutputPart};
-use crate::types::background::{BackgroundCommand, KilledBy};
+use crate::capture::{Capture, OutputPart};
+use base::sync::lock;
+use types::background::{BackgroundCommand, KilledBy};
 
 /// A background task of the session.
 #[derive(Clone, Debug)]

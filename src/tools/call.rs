@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::tools::error::ToolError;
-use crate::types::tool::{PreparedCall, Subject};
+use crate::error::ToolError;
+use types::tool::{PreparedCall, Subject};
 
 /// Runs work that blocks on the disk. It is not aborted when the caller is dropped.
 pub(super) async fn blocking<T: Send + 'static>(

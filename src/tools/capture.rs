@@ -8,13 +8,13 @@ const CAPTURE_END_BYTES: usize = 128 << 10;
 
 /// Decodes bytes that arrive in pieces. An incomplete character is kept for the next piece.
 #[derive(Default)]
-pub(in crate::tools) struct Utf8Decoder {
+pub(crate) struct Utf8Decoder {
     held: Vec<u8>,
 }
 
 impl Utf8Decoder {
     /// Returns the text of all bytes that were not returned before.
-    pub(in crate::tools) fn push(&mut self, bytes: &[u8]) -> String {
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> String {
         self.held.extend_from_slice(bytes);
         let cut = incomplete_tail(&self.held);
         let whole = self.held.len() - cut;
@@ -24,7 +24,7 @@ impl Utf8Decoder {
     }
 
     /// Returns the rest at the end of the output.
-    pub(in crate::tools) fn finish(&mut self) -> String {
+    pub(crate) fn finish(&mut self) -> String {
         String::from_utf8_lossy(&std::mem::take(&mut self.held)).into_owned()
     }
 }
@@ -50,16 +50,16 @@ fn incomplete_tail(bytes: &[u8]) -> usize {
 
 /// A part of an output, possibly with a gap.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::tools) struct OutputPart {
-    pub(in crate::tools) before: String,
+pub(crate) struct OutputPart {
+    pub(crate) before: String,
     /// Bytes missing in the gap.
-    pub(in crate::tools) gap_bytes: u64,
-    pub(in crate::tools) rest: String,
+    pub(crate) gap_bytes: u64,
+    pub(crate) rest: String,
 }
 
 /// Both streams in the order of arrival: the head, and the tail of the rest.
 #[derive(Debug, Default)]
-pub(in crate::tools) struct Capture {
+pub(crate) struct Capture {
     head: String,
     tail: VecDeque<u8>,
     /// Bytes dropped between head and tail.
@@ -67,7 +67,7 @@ pub(in crate::tools) struct Capture {
 }
 
 impl Capture {
-    pub(in crate::tools) fn push(&mut self, mut text: &str) {
+    pub(crate) fn push(&mut self, mut text: &str) {
         if self.tail.is_empty() && self.head.len() < CAPTURE_END_BYTES {
             let mut fits = text.len().min(CAPTURE_END_BYTES - self.head.len());
             while !text.is_char_boundary(fits) {
@@ -85,13 +85,13 @@ impl Capture {
     }
 
     /// Total number of bytes.
-    pub(in crate::tools) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.head.len() as u64 + self.dropped + self.tail.len() as u64
     }
 
     /// The kept output after the first `from` bytes, with the number of missing bytes and the start of the part
     /// after the gap.
-    pub(in crate::tools) fn output_since(&self, from: u64) -> OutputPart {
+    pub(crate) fn output_since(&self, from: u64) -> OutputPart {
         let (head_end, tail_start) = (self.head.len() as u64, self.head.len() as u64 + self.dropped);
         let at = usize::try_from(from.min(head_end)).unwrap_or(0);
         let mut before = self.head.get(at..).unwrap_or_default().to_owned();
@@ -109,7 +109,7 @@ impl Capture {
     }
 
     /// The text for the model: at most `cap` characters of output. The flag says whether output was left out.
-    pub(in crate::tools) fn render(mut self, cap: usize) -> (String, bool) {
+    pub(crate) fn render(mut self, cap: usize) -> (String, bool) {
         let tail = self.tail.make_contiguous();
         // The tail may begin inside a character.
         let start = tail.iter().take(3).take_while(|byte| **byte & 0xC0 == 0x80).count();
@@ -139,7 +139,7 @@ fn last_chars(text: &str, chars: usize) -> &str {
 }
 
 /// Head and tail of a text of more than `cap` characters, with a note about the missing part.
-pub(in crate::tools) fn cut_middle(text: &str, cap: usize) -> (String, bool) {
+pub(crate) fn cut_middle(text: &str, cap: usize) -> (String, bool) {
     let total = text.chars().count();
     if total <= cap {
         return (text.to_owned(), false);
@@ -151,7 +151,7 @@ pub(in crate::tools) fn cut_middle(text: &str, cap: usize) -> (String, bool) {
 
 #[cfg(test)]
 mod tests {
-    use crate::tools::capture::*;
+    use crate::capture::*;
 
     #[test]
     fn long_output_keeps_head_and_tail() {

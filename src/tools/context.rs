@@ -4,20 +4,20 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::extensions::agents::Agent;
-use crate::tools::background_task::BackgroundTaskView;
-use crate::tools::error::ToolError;
-use crate::tools::fs::jail::{Jail, Jails};
-use crate::tools::fs::pinned::PinnedPath;
-use crate::tools::mcp_context::McpContext;
-use crate::tools::sensitivity::{Access, SensitivePaths};
-use crate::tools::settings::Settings;
-use crate::types::ids::{BlobId, SessionId};
-use crate::types::invisible_chars::is_invisible;
-use crate::types::memory::MemoryNote;
-use crate::types::permission::Mode;
-use crate::types::todo::Todo;
-use crate::types::tool::ReadRecord;
+use crate::background_task::BackgroundTaskView;
+use crate::error::ToolError;
+use crate::fs::jail::{Jail, Jails};
+use crate::fs::pinned::PinnedPath;
+use crate::mcp_context::McpContext;
+use crate::sensitivity::{Access, SensitivePaths};
+use crate::settings::Settings;
+use project::extensions::agents::Agent;
+use types::ids::{BlobId, SessionId};
+use types::invisible_chars::is_invisible;
+use types::memory::MemoryNote;
+use types::permission::Mode;
+use types::todo::Todo;
+use types::tool::ReadRecord;
 
 /// The session's part of a tool context.
 #[derive(Clone, Debug)]

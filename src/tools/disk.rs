@@ -13,18 +13,18 @@ use nix::sys::stat::Mode;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use crate::tools::error::ToolError;
-use crate::types::hex;
+use crate::error::ToolError;
+use types::hex;
 
 /// Metadata that cheaply distinguishes one version of a file from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::tools) struct FileStamp {
-    pub(in crate::tools) mtime_ns: i64,
-    pub(in crate::tools) size: u64,
+pub(crate) struct FileStamp {
+    pub(crate) mtime_ns: i64,
+    pub(crate) size: u64,
 }
 
 impl FileStamp {
-    pub(in crate::tools) fn from_metadata(meta: &Metadata) -> Self {
+    pub(crate) fn from_metadata(meta: &Metadata) -> Self {
         Self {
             mtime_ns: meta.mtime().saturating_mul(1_000_000_000).saturating_add(meta.mtime_nsec()),
             size: meta.len(),
@@ -34,28 +34,28 @@ impl FileStamp {
 
 /// Identity of a file system object, unique while a handle to it is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(in crate::tools) struct FileIdentity {
-    pub(in crate::tools) device: u64,
-    pub(in crate::tools) inode: u64,
+pub(crate) struct FileIdentity {
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
 }
 
 impl FileIdentity {
-    pub(in crate::tools) fn from_metadata(meta: &Metadata) -> Self {
+    pub(crate) fn from_metadata(meta: &Metadata) -> Self {
         Self { device: meta.dev(), inode: meta.ino() }
     }
 }
 
-pub(in crate::tools) fn sha256(bytes: &[u8]) -> String {
+pub(crate) fn sha256(bytes: &[u8]) -> String {
     hex::encode(&Sha256::digest(bytes))
 }
 
 /// Whether a lookup failed because the path does not exist, and not because access is denied.
-pub(in crate::tools) fn is_missing(error: &io::Error) -> bool {
+pub(crate) fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 /// Whether the path exists and contains no link. One system call instead of one per folder.
-pub(in crate::tools) fn is_plain(path: &Path) -> bool {
+pub(crate) fn is_plain(path: &Path) -> bool {
     let how = OpenHow::new()
         .flags(OFlag::O_PATH | OFlag::O_CLOEXEC)
         .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS | ResolveFlag::RESOLVE_NO_MAGICLINKS);
@@ -65,13 +65,13 @@ pub(in crate::tools) fn is_plain(path: &Path) -> bool {
 }
 
 /// The path with all links resolved.
-pub(in crate::tools) fn real(path: &Path) -> io::Result<PathBuf> {
+pub(crate) fn real(path: &Path) -> io::Result<PathBuf> {
     if is_plain(path) { Ok(path.components().collect()) } else { path.canonicalize() }
 }
 
 /// Opens `path` below `folder` without following links and without leaving the folder. An empty path and `.`
 /// mean the folder itself.
-pub(in crate::tools) fn open_below(
+pub(crate) fn open_below(
     folder: BorrowedFd<'_>,
     path: &Path,
     flags: OFlag,
@@ -133,23 +133,23 @@ fn is_link(folder: BorrowedFd<'_>, name: &std::ffi::OsStr) -> bool {
 }
 
 /// The root folder of the file system.
-pub(in crate::tools) fn open_root() -> Result<File, Errno> {
+pub(crate) fn open_root() -> Result<File, Errno> {
     nix::fcntl::open("/", OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())
         .map(File::from)
 }
 
 /// Opens a handle of a folder below another one, without read access.
-pub(in crate::tools) fn open_folder_handle(folder: BorrowedFd<'_>, path: &Path) -> Result<File, Errno> {
+pub(crate) fn open_folder_handle(folder: BorrowedFd<'_>, path: &Path) -> Result<File, Errno> {
     open_below(folder, path, OFlag::O_PATH | OFlag::O_DIRECTORY, Mode::empty()).map(File::from)
 }
 
 /// Whether the object lies in a proc file system, wherever that is mounted.
-pub(in crate::tools) fn is_of_processes(object: &File) -> bool {
+pub(crate) fn is_of_processes(object: &File) -> bool {
     nix::sys::statfs::fstatfs(object)
         .is_ok_and(|found| found.filesystem_type() == nix::sys::statfs::PROC_SUPER_MAGIC)
 }
 
-pub(in crate::tools) fn refused(path: &Path, errno: Errno) -> ToolError {
+pub(crate) fn refused(path: &Path, errno: Errno) -> ToolError {
     match errno {
         Errno::ELOOP | Errno::EXDEV => changed_path_error(path),
         Errno::ENXIO => not_regular_error(path, "a socket or a pipe"),
@@ -158,7 +158,7 @@ pub(in crate::tools) fn refused(path: &Path, errno: Errno) -> ToolError {
 }
 
 /// The error if the path no longer leads to the object that was judged.
-pub(in crate::tools) fn changed_path_error(path: &Path) -> ToolError {
+pub(crate) fn changed_path_error(path: &Path) -> ToolError {
     ToolError::new(
         "target_changed",
         format!("{} became something else after the call was judged; look again and retry", path.display()),
@@ -167,7 +167,7 @@ pub(in crate::tools) fn changed_path_error(path: &Path) -> ToolError {
 }
 
 /// The error if the content differs from the content that the model knows.
-pub(in crate::tools) fn changed_content_error(path: &Path) -> ToolError {
+pub(crate) fn changed_content_error(path: &Path) -> ToolError {
     ToolError::new(
         "file_changed",
         format!("{} changed since it was read; read it again before changing it", path.display()),
@@ -181,7 +181,7 @@ fn not_regular_error(path: &Path, what: &str) -> ToolError {
 }
 
 /// Refuses pipes, sockets and devices: opening one may block, have a side effect, or never end.
-pub(in crate::tools) fn refuse_special(path: &Path, kind: fs::FileType) -> Result<(), ToolError> {
+pub(crate) fn refuse_special(path: &Path, kind: fs::FileType) -> Result<(), ToolError> {
     if kind.is_file() || kind.is_dir() {
         Ok(())
     } else if kind.is_symlink() {
@@ -195,7 +195,7 @@ pub(in crate::tools) fn refuse_special(path: &Path, kind: fs::FileType) -> Resul
     }
 }
 
-pub(in crate::tools) fn require_regular(path: &Path, meta: &Metadata) -> Result<(), ToolError> {
+pub(crate) fn require_regular(path: &Path, meta: &Metadata) -> Result<(), ToolError> {
     refuse_special(path, meta.file_type())?;
     if meta.is_dir() {
         return Err(ToolError::new(
@@ -208,7 +208,7 @@ pub(in crate::tools) fn require_regular(path: &Path, meta: &Metadata) -> Result<
 }
 
 /// Lists the names in an open folder, independent of the current target of its path.
-pub(in crate::tools) fn list(folder: &File, path: &Path) -> Result<fs::ReadDir, ToolError> {
+pub(crate) fn list(folder: &File, path: &Path) -> Result<fs::ReadDir, ToolError> {
     use std::os::fd::AsRawFd as _;
     // There is no safe way to read a folder by its handle, but this link in `/proc` refers to exactly that handle.
     let by_handle = fs::read_dir(format!("/proc/self/fd/{}", folder.as_raw_fd()));
@@ -219,7 +219,7 @@ pub(in crate::tools) fn list(folder: &File, path: &Path) -> Result<fs::ReadDir, 
 mod tests {
     use std::os::unix::fs::symlink;
 
-    use crate::tools::disk::*;
+    use crate::disk::*;
 
     /// A function that opens a file: folder, path, flags, mode.
     type OpenFunction = fn(BorrowedFd<'_>, &Path, OFlag, Mode) -> Result<OwnedFd, Errno>;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::types::tool::{ToolOutcome, ToolStatus};
+use types::tool::{ToolOutcome, ToolStatus};
 
 /// A reason that the model receives as an error result.
 #[derive(Debug)]

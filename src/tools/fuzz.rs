@@ -6,16 +6,16 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
 
-use crate::sync::lock;
-use crate::tools::files::did_you_mean::find_nearest;
-use crate::tools::files::read;
-use crate::tools::fs::jail::Jail;
-use crate::tools::fs::text;
-use crate::tools::fs::text::{LineEndings, ShownText};
-use crate::tools::sensitivity::{Access, SensitivePaths, sensitivity};
-use crate::types::invisible_chars::is_invisible;
-use crate::types::names;
-use crate::types::tool::PathSensitivity;
+use crate::files::did_you_mean::find_nearest;
+use crate::files::read;
+use crate::fs::jail::Jail;
+use crate::fs::text;
+use crate::fs::text::{LineEndings, ShownText};
+use crate::sensitivity::{Access, SensitivePaths, sensitivity};
+use base::sync::lock;
+use types::invisible_chars::is_invisible;
+use types::names;
+use types::tool::PathSensitivity;
 
 /// The bytes are a file; the text before the first two bytes 0x1F is the old and the new text. Decoding and
 /// encoding returns the same bytes. An edit changes nothing else. The text that is shown after a failed match
@@ -129,12 +129,12 @@ pub fn encoding(data: &[u8]) {
     }
 }
 
-/// See [`crate::tools::files::patch`]: a patch, 0x1F, the text of the file that it updates.
+/// See [`crate::files::patch`]: a patch, 0x1F, the text of the file that it updates.
 ///
 /// # Panics
 /// If a property does not hold.
 pub fn patch(data: &[u8]) {
-    crate::tools::files::patch::fuzz::patch(data);
+    crate::files::patch::fuzz::patch(data);
 }
 
 /// See [`super::convert`]: the bytes are a picture.
@@ -145,12 +145,12 @@ pub fn picture(data: &[u8]) {
     super::convert::fuzz::picture(data);
 }
 
-/// See [`crate::tools::files::notebook`]: the operation, the cell, and the notebook.
+/// See [`crate::files::notebook`]: the operation, the cell, and the notebook.
 ///
 /// # Panics
 /// If a property does not hold.
 pub fn notebook(data: &[u8]) {
-    crate::tools::files::notebook::fuzz::notebook(data);
+    crate::files::notebook::fuzz::notebook(data);
 }
 
 /// The text before the first byte 0x1F is the target of a link in the workspace, the rest a path. An accepted
@@ -199,8 +199,8 @@ pub fn path(data: &[u8]) {
         if let Ok((_, meta)) = held.open() {
             let now = fs::symlink_metadata(path).expect("it was just opened");
             assert_eq!(
-                crate::tools::disk::FileIdentity::from_metadata(&meta),
-                crate::tools::disk::FileIdentity::from_metadata(&now),
+                crate::disk::FileIdentity::from_metadata(&meta),
+                crate::disk::FileIdentity::from_metadata(&now),
                 "{path:?}"
             );
         }

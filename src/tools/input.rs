@@ -8,9 +8,9 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, Unexpected};
 use serde_json::{Value, json};
 
-use crate::tools::error::ToolError;
-use crate::types::message::ToolCall;
-use crate::types::typed_json::{self, WrongJson};
+use crate::error::ToolError;
+use types::message::ToolCall;
+use types::typed_json::{self, WrongJson};
 
 /// Parses the arguments of a call. The error names the wrong field and the reason.
 pub(super) fn parse<T: DeserializeOwned>(call: &ToolCall) -> Result<T, ToolError> {
@@ -121,7 +121,7 @@ fn kind(value: &Value) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::ids::{Mint, Seed};
+    use types::ids::{Mint, Seed};
 
     #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
     struct Sample {

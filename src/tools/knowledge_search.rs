@@ -4,14 +4,14 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
-use crate::knowledge::query::{QueryParams, tool_params};
-use crate::knowledge::registry::Indexes;
-use crate::knowledge::{ErrorKind, KnowledgeError};
-use crate::tools::call::internal_error;
-use crate::tools::context::ToolContext;
-use crate::tools::error::{ToolError, cancelled};
-use crate::types::knowledge::QueryMode;
-use crate::types::tool::{PreparedCall, Subject, ToolOutcome};
+use crate::call::internal_error;
+use crate::context::ToolContext;
+use crate::error::{ToolError, cancelled};
+use knowledge::query::{QueryParams, tool_params};
+use knowledge::registry::Indexes;
+use knowledge::{ErrorKind, KnowledgeError};
+use types::knowledge::QueryMode;
+use types::tool::{PreparedCall, Subject, ToolOutcome};
 
 /// The name of the tool.
 pub const NAME: &str = "KnowledgeSearch";
@@ -29,7 +29,7 @@ const MIN_TOKENS: usize = 200;
 const MAX_TOP_K: usize = 50;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-pub(in crate::tools) struct Input {
+pub(crate) struct Input {
     /// The question or topic.
     query: String,
     /// Names, files and terms that the answer probably contains.

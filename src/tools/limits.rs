@@ -1,8 +1,8 @@
 //! Properties of a tool for clients besides its definition: its permission need, time limit and output limit.
 
-use crate::tools::settings::Settings;
-use crate::tools::web::{FETCH_TIMEOUT, MAX_TEXT_CHARS};
-use crate::types::tool::{PermissionNeed, ToolLimits};
+use crate::settings::Settings;
+use crate::web::{FETCH_TIMEOUT, MAX_TEXT_CHARS};
+use types::tool::{PermissionNeed, ToolLimits};
 
 /// The limits of a tool with these settings. An unknown tool is treated like one that may change anything.
 pub(super) fn tool_limits(tool: &str, settings: &Settings) -> ToolLimits {

@@ -4,17 +4,17 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::mcp::{CallChannels, CallError, FormAnswer, ResultMedia, ServerQuestion, ToolAnswer};
-use crate::tools::context::{SessionContext, ToolContext, escape_name};
-use crate::tools::error::{ToolError, cancelled};
-use crate::tools::files::input_files::{self, IngestedFile, InputFile, InputSource};
-use crate::tools::mcp_context::McpServers;
-use crate::types::blob::{Attachment, AttachmentKind};
-use crate::types::ids::CallId;
-use crate::types::mcp::{MCP_PREFIX, McpTool};
-use crate::types::message::{InputBlock, ToolCall};
-use crate::types::permission::Mode;
-use crate::types::tool::{PreparedCall, Subject, ToolOutcome, ToolProgress};
+use crate::context::{SessionContext, ToolContext, escape_name};
+use crate::error::{ToolError, cancelled};
+use crate::files::input_files::{self, IngestedFile, InputFile, InputSource};
+use crate::mcp_context::McpServers;
+use mcp::{CallChannels, CallError, FormAnswer, ResultMedia, ServerQuestion, ToolAnswer};
+use types::blob::{Attachment, AttachmentKind};
+use types::ids::CallId;
+use types::mcp::{MCP_PREFIX, McpTool};
+use types::message::{InputBlock, ToolCall};
+use types::permission::Mode;
+use types::tool::{PreparedCall, Subject, ToolOutcome, ToolProgress};
 
 /// Maximum characters of a call's summary.
 const MAX_SUMMARY_CHARS: usize = 160;

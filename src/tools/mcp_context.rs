@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use crate::mcp::{Approvals, Lease};
-use crate::types::ids::CallId;
-use crate::types::mcp::McpCatalog;
-use crate::types::question::{UserAnswer, UserQuestion};
+use mcp::{Approvals, Lease};
+use types::ids::CallId;
+use types::mcp::McpCatalog;
+use types::question::{UserAnswer, UserQuestion};
 
 /// The MCP servers of one session.
 pub trait McpServers: Send + Sync {

@@ -27,7 +27,6 @@ mod disk;
 mod error;
 mod files;
 mod fs;
-#[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzz;
 mod input;

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::knowledge::registry::Indexes;
-use crate::tools::address::AddressRanges;
-use crate::types::tool::OfferUnsandboxedRetry;
+use crate::address::AddressRanges;
+use knowledge::registry::Indexes;
+use types::tool::OfferUnsandboxedRetry;
 
 /// Settings of the tools, filled by the daemon.
 #[derive(Clone, Debug)]

@@ -4,10 +4,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::tools::context::ToolContext;
-use crate::tools::error::ToolError;
-use crate::tools::input;
-use crate::types::tool::{PreparedCall, Subject};
+use crate::context::ToolContext;
+use crate::error::ToolError;
+use crate::input;
+use types::tool::{PreparedCall, Subject};
 
 pub(super) const DESCRIPTION: &str = "\
 Starts a sub-agent: an agent with its own context that works on one task and returns its last message.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::watch;
 
-use crate::sync::lock;
+use base::sync::lock;
 
 /// The queue of one connection.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ impl Drop for Ticket {
 mod tests {
     use futures_util::FutureExt as _;
 
-    use crate::transport::call_order::*;
+    use crate::call_order::*;
 
     #[test]
     fn call_order_admits_ticket_after_all_earlier() {

@@ -14,10 +14,10 @@ use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::outbox::Outbox;
-use crate::sync::lock;
-use crate::transport::call_order::{CallOrder, Ticket};
-use crate::transport::peer_origin::PeerOrigin;
-use crate::transport::subscription_sink::SubscriptionSink;
+use crate::call_order::{CallOrder, Ticket};
+use crate::peer_origin::PeerOrigin;
+use crate::subscription_sink::SubscriptionSink;
+use base::sync::lock;
 
 /// The connection on which a call arrived. A method handler finds it in jsonrpsee's `Extensions` and
 /// may keep it for any time.

@@ -20,16 +20,16 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::transport::connection::{ConnectionState, Peer};
-use crate::transport::dispatch::CallDispatcher;
-use crate::transport::envelope::NO_ID;
-use crate::transport::framing;
-use crate::transport::framing::{Decoder, Frame, Framing, Opening, content_length, http, ndjson, websocket};
-use crate::transport::peer_origin;
-use crate::transport::reply::{Fault, Kind, message_too_long};
-use crate::transport::server_state::ServerState;
-use crate::transport::socket::PageSource;
-use crate::transport::writer::write_out;
+use crate::connection::{ConnectionState, Peer};
+use crate::dispatch::CallDispatcher;
+use crate::envelope::NO_ID;
+use crate::framing;
+use crate::framing::{Decoder, Frame, Framing, Opening, content_length, http, ndjson, websocket};
+use crate::peer_origin;
+use crate::reply::{Fault, Kind, message_too_long};
+use crate::server_state::ServerState;
+use crate::socket::PageSource;
+use crate::writer::write_out;
 
 /// Minimum free bytes for one read, and the maximum buffer of an idle connection.
 const MIN_READ_BYTES: usize = 8 << 10;
@@ -454,7 +454,7 @@ async fn wait_hangup(socket: &UnixStream) {
 
 #[cfg(test)]
 mod tests {
-    use crate::transport::connection_task::*;
+    use crate::connection_task::*;
 
     #[test]
     fn connections_are_admitted_for_owner_and_allowed_root() {

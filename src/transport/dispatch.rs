@@ -19,7 +19,7 @@ use super::connection::{Connection, ConnectionState, SubscribeError};
 use super::envelope::{self, Call, Element, InvalidCall, Message};
 use super::reply::{self, Fault, Kind};
 use super::server_state::ServerState;
-use crate::sync::lock;
+use base::sync::lock;
 
 /// The notification that cancels a running call, as editors send it.
 const CANCEL: &str = "$/cancelRequest";

@@ -30,7 +30,6 @@ mod socket;
 mod subscription_sink;
 mod writer;
 
-#[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzz;
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 
-use crate::sync::lock;
+use base::sync::lock;
 
 /// One serialised JSON text, without a newline; shared or not.
 #[derive(Clone, Debug)]

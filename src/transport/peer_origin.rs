@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
-use crate::proc;
+use base::proc;
 
 /// Time limit of one inspection: a process can make its own environment unreadable for any time.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(2);
@@ -314,7 +314,7 @@ fn climb_parents(
 
 #[cfg(test)]
 mod tests {
-    use crate::transport::peer_origin::*;
+    use crate::peer_origin::*;
     use std::cell::Cell;
     use std::collections::HashMap;
 

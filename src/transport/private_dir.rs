@@ -8,7 +8,7 @@ use std::path::Path;
 use nix::fcntl::OFlag;
 use nix::unistd::geteuid;
 
-use crate::transport::error::TransportError;
+use crate::error::TransportError;
 
 /// Permission bits for writing by others, and the sticky bit of shared folders.
 const OTHERS_WRITE: u32 = 0o002;
@@ -108,7 +108,7 @@ pub(super) fn open_folder(folder: &Path) -> io::Result<File> {
 
 #[cfg(test)]
 mod tests {
-    use crate::transport::private_dir::*;
+    use crate::private_dir::*;
 
     fn mode(path: &Path) -> u32 {
         fs::symlink_metadata(path).unwrap().mode() & 0o7777

@@ -18,9 +18,9 @@ use super::envelope::NO_ID;
 use super::limits::Limits;
 use super::reply::{Fault, Kind};
 use super::socket::{BoundSocket, SocketFile};
-use crate::sync::{read, write};
-use crate::transport::connection_task::serve_connection;
-use crate::transport::server_state::ServerState;
+use crate::connection_task::serve_connection;
+use crate::server_state::ServerState;
+use base::sync::{read, write};
 
 /// Pauses after the system had no free descriptor or memory for a further connection.
 const MIN_ACCEPT_PAUSE: Duration = Duration::from_millis(10);

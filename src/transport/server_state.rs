@@ -26,7 +26,6 @@ pub(super) struct ServerState {
 
 impl ServerState {
     /// A state without a socket.
-    #[cfg(any(test, feature = "fuzzing"))]
     pub(super) fn without_socket(methods: Methods, limits: Limits) -> Self {
         Self {
             methods,

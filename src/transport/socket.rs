@@ -21,7 +21,7 @@ use nix::unistd::Pid;
 use tokio::net::UnixListener;
 
 use super::error::TransportError;
-use crate::transport::private_dir::{open_folder, private_folder};
+use crate::private_dir::{open_folder, private_folder};
 
 /// Maximum bytes of a Unix socket path: 108 bytes with the closing zero.
 const MAX_PATH_BYTES: usize = 107;

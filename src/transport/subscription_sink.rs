@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::transport::outbox::{Credit, MessageText, Outbox, OutboxItem};
+use crate::outbox::{Credit, MessageText, Outbox, OutboxItem};
 
 /// The connection is closed or the subscription was ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -206,7 +206,7 @@ pub struct Document {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::ids::{Mint, Seed};
+    use crate::ids::{Mint, Seed};
 
     #[test]
     fn blob_ids_differ_by_content_and_call() {

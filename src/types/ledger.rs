@@ -70,7 +70,7 @@ pub struct LedgerRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::usage::{ModelSnapshot, Usage};
+    use crate::usage::{ModelSnapshot, Usage};
     use proptest::prelude::*;
 
     fn booking(cost_usd_micros: Option<u64>) -> UsageRecord {

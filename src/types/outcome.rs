@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::types::ids::{Seq, TurnId};
+use crate::ids::{Seq, TurnId};
 
 /// The result of a submit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

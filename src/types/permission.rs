@@ -241,7 +241,7 @@ pub fn digest(session_id: SessionId, folder: &str, tool: &str, input: &Value) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::ids::{Mint, Seed};
+    use crate::ids::{Mint, Seed};
     use serde_json::json;
 
     #[test]

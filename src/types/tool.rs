@@ -291,7 +291,7 @@ pub struct ToolProgress {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessRecord {
     /// Id of the call.
-    pub call_id: crate::types::ids::CallId,
+    pub call_id: crate::ids::CallId,
     /// Its process id, which is also its session and group id.
     pub pid: i32,
     /// Time of its start, in clock ticks since boot.

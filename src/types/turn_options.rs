@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::types::compaction::CompactRequest;
-use crate::types::permission::Mode;
-use crate::types::sampling::Sampling;
-use crate::types::session::SessionSpec;
-use crate::types::slash_command::SlashCommand;
-use crate::types::thinking::Thinking;
-use crate::types::tool::ToolChoice;
-use crate::types::usage::Budgets;
+use crate::compaction::CompactRequest;
+use crate::permission::Mode;
+use crate::sampling::Sampling;
+use crate::session::SessionSpec;
+use crate::slash_command::SlashCommand;
+use crate::thinking::Thinking;
+use crate::tool::ToolChoice;
+use crate::usage::Budgets;
 
 /// Options that a turn takes from its input, and a session from its settings. An absent option means the
 /// session's value. An empty value (`""`, `[]`, `{}`) means the default of the configuration.

@@ -7,7 +7,7 @@ use serde_json::{Map, Number, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::types::typed_json::{self, WrongJson, index_path, name_path};
+use crate::typed_json::{self, WrongJson, index_path, name_path};
 
 /// A text that does not have the expected form.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::FileDiagnostic;
-use crate::types::subagent::AgentSource;
+use types::subagent::AgentSource;
 
 /// `agent.list`
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::types::ids::{ItemId, PermissionId, QuestionId, Seq, SessionId};
-use crate::types::permission::{Decision, Mode, Scope};
-use crate::types::question::UserAnswer;
+use types::ids::{ItemId, PermissionId, QuestionId, Seq, SessionId};
+use types::permission::{Decision, Mode, Scope};
+use types::question::UserAnswer;
 
 /// `session.approve`: one answer, or a list of them in `answers`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::types::ids::SessionId;
+use types::ids::SessionId;
 
 /// `command.list`: exactly one of the two parameters must be present.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]

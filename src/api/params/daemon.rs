@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::types::session::SessionView;
-use crate::types::time::Timestamp;
+use types::session::SessionView;
+use types::time::Timestamp;
 
 /// The role of a client, which decides which methods it may call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

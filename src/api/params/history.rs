@@ -4,9 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::reading::Include;
-use crate::types::history::{RewindConflict, RewoundFile};
-use crate::types::ids::{ItemId, SessionId};
-use crate::types::session::SessionView;
+use types::history::{RewindConflict, RewoundFile};
+use types::ids::{ItemId, SessionId};
+use types::session::SessionView;
 
 /// `session.fork`
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

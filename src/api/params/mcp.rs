@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::types::ids::SessionId;
-use crate::types::mcp::McpState;
+use types::ids::SessionId;
+use types::mcp::McpState;
 
 /// `mcp.list`
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]

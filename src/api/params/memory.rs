@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::types::memory::MemoryNote;
+use types::memory::MemoryNote;
 
 /// `memory.list`
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

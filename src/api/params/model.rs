@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::types::ids::SessionId;
-use crate::types::ledger::{LedgerRow, ModelUsage};
-use crate::types::model::{ModelView, ProviderCheck};
-use crate::types::time::Timestamp;
+use types::ids::SessionId;
+use types::ledger::{LedgerRow, ModelUsage};
+use types::model::{ModelView, ProviderCheck};
+use types::time::Timestamp;
 
 /// `model.list`
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]

@@ -6,14 +6,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::types::audit::{AuditEntry, AuditHead};
-use crate::types::blob::TruncatedField;
-use crate::types::event::Origin;
-use crate::types::ids::SessionId;
-use crate::types::permission::{CommandPart, Mode, RuleKind, RuleScope, VerdictKind};
-use crate::types::session::PermissionRequest;
-use crate::types::time::Timestamp;
-use crate::types::tool::{Confinement, PlannedChange};
+use types::audit::{AuditEntry, AuditHead};
+use types::blob::TruncatedField;
+use types::event::Origin;
+use types::ids::SessionId;
+use types::permission::{CommandPart, Mode, RuleKind, RuleScope, VerdictKind};
+use types::session::PermissionRequest;
+use types::time::Timestamp;
+use types::tool::{Confinement, PlannedChange};
 
 /// `permission.rules`
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]

@@ -4,9 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::input::SubmitInput;
-use crate::types::ids::{SessionId, TurnId};
-use crate::types::queue::QueuedTurn;
-use crate::types::session::{SessionState, SessionView, TurnResult};
+use types::ids::{SessionId, TurnId};
+use types::queue::QueuedTurn;
+use types::session::{SessionState, SessionView, TurnResult};
 
 /// `session.queue.list`
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::types::event::Envelope;
-use crate::types::ids::{BlobId, Seq, SessionId};
-use crate::types::session::{FileDiff, Item, ItemKind};
+use types::event::Envelope;
+use types::ids::{BlobId, Seq, SessionId};
+use types::session::{FileDiff, Item, ItemKind};
 
 /// `session.subscribe`
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

@@ -6,15 +6,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::input::SubmitInput;
-use crate::types::ablation::Ablation;
-use crate::types::ids::SessionId;
-use crate::types::message::Role;
-use crate::types::permission::Mode;
-use crate::types::sampling::{Temperature, TopP};
-use crate::types::session::{OnRestart, SessionState, SessionView};
-use crate::types::thinking::Thinking;
-use crate::types::tool::ToolChoice;
-use crate::types::usage::Budgets;
+use types::ablation::Ablation;
+use types::ids::SessionId;
+use types::message::Role;
+use types::permission::Mode;
+use types::sampling::{Temperature, TopP};
+use types::session::{OnRestart, SessionState, SessionView};
+use types::thinking::Thinking;
+use types::tool::ToolChoice;
+use types::usage::Budgets;
 
 /// `session.create`
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::types::tool::ToolLimits;
+use types::tool::ToolLimits;
 
 /// `tool.list`
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]

@@ -6,12 +6,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::input::SubmitInput;
-use crate::types::ids::{CallId, Seq, SessionId, TurnId};
-use crate::types::permission::Mode;
-use crate::types::sampling::{Temperature, TopP};
-use crate::types::thinking::Thinking;
-use crate::types::tool::ToolChoice;
-use crate::types::usage::Budgets;
+use types::ids::{CallId, Seq, SessionId, TurnId};
+use types::permission::Mode;
+use types::sampling::{Temperature, TopP};
+use types::thinking::Thinking;
+use types::tool::ToolChoice;
+use types::usage::Budgets;
 
 /// The action of a submit while a turn runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -1,10 +1,10 @@
 //! The options of turns in the parameters of three methods. Each option is a parameter of its own, so that errors can
 //! name it.
 
-use crate::api::params::{CreateParams, SubmitInput, SubmitParams, UpdateParams};
-use crate::types::ids::SessionId;
-use crate::types::sampling::Sampling;
-use crate::types::turn_options::TurnOptions;
+use crate::params::{CreateParams, SubmitInput, SubmitParams, UpdateParams};
+use types::ids::SessionId;
+use types::sampling::Sampling;
+use types::turn_options::TurnOptions;
 
 macro_rules! has_turn_options {
     ($($params:ty),*) => {$(

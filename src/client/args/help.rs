@@ -86,7 +86,7 @@ fn groups(command: &ClapCommand) -> String {
             let about = command.find_subcommand(name).and_then(ClapCommand::get_about);
             let about = about.map(ToString::to_string).unwrap_or_default();
             // Keep the line within a terminal of 80 columns.
-            let about = crate::client::terminal::style::cut(about.lines().next().unwrap_or_default(), 64);
+            let about = crate::terminal::style::cut(about.lines().next().unwrap_or_default(), 64);
             text.push_str(&format!("  {name:<12}  {about}\n"));
         }
     }
@@ -99,7 +99,7 @@ fn groups(command: &ClapCommand) -> String {
             let name =
                 format!("  {short}--{}{}", option.get_long().unwrap_or_default(), value.unwrap_or_default());
             let about = option.get_help().map(ToString::to_string).unwrap_or_default();
-            text.push_str(&format!("{name:<22}  {}\n", crate::client::terminal::style::cut(&about, 56)));
+            text.push_str(&format!("{name:<22}  {}\n", crate::terminal::style::cut(&about, 56)));
         }
     }
     text.push_str("  -h, --help            This help; after a command, that of the command\n");
@@ -133,7 +133,7 @@ mod tests {
         }
         assert!(!help.contains("Commands:"), "{help}");
         let groups = groups(&Cli::command());
-        assert!(groups.lines().all(|line| crate::client::terminal::style::width(line) <= 80), "{groups}");
+        assert!(groups.lines().all(|line| crate::terminal::style::width(line) <= 80), "{groups}");
     }
 
     #[test]

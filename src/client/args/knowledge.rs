@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::api::params::GraphFormatParam;
-use crate::types::knowledge::{IndexLevel, QueryMode};
+use api::params::GraphFormatParam;
+use types::knowledge::{IndexLevel, QueryMode};
 
 /// Actions on the index of a folder.
 #[derive(Debug, Subcommand)]

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::values::{Since, duration, since, template};
-use crate::client::terminal::template::Template;
+use crate::terminal::template::Template;
 
 /// Arguments of `ps`.
 #[derive(Debug, Default, Args)]

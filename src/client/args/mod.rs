@@ -15,11 +15,8 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-use crate::api::params::ExportFormatParam;
-use crate::client::connection::input_files::InputFileArgs;
-use crate::types::ids::ItemId;
-use crate::types::permission::Mode;
-use crate::types::session::SessionState;
+use crate::connection::input_files::InputFileArgs;
+use api::params::ExportFormatParam;
 pub use daemon::{ConfigCommand, ConfigShowArgs, DaemonCommand, MemoryCommand};
 pub use help::command;
 pub use knowledge::{GraphArgs, IndexArgs, KnowledgeCommand, QueryArgs};
@@ -29,6 +26,9 @@ pub use rules::{ApproveArgs, AuditCommand, ExplainArgs, PermissionsCommand, Rule
 pub use run::RunArgs;
 pub use session::{BusyArgs, QueueCommand};
 pub use turn_args::{TurnArgs, folder};
+use types::ids::ItemId;
+use types::permission::Mode;
+use types::session::SessionState;
 pub use values::{Output, Since, Thinking};
 use values::{duration, export_format, mode, since, state};
 

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::values::{audit_head, mode, scope};
-use crate::types::audit::AuditHead;
-use crate::types::permission::{Mode, Scope};
+use types::audit::AuditHead;
+use types::permission::{Mode, Scope};
 
 /// Arguments of `approve`.
 #[derive(Debug, Default, Args)]

@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::turn_args::TurnArgs;
 use super::values::{Output, Thinking};
-use crate::client::connection::input_files::InputFileArgs;
+use crate::connection::input_files::InputFileArgs;
 
 /// Arguments of `run`.
 #[derive(Debug, Default, Args)]

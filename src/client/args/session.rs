@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use crate::api::params::WhenBusy;
+use api::params::WhenBusy;
 
 /// How a running turn receives a submitted input.
 #[derive(Clone, Copy, Debug, Default, Args)]

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::values::{duration, label, mode, share, temperature, usd_micros};
-use crate::client::failure::Failure;
-use crate::client::terminal::escape;
-use crate::types::permission::Mode;
-use crate::types::sampling::{Sampling, Temperature, TopP};
-use crate::types::thinking::Thinking as HowMuch;
-use crate::types::tool::ToolChoice;
-use crate::types::turn_options::TurnOptions;
-use crate::types::usage::Budgets;
+use crate::failure::Failure;
+use crate::terminal::escape;
+use types::permission::Mode;
+use types::sampling::{Sampling, Temperature, TopP};
+use types::thinking::Thinking as HowMuch;
+use types::tool::ToolChoice;
+use types::turn_options::TurnOptions;
+use types::usage::Budgets;
 
 /// Options of a turn, or of the turns of a session.
 #[derive(Debug, Default, Args)]

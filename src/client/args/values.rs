@@ -2,12 +2,12 @@
 
 use clap::ValueEnum;
 
-use crate::api::params::{ExportFormatParam, Include, ThinkingShown};
-use crate::client::terminal::template::Template;
-use crate::types::audit::AuditHead;
-use crate::types::permission::{Mode, Scope};
-use crate::types::sampling::{Temperature, TopP};
-use crate::types::session::SessionState;
+use crate::terminal::template::Template;
+use api::params::{ExportFormatParam, Include, ThinkingShown};
+use types::audit::AuditHead;
+use types::permission::{Mode, Scope};
+use types::sampling::{Temperature, TopP};
+use types::session::SessionState;
 
 /// Whether the model's thinking is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -101,7 +101,7 @@ pub(super) fn since(text: &str) -> Result<Since, String> {
     if let Ok(seq) = text.parse() {
         return Ok(Since::Seq(seq));
     }
-    crate::client::terminal::format::parse_duration(text)
+    crate::terminal::format::parse_duration(text)
         .map(Since::Ago)
         .ok_or_else(|| "a duration with its unit (90s, 15m, 2h, 1d) or an event number".into())
 }
@@ -133,7 +133,7 @@ pub(super) fn share(text: &str) -> Result<TopP, String> {
 
 /// Parses a duration for `--since`, such as `90s`, `2h` or `7d`.
 pub(super) fn duration(text: &str) -> Result<u64, String> {
-    crate::client::terminal::format::parse_duration(text)
+    crate::terminal::format::parse_duration(text)
         .ok_or_else(|| "a duration with its unit, for example 2h or 7d".into())
 }
 

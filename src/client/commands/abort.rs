@@ -1,17 +1,17 @@
 //! `agentctl abort`, `kill` and `rm`: abort a turn, end a session, delete a session.
 
-use crate::api::params::{AbortParams, AbortReply, Done, EndParams, ListParams};
-use crate::client::connection::client::Client;
-use crate::client::connection::connector::Connector;
-use crate::client::failure::Failure;
-use crate::client::resolve_id::{self, OPEN_STATES};
-use crate::client::terminal::confirm::confirm;
-use crate::client::terminal::escape;
-use crate::client::terminal::out::OutputStreams;
-use crate::types::ids::{CallId, TurnId};
-use crate::types::session::{SessionState, SessionView};
+use crate::connection::client::Client;
+use crate::connection::connector::Connector;
+use crate::failure::Failure;
+use crate::resolve_id::{self, OPEN_STATES};
+use crate::terminal::confirm::confirm;
+use crate::terminal::escape;
+use crate::terminal::out::OutputStreams;
+use api::params::{AbortParams, AbortReply, Done, EndParams, ListParams};
+use types::ids::{CallId, TurnId};
+use types::session::{SessionState, SessionView};
 
-pub(in crate::client) async fn abort(
+pub(crate) async fn abort(
     reach: &Connector,
     name: &str,
     turn: Option<&str>,
@@ -41,7 +41,7 @@ pub(in crate::client) async fn abort(
     Err(Failure::internal(format!("these processes could not be stopped: {}", pids.join(" "))))
 }
 
-pub(in crate::client) async fn kill(
+pub(crate) async fn kill(
     reach: &Connector,
     names: &[String],
     all: bool,
@@ -89,7 +89,7 @@ fn all_question(sessions: &[SessionView]) -> String {
     )
 }
 
-pub(in crate::client) async fn remove(
+pub(crate) async fn remove(
     reach: &Connector,
     names: &[String],
     force: bool,
@@ -113,7 +113,7 @@ pub(in crate::client) async fn remove(
 }
 
 /// Resolves all names before the first session is changed.
-pub(in crate::client) async fn find(client: &Client, names: &[String]) -> Result<Vec<SessionView>, Failure> {
+pub(crate) async fn find(client: &Client, names: &[String]) -> Result<Vec<SessionView>, Failure> {
     let mut found: Vec<SessionView> = Vec::new();
     for name in names {
         let session = resolve_id::session(client, name).await?;
@@ -132,10 +132,10 @@ async fn end(client: &Client, method: &str, session: &SessionView) -> Result<(),
 
 #[cfg(test)]
 mod tests {
-    use crate::client::commands::abort::*;
-    use crate::client::fake_daemon::{FakeDaemon, SESSION};
-    use crate::client::resolve_id::sample;
-    use crate::client::terminal::out::testing::captured_output;
+    use crate::commands::abort::*;
+    use crate::fake_daemon::{FakeDaemon, SESSION};
+    use crate::resolve_id::sample;
+    use crate::terminal::out::testing::captured_output;
     use serde_json::json;
 
     fn shared(state: &'static str) -> FakeDaemon {

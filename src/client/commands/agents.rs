@@ -1,20 +1,16 @@
 //! `agentctl agents`: the agents that sessions in this folder can use.
 
-use crate::api::params::{AgentListParams, AgentListReply};
-use crate::client::connection::connector::Connector;
-use crate::client::connection::paths;
-use crate::client::failure::Failure;
-use crate::client::terminal::escape;
-use crate::client::terminal::out::OutputStreams;
-use crate::client::terminal::style::Tone;
-use crate::client::terminal::table::{Table, column};
-use crate::types::subagent::AgentSource;
+use crate::connection::connector::Connector;
+use crate::connection::paths;
+use crate::failure::Failure;
+use crate::terminal::escape;
+use crate::terminal::out::OutputStreams;
+use crate::terminal::style::Tone;
+use crate::terminal::table::{Table, column};
+use api::params::{AgentListParams, AgentListReply};
+use types::subagent::AgentSource;
 
-pub(in crate::client) async fn agents(
-    reach: &Connector,
-    json: bool,
-    out: &mut OutputStreams,
-) -> Result<(), Failure> {
+pub(crate) async fn agents(reach: &Connector, json: bool, out: &mut OutputStreams) -> Result<(), Failure> {
     let client = reach.as_observer().connect_or_start().await?;
     let cwd = paths::current_folder()?.to_string_lossy().into_owned();
     let reply: AgentListReply = client.call("agent.list", &AgentListParams { cwd }).await?;

@@ -1,19 +1,19 @@
 //! `agentctl answer`: answers questions of the model, about a call with an unknown outcome, or about a paused turn.
 
-use crate::api::params::{AnswerParams, AnswerReply, EventsParams, EventsReply, ListParams};
-use crate::client::connection::client::{CallError, Client};
-use crate::client::connection::connector::Connector;
-use crate::client::failure::Failure;
-use crate::client::resolve_id;
-use crate::client::terminal::escape;
-use crate::client::terminal::out::OutputStreams;
-use crate::client::ui::question;
-use crate::types::event::Event;
-use crate::types::ids::{QuestionId, SessionId};
-use crate::types::question::Question;
-use crate::types::session::{Requires, SessionState, SessionView};
+use crate::connection::client::{CallError, Client};
+use crate::connection::connector::Connector;
+use crate::failure::Failure;
+use crate::resolve_id;
+use crate::terminal::escape;
+use crate::terminal::out::OutputStreams;
+use crate::ui::question;
+use api::params::{AnswerParams, AnswerReply, EventsParams, EventsReply, ListParams};
+use types::event::Event;
+use types::ids::{QuestionId, SessionId};
+use types::question::Question;
+use types::session::{Requires, SessionState, SessionView};
 
-pub(in crate::client) async fn answer(
+pub(crate) async fn answer(
     reach: &Connector,
     name: &str,
     typed: &[String],
@@ -98,7 +98,7 @@ fn no_question(name: &str) -> Failure {
 ///
 /// # Errors
 /// A call failed.
-pub(in crate::client) async fn all_open(client: &Client) -> Result<Vec<(SessionView, Question)>, Failure> {
+pub(crate) async fn all_open(client: &Client) -> Result<Vec<(SessionView, Question)>, Failure> {
     let states = Some(vec![SessionState::RequiresAction, SessionState::Paused]);
     let waiting = resolve_id::all_sessions(
         client,

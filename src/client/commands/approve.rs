@@ -1,24 +1,24 @@
 //! `agentctl approve`, `deny` and `approvals`: answer permission requests from outside the session.
 
-use crate::api::params::{ApproveParams, ApproveReply, Approved, PendingRequest};
-use crate::client::args::ApproveArgs;
-use crate::client::commands::answer;
-use crate::client::connection::client::CallError;
-use crate::client::connection::connector::Connector;
-use crate::client::connection::expand_truncated;
-use crate::client::failure::Failure;
-use crate::client::resolve_id;
-use crate::client::terminal::escape;
-use crate::client::terminal::format::{age, now, short_id};
-use crate::client::terminal::out::OutputStreams;
-use crate::client::terminal::style::{StyledLine, Tone};
-use crate::client::terminal::table::{Table, column};
-use crate::client::ui::{prompt, question, render, summary};
-use crate::types::permission::{Decision, Scope};
-use crate::types::session::PermissionRequest;
-use crate::types::time::Timestamp;
+use crate::args::ApproveArgs;
+use crate::commands::answer;
+use crate::connection::client::CallError;
+use crate::connection::connector::Connector;
+use crate::connection::expand_truncated;
+use crate::failure::Failure;
+use crate::resolve_id;
+use crate::terminal::escape;
+use crate::terminal::format::{age, now, short_id};
+use crate::terminal::out::OutputStreams;
+use crate::terminal::style::{StyledLine, Tone};
+use crate::terminal::table::{Table, column};
+use crate::ui::{prompt, question, render, summary};
+use api::params::{ApproveParams, ApproveReply, Approved, PendingRequest};
+use types::permission::{Decision, Scope};
+use types::session::PermissionRequest;
+use types::time::Timestamp;
 
-pub(in crate::client) async fn approve(
+pub(crate) async fn approve(
     reach: &Connector,
     args: &ApproveArgs,
     out: &mut OutputStreams,
@@ -47,7 +47,7 @@ pub(in crate::client) async fn approve(
     send(reach, &args.requests, &answer, out).await
 }
 
-pub(in crate::client) async fn deny(
+pub(crate) async fn deny(
     reach: &Connector,
     requests: &[String],
     feedback: Option<String>,
@@ -116,7 +116,7 @@ fn result_line(word: &str, answer: &ApproveParams, approved: &Approved) -> Strin
     format!("{word} {id}{}", granted.unwrap_or_default())
 }
 
-pub(in crate::client) async fn list(
+pub(crate) async fn list(
     reach: &Connector,
     wanted: &[String],
     json: bool,
@@ -233,9 +233,9 @@ fn deadline(request: &PermissionRequest, now: Timestamp) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::client::commands::approve::*;
-    use crate::client::fake_daemon::{ASK, FakeDaemon, SESSION, permission_requested};
-    use crate::client::terminal::out::testing::captured_output;
+    use crate::commands::approve::*;
+    use crate::fake_daemon::{ASK, FakeDaemon, SESSION, permission_requested};
+    use crate::terminal::out::testing::captured_output;
     use serde_json::json;
 
     #[tokio::test]

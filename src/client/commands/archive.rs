@@ -1,12 +1,12 @@
 //! `agentctl archive`: archives sessions, or restores them.
 
-use crate::api::params::{ArchiveParams, SessionReply};
-use crate::client::commands::abort::find;
-use crate::client::connection::connector::Connector;
-use crate::client::failure::Failure;
-use crate::client::terminal::out::OutputStreams;
+use crate::commands::abort::find;
+use crate::connection::connector::Connector;
+use crate::failure::Failure;
+use crate::terminal::out::OutputStreams;
+use api::params::{ArchiveParams, SessionReply};
 
-pub(in crate::client) async fn archive(
+pub(crate) async fn archive(
     reach: &Connector,
     names: &[String],
     undo: bool,

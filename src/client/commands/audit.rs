@@ -2,26 +2,26 @@
 
 use std::collections::HashMap;
 
-use crate::api::params::{AuditParams, AuditReply, ListParams, VerifyAuditParams, VerifyAuditReply};
-use crate::client::args::Since;
-use crate::client::connection::client::Client;
-use crate::client::connection::connector::Connector;
-use crate::client::failure::{Failure, code};
-use crate::client::resolve_id;
-use crate::client::terminal::escape;
-use crate::client::terminal::format::now;
-use crate::client::terminal::out::{OutputStreams, harmless_json};
-use crate::client::terminal::style::Tone;
-use crate::client::terminal::table::{Cell, Table, column};
-use crate::types::audit::{AuditEntry, AuditHead, AuditKind, NO_SANDBOX};
-use crate::types::ids::SessionId;
-use crate::types::time::Timestamp;
+use crate::args::Since;
+use crate::connection::client::Client;
+use crate::connection::connector::Connector;
+use crate::failure::{Failure, code};
+use crate::resolve_id;
+use crate::terminal::escape;
+use crate::terminal::format::now;
+use crate::terminal::out::{OutputStreams, harmless_json};
+use crate::terminal::style::Tone;
+use crate::terminal::table::{Cell, Table, column};
+use api::params::{AuditParams, AuditReply, ListParams, VerifyAuditParams, VerifyAuditReply};
+use types::audit::{AuditEntry, AuditHead, AuditKind, NO_SANDBOX};
+use types::ids::SessionId;
+use types::time::Timestamp;
 
 /// Rows per request.
 const PAGE_ROWS: u32 = 500;
 
 /// Prints the log, oldest first.
-pub(in crate::client) async fn audit(
+pub(crate) async fn audit(
     reach: &Connector,
     session: Option<&str>,
     since: Option<Since>,
@@ -70,7 +70,7 @@ pub(in crate::client) async fn audit(
 }
 
 /// Asks the daemon to check the whole log. `known` is a row that the user stored elsewhere, as `NUMBER:HASH`.
-pub(in crate::client) async fn verify(
+pub(crate) async fn verify(
     reach: &Connector,
     known: Option<AuditHead>,
     out: &mut OutputStreams,
@@ -164,9 +164,9 @@ fn time(at: Timestamp) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::client::commands::audit::*;
-    use crate::client::fake_daemon::FakeDaemon;
-    use crate::client::terminal::out::testing::captured_output;
+    use crate::commands::audit::*;
+    use crate::fake_daemon::FakeDaemon;
+    use crate::terminal::out::testing::captured_output;
     use serde_json::json;
 
     #[tokio::test]

@@ -2,17 +2,13 @@
 
 use std::path::Path;
 
-use crate::api::params::{BackupParams, BackupReply};
-use crate::client::connection::connector::Connector;
-use crate::client::failure::Failure;
-use crate::client::terminal::escape;
-use crate::client::terminal::out::OutputStreams;
+use crate::connection::connector::Connector;
+use crate::failure::Failure;
+use crate::terminal::escape;
+use crate::terminal::out::OutputStreams;
+use api::params::{BackupParams, BackupReply};
 
-pub(in crate::client) async fn backup(
-    reach: &Connector,
-    file: &Path,
-    out: &mut OutputStreams,
-) -> Result<(), Failure> {
+pub(crate) async fn backup(reach: &Connector, file: &Path, out: &mut OutputStreams) -> Result<(), Failure> {
     // The daemon has another current folder, so send an absolute path.
     let path = std::path::absolute(file)?;
     let Some(path) = path.to_str().map(String::from) else {
@@ -26,9 +22,9 @@ pub(in crate::client) async fn backup(
 
 #[cfg(test)]
 mod tests {
-    use crate::client::commands::backup::*;
-    use crate::client::fake_daemon::FakeDaemon;
-    use crate::client::terminal::out::testing::captured_output;
+    use crate::commands::backup::*;
+    use crate::fake_daemon::FakeDaemon;
+    use crate::terminal::out::testing::captured_output;
     use serde_json::json;
 
     #[tokio::test]

@@ -1,16 +1,16 @@
 //! `agentctl commands`: the slash commands of a folder or a session.
 
-use crate::api::params::{CommandListParams, CommandListReply, CommandSource, CommandView};
-use crate::client::connection::connector::Connector;
-use crate::client::connection::paths;
-use crate::client::failure::Failure;
-use crate::client::resolve_id;
-use crate::client::terminal::escape;
-use crate::client::terminal::out::OutputStreams;
-use crate::client::terminal::style::Tone;
-use crate::client::terminal::table::{Table, column};
+use crate::connection::connector::Connector;
+use crate::connection::paths;
+use crate::failure::Failure;
+use crate::resolve_id;
+use crate::terminal::escape;
+use crate::terminal::out::OutputStreams;
+use crate::terminal::style::Tone;
+use crate::terminal::table::{Table, column};
+use api::params::{CommandListParams, CommandListReply, CommandSource, CommandView};
 
-pub(in crate::client) async fn commands(
+pub(crate) async fn commands(
     reach: &Connector,
     session: Option<&str>,
     json: bool,

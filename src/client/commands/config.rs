@@ -2,17 +2,17 @@
 
 use serde_json::Value;
 
-use crate::api::params::{ConfigParams, ConfigReply, ConfigValue};
-use crate::client::args::ConfigShowArgs;
-use crate::client::connection::connector::Connector;
-use crate::client::connection::paths::current_folder;
-use crate::client::failure::Failure;
-use crate::client::terminal::escape;
-use crate::client::terminal::out::OutputStreams;
-use crate::client::terminal::style::Tone;
-use crate::client::terminal::table::{Table, column};
+use crate::args::ConfigShowArgs;
+use crate::connection::connector::Connector;
+use crate::connection::paths::current_folder;
+use crate::failure::Failure;
+use crate::terminal::escape;
+use crate::terminal::out::OutputStreams;
+use crate::terminal::style::Tone;
+use crate::terminal::table::{Table, column};
+use api::params::{ConfigParams, ConfigReply, ConfigValue};
 
-pub(in crate::client) async fn show(
+pub(crate) async fn show(
     reach: &Connector,
     args: ConfigShowArgs,
     out: &mut OutputStreams,
@@ -70,8 +70,8 @@ fn value_text(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::fake_daemon::FakeDaemon;
-    use crate::client::terminal::out::testing::captured_output;
+    use crate::fake_daemon::FakeDaemon;
+    use crate::terminal::out::testing::captured_output;
     use serde_json::json;
 
     #[tokio::test]

@@ -1,18 +1,18 @@
 //! `agentctl context` and `compact`: show the parts of the context window, and summarise the conversation.
 
-use crate::api::params::{CompactParams, CompactReply, SessionParams};
-use crate::client::connection::connector::Connector;
-use crate::client::failure::Failure;
-use crate::client::resolve_id;
-use crate::client::terminal::format::tokens;
-use crate::client::terminal::out::OutputStreams;
-use crate::client::terminal::style::{StyledLine, Tone, pad};
-use crate::types::context_view::{ContextPart, ContextView, PartName};
+use crate::connection::connector::Connector;
+use crate::failure::Failure;
+use crate::resolve_id;
+use crate::terminal::format::tokens;
+use crate::terminal::out::OutputStreams;
+use crate::terminal::style::{StyledLine, Tone, pad};
+use api::params::{CompactParams, CompactReply, SessionParams};
+use types::context_view::{ContextPart, ContextView, PartName};
 
 /// Width of the bar in columns.
 const BAR_COLUMNS: u64 = 60;
 
-pub(in crate::client) async fn context(
+pub(crate) async fn context(
     reach: &Connector,
     name: &str,
     json: bool,
@@ -30,7 +30,7 @@ pub(in crate::client) async fn context(
     Ok(())
 }
 
-pub(in crate::client) async fn compact(
+pub(crate) async fn compact(
     reach: &Connector,
     name: &str,
     instructions: &str,

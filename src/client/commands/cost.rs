@@ -2,26 +2,26 @@
 
 use std::collections::HashMap;
 
-use crate::api::params::{ListParams, ModelUsageParams, ModelUsageReply};
-use crate::client::args::CostArgs;
-use crate::client::connection::client::Client;
-use crate::client::connection::connector::Connector;
-use crate::client::failure::Failure;
-use crate::client::resolve_id;
-use crate::client::terminal::escape;
-use crate::client::terminal::format::{cost, now, tokens};
-use crate::client::terminal::out::OutputStreams;
-use crate::client::terminal::style::Tone;
-use crate::client::terminal::table::{Cell, Table, column};
-use crate::types::ids::SessionId;
-use crate::types::ledger::{LedgerRow, ModelUsage};
-use crate::types::session::SessionView;
-use crate::types::time::Timestamp;
+use crate::args::CostArgs;
+use crate::connection::client::Client;
+use crate::connection::connector::Connector;
+use crate::failure::Failure;
+use crate::resolve_id;
+use crate::terminal::escape;
+use crate::terminal::format::{cost, now, tokens};
+use crate::terminal::out::OutputStreams;
+use crate::terminal::style::Tone;
+use crate::terminal::table::{Cell, Table, column};
+use api::params::{ListParams, ModelUsageParams, ModelUsageReply};
+use types::ids::SessionId;
+use types::ledger::{LedgerRow, ModelUsage};
+use types::session::SessionView;
+use types::time::Timestamp;
 
 /// Rows per request.
 const PAGE_ROWS: u32 = 500;
 
-pub(in crate::client) async fn cost_of(
+pub(crate) async fn cost_of(
     reach: &Connector,
     args: &CostArgs,
     out: &mut OutputStreams,
@@ -149,10 +149,10 @@ fn cells(tone: Tone, [number, title, model]: [String; 3], spent: &ModelUsage, id
 
 #[cfg(test)]
 mod tests {
-    use crate::client::commands::cost::*;
-    use crate::client::fake_daemon::FakeDaemon;
-    use crate::client::resolve_id::sample;
-    use crate::client::terminal::out::testing::captured_output;
+    use crate::commands::cost::*;
+    use crate::fake_daemon::FakeDaemon;
+    use crate::resolve_id::sample;
+    use crate::terminal::out::testing::captured_output;
     use serde_json::{Value, json};
 
     const KNOWN: &str = "ses_0190f2a4-0000-7000-8000-000000000001";

@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use crate::api::params::{
+use crate::args::DaemonCommand;
+use crate::connection::client::{CallError, Client};
+use crate::connection::connector::{Connector, is_absent, last_lines, read_from};
+use crate::connection::lock_holder::LockHolder;
+use crate::failure::Failure;
+use crate::terminal::escape;
+use crate::terminal::format::{age, now};
+use crate::terminal::out::OutputStreams;
+use api::params::{
     Done, NoParams, ReloadParams, ReloadReply, SandboxChoice, ShutdownMode, ShutdownParams, StatusReply,
 };
-use crate::client::args::DaemonCommand;
-use crate::client::connection::client::{CallError, Client};
-use crate::client::connection::connector::{Connector, is_absent, last_lines, read_from};
-use crate::client::connection::lock_holder::LockHolder;
-use crate::client::failure::Failure;
-use crate::client::terminal::escape;
-use crate::client::terminal::format::{age, now};
-use crate::client::terminal::out::OutputStreams;
 
 /// How long a daemon may take to park its sessions.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
@@ -23,7 +23,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a stopping daemon may hold its lock after its socket is removed.
 const ENDING_TIMEOUT: Duration = Duration::from_secs(1);
 
-pub(in crate::client) async fn daemon(
+pub(crate) async fn daemon(
     reach: &Connector,
     what: &DaemonCommand,
     out: &mut OutputStreams,
@@ -113,7 +113,7 @@ fn describe(status: &StatusReply) -> Vec<(&'static str, String)> {
 }
 
 /// The sandbox of commands, in one line.
-pub(in crate::client) fn sandbox_line(choice: &SandboxChoice) -> String {
+pub(crate) fn sandbox_line(choice: &SandboxChoice) -> String {
     let network = if choice.network { "network" } else { "no network" };
     match choice.level {
         Some(level) => format!("level {level} ({}), {network}", choice.text),
@@ -122,11 +122,7 @@ pub(in crate::client) fn sandbox_line(choice: &SandboxChoice) -> String {
 }
 
 /// Asks the daemon to stop and waits until it has exited. It is not an error if none runs.
-pub(in crate::client) async fn stop(
-    reach: &Connector,
-    now: bool,
-    out: &mut OutputStreams,
-) -> Result<(), Failure> {
+pub(crate) async fn stop(reach: &Connector, now: bool, out: &mut OutputStreams) -> Result<(), Failure> {
     let mode = if now { ShutdownMode::Now } else { ShutdownMode::Drain };
     let client = match reach.dial().await {
         Ok(client) => client,
@@ -229,9 +225,9 @@ fn logs(reach: &Connector, out: &mut OutputStreams) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
-    use crate::client::commands::daemon::*;
-    use crate::client::fake_daemon::FakeDaemon;
-    use crate::client::terminal::out::testing::captured_output;
+    use crate::commands::daemon::*;
+    use crate::fake_daemon::FakeDaemon;
+    use crate::terminal::out::testing::captured_output;
     use serde_json::json;
 
     #[tokio::test]

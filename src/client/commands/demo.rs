@@ -11,19 +11,19 @@ use std::path::{Path, PathBuf};
 
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::api::params::{ClientRole, CreateParams, SessionReply};
-use crate::client::args::{Output, PsArgs, Thinking};
-use crate::client::commands::{daemon, ps};
-use crate::client::connection::connector::{Connector, private_dir};
-use crate::client::connection::follow::SessionFollower;
-use crate::client::connection::paths::ClientPaths;
-use crate::client::connection::session_calls::{self, idempotency_key};
-use crate::client::failure::{Failure, code};
-use crate::client::terminal::out::OutputStreams;
-use crate::client::terminal::style::{StyledLine, Tone};
-use crate::client::ui::approval_prompt::AnswerPolicy;
-use crate::client::ui::summary::diff;
-use crate::client::ui::watch::TurnWatcher;
+use crate::args::{Output, PsArgs, Thinking};
+use crate::commands::{daemon, ps};
+use crate::connection::connector::{Connector, private_dir};
+use crate::connection::follow::SessionFollower;
+use crate::connection::paths::ClientPaths;
+use crate::connection::session_calls::{self, idempotency_key};
+use crate::failure::{Failure, code};
+use crate::terminal::out::OutputStreams;
+use crate::terminal::style::{StyledLine, Tone};
+use crate::ui::approval_prompt::AnswerPolicy;
+use crate::ui::summary::diff;
+use crate::ui::watch::TurnWatcher;
+use api::params::{ClientRole, CreateParams, SessionReply};
 
 const CASSETTE: &str = include_str!("demo/cassette.jsonl");
 const GREET: &str = include_str!("demo/greet.sh");
@@ -33,7 +33,7 @@ const PROMPT: &str = "test.sh fails. Find out why and fix it.";
 /// Maximum bytes of a Unix socket's path that every supported system accepts.
 const MAX_SOCKET_PATH_BYTES: usize = 100;
 
-pub(in crate::client) async fn demo(yes: bool, keep: bool) -> Result<(), Failure> {
+pub(crate) async fn demo(yes: bool, keep: bool) -> Result<(), Failure> {
     let mut out = OutputStreams::all_on_stdout();
     let out = &mut out;
     // From here on an interrupt must also stop the daemon. The code that follows the turn receives the signal
@@ -219,7 +219,7 @@ impl DemoFolder {
 
 #[cfg(test)]
 mod tests {
-    use crate::client::commands::demo::*;
+    use crate::commands::demo::*;
     use serde_json::Value;
     use std::process::Command;
 

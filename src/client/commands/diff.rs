@@ -1,18 +1,18 @@
 //! `agentctl diff`: the file changes of a session.
 
-use crate::api::params::{DiffParams, DiffReply};
-use crate::client::connection::client::Client;
-use crate::client::connection::connector::Connector;
-use crate::client::failure::Failure;
-use crate::client::resolve_id;
-use crate::client::terminal::escape;
-use crate::client::terminal::out::OutputStreams;
-use crate::client::terminal::style::{StyledLine, Tone};
-use crate::client::ui::summary;
-use crate::types::ids::SessionId;
-use crate::types::session::{ChangeKind, FileDiff};
+use crate::connection::client::Client;
+use crate::connection::connector::Connector;
+use crate::failure::Failure;
+use crate::resolve_id;
+use crate::terminal::escape;
+use crate::terminal::out::OutputStreams;
+use crate::terminal::style::{StyledLine, Tone};
+use crate::ui::summary;
+use api::params::{DiffParams, DiffReply};
+use types::ids::SessionId;
+use types::session::{ChangeKind, FileDiff};
 
-pub(in crate::client) async fn diff(
+pub(crate) async fn diff(
     reach: &Connector,
     name: &str,
     json: bool,

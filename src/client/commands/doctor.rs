@@ -5,18 +5,15 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::time::Duration;
 
-use crate::api::params::{
-    CheckReply, ModelCheckParams, ModelCheckReply, NoParams, SandboxReply, StatusReply,
-};
-use crate::client::commands::daemon::sandbox_line;
-use crate::client::connection::client::Client;
-use crate::client::connection::connector::{Connector, daemon_command, is_absent};
-use crate::client::connection::lock_holder::LockHolder;
-use crate::client::failure::{Failure, code};
-use crate::client::terminal::escape;
-use crate::client::terminal::out::OutputStreams;
-use crate::client::terminal::style::{StyledLine, Tone};
-use crate::transport;
+use crate::commands::daemon::sandbox_line;
+use crate::connection::client::Client;
+use crate::connection::connector::{Connector, daemon_command, is_absent};
+use crate::connection::lock_holder::LockHolder;
+use crate::failure::{Failure, code};
+use crate::terminal::escape;
+use crate::terminal::out::OutputStreams;
+use crate::terminal::style::{StyledLine, Tone};
+use api::params::{CheckReply, ModelCheckParams, ModelCheckReply, NoParams, SandboxReply, StatusReply};
 
 /// How long the daemon program may take to check a configuration.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
@@ -52,7 +49,7 @@ fn fail(what: impl Into<String>, fix: impl Into<String>) -> Finding {
     Finding { grade: Grade::Fail, what: what.into(), fix: Some(fix.into()) }
 }
 
-pub(in crate::client) async fn doctor(reach: &Connector, out: &mut OutputStreams) -> Result<(), Failure> {
+pub(crate) async fn doctor(reach: &Connector, out: &mut OutputStreams) -> Result<(), Failure> {
     let mut findings = Vec::new();
     for (file, required) in &reach.places.config_files {
         findings.push(config(file, *required));
@@ -362,9 +359,9 @@ fn program_in(path: &str, program: &str, why: &str) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use crate::client::commands::doctor::*;
-    use crate::client::fake_daemon::FakeDaemon;
-    use crate::client::terminal::out::testing::captured_output;
+    use crate::commands::doctor::*;
+    use crate::fake_daemon::FakeDaemon;
+    use crate::terminal::out::testing::captured_output;
     use serde_json::json;
 
     #[test]

@@ -2,16 +2,16 @@
 
 use serde_json::json;
 
-use crate::api::params::{ExplainParams, ExplainReply};
-use crate::client::args::ExplainArgs;
-use crate::client::connection::connector::Connector;
-use crate::client::failure::Failure;
-use crate::client::terminal::escape;
-use crate::client::terminal::out::OutputStreams;
-use crate::client::terminal::style::{StyledLine, Tone};
-use crate::types::permission::{Mode, VerdictKind};
+use crate::args::ExplainArgs;
+use crate::connection::connector::Connector;
+use crate::failure::Failure;
+use crate::terminal::escape;
+use crate::terminal::out::OutputStreams;
+use crate::terminal::style::{StyledLine, Tone};
+use api::params::{ExplainParams, ExplainReply};
+use types::permission::{Mode, VerdictKind};
 
-pub(in crate::client) async fn explain(
+pub(crate) async fn explain(
     reach: &Connector,
     args: ExplainArgs,
     out: &mut OutputStreams,
@@ -19,7 +19,7 @@ pub(in crate::client) async fn explain(
     let mode = args.mode.map(|name| mode(&name)).transpose()?;
     let folder = match args.work_dir {
         Some(folder) => std::path::absolute(folder)?,
-        None => crate::client::connection::paths::current_folder()?,
+        None => crate::connection::paths::current_folder()?,
     };
     let input = match args.tool.as_str() {
         "Bash" => json!({"command": args.text}),

@@ -5,18 +5,18 @@ use std::io::{IsTerminal as _, Write as _, stdout};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use crate::api::params::{ExportFormatParam, ExportParams, ExportReply, ImportParams, ImportReply, Include};
-use crate::client::connection::connector::Connector;
-use crate::client::connection::{session_calls, stdin};
-use crate::client::failure::Failure;
-use crate::client::resolve_id;
-use crate::client::terminal::escape;
-use crate::client::terminal::out::OutputStreams;
+use crate::connection::connector::Connector;
+use crate::connection::{session_calls, stdin};
+use crate::failure::Failure;
+use crate::resolve_id;
+use crate::terminal::escape;
+use crate::terminal::out::OutputStreams;
+use api::params::{ExportFormatParam, ExportParams, ExportReply, ImportParams, ImportReply, Include};
 
 /// Bytes of one part of an import.
 const PART_BYTES: usize = 4 << 20;
 
-pub(in crate::client) async fn export(
+pub(crate) async fn export(
     reach: &Connector,
     name: &str,
     format: ExportFormatParam,
@@ -52,11 +52,7 @@ pub(in crate::client) async fn export(
     }
 }
 
-pub(in crate::client) async fn import(
-    reach: &Connector,
-    file: &Path,
-    out: &mut OutputStreams,
-) -> Result<(), Failure> {
+pub(crate) async fn import(reach: &Connector, file: &Path, out: &mut OutputStreams) -> Result<(), Failure> {
     let text = if file == Path::new("-") {
         stdin::read_all()?
     } else {

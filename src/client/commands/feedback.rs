@@ -1,20 +1,20 @@
 //! `agentctl feedback`: chooses one of two answers of the model.
 
-use crate::api::params::{AnswerReply, EventsParams, EventsReply, FeedbackParams};
-use crate::client::connection::client::{CallError, Client};
-use crate::client::connection::connector::Connector;
-use crate::client::failure::Failure;
-use crate::client::resolve_id;
-use crate::client::terminal::escape;
-use crate::client::terminal::out::OutputStreams;
-use crate::types::event::Event;
-use crate::types::ids::{ItemId, QuestionId, SessionId};
-use crate::types::session::{SessionState, SessionView};
+use crate::connection::client::{CallError, Client};
+use crate::connection::connector::Connector;
+use crate::failure::Failure;
+use crate::resolve_id;
+use crate::terminal::escape;
+use crate::terminal::out::OutputStreams;
+use api::params::{AnswerReply, EventsParams, EventsReply, FeedbackParams};
+use types::event::Event;
+use types::ids::{ItemId, QuestionId, SessionId};
+use types::session::{SessionState, SessionView};
 
 /// An open request with its answers.
 type OpenFeedback = (QuestionId, Vec<ItemId>);
 
-pub(in crate::client) async fn feedback(
+pub(crate) async fn feedback(
     reach: &Connector,
     name: &str,
     answer: &str,
@@ -44,7 +44,7 @@ pub(in crate::client) async fn feedback(
 async fn find(client: &Client, name: &str) -> Result<OpenFeedback, Failure> {
     if name.starts_with("ask_") {
         let states = Some(vec![SessionState::RequiresAction]);
-        let params = crate::api::params::ListParams { states, include_children: true, ..Default::default() };
+        let params = api::params::ListParams { states, include_children: true, ..Default::default() };
         for session in resolve_id::all_sessions(client, &params).await? {
             if let Some(open) = open_in(client, session.session_id).await?
                 && open.0.to_string().starts_with(name)

@@ -1,14 +1,14 @@
 //! `agentctl fork`: creates a session with the conversation of another one.
 
-use crate::api::params::{ForkParams, SessionReply};
-use crate::client::connection::connector::Connector;
-use crate::client::connection::session_calls;
-use crate::client::failure::Failure;
-use crate::client::resolve_id;
-use crate::client::terminal::out::OutputStreams;
-use crate::types::ids::ItemId;
+use crate::connection::connector::Connector;
+use crate::connection::session_calls;
+use crate::failure::Failure;
+use crate::resolve_id;
+use crate::terminal::out::OutputStreams;
+use api::params::{ForkParams, SessionReply};
+use types::ids::ItemId;
 
-pub(in crate::client) async fn fork(
+pub(crate) async fn fork(
     reach: &Connector,
     name: &str,
     item_id: Option<ItemId>,

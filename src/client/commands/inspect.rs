@@ -2,16 +2,16 @@
 
 use serde_json::Value;
 
-use crate::api::params::SessionParams;
-use crate::client::args::InspectArgs;
-use crate::client::connection::client::Client;
-use crate::client::connection::connector::Connector;
-use crate::client::connection::expand_truncated;
-use crate::client::failure::Failure;
-use crate::client::resolve_id;
-use crate::client::terminal::out::OutputStreams;
+use crate::args::InspectArgs;
+use crate::connection::client::Client;
+use crate::connection::connector::Connector;
+use crate::connection::expand_truncated;
+use crate::failure::Failure;
+use crate::resolve_id;
+use crate::terminal::out::OutputStreams;
+use api::params::SessionParams;
 
-pub(in crate::client) async fn inspect(
+pub(crate) async fn inspect(
     reach: &Connector,
     args: &InspectArgs,
     out: &mut OutputStreams,
@@ -54,10 +54,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::client::fake_daemon::{ASK, FakeDaemon, SESSION, permission_requested};
-    use crate::client::resolve_id::sample;
-    use crate::client::terminal::out::testing::captured_output;
-    use crate::client::terminal::template::Template;
+    use crate::fake_daemon::{ASK, FakeDaemon, SESSION, permission_requested};
+    use crate::resolve_id::sample;
+    use crate::terminal::out::testing::captured_output;
+    use crate::terminal::template::Template;
 
     #[tokio::test]
     async fn inspect_prints_sessions_and_requests_as_json() {

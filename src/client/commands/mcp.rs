@@ -4,26 +4,22 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::api::params::{
+use crate::args::{McpAddArgs, McpCommand, McpScopeArg};
+use crate::connection::connector::Connector;
+use crate::connection::paths;
+use crate::failure::{Failure, code};
+use crate::terminal::escape;
+use crate::terminal::out::OutputStreams;
+use crate::terminal::style::{StyledLine, Tone};
+use crate::terminal::table::{Table, column};
+use crate::ui::summary::one_line;
+use api::params::{
     McpAddParams, McpChangeReply, McpListParams, McpListReply, McpLogsReply, McpRemoveParams,
     McpResourcesReply, McpScope, McpServerParams, McpServerView, McpTestParams, McpTestReply, McpToolsReply,
 };
-use crate::client::args::{McpAddArgs, McpCommand, McpScopeArg};
-use crate::client::connection::connector::Connector;
-use crate::client::connection::paths;
-use crate::client::failure::{Failure, code};
-use crate::client::terminal::escape;
-use crate::client::terminal::out::OutputStreams;
-use crate::client::terminal::style::{StyledLine, Tone};
-use crate::client::terminal::table::{Table, column};
-use crate::client::ui::summary::one_line;
-use crate::types::mcp::McpState;
+use types::mcp::McpState;
 
-pub(in crate::client) async fn mcp(
-    reach: &Connector,
-    what: McpCommand,
-    out: &mut OutputStreams,
-) -> Result<(), Failure> {
+pub(crate) async fn mcp(reach: &Connector, what: McpCommand, out: &mut OutputStreams) -> Result<(), Failure> {
     match what {
         McpCommand::List { json } => list(reach, json, out).await,
         McpCommand::Add(args) => add(reach, args, out).await,
@@ -32,7 +28,7 @@ pub(in crate::client) async fn mcp(
         McpCommand::Tools { name, json } => tools(reach, name, json, out).await,
         McpCommand::Resources { name, json } => resources(reach, name, json, out).await,
         McpCommand::Logs { name } => logs(reach, name, out).await,
-        McpCommand::Serve { all_sessions } => crate::client::mcp_serve::serve(reach, all_sessions).await,
+        McpCommand::Serve { all_sessions } => crate::mcp_serve::serve(reach, all_sessions).await,
     }
 }
 

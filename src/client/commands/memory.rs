@@ -1,19 +1,19 @@
 //! `agentctl memory`: the notes about the project in the current folder.
 
-use crate::api::params::{
+use crate::args::MemoryCommand;
+use crate::connection::client::Client;
+use crate::connection::connector::Connector;
+use crate::connection::{paths, stdin};
+use crate::failure::Failure;
+use crate::terminal::escape;
+use crate::terminal::out::OutputStreams;
+use crate::terminal::style::Tone;
+use crate::terminal::table::{Table, column};
+use api::params::{
     MemoryListParams, MemoryListReply, MemoryRemoveParams, MemoryRemoveReply, MemorySetParams, MemorySetReply,
 };
-use crate::client::args::MemoryCommand;
-use crate::client::connection::client::Client;
-use crate::client::connection::connector::Connector;
-use crate::client::connection::{paths, stdin};
-use crate::client::failure::Failure;
-use crate::client::terminal::escape;
-use crate::client::terminal::out::OutputStreams;
-use crate::client::terminal::style::Tone;
-use crate::client::terminal::table::{Table, column};
 
-pub(in crate::client) async fn memory(
+pub(crate) async fn memory(
     reach: &Connector,
     what: Option<MemoryCommand>,
     out: &mut OutputStreams,

@@ -1,23 +1,23 @@
 //! `agentctl models`: the available models and their properties, and whether their providers can be used.
 
-use crate::api::params::{ModelCheckParams, ModelCheckReply, ModelListParams, ModelListReply};
-use crate::client::connection::client::Client;
-use crate::client::connection::connector::Connector;
-use crate::client::failure::{Failure, code};
-use crate::client::terminal::escape;
-use crate::client::terminal::format::tokens;
-use crate::client::terminal::out::OutputStreams;
-use crate::client::terminal::style::{StyledLine, Tone};
-use crate::client::terminal::table::{Cell, Table, column};
-use crate::types::model::ModelView;
-use crate::types::usage::Price;
+use crate::connection::client::Client;
+use crate::connection::connector::Connector;
+use crate::failure::{Failure, code};
+use crate::terminal::escape;
+use crate::terminal::format::tokens;
+use crate::terminal::out::OutputStreams;
+use crate::terminal::style::{StyledLine, Tone};
+use crate::terminal::table::{Cell, Table, column};
+use api::params::{ModelCheckParams, ModelCheckReply, ModelListParams, ModelListReply};
+use types::model::ModelView;
+use types::usage::Price;
 
 /// Models per request.
 const PAGE_ROWS: u32 = 500;
 /// Text for unknown values.
 const UNKNOWN: &str = "unknown";
 
-pub(in crate::client) async fn models(
+pub(crate) async fn models(
     reach: &Connector,
     json: bool,
     all: bool,
@@ -83,11 +83,7 @@ async fn offered_models(
 }
 
 /// Runs `agentctl models --check`.
-pub(in crate::client) async fn check(
-    reach: &Connector,
-    json: bool,
-    out: &mut OutputStreams,
-) -> Result<(), Failure> {
+pub(crate) async fn check(reach: &Connector, json: bool, out: &mut OutputStreams) -> Result<(), Failure> {
     let client = reach.as_observer().connect_or_start().await?;
     let reply: ModelCheckReply = client.call("model.check", &ModelCheckParams::default()).await?;
     if json {
@@ -158,9 +154,9 @@ fn row(view: &ModelView) -> [Cell; 10] {
 
 #[cfg(test)]
 mod tests {
-    use crate::client::commands::models::*;
-    use crate::client::fake_daemon::FakeDaemon;
-    use crate::client::terminal::out::testing::captured_output;
+    use crate::commands::models::*;
+    use crate::fake_daemon::FakeDaemon;
+    use crate::terminal::out::testing::captured_output;
     use serde_json::json;
 
     #[tokio::test]

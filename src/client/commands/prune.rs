@@ -1,21 +1,21 @@
 //! `agentctl prune`: deletes ended and empty sessions with their history, after a question.
 
-use crate::api::params::{Done, EndParams, ListParams};
-use crate::client::args::PruneArgs;
-use crate::client::connection::connector::Connector;
-use crate::client::connection::paths;
-use crate::client::failure::Failure;
-use crate::client::resolve_id;
-use crate::client::terminal::confirm::confirm;
-use crate::client::terminal::escape;
-use crate::client::terminal::format::{age, now};
-use crate::client::terminal::out::OutputStreams;
-use crate::client::terminal::style::Tone;
-use crate::client::terminal::table::{Table, column};
-use crate::client::ui::session_state::state;
-use crate::types::session::{SessionState, SessionView};
+use crate::args::PruneArgs;
+use crate::connection::connector::Connector;
+use crate::connection::paths;
+use crate::failure::Failure;
+use crate::resolve_id;
+use crate::terminal::confirm::confirm;
+use crate::terminal::escape;
+use crate::terminal::format::{age, now};
+use crate::terminal::out::OutputStreams;
+use crate::terminal::style::Tone;
+use crate::terminal::table::{Table, column};
+use crate::ui::session_state::state;
+use api::params::{Done, EndParams, ListParams};
+use types::session::{SessionState, SessionView};
 
-pub(in crate::client) async fn prune(
+pub(crate) async fn prune(
     reach: &Connector,
     args: &PruneArgs,
     out: &mut OutputStreams,
@@ -70,7 +70,7 @@ pub(in crate::client) async fn prune(
 
 /// Whether to delete a session: it has ended, or it is idle and never had a turn. Archived sessions are
 /// deleted only on request, because a user kept them on purpose.
-fn is_pruned(session: &SessionView, args: &PruneArgs, now: crate::types::time::Timestamp) -> bool {
+fn is_pruned(session: &SessionView, args: &PruneArgs, now: types::time::Timestamp) -> bool {
     let is_empty = session.state == SessionState::Idle
         && session.last_turn.is_none()
         && session.last_line.is_empty()
@@ -87,8 +87,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::client::resolve_id::sample;
-    use crate::types::time::Timestamp;
+    use crate::resolve_id::sample;
+    use types::time::Timestamp;
 
     #[test]
     fn prune_keeps_archived_and_used_sessions() {

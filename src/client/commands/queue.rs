@@ -1,27 +1,27 @@
 //! `agentctl queue`: lists and changes the inputs that wait for the running turn.
 
-use crate::api::params::{
+use crate::args::QueueCommand;
+use crate::connection::client::Client;
+use crate::connection::connector::Connector;
+use crate::connection::{session_calls, stdin};
+use crate::failure::Failure;
+use crate::resolve_id;
+use crate::terminal::escape;
+use crate::terminal::format::{age, now};
+use crate::terminal::out::OutputStreams;
+use crate::terminal::style::Tone;
+use crate::terminal::table::{Table, column};
+use api::params::{
     QueueClearParams, QueueListParams, QueueMoveParams, QueueRemoveParams, QueueReply, QueueUpdateParams,
 };
-use crate::client::args::QueueCommand;
-use crate::client::connection::client::Client;
-use crate::client::connection::connector::Connector;
-use crate::client::connection::{session_calls, stdin};
-use crate::client::failure::Failure;
-use crate::client::resolve_id;
-use crate::client::terminal::escape;
-use crate::client::terminal::format::{age, now};
-use crate::client::terminal::out::OutputStreams;
-use crate::client::terminal::style::Tone;
-use crate::client::terminal::table::{Table, column};
-use crate::types::ids::{SessionId, TurnId};
-use crate::types::message::input_line;
-use crate::types::queue::QueuedTurn;
+use types::ids::{SessionId, TurnId};
+use types::message::input_line;
+use types::queue::QueuedTurn;
 
 /// Maximum columns of an input in the list.
 const INPUT_COLUMNS: usize = 100;
 
-pub(in crate::client) async fn queue(
+pub(crate) async fn queue(
     reach: &Connector,
     name: &str,
     what: Option<QueueCommand>,
@@ -124,7 +124,7 @@ fn find(queue: &[QueuedTurn], name: &str) -> Result<TurnId, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use crate::client::commands::queue::*;
+    use crate::commands::queue::*;
     use serde_json::json;
 
     #[test]

@@ -1,16 +1,16 @@
 //! `agentctl rewind`: makes an earlier item the last one of a conversation, and restores files.
 
-use crate::api::params::{RewindParams, RewindReply};
-use crate::client::connection::connector::Connector;
-use crate::client::connection::session_calls;
-use crate::client::failure::Failure;
-use crate::client::resolve_id;
-use crate::client::terminal::escape;
-use crate::client::terminal::out::OutputStreams;
-use crate::types::history::FileAction;
-use crate::types::ids::ItemId;
+use crate::connection::connector::Connector;
+use crate::connection::session_calls;
+use crate::failure::Failure;
+use crate::resolve_id;
+use crate::terminal::escape;
+use crate::terminal::out::OutputStreams;
+use api::params::{RewindParams, RewindReply};
+use types::history::FileAction;
+use types::ids::ItemId;
 
-pub(in crate::client) async fn rewind(
+pub(crate) async fn rewind(
     reach: &Connector,
     name: &str,
     item_id: ItemId,

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::client::connection::client::CallError;
-use crate::client::connection::connector::Connector;
-use crate::client::connection::stdin;
-use crate::client::failure::{Failure, code};
-use crate::client::terminal::out::{OutputStreams, harmless_json};
+use crate::connection::client::CallError;
+use crate::connection::connector::Connector;
+use crate::connection::stdin;
+use crate::failure::{Failure, code};
+use crate::terminal::out::{OutputStreams, harmless_json};
 
-pub(in crate::client) async fn rpc(
+pub(crate) async fn rpc(
     reach: &Connector,
     method: &str,
     params: Option<String>,
@@ -28,8 +28,8 @@ pub(in crate::client) async fn rpc(
             let error = json!({"code": fault.code, "message": fault.message, "data": fault.data});
             let text = serde_json::to_string_pretty(&error).map_err(std::io::Error::other)?;
             for line in harmless_json(&text).lines() {
-                out.print_error_line(&crate::client::terminal::style::StyledLine::new(
-                    crate::client::terminal::style::Tone::Plain,
+                out.print_error_line(&crate::terminal::style::StyledLine::new(
+                    crate::terminal::style::Tone::Plain,
                     line,
                 ))?;
             }
@@ -41,9 +41,9 @@ pub(in crate::client) async fn rpc(
 
 #[cfg(test)]
 mod tests {
-    use crate::client::commands::rpc::*;
-    use crate::client::fake_daemon::FakeDaemon;
-    use crate::client::terminal::out::testing::captured_output;
+    use crate::commands::rpc::*;
+    use crate::fake_daemon::FakeDaemon;
+    use crate::terminal::out::testing::captured_output;
 
     #[tokio::test]
     async fn rpc_results_go_to_stdout_and_errors_to_stderr() {

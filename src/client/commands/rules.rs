@@ -1,20 +1,20 @@
 //! `agentctl rules`, `mode` and `rename`: show and change a session's permissions from outside.
 
-use crate::api::params::{RuleParams, RuleReply, RuleView, RulesParams, RulesReply};
-use crate::client::args::{RuleArgs, RulesCommand};
-use crate::client::connection::client::Client;
-use crate::client::connection::connector::Connector;
-use crate::client::connection::session_calls::update;
-use crate::client::failure::Failure;
-use crate::client::resolve_id;
-use crate::client::terminal::escape;
-use crate::client::terminal::out::OutputStreams;
-use crate::client::terminal::style::Tone;
-use crate::client::terminal::table::{Table, column};
-use crate::types::ids::SessionId;
-use crate::types::permission::{Mode, RuleKind, RuleScope};
+use crate::args::{RuleArgs, RulesCommand};
+use crate::connection::client::Client;
+use crate::connection::connector::Connector;
+use crate::connection::session_calls::update;
+use crate::failure::Failure;
+use crate::resolve_id;
+use crate::terminal::escape;
+use crate::terminal::out::OutputStreams;
+use crate::terminal::style::Tone;
+use crate::terminal::table::{Table, column};
+use api::params::{RuleParams, RuleReply, RuleView, RulesParams, RulesReply};
+use types::ids::SessionId;
+use types::permission::{Mode, RuleKind, RuleScope};
 
-pub(in crate::client) async fn rules(
+pub(crate) async fn rules(
     reach: &Connector,
     what: Option<&RulesCommand>,
     (json, long): (bool, bool),
@@ -64,7 +64,7 @@ async fn session(client: &Client, name: &str) -> Result<SessionId, Failure> {
 }
 
 fn current_folder() -> Result<String, Failure> {
-    let here = crate::client::connection::paths::current_folder()?;
+    let here = crate::connection::paths::current_folder()?;
     here.to_str().map(String::from).ok_or_else(|| Failure::usage("the folder's name is not UTF-8"))
 }
 
@@ -140,7 +140,7 @@ fn table(rules: &[RuleView], is_long: bool) -> Table {
     table
 }
 
-pub(in crate::client) async fn mode(
+pub(crate) async fn mode(
     reach: &Connector,
     name: &str,
     mode: Mode,
@@ -149,10 +149,10 @@ pub(in crate::client) async fn mode(
     let client = reach.connect_or_start().await?;
     let session_id = session(&client, name).await?;
     update(&client, session_id, Some(mode), None).await?;
-    Ok(out.say(&format!("{}: {}", crate::client::terminal::format::short_id(session_id), mode.name()))?)
+    Ok(out.say(&format!("{}: {}", crate::terminal::format::short_id(session_id), mode.name()))?)
 }
 
-pub(in crate::client) async fn rename(
+pub(crate) async fn rename(
     reach: &Connector,
     name: &str,
     title: &str,
@@ -162,5 +162,5 @@ pub(in crate::client) async fn rename(
     let session_id = session(&client, name).await?;
     let view = update(&client, session_id, None, Some(title.into())).await?;
     let title = escape::line(&view.session.title).into_owned();
-    Ok(out.say(&format!("{}: {title}", crate::client::terminal::format::short_id(session_id)))?)
+    Ok(out.say(&format!("{}: {title}", crate::terminal::format::short_id(session_id)))?)
 }

@@ -4,28 +4,28 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use crate::api::params::{ListParams, ModelUsageParams, ModelUsageReply};
-use crate::client::args::StatsArgs;
-use crate::client::connection::client::Client;
-use crate::client::connection::connector::Connector;
-use crate::client::connection::paths;
-use crate::client::failure::Failure;
-use crate::client::resolve_id;
-use crate::client::terminal::escape;
-use crate::client::terminal::format::{cost, now, tokens};
-use crate::client::terminal::out::OutputStreams;
-use crate::client::terminal::style::{StyledLine, Tone};
-use crate::client::terminal::table::{Table, column};
-use crate::client::ui::session_state::has_failed;
-use crate::types::ledger::{LedgerRow, ModelUsage};
-use crate::types::session::{SessionState, SessionView};
-use crate::types::time::Timestamp;
+use crate::args::StatsArgs;
+use crate::connection::client::Client;
+use crate::connection::connector::Connector;
+use crate::connection::paths;
+use crate::failure::Failure;
+use crate::resolve_id;
+use crate::terminal::escape;
+use crate::terminal::format::{cost, now, tokens};
+use crate::terminal::out::OutputStreams;
+use crate::terminal::style::{StyledLine, Tone};
+use crate::terminal::table::{Table, column};
+use crate::ui::session_state::has_failed;
+use api::params::{ListParams, ModelUsageParams, ModelUsageReply};
+use types::ledger::{LedgerRow, ModelUsage};
+use types::session::{SessionState, SessionView};
+use types::time::Timestamp;
 
 /// Rows per request.
 const PAGE_ROWS: u32 = 500;
 const DAY_MS: u64 = 24 * 3_600 * 1_000;
 
-pub(in crate::client) async fn stats(
+pub(crate) async fn stats(
     reach: &Connector,
     args: &StatsArgs,
     out: &mut OutputStreams,
@@ -78,7 +78,7 @@ pub(in crate::client) async fn stats(
     Ok(())
 }
 
-fn figures(head: &'static str) -> [crate::client::terminal::table::Column; 6] {
+fn figures(head: &'static str) -> [crate::terminal::table::Column; 6] {
     [
         column(head).between(12, 48).keep_end(),
         column("CALLS").right(),
@@ -167,9 +167,9 @@ fn group_usage(rows: &[LedgerRow], key: impl Fn(&LedgerRow) -> String) -> BTreeM
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::fake_daemon::{FakeDaemon, SESSION};
-    use crate::client::resolve_id::sample;
-    use crate::client::terminal::out::testing::captured_output;
+    use crate::fake_daemon::{FakeDaemon, SESSION};
+    use crate::resolve_id::sample;
+    use crate::terminal::out::testing::captured_output;
 
     #[tokio::test]
     async fn stats_group_usage_by_model_and_folder() {

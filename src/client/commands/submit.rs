@@ -1,17 +1,17 @@
 //! `agentctl submit`: submits input to a session and returns.
 
-use crate::api::params::{SubmitParams, SubmitReply, SubmitState, WhenBusy};
-use crate::client::args::TurnArgs;
-use crate::client::connection::connector::Connector;
-use crate::client::connection::input_files::InputFileArgs;
-use crate::client::connection::session_calls;
-use crate::client::connection::stdin;
-use crate::client::failure::Failure;
-use crate::client::resolve_id;
-use crate::client::terminal::escape;
-use crate::client::terminal::out::OutputStreams;
+use crate::args::TurnArgs;
+use crate::connection::connector::Connector;
+use crate::connection::input_files::InputFileArgs;
+use crate::connection::session_calls;
+use crate::connection::stdin;
+use crate::failure::Failure;
+use crate::resolve_id;
+use crate::terminal::escape;
+use crate::terminal::out::OutputStreams;
+use api::params::{SubmitParams, SubmitReply, SubmitState, WhenBusy};
 
-pub(in crate::client) async fn submit(
+pub(crate) async fn submit(
     reach: &Connector,
     name: &str,
     text: String,

@@ -1,16 +1,12 @@
 //! `agentctl top`: all sessions on one screen; Enter opens one, and detaching returns to the list.
 
-use crate::client::connection::connector::Connector;
-use crate::client::failure::Failure;
-use crate::client::terminal::out::OutputStreams;
-use crate::client::ui::attach::{Options, attach, current_folder_params, start_conversation};
-use crate::client::ui::top::{SessionsScreen, TopOutcome, choose};
+use crate::connection::connector::Connector;
+use crate::failure::Failure;
+use crate::terminal::out::OutputStreams;
+use crate::ui::attach::{Options, attach, current_folder_params, start_conversation};
+use crate::ui::top::{SessionsScreen, TopOutcome, choose};
 
-pub(in crate::client) async fn top(
-    reach: &Connector,
-    options: Options,
-    out: &mut OutputStreams,
-) -> Result<(), Failure> {
+pub(crate) async fn top(reach: &Connector, options: Options, out: &mut OutputStreams) -> Result<(), Failure> {
     let mut sessions = SessionsScreen::load(reach).await?;
     loop {
         // `choose` closes the screen when it returns, because the conversation uses the whole terminal.

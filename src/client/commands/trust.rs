@@ -3,21 +3,21 @@
 
 use std::path::Path;
 
-use crate::api::params::{TrustParams, UntrustParams, WorkspaceParams, WorkspaceReply};
-use crate::client::connection::client::Client;
-use crate::client::connection::connector::Connector;
-use crate::client::connection::first_time::is_first_time;
-use crate::client::failure::Failure;
-use crate::client::terminal::confirm::confirm;
-use crate::client::terminal::escape;
-use crate::client::terminal::out::{OutputStreams, terminal_columns};
-use crate::client::terminal::style::{StyledLine, Tone};
-use crate::client::ui::choice::choose;
-use crate::client::ui::render::untrusted_parts;
+use crate::connection::client::Client;
+use crate::connection::connector::Connector;
+use crate::connection::first_time::is_first_time;
+use crate::failure::Failure;
+use crate::terminal::confirm::confirm;
+use crate::terminal::escape;
+use crate::terminal::out::{OutputStreams, terminal_columns};
+use crate::terminal::style::{StyledLine, Tone};
+use crate::ui::choice::choose;
+use crate::ui::render::untrusted_parts;
+use api::params::{TrustParams, UntrustParams, WorkspaceParams, WorkspaceReply};
 
 /// Shows what trust would activate, and trusts the folder if the user confirms. Without `dir`, the
 /// current folder.
-pub(in crate::client) async fn trust(
+pub(crate) async fn trust(
     reach: &Connector,
     dir: Option<&Path>,
     yes: bool,
@@ -40,7 +40,7 @@ pub(in crate::client) async fn trust(
 }
 
 /// Revokes the trust in a folder.
-pub(in crate::client) async fn untrust(
+pub(crate) async fn untrust(
     reach: &Connector,
     dir: Option<&Path>,
     out: &mut OutputStreams,
@@ -53,11 +53,7 @@ pub(in crate::client) async fn untrust(
 }
 
 /// For `run --trust`: trusts the folder's current content and prints what that activates.
-pub(in crate::client) async fn trust_now(
-    client: &Client,
-    cwd: String,
-    out: &mut OutputStreams,
-) -> Result<(), Failure> {
+pub(crate) async fn trust_now(client: &Client, cwd: String, out: &mut OutputStreams) -> Result<(), Failure> {
     let found: WorkspaceReply =
         client.call("workspace.status", &WorkspaceParams { cwd, count_changes: false }).await?;
     if found.trusted {
@@ -100,7 +96,7 @@ fn question(cwd: &str, parts: &[&String], programs: &[String], columns: usize) -
 
 /// On a terminal, asks once per folder whether to trust it. Sessions work without trust. If the only parts
 /// that need trust are git facts, the user is not asked.
-pub(in crate::client) async fn ask_once(
+pub(crate) async fn ask_once(
     reach: &Connector,
     client: &Client,
     cwd: &str,
@@ -154,18 +150,18 @@ fn show(found: &WorkspaceReply, out: &mut OutputStreams) -> Result<(), Failure> 
 fn folder(dir: Option<&Path>) -> Result<String, Failure> {
     let path = match dir {
         Some(dir) => std::path::absolute(dir)?,
-        None => crate::client::connection::paths::current_folder()?,
+        None => crate::connection::paths::current_folder()?,
     };
     path.to_str().map(String::from).ok_or_else(|| Failure::usage("the path is not valid UTF-8"))
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::client::commands::trust::*;
-    use crate::client::fake_daemon::FakeDaemon;
-    use crate::client::terminal::out::testing::captured_output;
-    use crate::client::ui::choice;
-    use crate::client::ui::screen_files::check_screen;
+    use crate::commands::trust::*;
+    use crate::fake_daemon::FakeDaemon;
+    use crate::terminal::out::testing::captured_output;
+    use crate::ui::choice;
+    use crate::ui::screen_files::check_screen;
     use serde_json::json;
     use std::io::{IsTerminal as _, stdin};
 

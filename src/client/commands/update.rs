@@ -1,15 +1,15 @@
 //! `agentctl update`: changes the options of a session's turns.
 
-use crate::api::params::{SessionReply, UpdateParams};
-use crate::client::args::TurnArgs;
-use crate::client::connection::connector::Connector;
-use crate::client::connection::session_calls::idempotency_key;
-use crate::client::failure::Failure;
-use crate::client::resolve_id;
-use crate::client::terminal::out::OutputStreams;
-use crate::types::turn_options::TurnOptions;
+use crate::args::TurnArgs;
+use crate::connection::connector::Connector;
+use crate::connection::session_calls::idempotency_key;
+use crate::failure::Failure;
+use crate::resolve_id;
+use crate::terminal::out::OutputStreams;
+use api::params::{SessionReply, UpdateParams};
+use types::turn_options::TurnOptions;
 
-pub(in crate::client) async fn update(
+pub(crate) async fn update(
     reach: &Connector,
     name: &str,
     turn: &TurnArgs,

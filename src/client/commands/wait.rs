@@ -2,16 +2,16 @@
 
 use std::io::{IsTerminal as _, stdout};
 
-use crate::api::params::{WaitParams, WaitReply};
-use crate::client::connection::connector::Connector;
-use crate::client::failure::{Failure, code};
-use crate::client::resolve_id;
-use crate::client::terminal::escape;
-use crate::client::terminal::out::OutputStreams;
-use crate::types::session::{SessionState, TurnResult};
+use crate::connection::connector::Connector;
+use crate::failure::{Failure, code};
+use crate::resolve_id;
+use crate::terminal::escape;
+use crate::terminal::out::OutputStreams;
+use api::params::{WaitParams, WaitReply};
+use types::session::{SessionState, TurnResult};
 
 /// Prints the state, then the text of the newest result. Without `until`, the exit code is that of the result.
-pub(in crate::client) async fn wait(
+pub(crate) async fn wait(
     reach: &Connector,
     name: &str,
     until: Vec<SessionState>,
@@ -44,7 +44,7 @@ pub(in crate::client) async fn wait(
 }
 
 /// Prints the answer of the last turn. The exit code is that of the turn.
-pub(in crate::client) async fn result(
+pub(crate) async fn result(
     reach: &Connector,
     name: &str,
     json: bool,
@@ -76,7 +76,7 @@ pub(in crate::client) async fn result(
 }
 
 fn outcome(result: &TurnResult) -> Result<(), Failure> {
-    match crate::client::failure::code_of(result.subtype.name()) {
+    match crate::failure::code_of(result.subtype.name()) {
         code::SUCCESS => Ok(()),
         code => {
             let why = result.errors.first().map_or("", |error| error.message.as_str());

@@ -11,17 +11,17 @@ use std::time::Duration;
 use tokio::process::Child;
 use tokio::time::{Instant, sleep};
 
-use crate::api::exit;
-use crate::api::params::{ClientRole, NoParams, StatusReply};
-use crate::client::connection::client::{CallError, Client};
-use crate::client::connection::lock_holder;
-use crate::client::connection::lock_holder::LockHolder;
-use crate::client::connection::paths::ClientPaths;
-use crate::client::failure::{Failure, code};
-use crate::client::terminal::escape;
+use crate::connection::client::{CallError, Client};
+use crate::connection::lock_holder;
+use crate::connection::lock_holder::LockHolder;
+use crate::connection::paths::ClientPaths;
+use crate::failure::{Failure, code};
+use crate::terminal::escape;
+use api::exit;
+use api::params::{ClientRole, NoParams, StatusReply};
 
 /// The client name that other clients see.
-pub(in crate::client) const NAME: &str = "agentctl";
+pub(crate) const NAME: &str = "agentctl";
 
 /// How long a daemon may take to answer after its start.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
@@ -53,7 +53,7 @@ impl Connector {
 
     /// Connects to the daemon of this data folder, on any socket where it listens. If the user named a
     /// socket, only that socket is used.
-    pub(in crate::client) async fn dial(&self) -> Result<Client, CallError> {
+    pub(crate) async fn dial(&self) -> Result<Client, CallError> {
         match Client::connect_as(&self.places.socket, NAME, self.role).await {
             Err(CallError::Io(error)) if is_absent(&error) => match self.other_socket() {
                 Some(path) if !self.places.is_socket_named => {
@@ -80,7 +80,7 @@ impl Connector {
     }
 
     /// A notice for the user, if the running daemon did not read the configuration file that the user named.
-    pub(in crate::client) async fn unread_config(&self) -> Option<String> {
+    pub(crate) async fn unread_config(&self) -> Option<String> {
         let named = self.places.config_flag.as_ref()?.canonicalize().ok()?;
         let client = self.dial().await.ok()?;
         let status: StatusReply = client.call("daemon.status", &NoParams {}).await.ok()?;
@@ -103,7 +103,7 @@ impl Connector {
     }
 
     /// Whether the named socket is not the one of this data folder's daemon.
-    pub(in crate::client) fn listens_elsewhere(&self) -> bool {
+    pub(crate) fn listens_elsewhere(&self) -> bool {
         self.places.is_socket_named && self.other_socket().is_some()
     }
 
@@ -117,7 +117,7 @@ impl Connector {
     /// Connects to the running daemon. Never starts a daemon.
     ///
     /// # Errors
-    /// [`code::UNREACHABLE`](crate::client::failure::code::UNREACHABLE) if none answers.
+    /// [`code::UNREACHABLE`](crate::failure::code::UNREACHABLE) if none answers.
     pub async fn connect(&self) -> Result<Client, Failure> {
         match self.dial_until_settled().await {
             Err(CallError::Io(error)) => Err(Failure::unreachable(self.absence_message(&error))),
@@ -170,7 +170,7 @@ impl Connector {
         is_same_socket && std::env::var_os("AGENTD_CALL").is_some()
     }
 
-    pub(in crate::client) fn absence_message(&self, error: &io::Error) -> String {
+    pub(crate) fn absence_message(&self, error: &io::Error) -> String {
         let socket = self.places.socket.display().to_string();
         let socket = escape::line(&socket);
         match error.kind() {
@@ -235,7 +235,7 @@ impl Connector {
 }
 
 /// Whether the error means that no daemon listens there.
-pub(in crate::client) fn is_absent(error: &io::Error) -> bool {
+pub(crate) fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
 }
 
@@ -257,12 +257,12 @@ fn agentd() -> PathBuf {
 }
 
 /// Creates a folder that only its owner can access; an existing one is left unchanged.
-pub(in crate::client) fn private_dir(path: &Path) -> io::Result<()> {
+pub(crate) fn private_dir(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 /// The command that starts the daemon for these paths.
-pub(in crate::client) fn daemon_command(places: &ClientPaths) -> Command {
+pub(crate) fn daemon_command(places: &ClientPaths) -> Command {
     let mut command = Command::new(agentd());
     command.stdin(Stdio::null()).current_dir("/");
     if let Some(config) = &places.config_flag {
@@ -326,7 +326,7 @@ impl LogTail {
 }
 
 /// The text of a file from a position on, at most the last 64 KiB.
-pub(in crate::client) fn read_from(path: &Path, from: u64) -> io::Result<String> {
+pub(crate) fn read_from(path: &Path, from: u64) -> io::Result<String> {
     let mut file = File::open(path)?;
     let end = file.metadata()?.len();
     file.seek(SeekFrom::Start(from.max(end.saturating_sub(64 << 10))))?;
@@ -336,14 +336,14 @@ pub(in crate::client) fn read_from(path: &Path, from: u64) -> io::Result<String>
 }
 
 /// The last lines of a text.
-pub(in crate::client) fn last_lines(text: &str, lines: usize) -> String {
+pub(crate) fn last_lines(text: &str, lines: usize) -> String {
     let all: Vec<&str> = text.lines().collect();
     all[all.len().saturating_sub(lines)..].join("\n")
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::client::connection::connector::*;
+    use crate::connection::connector::*;
 
     #[tokio::test]
     async fn missing_daemon_failure_explains_how_to_start() {

@@ -7,11 +7,11 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::timeout;
 
-use crate::api::params::{HelloParams, Include, SubscribeParams};
-use crate::client::connection::wire::{
+use crate::connection::wire::{
     CallError, GREETING_TIMEOUT, Lines, Message, ReceivedEvent, dial, no_answer, parse, request,
 };
-use crate::types::ids::{Seq, SessionId};
+use api::params::{HelloParams, Include, SubscribeParams};
+use types::ids::{Seq, SessionId};
 
 /// The events of one session, in order. Dropping it ends the subscription.
 pub struct Events {
@@ -23,7 +23,7 @@ pub struct Events {
 }
 
 impl Events {
-    pub(in crate::client) async fn open(
+    pub(crate) async fn open(
         path: &Path,
         greeting: &HelloParams,
         session: SessionId,

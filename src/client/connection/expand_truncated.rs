@@ -5,18 +5,18 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::api::params::{BlobEncoding, BlobParams, BlobReply, PendingRequest};
-use crate::client::connection::client::{CallError, Client};
-use crate::client::connection::wire::ReceivedEvent;
-use crate::types::blob::TruncatedField;
-use crate::types::ids::{BlobId, SessionId};
-use crate::types::wire::fill;
+use crate::connection::client::{CallError, Client};
+use crate::connection::wire::ReceivedEvent;
+use api::params::{BlobEncoding, BlobParams, BlobReply, PendingRequest};
+use types::blob::TruncatedField;
+use types::ids::{BlobId, SessionId};
+use types::wire::fill;
 
 /// Bytes per request.
 const READ_BYTES: u32 = 1 << 20;
 
 /// Whether a value of the event was truncated.
-pub(in crate::client) fn is_truncated(received: &ReceivedEvent) -> bool {
+pub(crate) fn is_truncated(received: &ReceivedEvent) -> bool {
     received.event.as_ref().is_some_and(|event| !event.truncated_fields.is_empty())
 }
 
@@ -25,10 +25,7 @@ pub(in crate::client) fn is_truncated(received: &ReceivedEvent) -> bool {
 ///
 /// # Errors
 /// The connection was lost.
-pub(in crate::client) async fn whole(
-    client: &Client,
-    received: ReceivedEvent,
-) -> Result<ReceivedEvent, CallError> {
+pub(crate) async fn whole(client: &Client, received: ReceivedEvent) -> Result<ReceivedEvent, CallError> {
     let Some(event) = received.event.as_ref().filter(|event| !event.truncated_fields.is_empty()) else {
         return Ok(received);
     };
@@ -42,10 +39,7 @@ pub(in crate::client) async fn whole(
 ///
 /// # Errors
 /// The connection was lost.
-pub(in crate::client) async fn request(
-    client: &Client,
-    pending: PendingRequest,
-) -> Result<PendingRequest, CallError> {
+pub(crate) async fn request(client: &Client, pending: PendingRequest) -> Result<PendingRequest, CallError> {
     let Ok(mut value) = serde_json::to_value(&pending) else { return Ok(pending) };
     insert_values(client, pending.session_id, &mut value, &pending.truncated_fields).await?;
     Ok(serde_json::from_value(value).unwrap_or(pending))
@@ -108,8 +102,8 @@ async fn blob(client: &Client, session_id: SessionId, blob_id: BlobId) -> Result
 mod tests {
     use serde_json::json;
 
-    use crate::client::connection::expand_truncated::*;
-    use crate::client::fake_daemon::{FakeDaemon, SESSION};
+    use crate::connection::expand_truncated::*;
+    use crate::fake_daemon::{FakeDaemon, SESSION};
 
     const BLOB: &str = "blob_0190f2a4-0000-8000-8000-000000000009";
 

@@ -7,7 +7,7 @@ const MAX_BYTES: usize = 64 << 10;
 
 /// Records a line in a file. Returns false if the file already contains the line. Also returns false if
 /// recording fails, because otherwise the notice would appear again and again.
-pub(in crate::client) fn is_first_time(file: &Path, line: &str) -> bool {
+pub(crate) fn is_first_time(file: &Path, line: &str) -> bool {
     let known = std::fs::read_to_string(file).unwrap_or_default();
     if known.lines().any(|it| it == line) || line.contains('\n') {
         return false;

@@ -7,14 +7,14 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-use crate::api::params::Include;
-use crate::client::connection::client::{CallError, Client};
-use crate::client::connection::connector::Connector;
-use crate::client::connection::events::Events;
-use crate::client::connection::expand_truncated;
-use crate::client::connection::wire::ReceivedEvent;
-use crate::client::failure::{Failure, code};
-use crate::types::ids::{Seq, SessionId};
+use crate::connection::client::{CallError, Client};
+use crate::connection::connector::Connector;
+use crate::connection::events::Events;
+use crate::connection::expand_truncated;
+use crate::connection::wire::ReceivedEvent;
+use crate::failure::{Failure, code};
+use api::params::Include;
+use types::ids::{Seq, SessionId};
 
 /// How long to try to reconnect to the daemon after the connection was lost.
 const RECONNECT_TIMEOUT: Duration = Duration::from_secs(15);

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use crate::api::params::{FileContent, ResourceLink, SubmitBlock, SubmitInput};
-use crate::client::failure::Failure;
-use crate::client::terminal::escape;
+use crate::failure::Failure;
+use crate::terminal::escape;
+use api::params::{FileContent, ResourceLink, SubmitBlock, SubmitInput};
 
 /// Options for files that are sent with the input.
 #[derive(Clone, Debug, Default, Args)]
@@ -25,11 +25,7 @@ pub struct InputFileArgs {
 impl InputFileArgs {
     /// The input of a submit. Pictures and files come before the text, because models work better that
     /// way. Piped standard input comes after it.
-    pub(in crate::client) fn input(
-        &self,
-        text: String,
-        piped: Option<String>,
-    ) -> Result<SubmitInput, Failure> {
+    pub(crate) fn input(&self, text: String, piped: Option<String>) -> Result<SubmitInput, Failure> {
         let mentioned = find_mentions(&text);
         let is_plain = self.images.is_empty() && self.files.is_empty() && self.resources.is_empty();
         if is_plain && mentioned.is_empty() && piped.is_none() {
@@ -53,7 +49,7 @@ impl InputFileArgs {
 }
 
 /// A text with the resources that it mentions.
-pub(in crate::client) fn with_mentions(input: SubmitInput) -> SubmitInput {
+pub(crate) fn with_mentions(input: SubmitInput) -> SubmitInput {
     let SubmitInput::Text(text) = input else { return input };
     let mentioned = find_mentions(&text);
     if mentioned.is_empty() {
@@ -99,7 +95,7 @@ fn file_content(path: &Path) -> Result<FileContent, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use crate::client::connection::input_files::*;
+    use crate::connection::input_files::*;
 
     #[test]
     fn input_text_stays_plain_and_files_get_absolute_path() {

@@ -7,12 +7,10 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::timeout;
 
-use crate::api::KNOWLEDGE_EVENT;
-use crate::api::params::{HelloParams, KnowledgeWorkParams};
-use crate::client::connection::wire::{
-    CallError, GREETING_TIMEOUT, Lines, Message, dial, no_answer, parse, request,
-};
-use crate::types::knowledge::KnowledgeEvent;
+use crate::connection::wire::{CallError, GREETING_TIMEOUT, Lines, Message, dial, no_answer, parse, request};
+use api::KNOWLEDGE_EVENT;
+use api::params::{HelloParams, KnowledgeWorkParams};
+use types::knowledge::KnowledgeEvent;
 
 /// The events of one job or query, in order. Dropping it ends the subscription.
 pub struct KnowledgeEvents {
@@ -40,7 +38,7 @@ fn event(line: &[u8]) -> Option<KnowledgeEvent> {
 }
 
 impl KnowledgeEvents {
-    pub(in crate::client) async fn open(
+    pub(crate) async fn open(
         path: &Path,
         greeting: &HelloParams,
         work: &KnowledgeWorkParams,

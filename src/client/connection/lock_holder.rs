@@ -9,12 +9,12 @@ use nix::fcntl::OFlag;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::client::terminal::escape;
-use crate::transport::LockNote;
+use crate::terminal::escape;
+use transport::LockNote;
 
 /// Whether the last daemon of this folder ended, or is ending, on request. In that case, its lock file is
 /// empty or says so. After a crash, the file contains a process id, and perhaps the path of the socket.
-pub(in crate::client) fn was_stopped(data_dir: &Path) -> bool {
+pub(crate) fn was_stopped(data_dir: &Path) -> bool {
     let Ok(file) = open(data_dir) else { return false };
     let is_empty = file.metadata().is_ok_and(|meta| meta.len() == 0);
     is_empty || LockNote::read(&file).is_ok_and(|note| note.is_stopping)
@@ -22,12 +22,12 @@ pub(in crate::client) fn was_stopped(data_dir: &Path) -> bool {
 
 /// The holder of a data folder's lock, as the lock file names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::client) struct LockHolder {
+pub(crate) struct LockHolder {
     /// Process id of the holder.
-    pub(in crate::client) pid: i32,
+    pub(crate) pid: i32,
     /// The socket on which the holder listens. `None` while the holder starts, and if it is of an older
     /// version.
-    pub(in crate::client) socket: Option<PathBuf>,
+    pub(crate) socket: Option<PathBuf>,
     /// Whether the holder is being stopped.
     is_stopping: bool,
     /// Whether the process is an `agentd`. The kernel may have given its id to another process by now.
@@ -36,7 +36,7 @@ pub(in crate::client) struct LockHolder {
 
 impl LockHolder {
     /// The running holder of the lock in this folder, if it can be identified. Never waits.
-    pub(in crate::client) fn find(data_dir: &Path) -> Option<Self> {
+    pub(crate) fn find(data_dir: &Path) -> Option<Self> {
         let file = open(data_dir).ok()?;
         let note = LockNote::read(&file).ok()?;
         let pid: i32 = note.pid?.try_into().ok().filter(|pid| *pid > 1)?;
@@ -48,7 +48,7 @@ impl LockHolder {
     }
 
     /// Sends SIGTERM to the process. Returns false if this client may not signal it, or if it is no `agentd`.
-    pub(in crate::client) fn terminate(&self) -> bool {
+    pub(crate) fn terminate(&self) -> bool {
         self.is_agentd && kill(Pid::from_raw(self.pid), Signal::SIGTERM).is_ok()
     }
 
@@ -60,7 +60,7 @@ impl LockHolder {
     }
 
     /// Explains why no daemon answers at `socket_path` although this holder runs, and how to correct that.
-    pub(in crate::client) fn explain(&self, socket_path: &Path) -> (String, String) {
+    pub(crate) fn explain(&self, socket_path: &Path) -> (String, String) {
         let pid = self.pid;
         let shown = |path: &Path| escape::line(&path.display().to_string()).into_owned();
         match &self.socket {
@@ -98,8 +98,8 @@ fn is_held(file: &File) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::client::connection::lock_holder::*;
-    use crate::transport::StateLock;
+    use crate::connection::lock_holder::*;
+    use transport::StateLock;
 
     #[test]
     fn lock_holder_requires_locked_file_and_live_process() {

@@ -5,14 +5,14 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::client::failure::Failure;
-use crate::client::terminal::escape;
+use crate::failure::Failure;
+use crate::terminal::escape;
 
 /// Maximum size of the file in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// The servers of a file, by name. The daemon checks their configurations.
-pub(in crate::client) fn load_servers(path: &Path) -> Result<BTreeMap<String, Value>, Failure> {
+pub(crate) fn load_servers(path: &Path) -> Result<BTreeMap<String, Value>, Failure> {
     let shown = path.display().to_string();
     let shown = escape::line(&shown);
     let failed = |why: &str| Failure::usage(format!("could not read {shown}: {why}"));

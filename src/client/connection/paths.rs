@@ -4,8 +4,8 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use crate::api::endpoint::{self, Env};
-use crate::client::failure::Failure;
+use crate::failure::Failure;
+use api::endpoint::{self, Env};
 
 /// Paths of the daemon and of its files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl ClientPaths {
             Err(error) => error.to_string(),
         };
         let file = file.display().to_string();
-        let file = crate::client::terminal::escape::line(&file);
+        let file = crate::terminal::escape::line(&file);
         Err(Failure::usage(format!(
             "could not read the configuration {file}: {why}; check --config or AGENTD_CONFIG"
         )))
@@ -105,7 +105,7 @@ fn daemon_table(file: &Path, env: Env<'_>) -> (Option<PathBuf>, Option<PathBuf>)
 ///
 /// # Errors
 /// It was removed, or cannot be read.
-pub(in crate::client) fn current_folder() -> Result<PathBuf, Failure> {
+pub(crate) fn current_folder() -> Result<PathBuf, Failure> {
     std::env::current_dir().and_then(std::fs::canonicalize).map_err(|error| match error.kind() {
         ErrorKind::NotFound => {
             Failure::usage("the current folder no longer exists: change to another one with `cd`")
@@ -126,7 +126,7 @@ pub fn short(path: &str, home: Option<&str>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::client::connection::paths::*;
+    use crate::connection::paths::*;
 
     #[test]
     fn configured_socket_is_used_unless_flag_is_given() {

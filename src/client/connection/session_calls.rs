@@ -1,16 +1,16 @@
 //! Calls that commands and the attach view make with the same parameters.
 
-use crate::api::params::{
+use crate::connection::client::Client;
+use crate::connection::input_files::with_mentions;
+use crate::connection::wire::CallError;
+use crate::failure::Failure;
+use api::params::{
     ListParams, ListReply, SessionReply, SubmitInput, SubmitParams, SubmitReply, UpdateParams, WhenBusy,
 };
-use crate::client::connection::client::Client;
-use crate::client::connection::input_files::with_mentions;
-use crate::client::connection::wire::CallError;
-use crate::client::failure::Failure;
-use crate::types::ids::SessionId;
-use crate::types::permission::Mode;
-use crate::types::session::SessionView;
-use crate::types::turn_options::TurnOptions;
+use types::ids::SessionId;
+use types::permission::Mode;
+use types::session::SessionView;
+use types::turn_options::TurnOptions;
 
 /// All sessions, newest first.
 ///
@@ -31,7 +31,7 @@ pub async fn all_sessions(client: &Client, filter: &ListParams) -> Result<Vec<Se
 
 /// Submits input to a session. Without `when_busy`, the input is queued while a turn runs, or answers an open
 /// question with "continue".
-pub(in crate::client) async fn submit(
+pub(crate) async fn submit(
     client: &Client,
     session_id: SessionId,
     input: impl Into<SubmitInput>,
@@ -43,7 +43,7 @@ pub(in crate::client) async fn submit(
 }
 
 /// The parameters of a submission with a new idempotency key.
-pub(in crate::client) fn submit_params(
+pub(crate) fn submit_params(
     session_id: SessionId,
     input: SubmitInput,
     when_busy: Option<WhenBusy>,
@@ -54,7 +54,7 @@ pub(in crate::client) fn submit_params(
 }
 
 /// Changes settings of a session.
-pub(in crate::client) async fn update(
+pub(crate) async fn update(
     client: &Client,
     session_id: SessionId,
     mode: Option<Mode>,
@@ -65,6 +65,6 @@ pub(in crate::client) async fn update(
 }
 
 /// An idempotency key, which makes a repeated call harmless.
-pub(in crate::client) fn idempotency_key() -> String {
+pub(crate) fn idempotency_key() -> String {
     uuid::Uuid::now_v7().to_string()
 }

@@ -8,16 +8,14 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::api::params::{DaemonEvent, HelloParams, ListParams, NoParams};
-use crate::client::connection::client::Client;
-use crate::client::connection::connector::Connector;
-use crate::client::connection::session_calls;
-use crate::client::connection::wire::{
-    CallError, GREETING_TIMEOUT, Lines, Message, dial, no_answer, parse, request,
-};
-use crate::client::failure::{Failure, code};
-use crate::types::ids::SessionId;
-use crate::types::session::SessionView;
+use crate::connection::client::Client;
+use crate::connection::connector::Connector;
+use crate::connection::session_calls;
+use crate::connection::wire::{CallError, GREETING_TIMEOUT, Lines, Message, dial, no_answer, parse, request};
+use crate::failure::{Failure, code};
+use api::params::{DaemonEvent, HelloParams, ListParams, NoParams};
+use types::ids::SessionId;
+use types::session::SessionView;
 
 /// How long to try to reconnect to the daemon after the connection was lost.
 const RECONNECT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -64,7 +62,7 @@ impl SessionEvents {
 }
 
 /// All sessions. The daemon's notifications keep them up to date, also across a restart of the daemon.
-pub(in crate::client) struct SessionFeed {
+pub(crate) struct SessionFeed {
     reach: Connector,
     client: Client,
     events: Option<SessionEvents>,
@@ -76,7 +74,7 @@ impl SessionFeed {
     ///
     /// # Errors
     /// The daemon could not be reached, or a call failed.
-    pub(in crate::client) async fn start(reach: &Connector) -> Result<Self, Failure> {
+    pub(crate) async fn start(reach: &Connector) -> Result<Self, Failure> {
         let client = reach.connect_or_start().await?;
         let mut feed = Self { reach: reach.clone(), client, events: None, sessions: BTreeMap::new() };
         feed.subscribe().await?;
@@ -94,14 +92,14 @@ impl SessionFeed {
     }
 
     /// All sessions, the newest first.
-    pub(in crate::client) fn sessions(&self) -> Vec<&SessionView> {
+    pub(crate) fn sessions(&self) -> Vec<&SessionView> {
         let mut sessions: Vec<&SessionView> = self.sessions.values().collect();
         sessions.sort_by_key(|session| std::cmp::Reverse(session.number));
         sessions
     }
 
     /// The connection for calls.
-    pub(in crate::client) fn client(&self) -> &Client {
+    pub(crate) fn client(&self) -> &Client {
         &self.client
     }
 
@@ -110,7 +108,7 @@ impl SessionFeed {
     ///
     /// # Errors
     /// The daemon did not answer again.
-    pub(in crate::client) async fn wait_change(&mut self) -> Result<(), Failure> {
+    pub(crate) async fn wait_change(&mut self) -> Result<(), Failure> {
         let Some(events) = &mut self.events else { return self.reconnect().await };
         match events.next().await {
             Ok(event) => apply_event(&mut self.sessions, event),

@@ -7,8 +7,8 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
-use crate::client::failure::Failure;
-use crate::client::terminal::out::OutputStreams;
+use crate::failure::Failure;
+use crate::terminal::out::OutputStreams;
 
 /// Maximum bytes of standard input: more than the context window of every model, and well below the size
 /// limit of a message to the daemon.
@@ -22,7 +22,7 @@ const SILENCE_TIMEOUT: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 /// It is too long, or not text.
-pub(in crate::client) fn read_all() -> Result<String, Failure> {
+pub(crate) fn read_all() -> Result<String, Failure> {
     let mut bytes = Vec::new();
     io::stdin().lock().take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
     text(bytes)
@@ -34,7 +34,7 @@ pub(in crate::client) fn read_all() -> Result<String, Failure> {
 ///
 /// # Errors
 /// It is too long, or not text.
-pub(in crate::client) fn read_piped(out: &mut OutputStreams) -> Result<Option<String>, Failure> {
+pub(crate) fn read_piped(out: &mut OutputStreams) -> Result<Option<String>, Failure> {
     let input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let meta = input.metadata()?;
     let kind = meta.file_type();
@@ -134,8 +134,8 @@ fn text(bytes: Vec<u8>) -> Result<String, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use crate::client::connection::stdin::*;
-    use crate::client::terminal::out::testing::captured_output;
+    use crate::connection::stdin::*;
+    use crate::terminal::out::testing::captured_output;
     use std::io::Write as _;
 
     const READ_TIMEOUT: Duration = Duration::from_secs(60);

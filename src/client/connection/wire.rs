@@ -12,16 +12,16 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::timeout;
 
-use crate::api::fault::WireFault;
-use crate::api::params::DaemonEvent;
-use crate::api::{DAEMON_EVENT, SESSION_EVENT};
-use crate::client::failure::{Failure, code};
-use crate::client::terminal::escape;
-use crate::types::event::Envelope;
-use crate::types::ids::Seq;
+use crate::failure::{Failure, code};
+use crate::terminal::escape;
+use api::fault::WireFault;
+use api::params::DaemonEvent;
+use api::{DAEMON_EVENT, SESSION_EVENT};
+use types::event::Envelope;
+use types::ids::Seq;
 
 /// How long the daemon may take to accept, to reply to `daemon.hello` and to open a subscription.
-pub(in crate::client) const GREETING_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const GREETING_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The reason why a call has no result.
 #[derive(Debug)]
@@ -57,19 +57,19 @@ impl From<io::Error> for CallError {
 const MAX_LINE_BYTES: usize = 64 << 20;
 
 /// Lines of a stream.
-pub(in crate::client) struct Lines<R> {
+pub(crate) struct Lines<R> {
     reader: BufReader<R>,
     partial: Vec<u8>,
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
-    pub(in crate::client) fn new(reader: R) -> Self {
+    pub(crate) fn new(reader: R) -> Self {
         Self { reader: BufReader::with_capacity(64 << 10, reader), partial: Vec::new() }
     }
 
     /// The next line without its end, `None` at the end of the stream. Cancel-safe: an incomplete line
     /// is kept. A last line without an end is not a message and is dropped.
-    pub(in crate::client) async fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
+    pub(crate) async fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
         loop {
             let chunk = self.reader.fill_buf().await?;
             if chunk.is_empty() {
@@ -117,7 +117,7 @@ struct EventHead {
 }
 
 /// One message from the daemon.
-pub(in crate::client) enum Message {
+pub(crate) enum Message {
     /// A reply to the call with this id; `None` if the daemon could not read the id.
     Reply { id: Option<u64>, outcome: Result<Box<RawValue>, WireFault> },
     /// An event of a subscription.
@@ -154,7 +154,7 @@ impl ReceivedEvent {
 }
 
 /// Parses one line. `None` if it is not a JSON-RPC message.
-pub(in crate::client) fn parse(line: &[u8]) -> Option<Message> {
+pub(crate) fn parse(line: &[u8]) -> Option<Message> {
     let incoming: IncomingMessage<'_> = serde_json::from_slice(line).ok()?;
     if let Some(method) = incoming.method {
         if method == DAEMON_EVENT {
@@ -197,16 +197,12 @@ impl From<CallError> for Failure {
     }
 }
 
-pub(in crate::client) async fn dial(path: &Path) -> Result<(OwnedReadHalf, OwnedWriteHalf), CallError> {
+pub(crate) async fn dial(path: &Path) -> Result<(OwnedReadHalf, OwnedWriteHalf), CallError> {
     let stream = timeout(GREETING_TIMEOUT, UnixStream::connect(path)).await.map_err(|_| no_answer())??;
     Ok(stream.into_split())
 }
 
-pub(in crate::client) fn request(
-    id: u64,
-    method: &str,
-    params: &impl Serialize,
-) -> Result<String, CallError> {
+pub(crate) fn request(id: u64, method: &str, params: &impl Serialize) -> Result<String, CallError> {
     let request = serde_json::json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
     let mut text = serde_json::to_string(&request).map_err(|e| invalid_data(&e.to_string()))?;
     text.push('\n');
@@ -217,13 +213,13 @@ pub(super) fn invalid_data(what: &str) -> CallError {
     CallError::Io(io::Error::new(io::ErrorKind::InvalidData, what))
 }
 
-pub(in crate::client) fn no_answer() -> CallError {
+pub(crate) fn no_answer() -> CallError {
     CallError::Io(io::Error::new(io::ErrorKind::TimedOut, "the daemon does not answer"))
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::client::connection::wire::*;
+    use crate::connection::wire::*;
 
     #[tokio::test]
     async fn received_lines_are_independent_of_chunk_boundaries() {

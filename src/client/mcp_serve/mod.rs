@@ -7,4 +7,4 @@
 mod protocol;
 mod tools;
 
-pub(in crate::client) use protocol::serve;
+pub(crate) use protocol::serve;

@@ -15,8 +15,8 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::tools::{self, SessionScope};
-use crate::client::connection::connector::Connector;
-use crate::client::failure::Failure;
+use crate::connection::connector::Connector;
+use crate::failure::Failure;
 
 /// Revisions of the protocol, the newest first.
 const REVISIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
@@ -38,7 +38,7 @@ const INSTRUCTIONS: &str = "Tools to hand work to coding sessions on this machin
 
 /// Serves until the input has ended and every call that was running then has its reply. With `all_sessions`,
 /// the tools reach every session of the user, not only those that they started.
-pub(in crate::client) async fn serve(reach: &Connector, all_sessions: bool) -> Result<(), Failure> {
+pub(crate) async fn serve(reach: &Connector, all_sessions: bool) -> Result<(), Failure> {
     let reachable = SessionScope { all: all_sessions, started: Mutex::default() };
     serve_streams(reach, &reachable, tokio::io::stdin(), tokio::io::stdout()).await
 }
@@ -190,7 +190,7 @@ fn call_reply(id: &Value, result: Result<Value, Failure>) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::fake_daemon::FakeDaemon;
+    use crate::fake_daemon::FakeDaemon;
 
     fn all_sessions() -> SessionScope {
         SessionScope { all: true, started: Mutex::default() }

@@ -4,11 +4,11 @@ use std::sync::Mutex;
 
 use serde_json::{Value, json};
 
-use crate::client::connection::client::Client;
-use crate::client::connection::connector::Connector;
-use crate::client::connection::paths;
-use crate::client::failure::Failure;
-use crate::sync::lock;
+use crate::connection::client::Client;
+use crate::connection::connector::Connector;
+use crate::connection::paths;
+use crate::failure::Failure;
+use base::sync::lock;
 
 /// Longest wait of one call in milliseconds. Clients usually end a call after some minutes.
 const MAX_WAIT_MS: u64 = 600_000;

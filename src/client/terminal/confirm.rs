@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _, stderr, stdin};
 
-use crate::client::failure::{Failure, code};
+use crate::failure::{Failure, code};
 
 /// Asks the user to confirm; everything but `y` and `yes` is a no. Without a terminal nothing is asked, and
 /// the command needs `flag`.

@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use crate::types::invisible_chars::is_invisible;
+use types::invisible_chars::is_invisible;
 
 /// A run of at least this many blanks is replaced by its length.
 const BLANK_RUN: &str = "                                        ";
@@ -53,7 +53,7 @@ pub fn exact_line(raw: &str) -> String {
 
 /// Replaces long runs of blanks, which would push the following text out of view or to the beginning of a
 /// row.
-pub(in crate::client) fn count_blanks(shown: &mut String) {
+pub(crate) fn count_blanks(shown: &mut String) {
     while let Some(start) = shown.find(BLANK_RUN) {
         let blanks = shown[start..].chars().take_while(|c| *c == ' ').count();
         shown.replace_range(start..start + blanks, &format!("{OPEN}SP×{blanks}{CLOSE}"));
@@ -103,7 +103,7 @@ fn is_odd_blank(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::client::terminal::escape::*;
+    use crate::terminal::escape::*;
     use proptest::prelude::*;
 
     #[test]

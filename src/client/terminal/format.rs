@@ -1,8 +1,8 @@
 //! Formats of durations, sizes and money, and the client's only clock.
 
-use crate::types::ids::SessionId;
-use crate::types::time::Timestamp;
-use crate::types::usage::Usage;
+use types::ids::SessionId;
+use types::time::Timestamp;
+use types::usage::Usage;
 
 /// The current time, for ages in listings.
 #[must_use]
@@ -97,7 +97,7 @@ pub fn parse_duration(text: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use crate::client::terminal::format::*;
+    use crate::terminal::format::*;
 
     #[test]
     fn sizes_and_durations_are_formatted_short() {

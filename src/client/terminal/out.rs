@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
-use crate::client::terminal::style::{StyledLine, Tone, width};
+use crate::terminal::style::{StyledLine, Tone, width};
 
 /// Standard output and standard error with their properties.
 pub struct OutputStreams {
@@ -126,7 +126,7 @@ impl OutputStreams {
     /// The reader has closed the pipe.
     pub fn prompt(&mut self, label: &str, typed: &str) -> io::Result<()> {
         let columns = terminal_columns().saturating_sub(width(label) + 2).max(10);
-        let shown = crate::client::terminal::escape::line(typed);
+        let shown = crate::terminal::escape::line(typed);
         let all: Vec<char> = shown.chars().collect();
         let mut from = 0;
         while width(&all[from..].iter().collect::<String>()) > columns {
@@ -202,7 +202,7 @@ pub fn harmless_json(text: &str) -> String {
     for c in text.chars() {
         // Outside of strings, JSON is ASCII. Inside of strings, C0 characters are escaped already.
         if c.is_ascii() && c != '\u{7f}'
-            || crate::client::terminal::escape::line(c.encode_utf8(&mut [0; 4])).starts_with(c)
+            || crate::terminal::escape::line(c.encode_utf8(&mut [0; 4])).starts_with(c)
         {
             shown.push(c);
         } else {
@@ -222,16 +222,16 @@ pub fn allows_colours() -> bool {
 }
 
 #[cfg(test)]
-pub(in crate::client) mod testing {
-    use crate::client::terminal::out::*;
+pub(crate) mod testing {
+    use crate::terminal::out::*;
     use std::sync::{Arc, Mutex};
 
     /// Captured output, readable while it is being printed.
     #[derive(Clone, Default)]
-    pub(in crate::client) struct CapturedOutput(Arc<Mutex<Vec<u8>>>);
+    pub(crate) struct CapturedOutput(Arc<Mutex<Vec<u8>>>);
 
     impl CapturedOutput {
-        pub(in crate::client) fn text(&self) -> String {
+        pub(crate) fn text(&self) -> String {
             String::from_utf8(self.0.lock().expect("sound").clone()).expect("text")
         }
     }
@@ -247,7 +247,7 @@ pub(in crate::client) mod testing {
     }
 
     /// An output with two captured streams.
-    pub(in crate::client) fn captured_output() -> (OutputStreams, CapturedOutput, CapturedOutput) {
+    pub(crate) fn captured_output() -> (OutputStreams, CapturedOutput, CapturedOutput) {
         let (text, side) = (CapturedOutput::default(), CapturedOutput::default());
         let out = OutputStreams {
             text: Box::new(text.clone()),
@@ -265,7 +265,7 @@ pub(in crate::client) mod testing {
 
 #[cfg(test)]
 mod tests {
-    use crate::client::terminal::out::*;
+    use crate::terminal::out::*;
 
     #[test]
     fn note_during_streamed_text_starts_new_line() {

@@ -299,7 +299,7 @@ pub fn pad(text: &str, columns: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::client::terminal::style::*;
+    use crate::terminal::style::*;
     use proptest::prelude::*;
 
     fn rows(text: &str, columns: usize) -> Vec<String> {

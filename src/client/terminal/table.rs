@@ -5,9 +5,9 @@
 
 use std::io::{IsTerminal as _, stdout};
 
-use crate::client::failure::Failure;
-use crate::client::terminal::out::{OutputStreams, terminal_columns};
-use crate::client::terminal::style::{StyledLine, Tone, cut, cut_start, pad, width};
+use crate::failure::Failure;
+use crate::terminal::out::{OutputStreams, terminal_columns};
+use crate::terminal::style::{StyledLine, Tone, cut, cut_start, pad, width};
 
 /// Columns between two cells.
 const GAP: usize = 2;

@@ -5,10 +5,10 @@
 
 use serde_json::Value;
 
-use crate::client::failure::Failure;
-use crate::client::terminal::escape;
-use crate::client::terminal::out::{OutputStreams, harmless_json};
-use crate::client::terminal::style::{pad, width};
+use crate::failure::Failure;
+use crate::terminal::escape;
+use crate::terminal::out::{OutputStreams, harmless_json};
+use crate::terminal::style::{pad, width};
 
 /// A parsed template.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -188,7 +188,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::client::terminal::out::testing::captured_output;
+    use crate::terminal::out::testing::captured_output;
 
     fn printed(template: &str) -> String {
         let rows = [

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use ratatui::crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use crate::client::failure::Failure;
-use crate::client::terminal::out::{allows_colours, terminal_columns};
-use crate::client::terminal::style::{StyledLine, Tone};
-use crate::client::ui::keys::Keys;
+use crate::failure::Failure;
+use crate::terminal::out::{allows_colours, terminal_columns};
+use crate::terminal::style::{StyledLine, Tone};
+use crate::ui::keys::Keys;
 
 /// Time after the list has appeared for which it ignores keys.
 const IGNORE_KEYS_TIME: Duration = Duration::from_millis(600);
@@ -130,7 +130,7 @@ fn draw(lines: &[StyledLine], over: usize) -> io::Result<()> {
 
 /// The list as it is shown, for tests of the lines around it.
 #[cfg(test)]
-pub(in crate::client) fn lines(options: &[&str], at: usize) -> Vec<StyledLine> {
+pub(crate) fn lines(options: &[&str], at: usize) -> Vec<StyledLine> {
     Choice { count: options.len(), at }.lines(options, false)
 }
 

@@ -1,15 +1,15 @@
 //! Shows the two answers of binary feedback, and the answer that was chosen.
 
-use crate::client::terminal::escape;
-use crate::client::terminal::style::{StyledLine, Tone};
-use crate::client::ui::summary::call_summary;
-use crate::types::event::FeedbackBy;
-use crate::types::ids::QuestionId;
-use crate::types::message::Block;
-use crate::types::session::Item;
+use crate::terminal::escape;
+use crate::terminal::style::{StyledLine, Tone};
+use crate::ui::summary::call_summary;
+use types::event::FeedbackBy;
+use types::ids::QuestionId;
+use types::message::Block;
+use types::session::Item;
 
 /// The lines after an answer: its calls, which do not run yet, and its number.
-pub(in crate::client) fn end_of_answer(number: usize, item: &Item) -> Vec<StyledLine> {
+pub(crate) fn end_of_answer(number: usize, item: &Item) -> Vec<StyledLine> {
     let calls = item.content.iter().filter_map(|block| match block {
         Block::ToolCall(call) => {
             let summary = call_summary(&call.tool, &call.input);
@@ -23,14 +23,14 @@ pub(in crate::client) fn end_of_answer(number: usize, item: &Item) -> Vec<Styled
 }
 
 /// The line that asks for the choice, with the command that makes it.
-pub(in crate::client) fn request_line(request_id: QuestionId) -> StyledLine {
+pub(crate) fn request_line(request_id: QuestionId) -> StyledLine {
     StyledLine::new(Tone::Warn, "▌ Two answers: ")
         .and(Tone::Plain, "choose the one to continue with: ")
         .and(Tone::Bold, format!("agentctl feedback {request_id} 1|2"))
 }
 
 /// The keys of the choice, in one line.
-pub(in crate::client) fn keys() -> StyledLine {
+pub(crate) fn keys() -> StyledLine {
     StyledLine::new(Tone::Bold, "▌ 1")
         .and(Tone::Plain, " continue with the first answer")
         .and(Tone::Bold, "  2")
@@ -38,11 +38,7 @@ pub(in crate::client) fn keys() -> StyledLine {
 }
 
 /// The line that names the chosen answer.
-pub(in crate::client) fn choice_line(
-    number: Option<usize>,
-    by: FeedbackBy,
-    client: Option<&str>,
-) -> StyledLine {
+pub(crate) fn choice_line(number: Option<usize>, by: FeedbackBy, client: Option<&str>) -> StyledLine {
     let which = number.map_or("an earlier answer".to_owned(), |number| format!("answer {number}"));
     let text = match by {
         FeedbackBy::Answer => {

@@ -20,7 +20,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{interval, sleep};
 
-use crate::client::failure::code;
+use crate::failure::code;
 
 /// How long the thread waits for a key before it checks whether it should end.
 const READ_POLL_INTERVAL: Duration = Duration::from_millis(60);
@@ -235,7 +235,7 @@ fn restore_on_panic() {
 
 #[cfg(test)]
 mod tests {
-    use crate::client::ui::keys::*;
+    use crate::ui::keys::*;
 
     #[tokio::test]
     async fn closed_terminal_ends_key_reader() {

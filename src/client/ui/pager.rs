@@ -2,14 +2,14 @@
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use crate::client::terminal::style::{StyledLine, Tone, cut};
+use crate::terminal::style::{StyledLine, Tone, cut};
 
 /// Prefix of the lines of the user's inputs.
 const USER_MARK: &str = "› ";
 
 /// Result of a key in the pager.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::client) enum PagerOutcome {
+pub(crate) enum PagerOutcome {
     Stay,
     Close,
     /// Open this text in an editor.
@@ -18,7 +18,7 @@ pub(in crate::client) enum PagerOutcome {
 
 /// The open pager.
 #[derive(Debug)]
-pub(in crate::client) struct Pager {
+pub(crate) struct Pager {
     lines: Vec<StyledLine>,
     /// The rows of the lines in the current width.
     rows: Vec<StyledLine>,
@@ -35,7 +35,7 @@ pub(in crate::client) struct Pager {
 
 impl Pager {
     /// A pager that shows the end of the lines.
-    pub(in crate::client) fn at_end(lines: Vec<StyledLine>) -> Self {
+    pub(crate) fn at_end(lines: Vec<StyledLine>) -> Self {
         Self {
             lines,
             rows: Vec::new(),
@@ -48,7 +48,7 @@ impl Pager {
     }
 
     /// Adds lines at the beginning. The shown part stays where it is.
-    pub(in crate::client) fn prepend(&mut self, lines: Vec<StyledLine>) {
+    pub(crate) fn prepend(&mut self, lines: Vec<StyledLine>) {
         if self.columns > 0 && self.top != usize::MAX {
             self.top += lines.iter().map(|line| line.hard_wrap(self.columns).len()).sum::<usize>();
         }
@@ -58,7 +58,7 @@ impl Pager {
     }
 
     /// The rows of the screen, for this size of the terminal.
-    pub(in crate::client) fn view(&mut self, columns: usize, rows: usize) -> Vec<StyledLine> {
+    pub(crate) fn view(&mut self, columns: usize, rows: usize) -> Vec<StyledLine> {
         if self.columns != columns {
             self.columns = columns;
             self.rows = self.lines.iter().flat_map(|line| line.hard_wrap(columns)).collect();
@@ -95,7 +95,7 @@ impl Pager {
     }
 
     /// Handles a key on a terminal with `rows` rows.
-    pub(in crate::client) fn on_key(&mut self, key: KeyEvent, rows: usize) -> PagerOutcome {
+    pub(crate) fn on_key(&mut self, key: KeyEvent, rows: usize) -> PagerOutcome {
         self.notice = "";
         let page = rows.saturating_sub(2).max(1);
         let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
@@ -167,8 +167,8 @@ fn is_input(row: &StyledLine) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::client::ui::pager::*;
-    use crate::client::ui::screen_files::check_screen;
+    use crate::ui::pager::*;
+    use crate::ui::screen_files::check_screen;
 
     fn key(pager: &mut Pager, typed: &str) {
         for c in typed.chars() {

@@ -1,29 +1,29 @@
 //! Shows questions (about a call with an unknown outcome, about a paused turn, or of the model), and reads answers.
 
-use crate::api::params::AnswerParams;
-use crate::client::terminal::escape;
-use crate::client::terminal::style::{StyledLine, Tone};
-use crate::client::ui::prompt;
-use crate::client::ui::summary::{call_summary, one_line};
-use crate::types::ids::QuestionId;
-use crate::types::mcp::MCP_PREFIX;
-use crate::types::question::{Choice, Question, QuestionKind, QuestionOption, UserAnswer, UserQuestion};
+use crate::terminal::escape;
+use crate::terminal::style::{StyledLine, Tone};
+use crate::ui::prompt;
+use crate::ui::summary::{call_summary, one_line};
+use api::params::AnswerParams;
+use types::ids::QuestionId;
+use types::mcp::MCP_PREFIX;
+use types::question::{Choice, Question, QuestionKind, QuestionOption, UserAnswer, UserQuestion};
 
 /// Number of output lines of a call that are shown with a question.
 const OUTPUT_LINES: usize = 6;
 
 /// The parameters of an answer.
-pub(in crate::client) fn params(request_id: QuestionId, choice: &str) -> AnswerParams {
+pub(crate) fn params(request_id: QuestionId, choice: &str) -> AnswerParams {
     AnswerParams { request_id, choice: Some(choice.into()), idempotency_key: None, answers: None }
 }
 
 /// The parameters of the answers to questions of the model.
-pub(in crate::client) fn answers(request_id: QuestionId, answers: Vec<UserAnswer>) -> AnswerParams {
+pub(crate) fn answers(request_id: QuestionId, answers: Vec<UserAnswer>) -> AnswerParams {
     AnswerParams { request_id, choice: None, idempotency_key: None, answers: Some(answers) }
 }
 
 /// Whether the model asks the question, so that the user types the answers.
-pub(in crate::client) fn is_typed(question: &Question) -> bool {
+pub(crate) fn is_typed(question: &Question) -> bool {
     question.kind == QuestionKind::Question
 }
 
@@ -31,7 +31,7 @@ pub(in crate::client) fn is_typed(question: &Question) -> bool {
 ///
 /// # Errors
 /// The typed text is no valid answer. The error text explains the mistake to users.
-pub(in crate::client) fn parse(question: &UserQuestion, typed: &str) -> Result<UserAnswer, String> {
+pub(crate) fn parse(question: &UserQuestion, typed: &str) -> Result<UserAnswer, String> {
     let typed = typed.trim();
     if typed.is_empty() {
         return Err("type an answer".into());
@@ -55,13 +55,13 @@ pub(in crate::client) fn parse(question: &UserQuestion, typed: &str) -> Result<U
 }
 
 /// An answer of the user as text.
-pub(in crate::client) fn answer_text(answer: &UserAnswer) -> String {
+pub(crate) fn answer_text(answer: &UserAnswer) -> String {
     let parts = answer.choices.iter().map(String::as_str).chain(answer.text.as_deref());
     one_line(&parts.collect::<Vec<_>>().join("; "), 200)
 }
 
 /// Prefix of the input line while the user types the answer `at`.
-pub(in crate::client) fn input_mark(question: &Question, at: usize) -> String {
+pub(crate) fn input_mark(question: &Question, at: usize) -> String {
     match question.questions.len() {
         0 | 1 => "answer: ".into(),
         all => format!("answer {} of {all}: ", at + 1),
@@ -107,7 +107,7 @@ fn shown_questions(question: &Question) -> Vec<StyledLine> {
 }
 
 /// The text of a question, without its keys.
-pub(in crate::client) fn question_lines(question: &Question) -> Vec<StyledLine> {
+pub(crate) fn question_lines(question: &Question) -> Vec<StyledLine> {
     let head = match question.kind {
         QuestionKind::UnknownOutcome => "▌ Outcome unknown: ",
         QuestionKind::Resume => "▌ Paused: ",
@@ -133,7 +133,7 @@ pub(in crate::client) fn question_lines(question: &Question) -> Vec<StyledLine> 
 }
 
 /// The keys, in one line.
-pub(in crate::client) fn keys(question: &Question) -> StyledLine {
+pub(crate) fn keys(question: &Question) -> StyledLine {
     if is_typed(question) {
         return StyledLine::new(Tone::Bold, "▌ type a number or your own words")
             .and(Tone::Plain, ", then Enter");
@@ -145,7 +145,7 @@ pub(in crate::client) fn keys(question: &Question) -> StyledLine {
 }
 
 /// The line that is shown instead of the keys while a choice needs confirmation; `None` if it needs none.
-pub(in crate::client) fn confirmation(choice: Choice) -> Option<StyledLine> {
+pub(crate) fn confirmation(choice: Choice) -> Option<StyledLine> {
     match choice {
         Choice::Abort => Some(prompt::confirm(StyledLine::new(Tone::Warn, "▌ abort the turn"))),
         Choice::Continue => None,
@@ -153,7 +153,7 @@ pub(in crate::client) fn confirmation(choice: Choice) -> Option<StyledLine> {
 }
 
 /// The choice that a key makes.
-pub(in crate::client) fn choice_for_key(key: char) -> Option<Choice> {
+pub(crate) fn choice_for_key(key: char) -> Option<Choice> {
     match key.to_ascii_lowercase() {
         'c' => Some(Choice::Continue),
         'a' => Some(Choice::Abort),
@@ -162,7 +162,7 @@ pub(in crate::client) fn choice_for_key(key: char) -> Option<Choice> {
 }
 
 /// The command that answers the question from another terminal.
-pub(in crate::client) fn hint(question: &Question) -> String {
+pub(crate) fn hint(question: &Question) -> String {
     let how = if is_typed(question) { "ANSWER…" } else { "continue|abort" };
     format!("▌ agentctl answer {} {how}", question.request_id)
 }

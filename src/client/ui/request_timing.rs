@@ -3,18 +3,18 @@
 
 use std::time::{Duration, Instant};
 
-use crate::types::ids::{PermissionId, QuestionId};
+use types::ids::{PermissionId, QuestionId};
 
 /// A request appears once the user has pressed no key for this long.
-pub(in crate::client) const TYPING_PAUSE: Duration = Duration::from_secs(1);
+pub(crate) const TYPING_PAUSE: Duration = Duration::from_secs(1);
 
 /// Keys do not answer a request for this long after it has appeared, nor for this long after a key during
 /// that time.
-pub(in crate::client) const IGNORE_KEYS_TIME: Duration = Duration::from_millis(600);
+pub(crate) const IGNORE_KEYS_TIME: Duration = Duration::from_millis(600);
 
 /// A request or question that waits for an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::client) enum Pending {
+pub(crate) enum Pending {
     /// A question that a restart has asked.
     Question(QuestionId),
     /// A permission request.
@@ -23,7 +23,7 @@ pub(in crate::client) enum Pending {
 
 /// Phase of the request at the front.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::client) enum Phase {
+pub(crate) enum Phase {
     /// Not shown yet, because the user is typing.
     Hidden,
     /// Shown, but does not accept keys yet.
@@ -34,7 +34,7 @@ pub(in crate::client) enum Phase {
 
 /// The times of keys and of the request at the front.
 #[derive(Debug, Default)]
-pub(in crate::client) struct RequestTiming {
+pub(crate) struct RequestTiming {
     last_key: Option<Instant>,
     front: Option<Pending>,
     /// Time from which on keys answer; `None` while the request is hidden.
@@ -44,7 +44,7 @@ pub(in crate::client) struct RequestTiming {
 
 impl RequestTiming {
     /// Records a key that does not answer a request.
-    pub(in crate::client) fn key_pressed(&mut self, now: Instant) {
+    pub(crate) fn key_pressed(&mut self, now: Instant) {
         self.last_key = Some(now);
         if self.phase == Some(Phase::Shown) {
             self.answerable_from = Some(now + IGNORE_KEYS_TIME);
@@ -52,7 +52,7 @@ impl RequestTiming {
     }
 
     /// Ignores keys for a while again, for example after the user did not confirm an answer.
-    pub(in crate::client) fn ignore_keys(&mut self, now: Instant) {
+    pub(crate) fn ignore_keys(&mut self, now: Instant) {
         self.last_key = Some(now);
         if self.phase == Some(Phase::Answerable) {
             (self.answerable_from, self.phase) = (Some(now + IGNORE_KEYS_TIME), Some(Phase::Shown));
@@ -60,7 +60,7 @@ impl RequestTiming {
     }
 
     /// Hides the request again, because the user types something else. It appears after the next pause.
-    pub(in crate::client) fn hide(&mut self, now: Instant) {
+    pub(crate) fn hide(&mut self, now: Instant) {
         self.last_key = Some(now);
         if self.phase.is_some() {
             (self.answerable_from, self.phase) = (None, Some(Phase::Hidden));
@@ -69,7 +69,7 @@ impl RequestTiming {
 
     /// Updates the phase from the time and the request at the front. Returns the new phase if it
     /// changed.
-    pub(in crate::client) fn update(&mut self, front: Option<Pending>, now: Instant) -> Option<Phase> {
+    pub(crate) fn update(&mut self, front: Option<Pending>, now: Instant) -> Option<Phase> {
         if self.front != front {
             // An open list stays open with its next request. Keys are ignored for a while.
             let is_open = self.phase.is_some_and(|phase| phase != Phase::Hidden);
@@ -92,12 +92,12 @@ impl RequestTiming {
     }
 
     /// The phase at the last update; `None` if nothing is pending.
-    pub(in crate::client) fn phase(&self) -> Option<Phase> {
+    pub(crate) fn phase(&self) -> Option<Phase> {
         self.phase
     }
 
     /// When the phase changes next, if no key comes before.
-    pub(in crate::client) fn next_change(&self) -> Option<Instant> {
+    pub(crate) fn next_change(&self) -> Option<Instant> {
         match self.phase? {
             Phase::Hidden => self.appears_at(),
             Phase::Shown => self.answerable_from,
@@ -111,7 +111,7 @@ impl RequestTiming {
 }
 
 /// Waits until this time. Without a time, waits for ever.
-pub(in crate::client) async fn wait_until(time: Option<Instant>) {
+pub(crate) async fn wait_until(time: Option<Instant>) {
     match time {
         Some(time) => tokio::time::sleep_until(time.into()).await,
         None => std::future::pending().await,
@@ -120,7 +120,7 @@ pub(in crate::client) async fn wait_until(time: Option<Instant>) {
 
 #[cfg(test)]
 mod tests {
-    use crate::client::ui::request_timing::*;
+    use crate::ui::request_timing::*;
 
     fn pending(n: u8) -> Option<Pending> {
         let id = format!("perm_0190f2a4-0000-7000-8000-0000000000{n:02}");

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use crate::client::terminal::style::{StyledLine, width};
+use crate::terminal::style::{StyledLine, width};
 
 /// The sizes of terminals that the files show.
-pub(in crate::client) const SIZES: [(usize, usize); 2] = [(80, 24), (120, 40)];
+pub(crate) const SIZES: [(usize, usize); 2] = [(80, 24), (120, 40)];
 
 /// Compares a screen at both sizes with its files.
-pub(in crate::client) fn check_screen(name: &str, screen: impl Fn((usize, usize)) -> Vec<StyledLine>) {
+pub(crate) fn check_screen(name: &str, screen: impl Fn((usize, usize)) -> Vec<StyledLine>) {
     for size in SIZES {
         let lines: Vec<String> = screen(size).iter().map(StyledLine::plain).collect();
         check_lines(name, size, &lines);
@@ -16,7 +16,7 @@ pub(in crate::client) fn check_screen(name: &str, screen: impl Fn((usize, usize)
 }
 
 /// Compares lines with the file for this size.
-pub(in crate::client) fn check_lines(name: &str, (columns, rows): (usize, usize), lines: &[String]) {
+pub(crate) fn check_lines(name: &str, (columns, rows): (usize, usize), lines: &[String]) {
     assert!(lines.len() <= rows, "{name} has {} rows of {rows}", lines.len());
     for line in lines {
         assert!(width(line) <= columns, "{name} at {columns}: {line:?}");

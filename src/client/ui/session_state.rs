@@ -1,8 +1,8 @@
 //! The state of a session in words, with how its last turn ended.
 
-use crate::client::terminal::escape;
-use crate::client::terminal::style::{Tone, cut};
-use crate::types::session::{LastTurn, Requires, SessionState, SessionView, Subtype};
+use crate::terminal::escape;
+use crate::terminal::style::{Tone, cut};
+use types::session::{LastTurn, Requires, SessionState, SessionView, Subtype};
 
 /// Maximum columns of a call in a state.
 const MAX_CALL_COLUMNS: usize = 40;
@@ -105,7 +105,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::client::resolve_id::sample;
+    use crate::resolve_id::sample;
 
     #[test]
     fn session_states_are_words_with_colours() {

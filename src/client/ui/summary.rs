@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use crate::client::terminal::escape;
-use crate::client::terminal::style::{StyledLine, Tone, cut};
-use crate::types::subagent::TASK;
+use crate::terminal::escape;
+use crate::terminal::style::{StyledLine, Tone, cut};
+use types::subagent::TASK;
 
 /// A call as one line: the tool and its most important arguments.
 #[must_use]
@@ -68,7 +68,7 @@ fn diff_line(line: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::client::ui::summary::*;
+    use crate::ui::summary::*;
     use serde_json::json;
 
     #[test]

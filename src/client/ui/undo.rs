@@ -2,15 +2,15 @@
 
 use std::fmt::Write as _;
 
-use crate::client::terminal::escape;
-use crate::client::terminal::style::{StyledLine, Tone, width};
-use crate::types::ids::SessionId;
-use crate::types::permission::Scope;
+use crate::terminal::escape;
+use crate::terminal::style::{StyledLine, Tone, width};
+use types::ids::SessionId;
+use types::permission::Scope;
 
 /// The lines that explain how to remove a grant, at most `columns` wide. A grant that does not last has no
 /// lines. `flags` are `ClientPaths::flags`, because without them the pasted command could reach another
 /// daemon.
-pub(in crate::client) fn lines(
+pub(crate) fn lines(
     scope: Scope,
     grant: &str,
     session: SessionId,
@@ -70,7 +70,7 @@ impl Rows {
         while let Some(first) = rest.first() {
             let is_odd = is_odd(*first);
             let (mut count, mut used) = (0, 0);
-            for c in rest.iter().take_while(|c| crate::client::ui::undo::is_odd(**c) == is_odd) {
+            for c in rest.iter().take_while(|c| crate::ui::undo::is_odd(**c) == is_odd) {
                 used += if is_odd { escape_char(*c).len() } else { width(c.encode_utf8(&mut [0; 4])) };
                 if used > room && count > 0 {
                     break;
@@ -106,7 +106,7 @@ fn escape_char(c: char) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::client::ui::undo::*;
+    use crate::ui::undo::*;
     use std::process::Command;
 
     fn session() -> SessionId {

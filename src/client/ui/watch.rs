@@ -8,26 +8,26 @@ use serde_json::{Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 
-use crate::api::params::{AbortParams, AbortReply, AnswerParams, AnswerReply, ApproveParams, ApproveReply};
-use crate::client::args::Output;
-use crate::client::connection::client::{CallError, Client};
-use crate::client::connection::first_time::is_first_time;
-use crate::client::connection::follow::{FollowStep, SessionFollower};
-use crate::client::connection::wire::ReceivedEvent;
-use crate::client::failure::{Failure, code, code_of};
-use crate::client::terminal::format::{now, short_id};
-use crate::client::terminal::out::{OutputStreams, harmless_json, terminal_columns};
-use crate::client::terminal::style::{StyledLine, Tone};
-use crate::client::ui::approval_prompt::{AnswerPolicy, ApprovalPrompt, Outcome, automatic_answer, show};
-use crate::client::ui::question;
-use crate::client::ui::render::{OutputPiece, Transcript};
-use crate::client::ui::request_timing::wait_until;
-use crate::client::ui::undo;
-use crate::types::event::Event;
-use crate::types::ids::{SessionId, TurnId};
-use crate::types::permission::{Decision, Scope};
-use crate::types::question::{Choice, Question, UserAnswer};
-use crate::types::session::{PermissionRequest, SessionView};
+use crate::args::Output;
+use crate::connection::client::{CallError, Client};
+use crate::connection::first_time::is_first_time;
+use crate::connection::follow::{FollowStep, SessionFollower};
+use crate::connection::wire::ReceivedEvent;
+use crate::failure::{Failure, code, code_of};
+use crate::terminal::format::{now, short_id};
+use crate::terminal::out::{OutputStreams, harmless_json, terminal_columns};
+use crate::terminal::style::{StyledLine, Tone};
+use crate::ui::approval_prompt::{AnswerPolicy, ApprovalPrompt, Outcome, automatic_answer, show};
+use crate::ui::question;
+use crate::ui::render::{OutputPiece, Transcript};
+use crate::ui::request_timing::wait_until;
+use crate::ui::undo;
+use api::params::{AbortParams, AbortReply, AnswerParams, AnswerReply, ApproveParams, ApproveReply};
+use types::event::Event;
+use types::ids::{SessionId, TurnId};
+use types::permission::{Decision, Scope};
+use types::question::{Choice, Question, UserAnswer};
+use types::session::{PermissionRequest, SessionView};
 
 /// The answer to questions of the model if there is no user. Its text says that.
 fn absent_user_answer(question: &Question) -> AnswerParams {
@@ -39,18 +39,18 @@ fn absent_user_answer(question: &Question) -> AnswerParams {
 
 /// The end of a turn.
 #[derive(Debug)]
-pub(in crate::client) struct TurnEnd {
+pub(crate) struct TurnEnd {
     /// The exit code.
-    pub(in crate::client) code: u8,
+    pub(crate) code: u8,
     /// `turn.completed.result`, with the ids of session and turn.
-    pub(in crate::client) result: Value,
+    pub(crate) result: Value,
 }
 
 /// The end of the turn, if the event reports it.
 ///
 /// # Errors
 /// The event is no JSON.
-pub(in crate::client) fn find_turn_end(
+pub(crate) fn find_turn_end(
     received: &ReceivedEvent,
     session: SessionId,
     turn: TurnId,
@@ -73,7 +73,7 @@ pub(in crate::client) fn find_turn_end(
 }
 
 /// One turn that is being followed.
-pub(in crate::client) struct TurnWatcher {
+pub(crate) struct TurnWatcher {
     client: Client,
     follow: SessionFollower,
     session: SessionView,
@@ -97,7 +97,7 @@ pub(in crate::client) struct TurnWatcher {
 }
 
 impl TurnWatcher {
-    pub(in crate::client) fn new(
+    pub(crate) fn new(
         client: Client,
         follow: SessionFollower,
         (session, turn): (SessionView, TurnId),
@@ -124,22 +124,19 @@ impl TurnWatcher {
     }
 
     /// Sets that only the answer is printed, and what needs the user: requests and errors.
-    pub(in crate::client) fn with_quiet_output(mut self) -> Self {
+    pub(crate) fn with_quiet_output(mut self) -> Self {
         self.is_quiet = true;
         self
     }
 
     /// Sets that the notice about missing trust is printed once a day. This file stores the days.
-    pub(in crate::client) fn with_trust_notice_file(mut self, file: PathBuf) -> Self {
+    pub(crate) fn with_trust_notice_file(mut self, file: PathBuf) -> Self {
         self.trust_notice_file = Some(file);
         self
     }
 
     /// Prints events and answers requests until the turn has ended.
-    pub(in crate::client) async fn until_ended(
-        mut self,
-        out: &mut OutputStreams,
-    ) -> Result<TurnEnd, Failure> {
+    pub(crate) async fn until_ended(mut self, out: &mut OutputStreams) -> Result<TurnEnd, Failure> {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
         let ended = self.watch(out, &mut interrupt, &mut terminate).await;
@@ -188,11 +185,11 @@ impl TurnWatcher {
     /// Lets the user edit the arguments of the open request, in the editor or in the input line.
     async fn edit(&mut self, out: &mut OutputStreams) -> Result<(), Failure> {
         let Some(text) = self.asker.editable() else { return Ok(()) };
-        if !crate::client::ui::editor::has_editor() {
+        if !crate::ui::editor::has_editor() {
             return Ok(self.asker.edit_here(out)?);
         }
         self.asker.close(out);
-        let changed = crate::client::ui::editor::in_editor(&text).await;
+        let changed = crate::ui::editor::in_editor(&text).await;
         self.asker.reopen(Instant::now(), out)?;
         match changed {
             Ok(changed) => {

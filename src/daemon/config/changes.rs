@@ -32,7 +32,7 @@ impl Changes {
             .collect();
         let after_restart = changed_keys(&at_start.table, &new.table)
             .into_iter()
-            .filter(|key| is_any(key, &START_ONLY_KEYS) && !is_unbuilt(key))
+            .filter(|key| is_any(key, &START_ONLY_KEYS))
             .collect();
         Self { at_once, after_restart }
     }
@@ -47,17 +47,6 @@ pub fn is_read_at_start(key: &str) -> bool {
 pub fn without_effect(config: &Config) -> Vec<String> {
     let set = changed_keys(&Table::new(), &config.table);
     set.into_iter().filter(|key| is_any(key, &KEYS_WITHOUT_EFFECT)).collect()
-}
-
-/// Keys that are set but need a feature that this build lacks, in dotted form and sorted.
-pub fn not_in_build(config: &Config) -> Vec<String> {
-    let set = changed_keys(&Table::new(), &config.table);
-    set.into_iter().filter(|key| is_unbuilt(key)).collect()
-}
-
-/// Whether a key needs a feature that this build lacks.
-fn is_unbuilt(key: &str) -> bool {
-    cfg!(not(feature = "otel")) && is_any(key, &["telemetry"])
 }
 
 /// Whether a key is one of these or in one of these tables.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::types::config_values::ConfigDuration;
-use crate::types::knowledge::{IndexLevel, QueryMode};
+use types::config_values::ConfigDuration;
+use types::knowledge::{IndexLevel, QueryMode};
 
 /// `[knowledge]`
 #[derive(Clone, Debug, Deserialize, Serialize)]

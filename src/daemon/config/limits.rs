@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-use crate::transport;
-use crate::types::config_values::{ConfigDuration, ConfigSize};
+use types::config_values::{ConfigDuration, ConfigSize};
 
 /// Maximum nesting of JSON. The parser refuses deeper JSON in any case.
 const MAX_NESTING: usize = 128;

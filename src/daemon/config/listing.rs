@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Config;
-use crate::api::params::ConfigValue;
+use api::params::ConfigValue;
 
 /// Origin of a value that is set nowhere.
 const DEFAULT: &str = "default";
@@ -17,7 +17,7 @@ const RULES: [&str; 3] = ["allow", "ask", "deny"];
 
 /// A value that did not come from a file.
 #[derive(Clone, Debug)]
-pub(in crate::daemon) struct Override {
+pub(crate) struct Override {
     pub key: &'static str,
     pub value: String,
     /// Origin of the value; `None` if a file or the default set it.
@@ -25,12 +25,12 @@ pub(in crate::daemon) struct Override {
 }
 
 /// The origin of a value from an environment variable.
-pub(in crate::daemon) fn variable_origin(name: &str) -> String {
+pub(crate) fn variable_origin(name: &str) -> String {
     format!("environment ({name})")
 }
 
 /// Lists every key with its value, in the order of the names.
-pub(in crate::daemon) fn list(config: &Config, overrides: &[Override]) -> Vec<ConfigValue> {
+pub(crate) fn list(config: &Config, overrides: &[Override]) -> Vec<ConfigValue> {
     let mut listing = Listing { config, overrides, rows: Vec::new() };
     // Serialising cannot fail: a test lists the defaults.
     let tables = serde_json::to_value(config).unwrap_or_default();
@@ -86,7 +86,7 @@ impl Listing<'_> {
             if depth < path.len() {
                 continue;
             }
-            let of_kind = |(file, kind, _): &(&std::path::Path, crate::types::permission::RuleKind, _)| {
+            let of_kind = |(file, kind, _): &(&std::path::Path, types::permission::RuleKind, _)| {
                 *file == source.file && kind.name() == path[1]
             };
             let rules = self.config.rules().into_iter().filter(of_kind).map(|(_, _, rule)| Value::from(rule));
@@ -203,7 +203,7 @@ fn mask_url(text: &str, is_path_secret: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workspace::{KeyUse, key_use};
+    use project::workspace::{KeyUse, key_use};
 
     fn load(text: &str, env: &dyn Fn(&str) -> Option<String>) -> (tempfile::TempDir, Config) {
         let dir = tempfile::tempdir().expect("a folder");

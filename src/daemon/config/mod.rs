@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::api::endpoint::{self, Env};
-use crate::model::ProviderKind;
-use crate::types::permission::RuleKind;
-use crate::types::typed_toml::{self, WrongToml};
+use api::endpoint::{self, Env};
+use model::ProviderKind;
+use types::permission::RuleKind;
+use types::typed_toml::{self, WrongToml};
 
 pub use knowledge::{EmbedderKind, Knowledge};
 pub use model_tables::Provider;
@@ -25,7 +25,7 @@ mod source;
 mod tables;
 mod values;
 
-pub(super) use changes::{Changes, is_read_at_start, not_in_build, without_effect};
+pub(super) use changes::{Changes, is_read_at_start, without_effect};
 pub(super) use listing::{Override, list, variable_origin};
 use source::Source;
 
@@ -110,7 +110,7 @@ impl Config {
     pub(super) fn is_set_by_system(&self, path: &[&str]) -> bool {
         let sets = |source: &&source::Source| source.find(path).is_some_and(|(depth, _)| depth == path.len());
         let last = self.sources.iter().rev().find(sets);
-        last.is_some_and(|source| source.file == Path::new(crate::api::endpoint::SYSTEM_CONFIG))
+        last.is_some_and(|source| source.file == Path::new(api::endpoint::SYSTEM_CONFIG))
     }
 
     /// The rules of all files as single entries, each with its file.
@@ -286,7 +286,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::types::config_values::ConfigDuration;
+    use types::config_values::ConfigDuration;
 
     fn none(_: &str) -> Option<String> {
         None

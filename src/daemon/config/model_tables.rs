@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{ProviderKind, ReplayReasoning};
-use crate::types::sampling::{Temperature, TopP};
-use crate::types::usage::Price;
+use model::{ProviderKind, ReplayReasoning};
+use types::sampling::{Temperature, TopP};
+use types::usage::Price;
 
 impl Provider {
     /// The name of the systemd credential with the key, if `api_key_file` names one.

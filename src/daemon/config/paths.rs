@@ -7,7 +7,7 @@ use toml::{Table, Value};
 
 use super::ConfigError;
 use super::source::{self, Source};
-use crate::api::endpoint::{self, Env};
+use api::endpoint::{self, Env};
 
 /// Keys of `[daemon]` that are paths.
 const DAEMON_PATH_KEYS: [&str; 2] = ["socket", "data_dir"];

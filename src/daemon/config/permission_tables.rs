@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::judge::Rule;
-use crate::types::config_values::{ConfigDuration, dollars};
-use crate::types::permission::OnTimeout;
+use judge::Rule;
+use types::config_values::{ConfigDuration, dollars};
+use types::permission::OnTimeout;
 
 /// `[permissions]`
 #[derive(Clone, Debug, Deserialize, Serialize)]

@@ -13,12 +13,12 @@ use super::model_tables::{Model, Pointers, Provider};
 use super::permission_tables::{Permissions, Sandbox};
 use super::source::Source;
 use super::values::CgroupChoice;
-use crate::mcp::ServerConfig;
-use crate::types::ablation::Ablation;
-use crate::types::config_values::{ConfigDuration, ConfigSize, dollars, part};
-use crate::types::permission::Mode;
-use crate::types::session::OnRestart;
-use crate::types::thinking::Thinking;
+use mcp::ServerConfig;
+use types::ablation::Ablation;
+use types::config_values::{ConfigDuration, ConfigSize, dollars, part};
+use types::permission::Mode;
+use types::session::OnRestart;
+use types::thinking::Thinking;
 
 /// The whole configuration.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -245,7 +245,7 @@ impl Default for Compaction {
     }
 }
 
-/// `[telemetry]`: export of traces and metrics. Requires a build with the feature `otel`.
+/// `[telemetry]`: export of traces and metrics.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Telemetry {

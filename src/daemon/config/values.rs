@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::tools::CgroupSetting;
+use tools::CgroupSetting;
 
 /// Where each command gets a separate cgroup: `"auto"`, `"off"`, or a folder of the v2 hierarchy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl Serialize for CgroupChoice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::thinking::Thinking;
+    use types::thinking::Thinking;
 
     #[derive(Debug, Deserialize)]
     struct Table {

@@ -5,21 +5,21 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
 
-use crate::daemon::config::Config;
-use crate::daemon::error::DaemonError;
-use crate::mcp::{LaunchedProcess, Launcher, ScopedServer, ServerProcess, ServerSource, server_part};
-use crate::session::Registry;
-use crate::sync::lock;
-use crate::tools::{RunningServer, ServerLaunch};
-use crate::types::ids::{Mint, Seeds};
-use crate::types::server_program::ServerProgram;
+use crate::config::Config;
+use crate::error::DaemonError;
+use base::sync::lock;
+use mcp::{LaunchedProcess, Launcher, ScopedServer, ServerProcess, ServerSource, server_part};
+use session::Registry;
+use tools::{RunningServer, ServerLaunch};
+use types::ids::{Mint, Seeds};
+use types::server_program::ServerProgram;
 
 /// The servers of the configuration files.
 ///
 /// # Errors
 /// Some values of a server contradict each other. The error names file, line and key.
 pub(super) fn servers(config: &Config) -> Result<Arc<[ScopedServer]>, DaemonError> {
-    let server = |(name, server): (&String, &crate::mcp::ServerConfig)| {
+    let server = |(name, server): (&String, &mcp::ServerConfig)| {
         let wrong = |why: String| config.key_error(&["mcp", name], format!("[mcp.{name}] {why}"));
         if server_part(name).is_none() {
             return Err(wrong("the name needs a letter or a digit".into()));
@@ -40,13 +40,13 @@ pub(super) fn key_variables(config: &Config) -> Arc<[String]> {
 }
 
 /// Starts processes of servers, using the toolbox that is current at that moment.
-pub(in crate::daemon) struct ServerLauncher {
+pub(crate) struct ServerLauncher {
     registry: Registry,
     seeds: Mutex<Seeds>,
 }
 
 impl ServerLauncher {
-    pub(in crate::daemon) fn new(registry: Registry) -> Self {
+    pub(crate) fn new(registry: Registry) -> Self {
         Self { registry, seeds: Mutex::new(Seeds::random()) }
     }
 }

@@ -12,28 +12,27 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::daemon::config::{Config, Network, SandboxLevel};
-use crate::daemon::error::DaemonError;
-use crate::daemon::paths::DaemonPaths;
-use crate::daemon::wiring::models::{
+use crate::config::{Config, Network, SandboxLevel};
+use crate::error::DaemonError;
+use crate::paths::DaemonPaths;
+use crate::wiring::models::{
     check_model, check_retry, compaction, fallback_models, model_catalog, models, retry, title_model,
 };
-use crate::daemon::wiring::sandbox::{
+use crate::wiring::sandbox::{
     check_bypass, check_sandbox, limits, offer_unsandboxed_retry, protected_paths, sandbox,
     web_allowed_private, web_proxy,
 };
-use crate::engine;
-use crate::hooks::own_hooks;
-use crate::judge::Rules;
-use crate::knowledge::registry::Indexes;
-use crate::session::{Components, ConfiguredRule, Settings};
-use crate::tools::{self, KNOWLEDGE_SEARCH, SpoolSettings, Toolbox};
-use crate::types::ablation::Ablation;
-use crate::types::config_values::micros;
-use crate::types::permission::{Mode, RuleScope};
-use crate::types::subagent::TASK;
-use crate::types::tool::ToolDefinition;
-use crate::types::usage::Budgets;
+use ::knowledge::registry::Indexes;
+use judge::Rules;
+use project::hooks::own_hooks;
+use session::{Components, ConfiguredRule, Settings};
+use tools::{KNOWLEDGE_SEARCH, SpoolSettings, Toolbox};
+use types::ablation::Ablation;
+use types::config_values::micros;
+use types::permission::{Mode, RuleScope};
+use types::subagent::TASK;
+use types::tool::ToolDefinition;
+use types::usage::Budgets;
 
 /// Facts about the host that are collected at the start. Empty if no tool will run.
 #[derive(Clone, Debug, Default)]
@@ -203,11 +202,10 @@ fn check_mode(config: &Config, bypass: &Result<(), String>) -> Result<(), Daemon
 ///
 /// # Errors
 /// The settings cannot work, or the environment variable of a header is not set.
-#[cfg(feature = "otel")]
 pub(super) fn telemetry(
     config: &Config,
     env: &impl Fn(&str) -> Option<String>,
-) -> Result<Option<crate::otel::Settings>, DaemonError> {
+) -> Result<Option<otel::Settings>, DaemonError> {
     let section = &config.telemetry;
     let Some(endpoint) = section.endpoint.clone() else { return Ok(None) };
     let mut headers = section.headers.clone();
@@ -218,8 +216,8 @@ pub(super) fn telemetry(
         })?;
         headers.insert(header.clone(), value);
     }
-    let settings = crate::otel::Settings { endpoint, headers, service_name: section.service_name.clone() };
-    crate::otel::Exporter::check(&settings)
+    let settings = otel::Settings { endpoint, headers, service_name: section.service_name.clone() };
+    otel::Exporter::check(&settings)
         .map_err(|why| config.key_error(&["telemetry"], format!("[telemetry]: {why}")))?;
     Ok(Some(settings))
 }
@@ -262,7 +260,7 @@ fn unattended(config: &Config) -> engine::UnattendedSettings {
 
 /// The system's file belongs to the administrator; all others belong to the user.
 fn configured_rules(config: &Config) -> Arc<[ConfiguredRule]> {
-    let managed = Path::new(crate::api::endpoint::SYSTEM_CONFIG);
+    let managed = Path::new(api::endpoint::SYSTEM_CONFIG);
     let of = |(file, kind, rule): (&Path, _, String)| {
         let scope = if file == managed { RuleScope::Managed } else { RuleScope::User };
         ConfiguredRule { kind, rule, scope, file: file.to_path_buf() }

@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use crate::daemon::config::{Config, OnRateLimit};
-use crate::daemon::error::DaemonError;
-use crate::daemon::wiring::millis;
-use crate::engine;
-use crate::model::{self, KeySource, ModelError, ModelFacts, Models};
-use crate::types::model::ModelRef;
+use crate::config::{Config, OnRateLimit};
+use crate::error::DaemonError;
+use crate::wiring::millis;
+use model::{KeySource, ModelError, ModelFacts, Models};
+use types::model::ModelRef;
 
 /// Time limit for connecting to a provider.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);

@@ -3,12 +3,11 @@
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
-use crate::daemon::config::{Config, Network, SandboxLevel};
-use crate::daemon::error::DaemonError;
-use crate::daemon::paths::DaemonPaths;
-use crate::daemon::wiring::HostFacts;
-use crate::tools;
-use crate::types::tool::OfferUnsandboxedRetry;
+use crate::config::{Config, Network, SandboxLevel};
+use crate::error::DaemonError;
+use crate::paths::DaemonPaths;
+use crate::wiring::HostFacts;
+use types::tool::OfferUnsandboxedRetry;
 
 pub(super) fn web_allowed_private(config: &Config) -> Result<tools::AddressRanges, DaemonError> {
     tools::AddressRanges::parse(&config.tools.web_allowed_private).map_err(|error| {

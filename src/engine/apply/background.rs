@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::engine::state::State;
-use crate::engine::state::background_task::BackgroundTask;
-use crate::engine::state::output_excerpt::OutputExcerpt;
-use crate::types::background::{BackgroundCommand, BackgroundRead, BackgroundState};
-use crate::types::event::{Envelope, Event};
-use crate::types::ids::CallId;
+use crate::state::State;
+use crate::state::background_task::BackgroundTask;
+use crate::state::output_excerpt::OutputExcerpt;
+use types::background::{BackgroundCommand, BackgroundRead, BackgroundState};
+use types::event::{Envelope, Event};
+use types::ids::CallId;
 
 /// Number of ended tasks that the session remembers, because the model may request their output.
 const MAX_ENDED_TASKS: usize = 32;

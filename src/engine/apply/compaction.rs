@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::engine::state::{OpenCompaction, State};
-use crate::types::compaction::{CompactStage, CompactTrigger, WindowEdit};
-use crate::types::event::{Envelope, Event};
-use crate::types::ids::CallId;
-use crate::types::message::{Block, Message};
+use crate::state::{OpenCompaction, State};
+use types::compaction::{CompactStage, CompactTrigger, WindowEdit};
+use types::event::{Envelope, Event};
+use types::ids::CallId;
+use types::message::{Block, Message};
 
 impl State {
     pub(super) fn apply_compaction(&mut self, envelope: &Envelope) {

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use crate::engine::apply::turn::apply_answer;
-use crate::engine::state::partial::PartialAnswer;
-use crate::engine::state::transcript::last_line_of;
-use crate::engine::state::{Activity, Candidate, State, TokenRatio, Turn};
-use crate::types::event::{Envelope, Event};
-use crate::types::ids::RequestId;
-use crate::types::message::{Block, Message, Role};
-use crate::types::model::StopReason;
-use crate::types::session::{Item, ItemKind, ItemStatus};
+use crate::apply::turn::apply_answer;
+use crate::state::partial::PartialAnswer;
+use crate::state::transcript::last_line_of;
+use crate::state::{Activity, Candidate, State, TokenRatio, Turn};
+use types::event::{Envelope, Event};
+use types::ids::RequestId;
+use types::message::{Block, Message, Role};
+use types::model::StopReason;
+use types::session::{Item, ItemKind, ItemStatus};
 
 impl State {
     /// Events of a message that is streaming.

@@ -15,9 +15,9 @@ use std::sync::Arc;
 
 use super::settings::Settings;
 use super::state::{Engine, State};
-use crate::types::event::{Envelope, Event};
-use crate::types::ids::{SessionId, TurnId};
-use crate::types::ledger::UsageRecord;
+use types::event::{Envelope, Event};
+use types::ids::{SessionId, TurnId};
+use types::ledger::UsageRecord;
 
 // Most rows of a journal describe the course of a turn, so loading a session may skip them. A property test
 // checks that skipping makes no difference. A kind that becomes relevant later must be removed from these lists.

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::engine::apply::tool::set_stage;
-use crate::engine::apply::turn::apply_answer;
-use crate::engine::state::{CallStage, CallState, Deadline, State};
-use crate::types::event::{Envelope, Event};
-use crate::types::ids::{RequestId, SessionId};
-use crate::types::permission::{Decision, RuleKind, Scope, digest};
-use crate::types::tool::PreparedCall;
+use crate::apply::tool::set_stage;
+use crate::apply::turn::apply_answer;
+use crate::state::{CallStage, CallState, Deadline, State};
+use types::event::{Envelope, Event};
+use types::ids::{RequestId, SessionId};
+use types::permission::{Decision, RuleKind, Scope, digest};
+use types::tool::PreparedCall;
 
 impl State {
     pub(super) fn apply_rule_event(&mut self, event: &Event) {

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::engine::state::{QueuedInput, State};
-use crate::types::event::{Envelope, Event};
-use crate::types::ids::TurnId;
+use crate::state::{QueuedInput, State};
+use types::event::{Envelope, Event};
+use types::ids::TurnId;
 
 impl State {
     pub(super) fn apply_queue_event(&mut self, envelope: &Envelope) {

@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::engine::request::vision::replace_media;
-use crate::engine::state::transcript::Transcript;
-use crate::engine::state::{Activity, Helper, State};
-use crate::types::event::{Envelope, Event, Purpose, UsageReason};
-use crate::types::history::RewoundHistory;
-use crate::types::ledger::ModelUsage;
-use crate::types::message::Block;
-use crate::types::reminder::{FileVersion, ReminderKind};
-use crate::types::session::SessionState;
-use crate::types::time::Timestamp;
+use crate::request::vision::replace_media;
+use crate::state::transcript::Transcript;
+use crate::state::{Activity, Helper, State};
+use types::event::{Envelope, Event, Purpose, UsageReason};
+use types::history::RewoundHistory;
+use types::ledger::ModelUsage;
+use types::message::Block;
+use types::reminder::{FileVersion, ReminderKind};
+use types::session::SessionState;
+use types::time::Timestamp;
 
 impl State {
     pub(super) fn apply_session_event(&mut self, envelope: &Envelope) {

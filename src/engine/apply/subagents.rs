@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::engine::state::{State, Subagent};
-use crate::types::event::{Envelope, Event};
-use crate::types::ids::RequestId;
-use crate::types::session::{Subtype, TurnResult};
+use crate::state::{State, Subagent};
+use types::event::{Envelope, Event};
+use types::ids::RequestId;
+use types::session::{Subtype, TurnResult};
 
 impl State {
     pub(super) fn apply_subagent_event(&mut self, envelope: &Envelope) {

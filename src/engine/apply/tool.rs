@@ -3,15 +3,15 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::engine::state::output_excerpt::OutputExcerpt;
-use crate::engine::state::{Activity, CallStage, CallState, FirstRun, State, Turn};
-use crate::types::blob::Attachment;
-use crate::types::event::{Envelope, Event};
-use crate::types::ids::CallId;
-use crate::types::mcp::TOOL_SEARCH;
-use crate::types::message::{Block, Message, Role, ToolCall};
-use crate::types::session::Denial;
-use crate::types::tool::ToolStatus;
+use crate::state::output_excerpt::OutputExcerpt;
+use crate::state::{Activity, CallStage, CallState, FirstRun, State, Turn};
+use types::blob::Attachment;
+use types::event::{Envelope, Event};
+use types::ids::CallId;
+use types::mcp::TOOL_SEARCH;
+use types::message::{Block, Message, Role, ToolCall};
+use types::session::Denial;
+use types::tool::ToolStatus;
 
 impl State {
     /// Adds the tool definitions that a completed tool search loaded.

@@ -2,17 +2,15 @@
 
 use std::sync::Arc;
 
-use crate::engine::decide::recover::RESUMED_TOO_OFTEN;
-use crate::engine::state::backoff::Backoff;
-use crate::engine::state::{
-    Activity, CONTEXT_OVERFLOW, CallStage, CallState, Hold, OpenQuestion, State, Turn,
-};
-use crate::types::event::{Envelope, Event, HISTORY_LOST, Phase};
-use crate::types::hook::HookDecision;
-use crate::types::ids::RequestId;
-use crate::types::model::FaultKind;
-use crate::types::question::{Question, QuestionKind};
-use crate::types::session::{LastTurn, TurnError};
+use crate::decide::recover::RESUMED_TOO_OFTEN;
+use crate::state::backoff::Backoff;
+use crate::state::{Activity, CONTEXT_OVERFLOW, CallStage, CallState, Hold, OpenQuestion, State, Turn};
+use types::event::{Envelope, Event, HISTORY_LOST, Phase};
+use types::hook::HookDecision;
+use types::ids::RequestId;
+use types::model::FaultKind;
+use types::question::{Question, QuestionKind};
+use types::session::{LastTurn, TurnError};
 
 impl State {
     /// Events that open or close a turn.

@@ -1,19 +1,19 @@
 //! Stopping: abort and kill.
 
-use crate::engine::decide::plan::PlanBuilder;
-use crate::engine::decide::question::unknown;
-use crate::engine::input::Refusal;
-use crate::engine::output::Effect;
-use crate::engine::request::model_texts;
-use crate::engine::state::{Activity, CallStage, CallState};
-use crate::types::background::KilledBy;
-use crate::types::event::{DequeueReason, Event, SettledBy};
-use crate::types::ids::{CallId, TurnId};
-use crate::types::permission::{Decision, Scope};
-use crate::types::question::Choice;
-use crate::types::session::{SessionState, Subtype};
-use crate::types::tool::{ToolOutcome, ToolStatus};
-use crate::types::usage::ModelSnapshot;
+use crate::decide::plan::PlanBuilder;
+use crate::decide::question::unknown;
+use crate::input::Refusal;
+use crate::output::Effect;
+use crate::request::model_texts;
+use crate::state::{Activity, CallStage, CallState};
+use types::background::KilledBy;
+use types::event::{DequeueReason, Event, SettledBy};
+use types::ids::{CallId, TurnId};
+use types::permission::{Decision, Scope};
+use types::question::Choice;
+use types::session::{SessionState, Subtype};
+use types::tool::{ToolOutcome, ToolStatus};
+use types::usage::ModelSnapshot;
 
 impl PlanBuilder<'_> {
     /// Accepts an abort. If nothing runs, or an abort is in progress, there is nothing to decide.

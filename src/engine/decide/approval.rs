@@ -3,18 +3,18 @@
 
 use serde_json::Value;
 
-use crate::engine::decide::plan::PlanBuilder;
-use crate::engine::input::{Refusal, RequestAnswer};
-use crate::engine::output::Reply;
-use crate::engine::request::model_texts;
-use crate::engine::state::{CallStage, CallState, Deadline};
-use crate::types::event::{Event, SettledBy};
-use crate::types::ids::{CallId, PermissionId};
-use crate::types::outcome::AnswerOutcome;
-use crate::types::permission::{Decision, Mode, OnTimeout, Scope};
-use crate::types::session::Subtype;
-use crate::types::tool::{PathSensitivity, PreparedCall, ProposedPlan, Subject, ToolOutcome, ToolStatus};
-use crate::types::turn_options::TurnOptions;
+use crate::decide::plan::PlanBuilder;
+use crate::input::{Refusal, RequestAnswer};
+use crate::output::Reply;
+use crate::request::model_texts;
+use crate::state::{CallStage, CallState, Deadline};
+use types::event::{Event, SettledBy};
+use types::ids::{CallId, PermissionId};
+use types::outcome::AnswerOutcome;
+use types::permission::{Decision, Mode, OnTimeout, Scope};
+use types::session::Subtype;
+use types::tool::{PathSensitivity, PreparedCall, ProposedPlan, Subject, ToolOutcome, ToolStatus};
+use types::turn_options::TurnOptions;
 
 /// How a request is settled, with the texts about it.
 struct Settlement {
@@ -287,7 +287,7 @@ fn is_plan(call: &CallState) -> bool {
 
 /// Calls that `allow_read_only` allows: reading, except of probable secrets, and nothing that leaves this
 /// machine.
-pub(in crate::engine) fn is_harmless(prepared: &PreparedCall) -> bool {
+pub(crate) fn is_harmless(prepared: &PreparedCall) -> bool {
     prepared.read_only && is_harmless_subject(&prepared.subject)
 }
 

@@ -1,16 +1,16 @@
 //! The decisions about background tasks: their start, their end, and their stop. Loading a session closes the
 //! tasks of a dead daemon.
 
-use crate::engine::decide::plan::PlanBuilder;
-use crate::engine::output::Effect;
-use crate::engine::request::model_texts;
-use crate::engine::state::CallStage;
-use crate::engine::state::background_task::BackgroundTask;
-use crate::types::background::{BackgroundEnd, BackgroundState, BashId, KilledBy, UnrecordedEnd};
-use crate::types::blob::{Blob, BlobRef};
-use crate::types::event::Event;
-use crate::types::ids::CallId;
-use crate::types::tool::{Subject, ToolOutcome};
+use crate::decide::plan::PlanBuilder;
+use crate::output::Effect;
+use crate::request::model_texts;
+use crate::state::CallStage;
+use crate::state::background_task::BackgroundTask;
+use types::background::{BackgroundEnd, BackgroundState, BashId, KilledBy, UnrecordedEnd};
+use types::blob::{Blob, BlobRef};
+use types::event::Event;
+use types::ids::CallId;
+use types::tool::{Subject, ToolOutcome};
 
 /// Maximum characters of a command in its event; `tool.requested` holds the full command.
 const MAX_SHOWN_CHARS: usize = 200;
@@ -37,7 +37,7 @@ impl PlanBuilder<'_> {
 
     /// Records that a command continues in the background after its call returned. Returns the text for the
     /// model.
-    pub(in crate::engine) fn command_began(&mut self, call_id: CallId) -> Option<String> {
+    pub(crate) fn command_began(&mut self, call_id: CallId) -> Option<String> {
         let call = self.state.call(call_id).filter(|call| matches!(call.stage, CallStage::Running { .. }))?;
         let item_id = call.item_id;
         let input = call.effective_call();

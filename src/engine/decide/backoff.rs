@@ -1,10 +1,10 @@
 //! Waits before another attempt. A restart continues the wait, and a long wait is reported repeatedly.
 
-use crate::engine::decide::plan::PlanBuilder;
-use crate::engine::output::Effect;
-use crate::engine::state::Activity;
-use crate::types::event::Event;
-use crate::types::ids::Seq;
+use crate::decide::plan::PlanBuilder;
+use crate::output::Effect;
+use crate::state::Activity;
+use types::event::Event;
+use types::ids::Seq;
 
 impl PlanBuilder<'_> {
     /// Starts the wait that the event `token` reports.

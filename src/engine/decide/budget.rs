@@ -1,12 +1,12 @@
 //! Limits of a turn and of its session. They hold before each model call, while an answer streams, and while tools
 //! run. A client is warned once for each limit and turn.
 
-use crate::engine::decide::plan::PlanBuilder;
-use crate::engine::state::{Activity, CallStage, CallState, State};
-use crate::types::event::Event;
-use crate::types::session::{Subtype, TurnError};
-use crate::types::time::Timestamp;
-use crate::types::usage::{BudgetKind, Budgets};
+use crate::decide::plan::PlanBuilder;
+use crate::state::{Activity, CallStage, CallState, State};
+use types::event::Event;
+use types::session::{Subtype, TurnError};
+use types::time::Timestamp;
+use types::usage::{BudgetKind, Budgets};
 
 /// Share of a limit, in percent, at which a client is warned.
 const WARN_PERCENT: u64 = 80;
@@ -61,17 +61,6 @@ impl BudgetUse {
 
 fn warn_at(limit: u64) -> u64 {
     (u128::from(limit) * u128::from(WARN_PERCENT)).div_ceil(100) as u64
-}
-
-impl BudgetKind {
-    const fn subtype(self) -> Subtype {
-        match self {
-            BudgetKind::UsdMicros | BudgetKind::SessionUsdMicros => Subtype::ErrorMaxBudgetUsd,
-            BudgetKind::ModelCalls | BudgetKind::SessionModelCalls => Subtype::ErrorMaxTurns,
-            BudgetKind::OutputTokens | BudgetKind::SessionOutputTokens => Subtype::ErrorMaxTokens,
-            BudgetKind::WallTimeMs | BudgetKind::SessionWallTimeMs => Subtype::ErrorMaxTime,
-        }
-    }
 }
 
 impl State {
@@ -140,7 +129,7 @@ impl State {
 
     /// When the time limits must be checked next. It is computed from the journal, so a restart does not change
     /// it.
-    pub(in crate::engine) fn next_time_check(&self) -> Option<Timestamp> {
+    pub(crate) fn next_time_check(&self) -> Option<Timestamp> {
         let turn = self.turn.as_ref().filter(|_| self.does_timed_work())?;
         let limits = [
             (BudgetKind::WallTimeMs, turn.budgets.wall_time_ms),

@@ -1,33 +1,33 @@
-//! Compaction: before a model call the stages of [`crate::engine::window`] run until the request fits. If they do not
+//! Compaction: before a model call the stages of [`crate::window`] run until the request fits. If they do not
 //! suffice, a model summarises the conversation; its call is repeated after failures like any model call of the turn.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::engine::decide::plan::PlanBuilder;
-use crate::engine::decide::retry::MAX_SUMMARY_OVERFLOWS;
-use crate::engine::input::Refusal;
-use crate::engine::output::{Effect, Reply};
-use crate::engine::request::build::append_normalized;
-use crate::engine::request::tokens;
-use crate::engine::state::{CONTEXT_OVERFLOW, OpenCompaction, QueuedInput};
-use crate::engine::window::StageEdit;
-use crate::engine::window::collapse::collapse;
-use crate::engine::window::history::History;
-use crate::engine::window::microcompact::microcompact;
-use crate::engine::window::shorten::shorten;
-use crate::engine::window::size::{ResultLimits, WindowSize};
-use crate::engine::window::snip::snip;
-use crate::engine::window::summary::{summary_message, summary_messages};
-use crate::types::compaction::{CompactRequest, CompactStage, CompactTrigger, WindowEdit};
-use crate::types::event::{Event, Origin, Phase, Purpose, UsageReason};
-use crate::types::message::Message;
-use crate::types::model::{ModelReply, ModelRequest, ReplyBlock};
-use crate::types::outcome::{AcceptedState, SubmitOutcome};
-use crate::types::session::{SessionState, Subtype, TurnError};
-use crate::types::thinking::Thinking;
-use crate::types::turn_options::TurnOptions;
-use crate::types::usage::ModelSnapshot;
+use crate::decide::plan::PlanBuilder;
+use crate::decide::retry::MAX_SUMMARY_OVERFLOWS;
+use crate::input::Refusal;
+use crate::output::{Effect, Reply};
+use crate::request::build::append_normalized;
+use crate::request::tokens;
+use crate::state::{CONTEXT_OVERFLOW, OpenCompaction, QueuedInput};
+use crate::window::StageEdit;
+use crate::window::collapse::collapse;
+use crate::window::history::History;
+use crate::window::microcompact::microcompact;
+use crate::window::shorten::shorten;
+use crate::window::size::{ResultLimits, WindowSize};
+use crate::window::snip::snip;
+use crate::window::summary::{summary_message, summary_messages};
+use types::compaction::{CompactRequest, CompactStage, CompactTrigger, WindowEdit};
+use types::event::{Event, Origin, Phase, Purpose, UsageReason};
+use types::message::Message;
+use types::model::{ModelReply, ModelRequest, ReplyBlock};
+use types::outcome::{AcceptedState, SubmitOutcome};
+use types::session::{SessionState, Subtype, TurnError};
+use types::thinking::Thinking;
+use types::turn_options::TurnOptions;
+use types::usage::ModelSnapshot;
 
 /// Maximum tokens of a summary, if the model does not think before it answers.
 const SUMMARY_TOKENS: u32 = 8_000;
@@ -448,7 +448,7 @@ fn saved_tokens(messages: &[Arc<Message>], edit: &WindowEdit) -> u64 {
                 results.iter().map(|it| (it.call_id, tokens::text_tokens(&it.content))).collect();
             let blocks = messages.iter().flat_map(|message| &message.content);
             let saved = blocks.filter_map(|block| match block {
-                crate::types::message::Block::ToolResult { call_id, .. } => {
+                types::message::Block::ToolResult { call_id, .. } => {
                     Some(tokens::block_tokens(block).saturating_sub(*new.get(call_id)?))
                 }
                 _ => None,

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use crate::engine::decide::plan::PlanBuilder;
-use crate::engine::input::Now;
-use crate::engine::request::model_texts::REMINDER;
-use crate::engine::request::tokens;
-use crate::engine::state::Engine;
-use crate::engine::window::size::WindowSize;
-use crate::types::context_view::{
+use crate::decide::plan::PlanBuilder;
+use crate::input::Now;
+use crate::request::model_texts::REMINDER;
+use crate::request::tokens;
+use crate::state::Engine;
+use crate::window::size::WindowSize;
+use types::context_view::{
     ContextPart, ContextView, INSTRUCTIONS_HEADING, MEMORY_HEADING, PartName, SURROUNDINGS_HEADING,
 };
-use crate::types::message::Block;
+use types::message::Block;
 
 impl Engine {
     /// Returns the parts of the session's next request.

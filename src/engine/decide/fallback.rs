@@ -1,12 +1,12 @@
 //! Selects the model of a turn: the session's model, unless a failure requires a fallback model.
 
-use crate::engine::decide::plan::PlanBuilder;
-use crate::engine::decide::retry::{RetryContext, RetryDecision};
-use crate::engine::model_catalog::FallbackModels;
-use crate::engine::request::vision::{count_media, needs_vision};
-use crate::types::event::{Event, SwitchReason, TombstoneReason};
-use crate::types::model::{ModelFault, Overflow};
-use crate::types::session::TurnError;
+use crate::decide::plan::PlanBuilder;
+use crate::decide::retry::{RetryContext, RetryDecision};
+use crate::model_catalog::FallbackModels;
+use crate::request::vision::{count_media, needs_vision};
+use types::event::{Event, SwitchReason, TombstoneReason};
+use types::model::{ModelFault, Overflow};
+use types::session::TurnError;
 
 impl PlanBuilder<'_> {
     /// The reaction to a failed call.

@@ -4,16 +4,16 @@
 
 use std::sync::Arc;
 
-use crate::engine::decide::plan::PlanBuilder;
-use crate::engine::input::Refusal;
-use crate::engine::output::Reply;
-use crate::engine::state::{Activity, Candidate};
-use crate::types::event::{Event, FeedbackBy, TombstoneReason};
-use crate::types::ids::{ItemId, QuestionId};
-use crate::types::message::Block;
-use crate::types::model::{ModelReply, StopReason};
-use crate::types::session::{Item, ItemStatus};
-use crate::types::usage::Usage;
+use crate::decide::plan::PlanBuilder;
+use crate::input::Refusal;
+use crate::output::Reply;
+use crate::state::{Activity, Candidate};
+use types::event::{Event, FeedbackBy, TombstoneReason};
+use types::ids::{ItemId, QuestionId};
+use types::message::Block;
+use types::model::{ModelReply, StopReason};
+use types::session::{Item, ItemStatus};
+use types::usage::Usage;
 
 /// The stop reasons of answers that can be compared: the model itself ended them.
 fn is_comparable(stop_reason: StopReason) -> bool {

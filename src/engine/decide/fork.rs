@@ -1,19 +1,19 @@
 //! The end of a copied journal, and the rewind of a conversation.
 
-use crate::engine::copy::CopyEnd;
-use crate::engine::decide::plan::PlanBuilder;
-use crate::engine::input::{Refusal, Rewind};
-use crate::engine::state::{CallStage, Engine};
-use crate::types::blob::Blob;
-use crate::types::event::{DequeueReason, Event};
-use crate::types::history::{FileCheckpoint, RewoundHistory};
-use crate::types::ids::{CallId, TurnId};
-use crate::types::message::Message;
-use crate::types::permission::{Mode, RuleKind};
-use crate::types::session::{SessionState, Subtype};
-use crate::types::tool::ReadRecord;
-use crate::types::turn_options::TurnOptions;
-use crate::types::usage::ModelSnapshot;
+use crate::copy::CopyEnd;
+use crate::decide::plan::PlanBuilder;
+use crate::input::{Refusal, Rewind};
+use crate::state::{CallStage, Engine};
+use types::blob::Blob;
+use types::event::{DequeueReason, Event};
+use types::history::{FileCheckpoint, RewoundHistory};
+use types::ids::{CallId, TurnId};
+use types::message::Message;
+use types::permission::{Mode, RuleKind};
+use types::session::{SessionState, Subtype};
+use types::tool::ReadRecord;
+use types::turn_options::TurnOptions;
+use types::usage::ModelSnapshot;
 
 impl PlanBuilder<'_> {
     /// Ends the copied part of a fork: closes an open turn as interrupted, pairs calls with results, and marks

@@ -1,14 +1,14 @@
 //! Records the runs of hooks as events. A hook on `stop` can make the session continue.
 
-use crate::engine::decide::plan::PlanBuilder;
-use crate::engine::input::{BusyPolicy, SubmitRequest};
-use crate::engine::request::model_texts;
-use crate::types::event::Event;
-use crate::types::hook::HookRun;
-use crate::types::ids::CallId;
-use crate::types::message::InputBlock;
-use crate::types::session::SessionState;
-use crate::types::turn_options::TurnOptions;
+use crate::decide::plan::PlanBuilder;
+use crate::input::{BusyPolicy, SubmitRequest};
+use crate::request::model_texts;
+use types::event::Event;
+use types::hook::HookRun;
+use types::ids::CallId;
+use types::message::InputBlock;
+use types::session::SessionState;
+use types::turn_options::TurnOptions;
 
 impl PlanBuilder<'_> {
     /// Records runs of hooks. `continues` is the reason with which a `stop` hook makes the session continue.

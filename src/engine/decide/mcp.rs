@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::engine::decide::plan::PlanBuilder;
-use crate::engine::request::tokens;
-use crate::engine::state::Activity;
-use crate::types::event::Event;
-use crate::types::mcp::{McpCatalog, McpStatus, TOOL_SEARCH};
-use crate::types::session::SessionState;
-use crate::types::tool::ToolDefinition;
+use crate::decide::plan::PlanBuilder;
+use crate::request::tokens;
+use crate::state::Activity;
+use types::event::Event;
+use types::mcp::{McpCatalog, McpStatus, TOOL_SEARCH};
+use types::session::SessionState;
+use types::tool::ToolDefinition;
 
 /// Definitions are deferred if they fill more than one tenth of the model's window.
 const MAX_DEFINITIONS_DIVISOR: u64 = 10;

@@ -1,14 +1,14 @@
 //! Messages without the figures of a model call: inputs, notices for the model, and interrupted answers.
 
-use crate::engine::decide::plan::PlanBuilder;
-use crate::types::event::Event;
-use crate::types::ids::{ItemId, Seq};
-use crate::types::message::{Block, Role};
-use crate::types::session::{Item, ItemKind, ItemStatus};
-use crate::types::slash_command::SlashCommand;
+use crate::decide::plan::PlanBuilder;
+use types::event::Event;
+use types::ids::{ItemId, Seq};
+use types::message::{Block, Role};
+use types::session::{Item, ItemKind, ItemStatus};
+use types::slash_command::SlashCommand;
 
 /// A message without usage, cost and duration.
-pub(in crate::engine) struct PlainMessage {
+pub(crate) struct PlainMessage {
     pub item_id: ItemId,
     pub kind: ItemKind,
     pub status: ItemStatus,

@@ -34,12 +34,12 @@ pub(super) mod unsandboxed_retry;
 pub(super) mod update;
 pub(super) mod usage_estimate;
 
-use crate::engine::input::{Input, Now, Refusal};
-use crate::engine::output::Decision;
-use crate::engine::state::Engine;
-use crate::types::event::{Event, Purpose, UsageReason};
-use crate::types::model::Delta;
+use crate::input::{Input, Now, Refusal};
+use crate::output::Decision;
+use crate::state::Engine;
 use plan::PlanBuilder;
+use types::event::{Event, Purpose, UsageReason};
+use types::model::Delta;
 
 impl Engine {
     /// Decides the result of an input. It reads the state and never changes it: the same engine, input and `now` give

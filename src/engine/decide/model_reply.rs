@@ -2,19 +2,19 @@
 
 use std::collections::HashMap;
 
-use crate::engine::decide::message::PlainMessage;
-use crate::engine::decide::output_limit::{TruncatedAnswer, drop_cut_call};
-use crate::engine::decide::plan::PlanBuilder;
-use crate::engine::decide::retry::{MAX_SUMMARY_OVERFLOWS, RetryDecision};
-use crate::engine::decide::usage_estimate::{estimate, settle};
-use crate::engine::state::partial::PartialAnswer;
-use crate::engine::state::{Activity, CONTEXT_OVERFLOW, CallStage, CallState};
-use crate::types::event::{Event, Phase, UsageReason};
-use crate::types::ids::{CallId, ItemId, Seq};
-use crate::types::message::{Block, Role, ToolCall};
-use crate::types::model::{Delta, FaultKind, ModelFault, ModelReply, ReplyBlock, StopReason};
-use crate::types::session::{Item, ItemKind, ItemStatus, Subtype, TurnError};
-use crate::types::usage::{ModelSnapshot, Usage};
+use crate::decide::message::PlainMessage;
+use crate::decide::output_limit::{TruncatedAnswer, drop_cut_call};
+use crate::decide::plan::PlanBuilder;
+use crate::decide::retry::{MAX_SUMMARY_OVERFLOWS, RetryDecision};
+use crate::decide::usage_estimate::{estimate, settle};
+use crate::state::partial::PartialAnswer;
+use crate::state::{Activity, CONTEXT_OVERFLOW, CallStage, CallState};
+use types::event::{Event, Phase, UsageReason};
+use types::ids::{CallId, ItemId, Seq};
+use types::message::{Block, Role, ToolCall};
+use types::model::{Delta, FaultKind, ModelFault, ModelReply, ReplyBlock, StopReason};
+use types::session::{Item, ItemKind, ItemStatus, Subtype, TurnError};
+use types::usage::{ModelSnapshot, Usage};
 
 /// Maximum bytes of one delta, so that a wire event stays under 64 KiB even when it is escaped.
 const DELTA_BYTES: usize = 8 * 1024;
@@ -70,7 +70,7 @@ fn join_deltas(deltas: Vec<Delta>) -> Vec<Event> {
 }
 
 /// Cuts a text into parts of at most [`DELTA_BYTES`], never inside a character.
-pub(in crate::engine) fn split_text(text: String) -> Vec<String> {
+pub(crate) fn split_text(text: String) -> Vec<String> {
     if text.len() <= DELTA_BYTES {
         return vec![text];
     }

@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use crate::engine::decide::plan::PlanBuilder;
-use crate::engine::request::build::normalize_transcript;
-use crate::engine::request::tokens;
-use crate::engine::window::result_budget::{self, BoundedResult};
-use crate::types::blob::BlobRef;
-use crate::types::model::ModelRequest;
-use crate::types::thinking::Thinking;
+use crate::decide::plan::PlanBuilder;
+use crate::request::build::normalize_transcript;
+use crate::request::tokens;
+use crate::window::result_budget::{self, BoundedResult};
+use types::blob::BlobRef;
+use types::model::ModelRequest;
+use types::thinking::Thinking;
 
 impl PlanBuilder<'_> {
     /// The request for the next model call.

@@ -2,28 +2,28 @@
 //! requests the answer again with the model's highest limit. An answer that is cut there continues in the next
 //! message, a few times. Then the turn ends with an error.
 
-use crate::engine::decide::plan::PlanBuilder;
-use crate::engine::request::model_texts;
-use crate::engine::settings::DEFAULT_OUTPUT_TOKENS;
-use crate::types::event::{Event, TombstoneReason};
-use crate::types::ids::ItemId;
-use crate::types::message::Block;
-use crate::types::model::ReplyBlock;
-use crate::types::session::{ItemKind, Subtype, TurnError};
+use crate::decide::plan::PlanBuilder;
+use crate::request::model_texts;
+use crate::settings::DEFAULT_OUTPUT_TOKENS;
+use types::event::{Event, TombstoneReason};
+use types::ids::ItemId;
+use types::message::Block;
+use types::model::ReplyBlock;
+use types::session::{ItemKind, Subtype, TurnError};
 
 /// How often in a row the model is asked to continue.
 const MAX_CONTINUATIONS: u32 = 3;
 
 /// How an answer was cut at the output limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine) struct TruncatedAnswer {
+pub(crate) struct TruncatedAnswer {
     /// Whether the last call was incomplete and is removed.
     pub lost_call: bool,
 }
 
 /// Removes a call that was cut off: its arguments are invalid JSON, or empty. A call that really has no
 /// arguments, cut exactly after it, is requested once more.
-pub(in crate::engine) fn drop_cut_call(content: &mut Vec<ReplyBlock>) -> TruncatedAnswer {
+pub(crate) fn drop_cut_call(content: &mut Vec<ReplyBlock>) -> TruncatedAnswer {
     let is_cut = match content.last() {
         Some(ReplyBlock::ToolCall { input: Err(_), .. }) => true,
         Some(ReplyBlock::ToolCall { input: Ok(input), .. }) => {
@@ -97,7 +97,7 @@ impl PlanBuilder<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::engine::decide::output_limit::*;
+    use crate::decide::output_limit::*;
     use serde_json::json;
 
     #[test]

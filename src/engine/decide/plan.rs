@@ -3,15 +3,15 @@
 
 use std::sync::Arc;
 
-use crate::engine::input::Now;
-use crate::engine::output::{Decision, Effect, ItemChange, Plan, PlannedEvent, Reply, RequestChange};
-use crate::engine::state::{Activity, CallStage, Engine, Hold, State};
-use crate::types::event::{Envelope, Event, Origin, Phase};
-use crate::types::ids::{CallId, ItemId, Mint, RequestId, Seq, TurnId};
-use crate::types::session::{ItemKind, ItemStatus, Requires, SessionState};
+use crate::input::Now;
+use crate::output::{Decision, Effect, ItemChange, Plan, PlannedEvent, Reply, RequestChange};
+use crate::state::{Activity, CallStage, Engine, Hold, State};
+use types::event::{Envelope, Event, Origin, Phase};
+use types::ids::{CallId, ItemId, Mint, RequestId, Seq, TurnId};
+use types::session::{ItemKind, ItemStatus, Requires, SessionState};
 
 /// A decision under construction: a copy of the state to which the events so far are applied.
-pub(in crate::engine) struct PlanBuilder<'a> {
+pub(crate) struct PlanBuilder<'a> {
     pub engine: &'a Engine,
     pub state: State,
     pub plan: Plan,

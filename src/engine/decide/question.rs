@@ -2,18 +2,16 @@
 
 use std::sync::Arc;
 
-use crate::engine::decide::plan::PlanBuilder;
-use crate::engine::input::Refusal;
-use crate::engine::output::{Effect, Reply};
-use crate::engine::request::model_texts;
-use crate::engine::state::{CallStage, CallState, Hold};
-use crate::types::event::{Event, SettledBy};
-use crate::types::ids::{CallId, QuestionId};
-use crate::types::question::{
-    Choice, Question, QuestionKind, UserAnswer, UserQuestion, WrongAnswer, check_answers,
-};
-use crate::types::session::Subtype;
-use crate::types::tool::{ToolOutcome, ToolStatus};
+use crate::decide::plan::PlanBuilder;
+use crate::input::Refusal;
+use crate::output::{Effect, Reply};
+use crate::request::model_texts;
+use crate::state::{CallStage, CallState, Hold};
+use types::event::{Event, SettledBy};
+use types::ids::{CallId, QuestionId};
+use types::question::{Choice, Question, QuestionKind, UserAnswer, UserQuestion, WrongAnswer, check_answers};
+use types::session::Subtype;
+use types::tool::{ToolOutcome, ToolStatus};
 
 impl PlanBuilder<'_> {
     /// Asks what to do about a call that may have been running when the daemon died.
@@ -277,7 +275,7 @@ impl PlanBuilder<'_> {
 }
 
 /// The result of a call whose outcome is unknown.
-pub(in crate::engine) fn unknown(output: &str) -> ToolOutcome {
+pub(crate) fn unknown(output: &str) -> ToolOutcome {
     ToolOutcome {
         status: ToolStatus::Unknown,
         ..ToolOutcome::failed("unknown_outcome", model_texts::unknown(output))

@@ -1,11 +1,11 @@
 //! Changes of the queue, and of the archive.
 
-use crate::engine::decide::plan::PlanBuilder;
-use crate::engine::decide::submit::is_empty_input;
-use crate::engine::input::{QueueEdit, Refusal};
-use crate::types::event::{DequeueReason, Event};
-use crate::types::ids::TurnId;
-use crate::types::session::SessionState;
+use crate::decide::plan::PlanBuilder;
+use crate::decide::submit::is_empty_input;
+use crate::input::{QueueEdit, Refusal};
+use types::event::{DequeueReason, Event};
+use types::ids::TurnId;
+use types::session::SessionState;
 
 impl PlanBuilder<'_> {
     /// Changes the queue. An edit that changes nothing writes nothing.

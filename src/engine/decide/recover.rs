@@ -3,23 +3,23 @@
 
 use std::sync::Arc;
 
-use crate::engine::decide::plan::PlanBuilder;
-use crate::engine::decide::question::unknown;
-use crate::engine::input::Recovery;
-use crate::engine::output::Effect;
-use crate::engine::request::model_texts;
-use crate::engine::request::repair_history::repair;
-use crate::engine::state::{Activity, CallStage, CallState, Hold};
-use crate::types::event::{Event, SettledBy};
-use crate::types::ids::{CallId, Seq};
-use crate::types::message::Message;
-use crate::types::permission::OnTimeout;
-use crate::types::question::Choice;
-use crate::types::session::{OnRestart, Subtype, TurnError};
-use crate::types::tool::{Inspection, PreparedCall, Subject, ToolOutcome};
+use crate::decide::plan::PlanBuilder;
+use crate::decide::question::unknown;
+use crate::input::Recovery;
+use crate::output::Effect;
+use crate::request::model_texts;
+use crate::request::repair_history::repair;
+use crate::state::{Activity, CallStage, CallState, Hold};
+use types::event::{Event, SettledBy};
+use types::ids::{CallId, Seq};
+use types::message::Message;
+use types::permission::OnTimeout;
+use types::question::Choice;
+use types::session::{OnRestart, Subtype, TurnError};
+use types::tool::{Inspection, PreparedCall, Subject, ToolOutcome};
 
 /// Stable code of a turn that was resumed too often; it leaves the session `failed`.
-pub(in crate::engine) const RESUMED_TOO_OFTEN: &str = "resumed_too_often";
+pub(crate) const RESUMED_TOO_OFTEN: &str = "resumed_too_often";
 
 impl PlanBuilder<'_> {
     /// Recovers the session: inspects the open parts of the turn and continues it. No effect of the session
@@ -163,7 +163,7 @@ impl PlanBuilder<'_> {
         if !self.state.calls().is_empty() {
             // This phase event ends the hold for readers of the journal. A model call needs none,
             // because its own event ends the hold.
-            self.push_phase(crate::types::event::Phase::ToolExecution, turn.step);
+            self.push_phase(types::event::Phase::ToolExecution, turn.step);
         }
         self.continue_turn();
         true

@@ -1,12 +1,12 @@
 //! Adds reminders to the conversation, and waits for the check of the disk that some of them need.
 
-use crate::engine::decide::plan::PlanBuilder;
-use crate::engine::request::reminders::{self, Reminder};
-use crate::engine::state::Activity;
-use crate::types::event::Event;
-use crate::types::ids::TurnId;
-use crate::types::mcp::McpStatus;
-use crate::types::reminder::FileVersion;
+use crate::decide::plan::PlanBuilder;
+use crate::request::reminders::{self, Reminder};
+use crate::state::Activity;
+use types::event::Event;
+use types::ids::TurnId;
+use types::mcp::McpStatus;
+use types::reminder::FileVersion;
 
 /// The tool that writes the todo list.
 const TODO_WRITE: &str = "TodoWrite";

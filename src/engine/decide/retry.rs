@@ -1,27 +1,27 @@
 //! The reaction to a failed model call. It is a pure table from a fault and the history of the turn to a
 //! reaction.
 
-use crate::engine::model_catalog::FallbackModels;
-use crate::engine::request::vision::is_about_media;
-use crate::engine::settings::{OnRateLimit, RetrySettings};
-use crate::engine::state::CONTEXT_OVERFLOW;
-use crate::types::event::SwitchReason;
-use crate::types::model::{FaultKind, ModelFault, Overflow};
-use crate::types::session::TurnError;
-use crate::types::time::Timestamp;
+use crate::model_catalog::FallbackModels;
+use crate::request::vision::is_about_media;
+use crate::settings::{OnRateLimit, RetrySettings};
+use crate::state::CONTEXT_OVERFLOW;
+use types::event::SwitchReason;
+use types::model::{FaultKind, ModelFault, Overflow};
+use types::session::TurnError;
+use types::time::Timestamp;
 
 /// Overloads in a row after which the turn switches to another model.
 const MAX_OVERLOADS: u32 = 3;
 
 /// How often the request for a summary is made shorter after the provider refused it.
-pub(in crate::engine) const MAX_SUMMARY_OVERFLOWS: u32 = 3;
+pub(crate) const MAX_SUMMARY_OVERFLOWS: u32 = 3;
 
 /// Smallest useful answer, in tokens; with less room, an answer would only be cut.
 const MIN_OUTPUT_TOKENS: u64 = 512;
 
 /// The history of the current model call and the available fallback models.
 #[derive(Clone, Debug, Default)]
-pub(in crate::engine) struct RetryContext {
+pub(crate) struct RetryContext {
     /// Failed attempts before this one.
     pub failures: u32,
     /// Number of overloads at the end of `failures`.
@@ -48,7 +48,7 @@ pub(in crate::engine) struct RetryContext {
 
 /// The reaction to a failed call.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::engine) enum RetryDecision {
+pub(crate) enum RetryDecision {
     /// Call the same model again after a wait.
     Retry {
         /// Maximum number of attempts; 0 means no maximum.
@@ -78,7 +78,7 @@ pub(in crate::engine) enum RetryDecision {
 
 impl RetrySettings {
     /// Selects the row of the table that matches the fault.
-    pub(in crate::engine) fn decide(&self, fault: &ModelFault, past: &RetryContext) -> RetryDecision {
+    pub(crate) fn decide(&self, fault: &ModelFault, past: &RetryContext) -> RetryDecision {
         if let Some(reaction) = self.shrink_request(fault, past) {
             return reaction;
         }
@@ -212,7 +212,7 @@ fn duration_text(ms: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::engine::decide::retry::*;
+    use crate::decide::retry::*;
 
     fn retry() -> RetrySettings {
         RetrySettings::default()

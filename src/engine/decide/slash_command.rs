@@ -3,14 +3,14 @@
 //! Only a single text block of one line is a command or a note. A command without a model call is answered at once,
 //! also while a turn runs; then its answer belongs to that turn.
 
-use crate::engine::decide::plan::PlanBuilder;
-use crate::engine::input::{AnsweredCommand, BusyPolicy, Refusal};
-use crate::engine::state::QueuedInput;
-use crate::types::event::Event;
-use crate::types::message::InputBlock;
-use crate::types::session::{SessionState, Subtype};
-use crate::types::slash_command::SlashCommand;
-use crate::types::turn_options::TurnOptions;
+use crate::decide::plan::PlanBuilder;
+use crate::input::{AnsweredCommand, BusyPolicy, Refusal};
+use crate::state::QueuedInput;
+use types::event::Event;
+use types::message::InputBlock;
+use types::session::{SessionState, Subtype};
+use types::slash_command::SlashCommand;
+use types::turn_options::TurnOptions;
 
 /// The name of a note in `command.completed`.
 pub const NOTE: &str = "#";
@@ -93,7 +93,7 @@ pub fn is_command_name(name: &str) -> bool {
 }
 
 /// Whether the command starts the conversation again.
-pub(in crate::engine) fn is_clear(command: &SlashCommand) -> bool {
+pub(crate) fn is_clear(command: &SlashCommand) -> bool {
     command.name == CLEAR
 }
 
@@ -146,7 +146,7 @@ impl PlanBuilder<'_> {
         self.finish_turn(Subtype::Success, Vec::new());
     }
 
-    fn push_command(&mut self, command: &SlashCommand, text: String) -> crate::types::ids::Seq {
+    fn push_command(&mut self, command: &SlashCommand, text: String) -> types::ids::Seq {
         let (name, arguments) = (command.name.clone(), command.arguments.clone());
         self.push_turn(Event::CommandCompleted { name, arguments, text })
     }

@@ -4,11 +4,11 @@
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 
-use crate::engine::decide::plan::PlanBuilder;
-use crate::engine::request::model_texts;
-use crate::types::depth;
-use crate::types::event::Event;
-use crate::types::session::{Subtype, TurnError};
+use crate::decide::plan::PlanBuilder;
+use crate::request::model_texts;
+use types::depth;
+use types::event::Event;
+use types::session::{Subtype, TurnError};
 
 /// How often the model may correct its answer.
 const MAX_CORRECTIONS: u32 = 3;

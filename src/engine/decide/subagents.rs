@@ -5,21 +5,21 @@
 
 use std::sync::Arc;
 
-use crate::engine::decide::plan::PlanBuilder;
-use crate::engine::decide::tool_calls::StartableCall;
-use crate::engine::input::{BusyPolicy, SubmitRequest};
-use crate::engine::output::Effect;
-use crate::engine::request::model_texts;
-use crate::engine::state::{CallStage, Subagent};
-use crate::types::event::{Event, SettledBy};
-use crate::types::ids::{CallId, RequestId, SessionId};
-use crate::types::message::{InputBlock, ToolCall};
-use crate::types::permission::{Decision, Scope};
-use crate::types::question::QuestionKind;
-use crate::types::session::{SessionState, Subtype, TurnError, TurnResult};
-use crate::types::tool::{PreparedCall, Subject, ToolOutcome, ToolStatus};
-use crate::types::turn_options::TurnOptions;
-use crate::types::usage::Budgets;
+use crate::decide::plan::PlanBuilder;
+use crate::decide::tool_calls::StartableCall;
+use crate::input::{BusyPolicy, SubmitRequest};
+use crate::output::Effect;
+use crate::request::model_texts;
+use crate::state::{CallStage, Subagent};
+use types::event::{Event, SettledBy};
+use types::ids::{CallId, RequestId, SessionId};
+use types::message::{InputBlock, ToolCall};
+use types::permission::{Decision, Scope};
+use types::question::QuestionKind;
+use types::session::{SessionState, Subtype, TurnError, TurnResult};
+use types::tool::{PreparedCall, Subject, ToolOutcome, ToolStatus};
+use types::turn_options::TurnOptions;
+use types::usage::Budgets;
 
 /// Maximum characters of a sub-agent's description in its events.
 const MAX_DESCRIPTION_CHARS: usize = 200;
@@ -167,7 +167,7 @@ impl PlanBuilder<'_> {
     }
 
     /// The turn of a sub-agent's call, if that turn still runs.
-    fn open_turn_of(&self, subagent: &Subagent) -> Option<crate::types::ids::TurnId> {
+    fn open_turn_of(&self, subagent: &Subagent) -> Option<types::ids::TurnId> {
         self.state.turn.as_ref().map(|turn| turn.id).filter(|id| subagent.turn_id == Some(*id))
     }
 

@@ -2,29 +2,29 @@
 
 use std::sync::Arc;
 
-use crate::engine::decide::plan::PlanBuilder;
-use crate::engine::decide::slash_command;
-use crate::engine::input::{BusyPolicy, Refusal, SubmitRequest};
-use crate::engine::output::{Effect, Reply};
-use crate::engine::request::{model_texts, tokens};
-use crate::engine::state::{Activity, QueuedInput};
-use crate::types::compaction::CompactTrigger;
-use crate::types::event::{Event, Phase, TitledBy};
-use crate::types::ids::{Seq, TurnId};
-use crate::types::message::{Block, InputBlock, input_content, input_text};
-use crate::types::outcome::{AcceptedState, SubmitOutcome};
-use crate::types::reminder::FileVersion;
-use crate::types::session::{ItemKind, Subtype, TurnError, TurnResult, UntrustedParts};
-use crate::types::slash_command::SlashCommand;
-use crate::types::thinking::Thinking;
-use crate::types::turn_options::TurnOptions;
+use crate::decide::plan::PlanBuilder;
+use crate::decide::slash_command;
+use crate::input::{BusyPolicy, Refusal, SubmitRequest};
+use crate::output::{Effect, Reply};
+use crate::request::{model_texts, tokens};
+use crate::state::{Activity, QueuedInput};
+use types::compaction::CompactTrigger;
+use types::event::{Event, Phase, TitledBy};
+use types::ids::{Seq, TurnId};
+use types::message::{Block, InputBlock, input_content, input_text};
+use types::outcome::{AcceptedState, SubmitOutcome};
+use types::reminder::FileVersion;
+use types::session::{ItemKind, Subtype, TurnError, TurnResult, UntrustedParts};
+use types::slash_command::SlashCommand;
+use types::thinking::Thinking;
+use types::turn_options::TurnOptions;
 
 /// Maximum characters of a title made from the first prompt.
 const MAX_TITLE_CHARS: usize = 60;
 
 impl PlanBuilder<'_> {
     pub fn submit(&mut self, submit: SubmitRequest) -> Result<(), Refusal> {
-        if self.state.status == crate::types::session::SessionState::Ended {
+        if self.state.status == types::session::SessionState::Ended {
             return Err(Refusal::Ended);
         }
         if self.state.archived {
@@ -228,7 +228,7 @@ impl PlanBuilder<'_> {
     /// Requests trust for the workspace's files, once per digest.
     pub fn ask_for_trust(&mut self, untrusted: UntrustedParts) {
         let UntrustedParts { digest, parts } = untrusted;
-        let is_ended = self.state.status == crate::types::session::SessionState::Ended;
+        let is_ended = self.state.status == types::session::SessionState::Ended;
         if is_ended || self.state.trust_asked.as_ref() == Some(&digest) {
             return;
         }
@@ -354,11 +354,11 @@ impl PlanBuilder<'_> {
         }
     }
 
-    pub(in crate::engine) fn turn_model(&self) -> String {
+    pub(crate) fn turn_model(&self) -> String {
         self.state.turn.as_ref().map_or_else(|| self.state.spec.model.clone(), |turn| turn.model.clone())
     }
 
-    pub(in crate::engine) fn system_prompt(&self) -> Arc<str> {
+    pub(crate) fn system_prompt(&self) -> Arc<str> {
         let system = self.state.system_prompt().cloned().unwrap_or_else(|| Arc::from(""));
         match &*self.state.mcp.prompt {
             "" => system,

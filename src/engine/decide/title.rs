@@ -1,24 +1,24 @@
 //! Titles from the title model. After a successful turn, the engine requests one in the background, unless a
 //! client has set a title. The model receives the user's text and the answer.
 
-use crate::engine::decide::plan::PlanBuilder;
-use crate::engine::decide::usage_estimate::{estimate, settle};
-use crate::engine::output::Effect;
-use crate::engine::request::model_texts;
-use crate::engine::state::Helper;
-use crate::types::event::{Event, Purpose, TitledBy, UsageReason};
-use crate::types::ids::Seq;
-use crate::types::invisible_chars::is_invisible;
-use crate::types::message::{Block, Message, Role};
-use crate::types::model::{FaultKind, ModelFault, ModelReply, ModelRequest, ReplyBlock, StopReason};
-use crate::types::sampling::Sampling;
-use crate::types::thinking::Thinking;
-use crate::types::usage::{Budgets, Usage};
+use crate::decide::plan::PlanBuilder;
+use crate::decide::usage_estimate::{estimate, settle};
+use crate::output::Effect;
+use crate::request::model_texts;
+use crate::state::Helper;
+use types::event::{Event, Purpose, TitledBy, UsageReason};
+use types::ids::Seq;
+use types::invisible_chars::is_invisible;
+use types::message::{Block, Message, Role};
+use types::model::{FaultKind, ModelFault, ModelReply, ModelRequest, ReplyBlock, StopReason};
+use types::sampling::Sampling;
+use types::thinking::Thinking;
+use types::usage::{Budgets, Usage};
 
 /// Maximum characters of a title.
 const MAX_TITLE_CHARS: usize = 60;
 /// How often a session requests a title.
-pub(in crate::engine) const MAX_TITLE_REQUESTS: u32 = 3;
+pub(crate) const MAX_TITLE_REQUESTS: u32 = 3;
 /// Maximum bytes of the user's text, and of the answer, that the title model receives.
 const MAX_PROMPT_BYTES: usize = 2_000;
 /// Maximum tokens of the answer: more than a title needs, because some models think before they answer.
@@ -308,7 +308,7 @@ fn is_blank(char: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::engine::decide::title::*;
+    use crate::decide::title::*;
 
     #[test]
     fn title_is_cleaned_to_one_short_line() {

@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 
-use crate::engine::decide::model_reply::split_text;
-use crate::engine::decide::plan::PlanBuilder;
-use crate::engine::input::JudgedCall;
-use crate::engine::output::Effect;
-use crate::engine::request::{model_texts, tokens};
-use crate::engine::state::{Activity, CallStage, CallState};
-use crate::engine::window::result_budget::BoundedResult;
-use crate::types::compaction::{CompactStage, CompactTrigger};
-use crate::types::event::Event;
-use crate::types::ids::{CallId, ItemId, TurnId};
-use crate::types::message::ToolCall;
-use crate::types::permission::{Mode, OnTimeout, RequestKind, Verdict, VerdictKind};
-use crate::types::session::{PermissionRequest, Subtype};
-use crate::types::time::Timestamp;
-use crate::types::tool::{Access, PreparedCall, Subject, ToolOutcome, ToolProgress, ToolStatus};
+use crate::decide::model_reply::split_text;
+use crate::decide::plan::PlanBuilder;
+use crate::input::JudgedCall;
+use crate::output::Effect;
+use crate::request::{model_texts, tokens};
+use crate::state::{Activity, CallStage, CallState};
+use crate::window::result_budget::BoundedResult;
+use types::compaction::{CompactStage, CompactTrigger};
+use types::event::Event;
+use types::ids::{CallId, ItemId, TurnId};
+use types::message::ToolCall;
+use types::permission::{Mode, OnTimeout, RequestKind, Verdict, VerdictKind};
+use types::session::{PermissionRequest, Subtype};
+use types::time::Timestamp;
+use types::tool::{Access, PreparedCall, Subject, ToolOutcome, ToolProgress, ToolStatus};
 
 /// Maximum bytes of changed arguments that the model receives.
 const MAX_EDITED_BYTES: usize = 2_000;
@@ -28,7 +28,7 @@ fn needs_user(prepared: &PreparedCall, verdict: &Verdict) -> bool {
 
 /// A call that may start now.
 #[derive(Clone)]
-pub(in crate::engine) struct StartableCall {
+pub(crate) struct StartableCall {
     pub call: Arc<ToolCall>,
     pub item_id: ItemId,
     pub prepared: Arc<PreparedCall>,

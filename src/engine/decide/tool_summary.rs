@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::engine::decide::plan::PlanBuilder;
-use crate::engine::state::{CallStage, CallState};
-use crate::types::event::Event;
+use crate::decide::plan::PlanBuilder;
+use crate::state::{CallStage, CallState};
+use types::event::Event;
 
 /// How calls of some tools are counted. Calls of the same target count once.
 struct CountRule {

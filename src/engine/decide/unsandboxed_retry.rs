@@ -5,14 +5,14 @@
 //! Only the grant for exactly this command (`Unsandboxed(COMMAND)`) allows the second run; no other rule, grant
 //! or mode does. Without a second run, the call ends with the result of the first.
 
-use crate::engine::decide::plan::PlanBuilder;
-use crate::engine::state::CallState;
-use crate::engine::window::result_budget::BoundedResult;
-use crate::types::event::Event;
-use crate::types::ids::CallId;
-use crate::types::permission::{Mode, RequestKind, unsandboxed_grant};
-use crate::types::session::PermissionRequest;
-use crate::types::tool::{Barrier, Blocked, Confinement, PreparedCall, Subject, ToolOutcome};
+use crate::decide::plan::PlanBuilder;
+use crate::state::CallState;
+use crate::window::result_budget::BoundedResult;
+use types::event::Event;
+use types::ids::CallId;
+use types::permission::{Mode, RequestKind, unsandboxed_grant};
+use types::session::PermissionRequest;
+use types::tool::{Barrier, Blocked, Confinement, PreparedCall, Subject, ToolOutcome};
 
 /// Bytes of a result that are reserved for the user's feedback.
 const FEEDBACK_BYTES: usize = 4 * 1024;

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::engine::decide::plan::PlanBuilder;
-use crate::engine::input::{Refusal, SessionUpdate};
-use crate::types::event::{Event, SettledBy};
-use crate::types::permission::RuleKind;
-use crate::types::session::SessionState;
-use crate::types::tool::{ToolChoice, ToolDefinition};
-use crate::types::turn_options::TurnOptions;
+use crate::decide::plan::PlanBuilder;
+use crate::input::{Refusal, SessionUpdate};
+use types::event::{Event, SettledBy};
+use types::permission::RuleKind;
+use types::session::SessionState;
+use types::tool::{ToolChoice, ToolDefinition};
+use types::turn_options::TurnOptions;
 
 /// The tool for the notes of the project.
 const MEMORY: &str = "Memory";

@@ -1,9 +1,9 @@
 //! Estimates of the tokens of a model call whose provider reported none, or not all.
 
-use crate::types::blob::AttachmentKind;
-use crate::types::message::Block;
-use crate::types::model::ModelRequest;
-use crate::types::usage::{ModelSnapshot, Usage};
+use types::blob::AttachmentKind;
+use types::message::Block;
+use types::model::ModelRequest;
+use types::usage::{ModelSnapshot, Usage};
 
 /// An upper estimate of the tokens that the attempt cost. It assumes one token for two bytes, while providers count
 /// one for three to four bytes of most text. The answer has at most the requested limit, or the model's limit.
@@ -61,7 +61,7 @@ impl std::io::Write for ByteCounter {
 
 #[cfg(test)]
 mod tests {
-    use crate::engine::decide::usage_estimate::*;
+    use crate::decide::usage_estimate::*;
 
     #[test]
     fn estimate_of_output_never_exceeds_the_output_limit() {

@@ -7,22 +7,22 @@ pub use values::{
     SessionUpdate, SubmitRequest,
 };
 
-use crate::engine::copy::CopyEnd;
-use crate::types::background::UnrecordedEnd;
-use crate::types::blob::Blob;
-use crate::types::compaction::CompactRequest;
-use crate::types::event::{Event, Origin, SettledBy};
-use crate::types::history::FileCheckpoint;
-use crate::types::hook::HookRun;
-use crate::types::ids::{CallId, ItemId, PermissionId, QuestionId, Seq, TurnId};
-use crate::types::mcp::{McpCatalog, McpStatus};
-use crate::types::model::{Delta, ModelFault, ModelReply};
-use crate::types::permission::{Mode, RuleKind};
-use crate::types::question::{Choice, UserAnswer, UserQuestion};
-use crate::types::reminder::FileVersion;
-use crate::types::session::{TurnResult, UntrustedParts};
-use crate::types::tool::{Inspection, ToolOutcome, ToolProgress};
-use crate::types::usage::{ModelSnapshot, Usage};
+use crate::copy::CopyEnd;
+use types::background::UnrecordedEnd;
+use types::blob::Blob;
+use types::compaction::CompactRequest;
+use types::event::{Event, Origin, SettledBy};
+use types::history::FileCheckpoint;
+use types::hook::HookRun;
+use types::ids::{CallId, ItemId, PermissionId, QuestionId, Seq, TurnId};
+use types::mcp::{McpCatalog, McpStatus};
+use types::model::{Delta, ModelFault, ModelReply};
+use types::permission::{Mode, RuleKind};
+use types::question::{Choice, UserAnswer, UserQuestion};
+use types::reminder::FileVersion;
+use types::session::{TurnResult, UntrustedParts};
+use types::tool::{Inspection, ToolOutcome, ToolProgress};
+use types::usage::{ModelSnapshot, Usage};
 
 /// One thing that happened to a session.
 #[derive(Clone, Debug)]

@@ -1,17 +1,17 @@
 //! Values of inputs, and the reasons why the engine refuses an input.
 
-use crate::engine::state::Engine;
-use crate::types::blob::Blob;
-use crate::types::event::Origin;
-use crate::types::history::RewoundFile;
-use crate::types::ids::{CallId, ItemId, Mint, PermissionId, Seed, Seq, TurnId};
-use crate::types::message::InputBlock;
-use crate::types::permission::{Decision, Mode, Scope, Verdict};
-use crate::types::question::WrongAnswer;
-use crate::types::slash_command::SlashCommand;
-use crate::types::time::Timestamp;
-use crate::types::tool::{PreparedCall, ToolOutcome};
-use crate::types::turn_options::TurnOptions;
+use crate::state::Engine;
+use types::blob::Blob;
+use types::event::Origin;
+use types::history::RewoundFile;
+use types::ids::{CallId, ItemId, Mint, PermissionId, Seed, Seq, TurnId};
+use types::message::InputBlock;
+use types::permission::{Decision, Mode, Scope, Verdict};
+use types::question::WrongAnswer;
+use types::slash_command::SlashCommand;
+use types::time::Timestamp;
+use types::tool::{PreparedCall, ToolOutcome};
+use types::turn_options::TurnOptions;
 
 /// Time and randomness of one decision. `decide` takes both as an argument and computes ids from them,
 /// so it is a pure function.
@@ -24,7 +24,7 @@ pub struct Now {
 }
 
 impl Now {
-    pub(in crate::engine) fn mint(&self) -> Mint {
+    pub(crate) fn mint(&self) -> Mint {
         Mint::new(self.at.0, self.seed)
     }
 }

@@ -1,17 +1,17 @@
 //! Properties of the events of tool calls: requested before allowed, allowed before started, ended once.
 
-use crate::engine::properties::property;
-use crate::engine::properties::reference_model::ReferenceModel;
-use crate::engine::properties::watches::{CallWatch, CommandWatch};
-use crate::engine::request::model_texts;
-use crate::types::background::BackgroundState;
-use crate::types::event::{Envelope, Event, SettledBy};
-use crate::types::ids::{CallId, Seq};
-use crate::types::message::ToolCall;
-use crate::types::permission::{Decision, Mode, OnTimeout, RequestKind, RuleKind, Scope};
-use crate::types::question::QuestionKind;
-use crate::types::session::{ItemKind, ItemStatus};
-use crate::types::tool::{Subject, ToolStatus};
+use crate::property;
+use crate::reference_model::ReferenceModel;
+use crate::watches::{CallWatch, CommandWatch};
+use engine::model_texts;
+use types::background::BackgroundState;
+use types::event::{Envelope, Event, SettledBy};
+use types::ids::{CallId, Seq};
+use types::message::ToolCall;
+use types::permission::{Decision, Mode, OnTimeout, RequestKind, RuleKind, Scope};
+use types::question::QuestionKind;
+use types::session::{ItemKind, ItemStatus};
+use types::tool::{Subject, ToolStatus};
 
 /// The grant that lets the foreground command of these scripts run outside its sandbox.
 pub const OUTSIDE: &str = "Unsandboxed(ls)";

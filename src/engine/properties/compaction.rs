@@ -1,10 +1,10 @@
 //! Properties of compaction: each stage completes once, and only a complete stage changes what models receive.
 
-use crate::engine::properties::property;
-use crate::engine::properties::reference_model::ReferenceModel;
-use crate::types::compaction::{CompactStage, WindowEdit};
-use crate::types::event::{Envelope, Event};
-use crate::types::session::{ItemKind, ItemStatus};
+use crate::property;
+use crate::reference_model::ReferenceModel;
+use types::compaction::{CompactStage, WindowEdit};
+use types::event::{Envelope, Event};
+use types::session::{ItemKind, ItemStatus};
 
 impl ReferenceModel {
     pub(super) fn check_compaction_event(&mut self, envelope: &Envelope) -> Result<(), String> {

@@ -1,17 +1,17 @@
 //! Properties of effects, of refusals, and of the state between two inputs.
 
-use crate::engine::properties::property;
-use crate::engine::properties::reference_model::ReferenceModel;
-use crate::engine::properties::request::{check_continuation, is_valid, message_text};
-use crate::engine::{Effect, Engine, Input, Plan};
-use crate::types::compaction::CompactStage;
-use crate::types::event::{Event, Phase};
-use crate::types::ids::{CallId, PermissionId, RequestId, Seq};
-use crate::types::message::Block;
-use crate::types::model::ModelRequest;
-use crate::types::session::{Requires, SessionState};
-use crate::types::thinking::Thinking;
-use crate::types::time::Timestamp;
+use crate::property;
+use crate::reference_model::ReferenceModel;
+use crate::request::{check_continuation, is_valid, message_text};
+use engine::{Effect, Engine, Input, Plan};
+use types::compaction::CompactStage;
+use types::event::{Event, Phase};
+use types::ids::{CallId, PermissionId, RequestId, Seq};
+use types::message::Block;
+use types::model::ModelRequest;
+use types::session::{Requires, SessionState};
+use types::thinking::Thinking;
+use types::time::Timestamp;
 
 impl ReferenceModel {
     /// Checks a plan; an error names the violated property.
@@ -366,11 +366,11 @@ impl ReferenceModel {
         property!(engine.is_aborting() == self.is_aborting(), "the engine knows of its abort");
         property!((view.state, view.requires) == self.status, "the snapshot has the status");
         property!(view.usage == self.usage, "the snapshot has the usage");
-        let spent = &engine.state.spent;
+        let inspection = engine.inspect();
+        let spent = inspection.spent;
         property!(spent.calls == self.calls_made, "every call is booked once");
         property!(spent.cost_at_least_usd_micros == self.at_least, "what is known of the cost is kept");
-        let queue = engine.state.queue.iter().map(|queued| queued.turn_id);
-        property!(queue.eq(self.queue.iter().copied()), "the engine knows who waits");
+        property!(inspection.queue.iter().eq(self.queue.iter()), "the engine knows who waits");
         let rules = engine.rules();
         let known: usize = [&rules.allow, &rules.ask, &rules.deny].iter().map(|rules| rules.len()).sum();
         property!(known == self.rules.len(), "the engine knows its rules");
@@ -391,7 +391,7 @@ impl ReferenceModel {
         let running = self.running_commands().map(|it| it.call_id);
         property!(running.eq(engine.running_commands()), "the engine knows what runs in the background");
         let mut questions = engine.questions();
-        questions.extend(engine.user_questions().into_iter().map(|(id, _)| id));
+        questions.extend(inspection.user_questions.into_iter().map(|(id, _)| id));
         questions.sort();
         let open = self.questions.iter().filter(|(_, (_, settled))| !settled).map(|(id, _)| *id);
         property!(open.eq(questions), "the engine knows its open questions");

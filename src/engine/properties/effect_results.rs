@@ -1,18 +1,16 @@
 //! Results of effects that return to the engine: model answers and tool results, in any order, and late.
 
-use crate::engine::properties::generators;
-use crate::engine::properties::generators::{
-    GeneratedAnswer, context, inspection, model_snapshot, prepared_calls, tool_done,
-};
-use crate::engine::properties::property;
-use crate::engine::properties::script::{EffectOutcome, FileState, ModelFailure, ModelStep, ToolStep};
-use crate::engine::properties::simulator::{OutstandingEffect, Simulator, choose};
-use crate::engine::{Input, Plan, RequestAnswer};
-use crate::types::ids::Seq;
-use crate::types::model::{Delta, ModelFault, Overflow};
-use crate::types::permission::{Decision, Scope};
-use crate::types::question::Choice;
-use crate::types::tool::{ToolProgress, ToolStatus};
+use crate::generators;
+use crate::generators::{GeneratedAnswer, context, inspection, model_snapshot, prepared_calls, tool_done};
+use crate::property;
+use crate::script::{EffectOutcome, FileState, ModelFailure, ModelStep, ToolStep};
+use crate::simulator::{OutstandingEffect, Simulator, choose};
+use engine::{Input, Plan, RequestAnswer};
+use types::ids::Seq;
+use types::model::{Delta, ModelFault, Overflow};
+use types::permission::{Decision, Scope};
+use types::question::Choice;
+use types::tool::{ToolProgress, ToolStatus};
 
 impl Simulator {
     pub(super) fn discard_effect(&mut self, out: OutstandingEffect) {
@@ -265,11 +263,11 @@ impl Simulator {
                     digest: None,
                     origin: None,
                 })))?;
-            } else if let Some((request_id, items)) = self.engine.open_feedback()
+            } else if let Some((request_id, items)) = self.engine.inspect().open_feedback
                 && !self.engine.is_aborting()
             {
                 self.feed(Input::ChooseAnswer { request_id, item_id: items[0], origin: None })?;
-            } else if let Some((request_id, _)) = self.engine.user_questions().first()
+            } else if let Some((request_id, _)) = self.engine.inspect().user_questions.first()
                 && !self.engine.is_aborting()
             {
                 let (request_id, answers) = (*request_id, vec![generators::user_answer()]);
@@ -287,11 +285,8 @@ impl Simulator {
         property!(self.watch.turn.is_none(), "every turn ends once everything has come home");
         property!(self.queued.is_empty() && self.watch.queue.is_empty(), "every queued turn starts");
         property!(self.watch.helper.is_none(), "every helper comes to its end");
-        let open = self
-            .watch
-            .items
-            .values()
-            .any(|(_, status)| *status == crate::types::session::ItemStatus::Running);
+        let open =
+            self.watch.items.values().any(|(_, status)| *status == types::session::ItemStatus::Running);
         property!(!open, "no item stays open");
         for submitted_text in &self.submitted_texts {
             let user_texts = self.watch.user_texts.iter().chain(&self.watch.forgotten);

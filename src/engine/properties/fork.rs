@@ -2,19 +2,17 @@
 
 use std::sync::Arc;
 
-use crate::engine::properties::generators::origin;
-use crate::engine::properties::property;
-use crate::engine::properties::simulator::{Simulator, choose};
-use crate::engine::{
-    CopyEnd, CopyLimits, Engine, HistoryPoint, Input, JournalCopier, Now, Rewind, find_breach,
-};
-use crate::types::event::{Envelope, Event};
-use crate::types::history::ForkedFrom;
-use crate::types::ids::{ItemId, Mint, Seed, Seq};
-use crate::types::ledger::ModelUsage;
-use crate::types::message::Message;
-use crate::types::session::{ItemStatus, SessionState};
-use crate::types::time::Timestamp;
+use crate::generators::origin;
+use crate::property;
+use crate::simulator::{Simulator, choose};
+use engine::{CopyEnd, CopyLimits, Engine, HistoryPoint, Input, JournalCopier, Now, Rewind, find_breach};
+use types::event::{Envelope, Event};
+use types::history::ForkedFrom;
+use types::ids::{ItemId, Mint, Seed, Seq};
+use types::ledger::ModelUsage;
+use types::message::Message;
+use types::session::{ItemStatus, SessionState};
+use types::time::Timestamp;
 
 impl Simulator {
     pub(super) fn fork(&mut self, pick: u8, rewinds: bool) -> Result<(), String> {
@@ -31,7 +29,7 @@ impl Simulator {
         }
         let removed_items = self.watch.items.range(first_seq + 1..).map(|(first, _)| item_at(*first));
         let removed_items = removed_items.collect::<Result<Vec<_>, _>>()?;
-        let wanted: Vec<Arc<Message>> = target.state.transcript.iter().cloned().collect();
+        let wanted: Vec<Arc<Message>> = target.inspect().transcript;
         let rewind = Rewind {
             item_id,
             last_item_seq: first_seq,
@@ -42,7 +40,7 @@ impl Simulator {
         };
         if self.feed(Input::Rewind(Box::new(rewind)))?.is_some() {
             property!(
-                self.engine.state.transcript.iter().eq(&wanted),
+                self.engine.inspect().transcript == wanted,
                 "a rewound conversation is that of the item"
             );
         }
@@ -64,13 +62,13 @@ impl Simulator {
         property!(ending.plan.effects.iter().all(|effect| !effect.does_work()), "a fork runs nothing");
         copied.extend(ending.plan.events.iter().map(|entry| entry.envelope.clone()));
         let replayed = Engine::replay(id, Arc::clone(&self.settings), &copied);
-        property!(replayed.same_as(&ending.next), "the journal of a fork replays alone");
-        let state = &ending.next.state;
-        property!(state.status == SessionState::Idle && state.turn.is_none(), "a fork is idle");
-        property!(state.queue.is_empty() && state.commands.is_empty(), "nothing waits or runs in a fork");
-        property!(state.spent == ModelUsage::default(), "a fork has spent nothing");
-        property!(state.rules.allow.is_empty(), "a fork allows nothing by rules of its source");
-        let messages: Vec<Arc<Message>> = state.transcript.iter().cloned().collect();
+        property!(replayed.has_same_state_as(&ending.next), "the journal of a fork replays alone");
+        let (next, inspection) = (&ending.next, ending.next.inspect());
+        property!(next.snapshot().state == SessionState::Idle && next.turn_id().is_none(), "a fork is idle");
+        property!(inspection.queue.is_empty() && inspection.commands == 0, "nothing waits or runs in a fork");
+        property!(*inspection.spent == ModelUsage::default(), "a fork has spent nothing");
+        property!(next.rules().allow.is_empty(), "a fork allows nothing by rules of its source");
+        let messages = inspection.transcript;
         let broken = find_breach(&messages.iter().map(|message| (**message).clone()).collect::<Vec<_>>());
         // The engine's own histories may end with an empty answer, which normalization leaves out.
         let is_valid = broken.is_none() || broken == Some("a message is empty");
@@ -88,11 +86,14 @@ impl Simulator {
         property!(ending.plan.effects.iter().all(|effect| !effect.does_work()), "an import runs nothing");
         journal.extend(ending.plan.events.iter().map(|entry| entry.envelope.clone()));
         let replayed = Engine::replay(self.id, Arc::clone(&self.settings), &journal);
-        property!(replayed.same_as(&ending.next), "the journal of an import replays alone");
-        let state = &ending.next.state;
+        property!(replayed.has_same_state_as(&ending.next), "the journal of an import replays alone");
+        let (next, inspection) = (&ending.next, ending.next.inspect());
         let rests = [SessionState::Idle, SessionState::Failed, SessionState::Archived, SessionState::Ended];
-        property!(rests.contains(&state.status) && state.turn.is_none(), "an import is idle");
-        property!(state.queue.is_empty() && state.rules.allow.is_empty(), "an import brings no permission");
+        property!(rests.contains(&next.snapshot().state) && next.turn_id().is_none(), "an import is idle");
+        property!(
+            inspection.queue.is_empty() && next.rules().allow.is_empty(),
+            "an import brings no permission"
+        );
         property!(ending.next.running_commands().is_empty(), "no command of an import runs");
         Ok(())
     }

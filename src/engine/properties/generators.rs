@@ -3,26 +3,26 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::engine::properties::script::{EffectOutcome, FileState, PreparationOutcome, ReplyPart};
-use crate::engine::{Engine, Input, JudgedCall};
-use crate::types::background::{BackgroundEnd, BackgroundState, UnrecordedEnd};
-use crate::types::blob::{Blob, BlobRef};
-use crate::types::event::Origin;
-use crate::types::history::FileCheckpoint;
-use crate::types::ids::{CallId, TurnId};
-use crate::types::mcp::{McpCatalog, McpInstructions, McpState, McpStatus, McpTool};
-use crate::types::message::ToolCall;
-use crate::types::model::{BlockKind, Delta, ModelReply, ReplyBlock};
-use crate::types::permission::{Mode, Verdict, VerdictKind};
-use crate::types::question::{QuestionOption, UserAnswer, UserQuestion};
-use crate::types::reminder::FileVersion;
-use crate::types::session::UntrustedParts;
-use crate::types::todo::{Todo, TodoStatus};
-use crate::types::tool::{
+use crate::script::{EffectOutcome, FileState, PreparationOutcome, ReplyPart};
+use engine::{Engine, Input, JudgedCall};
+use types::background::{BackgroundEnd, BackgroundState, UnrecordedEnd};
+use types::blob::{Blob, BlobRef};
+use types::event::Origin;
+use types::history::FileCheckpoint;
+use types::ids::{CallId, TurnId};
+use types::mcp::{McpCatalog, McpInstructions, McpState, McpStatus, McpTool};
+use types::message::ToolCall;
+use types::model::{BlockKind, Delta, ModelReply, ReplyBlock};
+use types::permission::{Mode, Verdict, VerdictKind};
+use types::question::{QuestionOption, UserAnswer, UserQuestion};
+use types::reminder::FileVersion;
+use types::session::UntrustedParts;
+use types::todo::{Todo, TodoStatus};
+use types::tool::{
     Barrier, Blocked, Confinement, FileChange, Inspection, PathSensitivity, PlannedChange, PlannedEdit,
     PreparedCall, ProposedPlan, ReadRecord, ResolvedPath, Subject, ToolOutcome, ToolStatus,
 };
-use crate::types::usage::{ModelSnapshot, Price};
+use types::usage::{ModelSnapshot, Price};
 
 /// The parts of a generated model answer.
 pub struct GeneratedAnswer {

@@ -1,13 +1,13 @@
 //! Properties of texts: messages, answers, titles, and helper calls outside the turns.
 
-use crate::engine::Input;
-use crate::engine::properties::property;
-use crate::engine::properties::reference_model::ReferenceModel;
-use crate::types::event::{Envelope, Event, Purpose, TitledBy, UsageReason};
-use crate::types::ids::Seq;
-use crate::types::message::Block;
-use crate::types::model::{FaultKind, StopReason};
-use crate::types::session::{Item, ItemKind, ItemStatus, Subtype};
+use crate::property;
+use crate::reference_model::ReferenceModel;
+use engine::Input;
+use types::event::{Envelope, Event, Purpose, TitledBy, UsageReason};
+use types::ids::Seq;
+use types::message::Block;
+use types::model::{FaultKind, StopReason};
+use types::session::{Item, ItemKind, ItemStatus, Subtype};
 
 impl ReferenceModel {
     /// Checks that a title comes from the source that its event names.

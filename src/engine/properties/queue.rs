@@ -1,11 +1,11 @@
 //! Changes of the queue, and aborts of queued turns.
 
-use crate::engine::properties::generators::origin;
-use crate::engine::properties::script::QueueChange;
-use crate::engine::properties::simulator::Simulator;
-use crate::engine::{Input, QueueEdit};
-use crate::types::ids::TurnId;
-use crate::types::message::InputBlock;
+use crate::generators::origin;
+use crate::script::QueueChange;
+use crate::simulator::Simulator;
+use engine::{Input, QueueEdit};
+use types::ids::TurnId;
+use types::message::InputBlock;
 
 impl Simulator {
     /// Picks from the queue. An index after its end selects a turn that is not queued.

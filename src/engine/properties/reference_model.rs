@@ -3,20 +3,20 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
-use crate::engine::properties::property;
-use crate::engine::properties::setup::Setup;
-use crate::engine::properties::watches::{CallWatch, CommandWatch, TurnWatch};
-use crate::engine::{Input, PlannedEvent};
-use crate::types::compaction::{CompactStage, CompactTrigger};
-use crate::types::event::{Event, FeedbackBy, Origin, Phase, SettledBy, TitledBy, TombstoneReason};
-use crate::types::history::RewoundHistory;
-use crate::types::ids::{BlobId, CallId, ItemId, PermissionId, QuestionId, Seq, TurnId};
-use crate::types::message::ToolCall;
-use crate::types::model::ModelRequest;
-use crate::types::permission::{Mode, OnTimeout};
-use crate::types::session::{ItemKind, ItemStatus, Requires, SessionState};
-use crate::types::time::Timestamp;
-use crate::types::usage::{ModelSnapshot, Usage};
+use crate::property;
+use crate::setup::Setup;
+use crate::watches::{CallWatch, CommandWatch, TurnWatch};
+use engine::{Input, PlannedEvent};
+use types::compaction::{CompactStage, CompactTrigger};
+use types::event::{Event, FeedbackBy, Origin, Phase, SettledBy, TitledBy, TombstoneReason};
+use types::history::RewoundHistory;
+use types::ids::{BlobId, CallId, ItemId, PermissionId, QuestionId, Seq, TurnId};
+use types::message::ToolCall;
+use types::model::ModelRequest;
+use types::permission::{Mode, OnTimeout};
+use types::session::{ItemKind, ItemStatus, Requires, SessionState};
+use types::time::Timestamp;
+use types::usage::{ModelSnapshot, Usage};
 
 pub struct ReferenceModel {
     pub setup: Setup,

@@ -1,13 +1,13 @@
 //! Properties of refusals: the inputs that the engine must refuse.
 
-use crate::engine::properties::calls::OUTSIDE;
-use crate::engine::properties::reference_model::ReferenceModel;
-use crate::engine::{BusyPolicy, Input, QueueEdit, Refusal, SubmitRequest};
-use crate::types::ids::TurnId;
-use crate::types::message::input_line;
-use crate::types::permission::{Decision, OnTimeout, Scope};
-use crate::types::question::WrongAnswer;
-use crate::types::session::SessionState;
+use crate::calls::OUTSIDE;
+use crate::reference_model::ReferenceModel;
+use engine::{BusyPolicy, Input, QueueEdit, Refusal, SubmitRequest};
+use types::ids::TurnId;
+use types::message::input_line;
+use types::permission::{Decision, OnTimeout, Scope};
+use types::question::WrongAnswer;
+use types::session::SessionState;
 
 impl ReferenceModel {
     /// The refusal that the input must receive, if any.

@@ -1,9 +1,9 @@
 //! Properties of model requests: a strict provider accepts each one, and its beginning never changes.
 
-use crate::engine::properties::property;
-use crate::types::message::{Block, Message, Role};
-use crate::types::model::ModelRequest;
-use crate::types::thinking::Thinking;
+use crate::property;
+use types::message::{Block, Message, Role};
+use types::model::ModelRequest;
+use types::thinking::Thinking;
 
 /// Checks the rules for message order that a strict provider enforces.
 pub fn is_valid(request: &ModelRequest, may_end_with_assistant: bool) -> Result<(), String> {

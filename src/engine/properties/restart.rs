@@ -3,16 +3,16 @@
 
 use std::sync::Arc;
 
-use crate::engine::properties::generators::model_snapshot;
-use crate::engine::properties::property;
-use crate::engine::properties::simulator::Simulator;
-use crate::engine::{Effect, Engine, Input, LATEST_ONLY_KINDS, Now, Plan, Recovery, TRANSIENT_KINDS};
-use crate::types::event::{Envelope, Event};
-use crate::types::ids::{CallId, Seed, Seq};
-use crate::types::model::ModelRequest;
-use crate::types::permission::OnTimeout;
-use crate::types::time::Timestamp;
-use crate::types::tool::ToolStatus;
+use crate::generators::model_snapshot;
+use crate::property;
+use crate::simulator::Simulator;
+use engine::{Effect, Engine, Input, LATEST_ONLY_KINDS, Now, Plan, Recovery, TRANSIENT_KINDS};
+use types::event::{Envelope, Event};
+use types::ids::{CallId, Seed, Seq};
+use types::model::ModelRequest;
+use types::permission::OnTimeout;
+use types::time::Timestamp;
+use types::tool::ToolStatus;
 
 /// The input of a recovery, with a known price. No effect of an earlier process runs.
 fn recovered() -> Input {
@@ -41,7 +41,10 @@ impl Simulator {
             let now = Now { at: Timestamp(self.clock), seed: Seed(u128::from(self.next())) };
             let before = self.engine.clone();
             let _ = self.engine.decide(Input::Kill { origin: None }, now);
-            property!(self.engine.same_as(&before), "a decision that was not written leaves no trace");
+            property!(
+                self.engine.has_same_state_as(&before),
+                "a decision that was not written leaves no trace"
+            );
         }
         let lost: Vec<CallId> = std::mem::take(&mut self.watch.running);
         let (turn, was_aborting) = (self.engine.turn_id(), self.engine.is_aborting());
@@ -211,7 +214,7 @@ impl Simulator {
         for engine in [&again, &read, &lasting] {
             let mut engine = engine.clone();
             engine.skip_to(self.engine.next_seq());
-            property!(engine.same_as(&self.engine), "replaying the journal gives the living state");
+            property!(engine.has_same_state_as(&self.engine), "replaying the journal gives the living state");
         }
         for entry in self.journal.iter().filter(|entry| entry.delta_of.is_some()) {
             let streaming = self.watch.streaming.as_ref().map(|(_, first_seq, _)| *first_seq);

@@ -3,14 +3,14 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::engine::BusyPolicy;
-use crate::engine::properties::setup::budgets;
-use crate::types::model::{FaultKind, StopReason};
-use crate::types::permission::{Decision, Mode, OnTimeout, RuleKind, Scope};
-use crate::types::question::Choice;
-use crate::types::thinking::Thinking;
-use crate::types::tool::ToolStatus;
-use crate::types::usage::{Budgets, Usage};
+use crate::setup::budgets;
+use engine::BusyPolicy;
+use types::model::{FaultKind, StopReason};
+use types::permission::{Decision, Mode, OnTimeout, RuleKind, Scope};
+use types::question::Choice;
+use types::thinking::Thinking;
+use types::tool::ToolStatus;
+use types::usage::{Budgets, Usage};
 
 /// The turn that a client names.
 #[derive(Clone, Copy, Debug)]

@@ -1,15 +1,15 @@
 //! Random settings for a script.
 
-use crate::engine::properties::script::{on_timeout, thinking};
-use crate::engine::{
+use crate::script::{on_timeout, thinking};
+use engine::{
     CompactionSettings, FallbackModels, ModelCapabilities, ModelCatalog, OnRateLimit, RetrySettings,
     Settings, TitleModel, UnattendedSettings,
 };
-use crate::types::session::OnRestart;
-use crate::types::thinking::Thinking;
-use crate::types::tool::OfferUnsandboxedRetry;
-use crate::types::usage::{Budgets, ModelSnapshot};
 use proptest::prelude::*;
+use types::session::OnRestart;
+use types::thinking::Thinking;
+use types::tool::OfferUnsandboxedRetry;
+use types::usage::{Budgets, ModelSnapshot};
 
 /// Settings that are fixed for one script.
 #[derive(Clone, Debug)]
@@ -55,7 +55,8 @@ fn fallback_models() -> impl Strategy<Value = FallbackModels> {
 
 /// A title model with a known price, one without, or none.
 fn title_model() -> impl Strategy<Value = Option<TitleModel>> {
-    let model_snapshot = prop_oneof![3 => Just(crate::engine::properties::generators::model_snapshot()), 1 => Just(ModelSnapshot::default())];
+    let model_snapshot =
+        prop_oneof![3 => Just(crate::generators::model_snapshot()), 1 => Just(ModelSnapshot::default())];
     proptest::option::weighted(
         0.6,
         model_snapshot.prop_map(|model_snapshot| TitleModel { model: "p/quick".into(), model_snapshot }),

@@ -5,30 +5,30 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::engine::properties::generators;
-use crate::engine::properties::generators::{GeneratedAnswer, background_command_ended, origin};
-use crate::engine::properties::property;
-use crate::engine::properties::reference_model::ReferenceModel;
-use crate::engine::properties::script::{EffectOutcome, NamedTurn, ScriptStep};
-use crate::engine::properties::setup::Setup;
-use crate::engine::{
+use crate::generators;
+use crate::generators::{GeneratedAnswer, background_command_ended, origin};
+use crate::property;
+use crate::reference_model::ReferenceModel;
+use crate::script::{EffectOutcome, NamedTurn, ScriptStep};
+use crate::setup::Setup;
+use engine::{
     AnsweredCommand, Decision as EngineDecision, EditedCall, Engine, Input, Now, Plan, PlannedEvent, Refusal,
     RequestAnswer, SessionUpdate, Settings, SubmitRequest,
 };
-use crate::types::background::BackgroundState;
-use crate::types::blob::{Blob, BlobRef, Picture};
-use crate::types::compaction::CompactRequest;
-use crate::types::event::{Envelope, Event, SettledBy};
-use crate::types::ids::{CallId, Mint, PermissionId, QuestionId, Seed, Seq, SessionId, TurnId};
-use crate::types::message::{InputBlock, ToolCall};
-use crate::types::permission::{Decision, Mode, RuleKind};
-use crate::types::question::Choice;
-use crate::types::sampling::{Sampling, Temperature};
-use crate::types::session::SessionSpec;
-use crate::types::slash_command::SlashCommand;
-use crate::types::time::Timestamp;
-use crate::types::tool::ToolProgress;
-use crate::types::turn_options::TurnOptions;
+use types::background::BackgroundState;
+use types::blob::{Blob, BlobRef, Picture};
+use types::compaction::CompactRequest;
+use types::event::{Envelope, Event, SettledBy};
+use types::ids::{CallId, Mint, PermissionId, QuestionId, Seed, Seq, SessionId, TurnId};
+use types::message::{InputBlock, ToolCall};
+use types::permission::{Decision, Mode, RuleKind};
+use types::question::Choice;
+use types::sampling::{Sampling, Temperature};
+use types::session::SessionSpec;
+use types::slash_command::SlashCommand;
+use types::time::Timestamp;
+use types::tool::ToolProgress;
+use types::turn_options::TurnOptions;
 
 /// An effect that was started and has not delivered its result.
 pub(super) enum OutstandingEffect {
@@ -67,7 +67,7 @@ pub struct Simulator {
 
 /// The record of one played script.
 #[derive(Clone, Debug)]
-pub(crate) struct ScriptRecord {
+pub struct ScriptRecord {
     pub settings: Arc<Settings>,
     pub created: Envelope,
     /// The plans, in order.
@@ -152,8 +152,9 @@ impl Simulator {
         for step in script {
             self.step(step)?;
             let asks = !self.engine.pending().is_empty() || !self.engine.questions().is_empty();
-            let asks =
-                asks || self.engine.open_feedback().is_some() || !self.engine.user_questions().is_empty();
+            let asks = asks
+                || self.engine.inspect().open_feedback.is_some()
+                || !self.engine.inspect().user_questions.is_empty();
             let to_come = !self.outstanding.is_empty() || asks;
             property!(self.watch.turn.is_none() || to_come, "a turn always has something to come");
         }
@@ -240,7 +241,7 @@ impl Simulator {
                 self.feed(input)?;
             }
             ScriptStep::TooLong => {
-                let stop = crate::types::model::StopReason::MaxTokens;
+                let stop = types::model::StopReason::MaxTokens;
                 let cut = EffectOutcome { stop, ..EffectOutcome::successful() };
                 let is_unanswered =
                     |out: &OutstandingEffect| matches!(out, OutstandingEffect::Model { answer: None, .. });
@@ -332,14 +333,16 @@ impl Simulator {
                 self.clock += i64::from(*wait_ms);
                 self.feed(Input::DeadlineReached)?;
             }
-            ScriptStep::Choose { pick, right, .. } if self.engine.open_feedback().is_some() => {
-                let Some((open, items)) = self.engine.open_feedback() else { return Ok(()) };
+            ScriptStep::Choose { pick, right, .. } if self.engine.inspect().open_feedback.is_some() => {
+                let Some((open, items)) = self.engine.inspect().open_feedback else { return Ok(()) };
                 let request_id = if *right { open } else { self.other_question(*pick) };
                 let item_id = choose(&items, *pick).copied().unwrap_or_else(|| self.mint().item());
                 self.feed(Input::ChooseAnswer { request_id, item_id, origin: origin() })?;
             }
-            ScriptStep::Choose { pick, right: true, choice } if !self.engine.user_questions().is_empty() => {
-                let open = self.engine.user_questions();
+            ScriptStep::Choose { pick, right: true, choice }
+                if !self.engine.inspect().user_questions.is_empty() =>
+            {
+                let open = self.engine.inspect().user_questions;
                 let Some((request_id, _)) = choose(&open, *pick).cloned() else { return Ok(()) };
                 let input = match (choice, pick % 4) {
                     // A question of the model takes answers and no choice, so the engine must refuse this.
@@ -438,7 +441,7 @@ impl Simulator {
         self.write(&plan)?;
         let mut applied = self.engine.clone();
         plan.events.iter().for_each(|entry| applied.apply(&entry.envelope));
-        property!(applied.same_as(&next), "applying the plan gives the decided state");
+        property!(applied.has_same_state_as(&next), "applying the plan gives the decided state");
         self.engine = next;
         self.watch.check_plan(&input, &plan)?;
         self.watch.check_state(&self.engine)?;

@@ -1,15 +1,15 @@
 //! The simulator's handling of a plan: it records the events and begins the effects.
 
-use crate::engine::properties::generators::background_command_ended;
-use crate::engine::properties::property;
-use crate::engine::properties::script::EffectOutcome;
-use crate::engine::properties::simulator::{OutstandingEffect, Simulator};
-use crate::engine::properties::watches::CommandWatch;
-use crate::engine::{Effect, Plan, PlannedEvent};
-use crate::types::background::BackgroundState;
-use crate::types::event::Event;
-use crate::types::ids::CallId;
-use crate::types::time::Timestamp;
+use crate::generators::background_command_ended;
+use crate::property;
+use crate::script::EffectOutcome;
+use crate::simulator::{OutstandingEffect, Simulator};
+use crate::watches::CommandWatch;
+use engine::{Effect, Plan, PlannedEvent};
+use types::background::BackgroundState;
+use types::event::Event;
+use types::ids::CallId;
+use types::time::Timestamp;
 
 impl Simulator {
     pub(super) fn write(&mut self, plan: &Plan) -> Result<(), String> {

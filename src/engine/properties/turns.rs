@@ -1,19 +1,19 @@
 //! Properties of turns: their order, phases, retries, and results.
 
-use crate::engine::Input;
-use crate::engine::properties::property;
-use crate::engine::properties::reference_model::ReferenceModel;
-use crate::engine::properties::setup;
-use crate::engine::properties::watches::{CommandWatch, TurnWatch};
-use crate::engine::state::CONTEXT_OVERFLOW;
-use crate::types::compaction::{CompactStage, CompactTrigger};
-use crate::types::event::{Envelope, Event, FeedbackBy, Phase, Purpose};
-use crate::types::ledger::ModelUsage;
-use crate::types::message::Block;
-use crate::types::session::{Item, ItemKind, ItemStatus, Subtype, TurnError, TurnResult};
-use crate::types::time::Timestamp;
-use crate::types::usage::Usage;
+use crate::property;
+use crate::reference_model::ReferenceModel;
+use crate::setup;
+use crate::watches::{CommandWatch, TurnWatch};
+use engine::CONTEXT_OVERFLOW;
+use engine::Input;
 use std::collections::BTreeSet;
+use types::compaction::{CompactStage, CompactTrigger};
+use types::event::{Envelope, Event, FeedbackBy, Phase, Purpose};
+use types::ledger::ModelUsage;
+use types::message::Block;
+use types::session::{Item, ItemKind, ItemStatus, Subtype, TurnError, TurnResult};
+use types::time::Timestamp;
+use types::usage::Usage;
 
 impl ReferenceModel {
     pub(super) fn check_turn_event(&mut self, envelope: &Envelope, input: &Input) -> Result<(), String> {

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use crate::types::ids::{CallId, ItemId, PermissionId, QuestionId, Seq, TurnId};
-use crate::types::model::StopReason;
-use crate::types::sampling::Sampling;
-use crate::types::session::{Item, Subtype, TurnError};
-use crate::types::thinking::Thinking;
-use crate::types::time::Timestamp;
-use crate::types::tool::ToolStatus;
-use crate::types::usage::{BudgetKind, Budgets, Usage};
+use types::ids::{CallId, ItemId, PermissionId, QuestionId, Seq, TurnId};
+use types::model::StopReason;
+use types::sampling::Sampling;
+use types::session::{Item, Subtype, TurnError};
+use types::thinking::Thinking;
+use types::time::Timestamp;
+use types::tool::ToolStatus;
+use types::usage::{BudgetKind, Budgets, Usage};
 
 /// State of one call.
 #[derive(Clone, Debug, Default)]

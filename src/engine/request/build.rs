@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use crate::engine::state::transcript::{Transcript, is_blank};
-use crate::types::message::{Block, Message, Role};
+use crate::state::transcript::{Transcript, is_blank};
+use types::message::{Block, Message, Role};
 
 /// Replaces a result without text, because providers refuse empty content.
 const NO_OUTPUT: &str = "(no output)";
@@ -16,7 +16,6 @@ const NO_TEXT: &str = "(no text)";
 /// are shared, not copied. Reasoning stays only if the called model `thinker` produced it, because its
 /// signature is invalid for any other model. `thinker` is `None` for a model that must not think.
 #[must_use]
-#[cfg(any(test, feature = "fuzzing"))]
 pub fn normalize<'a>(
     transcript: impl IntoIterator<Item = &'a Arc<Message>>,
     thinker: Option<&str>,
@@ -27,10 +26,7 @@ pub fn normalize<'a>(
 }
 
 /// Normalizes a session's transcript; most of it is already normalized.
-pub(in crate::engine) fn normalize_transcript(
-    transcript: &Transcript,
-    thinker: Option<&str>,
-) -> Vec<Arc<Message>> {
+pub(crate) fn normalize_transcript(transcript: &Transcript, thinker: Option<&str>) -> Vec<Arc<Message>> {
     let (plain, rest) = transcript.plain();
     let mut out = Vec::with_capacity(transcript.len());
     out.extend_from_slice(plain);
@@ -38,7 +34,7 @@ pub(in crate::engine) fn normalize_transcript(
 }
 
 /// Appends the rest of a transcript to its normalized part.
-pub(in crate::engine) fn append_normalized<'a>(
+pub(crate) fn append_normalized<'a>(
     mut out: Vec<Arc<Message>>,
     rest: impl Iterator<Item = &'a Arc<Message>>,
     thinker: Option<&str>,
@@ -103,7 +99,7 @@ fn repair(message: &Arc<Message>, thinker: Option<&str>) -> Arc<Message> {
 
 #[cfg(test)]
 mod tests {
-    use crate::engine::request::build::*;
+    use crate::request::build::*;
 
     fn assistant_message(model: Option<&str>, content: Vec<Block>) -> Arc<Message> {
         Arc::new(Message { role: Role::Assistant, content, model: model.map(str::to_owned) })

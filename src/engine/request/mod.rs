@@ -2,7 +2,7 @@
 //! parts of a conversation stay byte-identical from call to call.
 
 pub(super) mod build;
-pub(super) mod model_texts;
+pub mod model_texts;
 pub(super) mod reminders;
 pub(super) mod repair_history;
 pub(super) mod tokens;

@@ -1,11 +1,11 @@
 //! Fixed texts for the model, so that the same condition always has the same text.
 
-use crate::types::background::BashId;
-use crate::types::blob::{AttachmentKind, BlobRef};
-use crate::types::permission::Mode;
-use crate::types::question::{UserAnswer, UserQuestion};
-use crate::types::todo::{self, Todo};
-use crate::types::tool::Barrier;
+use types::background::BashId;
+use types::blob::{AttachmentKind, BlobRef};
+use types::permission::Mode;
+use types::question::{UserAnswer, UserQuestion};
+use types::todo::{self, Todo};
+use types::tool::Barrier;
 
 /// Result of a call that the user denied.
 pub const DENIED: &str =

@@ -5,13 +5,13 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::engine::request::model_texts;
-use crate::engine::state::{CallStage, State};
-use crate::types::mcp::{McpState, McpStatus};
-use crate::types::permission::Mode;
-use crate::types::reminder::{FileVersion, ReminderKind};
-use crate::types::time::Timestamp;
-use crate::types::todo::TodoStatus;
+use crate::request::model_texts;
+use crate::state::{CallStage, State};
+use types::mcp::{McpState, McpStatus};
+use types::permission::Mode;
+use types::reminder::{FileVersion, ReminderKind};
+use types::time::Timestamp;
+use types::todo::TodoStatus;
 
 /// Number of steps with tool calls but without a change of the todo list after which the model is
 /// reminded of the list.
@@ -23,7 +23,7 @@ const MULTIPLE_MATCHES: &str = "multiple_matches";
 
 /// A reminder that is due.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::engine) struct Reminder {
+pub(crate) struct Reminder {
     pub kind: ReminderKind,
     pub text: String,
     pub files: Vec<FileVersion>,
@@ -35,7 +35,7 @@ fn plain(kind: ReminderKind, text: impl Into<String>) -> Reminder {
 
 /// The reminders for a user's message that depend only on the state. `is_first` says that the message
 /// begins the conversation.
-pub(in crate::engine) fn of_message(state: &State, now: Timestamp, is_first: bool) -> Vec<Reminder> {
+pub(crate) fn of_message(state: &State, now: Timestamp, is_first: bool) -> Vec<Reminder> {
     let start = is_first.then(|| plain(ReminderKind::SessionStart, model_texts::SESSION_START));
     let plan = (state.mode() == Mode::Plan).then(|| plain(ReminderKind::PlanMode, model_texts::PLAN_MODE));
     let day = (now.day() != state.reported_day)
@@ -48,7 +48,7 @@ pub(in crate::engine) fn of_message(state: &State, now: Timestamp, is_first: boo
 }
 
 /// The reminder about MCP servers that failed.
-pub(in crate::engine) fn of_servers(statuses: &[McpStatus]) -> Option<Reminder> {
+pub(crate) fn of_servers(statuses: &[McpStatus]) -> Option<Reminder> {
     let failed = statuses.iter().filter(|status| status.state == McpState::Failed);
     let lines: Vec<String> = failed
         .take(MAX_NAMED_FILES)
@@ -59,7 +59,7 @@ pub(in crate::engine) fn of_servers(statuses: &[McpStatus]) -> Option<Reminder> 
 
 /// The reminders about files that differ on disk from the versions that the model knows. Each version is reported
 /// once.
-pub(in crate::engine) fn of_files(
+pub(crate) fn of_files(
     state: &State,
     changed_files: Vec<FileVersion>,
     instructions: Option<&[FileVersion]>,
@@ -82,20 +82,20 @@ pub(in crate::engine) fn of_files(
 }
 
 /// The reminder about edits of the newest message that were refused because their text occurs several times.
-pub(in crate::engine) fn of_matches(state: &State) -> Option<Reminder> {
+pub(crate) fn of_matches(state: &State) -> Option<Reminder> {
     let is_refused = |stage: &CallStage| matches!(stage, CallStage::Done { code: Some(code), .. } if code == MULTIPLE_MATCHES);
     let refused = state.calls().iter().any(|call| is_refused(&call.stage));
     refused.then(|| plain(ReminderKind::SeveralMatches, model_texts::SEVERAL_MATCHES))
 }
 
 /// The reminder after a summary replaced the conversation.
-pub(in crate::engine) fn of_compaction(state: &State) -> Reminder {
+pub(crate) fn of_compaction(state: &State) -> Reminder {
     plain(ReminderKind::Compacted, model_texts::compacted(&state.todos))
 }
 
 /// The reminder about the todo list. An empty list is reported once in a turn. A list with open entries
 /// is reported again after each [`TODO_REMINDER_STEPS`] steps without an update.
-pub(in crate::engine) fn of_todos(state: &State) -> Option<Reminder> {
+pub(crate) fn of_todos(state: &State) -> Option<Reminder> {
     let steps = state.turn.as_ref().map_or(0, |turn| turn.steps_since_todo);
     if state.todos.is_empty() {
         return (steps == TODO_REMINDER_STEPS)

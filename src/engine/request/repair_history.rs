@@ -6,11 +6,11 @@
 use std::borrow::Borrow;
 use std::collections::HashSet;
 
-use crate::types::ids::CallId;
-use crate::types::message::{Block, Message, Role, ToolCall};
+use types::ids::CallId;
+use types::message::{Block, Message, Role, ToolCall};
 
 /// The result of a call whose own result is missing.
-pub(in crate::engine) const LOST_RESULT: &str =
+pub(crate) const LOST_RESULT: &str =
     "The result of this call is missing from the record. It may have happened: check before you repeat it.";
 /// Replaces a missing first message of the user.
 const LOST_BEGINNING: &str = "(The beginning of this conversation is missing from the record.)";
@@ -222,9 +222,9 @@ impl HistoryRepairer {
 mod tests {
     use proptest::prelude::*;
 
-    use crate::engine::request::build::normalize;
-    use crate::engine::request::repair_history::*;
-    use crate::types::ids::{Mint, Seed};
+    use crate::request::build::normalize;
+    use crate::request::repair_history::*;
+    use types::ids::{Mint, Seed};
 
     fn call_id(number: u8) -> CallId {
         Mint::new(1, Seed(u128::from(number))).call()
@@ -363,7 +363,7 @@ mod tests {
                 None => prop_assert_eq!(find_breach(&history), None),
                 Some(repair) => {
                     prop_assert_eq!(find_breach(&repair.messages), None, "{:?}", &repair.messages);
-                    prop_assert!(crate::engine::request::repair_history::repair(&repair.messages).is_none());
+                    prop_assert!(crate::request::repair_history::repair(&repair.messages).is_none());
                     prop_assert!(!repair.changes.is_empty());
                 }
             }

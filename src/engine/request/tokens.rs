@@ -1,15 +1,15 @@
 //! Length of requests in tokens: the count that the provider reported with its newest answer, plus an estimate of the
 //! content that was added since. An estimate never ends a turn. It counts characters and is corrected for each model
-//! ([`crate::engine::state::TokenRatio`]).
+//! ([`crate::state::TokenRatio`]).
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::engine::state::State;
-use crate::types::blob::AttachmentKind;
-use crate::types::message::{Block, Message, Role};
-use crate::types::tool::ToolDefinition;
+use crate::state::State;
+use types::blob::AttachmentKind;
+use types::message::{Block, Message, Role};
+use types::tool::ToolDefinition;
 
 /// Characters per token of code and of unaccented Latin text. Vendors say four (platform.openai.com,
 /// "What are tokens"). In other writing systems, nearly each character is one token.
@@ -17,7 +17,7 @@ const ASCII_CHARS_PER_TOKEN: u64 = 4;
 /// Maximum tokens of a picture of the size that is sent.
 const PICTURE_TOKENS: u64 = 1_600;
 /// Tokens of the next request to `model`: the reported count plus an estimate, or an estimate alone.
-pub(in crate::engine) fn sent_tokens(state: &State, model: &str, tools: &[ToolDefinition]) -> u64 {
+pub(crate) fn sent_tokens(state: &State, model: &str, tools: &[ToolDefinition]) -> u64 {
     let (transcript, reported) = (&state.transcript, state.context_tokens);
     let ratio = state.token_ratio(model);
     let since = transcript.iter().rev().take_while(|message| message.role != Role::Assistant).count();
@@ -28,15 +28,15 @@ pub(in crate::engine) fn sent_tokens(state: &State, model: &str, tools: &[ToolDe
 }
 
 /// Uncalibrated tokens of the next request.
-pub(in crate::engine) fn request_tokens(state: &State, tools: &[ToolDefinition]) -> u64 {
+pub(crate) fn request_tokens(state: &State, tools: &[ToolDefinition]) -> u64 {
     system_tokens(state) + tools_tokens(tools) + messages_tokens(state.transcript.iter())
 }
 
-pub(in crate::engine) fn system_tokens(state: &State) -> u64 {
+pub(crate) fn system_tokens(state: &State) -> u64 {
     state.system_prompt().map_or(0, |system| text_tokens(system)) + text_tokens(&state.mcp.prompt)
 }
 
-pub(in crate::engine) fn tools_tokens(tools: &[ToolDefinition]) -> u64 {
+pub(crate) fn tools_tokens(tools: &[ToolDefinition]) -> u64 {
     tools.iter().map(tool_tokens).sum()
 }
 
@@ -44,12 +44,12 @@ fn tool_tokens(tool: &ToolDefinition) -> u64 {
     text_tokens(&tool.name) + text_tokens(&tool.description) + json_tokens(&tool.input_schema)
 }
 
-pub(in crate::engine) fn messages_tokens<'a>(messages: impl Iterator<Item = &'a Arc<Message>>) -> u64 {
+pub(crate) fn messages_tokens<'a>(messages: impl Iterator<Item = &'a Arc<Message>>) -> u64 {
     messages.map(|message| message_tokens(message)).sum()
 }
 
 /// Uncalibrated tokens without pictures, because the estimates of pictures are the least reliable.
-pub(in crate::engine) fn texts_tokens<'a>(messages: impl Iterator<Item = &'a Arc<Message>>) -> u64 {
+pub(crate) fn texts_tokens<'a>(messages: impl Iterator<Item = &'a Arc<Message>>) -> u64 {
     messages
         .flat_map(|message| &message.content)
         .map(|block| block_tokens(block) - picture_tokens(block))
@@ -60,11 +60,11 @@ fn picture_tokens(block: &Block) -> u64 {
     block.media_refs().filter(|(kind, _)| *kind == AttachmentKind::Image).count() as u64 * PICTURE_TOKENS
 }
 
-pub(in crate::engine) fn message_tokens(message: &Message) -> u64 {
+pub(crate) fn message_tokens(message: &Message) -> u64 {
     message.content.iter().map(block_tokens).sum()
 }
 
-pub(in crate::engine) fn block_tokens(block: &Block) -> u64 {
+pub(crate) fn block_tokens(block: &Block) -> u64 {
     let text = match block {
         Block::Text { text } | Block::Thinking { text, .. } => text_tokens(text),
         Block::RedactedThinking { data } => text_tokens(data),
@@ -76,7 +76,7 @@ pub(in crate::engine) fn block_tokens(block: &Block) -> u64 {
     text + picture_tokens(block)
 }
 
-pub(in crate::engine) fn text_tokens(text: &str) -> u64 {
+pub(crate) fn text_tokens(text: &str) -> u64 {
     let mut characters = CharacterCounts::default();
     characters.add_text(text);
     characters.tokens()
@@ -141,8 +141,8 @@ impl CharacterCounts {
 mod tests {
     use serde_json::json;
 
-    use crate::engine::request::tokens::*;
-    use crate::types::blob::{Blob, BlobRef, Picture};
+    use crate::request::tokens::*;
+    use types::blob::{Blob, BlobRef, Picture};
 
     #[test]
     fn json_counts_as_its_text() {

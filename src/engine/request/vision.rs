@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use crate::engine::request::model_texts;
-use crate::types::blob::{Attachment, AttachmentKind, Document, PDF, Picture};
-use crate::types::message::{Block, Message};
-use crate::types::model::{FaultKind, ModelFault};
+use crate::request::model_texts;
+use types::blob::{Attachment, AttachmentKind, Document, PDF, Picture};
+use types::message::{Block, Message};
+use types::model::{FaultKind, ModelFault};
 
 /// Whether a request of these messages shows a picture. A PDF does not count, because a model without vision
 /// receives its text.
@@ -17,7 +17,7 @@ pub fn needs_vision<'a>(messages: impl IntoIterator<Item = &'a Message>) -> bool
 }
 
 /// Number of pictures and PDFs in a request of these messages.
-pub(in crate::engine) fn count_media<'a>(messages: impl IntoIterator<Item = &'a Message>) -> usize {
+pub(crate) fn count_media<'a>(messages: impl IntoIterator<Item = &'a Message>) -> usize {
     let blocks = messages.into_iter().flat_map(|message| &message.content);
     blocks.map(|block| block.media_refs().count()).sum()
 }
@@ -25,7 +25,7 @@ pub(in crate::engine) fn count_media<'a>(messages: impl IntoIterator<Item = &'a 
 /// Whether a provider refused a request because of its media. No provider has a stable code for it, but all
 /// name the refused type. Some answer with 404 (no server for this model accepts pictures) or with 500 (a
 /// server that was started without vision).
-pub(in crate::engine) fn is_about_media(fault: &ModelFault) -> bool {
+pub(crate) fn is_about_media(fault: &ModelFault) -> bool {
     // The last word occurs in the text of `model::stream::fault` for the status 413.
     const WORDS: [&str; 9] = [
         "image",
@@ -48,7 +48,7 @@ pub(in crate::engine) fn is_about_media(fault: &ModelFault) -> bool {
 }
 
 /// Replaces every picture and PDF by a text. The text of a PDF contains the PDF's own text, if it is known.
-pub(in crate::engine) fn replace_media(transcript: &mut [Arc<Message>]) {
+pub(crate) fn replace_media(transcript: &mut [Arc<Message>]) {
     for message in transcript {
         if message.content.iter().any(|block| block.media_refs().next().is_some()) {
             Arc::make_mut(message).content.iter_mut().for_each(replace_media_in_block);
@@ -89,10 +89,10 @@ fn replace_media_in_block(block: &mut Block) {
 
 #[cfg(test)]
 mod tests {
-    use crate::engine::request::vision::*;
-    use crate::types::blob::{Blob, BlobRef};
-    use crate::types::ids::{Mint, Seed};
-    use crate::types::message::Role;
+    use crate::request::vision::*;
+    use types::blob::{Blob, BlobRef};
+    use types::ids::{Mint, Seed};
+    use types::message::Role;
 
     #[test]
     fn provider_image_errors_are_recognised() {

@@ -1,13 +1,13 @@
 //! Background tasks: they belong to the session, not to the turn that started them. The journal records the
 //! start and the end of each.
 
-use crate::engine::state::output_excerpt::OutputExcerpt;
-use crate::types::background::{BackgroundCommand, BackgroundState};
-use crate::types::ids::{ItemId, Seq, TurnId};
+use crate::state::output_excerpt::OutputExcerpt;
+use types::background::{BackgroundCommand, BackgroundState};
+use types::ids::{ItemId, Seq, TurnId};
 
 /// State of one background task.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::engine) struct BackgroundTask {
+pub(crate) struct BackgroundTask {
     pub known: BackgroundCommand,
     /// The turn and the item of the call that started it.
     pub turn_id: Option<TurnId>,

@@ -1,10 +1,10 @@
 //! A wait before another attempt at a model call.
 
-use crate::types::time::Timestamp;
+use types::time::Timestamp;
 
 /// A wait, as of its last report.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::engine) struct Backoff {
+pub(crate) struct Backoff {
     /// Remaining wait, in milliseconds.
     pub left_ms: u64,
     /// Time at which `left_ms` was valid.

@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use crate::engine::state::output_excerpt::OutputExcerpt;
-use crate::types::blob::{Attachment, BlobRef};
-use crate::types::ids::{ItemId, PermissionId, QuestionId, Seq};
-use crate::types::message::ToolCall;
-use crate::types::permission::OnTimeout;
-use crate::types::question::UserQuestion;
-use crate::types::time::Timestamp;
-use crate::types::tool::{Blocked, PreparedCall, ToolStatus};
+use crate::state::output_excerpt::OutputExcerpt;
+use types::blob::{Attachment, BlobRef};
+use types::ids::{ItemId, PermissionId, QuestionId, Seq};
+use types::message::ToolCall;
+use types::permission::OnTimeout;
+use types::question::UserQuestion;
+use types::time::Timestamp;
+use types::tool::{Blocked, PreparedCall, ToolStatus};
 
 /// One tool call of the current message.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::engine) struct CallState {
+pub(crate) struct CallState {
     pub call: Arc<ToolCall>,
     pub item_id: ItemId,
     pub first_seq: Seq,
@@ -26,7 +26,7 @@ pub(in crate::engine) struct CallState {
 
 /// The result of a run that the sandbox blocked. It is the call's result unless a second run replaces it.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::engine) struct FirstRun {
+pub(crate) struct FirstRun {
     pub blocked: Blocked,
     pub status: ToolStatus,
     pub output: String,
@@ -39,21 +39,21 @@ pub(in crate::engine) struct FirstRun {
 
 /// The time at which a request expires, and the action at that time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine) struct Deadline {
+pub(crate) struct Deadline {
     pub at: Timestamp,
     pub on_timeout: OnTimeout,
 }
 
 /// Questions of a call that wait for the user's answers.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::engine) struct OpenQuestion {
+pub(crate) struct OpenQuestion {
     pub request_id: QuestionId,
     pub questions: Arc<Vec<UserQuestion>>,
 }
 
 /// The stage of a call.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::engine) enum CallStage {
+pub(crate) enum CallStage {
     /// The model requested the call, and the call is not prepared yet.
     Requested,
     /// The call waits for a user's answer to its permission request.

@@ -8,7 +8,7 @@ const PART_BYTES: usize = 4 * 1024;
 
 /// A growing text.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(in crate::engine) struct GrowingText {
+pub(crate) struct GrowingText {
     full: Arc<Vec<Arc<str>>>,
     last: String,
 }
@@ -28,7 +28,7 @@ impl GrowingText {
 
 #[cfg(test)]
 mod tests {
-    use crate::engine::state::growing_text::*;
+    use crate::state::growing_text::*;
 
     #[test]
     fn growing_text_joins_parts_and_keeps_copies() {

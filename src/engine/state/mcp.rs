@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::types::mcp::McpCatalog;
-use crate::types::tool::ToolDefinition;
+use types::mcp::McpCatalog;
+use types::tool::ToolDefinition;
 
 /// Tools and instructions of MCP servers.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(in crate::engine) struct McpTools {
+pub(crate) struct McpTools {
     pub catalog: Arc<McpCatalog>,
     /// The definitions of the catalog's tools, in its order.
     pub definitions: Arc<[ToolDefinition]>,
@@ -64,7 +64,7 @@ fn prompt(catalog: &McpCatalog) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::mcp::McpInstructions;
+    use types::mcp::McpInstructions;
 
     #[test]
     fn server_instructions_cannot_leave_their_fence() {

@@ -20,12 +20,13 @@ pub(super) mod turn;
 use std::sync::Arc;
 
 use super::settings::Settings;
-use crate::types::permission::RuleKind;
-pub(in crate::engine) use call::{CallStage, CallState, Deadline, FirstRun, OpenQuestion};
-pub(in crate::engine) use session::{Helper, QueuedInput, State};
-pub(in crate::engine) use subagent::Subagent;
-pub(in crate::engine) use token_ratio::TokenRatio;
-pub(in crate::engine) use turn::{Activity, CONTEXT_OVERFLOW, Candidate, Hold, OpenCompaction, Turn};
+pub(crate) use call::{CallStage, CallState, Deadline, FirstRun, OpenQuestion};
+pub(crate) use session::{Helper, QueuedInput, State};
+pub(crate) use subagent::Subagent;
+pub(crate) use token_ratio::TokenRatio;
+pub use turn::CONTEXT_OVERFLOW;
+pub(crate) use turn::{Activity, Candidate, Hold, OpenCompaction, Turn};
+use types::permission::RuleKind;
 
 /// Rules that users gave this session, in the order in which they were added.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,7 +50,7 @@ impl SessionRules {
         }
     }
 
-    pub(in crate::engine) fn with_kind_mut(&mut self, kind: RuleKind) -> &mut Vec<String> {
+    pub(crate) fn with_kind_mut(&mut self, kind: RuleKind) -> &mut Vec<String> {
         match kind {
             RuleKind::Allow => &mut self.allow,
             RuleKind::Ask => &mut self.ask,
@@ -61,6 +62,6 @@ impl SessionRules {
 /// One session's engine.
 #[derive(Clone, Debug)]
 pub struct Engine {
-    pub(in crate::engine) settings: Arc<Settings>,
-    pub(in crate::engine) state: State,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) state: State,
 }

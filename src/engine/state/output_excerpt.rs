@@ -8,7 +8,7 @@ const MIN_TAIL_BYTES: usize = 12 * 1024;
 
 /// The beginning and the end of a growing text.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(in crate::engine) struct OutputExcerpt {
+pub(crate) struct OutputExcerpt {
     head: String,
     tail: String,
     /// Number of bytes omitted between the beginning and the end.
@@ -49,7 +49,7 @@ impl OutputExcerpt {
 
 #[cfg(test)]
 mod tests {
-    use crate::engine::state::output_excerpt::*;
+    use crate::state::output_excerpt::*;
 
     #[test]
     fn short_output_excerpt_keeps_full_text() {

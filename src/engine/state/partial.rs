@@ -1,13 +1,13 @@
 //! An answer that is still streaming.
 
-use crate::engine::state::growing_text::GrowingText;
-use crate::types::ids::{ItemId, Seq};
-use crate::types::message::Block;
-use crate::types::model::BlockKind;
+use crate::state::growing_text::GrowingText;
+use types::ids::{ItemId, Seq};
+use types::message::Block;
+use types::model::BlockKind;
 
 /// The received part of an answer.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::engine) struct PartialAnswer {
+pub(crate) struct PartialAnswer {
     pub item_id: ItemId,
     pub first_seq: Seq,
     /// Blocks of text and of reasoning, in order. Partial calls are omitted, because a partial call is useless.

@@ -1,11 +1,11 @@
 //! Effective settings: the daemon's settings, with the changes of the session's project.
 
 use super::Engine;
-use crate::engine::settings::CompactionSettings;
+use crate::settings::CompactionSettings;
 
 impl Engine {
     /// Settings for making the conversation fit the window.
-    pub(in crate::engine) fn compaction(&self) -> CompactionSettings {
+    pub(crate) fn compaction(&self) -> CompactionSettings {
         let (known, project) = (self.settings.compaction, &self.state.spec.project_settings.compaction);
         CompactionSettings {
             auto: project.auto.unwrap_or(known.auto),
@@ -20,22 +20,22 @@ impl Engine {
     }
 
     /// Output limit in tokens, for models that allow more.
-    pub(in crate::engine) fn output_tokens(&self) -> u32 {
+    pub(crate) fn output_tokens(&self) -> u32 {
         self.state.spec.project_settings.output_tokens.unwrap_or(self.settings.output_tokens)
     }
 
     /// Maximum number of tools that run in parallel.
-    pub(in crate::engine) fn parallel_tools(&self) -> usize {
+    pub(crate) fn parallel_tools(&self) -> usize {
         lower(self.settings.parallel_tools, self.state.spec.project_settings.parallel_tools).max(1)
     }
 
     /// Maximum number of background commands.
-    pub(in crate::engine) fn background_commands(&self) -> usize {
+    pub(crate) fn background_commands(&self) -> usize {
         lower(self.settings.background_commands, self.state.spec.project_settings.background_commands)
     }
 
     /// Maximum bytes of one result, and of all results of one message.
-    pub(in crate::engine) fn result_bytes(&self) -> (usize, usize) {
+    pub(crate) fn result_bytes(&self) -> (usize, usize) {
         let project = &self.state.spec.project_settings;
         (
             lower(self.settings.result_bytes, project.max_result_bytes),

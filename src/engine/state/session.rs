@@ -4,27 +4,27 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::engine::state::background_task::BackgroundTask;
-use crate::engine::state::mcp::McpTools;
-use crate::engine::state::partial::PartialAnswer;
-use crate::engine::state::transcript::Transcript;
-use crate::engine::state::{
+use crate::state::background_task::BackgroundTask;
+use crate::state::mcp::McpTools;
+use crate::state::partial::PartialAnswer;
+use crate::state::transcript::Transcript;
+use crate::state::{
     Activity, CallStage, CallState, OpenCompaction, SessionRules, Subagent, TokenRatio, Turn,
 };
-use crate::types::event::{Origin, Purpose, TitledBy};
-use crate::types::ids::{CallId, ItemId, Seq, SessionId, TurnId};
-use crate::types::ledger::ModelUsage;
-use crate::types::message::{InputBlock, ToolCall};
-use crate::types::permission::{Mode, digest};
-use crate::types::session::{LastTurn, Requires, SessionSpec, SessionState};
-use crate::types::time::Timestamp;
-use crate::types::todo::Todo;
-use crate::types::tool::ReadRecord;
-use crate::types::turn_options::TurnOptions;
-use crate::types::usage::{Budgets, ModelSnapshot, Usage};
+use types::event::{Origin, Purpose, TitledBy};
+use types::ids::{CallId, ItemId, Seq, SessionId, TurnId};
+use types::ledger::ModelUsage;
+use types::message::{InputBlock, ToolCall};
+use types::permission::{Mode, digest};
+use types::session::{LastTurn, Requires, SessionSpec, SessionState};
+use types::time::Timestamp;
+use types::todo::Todo;
+use types::tool::ReadRecord;
+use types::turn_options::TurnOptions;
+use types::usage::{Budgets, ModelSnapshot, Usage};
 
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::engine) struct State {
+pub(crate) struct State {
     pub session_id: SessionId,
     pub spec: Arc<SessionSpec>,
     /// The source of the title, if no client set it.
@@ -99,7 +99,7 @@ pub(in crate::engine) struct State {
 
 /// A model call outside the turns.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::engine) struct Helper {
+pub(crate) struct Helper {
     /// Seq of the event `helper.started`, which identifies the call.
     pub token: Seq,
     pub purpose: Purpose,
@@ -111,7 +111,7 @@ pub(in crate::engine) struct Helper {
 
 /// A queued input.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::engine) struct QueuedInput {
+pub(crate) struct QueuedInput {
     pub turn_id: TurnId,
     pub input: Vec<InputBlock>,
     pub options: TurnOptions,

@@ -1,11 +1,11 @@
 //! A sub-agent that runs: the session that a `Task` call started.
 
-use crate::types::ids::{CallId, ItemId, RequestId, SessionId, TurnId};
-use crate::types::usage::Budgets;
+use types::ids::{CallId, ItemId, RequestId, SessionId, TurnId};
+use types::usage::Budgets;
 
 /// A running sub-agent.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::engine) struct Subagent {
+pub(crate) struct Subagent {
     /// The call that started the sub-agent.
     pub call_id: CallId,
     pub item_id: Option<ItemId>,

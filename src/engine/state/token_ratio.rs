@@ -1,7 +1,7 @@
 //! The correction of token estimates for one model. `message.completed` stores the tokens that the
 //! provider reported, and the estimate of the same request, which was counted from characters.
 
-use crate::types::usage::Usage;
+use types::usage::Usage;
 
 /// Requests below this uncalibrated estimate are too short for calibration, because fixed costs of the
 /// provider dominate.
@@ -11,7 +11,7 @@ const RATIO_RANGE: (u64, u64) = (250, 4_000);
 
 /// Reported tokens of a request per thousand uncalibrated tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine) struct TokenRatio(u64);
+pub(crate) struct TokenRatio(u64);
 
 impl Default for TokenRatio {
     fn default() -> Self {
@@ -42,7 +42,7 @@ impl TokenRatio {
 
 #[cfg(test)]
 mod tests {
-    use crate::engine::state::token_ratio::*;
+    use crate::state::token_ratio::*;
 
     #[test]
     fn ratio_corrects_estimate_of_other_tokenizers() {

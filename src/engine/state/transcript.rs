@@ -7,14 +7,14 @@ use std::iter::Chain;
 use std::slice::Iter;
 use std::sync::Arc;
 
-use crate::types::message::{Block, Message, Role};
+use types::message::{Block, Message, Role};
 
 /// Maximum number of messages that are copied with the state; older ones move to the shared part.
 const MAX_NEWEST_MESSAGES: usize = 32;
 
 /// Messages in order, the oldest first.
 #[derive(Clone, Debug, Default)]
-pub(in crate::engine) struct Transcript {
+pub(crate) struct Transcript {
     settled: Arc<SharedMessages>,
     newest: Vec<Arc<Message>>,
 }
@@ -147,20 +147,20 @@ fn is_plain(message: &Message) -> bool {
 }
 
 /// The last non-blank line of a text, shortened for lists.
-pub(in crate::engine) fn last_line_of(text: &str) -> Option<String> {
+pub(crate) fn last_line_of(text: &str) -> Option<String> {
     let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
     Some(line.trim().chars().take(160).collect())
 }
 
 /// Whether a text has no visible character. Stops at the first visible one.
-pub(in crate::engine) fn is_blank(text: &str) -> bool {
+pub(crate) fn is_blank(text: &str) -> bool {
     text.chars().all(char::is_whitespace)
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::engine::request::build::{normalize, normalize_transcript};
-    use crate::engine::state::transcript::*;
+    use crate::request::build::{normalize, normalize_transcript};
+    use crate::state::transcript::*;
     use proptest::prelude::*;
 
     /// A typical conversation: user and model alternate, and no message is empty.

@@ -3,30 +3,30 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use crate::engine::state::CallState;
-use crate::engine::state::backoff::Backoff;
-use crate::engine::state::partial::PartialAnswer;
-use crate::types::compaction::{CompactStage, CompactTrigger};
-use crate::types::event::Origin;
-use crate::types::ids::{CallId, ItemId, QuestionId, Seq, TurnId};
-use crate::types::ledger::ModelUsage;
-use crate::types::message::InputBlock;
-use crate::types::model::StopReason;
-use crate::types::permission::Mode;
-use crate::types::sampling::Sampling;
-use crate::types::session::{Denial, Item, SessionSpec, Subtype, TurnError};
-use crate::types::thinking::Thinking;
-use crate::types::time::Timestamp;
-use crate::types::tool::ToolChoice;
-use crate::types::turn_options::TurnOptions;
-use crate::types::usage::{BudgetKind, Budgets, Usage};
+use crate::state::CallState;
+use crate::state::backoff::Backoff;
+use crate::state::partial::PartialAnswer;
+use types::compaction::{CompactStage, CompactTrigger};
+use types::event::Origin;
+use types::ids::{CallId, ItemId, QuestionId, Seq, TurnId};
+use types::ledger::ModelUsage;
+use types::message::InputBlock;
+use types::model::StopReason;
+use types::permission::Mode;
+use types::sampling::Sampling;
+use types::session::{Denial, Item, SessionSpec, Subtype, TurnError};
+use types::thinking::Thinking;
+use types::time::Timestamp;
+use types::tool::ToolChoice;
+use types::turn_options::TurnOptions;
+use types::usage::{BudgetKind, Budgets, Usage};
 
 /// The stable code of the error, and of the retry, after a request that exceeded the context window.
-pub(in crate::engine) const CONTEXT_OVERFLOW: &str = "context_overflow";
+pub const CONTEXT_OVERFLOW: &str = "context_overflow";
 
 /// The running turn.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::engine) struct Turn {
+pub(crate) struct Turn {
     pub id: TurnId,
     /// The options of `turn.started`.
     pub options: Arc<TurnOptions>,
@@ -121,7 +121,7 @@ pub(in crate::engine) struct Turn {
 
 /// A stage of compaction that is not complete. Only a summary stays open between two decisions.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::engine) struct OpenCompaction {
+pub(crate) struct OpenCompaction {
     pub stage: CompactStage,
     pub trigger: CompactTrigger,
     pub item_id: Option<ItemId>,
@@ -137,7 +137,7 @@ pub(in crate::engine) struct OpenCompaction {
 
 /// One of two answers to choose from.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::engine) struct Candidate {
+pub(crate) struct Candidate {
     pub item: Item,
     pub model: Option<String>,
     pub stop_reason: StopReason,
@@ -147,7 +147,7 @@ pub(in crate::engine) struct Candidate {
 
 /// The reason why an interrupted turn is held. A held turn starts no effects.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::engine) enum Hold {
+pub(crate) enum Hold {
     /// The turn was resumed before, so it waits before it continues.
     Wait { token: Seq },
     /// A user decides what to do.
@@ -156,7 +156,7 @@ pub(in crate::engine) enum Hold {
 
 /// The current activity of a turn.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::engine) enum Activity {
+pub(crate) enum Activity {
     /// Just started, or waiting for the system prompt.
     Context,
     /// Waiting for the model; `token` identifies the call.

@@ -4,12 +4,12 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use crate::engine::request::tokens::{message_tokens, messages_tokens};
-use crate::engine::window::StageEdit;
-use crate::engine::window::history::{History, file_of};
-use crate::types::blob::Blob;
-use crate::types::compaction::WindowEdit;
-use crate::types::message::{Block, Message, Role, ToolCall};
+use crate::request::tokens::{message_tokens, messages_tokens};
+use crate::window::StageEdit;
+use crate::window::history::{History, file_of};
+use types::blob::Blob;
+use types::compaction::WindowEdit;
+use types::message::{Block, Message, Role, ToolCall};
 
 /// Begins the answer of a collapsed turn.
 const COLLAPSED: &str = "[This turn was collapsed to save context";
@@ -22,7 +22,7 @@ const MAX_NAMED_CALLS: usize = 12;
 
 /// Returns the edit that saves about `excess` uncalibrated tokens, or less if there are not enough old
 /// turns. `None` if there are no old turns.
-pub(in crate::engine) fn collapse(history: &History<'_>, excess: u64) -> Option<StageEdit> {
+pub(crate) fn collapse(history: &History<'_>, excess: u64) -> Option<StageEdit> {
     let starts = history.turn_starts();
     let mut messages: Vec<Message> = Vec::new();
     let (mut blobs, mut saved, mut end) = (Vec::new(), 0u64, None);
@@ -130,7 +130,7 @@ fn text_of(messages: &[Arc<Message>]) -> String {
 }
 
 /// Messages as plain text for a blob.
-pub(in crate::engine) fn transcript_of(messages: &[Arc<Message>]) -> String {
+pub(crate) fn transcript_of(messages: &[Arc<Message>]) -> String {
     let mut text = String::new();
     for message in messages {
         let role = match message.role {

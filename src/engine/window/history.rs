@@ -4,12 +4,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::engine::request::tokens::message_tokens;
-use crate::types::ids::CallId;
-use crate::types::message::{Block, Message, Role, ToolCall};
+use crate::request::tokens::message_tokens;
+use types::ids::CallId;
+use types::message::{Block, Message, Role, ToolCall};
 
 /// Beginning of every text with which a stage replaces a result.
-pub(in crate::engine) const CLEARED: &str = "[Cleared";
+pub(crate) const CLEARED: &str = "[Cleared";
 
 /// The tool that reads files.
 const READ: &str = "Read";
@@ -17,7 +17,7 @@ const READ: &str = "Read";
 const WRITE: &str = "Write";
 
 /// The messages and their tool results.
-pub(in crate::engine) struct History<'a> {
+pub(crate) struct History<'a> {
     pub messages: &'a [Arc<Message>],
     /// The results, in the order of the conversation.
     pub results: Vec<ResultEntry<'a>>,
@@ -27,7 +27,7 @@ pub(in crate::engine) struct History<'a> {
 
 /// One tool result and its call.
 #[derive(Clone, Copy)]
-pub(in crate::engine) struct ResultEntry<'a> {
+pub(crate) struct ResultEntry<'a> {
     pub call: &'a ToolCall,
     pub content: &'a str,
     pub is_error: bool,
@@ -94,11 +94,11 @@ impl ResultEntry<'_> {
 }
 
 /// The file that a call names.
-pub(in crate::engine) fn file_of(call: &ToolCall) -> Option<&str> {
+pub(crate) fn file_of(call: &ToolCall) -> Option<&str> {
     ["file_path", "notebook_path"].iter().find_map(|name| call.input.get(name)?.as_str())
 }
 
-pub(in crate::engine) fn has_results(message: &Message) -> bool {
+pub(crate) fn has_results(message: &Message) -> bool {
     message.content.iter().any(|block| matches!(block, Block::ToolResult { .. }))
 }
 

@@ -2,12 +2,12 @@
 
 use std::collections::HashSet;
 
-use crate::engine::request::tokens::text_tokens;
-use crate::engine::window::StageEdit;
-use crate::engine::window::history::{CLEARED, History};
-use crate::types::blob::Blob;
-use crate::types::compaction::{ReplacedResult, WindowEdit};
-use crate::types::ids::CallId;
+use crate::request::tokens::text_tokens;
+use crate::window::StageEdit;
+use crate::window::history::{CLEARED, History};
+use types::blob::Blob;
+use types::compaction::{ReplacedResult, WindowEdit};
+use types::ids::CallId;
 
 /// Minimum bytes of a result to clear. For a shorter one, an edit is not worthwhile.
 const MIN_BYTES: usize = 400;
@@ -16,11 +16,7 @@ const MAX_KEPT_FILES: usize = 5;
 
 /// Returns the edit that saves about `excess` uncalibrated tokens, or less if there are not enough old results.
 /// `None` if there are no old results. The most recently read files stay, up to `file_room` uncalibrated tokens.
-pub(in crate::engine) fn microcompact(
-    history: &History<'_>,
-    excess: u64,
-    file_room: u64,
-) -> Option<StageEdit> {
+pub(crate) fn microcompact(history: &History<'_>, excess: u64, file_room: u64) -> Option<StageEdit> {
     let recent_reads = newest_reads(history, file_room);
     let old = history.results.iter().filter(|entry| {
         entry.message < history.recent_from

@@ -2,7 +2,7 @@
 //! from the messages to an edit, which the session writes into its journal.
 //!
 //! The stages run before a model call if the request would exceed the threshold, in the order of
-//! [`crate::types::compaction::CompactStage`]. They shrink the request well below the threshold, so that edits
+//! [`types::compaction::CompactStage`]. They shrink the request well below the threshold, so that edits
 //! are rare. Each edit changes the beginning of later requests, and providers cache only unchanged beginnings.
 
 pub(super) mod collapse;
@@ -17,8 +17,8 @@ pub(super) mod summary;
 #[cfg(test)]
 mod tests;
 
-use crate::types::blob::Blob;
-use crate::types::compaction::WindowEdit;
+use types::blob::Blob;
+use types::compaction::WindowEdit;
 
 /// The edit of one stage, and the blobs that its texts refer to.
 #[derive(Clone, Debug, PartialEq)]

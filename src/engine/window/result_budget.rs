@@ -4,9 +4,9 @@
 //! The excerpt is computed once, when the call ends, and written into `tool.completed`. So a replay shows the
 //! model the same bytes, even with other settings.
 
-use crate::engine::state::{CallStage, CallState, State};
-use crate::engine::window::size::ResultLimits;
-use crate::types::blob::{Blob, BlobRef};
+use crate::state::{CallStage, CallState, State};
+use crate::window::size::ResultLimits;
+use types::blob::{Blob, BlobRef};
 
 /// Minimum bytes of an excerpt, even if the message is already full. An excerpt is shorter only if the
 /// message has too many calls for this minimum.
@@ -15,7 +15,7 @@ const MIN_EXCERPT_BYTES: usize = 2 * 1024;
 const NOTE_BYTES: usize = 300;
 
 /// A result as the model receives it.
-pub(in crate::engine) struct BoundedResult {
+pub(crate) struct BoundedResult {
     pub output: String,
     pub whole: Option<BlobRef>,
     /// Whether the output is shorter than the tool's output.
@@ -25,7 +25,7 @@ pub(in crate::engine) struct BoundedResult {
 /// Limits a result by its own maximum and by the bytes that the other results of the message leave. `whole`
 /// is the blob with the tool's full output, if the tool kept more than `output`. `spare` bytes are reserved
 /// for text that may be added later. Returns the blob to store, if no blob contains the full output yet.
-pub(in crate::engine) fn bound_result(
+pub(crate) fn bound_result(
     state: &State,
     limits: ResultLimits,
     output: String,
@@ -58,7 +58,7 @@ pub(in crate::engine) fn bound_result(
 
 /// The beginning and the end of a text with a note between them. The result has at most `limit` bytes,
 /// unless the note alone needs more.
-pub(in crate::engine) fn excerpt(text: &str, limit: usize, whole: &BlobRef) -> String {
+pub(crate) fn excerpt(text: &str, limit: usize, whole: &BlobRef) -> String {
     preview(text, limit.saturating_sub(NOTE_BYTES), whole)
 }
 
@@ -87,7 +87,7 @@ fn preview(text: &str, room: usize, whole: &BlobRef) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::engine::window::result_budget::*;
+    use crate::window::result_budget::*;
 
     #[test]
     fn result_preview_has_both_ends_within_limit() {

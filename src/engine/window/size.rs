@@ -1,7 +1,7 @@
 //! Token limits: the part of a model's window for requests, and the limits that follow from this part.
 
-use crate::engine::settings::CompactionSettings;
-use crate::engine::state::Engine;
+use crate::settings::CompactionSettings;
+use crate::state::Engine;
 
 /// Divisor of the usable window: maximum length of all results of one message.
 const RESULTS_PART: u64 = 3;
@@ -21,7 +21,7 @@ const MIN_SAVING_PART: u64 = 20;
 
 /// The window of a model for one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine) struct WindowSize {
+pub(crate) struct WindowSize {
     /// Tokens of the whole window.
     pub window: u64,
     /// Tokens that the answer may need.
@@ -64,7 +64,7 @@ impl WindowSize {
 
 /// Byte limits of tool results: for one result, and for all results of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine) struct ResultLimits {
+pub(crate) struct ResultLimits {
     pub one: usize,
     pub all: usize,
 }

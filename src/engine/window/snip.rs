@@ -1,15 +1,15 @@
 //! Clears results that later calls made useless: a file's content that was read or written again, and a failed
 //! attempt that succeeded later.
 
-use crate::engine::window::StageEdit;
-use crate::engine::window::history::{CLEARED, History, ResultEntry};
-use crate::types::compaction::{ReplacedResult, WindowEdit};
+use crate::window::StageEdit;
+use crate::window::history::{CLEARED, History, ResultEntry};
+use types::compaction::{ReplacedResult, WindowEdit};
 
 /// Minimum bytes of a result to clear. For a shorter one, an edit is not worthwhile.
 const MIN_BYTES: usize = 200;
 
 /// The edit, or `None` if no result is useless.
-pub(in crate::engine) fn snip(history: &History<'_>) -> Option<StageEdit> {
+pub(crate) fn snip(history: &History<'_>) -> Option<StageEdit> {
     let old = history.results.iter().enumerate().filter(|(_, entry)| {
         entry.message < history.recent_from && entry.content.len() >= MIN_BYTES && !entry.is_cleared()
     });

@@ -4,10 +4,10 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::engine::request::model_texts;
-use crate::engine::request::tokens::{message_tokens, messages_tokens, text_tokens};
-use crate::engine::window::history::{History, file_of, has_results};
-use crate::types::message::{Block, Message, Role};
+use crate::request::model_texts;
+use crate::request::tokens::{message_tokens, messages_tokens, text_tokens};
+use crate::window::history::{History, file_of, has_results};
+use types::message::{Block, Message, Role};
 
 /// Number of most recently read files whose content stays.
 const MAX_FILES: usize = 5;
@@ -18,7 +18,7 @@ const INPUT_BYTES: usize = 8_000;
 
 /// Messages for the call that summarises the first `count` messages. The oldest messages are omitted
 /// until the rest has at most `room` uncalibrated tokens.
-pub(in crate::engine) fn summary_messages(
+pub(crate) fn summary_messages(
     messages: &[Arc<Message>],
     count: usize,
     instructions: Option<&str>,
@@ -45,12 +45,7 @@ pub(in crate::engine) fn summary_messages(
 /// The message that replaces the first `count` messages. It contains the summary, the user's newest
 /// input among these messages, and the content of the most recently read files. `file_room` limits that
 /// content in uncalibrated tokens.
-pub(in crate::engine) fn summary_message(
-    history: &History<'_>,
-    count: usize,
-    summary: &str,
-    file_room: u64,
-) -> Message {
+pub(crate) fn summary_message(history: &History<'_>, count: usize, summary: &str, file_room: u64) -> Message {
     let text = model_texts::summary(summary.trim());
     let replaced = &history.messages[..count];
     let mut blocks = vec![Block::Text { text }];

@@ -7,19 +7,19 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::engine::request::build::normalize;
-use crate::engine::request::tokens::messages_tokens;
-use crate::engine::window::StageEdit;
-use crate::engine::window::collapse::collapse;
-use crate::engine::window::history::{History, has_results};
-use crate::engine::window::microcompact::microcompact;
-use crate::engine::window::shorten::shorten;
-use crate::engine::window::size::ResultLimits;
-use crate::engine::window::snip::snip;
-use crate::engine::window::summary::{summary_message, summary_messages};
-use crate::types::compaction::WindowEdit;
-use crate::types::ids::{CallId, Mint, Seed};
-use crate::types::message::{Block, Message, Role, ToolCall};
+use crate::request::build::normalize;
+use crate::request::tokens::messages_tokens;
+use crate::window::StageEdit;
+use crate::window::collapse::collapse;
+use crate::window::history::{History, has_results};
+use crate::window::microcompact::microcompact;
+use crate::window::shorten::shorten;
+use crate::window::size::ResultLimits;
+use crate::window::snip::snip;
+use crate::window::summary::{summary_message, summary_messages};
+use types::compaction::WindowEdit;
+use types::ids::{CallId, Mint, Seed};
+use types::message::{Block, Message, Role, ToolCall};
 
 /// One model answer with calls: per call the tool, the file, the length of the result, whether it failed.
 type AnswerCalls = Vec<(u8, u8, u16, bool)>;

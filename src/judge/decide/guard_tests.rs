@@ -4,8 +4,8 @@ use super::tests::{bash, check, edit};
 use super::*;
 use VerdictKind::{Allow, Ask, Deny};
 
-use crate::judge::policy::BypassGuard;
-use crate::judge::rule::Rules;
+use crate::policy::BypassGuard;
+use crate::rule::Rules;
 
 const CAUGHT_COMMANDS: &[&str] = &[
     "rm -rf /",

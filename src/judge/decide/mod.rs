@@ -8,8 +8,8 @@ use super::policy::Policy;
 use super::rule::{Pattern, Rule, verdict};
 use super::shell::{Folders, ParsedLine, PatternMatch};
 use super::suggest;
-use crate::types::permission::{Mode, Verdict, VerdictKind};
-use crate::types::tool::{PathSensitivity, ResolvedPath, Subject};
+use types::permission::{Mode, Verdict, VerdictKind};
+use types::tool::{PathSensitivity, ResolvedPath, Subject};
 
 /// Judges one call of `tool` on `subject`. The function is total and pure. An `Ask` suggests the grants
 /// that would allow this call, narrowest first. In the mode `dont_ask`, an `Ask` becomes a `Deny`.

@@ -3,7 +3,7 @@
 use super::*;
 use VerdictKind::{Allow, Ask, Deny};
 
-use crate::judge::rule::Rules;
+use crate::rule::Rules;
 
 fn path(text: &str, sensitivity: PathSensitivity) -> ResolvedPath {
     ResolvedPath {

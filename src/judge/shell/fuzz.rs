@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use super::lex::lex;
-use crate::judge::shell::evaluate::pattern::CommandPattern;
-use crate::judge::shell::evaluate::{Grant, ParsedLine};
-use crate::judge::shell::paths::resolve::Folders;
+use crate::shell::evaluate::pattern::CommandPattern;
+use crate::shell::evaluate::{Grant, ParsedLine};
+use crate::shell::paths::resolve::Folders;
 
 /// Checks the properties with the bytes as a command line.
 ///

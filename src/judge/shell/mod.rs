@@ -7,7 +7,6 @@ pub(super) mod paths;
 pub(super) mod programs;
 mod read_only;
 
-#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzz;
 
 pub(super) use evaluate::pattern::{CommandPattern, PatternMatch};

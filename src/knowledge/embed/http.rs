@@ -14,9 +14,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-use crate::knowledge::query::Reranker;
-use crate::knowledge::traits::Embedder;
-use crate::knowledge::types::{ErrorKind, KnowledgeError};
+use crate::query::Reranker;
+use crate::traits::Embedder;
+use crate::types::{ErrorKind, KnowledgeError};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum bytes of an answer: 256 vectors of 4096 numbers in text.

@@ -105,7 +105,7 @@ pub(super) mod tests {
     use super::*;
     use serde_json::json;
 
-    pub(in crate::knowledge::embed) fn file_with(header: &Value, data: &[u8]) -> Vec<u8> {
+    pub(crate) fn file_with(header: &Value, data: &[u8]) -> Vec<u8> {
         let header = header.to_string();
         [&(header.len() as u64).to_le_bytes(), header.as_bytes(), data].concat()
     }

@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use super::safetensors::{Tensor, read_tensor};
 use super::word_piece::WordPiece;
-use crate::knowledge::traits::Embedder;
-use crate::knowledge::types::{ErrorKind, KnowledgeError, hash128};
+use crate::traits::Embedder;
+use crate::types::{ErrorKind, KnowledgeError, hash128};
 
 /// Pieces of a text that count.
 const MAX_TOKENS: usize = 512;
@@ -163,7 +163,7 @@ impl Embedder for StaticEmbedder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::knowledge::embed::safetensors::tests::file_with;
+    use crate::embed::safetensors::tests::file_with;
     use serde_json::json;
 
     fn folder() -> tempfile::TempDir {

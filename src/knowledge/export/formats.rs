@@ -166,9 +166,9 @@ fn shortened(text: &str) -> String {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::knowledge::types::{Entity, Relation};
+    use crate::types::{Entity, Relation};
 
-    pub(in crate::knowledge::export) fn hostile() -> SubGraph {
+    pub(crate) fn hostile() -> SubGraph {
         let entity = |name: &str| Entity {
             name: name.into(),
             entity_type: "t<&\"".into(),

@@ -32,7 +32,7 @@ pub fn html_page(graph: &SubGraph) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::knowledge::export::formats::tests::hostile;
+    use crate::export::formats::tests::hostile;
 
     #[test]
     fn page_holds_data_as_script_value_and_loads_nothing() {

@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::knowledge::traits::IndexReader;
-use crate::knowledge::types::{Entity, KnowledgeError, Relation};
+use crate::traits::IndexReader;
+use crate::types::{Entity, KnowledgeError, Relation};
 
 /// Maximum number of relations that are read for one step: a hub may have tens of thousands.
 const MAX_EDGES_PER_NODE: usize = 50;

@@ -3,7 +3,7 @@
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 use super::outline::{CutPoint, MAX_NAME_BYTES, Mention, Outline, Symbol, shorten};
-use crate::knowledge::store::ReferenceKind;
+use crate::store::ReferenceKind;
 
 /// Maximum number of headings of one document.
 const MAX_HEADINGS: usize = 500;

@@ -1,6 +1,6 @@
 //! The outline of a document: its symbols, its mentions, and its cut points.
 
-use crate::knowledge::store::ReferenceKind;
+use crate::store::ReferenceKind;
 
 /// Bytes of a name.
 pub(super) const MAX_NAME_BYTES: usize = 128;

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use super::languages::folder_files;
 use super::outline::{Mention, Outline, shorten};
-use crate::knowledge::store::words::word_parts;
-use crate::knowledge::store::{EntityRecord, ReferenceKind, ReferenceRecord, RelationRecord, SymbolRecord};
+use crate::store::words::word_parts;
+use crate::store::{EntityRecord, ReferenceKind, ReferenceRecord, RelationRecord, SymbolRecord};
 
 /// Characters of an entity's name.
 const MAX_NAME_CHARS: usize = 256;

@@ -1,7 +1,7 @@
 //! Outlines and records of small files in every language.
 
 use super::*;
-use crate::knowledge::store::ReferenceKind;
+use crate::store::ReferenceKind;
 
 /// `type path: description` of each symbol.
 fn symbols(language: &str, text: &str) -> Vec<String> {
@@ -28,7 +28,7 @@ fn mentions(language: &str, text: &str) -> Vec<String> {
 
 #[test]
 fn rust_outline_has_types_methods_calls_and_imports() {
-    let text = "//! The store.\n\nuse crate::types::{Event, ids::SessionId};\n\n/// Holds rows.\n#[derive(Debug)]\n\
+    let text = "//! The store.\n\nuse types::{Event, ids::SessionId};\n\n/// Holds rows.\n#[derive(Debug)]\n\
                 pub struct Store<T> {\n    rows: Vec<T>,\n}\n\nimpl<T> Store<T> {\n    /// Opens it.\n    ///\n    /// More.\n    \
                 pub fn open(path: &Path) -> Self {\n        let s = Self::check(path);\n        reader::load(s.all()).collect::<Vec<_>>();\n    \
                 }\n\n    fn check(path: &Path) {}\n}\n\nmod inner {\n    fn help() { super::run() }\n}\n\nfn run() {}\n";

@@ -9,7 +9,7 @@ use super::imports::imported_names;
 use super::languages::{Grammar, NameLocation, NodeRole, NodeRule, grammar};
 use super::markdown;
 use super::outline::{CutPoint, MAX_NAME_BYTES, Mention, Outline, Symbol, shorten};
-use crate::knowledge::store::ReferenceKind;
+use crate::store::ReferenceKind;
 
 /// Time limit for parsing one file. Some texts that are not code take very long.
 const PARSE_TIMEOUT: Duration = Duration::from_secs(2);

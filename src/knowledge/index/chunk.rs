@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use crate::knowledge::graph::{CutPoint, Outline, Symbol};
-use crate::knowledge::tokens;
-use crate::knowledge::types::{Chunk, ChunkId, DocId, ErrorKind, KnowledgeError, hash128};
+use crate::graph::{CutPoint, Outline, Symbol};
+use crate::tokens;
+use crate::types::{Chunk, ChunkId, DocId, ErrorKind, KnowledgeError, hash128};
 
 /// Tokens of a window, and of the unit that a model reads.
 pub const WINDOW_TOKENS: usize = 1200;
@@ -283,7 +283,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::knowledge::graph::outline;
+    use crate::graph::outline;
 
     fn split(language: Option<&str>, text: &str, settings: &ChunkSettings) -> Vec<Chunk> {
         let doc = DocId("doc-1".into());

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use super::testing::{CountingClock, MemoryFiles, ScriptedModel, answer, request};
 use super::*;
-use crate::knowledge::store::{KnowledgeStore, unfinished_jobs};
-use crate::knowledge::traits::{CallPurpose, JobSink};
-use crate::knowledge::types::{JobOutcome, Level};
+use crate::store::{KnowledgeStore, unfinished_jobs};
+use crate::traits::{CallPurpose, JobSink};
+use crate::types::{JobOutcome, Level};
 
 /// The folder of the child's index.
 const FOLDER: &str = "AGENTD_TEST_INDEX_FOLDER";
@@ -84,7 +84,7 @@ async fn run(file: &Path) -> JobOutcome {
 }
 
 fn dump(file: &Path) -> Vec<String> {
-    crate::knowledge::store::tests::dump_file(file)
+    crate::store::tests::dump_file(file)
 }
 
 #[tokio::test]
@@ -95,7 +95,7 @@ async fn child_runs_one_job_until_its_crash_point() {
     }
 }
 
-#[cfg(feature = "failpoints")]
+#[cfg(debug_assertions)]
 #[tokio::test]
 async fn job_killed_at_any_step_converges_after_restart() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::progress::{StageProgress, UsedBudget};
-use crate::knowledge::store::KnowledgeStore;
-use crate::knowledge::traits::{Embedder, JobSink};
-use crate::knowledge::types::{ErrorKind, JobStage, KnowledgeError, VectorKind};
+use crate::store::KnowledgeStore;
+use crate::traits::{Embedder, JobSink};
+use crate::types::{ErrorKind, JobStage, KnowledgeError, VectorKind};
 
 /// Batches that are embedded at the same time.
 const MAX_CONCURRENT_BATCHES: usize = 8;

@@ -10,9 +10,9 @@ use super::indexer::Indexer;
 use super::request::IndexRequest;
 use super::scan::{KnownFiles, is_probably_text, scan};
 use super::semantic;
-use crate::knowledge::traits::LanguageModel;
-use crate::knowledge::types::{ErrorKind, KnowledgeError, Level};
-use crate::types::knowledge::IndexEstimate;
+use crate::traits::LanguageModel;
+use crate::types::{ErrorKind, KnowledgeError, Level};
+use types::knowledge::IndexEstimate;
 
 /// Bytes of a token in source code and prose, measured on 16 MB.
 const BYTES_PER_TOKEN: f64 = 4.1;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::chunk::ChunkSettings;
 use super::semantic::SemanticSettings;
-use crate::knowledge::store::KnowledgeStore;
-use crate::knowledge::traits::{Embedder, FileSource, LanguageModel};
-use crate::types::time::Clock;
+use crate::store::KnowledgeStore;
+use crate::traits::{Embedder, FileSource, LanguageModel};
+use types::time::Clock;
 
 /// The parts that a job uses.
 #[derive(Clone)]

@@ -6,10 +6,8 @@ use super::indexer::Indexer;
 use super::prepare::prepare;
 use super::progress::StageProgress;
 use super::text;
-use crate::knowledge::store::{KeptDocument, NewDocument, WorkThread, Writer};
-use crate::knowledge::types::{
-    DocId, DocumentSource, DocumentStatus, ErrorKind, KnowledgeError, Level, hash128,
-};
+use crate::store::{KeptDocument, NewDocument, WorkThread, Writer};
+use crate::types::{DocId, DocumentSource, DocumentStatus, ErrorKind, KnowledgeError, Level, hash128};
 
 /// Number of inserted documents that are loaded at once.
 const INSERT_BATCH: u32 = 8;
@@ -59,13 +57,13 @@ pub async fn insert_documents(
         let accept = move |writer: &mut Writer| {
             // Write the second copy first: an acknowledged document must survive damage of the index.
             folder.store_document(&inserted)?;
-            crate::crash::point("KN.kept");
+            base::crash::point("KN.kept");
             writer.accept_document(&inserted_document(&inserted), &inserted.text, now_ms)
         };
         let is_new = indexer.store.write(accept).await?;
         outcomes.push(InsertOutcome { id: DocId(id), unchanged: !is_new });
     }
-    crate::crash::point("KN.accepted");
+    base::crash::point("KN.accepted");
     let worker = WorkThread::start("index-work", ())?;
     process_inserted(indexer, &worker, Level::Structure, cancel).await?;
     resolve_references(indexer, None, cancel).await?;
@@ -74,7 +72,7 @@ pub async fn insert_documents(
 
 /// The row of an inserted document.
 pub(super) fn inserted_document(inserted: &KeptDocument) -> NewDocument {
-    let language = inserted.path.as_deref().and_then(crate::knowledge::graph::language_of_path);
+    let language = inserted.path.as_deref().and_then(crate::graph::language_of_path);
     NewDocument {
         id: DocId(inserted.id.clone()),
         path: inserted.path.clone(),

@@ -11,11 +11,9 @@ use super::progress::{StageProgress, UsedBudget};
 use super::request::IndexRequest;
 use super::scan::{KnownFiles, ReadFile, read_file, scan};
 use super::{embed, inserts, restore, semantic};
-use crate::knowledge::store::{KnownFile, NewDocument, SkippedFile, WorkThread};
-use crate::knowledge::traits::{FileEntry, JobSink};
-use crate::knowledge::types::{
-    DocId, ErrorKind, JobEvent, JobOutcome, JobStage, KnowledgeError, Level, hash128,
-};
+use crate::store::{KnownFile, NewDocument, SkippedFile, WorkThread};
+use crate::traits::{FileEntry, JobSink};
+use crate::types::{DocId, ErrorKind, JobEvent, JobOutcome, JobStage, KnowledgeError, Level, hash128};
 
 /// Bytes of files that are read before the writer stores them.
 const BATCH_BYTES: u64 = 256 * 1024;
@@ -35,7 +33,7 @@ struct JobCounts {
 
 /// Runs a job to its end and reports its events; the last one is [`JobEvent::Ended`]. A dropped future, for
 /// example at the end of the daemon, leaves the job unfinished.
-/// [`crate::knowledge::store::Writer::unfinished_jobs`] lists such a job, and running its request again
+/// [`crate::store::Writer::unfinished_jobs`] lists such a job, and running its request again
 /// continues it.
 pub async fn run_job(
     request: &IndexRequest,
@@ -117,7 +115,7 @@ impl<'a> JobRun<'a> {
                 writer.raise_level(level)
             })
             .await?;
-        crate::crash::point("KN.job");
+        base::crash::point("KN.job");
         restore::restore(indexer).await?;
         let worker = WorkThread::start("index-work", ())?;
         self.files(&worker).await?;

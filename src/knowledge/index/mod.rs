@@ -24,7 +24,7 @@ mod text;
 #[cfg(test)]
 mod crash_tests;
 #[cfg(test)]
-pub(in crate::knowledge) mod testing;
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 

@@ -1,9 +1,9 @@
 //! Converts a text to data for the store: chunks, and from level structure on the records of its outline. Pure.
 
 use super::chunk::{ChunkSettings, TextOrigin, chunks};
-use crate::knowledge::graph::{self, ChunkSpan, language_of_path};
-use crate::knowledge::store::{DocumentContent, NewDocument};
-use crate::knowledge::types::{DocId, DocumentSource, KnowledgeError, Level, hash128};
+use crate::graph::{self, ChunkSpan, language_of_path};
+use crate::store::{DocumentContent, NewDocument};
+use crate::types::{DocId, DocumentSource, KnowledgeError, Level, hash128};
 
 /// A text that is ready to be stored.
 #[derive(Clone, Debug, PartialEq)]

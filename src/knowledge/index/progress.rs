@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::knowledge::traits::JobSink;
-use crate::knowledge::types::{JobEvent, JobProgress, JobStage, ModelUsage};
+use crate::traits::JobSink;
+use crate::types::{JobEvent, JobProgress, JobStage, ModelUsage};
 
 /// Shortest time between two reports of one stage.
 const REPORT_INTERVAL: Duration = Duration::from_millis(100);
@@ -33,7 +33,7 @@ impl Budget {
 
 /// The usage of a job so far. Parallel model calls share it.
 #[derive(Debug, Default)]
-pub(super) struct UsedBudget {
+pub(crate) struct UsedBudget {
     tokens: AtomicU64,
     cost_usd_micros: AtomicU64,
     /// Estimates of running calls: after a crash they count as used.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::progress::Budget;
-use crate::knowledge::types::Level;
+use crate::types::Level;
 
 /// The request of an index job. It is stored with the job, so that a restart can continue it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

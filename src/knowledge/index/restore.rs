@@ -4,11 +4,11 @@ use std::collections::HashSet;
 
 use super::indexer::Indexer;
 use super::inserts::inserted_document;
-use crate::knowledge::store::{InsertedDocuments, SalvageReport, Writer, kept_name};
-use crate::knowledge::types::KnowledgeError;
+use crate::store::{InsertedDocuments, SalvageReport, Writer, kept_name};
+use crate::types::KnowledgeError;
 
 /// Copies edits and answers from the damaged file. Inserted documents that the index lacks are restored from
-/// their second copy. Losses are recorded for [`crate::knowledge::registry::IndexStatus`]. After a crash in
+/// their second copy. Losses are recorded for [`crate::registry::IndexStatus`]. After a crash in
 /// between, the next job repeats this.
 ///
 /// # Errors

@@ -6,10 +6,10 @@ use std::ops::ControlFlow;
 use tokio_util::sync::CancellationToken;
 
 use super::text::{MAX_FILE_BYTES, UnsuitableReason, decode, is_secret_path};
-use crate::knowledge::graph::language_of_path;
-use crate::knowledge::store::{KnownFile, SkippedFile, Writer};
-use crate::knowledge::traits::{FileEntry, FileSource};
-use crate::knowledge::types::{DocId, DocumentStatus, FileRefusal, KnowledgeError, Level, hash128};
+use crate::graph::language_of_path;
+use crate::store::{KnownFile, SkippedFile, Writer};
+use crate::traits::{FileEntry, FileSource};
+use crate::types::{DocId, DocumentStatus, FileRefusal, KnowledgeError, Level, hash128};
 
 /// Maximum number of files of one workspace.
 const MAX_FILES: usize = 200_000;

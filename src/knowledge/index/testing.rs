@@ -16,18 +16,16 @@ use super::indexer::Indexer;
 use super::job::run_job;
 use super::request::IndexRequest;
 use super::semantic::SemanticSettings;
-use crate::knowledge::store::KnowledgeStore;
-use crate::knowledge::traits::{
+use crate::store::KnowledgeStore;
+use crate::traits::{
     Completion, Embedder, FileEntry, FileSource, FileVisit, JobSink, LanguageModel, ModelCall,
 };
-use crate::knowledge::types::{
-    ErrorKind, FileRefusal, JobEvent, JobOutcome, KnowledgeError, Level, ModelUsage,
-};
-use crate::sync::lock;
-use crate::types::time::{Clock, Timestamp};
+use crate::types::{ErrorKind, FileRefusal, JobEvent, JobOutcome, KnowledgeError, Level, ModelUsage};
+use base::sync::lock;
+use types::time::{Clock, Timestamp};
 
 /// Waits until the condition is true, at most ten seconds.
-pub(in crate::knowledge) async fn wait_until(is_true: impl Fn() -> bool) {
+pub(crate) async fn wait_until(is_true: impl Fn() -> bool) {
     let end = Instant::now() + Duration::from_secs(10);
     while !is_true() {
         assert!(Instant::now() < end, "the fact did not come true");
@@ -37,7 +35,7 @@ pub(in crate::knowledge) async fn wait_until(is_true: impl Fn() -> bool) {
 
 /// Files in memory: content and time of change.
 #[derive(Debug, Default)]
-pub(in crate::knowledge) struct MemoryFiles {
+pub(crate) struct MemoryFiles {
     files: Mutex<BTreeMap<String, (Vec<u8>, i64)>>,
     /// Paths that were read.
     pub reads: Mutex<Vec<String>>,
@@ -95,7 +93,7 @@ impl FileSource for MemoryFiles {
 type AnswerFn = dyn Fn(&ModelCall) -> Result<Completion, KnowledgeError> + Send + Sync;
 
 /// A model that answers by a function.
-pub(in crate::knowledge) struct ScriptedModel {
+pub(crate) struct ScriptedModel {
     script: Box<AnswerFn>,
     /// All calls so far.
     pub calls: Mutex<Vec<ModelCall>>,
@@ -128,13 +126,13 @@ impl ScriptedModel {
 }
 
 /// A complete answer that used 100 tokens.
-pub(in crate::knowledge) fn answer(text: &str) -> Completion {
+pub(crate) fn answer(text: &str) -> Completion {
     let usage = ModelUsage { input_tokens: 90, output_tokens: 10, cost_usd_micros: 5 };
     Completion { text: text.into(), usage, truncated: false }
 }
 
 /// The error of a model that is not available.
-pub(in crate::knowledge) fn model_error() -> KnowledgeError {
+pub(crate) fn model_error() -> KnowledgeError {
     KnowledgeError::new(ErrorKind::Model, "could not call the model: it is down; try again")
 }
 
@@ -177,7 +175,7 @@ impl LanguageModel for ScriptedModel {
 
 /// An embedder whose vectors count the words of a text by their hash.
 #[derive(Debug)]
-pub(in crate::knowledge) struct HashEmbedder {
+pub(crate) struct HashEmbedder {
     pub model: String,
     pub dimension: usize,
     pub texts: AtomicUsize,
@@ -228,7 +226,7 @@ impl Embedder for HashEmbedder {
 
 /// A clock that advances one millisecond at each read.
 #[derive(Debug)]
-pub(in crate::knowledge) struct CountingClock {
+pub(crate) struct CountingClock {
     now: AtomicI64,
     step: i64,
 }
@@ -254,7 +252,7 @@ impl Clock for CountingClock {
 
 /// Records all events.
 #[derive(Debug, Default)]
-pub(in crate::knowledge) struct EventRecorder(pub Mutex<Vec<JobEvent>>);
+pub(crate) struct EventRecorder(pub Mutex<Vec<JobEvent>>);
 
 impl JobSink for EventRecorder {
     fn emit(&self, event: JobEvent) {
@@ -263,7 +261,7 @@ impl JobSink for EventRecorder {
 }
 
 /// An index in a folder of its own, with everything that a job needs.
-pub(in crate::knowledge) struct IndexFixture {
+pub(crate) struct IndexFixture {
     pub files: Arc<MemoryFiles>,
     pub indexer: Indexer,
     pub events: Arc<EventRecorder>,
@@ -307,6 +305,6 @@ impl IndexFixture {
     }
 }
 
-pub(in crate::knowledge) fn request(level: Level) -> IndexRequest {
+pub(crate) fn request(level: Level) -> IndexRequest {
     IndexRequest { id: "job_1".into(), paths: Vec::new(), level, budget: super::Budget::default() }
 }

@@ -6,9 +6,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::testing::{HashEmbedder, IndexFixture, ScriptedModel, answer, model_error, request};
 use super::*;
-use crate::knowledge::store::{DeleteOutcome, DocumentFilter};
-use crate::knowledge::traits::{CallPurpose, Completion, QueryVector};
-use crate::knowledge::types::{DocumentStatus, ErrorKind, JobEvent, JobOutcome, JobStage, Level, PairKey};
+use crate::store::{DeleteOutcome, DocumentFilter};
+use crate::traits::{CallPurpose, Completion, QueryVector};
+use crate::types::{DocumentStatus, ErrorKind, JobEvent, JobOutcome, JobStage, Level, PairKey};
 
 const RUST: &str =
     "//! Keeps rows.\n\n/// Opens it.\npub fn open_store() { check_rows() }\n\nfn check_rows() {}\n";
@@ -104,7 +104,7 @@ async fn job_reports_stages_in_order_and_one_end() {
         workspace.files.put(&format!("f{n}.rs"), format!("fn f{n}() {{}}"));
     }
     workspace.index(Level::Structure).await;
-    let events = crate::sync::lock(&workspace.events.0).clone();
+    let events = base::sync::lock(&workspace.events.0).clone();
     let mut stages: Vec<JobStage> = Vec::new();
     for event in &events {
         if let JobEvent::Progress(progress) = event {
@@ -270,11 +270,11 @@ async fn many_descriptions_are_summarised_once() {
     let alice = store.read(|reader| reader.entities(&["Alice".into()])).await.unwrap();
     assert_eq!(alice[0].description, "Alice: all facts.");
     let summaries =
-        || crate::sync::lock(&model.calls).iter().filter(|call| call.purpose == CallPurpose::Summary).count();
+        || base::sync::lock(&model.calls).iter().filter(|call| call.purpose == CallPurpose::Summary).count();
     assert_eq!(summaries(), 1);
     workspace.index(Level::Semantic).await;
     assert_eq!(summaries(), 1);
-    let chunk_text = crate::sync::lock(&model.calls)[0].messages[0].content.clone();
+    let chunk_text = base::sync::lock(&model.calls)[0].messages[0].content.clone();
     assert!(chunk_text.contains("```"), "the text is fenced: {chunk_text}");
 }
 
@@ -346,9 +346,9 @@ async fn unfinished_job_is_listed_until_it_ends() {
         })
         .await
         .unwrap();
-    let found = crate::knowledge::store::unfinished_jobs(&folder);
+    let found = crate::store::unfinished_jobs(&folder);
     assert_eq!(found[0].0, std::path::Path::new("/work"));
     let again: IndexRequest = serde_json::from_str(&found[0].1).unwrap();
     assert!(matches!(workspace.run(&again).await, JobOutcome::Done { .. }));
-    assert!(crate::knowledge::store::unfinished_jobs(&folder).is_empty());
+    assert!(crate::store::unfinished_jobs(&folder).is_empty());
 }

@@ -1,6 +1,6 @@
 //! Converts the bytes of a file to text, or returns the reason why it is not indexed.
 
-use crate::types::secret_names;
+use types::secret_names;
 
 /// Size of the largest file that is indexed.
 pub const MAX_FILE_BYTES: u64 = 1024 * 1024;

@@ -2,9 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::knowledge::query::context::Selection;
-use crate::knowledge::traits::IndexReader;
-use crate::knowledge::types::{ChunkId, KnowledgeError, PairKey};
+use crate::query::context::Selection;
+use crate::traits::IndexReader;
+use crate::types::{ChunkId, KnowledgeError, PairKey};
 
 /// Removes chunks, entities and relations of paths that are not allowed. An entity or relation with several sources
 /// is removed if one of them is not allowed, because its description may come from there. Blocks on the index.

@@ -6,9 +6,9 @@ use tokio_util::sync::CancellationToken;
 use super::context::QueryContext;
 use super::params::QueryParams;
 use super::progress::{Progress, QueryEvent};
-use crate::knowledge::traits::{CallPurpose, ChatMessage, Completion, LanguageModel, ModelCall};
-use crate::knowledge::types::KnowledgeError;
-use crate::types::knowledge::HistoryRole;
+use crate::traits::{CallPurpose, ChatMessage, Completion, LanguageModel, ModelCall};
+use crate::types::KnowledgeError;
+use types::knowledge::HistoryRole;
 
 /// Capacity of the queue of deltas for a slow reader.
 const DELTA_CAPACITY: usize = 32;

@@ -1,8 +1,8 @@
 //! Keys of cached keywords and answers.
 
 use super::params::QueryParams;
-use crate::knowledge::types::hash128;
-use crate::types::knowledge::{ChunkPick, EntityOrder, Keywords};
+use crate::types::hash128;
+use types::knowledge::{ChunkPick, EntityOrder, Keywords};
 
 /// Rises when prompts or stages change, so that answers of an older daemon are not used.
 const POLICY_VERSION: u32 = 1;
@@ -97,7 +97,7 @@ mod tests {
             answer_key(&QueryParams { top_k: 41, ..base.clone() }, &none, "m", "", 1),
             answer_key(&QueryParams { min_rerank_score: 0.5, ..base.clone() }, &none, "m", "", 1),
             answer_key(
-                &QueryParams { mode: crate::types::knowledge::QueryMode::Mix, ..base.clone() },
+                &QueryParams { mode: types::knowledge::QueryMode::Mix, ..base.clone() },
                 &none,
                 "m",
                 "",

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::knowledge::types::ChunkId;
-use crate::types::knowledge::ChunkPick;
+use crate::types::ChunkId;
+use types::knowledge::ChunkPick;
 
 /// The chunks of each owner: a chunk belongs to the first owner that names it. Within an owner, chunks that more
 /// owners name come first; ties keep the order of the list.

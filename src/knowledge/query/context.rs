@@ -12,9 +12,9 @@ use super::params::QueryParams;
 use super::prompt::{PromptOptions, system_prompt};
 use super::references::references;
 use super::search::{QueryVectors, SearchResult};
-use crate::knowledge::traits::IndexReader;
-use crate::knowledge::types::{Chunk, ChunkId, Edge, Entity, KnowledgeError, PairKey};
-use crate::types::knowledge::{
+use crate::traits::IndexReader;
+use crate::types::{Chunk, ChunkId, Edge, Entity, KnowledgeError, PairKey};
+use types::knowledge::{
     ChunkPick, FoundChunk, FoundCounts, FoundEntity, FoundRelation, Metadata, PromptTokens, QueryStage,
     RawData, Reference,
 };

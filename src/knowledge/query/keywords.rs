@@ -6,38 +6,9 @@ use tokio_util::sync::CancellationToken;
 use super::model_json::first_object;
 use super::params::{MAX_KEYWORD_CHARS, MAX_KEYWORDS, QueryParams};
 use super::prompt::{fence, fill};
-use crate::knowledge::traits::{CallPurpose, ChatMessage, Completion, LanguageModel, ModelCall};
-use crate::knowledge::types::{ErrorKind, KnowledgeError, ModelUsage};
-use crate::types::knowledge::Keywords;
-
-impl Keywords {
-    /// The search text for entities: all keywords and the query, joined by a space.
-    #[must_use]
-    pub fn search_text(&self, query: &str) -> String {
-        let parts = self.high_level.iter().chain(&self.low_level).map(String::as_str);
-        parts.chain([query]).collect::<Vec<_>>().join(" ")
-    }
-
-    /// The search text for relations: the themes, or the query if there are none.
-    #[must_use]
-    pub fn relation_text(&self, query: &str) -> String {
-        if self.high_level.is_empty() { query.to_owned() } else { self.high_level.join(" ") }
-    }
-
-    /// Whether there are no keywords.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.high_level.is_empty() && self.low_level.is_empty()
-    }
-
-    /// Uses the query itself if there are no keywords, also if the query is long.
-    fn or_query(self, query: &str) -> Self {
-        if !self.is_empty() {
-            return self;
-        }
-        Self { low_level: vec![query.trim().to_owned()], high_level: Vec::new() }
-    }
-}
+use crate::traits::{CallPurpose, ChatMessage, Completion, LanguageModel, ModelCall};
+use crate::types::{ErrorKind, KnowledgeError, ModelUsage};
+use types::knowledge::Keywords;
 
 /// The result of the first stage.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -198,7 +169,7 @@ mod tests {
         assert_eq!(given_keywords(&params), None);
         params.ll_keywords = vec!["x, y".into()];
         assert_eq!(given_keywords(&params), Some(keywords(&[], &["x, y"])));
-        params.mode = crate::types::knowledge::QueryMode::Naive;
+        params.mode = types::knowledge::QueryMode::Naive;
         assert_eq!(given_keywords(&params), Some(Keywords::default()));
     }
 

@@ -1,6 +1,6 @@
 //! The parameters of a query: its mode, its limits, and the form of the answer.
 
-use crate::types::knowledge::{ChunkPick, EntityOrder, HistoryMessage, QueryMode};
+use types::knowledge::{ChunkPick, EntityOrder, HistoryMessage, QueryMode};
 
 /// Maximum characters of a query.
 pub const MAX_QUERY_CHARS: usize = 64 * 1024;
@@ -180,7 +180,7 @@ impl QueryParams {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::knowledge::HistoryRole;
+    use types::knowledge::HistoryRole;
 
     #[test]
     fn unknown_query_mode_is_refused_with_all_names() {

@@ -2,7 +2,7 @@
 
 use tokio::sync::mpsc;
 
-use crate::types::knowledge::{QueryStage, RawData};
+use types::knowledge::{QueryStage, RawData};
 
 /// A report of a running query. The end is the query's result.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::knowledge::types::Chunk;
-use crate::types::knowledge::Reference;
+use crate::types::Chunk;
+use types::knowledge::Reference;
 
 /// The files of these chunks: by number of chunks, then by first appearance. Chunks without a path get no id.
 pub fn references<'c>(chunks: impl IntoIterator<Item = &'c Chunk>) -> Vec<Reference> {
@@ -46,7 +46,7 @@ fn line_ranges(chunks: &[&Chunk]) -> Vec<(u32, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::knowledge::query::testing::chunk;
+    use crate::query::testing::chunk;
 
     #[test]
     fn references_are_ordered_by_number_of_chunks() {

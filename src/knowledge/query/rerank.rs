@@ -3,7 +3,7 @@
 use futures_util::future::BoxFuture;
 
 use super::context::Selection;
-use crate::knowledge::types::{Chunk, KnowledgeError};
+use crate::types::{Chunk, KnowledgeError};
 
 /// A model that judges how well texts answer a query.
 pub trait Reranker: Send + Sync {

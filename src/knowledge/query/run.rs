@@ -13,10 +13,11 @@ use super::keywords::{ExtractedKeywords, extract_keywords, given_keywords, witho
 use super::params::QueryParams;
 use super::progress::{Progress, QueryEvent};
 use super::rerank::{Reranker, rerank};
+use super::result::{failed_result, no_context_result};
 use super::search::{FusionWeights, QueryVectors, search};
-use crate::knowledge::traits::{Embedder, IndexReader, LanguageModel, QueryVector};
-use crate::knowledge::types::{CacheKind, ErrorKind, KnowledgeError};
-use crate::types::knowledge::{Keywords, Metadata, QueryMode, QueryResult, QueryStage, QueryStatus, RawData};
+use crate::traits::{Embedder, IndexReader, LanguageModel, QueryVector};
+use crate::types::{CacheKind, ErrorKind, KnowledgeError};
+use types::knowledge::{Keywords, Metadata, QueryMode, QueryResult, QueryStage, QueryStatus, RawData};
 
 /// Stores answers of models. Reads use the index reader.
 pub trait AnswerCache: Send + Sync {
@@ -71,12 +72,12 @@ pub async fn run_query(
     if params.mode == QueryMode::Bypass {
         let raw_data = RawData { metadata: metadata.clone(), ..RawData::default() };
         progress.send(QueryEvent::RawData(Box::new(raw_data))).await;
-        return QueryResult::no_context(metadata);
+        return no_context_result(metadata);
     }
     let mut run = QueryRun { env, params: Arc::new(params), progress, cancel, metadata };
     match run.run_stages(index).await {
         Ok(result) => result,
-        Err((error, raw_data)) => QueryResult::failed(error.kind.as_str(), &error.message, *raw_data),
+        Err((error, raw_data)) => failed_result(error.kind.as_str(), &error.message, *raw_data),
     }
 }
 
@@ -129,7 +130,7 @@ impl QueryRun<'_> {
         self.check_cancelled()?;
         if selection.entities.is_empty() && selection.relations.is_empty() && selection.chunks.is_empty() {
             self.metadata.missing_chunks = selection.missing_chunks;
-            let result = QueryResult::no_context(self.metadata.clone());
+            let result = no_context_result(self.metadata.clone());
             self.progress.send(QueryEvent::RawData(Box::new(result.raw_data.clone()))).await;
             return Ok(result);
         }

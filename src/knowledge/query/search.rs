@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use super::fusion::{fuse, round_robin};
 use super::params::QueryParams;
-use crate::knowledge::traits::{IndexReader, QueryVector};
-use crate::knowledge::types::{ChunkId, Edge, Entity, KnowledgeError, PairKey, SearchHit};
-use crate::types::knowledge::{EntityOrder, Keywords, QueryStage};
+use crate::traits::{IndexReader, QueryVector};
+use crate::types::{ChunkId, Edge, Entity, KnowledgeError, PairKey, SearchHit};
+use types::knowledge::{EntityOrder, Keywords, QueryStage};
 
 /// The embedded texts of a query; `None` without an embedder.
 #[derive(Clone, Debug, Default, PartialEq)]

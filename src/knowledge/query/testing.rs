@@ -8,14 +8,12 @@ use futures_util::future::BoxFuture;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::knowledge::traits::{
-    CallPurpose, Completion, Embedder, IndexReader, LanguageModel, ModelCall, QueryVector,
-};
-use crate::knowledge::types::{
+use crate::traits::{CallPurpose, Completion, Embedder, IndexReader, LanguageModel, ModelCall, QueryVector};
+use crate::types::{
     CacheKind, Chunk, ChunkId, DocId, Edge, Entity, ErrorKind, IndexCounts, KnowledgeError, ModelUsage,
     PairKey, Relation, SearchHit, VectorKind,
 };
-use crate::sync::lock;
+use base::sync::lock;
 
 pub(super) fn count_words(text: &str) -> usize {
     text.split_whitespace().count()

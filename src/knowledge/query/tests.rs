@@ -9,10 +9,10 @@ use tokio_util::sync::CancellationToken;
 use super::context::{BUFFER_TOKENS, QueryContext};
 use super::testing::{HashingEmbedder, MemoryIndex, ScriptedModel, count_words, hashed_vector};
 use super::*;
-use crate::knowledge::traits::CallPurpose;
-use crate::knowledge::types::{ChunkId, ErrorKind, KnowledgeError};
-use crate::sync::lock;
-use crate::types::knowledge::{
+use crate::traits::CallPurpose;
+use crate::types::{ChunkId, ErrorKind, KnowledgeError};
+use base::sync::lock;
+use types::knowledge::{
     ChunkPick, EntityOrder, FoundChunk, HistoryMessage, HistoryRole, Keywords, Metadata, QueryMode,
     QueryResult, QueryStatus,
 };

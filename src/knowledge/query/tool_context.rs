@@ -3,8 +3,8 @@
 use super::budget::CountTokens;
 use super::context::Selection;
 use super::params::QueryParams;
-use crate::knowledge::types::{Chunk, Edge, Entity};
-use crate::types::knowledge::QueryMode;
+use crate::types::{Chunk, Edge, Entity};
+use types::knowledge::QueryMode;
 
 /// Parameters of a search for a tool.
 #[must_use]
@@ -128,7 +128,7 @@ fn longest_run(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::knowledge::query::testing::{chunk, count_words, entity};
+    use crate::query::testing::{chunk, count_words, entity};
 
     #[test]
     fn tool_text_is_fenced_with_path_and_lines() {

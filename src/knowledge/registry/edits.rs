@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use super::Indexes;
-use crate::knowledge::store::{DeleteOutcome, EntityEdit, RelationEdit, Writer};
-use crate::knowledge::traits::IndexReader as _;
-use crate::knowledge::types::{Entity, ErrorKind, KnowledgeError, PairKey, Relation};
+use crate::store::{DeleteOutcome, EntityEdit, RelationEdit, Writer};
+use crate::traits::IndexReader as _;
+use crate::types::{Entity, ErrorKind, KnowledgeError, PairKey, Relation};
 
 impl Indexes {
     /// Deletes a document by its id or path. Returns whether there was one.

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::watch;
 
-use crate::sync::lock;
-use crate::types::knowledge::KnowledgeEvent;
+use base::sync::lock;
+use types::knowledge::KnowledgeEvent;
 
 /// The newest events of one job or query. A follower that is slower than the capacity misses events in the middle,
 /// never the last one.

@@ -9,18 +9,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::Indexes;
 use super::event_log::{EventLog, LogFollower};
-use crate::knowledge::index::{
+use crate::index::{
     Budget, IndexRequest, Indexer, InsertDocument, InsertOutcome, estimate, insert_documents, run_job,
 };
-use crate::knowledge::store::{KnowledgeStore, unfinished_jobs};
-use crate::knowledge::traits::JobSink;
-use crate::knowledge::types::{
-    ErrorKind, JobEvent, JobOutcome, JobProgress, JobStage, KnowledgeError, Level,
-};
-use crate::sync::lock;
-use crate::types::knowledge::{
-    IndexEstimate, IndexProgress, IndexStage, IndexSummary, KnowledgeEvent, QueryError,
-};
+use crate::store::{KnowledgeStore, unfinished_jobs};
+use crate::traits::JobSink;
+use crate::types::{ErrorKind, JobEvent, JobOutcome, JobProgress, JobStage, KnowledgeError, Level};
+use base::sync::lock;
+use types::knowledge::{IndexEstimate, IndexProgress, IndexStage, IndexSummary, KnowledgeEvent, QueryError};
 
 /// Maximum number of stored events of one job: the newest ones show its progress.
 const MAX_EVENTS: usize = 256;

@@ -26,7 +26,7 @@ use super::store::{KnowledgeStore, delete_index, index_path};
 use super::tokens;
 use super::traits::Embedder;
 use super::types::{ErrorKind, KnowledgeError};
-use crate::sync::lock;
+use base::sync::lock;
 use jobs::IndexJobs;
 use queries::Queries;
 use watched::WatchedIndexes;

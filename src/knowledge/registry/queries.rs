@@ -14,16 +14,16 @@ use tokio_util::sync::CancellationToken;
 
 use super::event_log::{EventLog, LogFollower};
 use super::{Indexes, Settings};
-use crate::knowledge::query::{
+use crate::query::{
     AnswerCache, Progress, QueryEnv, QueryEvent, QueryParams, ReadIndex, find_context, retain_allowed,
     run_query, tool_text,
 };
-use crate::knowledge::store::{CachedAnswer, KnowledgeStore};
-use crate::knowledge::tokens;
-use crate::knowledge::traits::{Embedder, IndexReader};
-use crate::knowledge::types::{CacheKind, ErrorKind, KnowledgeError};
-use crate::sync::lock;
-use crate::types::knowledge::{KnowledgeEvent, QueryError, QueryMode, QueryResult, QueryStatus};
+use crate::store::{CachedAnswer, KnowledgeStore};
+use crate::tokens;
+use crate::traits::{Embedder, IndexReader};
+use crate::types::{CacheKind, ErrorKind, KnowledgeError};
+use base::sync::lock;
+use types::knowledge::{KnowledgeEvent, QueryError, QueryMode, QueryResult, QueryStatus};
 
 /// How long to keep the events of a finished query.
 const FINISHED_QUERY_TTL: Duration = Duration::from_secs(300);
@@ -183,7 +183,7 @@ impl Indexes {
         // Without an answer of the embedder, the dimensions cannot be compared, and a job would fail as well.
         let Some(dimension) = embedder.dimension() else { return Ok(false) };
         let model = embedder.model_id();
-        let read = move |reader: &crate::knowledge::store::Reader| {
+        let read = move |reader: &crate::store::Reader| {
             let has_chunks = reader.counts()?.chunks > 0;
             Ok(has_chunks && !reader.has_vectors(&model, Some(dimension))?)
         };

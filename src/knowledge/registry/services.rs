@@ -4,13 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::knowledge::embed::{HttpReranker, StaticEmbedder};
-use crate::knowledge::index::ChunkSettings;
-use crate::knowledge::index::semantic::SemanticSettings;
-use crate::knowledge::query::{FusionWeights, QueryParams, Reranker};
-use crate::knowledge::traits::{Embedder, FileSource, LanguageModel};
-use crate::knowledge::types::{KnowledgeError, Level};
-use crate::types::time::Clock;
+use crate::embed::{HttpReranker, StaticEmbedder};
+use crate::index::ChunkSettings;
+use crate::index::semantic::SemanticSettings;
+use crate::query::{FusionWeights, QueryParams, Reranker};
+use crate::traits::{Embedder, FileSource, LanguageModel};
+use crate::types::{KnowledgeError, Level};
+use types::time::Clock;
 
 /// The source of vectors.
 #[derive(Clone, Debug, Default)]
@@ -19,7 +19,7 @@ pub enum EmbedderChoice {
     #[default]
     None,
     /// An embedder that is ready.
-    Http(Arc<crate::knowledge::embed::HttpEmbedder>),
+    Http(Arc<crate::embed::HttpEmbedder>),
     /// A folder with static vectors, read at the first use.
     Static(std::path::PathBuf),
 }

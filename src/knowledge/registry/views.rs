@@ -4,13 +4,13 @@ use std::path::Path;
 
 use super::Indexes;
 use super::jobs::JobView;
-use crate::knowledge::export::{SubGraph, around};
-use crate::knowledge::store::DocumentFilter;
-use crate::knowledge::traits::IndexReader as _;
-use crate::knowledge::types::{
+use crate::export::{SubGraph, around};
+use crate::store::DocumentFilter;
+use crate::traits::IndexReader as _;
+use crate::types::{
     CacheKind, Chunk, DocId, Document, DocumentStatus, ErrorKind, IndexCounts, KnowledgeError, Level,
 };
-use crate::types::knowledge::IndexState;
+use types::knowledge::IndexState;
 
 /// Chunks of a document that a reply shows.
 const MAX_SHOWN_CHUNKS: usize = 500;
@@ -95,7 +95,7 @@ impl Indexes {
         workspace: &Path,
         id: String,
     ) -> Result<(Document, Vec<Chunk>), KnowledgeError> {
-        let read = move |reader: &crate::knowledge::store::Reader| {
+        let read = move |reader: &crate::store::Reader| {
             let document = reader.document(&id)?.ok_or_else(|| {
                 let text =
                     format!("could not find the document {id}: the index has none with this id or path");
@@ -119,7 +119,7 @@ impl Indexes {
         depth: u32,
         max_nodes: usize,
     ) -> Result<SubGraph, KnowledgeError> {
-        let read = move |reader: &crate::knowledge::store::Reader| {
+        let read = move |reader: &crate::store::Reader| {
             let start = match &name {
                 Some(name) => reader.entities(reader.find_entity(name)?.as_slice())?,
                 None => reader.greatest_entities(GRAPH_START_ENTITIES)?,

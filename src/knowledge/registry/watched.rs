@@ -8,9 +8,9 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::Indexes;
-use crate::knowledge::index::{Budget, IndexRequest, Indexer, estimate};
-use crate::knowledge::types::{KnowledgeError, Level};
-use crate::sync::lock;
+use crate::index::{Budget, IndexRequest, Indexer, estimate};
+use crate::types::{KnowledgeError, Level};
+use base::sync::lock;
 
 /// Maximum number of watched workspaces: the most recently used ones.
 const MAX_WATCHED: usize = 16;

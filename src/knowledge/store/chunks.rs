@@ -3,7 +3,7 @@
 use rusqlite::{Connection, Row, params};
 
 use super::words::split_words;
-use crate::knowledge::types::{Chunk, ChunkId, DocId, KnowledgeError};
+use crate::types::{Chunk, ChunkId, DocId, KnowledgeError};
 
 /// Columns of a chunk, for [`chunk_of_row`]. `c` is `kn_chunk`, `d` is `kn_doc`.
 pub(super) const CHUNK_COLUMNS: &str = "c.key, d.key, c.path, c.ord, c.text, c.tokens, c.start_byte, c.end_byte, \

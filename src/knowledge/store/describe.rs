@@ -1,7 +1,7 @@
 //! The description of an entity or a relation, made of the statements of its chunks.
 
-use crate::knowledge::tokens;
-use crate::knowledge::types::hash128;
+use crate::tokens;
+use crate::types::hash128;
 
 /// From this number of descriptions on, a model summarises them.
 pub const MAX_JOINED_DESCRIPTIONS: usize = 8;

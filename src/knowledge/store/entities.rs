@@ -8,7 +8,7 @@ use super::describe;
 use super::schema::origin;
 use super::words::split_words;
 use super::writer::{meta, meta_value};
-use crate::knowledge::types::KnowledgeError;
+use crate::types::KnowledgeError;
 
 /// Maximum number of source chunks that form the description of an entity or a relation. Later chunks are stored, but
 /// do not change the description.

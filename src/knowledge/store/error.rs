@@ -2,7 +2,7 @@
 
 use rusqlite::ErrorCode;
 
-use crate::knowledge::types::{ErrorKind, KnowledgeError};
+use crate::types::{ErrorKind, KnowledgeError};
 
 impl From<rusqlite::Error> for KnowledgeError {
     fn from(error: rusqlite::Error) -> Self {

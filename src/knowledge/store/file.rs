@@ -9,7 +9,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::inserted_documents::InsertedDocuments;
 use super::schema;
-use crate::knowledge::types::{ErrorKind, KnowledgeError, hash128};
+use crate::types::{ErrorKind, KnowledgeError, hash128};
 
 /// How long a connection waits for a lock of another connection or program.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);

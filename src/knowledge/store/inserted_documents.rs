@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::knowledge::types::{ErrorKind, KnowledgeError, hash128};
+use crate::types::{ErrorKind, KnowledgeError, hash128};
 
 /// Ending of a document's file.
 const FILE_EXTENSION: &str = "txt";

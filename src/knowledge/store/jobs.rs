@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OpenFlags};
 
 use super::writer::{meta, meta_value};
-use crate::knowledge::types::KnowledgeError;
+use crate::types::KnowledgeError;
 
 /// Maximum number of index files that a start reads.
 const MAX_FILES: usize = 1000;

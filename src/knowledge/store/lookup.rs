@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use rusqlite::{Connection, params};
 
 use super::entities::{entity_id, resolve_alias};
-use crate::knowledge::types::{ErrorKind, KnowledgeError};
+use crate::types::{ErrorKind, KnowledgeError};
 
 /// Candidates that an error lists.
 const MAX_CANDIDATES: usize = 20;

@@ -46,7 +46,7 @@ pub use writer::{
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
-pub(in crate::knowledge) mod tests;
+pub(crate) mod tests;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::tests::{TestStore, document, entity, relation};
 use super::*;
-use crate::knowledge::types::Level;
+use crate::types::Level;
 
 /// One random document: its number, and the statements of its chunks as small numbers.
 #[derive(Clone, Debug)]

@@ -13,8 +13,8 @@ use super::relations::relation_id;
 use super::vectors::VectorTables;
 use super::writer::{meta, meta_value};
 use super::{cache, search, writer};
-use crate::knowledge::traits::{IndexReader, QueryVector};
-use crate::knowledge::types::{
+use crate::traits::{IndexReader, QueryVector};
+use crate::types::{
     CacheKind, Chunk, ChunkId, Document, Edge, Entity, IndexCounts, KnowledgeError, Level, PairKey, Relation,
     SearchHit, VectorKind,
 };

@@ -11,7 +11,7 @@ use super::entities::resolve_alias;
 use super::relations::{RelationContribution, TouchedRows, contribute_relation};
 use super::schema::origin;
 use super::writer::{DocumentContent, ReferenceKind, Writer, raise_generation};
-use crate::knowledge::types::KnowledgeError;
+use crate::types::KnowledgeError;
 
 /// Maximum number of names that one transaction resolves.
 const MAX_BATCH_NAMES: u32 = 500;
@@ -89,7 +89,7 @@ impl Writer {
             }
             let left: u64 =
                 connection.query_row("select count(*) from kn_unresolved", [], |row| row.get(0))?;
-            crate::crash::point("KN.references");
+            base::crash::point("KN.references");
             Ok(left)
         })
     }

@@ -9,7 +9,7 @@ use super::entities::{MAX_SOURCES, current_description, ensure_entity, entity_st
 use super::schema::origin;
 use super::words::split_words;
 use super::writer::{Writer, raise_generation};
-use crate::knowledge::types::KnowledgeError;
+use crate::types::KnowledgeError;
 
 /// One statement about a relation.
 pub(super) struct RelationContribution<'a> {
@@ -301,7 +301,7 @@ impl Writer {
             } else {
                 rebuild_entity(connection, pending.row)?;
             }
-            crate::crash::point("KN.summary");
+            base::crash::point("KN.summary");
             raise_generation(connection)?;
             Ok(())
         })

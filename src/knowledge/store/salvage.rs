@@ -7,7 +7,7 @@ use rusqlite::{Connection, OpenFlags, Row, params};
 
 use super::edit::{set_custom_entity, set_custom_relation};
 use super::writer::{Writer, meta, meta_value, raise_generation, set_meta};
-use crate::knowledge::types::KnowledgeError;
+use crate::types::KnowledgeError;
 
 /// The data that was read from a damaged file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 use rusqlite::{Connection, Row, params};
 
 use super::words::split_words;
-use crate::knowledge::types::{ErrorKind, KnowledgeError};
+use crate::types::{ErrorKind, KnowledgeError};
 
 /// One step to a newer form of the file.
 struct Migration {
@@ -360,7 +360,7 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<(), KnowledgeError>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::knowledge::store::search;
+    use crate::store::search;
 
     #[test]
     fn older_file_gets_words_of_texts_without_spaces() {

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, params};
 
 use super::words::match_query;
-use crate::knowledge::types::{ChunkId, KnowledgeError, PairKey, SearchHit};
+use crate::types::{ChunkId, KnowledgeError, PairKey, SearchHit};
 
 /// Maximum number of results of one search.
 const MAX_RESULTS: usize = 10_000;

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tokio::sync::{mpsc, oneshot};
 
-use crate::knowledge::types::{ErrorKind, KnowledgeError};
+use crate::types::{ErrorKind, KnowledgeError};
 
 /// Closures that may wait.
 const QUEUE_CAPACITY: usize = 64;

@@ -6,8 +6,8 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::vector_index::{QuantizedVector, ScanIndex, VectorIndex};
 use super::writer::{Writer, raise_generation};
-use crate::knowledge::traits::QueryVector;
-use crate::knowledge::types::{ChunkId, ErrorKind, KnowledgeError, VectorKind, hash128};
+use crate::traits::QueryVector;
+use crate::types::{ChunkId, ErrorKind, KnowledgeError, VectorKind, hash128};
 
 /// Maximum dimensions of a vector.
 const MAX_DIMENSION: usize = 8192;

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 
-use crate::knowledge::types::{Chunk, KnowledgeError, Level};
+use crate::types::{Chunk, KnowledgeError, Level};
 
 /// A statement about an entity by one chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -19,15 +19,15 @@ use serde_json::Value;
 
 use super::super::settings::ModelSettings;
 use super::thinking::{OutputConfig, ThinkingParameter, asks_to_think, is_own_thinking, plan};
-use crate::model::catalog::capabilities::{MAX_CALL_ID_CHARS, wire_call_id, wire_tool_name};
-use crate::model::request::media::{AcceptedMedia, MediumContent};
-use crate::model::request::request_cache::{CacheKey, PlainForm, RequestCache};
-use crate::model::request::sampling::sent_sampling;
-use crate::model::settings::Api;
-use crate::types::blob::{Attachment, AttachmentKind};
-use crate::types::message::{Block, Message, Role, ToolCall};
-use crate::types::model::ModelRequest;
-use crate::types::sampling::Sampling;
+use crate::catalog::capabilities::{MAX_CALL_ID_CHARS, wire_call_id, wire_tool_name};
+use crate::request::media::{AcceptedMedia, MediumContent};
+use crate::request::request_cache::{CacheKey, PlainForm, RequestCache};
+use crate::request::sampling::sent_sampling;
+use crate::settings::Api;
+use types::blob::{Attachment, AttachmentKind};
+use types::message::{Block, Message, Role, ToolCall};
+use types::model::ModelRequest;
+use types::sampling::Sampling;
 
 /// A request without its messages, which follow.
 #[derive(Serialize)]
@@ -317,7 +317,7 @@ fn medium_part(shown: MediumContent<'_>) -> Content<'_> {
 
 /// The provider's id of a call. If this provider would refuse it, for example an id of another provider, the
 /// daemon's id is used.
-fn wire_id<'a>(provider_id: &'a str, call_id: &crate::types::CallId) -> Cow<'a, str> {
+fn wire_id<'a>(provider_id: &'a str, call_id: &types::CallId) -> Cow<'a, str> {
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
     wire_call_id(provider_id, call_id, |id| id.len() <= MAX_CALL_ID_CHARS && id.bytes().all(is_plain))
 }

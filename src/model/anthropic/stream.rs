@@ -6,13 +6,13 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::model::request::count::{count, group};
-use crate::model::stream::assembly::{Assembly, CallIds};
-use crate::model::stream::decode::{Decode, EventError};
-use crate::model::stream::fault::{WireError, invalid_answer, second_answer, unparsable_body};
-use crate::model::stream::text::{EventTemplate, TolerantText, read_json};
-use crate::types::model::{Delta, ModelFault, ModelReply, StopReason};
-use crate::types::usage::Usage;
+use crate::request::count::{count, group};
+use crate::stream::assembly::{Assembly, CallIds};
+use crate::stream::decode::{Decode, EventError};
+use crate::stream::fault::{WireError, invalid_answer, second_answer, unparsable_body};
+use crate::stream::text::{EventTemplate, TolerantText, read_json};
+use types::model::{Delta, ModelFault, ModelReply, StopReason};
+use types::usage::Usage;
 
 #[derive(Deserialize)]
 struct Event<'a> {

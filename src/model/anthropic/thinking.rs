@@ -8,11 +8,11 @@
 use serde::Serialize;
 
 use super::super::settings::ModelSettings;
-use crate::model::catalog::capabilities::effort_word;
-use crate::model::catalog::capabilities::is_sealed;
-use crate::types::message::{Block, Message, Role};
-use crate::types::model::ModelRequest;
-use crate::types::thinking::Thinking;
+use crate::catalog::capabilities::effort_word;
+use crate::catalog::capabilities::is_sealed;
+use types::message::{Block, Message, Role};
+use types::model::ModelRequest;
+use types::thinking::Thinking;
 
 /// Output limit in tokens if none is known. The provider requires one, and all its models support this value.
 const DEFAULT_MAX_TOKENS: u32 = 8192;
@@ -135,8 +135,8 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::types::ids::{Mint, Seed};
-    use crate::types::message::ToolCall;
+    use types::ids::{Mint, Seed};
+    use types::message::ToolCall;
 
     fn request(thinking: Option<Thinking>, messages: Vec<Message>) -> ModelRequest {
         ModelRequest {

@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use crate::model::settings::{ModelFacts, ModelSettings, ProviderKind};
-use crate::types::sampling::Sampling;
+use crate::settings::{ModelFacts, ModelSettings, ProviderKind};
+use types::sampling::Sampling;
 
 impl ModelFacts {
     /// Fills absent values from `other`.
@@ -75,7 +75,7 @@ static TABLE: LazyLock<Option<Table>> = LazyLock::new(|| toml::from_str(include_
 
 /// The properties of a model from the configuration (`configured`) and the table. Prices of the table apply
 /// only `at_vendor`, because resellers have their own prices.
-pub(in crate::model) fn look_up(
+pub(crate) fn look_up(
     kind: Option<ProviderKind>,
     at_vendor: bool,
     model: &str,
@@ -98,9 +98,7 @@ pub(in crate::model) fn look_up(
 }
 
 /// All models of a vendor in the table: names, properties, and the source of the prices.
-pub(in crate::model) fn vendor_models(
-    kind: ProviderKind,
-) -> Vec<(&'static str, &'static ModelFacts, &'static str)> {
+pub(crate) fn vendor_models(kind: ProviderKind) -> Vec<(&'static str, &'static ModelFacts, &'static str)> {
     let vendor = match (kind, TABLE.as_ref()) {
         (ProviderKind::Anthropic, Some(table)) => &table.anthropic,
         (ProviderKind::OpenAiChat | ProviderKind::OpenAiResponses, Some(table)) => &table.openai,
@@ -110,10 +108,7 @@ pub(in crate::model) fn vendor_models(
 }
 
 /// Date and source of the price of a model in the table.
-pub(in crate::model) fn price_source(
-    kind: ProviderKind,
-    model: &str,
-) -> Option<(&'static str, &'static str)> {
+pub(crate) fn price_source(kind: ProviderKind, model: &str) -> Option<(&'static str, &'static str)> {
     let vendor = vendor_models(kind);
     let longest = vendor.iter().filter(|(name, ..)| *name == model || is_version(model, name));
     let (_, facts, source) = longest.max_by_key(|(name, ..)| name.len())?;
@@ -138,8 +133,8 @@ fn is_version(model: &str, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::model::catalog::builtin::*;
-    use crate::types::usage::Price;
+    use crate::catalog::builtin::*;
+    use types::usage::Price;
 
     #[test]
     fn catalog_entries_are_readable_and_prices_are_dated() {

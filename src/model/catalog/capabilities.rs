@@ -4,16 +4,16 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::settings::ModelSettings;
-use crate::types::CallId;
-use crate::types::thinking::Thinking;
+use crate::settings::ModelSettings;
+use types::CallId;
+use types::thinking::Thinking;
 
 /// Maximum length that vendors accept (Anthropic 128, OpenAI 64: their API references, 2026-03).
 const MAX_NAME_CHARS: usize = 64;
 
 /// The name of a called tool in the form that every vendor accepts: letters, digits, `_` and `-`. A model may
 /// invent a name; sent back unchanged, every later request would be refused.
-pub(in crate::model) fn wire_tool_name(tool: &str) -> Cow<'_, str> {
+pub(crate) fn wire_tool_name(tool: &str) -> Cow<'_, str> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if tool.is_empty() {
         return Cow::Borrowed("unnamed");
@@ -25,13 +25,13 @@ pub(in crate::model) fn wire_tool_name(tool: &str) -> Cow<'_, str> {
 }
 
 /// Maximum length of a call id for Anthropic and OpenAI Responses, in characters.
-pub(in crate::model) const MAX_CALL_ID_CHARS: usize = 64;
+pub(crate) const MAX_CALL_ID_CHARS: usize = 64;
 /// Maximum length of a call id for OpenAI Chat Completions: "Expected a string with maximum length 40".
-pub(in crate::model) const MAX_CHAT_CALL_ID_CHARS: usize = 40;
+pub(crate) const MAX_CHAT_CALL_ID_CHARS: usize = 40;
 
 /// The id for a call and its result: the provider's, or the daemon's if that is missing or does not `fit`. The
 /// daemon's id has 41 characters, is unique and never changes, so the same transcript gives the same bytes.
-pub(in crate::model) fn wire_call_id<'a>(
+pub(crate) fn wire_call_id<'a>(
     provider_id: &'a str,
     call_id: &CallId,
     fits: impl Fn(&str) -> bool,
@@ -47,7 +47,7 @@ const MAX_LOW_EFFORT_TOKENS: u32 = 4_096;
 const MAX_MEDIUM_EFFORT_TOKENS: u32 = 16_384;
 
 /// The effort to send; `None` leaves it to the model.
-pub(in crate::model) fn effort(thinking: Option<Thinking>, settings: &ModelSettings) -> Option<&str> {
+pub(crate) fn effort(thinking: Option<Thinking>, settings: &ModelSettings) -> Option<&str> {
     if !settings.thinking {
         return None;
     }
@@ -59,7 +59,7 @@ pub(in crate::model) fn effort(thinking: Option<Thinking>, settings: &ModelSetti
 }
 
 /// The effort for thinking that is on, as a word that all vendors accept.
-pub(in crate::model) const fn effort_word(thinking: Thinking) -> &'static str {
+pub(crate) const fn effort_word(thinking: Thinking) -> &'static str {
     match thinking {
         Thinking::Off | Thinking::Low | Thinking::Tokens(..=MAX_LOW_EFFORT_TOKENS) => "low",
         Thinking::Auto | Thinking::Medium | Thinking::Tokens(..=MAX_MEDIUM_EFFORT_TOKENS) => "medium",
@@ -73,7 +73,7 @@ const SEAL_PREFIX: &str = "openai_responses:";
 
 /// A reasoning item in the form that the API expects back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::model) struct SealedReasoning {
+pub(crate) struct SealedReasoning {
     /// The item's id.
     pub id: String,
     /// Opaque data of the provider.
@@ -81,25 +81,25 @@ pub(in crate::model) struct SealedReasoning {
 }
 
 /// Encodes the item as a signature.
-pub(in crate::model) fn seal(sealed: &SealedReasoning) -> String {
+pub(crate) fn seal(sealed: &SealedReasoning) -> String {
     // Writing two strings as JSON cannot fail.
     format!("{SEAL_PREFIX}{}", serde_json::to_string(sealed).unwrap_or_default())
 }
 
 /// Decodes a signature; `None` for another provider's.
-pub(in crate::model) fn unseal(signature: &str) -> Option<SealedReasoning> {
+pub(crate) fn unseal(signature: &str) -> Option<SealedReasoning> {
     serde_json::from_str(signature.strip_prefix(SEAL_PREFIX)?).ok()
 }
 
 /// Whether the signature is an encoded reasoning item.
-pub(in crate::model) fn is_sealed(signature: &str) -> bool {
+pub(crate) fn is_sealed(signature: &str) -> bool {
     signature.starts_with(SEAL_PREFIX)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::ids::{Mint, Seed};
+    use types::ids::{Mint, Seed};
 
     #[test]
     fn overlong_call_id_becomes_short_and_unique() {

@@ -4,9 +4,9 @@ mod wire;
 
 use serde_json::{Value, json};
 
-use crate::model::settings::Api;
-use crate::model::testing::{assert_deltas_tell_the_reply, assert_every_cut_is_told, read, read_pieces};
-use crate::types::model::{FaultKind, ModelReply, ReplyBlock, StopReason};
+use crate::settings::Api;
+use crate::testing::{assert_deltas_tell_the_reply, assert_every_cut_is_told, read, read_pieces};
+use types::model::{FaultKind, ModelReply, ReplyBlock, StopReason};
 use wire::AnswerPart::{self, Call, CallTwice, End, Error, Refusal, Start, Text, Unknown};
 use wire::wire;
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::model::settings::Api;
+use crate::settings::Api;
 use AnswerPart::{Call, CallTwice, End, Error, Refusal, Start, Text, Unknown};
 
 /// One part of an answer.

@@ -5,8 +5,8 @@
 //! calls. The output has one block after the other, so the fragments of a later call wait until the earlier one
 //! is known to be complete.
 
-use crate::model::stream::assembly::Assembly;
-use crate::types::model::Delta;
+use crate::stream::assembly::Assembly;
+use types::model::Delta;
 
 /// A fragment of a call as received.
 pub(super) struct CallFragment<'a> {

@@ -14,16 +14,16 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::super::settings::{ModelSettings, ReplayReasoning};
-use crate::model::catalog::capabilities::effort;
-use crate::model::catalog::capabilities::{MAX_CHAT_CALL_ID_CHARS, wire_call_id, wire_tool_name};
-use crate::model::request::media::{AcceptedMedia, MediumContent, file_name};
-use crate::model::request::sampling::sent_sampling;
-use crate::model::settings::Api;
-use crate::types::CallId;
-use crate::types::blob::AttachmentKind;
-use crate::types::message::{Block, Message, Role, ToolCall};
-use crate::types::model::ModelRequest;
-use crate::types::sampling::Sampling;
+use crate::catalog::capabilities::effort;
+use crate::catalog::capabilities::{MAX_CHAT_CALL_ID_CHARS, wire_call_id, wire_tool_name};
+use crate::request::media::{AcceptedMedia, MediumContent, file_name};
+use crate::request::sampling::sent_sampling;
+use crate::settings::Api;
+use types::CallId;
+use types::blob::AttachmentKind;
+use types::message::{Block, Message, Role, ToolCall};
+use types::model::ModelRequest;
+use types::sampling::Sampling;
 
 #[derive(Serialize)]
 struct Body<'a> {

@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 
 use super::super::settings::ModelSettings;
 use super::super::testing::{assert_any_split_reads_alike, assert_deltas_tell_the_reply, read, read_whole};
-use crate::model::settings::Api;
-use crate::types::ids::{Mint, Seed};
-use crate::types::message::{Block, Message, Role, ToolCall};
-use crate::types::model::{Delta, FaultKind, ModelRequest, ReplyBlock, StopReason};
-use crate::types::tool::ToolDefinition;
-use crate::types::usage::Usage;
+use crate::settings::Api;
+use types::ids::{Mint, Seed};
+use types::message::{Block, Message, Role, ToolCall};
+use types::model::{Delta, FaultKind, ModelRequest, ReplyBlock, StopReason};
+use types::tool::ToolDefinition;
+use types::usage::Usage;
 
 fn sse(chunks: &[Value]) -> String {
     let mut stream = chunks.iter().fold(String::new(), |mut stream, chunk| {

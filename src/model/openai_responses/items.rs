@@ -8,9 +8,9 @@
 //! server omits or changes these, it is matched by its content. Only an item without a match is added from the end;
 //! otherwise a tool would run twice.
 
-use crate::model::catalog::capabilities::{SealedReasoning, seal};
-use crate::model::stream::assembly::Assembly;
-use crate::types::model::Delta;
+use crate::catalog::capabilities::{SealedReasoning, seal};
+use crate::stream::assembly::Assembly;
+use types::model::Delta;
 
 /// Kind of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,19 +7,19 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::super::settings::ModelSettings;
-use crate::model::catalog::capabilities::effort;
-use crate::model::catalog::capabilities::{
+use crate::catalog::capabilities::effort;
+use crate::catalog::capabilities::{
     MAX_CALL_ID_CHARS, SealedReasoning, unseal, wire_call_id, wire_tool_name,
 };
-use crate::model::request::media::{AcceptedMedia, MediumContent, file_name};
-use crate::model::request::sampling::sent_sampling;
-use crate::model::settings::Api;
-use crate::types::CallId;
-use crate::types::blob::AttachmentKind;
-use crate::types::message::{Block, Message, Role, ToolCall};
-use crate::types::model::ModelRequest;
-use crate::types::sampling::Sampling;
-use crate::types::thinking::Thinking;
+use crate::request::media::{AcceptedMedia, MediumContent, file_name};
+use crate::request::sampling::sent_sampling;
+use crate::settings::Api;
+use types::CallId;
+use types::blob::AttachmentKind;
+use types::message::{Block, Message, Role, ToolCall};
+use types::model::ModelRequest;
+use types::sampling::Sampling;
+use types::thinking::Thinking;
 
 /// The smallest accepted `max_output_tokens` (OpenAI's API reference, "Create a model response", 2026-03).
 const MIN_OUTPUT_TOKENS: u32 = 16;

@@ -4,10 +4,10 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::super::testing::{assert_any_split_reads_alike, assert_deltas_tell_the_reply, read, read_whole};
-use crate::model::catalog::capabilities::{SealedReasoning, seal};
-use crate::model::settings::Api;
-use crate::types::model::{FaultKind, ReplyBlock, StopReason};
-use crate::types::usage::Usage;
+use crate::catalog::capabilities::{SealedReasoning, seal};
+use crate::settings::Api;
+use types::model::{FaultKind, ReplyBlock, StopReason};
+use types::usage::Usage;
 
 const API: Api = Api::OpenAiResponses;
 

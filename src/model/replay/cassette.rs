@@ -17,8 +17,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::types::model::{FaultKind, StopReason};
-use crate::types::usage::Usage;
+use types::model::{FaultKind, StopReason};
+use types::usage::Usage;
 
 /// Maximum size of a cassette.
 const MAX_FILE_BYTES: u64 = 256 << 20;
@@ -28,7 +28,7 @@ const VERSION: u32 = 1;
 /// How to find the record for a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(in crate::model) enum RecordMatch {
+pub(crate) enum RecordMatch {
     /// By the number of answers in the conversation.
     #[default]
     Order,
@@ -39,7 +39,7 @@ pub(in crate::model) enum RecordMatch {
 /// The first line.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::model) struct Header {
+pub(crate) struct Header {
     cassette: u32,
     #[serde(default, rename = "match")]
     by: RecordMatch,
@@ -54,7 +54,7 @@ impl Default for Header {
 /// A recorded answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::model) struct Recording {
+pub(crate) struct Recording {
     /// Name of the API.
     pub api: String,
     /// HTTP status.
@@ -72,7 +72,7 @@ pub(in crate::model) struct Recording {
 /// An answer written by hand.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(in crate::model) struct Script {
+pub(crate) struct Script {
     /// Reasoning, first.
     pub thinking: Option<String>,
     /// Text, streamed word by word.
@@ -98,7 +98,7 @@ pub(in crate::model) struct Script {
 /// A call written by hand.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::model) struct ScriptedCall {
+pub(crate) struct ScriptedCall {
     /// The tool.
     pub tool: String,
     /// Its arguments.
@@ -108,7 +108,7 @@ pub(in crate::model) struct ScriptedCall {
 
 /// One record.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::model) enum Record {
+pub(crate) enum Record {
     /// From a real provider.
     Recording(Recording),
     /// Written by hand.
@@ -138,14 +138,14 @@ impl Record {
 
 /// A loaded cassette.
 #[derive(Debug, PartialEq)]
-pub(in crate::model) struct Cassette {
+pub(crate) struct Cassette {
     pub by: RecordMatch,
     records: Vec<Record>,
 }
 
 /// The reason why a cassette cannot be played.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::model) enum CassetteError {
+pub(crate) enum CassetteError {
     /// The file cannot be read.
     Unreadable(String),
     /// A line is invalid; lines count from 1.
@@ -163,7 +163,7 @@ impl fmt::Display for CassetteError {
 
 impl Cassette {
     /// Reads a file. Blocking.
-    pub(in crate::model) fn load(file: &Path) -> Result<Self, CassetteError> {
+    pub(crate) fn load(file: &Path) -> Result<Self, CassetteError> {
         let unreadable = |error: std::io::Error| CassetteError::Unreadable(error.to_string());
         let size = std::fs::metadata(file).map_err(unreadable)?.len();
         if size > MAX_FILE_BYTES {
@@ -173,7 +173,7 @@ impl Cassette {
     }
 
     /// Reads the text of a file.
-    pub(in crate::model) fn parse(text: &str) -> Result<Self, CassetteError> {
+    pub(crate) fn parse(text: &str) -> Result<Self, CassetteError> {
         let mut header: Option<Header> = None;
         let mut records = Vec::new();
         for (number, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
@@ -206,7 +206,7 @@ impl Cassette {
     }
 
     /// Record `number` in order: the newest with this number, else the one at this position without a number.
-    pub(in crate::model) fn by_order(&self, number: usize) -> Option<&Record> {
+    pub(crate) fn by_order(&self, number: usize) -> Option<&Record> {
         let in_place = |record: &&Record| record.position().is_none() && !record.is_helper_record();
         self.records
             .iter()
@@ -215,19 +215,19 @@ impl Cassette {
     }
 
     /// The newest record with this hash.
-    pub(in crate::model) fn by_hash(&self, hash: &str) -> Option<&Record> {
+    pub(crate) fn by_hash(&self, hash: &str) -> Option<&Record> {
         self.records.iter().rfind(|record| record.hash() == Some(hash))
     }
 
     /// Number of records.
-    pub(in crate::model) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.records.len()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::model::replay::cassette::*;
+    use crate::replay::cassette::*;
 
     fn check_error(text: &str, line: usize, expected_text: &str) {
         match Cassette::parse(text) {

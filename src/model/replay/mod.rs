@@ -14,13 +14,13 @@ use std::time::Duration;
 use tokio::sync::{OnceCell, mpsc};
 
 use super::api::AnswerReader;
-use crate::model::settings::Api;
-use crate::model::stream::assembly::{Assembly, CallIds};
-use crate::model::stream::fault;
-use crate::model::stream::timeouts::{receiver_closed, send_batch};
-use crate::types::model::{Delta, FaultKind, ModelFault, ModelReply, ModelRequest, StopReason};
+use crate::settings::Api;
+use crate::stream::assembly::{Assembly, CallIds};
+use crate::stream::fault;
+use crate::stream::timeouts::{receiver_closed, send_batch};
 use cassette::{Cassette, Record, RecordMatch, Recording, Script};
 use request_hash::{answers_so_far, request_hash};
+use types::model::{Delta, FaultKind, ModelFault, ModelReply, ModelRequest, StopReason};
 
 /// Bytes of a recording that are read at once, as from a network.
 const CHUNK_BYTES: usize = 4 << 10;

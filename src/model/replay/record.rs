@@ -6,18 +6,18 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use crate::model::replay::cassette::{Header, Recording};
-use crate::model::replay::request_hash::{answers_so_far, request_hash};
-use crate::model::settings::Api;
-use crate::model::stream::fault::Secrets;
-use crate::sync::lock;
-use crate::types::model::ModelRequest;
+use crate::replay::cassette::{Header, Recording};
+use crate::replay::request_hash::{answers_so_far, request_hash};
+use crate::settings::Api;
+use crate::stream::fault::Secrets;
+use base::sync::lock;
+use types::model::ModelRequest;
 
 /// Maximum bytes of one answer that are kept.
 const MAX_BYTES: usize = 32 << 20;
 
 /// One answer while it arrives.
-pub(in crate::model) struct OpenRecording {
+pub(crate) struct OpenRecording {
     hash: String,
     /// Index of the answer in the conversation; `None` for a helper call, which is found by its hash alone.
     at: Option<usize>,
@@ -26,7 +26,7 @@ pub(in crate::model) struct OpenRecording {
 }
 
 impl OpenRecording {
-    pub(in crate::model) fn new(request: &ModelRequest) -> Self {
+    pub(crate) fn new(request: &ModelRequest) -> Self {
         Self {
             hash: request_hash(request),
             at: (!request.is_helper_call).then(|| answers_so_far(request)),
@@ -36,31 +36,31 @@ impl OpenRecording {
     }
 
     /// Records the status with which the provider answers.
-    pub(in crate::model) fn begin(&mut self, api: Api, status: u16) {
+    pub(crate) fn begin(&mut self, api: Api, status: u16) {
         self.answer = Some((api, status));
     }
 
     /// Adds bytes of the body.
-    pub(in crate::model) fn write(&mut self, bytes: &[u8]) {
+    pub(crate) fn write(&mut self, bytes: &[u8]) {
         let room = MAX_BYTES.saturating_sub(self.body.len());
         self.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 }
 
 /// Appends recordings to one file.
-pub(in crate::model) struct Recorder {
+pub(crate) struct Recorder {
     file: PathBuf,
     /// Held while a call appends, so that two answers do not mix.
     turn: Mutex<()>,
 }
 
 impl Recorder {
-    pub(in crate::model) fn new(file: PathBuf) -> Self {
+    pub(crate) fn new(file: PathBuf) -> Self {
         Self { file, turn: Mutex::new(()) }
     }
 
     /// Appends the answer, if there was any. The error is a text for users.
-    pub(in crate::model) async fn append(
+    pub(crate) async fn append(
         self: &Arc<Self>,
         tape: OpenRecording,
         secrets: &Secrets,

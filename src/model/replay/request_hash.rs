@@ -9,11 +9,11 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::types::message::{Block, Role};
-use crate::types::model::ModelRequest;
+use types::message::{Block, Role};
+use types::model::ModelRequest;
 
 /// SHA-256 of the request in its canonical form, in hexadecimal.
-pub(in crate::model) fn request_hash(request: &ModelRequest) -> String {
+pub(crate) fn request_hash(request: &ModelRequest) -> String {
     let mut numbers: HashMap<&str, usize> = HashMap::new();
     let mut number = move |id| {
         let next = numbers.len();
@@ -65,16 +65,16 @@ pub(in crate::model) fn request_hash(request: &ModelRequest) -> String {
 }
 
 /// Number of the record for this request: the number of answers in the conversation.
-pub(in crate::model) fn answers_so_far(request: &ModelRequest) -> usize {
+pub(crate) fn answers_so_far(request: &ModelRequest) -> usize {
     request.messages.iter().filter(|message| message.role == Role::Assistant).count()
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::model::replay::request_hash::*;
-    use crate::types::ids::{Mint, Seed};
-    use crate::types::message::{Message, ToolCall};
+    use crate::replay::request_hash::*;
     use std::sync::Arc;
+    use types::ids::{Mint, Seed};
+    use types::message::{Message, ToolCall};
 
     fn request(provider: &str, id: &str, seed: u128, output: &str) -> ModelRequest {
         let call_id = Mint::new(1, Seed(seed)).call();

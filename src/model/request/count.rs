@@ -7,7 +7,7 @@ use serde_json::Value;
 const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_991.0;
 
 /// An integer in any notation; `None` for other values.
-pub(in crate::model) fn count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+pub(crate) fn count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     Ok(match Value::deserialize(from)? {
         Value::Number(number) => number.as_u64().or_else(|| whole_number(number.as_f64()?)),
         Value::String(text) => text.trim().parse().ok(),
@@ -20,15 +20,13 @@ fn whole_number(number: f64) -> Option<u64> {
 }
 
 /// A group of counts; `None` for other values.
-pub(in crate::model) fn group<'de, D: Deserializer<'de>, T: DeserializeOwned>(
-    from: D,
-) -> Result<Option<T>, D::Error> {
+pub(crate) fn group<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<Option<T>, D::Error> {
     Ok(serde_json::from_value(Value::deserialize(from)?).ok())
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::model::request::count::*;
+    use crate::request::count::*;
 
     #[derive(Debug, Deserialize, PartialEq)]
     struct Counts {

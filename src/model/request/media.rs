@@ -8,12 +8,12 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::types::blob::{Attachment, AttachmentKind, BlobRef, Document, Picture};
-use crate::types::ids::BlobId;
-use crate::types::model::ModelRequest;
+use types::blob::{Attachment, AttachmentKind, BlobRef, Document, Picture};
+use types::ids::BlobId;
+use types::model::ModelRequest;
 
 /// The media that a model accepts.
-pub(in crate::model) struct AcceptedMedia<'a> {
+pub(crate) struct AcceptedMedia<'a> {
     contents: &'a HashMap<BlobId, Arc<[u8]>>,
     /// Whether the model accepts pictures.
     accepts_images: bool,
@@ -23,7 +23,7 @@ pub(in crate::model) struct AcceptedMedia<'a> {
 
 /// One medium in a request.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::model) enum MediumContent<'b> {
+pub(crate) enum MediumContent<'b> {
     /// The content itself.
     Whole {
         kind: AttachmentKind,
@@ -39,16 +39,12 @@ pub(in crate::model) enum MediumContent<'b> {
 impl<'a> AcceptedMedia<'a> {
     /// `accepts_images` and `documents`: the media that the model accepts. Without vision it accepts no
     /// documents either, because providers show it their pages as pictures.
-    pub(in crate::model) fn from_request(
-        request: &'a ModelRequest,
-        accepts_images: bool,
-        documents: bool,
-    ) -> Self {
+    pub(crate) fn from_request(request: &'a ModelRequest, accepts_images: bool, documents: bool) -> Self {
         Self { contents: &request.media, accepts_images, documents: accepts_images && documents }
     }
 
     /// A picture of the user: its name, if any, then the picture.
-    pub(in crate::model) fn picture<'b>(&self, picture: &'b Picture) -> Vec<MediumContent<'b>> {
+    pub(crate) fn picture<'b>(&self, picture: &'b Picture) -> Vec<MediumContent<'b>> {
         let shown = self.medium_content(AttachmentKind::Image, &picture.blob, picture.name.as_deref());
         let named = matches!(shown, MediumContent::Whole { .. });
         let name = picture.name.as_deref().filter(|_| named);
@@ -59,8 +55,8 @@ impl<'a> AcceptedMedia<'a> {
     }
 
     /// A document of the user: its content, or its text.
-    pub(in crate::model) fn document<'b>(&self, document: &'b Document) -> MediumContent<'b> {
-        if document.blob.media_type == crate::types::blob::PDF
+    pub(crate) fn document<'b>(&self, document: &'b Document) -> MediumContent<'b> {
+        if document.blob.media_type == types::blob::PDF
             && let shown @ MediumContent::Whole { .. } =
                 self.medium_content(AttachmentKind::Document, &document.blob, document.name.as_deref())
         {
@@ -75,11 +71,7 @@ impl<'a> AcceptedMedia<'a> {
     }
 
     /// The text of a tool's result; shortened if a sent document contains the same text.
-    pub(in crate::model) fn result_text<'b>(
-        &self,
-        text: &'b str,
-        attachments: &[Attachment],
-    ) -> Cow<'b, str> {
+    pub(crate) fn result_text<'b>(&self, text: &'b str, attachments: &[Attachment]) -> Cow<'b, str> {
         let is_shown = |attachment: &&Attachment| {
             attachment.in_text && self.can_send(attachment.kind, attachment.blob.blob_id)
         };
@@ -91,10 +83,7 @@ impl<'a> AcceptedMedia<'a> {
     }
 
     /// Attachments of a result, without those that its text describes instead.
-    pub(in crate::model) fn attachment_contents<'b>(
-        &self,
-        attachments: &'b [Attachment],
-    ) -> Vec<MediumContent<'b>> {
+    pub(crate) fn attachment_contents<'b>(&self, attachments: &'b [Attachment]) -> Vec<MediumContent<'b>> {
         let shown = attachments.iter().filter_map(|attachment| {
             let shown = self.medium_content(attachment.kind, &attachment.blob, attachment.name.as_deref());
             let is_said = attachment.in_text && matches!(shown, MediumContent::ReplacementText(_));
@@ -145,6 +134,6 @@ impl<'a> AcceptedMedia<'a> {
 }
 
 /// The last part of a path, for places where a complete path is not possible.
-pub(in crate::model) fn file_name<'b>(name: Option<&'b str>, otherwise: &'b str) -> &'b str {
+pub(crate) fn file_name<'b>(name: Option<&'b str>, otherwise: &'b str) -> &'b str {
     name.and_then(|name| name.rsplit('/').next()).filter(|name| !name.is_empty()).unwrap_or(otherwise)
 }

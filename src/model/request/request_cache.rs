@@ -7,9 +7,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::model::settings::Api;
-use crate::sync::lock;
-use crate::types::message::{Block, Message};
+use crate::settings::Api;
+use base::sync::lock;
+use types::message::{Block, Message};
 
 /// Maximum number of cached conversations, and their total bytes; the least recently used one is removed first.
 /// The messages are kept as well and have about the same size.
@@ -20,7 +20,7 @@ const CONVERSATION_TTL: Duration = Duration::from_secs(600);
 
 /// The parameters, apart from the message, that determine its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::model) struct CacheKey {
+pub(crate) struct CacheKey {
     pub api: Api,
     /// Whether its reasoning is sent back.
     pub keeps: bool,
@@ -28,7 +28,7 @@ pub(in crate::model) struct CacheKey {
 
 /// The serialised messages of recent requests.
 #[derive(Debug, Default)]
-pub(in crate::model) struct RequestCache {
+pub(crate) struct RequestCache {
     /// The most recently used one is last.
     entries: Mutex<VecDeque<CachedPart>>,
 }
@@ -116,7 +116,7 @@ impl RequestCache {
 
 /// Whether a message is serialised as in any other request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::model) struct PlainForm(pub bool);
+pub(crate) struct PlainForm(pub bool);
 
 impl CachedPart {
     fn new(manner: CacheKey) -> Self {
@@ -160,7 +160,7 @@ fn has_media(message: &Message) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::model::request::request_cache::*;
+    use crate::request::request_cache::*;
     use std::cell::Cell;
     use std::convert::Infallible;
 

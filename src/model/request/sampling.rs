@@ -6,10 +6,10 @@
 //! reasoning models accept neither (platform.openai.com, "Reasoning models", 2026-03): the table says
 //! `sampling = false`.
 
-use crate::model::settings::Api;
-use crate::model::settings::ModelSettings;
-use crate::types::model::ModelRequest;
-use crate::types::sampling::{Sampling, Temperature, TopP};
+use crate::settings::Api;
+use crate::settings::ModelSettings;
+use types::model::ModelRequest;
+use types::sampling::{Sampling, Temperature, TopP};
 
 /// The highest temperature of Anthropic, in thousandths.
 const MAX_TEMPERATURE: u16 = 1_000;
@@ -22,7 +22,7 @@ fn requested_sampling(request: &ModelRequest, settings: &ModelSettings) -> Sampl
 }
 
 /// The settings that are sent. `thinks`: the request asks the model to think.
-pub(in crate::model) fn sent_sampling(
+pub(crate) fn sent_sampling(
     api: Api,
     thinks: bool,
     request: &ModelRequest,
@@ -44,7 +44,7 @@ pub(in crate::model) fn sent_sampling(
 }
 
 /// A notice for users if the sent settings differ from the wanted ones.
-pub(in crate::model) fn omission_notice(
+pub(crate) fn omission_notice(
     api: Api,
     thinks: bool,
     request: &ModelRequest,
@@ -75,9 +75,9 @@ pub(in crate::model) fn omission_notice(
 
 #[cfg(test)]
 mod tests {
-    use crate::model::anthropic::asks_to_think;
-    use crate::model::request::sampling::*;
-    use crate::types::thinking::Thinking;
+    use crate::anthropic::asks_to_think;
+    use crate::request::sampling::*;
+    use types::thinking::Thinking;
 
     fn request(temperature: Option<u16>, top_p: Option<u16>, thinking: Option<Thinking>) -> ModelRequest {
         ModelRequest {

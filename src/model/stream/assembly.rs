@@ -8,28 +8,28 @@
 
 use serde_json::Value;
 
-use crate::model::stream::fault::clean_text;
-use crate::types::depth;
-use crate::types::model::{BlockKind, Delta, ModelReply, ReplyBlock, StopReason};
-use crate::types::usage::Usage;
+use crate::stream::fault::clean_text;
+use types::depth;
+use types::model::{BlockKind, Delta, ModelReply, ReplyBlock, StopReason};
+use types::usage::Usage;
 
 /// Maximum bytes of text in one delta.
-pub(in crate::model) const MAX_DELTA_BYTES: usize = 32 << 10;
+pub(crate) const MAX_DELTA_BYTES: usize = 32 << 10;
 
 /// Generates ids of calls without a provider id.
 #[derive(Clone, Debug)]
-pub(in crate::model) struct CallIds {
+pub(crate) struct CallIds {
     prefix: String,
 }
 
 impl CallIds {
     /// Ids that are unique across answers.
-    pub(in crate::model) fn unique() -> Self {
+    pub(crate) fn unique() -> Self {
         Self { prefix: format!("call_{}", uuid::Uuid::now_v7().simple()) }
     }
 
     /// Ids that are the same each time record `number` is played.
-    pub(in crate::model) fn for_recording(number: usize) -> Self {
+    pub(crate) fn for_recording(number: usize) -> Self {
         Self { prefix: format!("call_replay_{number}") }
     }
 
@@ -40,7 +40,7 @@ impl CallIds {
 
 /// The answer so far.
 #[derive(Debug)]
-pub(in crate::model) struct Assembly {
+pub(crate) struct Assembly {
     content: Vec<ReplyBlock>,
     open: Option<OpenBlock>,
     ids: CallIds,
@@ -72,7 +72,7 @@ enum OpenBlock {
 }
 
 impl Assembly {
-    pub(in crate::model) fn new(ids: CallIds) -> Self {
+    pub(crate) fn new(ids: CallIds) -> Self {
         Self {
             content: Vec::new(),
             open: None,
@@ -84,7 +84,7 @@ impl Assembly {
     }
 
     /// Adds text; opens a text block if none is open.
-    pub(in crate::model) fn text(&mut self, piece: &str, out: &mut Vec<Delta>) {
+    pub(crate) fn text(&mut self, piece: &str, out: &mut Vec<Delta>) {
         if piece.is_empty() {
             return;
         }
@@ -99,7 +99,7 @@ impl Assembly {
     }
 
     /// Adds reasoning; opens a reasoning block if none is open.
-    pub(in crate::model) fn thinking(&mut self, piece: &str, out: &mut Vec<Delta>) {
+    pub(crate) fn thinking(&mut self, piece: &str, out: &mut Vec<Delta>) {
         if piece.is_empty() {
             return;
         }
@@ -112,7 +112,7 @@ impl Assembly {
     }
 
     /// Adds a part of the reasoning's signature.
-    pub(in crate::model) fn signature(&mut self, piece: &str, out: &mut Vec<Delta>) {
+    pub(crate) fn signature(&mut self, piece: &str, out: &mut Vec<Delta>) {
         if piece.is_empty() {
             return;
         }
@@ -123,7 +123,7 @@ impl Assembly {
     }
 
     /// Adds encrypted reasoning, which arrives complete. Clients see that there was some reasoning.
-    pub(in crate::model) fn redacted(&mut self, data: &str, out: &mut Vec<Delta>) {
+    pub(crate) fn redacted(&mut self, data: &str, out: &mut Vec<Delta>) {
         self.close(out);
         let index = self.index();
         out.push(Delta::BlockStarted { index, kind: BlockKind::Thinking });
@@ -134,7 +134,7 @@ impl Assembly {
 
     /// Starts a tool call. A generated id replaces a missing or duplicate one. If tool and arguments are also
     /// equal to those of the earlier call, the call is a repetition and is omitted.
-    pub(in crate::model) fn call(&mut self, id: &str, tool: &str, out: &mut Vec<Delta>) {
+    pub(crate) fn call(&mut self, id: &str, tool: &str, out: &mut Vec<Delta>) {
         self.close(out);
         let is_taken = !id.is_empty()
             && self
@@ -151,7 +151,7 @@ impl Assembly {
     }
 
     /// Adds arguments of the open call.
-    pub(in crate::model) fn call_input(&mut self, piece: &str, out: &mut Vec<Delta>) {
+    pub(crate) fn call_input(&mut self, piece: &str, out: &mut Vec<Delta>) {
         let index = self.index();
         match &mut self.open {
             Some(OpenBlock::Call { json, .. }) => {
@@ -164,12 +164,12 @@ impl Assembly {
     }
 
     /// Whether the open block is a call without any arguments so far.
-    pub(in crate::model) fn has_bare_call(&self) -> bool {
+    pub(crate) fn has_bare_call(&self) -> bool {
         matches!(&self.open, Some(OpenBlock::Call { json, .. } | OpenBlock::Repeated { json, .. }) if json.is_empty())
     }
 
     /// Completes the open block, if any.
-    pub(in crate::model) fn close(&mut self, out: &mut Vec<Delta>) {
+    pub(crate) fn close(&mut self, out: &mut Vec<Delta>) {
         let Some(mut open) = self.open.take() else { return };
         if let OpenBlock::Repeated { id, tool, json } = open {
             if self.has_call(&id, &tool, &json) {
@@ -229,22 +229,22 @@ impl Assembly {
     }
 
     /// Adds a notice for the user.
-    pub(in crate::model) fn notice(&mut self, text: String) {
+    pub(crate) fn notice(&mut self, text: String) {
         self.notices.push(clean_text(&text));
     }
 
     /// Whether the answer has any content.
-    pub(in crate::model) fn has_begun(&self) -> bool {
+    pub(crate) fn has_begun(&self) -> bool {
         self.open.is_some() || !self.content.is_empty()
     }
 
     /// Whether the answer contains a complete tool call.
-    pub(in crate::model) fn has_calls(&self) -> bool {
+    pub(crate) fn has_calls(&self) -> bool {
         self.content.iter().any(|block| matches!(block, ReplyBlock::ToolCall { .. }))
     }
 
     /// The complete answer; closes an open block.
-    pub(in crate::model) fn reply(
+    pub(crate) fn reply(
         mut self,
         stop_reason: StopReason,
         usage: Usage,
@@ -295,7 +295,7 @@ fn read_input(json: String) -> Result<Value, (String, String)> {
 }
 
 /// Parts of the text with at most [`MAX_DELTA_BYTES`] bytes that end between characters.
-pub(in crate::model) fn pieces(text: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         if rest.is_empty() {
@@ -309,8 +309,8 @@ pub(in crate::model) fn pieces(text: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
-    use crate::model::stream::assembly::*;
-    use crate::model::testing::assert_deltas_tell_the_reply;
+    use crate::stream::assembly::*;
+    use crate::testing::assert_deltas_tell_the_reply;
 
     #[test]
     fn large_delta_is_split_at_character_boundary() {

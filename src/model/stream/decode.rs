@@ -1,11 +1,11 @@
 //! The steps of every adapter for the events of its API.
 
-use crate::model::stream::fault;
-use crate::types::model::{Delta, ModelFault, ModelReply};
-use crate::types::usage::Usage;
+use crate::stream::fault;
+use types::model::{Delta, ModelFault, ModelReply};
+use types::usage::Usage;
 
 /// The reason why an event ends the answer.
-pub(in crate::model) enum EventError {
+pub(crate) enum EventError {
     /// It violates the API.
     Unreadable(serde_json::Error),
     /// It reports an error, or it contradicts an earlier event.
@@ -14,7 +14,7 @@ pub(in crate::model) enum EventError {
 
 impl EventError {
     /// Converts it to a fault; `has_begun`: an earlier event of the answer was valid.
-    pub(in crate::model) fn into_fault(self, has_begun: bool) -> ModelFault {
+    pub(crate) fn into_fault(self, has_begun: bool) -> ModelFault {
         match self {
             EventError::Unreadable(error) => fault::unreadable_event(&error, has_begun),
             EventError::Fault(fault) => fault,
@@ -35,7 +35,7 @@ impl From<ModelFault> for EventError {
 }
 
 /// Decodes the events of one API.
-pub(in crate::model) trait Decode: Send {
+pub(crate) trait Decode: Send {
     /// Decodes the data of one event.
     fn event(&mut self, data: &str, out: &mut Vec<Delta>) -> Result<(), EventError>;
     /// Tokens that were reported so far.

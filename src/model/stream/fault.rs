@@ -6,18 +6,18 @@ use reqwest::Url;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::model::stream::overflow;
-use crate::model::stream::sse::{EventTooLong, MAX_EVENT_BYTES};
-use crate::types::model::{FaultKind, ModelFault};
+use crate::stream::overflow;
+use crate::stream::sse::{EventTooLong, MAX_EVENT_BYTES};
+use types::model::{FaultKind, ModelFault};
 
 /// Maximum characters of a text from a provider.
 const MAX_TEXT_CHARS: usize = 500;
 
 /// The providers' error code for an account without remaining credit.
-pub(in crate::model) const OUT_OF_QUOTA: &str = "insufficient_quota";
+pub(crate) const OUT_OF_QUOTA: &str = "insufficient_quota";
 
 /// The kind of failure for an HTTP status. Only for statuses that are not a success.
-pub(in crate::model) fn kind_of_status(status: u16) -> FaultKind {
+pub(crate) fn kind_of_status(status: u16) -> FaultKind {
     match status {
         401 => FaultKind::Unauthorized,
         403 => FaultKind::Forbidden,
@@ -47,7 +47,7 @@ fn kind_of_word(word: &str) -> Option<FaultKind> {
 /// An error as providers write it. All of them put it under `error`, which may be a plain text.
 #[derive(Deserialize)]
 #[serde(untagged)]
-pub(in crate::model) enum WireError {
+pub(crate) enum WireError {
     /// A text only.
     Text(String),
     /// The usual object form.
@@ -103,7 +103,7 @@ impl WireError {
     }
 
     /// The fault for an error inside an answer that started successfully.
-    pub(in crate::model) fn in_stream(&self) -> ModelFault {
+    pub(crate) fn in_stream(&self) -> ModelFault {
         let text = self.text().unwrap_or_else(|| "no reason given".into());
         if self.is_out_of_quota() {
             let message = format!(
@@ -121,7 +121,7 @@ impl WireError {
 }
 
 /// The fault for an answer with an error status. `body` may be truncated.
-pub(in crate::model) fn from_status(
+pub(crate) fn from_status(
     provider: &str,
     status: u16,
     retry_after_ms: Option<u64>,
@@ -207,7 +207,7 @@ fn read_error_body(body: &[u8]) -> ErrorBody {
 }
 
 /// A short description of an unexpected body.
-pub(in crate::model) fn describe(body: &[u8]) -> String {
+pub(crate) fn describe(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(&body[..body.len().min(4 * MAX_TEXT_CHARS)]);
     let text = text.trim();
     if text.is_empty() {
@@ -220,7 +220,7 @@ pub(in crate::model) fn describe(body: &[u8]) -> String {
 }
 
 /// One line of at most [`MAX_TEXT_CHARS`] characters without control characters.
-pub(in crate::model) fn clean_text(text: &str) -> String {
+pub(crate) fn clean_text(text: &str) -> String {
     let mut line = String::new();
     for (count, c) in text.trim().chars().enumerate() {
         if count == MAX_TEXT_CHARS {
@@ -233,13 +233,13 @@ pub(in crate::model) fn clean_text(text: &str) -> String {
 }
 
 /// The fault for an answer that violates the API.
-pub(in crate::model) fn invalid_answer(why: impl std::fmt::Display) -> ModelFault {
+pub(crate) fn invalid_answer(why: impl std::fmt::Display) -> ModelFault {
     ModelFault::new(FaultKind::Garbage, format!("the provider's answer could not be understood: {why}"))
 }
 
 /// The fault for an event that violates the API. Before the first valid event, the address may be wrong;
 /// afterwards the stream was damaged in transit, which is handled like a broken connection.
-pub(in crate::model) fn unreadable_event(error: &serde_json::Error, has_begun: bool) -> ModelFault {
+pub(crate) fn unreadable_event(error: &serde_json::Error, has_begun: bool) -> ModelFault {
     if has_begun {
         let text = format!("the stream was damaged before the answer was complete ({error})");
         return ModelFault::new(FaultKind::Interrupted, text);
@@ -248,19 +248,19 @@ pub(in crate::model) fn unreadable_event(error: &serde_json::Error, has_begun: b
 }
 
 /// The fault for a stream that ended before the answer did.
-pub(in crate::model) fn interrupted_stream() -> ModelFault {
+pub(crate) fn interrupted_stream() -> ModelFault {
     ModelFault::new(FaultKind::Interrupted, "the stream ended before the answer was complete")
 }
 
 /// The fault for a stream that ended properly, but without a stop reason.
-pub(in crate::model) fn missing_stop_reason() -> ModelFault {
+pub(crate) fn missing_stop_reason() -> ModelFault {
     let text = "the stream ended without saying why, with tool calls that may be incomplete";
     ModelFault::new(FaultKind::Interrupted, text)
 }
 
 /// The fault for a body in one piece that cannot be parsed. A truncated one was cut by a server or a proxy, and
 /// may be complete the next time.
-pub(in crate::model) fn unparsable_body(error: &serde_json::Error) -> ModelFault {
+pub(crate) fn unparsable_body(error: &serde_json::Error) -> ModelFault {
     if error.is_eof() {
         let text = "the answer ended before it was complete";
         return ModelFault::new(FaultKind::Interrupted, text);
@@ -269,7 +269,7 @@ pub(in crate::model) fn unparsable_body(error: &serde_json::Error) -> ModelFault
 }
 
 /// The fault for another answer that started inside this one.
-pub(in crate::model) fn second_answer() -> ModelFault {
+pub(crate) fn second_answer() -> ModelFault {
     ModelFault::new(
         FaultKind::Interrupted,
         "the stream broke off and an answer began again inside it; is there a proxy in between that connects again?",
@@ -283,21 +283,21 @@ impl From<EventTooLong> for ModelFault {
 }
 
 /// Whether a header with this name probably contains a secret.
-pub(in crate::model) fn is_secret_header(name: &str) -> bool {
+pub(crate) fn is_secret_header(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     ["authorization", "key", "token", "secret", "cookie", "password"].iter().any(|word| name.contains(word))
 }
 
 /// Texts that must not leave this layer.
 #[derive(Clone, Default)]
-pub(in crate::model) struct Secrets(Vec<String>);
+pub(crate) struct Secrets(Vec<String>);
 
 impl Secrets {
     /// Minimum length of a secret: replacing shorter texts would only garble messages.
     const MIN_SECRET_BYTES: usize = 4;
 
     /// Adds a secret.
-    pub(in crate::model) fn add(&mut self, secret: &str) {
+    pub(crate) fn add(&mut self, secret: &str) {
         let secret = secret.trim();
         if secret.len() >= Self::MIN_SECRET_BYTES {
             self.0.push(secret.to_owned());
@@ -306,7 +306,7 @@ impl Secrets {
 
     /// Adds the password of a URL in the forms that a server may return: as written there, decoded, and as the
     /// header that is built from it (RFC 7617).
-    pub(in crate::model) fn add_password(&mut self, url: &Url) {
+    pub(crate) fn add_password(&mut self, url: &Url) {
         let Some(password) = url.password() else { return };
         let (user, decoded) = (decode(url.username()), decode(password));
         self.add(&BASE64.encode(format!("{user}:{decoded}")));
@@ -315,7 +315,7 @@ impl Secrets {
     }
 
     /// The text with every secret in it replaced.
-    pub(in crate::model) fn scrub(&self, text: String) -> String {
+    pub(crate) fn scrub(&self, text: String) -> String {
         self.0.iter().fold(text, |text, secret| {
             let text =
                 if text.contains(secret.as_str()) { text.replace(secret.as_str(), "***") } else { text };
@@ -324,7 +324,7 @@ impl Secrets {
     }
 
     /// The fault with every secret in its message replaced.
-    pub(in crate::model) fn scrub_fault(&self, mut fault: ModelFault) -> ModelFault {
+    pub(crate) fn scrub_fault(&self, mut fault: ModelFault) -> ModelFault {
         fault.message = self.scrub(fault.message);
         fault.word = fault.word.map(|word| self.scrub(word));
         fault.causes = fault.causes.into_iter().map(|cause| self.scrub(cause)).collect();
@@ -373,7 +373,7 @@ fn scrub_cut(text: String, secret: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::model::stream::fault::*;
+    use crate::stream::fault::*;
 
     fn check(status: u16, body: &str, kind: FaultKind, expected_text: &str) {
         let fault = from_status("x", status, None, body.as_bytes());

@@ -3,22 +3,22 @@
 //! These texts are undocumented; they were collected from servers (Anthropic, OpenAI, vLLM, llama.cpp). The
 //! numbers are used only if they are consistent.
 
-use crate::types::model::Overflow;
+use types::model::Overflow;
 
 /// The providers' error code for a request that does not fit the context window.
-pub(in crate::model) const OVERFLOW_WORD: &str = "context_length_exceeded";
+pub(crate) const OVERFLOW_WORD: &str = "context_length_exceeded";
 
 /// More tokens than any window or request has: a larger number has another meaning.
 const MAX_TOKENS: u64 = 1_000_000_000;
 
 /// Whether the text reports this error without numbers. Proxies put the code into the text and send another
 /// code (LiteLLM: `ContextWindowExceededError`).
-pub(in crate::model) fn names_overflow(text: &str) -> bool {
+pub(crate) fn names_overflow(text: &str) -> bool {
     text.contains(OVERFLOW_WORD) || text.contains("ContextWindowExceeded")
 }
 
 /// The limits in the text of such an error; `None` for another text, or without numbers.
-pub(in crate::model) fn read_limits(text: &str) -> Option<Overflow> {
+pub(crate) fn read_limits(text: &str) -> Option<Overflow> {
     let lower = text.to_ascii_lowercase();
     let numbers = numbers(&lower);
     let overflow = if lower.contains("exceed context limit") {
@@ -72,7 +72,7 @@ fn numbers(text: &str) -> Vec<u64> {
 
 #[cfg(test)]
 mod tests {
-    use crate::model::stream::overflow::*;
+    use crate::stream::overflow::*;
 
     #[test]
     fn overflow_numbers_are_read_from_provider_errors() {

@@ -6,7 +6,7 @@
 
 /// One event: its name (empty if the stream did not name one) and its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::model) struct Event<'a> {
+pub(crate) struct Event<'a> {
     /// The `event` field.
     pub name: &'a [u8],
     /// The `data` lines, joined by line feeds. Always present: the standard ignores events without data.
@@ -15,16 +15,16 @@ pub(in crate::model) struct Event<'a> {
 
 /// An event exceeded the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::model) struct EventTooLong;
+pub(crate) struct EventTooLong;
 
 /// Maximum bytes of one event: far more than any answer needs.
-pub(in crate::model) const MAX_EVENT_BYTES: usize = 32 << 20;
+pub(crate) const MAX_EVENT_BYTES: usize = 32 << 20;
 
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
 /// The parser's state between chunks.
 #[derive(Debug)]
-pub(in crate::model) struct Parser {
+pub(crate) struct Parser {
     /// Start of a line whose end has not arrived yet.
     line: Vec<u8>,
     /// Data of the event so far, each line followed by a line feed.
@@ -45,12 +45,12 @@ impl Default for Parser {
 
 impl Parser {
     /// A parser that refuses lines, and data of events, above `max` bytes.
-    pub(in crate::model) fn with_limit(max: usize) -> Self {
+    pub(crate) fn with_limit(max: usize) -> Self {
         Self { line: Vec::new(), data: Vec::new(), name: Vec::new(), after_cr: false, at_start: true, max }
     }
 
     /// Parses the next bytes and calls `each` for every complete event. Stops at the first error of `each`.
-    pub(in crate::model) fn feed<E: From<EventTooLong>>(
+    pub(crate) fn feed<E: From<EventTooLong>>(
         &mut self,
         mut chunk: &[u8],
         mut each: impl FnMut(Event<'_>) -> Result<(), E>,
@@ -99,7 +99,7 @@ impl Parser {
     }
 
     /// Handles the end of the stream: it delivers an event without its blank line, which some servers omit.
-    pub(in crate::model) fn finish<E: From<EventTooLong>>(
+    pub(crate) fn finish<E: From<EventTooLong>>(
         &mut self,
         mut each: impl FnMut(Event<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -107,8 +107,7 @@ impl Parser {
     }
 
     /// Bytes buffered between chunks.
-    #[cfg(any(test, feature = "fuzzing"))]
-    pub(in crate::model) fn held_bytes(&self) -> usize {
+    pub(crate) fn held_bytes(&self) -> usize {
         self.line.len() + self.data.len() + self.name.len()
     }
 
@@ -188,7 +187,7 @@ fn line_end(bytes: &[u8]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use crate::model::stream::sse::*;
+    use crate::stream::sse::*;
     use proptest::prelude::*;
 
     fn events(chunks: &[&[u8]]) -> Result<Vec<(String, String)>, EventTooLong> {

@@ -10,11 +10,11 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 /// The string; empty if absent. A list of parts with `text` fields counts as their text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::model) struct TolerantText<'a>(Cow<'a, str>);
+pub(crate) struct TolerantText<'a>(Cow<'a, str>);
 
 impl<'a> TolerantText<'a> {
     /// The string itself.
-    pub(in crate::model) fn into_inner(self) -> Cow<'a, str> {
+    pub(crate) fn into_inner(self) -> Cow<'a, str> {
         self.0
     }
 }
@@ -84,7 +84,7 @@ impl<'de> Visitor<'de> for TextVisitor {
 
 /// Reads JSON. An unpaired surrogate, which some servers write where they cut a text inside a pair, becomes
 /// U+FFFD. `mended` holds the corrected text in that case.
-pub(in crate::model) fn read_json<'a, T: Deserialize<'a>>(
+pub(crate) fn read_json<'a, T: Deserialize<'a>>(
     json: &'a str,
     mended: &'a mut String,
 ) -> Result<T, serde_json::Error> {
@@ -122,7 +122,7 @@ fn without_halves(json: &str) -> Option<String> {
 
 /// An event with text. Most later events of a stream differ from it only in the text, and need no JSON parser.
 #[derive(Debug)]
-pub(in crate::model) struct EventTemplate {
+pub(crate) struct EventTemplate {
     /// The event up to the text, with its opening quote.
     before: String,
     /// The brackets after the text.
@@ -132,7 +132,7 @@ pub(in crate::model) struct EventTemplate {
 impl EventTemplate {
     /// The template of the event `data` that has the string `text`. `None` if the string has escapes or another
     /// value follows it.
-    pub(in crate::model) fn new(data: &str, text: &str) -> Option<Self> {
+    pub(crate) fn new(data: &str, text: &str) -> Option<Self> {
         let at = text.as_ptr().addr().checked_sub(data.as_ptr().addr())?;
         // A string with escapes is not a part of the event.
         let (before, rest) = data.split_at_checked(at)?;
@@ -143,7 +143,7 @@ impl EventTemplate {
     }
 
     /// The text of another event, if nothing else differs. `None` if the text has escapes.
-    pub(in crate::model) fn text_of<'a>(&self, data: &'a str) -> Option<&'a str> {
+    pub(crate) fn text_of<'a>(&self, data: &'a str) -> Option<&'a str> {
         let rest = data.strip_prefix(&*self.before)?;
         let end = memchr::memchr2(b'"', b'\\', rest.as_bytes())?;
         let (text, rest) = (&rest[..end], rest[end..].strip_prefix('"')?);
@@ -161,7 +161,7 @@ fn without_spaces(json: &str) -> impl Iterator<Item = u8> {
 mod tests {
     use proptest::prelude::*;
 
-    use crate::model::stream::text::*;
+    use crate::stream::text::*;
 
     fn check(json: &str, expected: &str) {
         assert_eq!(&*serde_json::from_str::<TolerantText>(json).unwrap(), expected, "{json}");

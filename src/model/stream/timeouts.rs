@@ -8,14 +8,14 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
-use crate::types::model::{Delta, FaultKind, ModelFault};
+use types::model::{Delta, FaultKind, ModelFault};
 
 /// Factor on the limit of silence for a model that answers in one piece.
 const WHOLE_ANSWER_FACTOR: u32 = 10;
 
 /// The time limits of one answer.
 #[derive(Clone, Debug)]
-pub(in crate::model) struct StreamTimeouts {
+pub(crate) struct StreamTimeouts {
     /// Silence after which it is reported.
     pub warn: Duration,
     /// Maximum silence.
@@ -28,7 +28,7 @@ pub(in crate::model) struct StreamTimeouts {
 
 impl StreamTimeouts {
     /// The limits for an answer in one piece.
-    pub(in crate::model) fn without_stream(&self) -> Self {
+    pub(crate) fn without_stream(&self) -> Self {
         let silence = self.silence.saturating_mul(WHOLE_ANSWER_FACTOR);
         Self {
             warn: self.warn.saturating_mul(WHOLE_ANSWER_FACTOR),
@@ -40,7 +40,7 @@ impl StreamTimeouts {
 }
 
 /// Enforces the limits of one exchange.
-pub(in crate::model) struct Watchdog<'a> {
+pub(crate) struct Watchdog<'a> {
     timeouts: StreamTimeouts,
     provider: &'a str,
     out: &'a mpsc::Sender<Vec<Delta>>,
@@ -51,7 +51,7 @@ pub(in crate::model) struct Watchdog<'a> {
 
 impl<'a> Watchdog<'a> {
     /// Starts the limits now.
-    pub(in crate::model) fn new(
+    pub(crate) fn new(
         timeouts: StreamTimeouts,
         provider: &'a str,
         out: &'a mpsc::Sender<Vec<Delta>>,
@@ -61,12 +61,12 @@ impl<'a> Watchdog<'a> {
     }
 
     /// Records that content arrived and was delivered.
-    pub(in crate::model) fn record_content(&mut self) {
+    pub(crate) fn record_content(&mut self) {
         self.last_content_at = Instant::now();
     }
 
     /// Waits for `work` within the limits, and ends if the receiver is closed. Cancel-safe if `work` is.
-    pub(in crate::model) async fn wait<T>(&self, work: impl Future<Output = T>) -> Result<T, ModelFault> {
+    pub(crate) async fn wait<T>(&self, work: impl Future<Output = T>) -> Result<T, ModelFault> {
         let now = Instant::now();
         let limits = [
             (now.checked_add(self.timeouts.silence), ExceededLimit::Silence),
@@ -131,10 +131,7 @@ enum ExceededLimit {
 }
 
 /// Delivers a batch; waits while the receiver is busy.
-pub(in crate::model) async fn send_batch(
-    batch: Vec<Delta>,
-    out: &mpsc::Sender<Vec<Delta>>,
-) -> Result<(), ModelFault> {
+pub(crate) async fn send_batch(batch: Vec<Delta>, out: &mpsc::Sender<Vec<Delta>>) -> Result<(), ModelFault> {
     if batch.is_empty() {
         return Ok(());
     }
@@ -142,6 +139,6 @@ pub(in crate::model) async fn send_batch(
 }
 
 /// The fault for a closed receiver.
-pub(in crate::model) fn receiver_closed() -> ModelFault {
+pub(crate) fn receiver_closed() -> ModelFault {
     ModelFault::new(FaultKind::Interrupted, "the answer was stopped: its receiver is closed")
 }

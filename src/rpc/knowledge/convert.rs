@@ -1,17 +1,15 @@
 //! Converts between wire types and types of the index.
 
-use crate::api::params::{
-    CacheKindParam, ChunkView, DocumentView, GraphEdge, GraphNode, IndexBudget, IndexJobView,
-};
-use crate::api::{Code, Fault};
-use crate::knowledge::index::Budget;
-use crate::knowledge::registry::JobView;
-use crate::knowledge::{
+use crate::convert::invalid_param;
+use api::params::{CacheKindParam, ChunkView, DocumentView, GraphEdge, GraphNode, IndexBudget, IndexJobView};
+use api::{Code, Fault};
+use knowledge::index::Budget;
+use knowledge::registry::JobView;
+use knowledge::{
     CacheKind, Chunk, Document, DocumentSource, Entity, ErrorKind, KnowledgeError, Level, Relation,
 };
-use crate::rpc::convert::invalid_param;
-use crate::types::config_values::micros;
-use crate::types::knowledge::IndexLevel;
+use types::config_values::micros;
+use types::knowledge::IndexLevel;
 
 /// Maps index errors to error codes. There is no wildcard arm, because a new kind of error must get a code.
 pub(super) fn fault(error: KnowledgeError) -> Fault {

@@ -4,18 +4,18 @@
 use std::sync::Arc;
 
 use super::{change, convert};
-use crate::api::Fault;
-use crate::api::params::{
+use crate::context::RpcContext;
+use crate::convert::invalid_param;
+use crate::params::Caller;
+use api::Fault;
+use api::params::{
     CacheKindParam, KnowledgeCacheClearParams, KnowledgeCacheClearReply, KnowledgeDeleteParams,
     KnowledgeDeleteReply, KnowledgeDocumentDeleteParams, KnowledgeDocumentDeleteReply,
     KnowledgeEntityMergeParams, KnowledgeEntityParams, KnowledgeEntityReply, KnowledgeRelationParams,
     KnowledgeRelationReply,
 };
-use crate::knowledge::store::{EntityEdit, RelationEdit};
-use crate::knowledge::{Entity, ErrorKind, KnowledgeError, PairKey, Relation};
-use crate::rpc::context::RpcContext;
-use crate::rpc::convert::invalid_param;
-use crate::rpc::params::Caller;
+use knowledge::store::{EntityEdit, RelationEdit};
+use knowledge::{Entity, ErrorKind, KnowledgeError, PairKey, Relation};
 
 /// Maximum bytes of an entity's name.
 const MAX_NAME_BYTES: usize = 512;
@@ -24,7 +24,7 @@ const MAX_DESCRIPTION_BYTES: usize = 64 * 1024;
 /// Maximum number of entities that one call merges.
 const MAX_SOURCES: usize = 100;
 
-pub(in crate::rpc) async fn delete_document(
+pub(crate) async fn delete_document(
     ctx: Arc<RpcContext>,
     _: Caller,
     p: KnowledgeDocumentDeleteParams,
@@ -44,7 +44,7 @@ pub(in crate::rpc) async fn delete_document(
     .await
 }
 
-pub(in crate::rpc) async fn cache_clear(
+pub(crate) async fn cache_clear(
     ctx: Arc<RpcContext>,
     _: Caller,
     p: KnowledgeCacheClearParams,
@@ -62,7 +62,7 @@ pub(in crate::rpc) async fn cache_clear(
     .await
 }
 
-pub(in crate::rpc) async fn delete(
+pub(crate) async fn delete(
     ctx: Arc<RpcContext>,
     _: Caller,
     p: KnowledgeDeleteParams,
@@ -122,7 +122,7 @@ fn entity_reply(entity: Result<Entity, KnowledgeError>) -> Result<KnowledgeEntit
     Ok(KnowledgeEntityReply { entity: Some(convert::node(entity.map_err(convert::fault)?)) })
 }
 
-pub(in crate::rpc) async fn create_entity(
+pub(crate) async fn create_entity(
     ctx: Arc<RpcContext>,
     _: Caller,
     p: KnowledgeEntityParams,
@@ -137,7 +137,7 @@ pub(in crate::rpc) async fn create_entity(
     .await
 }
 
-pub(in crate::rpc) async fn update_entity(
+pub(crate) async fn update_entity(
     ctx: Arc<RpcContext>,
     _: Caller,
     p: KnowledgeEntityParams,
@@ -150,7 +150,7 @@ pub(in crate::rpc) async fn update_entity(
     .await
 }
 
-pub(in crate::rpc) async fn merge_entities(
+pub(crate) async fn merge_entities(
     ctx: Arc<RpcContext>,
     _: Caller,
     p: KnowledgeEntityMergeParams,
@@ -165,7 +165,7 @@ pub(in crate::rpc) async fn merge_entities(
     .await
 }
 
-pub(in crate::rpc) async fn delete_entity(
+pub(crate) async fn delete_entity(
     ctx: Arc<RpcContext>,
     _: Caller,
     p: KnowledgeEntityParams,
@@ -193,7 +193,7 @@ fn relation_reply(relation: Result<Relation, KnowledgeError>) -> Result<Knowledg
     Ok(KnowledgeRelationReply { relation: Some(convert::edge(relation.map_err(convert::fault)?)) })
 }
 
-pub(in crate::rpc) async fn create_relation(
+pub(crate) async fn create_relation(
     ctx: Arc<RpcContext>,
     _: Caller,
     p: KnowledgeRelationParams,
@@ -211,7 +211,7 @@ pub(in crate::rpc) async fn create_relation(
     .await
 }
 
-pub(in crate::rpc) async fn update_relation(
+pub(crate) async fn update_relation(
     ctx: Arc<RpcContext>,
     _: Caller,
     p: KnowledgeRelationParams,
@@ -228,7 +228,7 @@ pub(in crate::rpc) async fn update_relation(
     .await
 }
 
-pub(in crate::rpc) async fn delete_relation(
+pub(crate) async fn delete_relation(
     ctx: Arc<RpcContext>,
     _: Caller,
     p: KnowledgeRelationParams,

@@ -3,22 +3,22 @@
 use std::sync::Arc;
 
 use super::{change, convert, workspace};
-use crate::api::params::{
+use crate::context::RpcContext;
+use crate::convert::invalid_param;
+use crate::params::Caller;
+use api::params::{
     InsertedView, KnowledgeCancelReply, KnowledgeIndexParams, KnowledgeIndexReply, KnowledgeInsertParams,
     KnowledgeInsertReply, KnowledgeWorkParams,
 };
-use crate::api::{Code, Fault, KNOWLEDGE_EVENT};
-use crate::knowledge::index::InsertDocument;
-use crate::knowledge::registry::LogFollower;
-use crate::rpc::context::RpcContext;
-use crate::rpc::convert::invalid_param;
-use crate::rpc::params::Caller;
-use crate::transport::{SubscribeError, SubscriptionSink};
+use api::{Code, Fault, KNOWLEDGE_EVENT};
+use knowledge::index::InsertDocument;
+use knowledge::registry::LogFollower;
+use transport::{SubscribeError, SubscriptionSink};
 
 /// Maximum number of paths of one job.
 const MAX_PATHS: usize = 1_000;
 
-pub(in crate::rpc) async fn index(
+pub(crate) async fn index(
     ctx: Arc<RpcContext>,
     _: Caller,
     p: KnowledgeIndexParams,
@@ -42,7 +42,7 @@ pub(in crate::rpc) async fn index(
     .await
 }
 
-pub(in crate::rpc) async fn insert(
+pub(crate) async fn insert(
     ctx: Arc<RpcContext>,
     _: Caller,
     p: KnowledgeInsertParams,
@@ -72,7 +72,7 @@ fn work_id(p: KnowledgeWorkParams) -> Result<WorkId, Fault> {
     }
 }
 
-pub(in crate::rpc) async fn cancel(
+pub(crate) async fn cancel(
     ctx: Arc<RpcContext>,
     _: Caller,
     p: KnowledgeWorkParams,
@@ -85,7 +85,7 @@ pub(in crate::rpc) async fn cancel(
     Ok(KnowledgeCancelReply { cancelled: cancelled.map_err(convert::fault)? })
 }
 
-pub(in crate::rpc) async fn subscribe(
+pub(crate) async fn subscribe(
     ctx: Arc<RpcContext>,
     caller: Caller,
     p: KnowledgeWorkParams,

@@ -22,13 +22,13 @@ use serde::de::DeserializeOwned;
 
 use super::convert as session;
 use super::convert::idempotency_key;
-use crate::api::Fault;
-use crate::api::params::{
+use crate::context::RpcContext;
+use api::Fault;
+use api::params::{
     KnowledgeCacheClearParams, KnowledgeDeleteParams, KnowledgeDocumentDeleteParams,
     KnowledgeEntityMergeParams, KnowledgeEntityParams, KnowledgeIndexParams, KnowledgeInsertParams,
     KnowledgeRelationParams,
 };
-use crate::rpc::context::RpcContext;
 
 /// Resolves the folder that a call names. The folder must exist and its path must be absolute; links are resolved.
 async fn workspace(ctx: &RpcContext, folder: &str) -> Result<PathBuf, Fault> {
@@ -76,5 +76,5 @@ async fn change<P: ChangeParams, R: Serialize + DeserializeOwned>(
 ) -> Result<R, Fault> {
     let keyed = idempotency_key(p.take_key(), &p);
     let folder = workspace(ctx, p.workspace()).await?;
-    ctx.registry.once(method, None, keyed, work(folder, p)).await
+    ctx.registry.once(method, None, keyed, crate::convert::fault, work(folder, p)).await
 }

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::{convert, workspace};
-use crate::api::Fault;
-use crate::api::params::{KnowledgeQueryParams, KnowledgeQueryReply};
-use crate::knowledge::query::{Progress, QueryParams};
-use crate::rpc::context::RpcContext;
-use crate::rpc::convert::invalid_param;
-use crate::rpc::params::Caller;
+use crate::context::RpcContext;
+use crate::convert::invalid_param;
+use crate::params::Caller;
+use api::Fault;
+use api::params::{KnowledgeQueryParams, KnowledgeQueryReply};
+use knowledge::query::{Progress, QueryParams};
 
-pub(in crate::rpc) async fn query(
+pub(crate) async fn query(
     ctx: Arc<RpcContext>,
     caller: Caller,
     p: KnowledgeQueryParams,

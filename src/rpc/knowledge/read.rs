@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use super::{convert, workspace};
-use crate::api::Fault;
-use crate::api::params::{
+use crate::context::RpcContext;
+use crate::convert::{invalid_param, limit};
+use crate::params::Caller;
+use api::Fault;
+use api::params::{
     GraphFormatParam, KnowledgeDocumentParams, KnowledgeDocumentReply, KnowledgeDocumentsParams,
     KnowledgeDocumentsReply, KnowledgeGraphParams, KnowledgeGraphReply, KnowledgeStatusParams,
     KnowledgeStatusReply,
 };
-use crate::knowledge::DocumentStatus;
-use crate::knowledge::export::{SubGraph, dot, graphml, html_page, mermaid};
-use crate::rpc::context::RpcContext;
-use crate::rpc::convert::{invalid_param, limit};
-use crate::rpc::params::Caller;
+use knowledge::DocumentStatus;
+use knowledge::export::{SubGraph, dot, graphml, html_page, mermaid};
 
 /// Maximum number of steps from the start entity of a graph.
 const MAX_DEPTH: u32 = 8;
@@ -22,7 +22,7 @@ const DEFAULT_DEPTH: u32 = 2;
 const MAX_NODES: u32 = 1_000;
 const DEFAULT_NODES: u32 = 200;
 
-pub(in crate::rpc) async fn status(
+pub(crate) async fn status(
     ctx: Arc<RpcContext>,
     _: Caller,
     p: KnowledgeStatusParams,
@@ -44,7 +44,7 @@ pub(in crate::rpc) async fn status(
     })
 }
 
-pub(in crate::rpc) async fn documents(
+pub(crate) async fn documents(
     ctx: Arc<RpcContext>,
     _: Caller,
     p: KnowledgeDocumentsParams,
@@ -67,7 +67,7 @@ pub(in crate::rpc) async fn documents(
     Ok(KnowledgeDocumentsReply { documents, next_cursor })
 }
 
-pub(in crate::rpc) async fn get_document(
+pub(crate) async fn get_document(
     ctx: Arc<RpcContext>,
     _: Caller,
     p: KnowledgeDocumentParams,
@@ -78,7 +78,7 @@ pub(in crate::rpc) async fn get_document(
     Ok(KnowledgeDocumentReply { document: convert::document(document), chunks })
 }
 
-pub(in crate::rpc) async fn graph(
+pub(crate) async fn graph(
     ctx: Arc<RpcContext>,
     _: Caller,
     p: KnowledgeGraphParams,

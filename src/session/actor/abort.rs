@@ -2,15 +2,15 @@
 
 use tokio::time::Instant;
 
-use crate::engine::{Effect, Input};
-use crate::session::actor::command::ReplyTo;
-use crate::session::actor::commit::UnwrittenPlan;
-use crate::session::actor::{Actor, STOP_TIMEOUT};
-use crate::session::error::SessionError;
-use crate::session::idempotency::IdempotencyKey;
-use crate::session::requests::AbortOutcome;
-use crate::types::background::KilledBy;
-use crate::types::ids::{CallId, TurnId};
+use crate::actor::command::ReplyTo;
+use crate::actor::commit::UnwrittenPlan;
+use crate::actor::{Actor, STOP_TIMEOUT};
+use crate::error::SessionError;
+use crate::idempotency::IdempotencyKey;
+use crate::requests::AbortOutcome;
+use engine::{Effect, Input};
+use types::background::KilledBy;
+use types::ids::{CallId, TurnId};
 
 impl Actor {
     pub(super) async fn abort(

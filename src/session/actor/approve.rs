@@ -1,21 +1,21 @@
 //! Answering a permission request. The rules are loaded once per answer and used for every check of it.
 
-use crate::engine::{self, EditedCall, Input, PendingPermission, Refusal, Reply};
-use crate::judge::Rule;
-use crate::session::actor::command::ReplyTo;
-use crate::session::actor::commit::UnwrittenPlan;
-use crate::session::actor::{Actor, effects};
-use crate::session::edit_context::EditContext;
-use crate::session::effective_rules::EffectiveRules;
-use crate::session::error::SessionError;
-use crate::session::grant_outbox;
-use crate::session::idempotency::method;
-use crate::session::requests::PermissionAnswer;
-use crate::store::PendingGrant;
-use crate::types::event::SettledBy;
-use crate::types::ids::PermissionId;
-use crate::types::outcome::AnswerOutcome;
-use crate::types::permission::{Decision, Scope, VerdictKind};
+use crate::actor::command::ReplyTo;
+use crate::actor::commit::UnwrittenPlan;
+use crate::actor::{Actor, effects};
+use crate::edit_context::EditContext;
+use crate::effective_rules::EffectiveRules;
+use crate::error::SessionError;
+use crate::grant_outbox;
+use crate::idempotency::method;
+use crate::requests::PermissionAnswer;
+use engine::{EditedCall, Input, PendingPermission, Refusal, Reply};
+use judge::Rule;
+use store::PendingGrant;
+use types::event::SettledBy;
+use types::ids::PermissionId;
+use types::outcome::AnswerOutcome;
+use types::permission::{Decision, Scope, VerdictKind};
 
 /// An answer that was committed.
 struct CommittedAnswer {

@@ -2,19 +2,19 @@
 
 use serde_json::Value;
 
-use crate::engine::{Engine, Plan};
-use crate::judge::Rule;
-use crate::types::audit::{AuditKind, AuditNote};
-use crate::types::event::{Envelope, Event, Origin, SettledBy};
-use crate::types::history::FileAction;
-use crate::types::ids::CallId;
-use crate::types::message::ToolCall;
-use crate::types::permission::{self, Decision, Mode, RuleKind};
-use crate::types::time::Timestamp;
-use crate::types::tool::{Confinement, ToolStatus};
+use engine::{Engine, Plan};
+use judge::Rule;
+use types::audit::{AuditKind, AuditNote};
+use types::event::{Envelope, Event, Origin, SettledBy};
+use types::history::FileAction;
+use types::ids::CallId;
+use types::message::ToolCall;
+use types::permission::{self, Decision, Mode, RuleKind};
+use types::time::Timestamp;
+use types::tool::{Confinement, ToolStatus};
 
 /// The audit rows of a plan. `before` is the engine that made the plan; it contains the calls.
-pub(in crate::session) fn plan_notes(plan: &Plan, before: &Engine) -> Vec<AuditNote> {
+pub(crate) fn plan_notes(plan: &Plan, before: &Engine) -> Vec<AuditNote> {
     let events = plan.events.iter().map(|entry| &entry.envelope);
     events.flat_map(|fact| event_note(plan, before, fact).into_iter().chain(folders_note(fact))).collect()
 }
@@ -136,7 +136,7 @@ fn with_rule(note: AuditNote, rule: &str) -> AuditNote {
 }
 
 /// The audit row of a user or workspace rule that was added or removed.
-pub(in crate::session) fn lasting_rule_note(
+pub(crate) fn lasting_rule_note(
     at: Timestamp,
     add: bool,
     kind: RuleKind,
@@ -150,7 +150,7 @@ pub(in crate::session) fn lasting_rule_note(
 }
 
 /// The audit rows of a session that starts in a less strict mode or with additional folders.
-pub(in crate::session) fn creation_notes(fact: &Envelope, mode: Mode) -> Vec<AuditNote> {
+pub(crate) fn creation_notes(fact: &Envelope, mode: Mode) -> Vec<AuditNote> {
     let asks_less = matches!(mode, Mode::AcceptEdits | Mode::Bypass);
     let of_mode = asks_less
         .then(|| session_note(fact, AuditKind::Mode, mode.name(), "the session begins in this mode".into()));

@@ -4,30 +4,30 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use crate::engine::SessionRules;
-use crate::session::attach::AttachGuard;
-use crate::session::edit_context::EditContext;
-use crate::session::error::SessionError;
-use crate::session::idempotency::IdempotencyKey;
-use crate::session::requests::{
+use crate::attach::AttachGuard;
+use crate::edit_context::EditContext;
+use crate::error::SessionError;
+use crate::idempotency::IdempotencyKey;
+use crate::requests::{
     AbortOutcome, CommandSubmission, IndexUsage, PermissionAnswer, QuestionAnswer, QueueChange,
     RewindOutcome, RewindRequest, SessionFacts, SettingsUpdate, Submission, SubmittedInput,
 };
-use crate::types::compaction::CompactRequest;
-use crate::types::context_view::ContextView;
-use crate::types::event::Origin;
-use crate::types::hook::HookRun;
-use crate::types::ids::{CallId, PermissionId, Seq, TurnId};
-use crate::types::outcome::{AnswerOutcome, SubmitOutcome};
-use crate::types::permission::RuleKind;
-use crate::types::queue::QueuedTurn;
+use engine::SessionRules;
+use types::compaction::CompactRequest;
+use types::context_view::ContextView;
+use types::event::Origin;
+use types::hook::HookRun;
+use types::ids::{CallId, PermissionId, Seq, TurnId};
+use types::outcome::{AnswerOutcome, SubmitOutcome};
+use types::permission::RuleKind;
+use types::queue::QueuedTurn;
 
 /// Sends the reply to the caller of a command.
-pub(in crate::session) type ReplyTo<T> = oneshot::Sender<Result<T, SessionError>>;
+pub(crate) type ReplyTo<T> = oneshot::Sender<Result<T, SessionError>>;
 
 /// A message to a session. It is boxed: a tokio queue allocates space for 32 entries, and most sessions receive
 /// few messages.
-pub(in crate::session) enum SessionCommand {
+pub(crate) enum SessionCommand {
     Submit(Box<Submission>, SubmittedInput, ReplyTo<SubmitOutcome>),
     /// Compact the conversation.
     Compact(Box<CompactRequest>, Option<IdempotencyKey>, Origin, ReplyTo<SubmitOutcome>),

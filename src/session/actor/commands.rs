@@ -4,23 +4,23 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::crash;
-use crate::engine::{Input, Now, Refusal, Reply, SessionUpdate};
-use crate::session::actor::command::SessionCommand;
-use crate::session::actor::commit::UnwrittenPlan;
-use crate::session::actor::effects;
-use crate::session::actor::{Actor, PARK_TIMEOUT, ParkState};
-use crate::session::call_context::CallContext;
-use crate::session::effective_rules::EffectiveRules;
-use crate::session::error::SessionError;
-use crate::session::idempotency::{self, IdempotencyKey, method};
-use crate::session::requests::SessionFacts;
-use crate::session::requests::{QuestionAnswer, QuestionReply, SettingsUpdate};
-use crate::types::background::KilledBy;
-use crate::types::event::Origin;
-use crate::types::ids::{PermissionId, Seq};
-use crate::types::permission::{Mode, RuleKind, VerdictKind};
-use crate::types::session::AttachedClient;
+use crate::actor::command::SessionCommand;
+use crate::actor::commit::UnwrittenPlan;
+use crate::actor::effects;
+use crate::actor::{Actor, PARK_TIMEOUT, ParkState};
+use crate::call_context::CallContext;
+use crate::effective_rules::EffectiveRules;
+use crate::error::SessionError;
+use crate::idempotency::{self, IdempotencyKey, method};
+use crate::requests::SessionFacts;
+use crate::requests::{QuestionAnswer, QuestionReply, SettingsUpdate};
+use base::crash;
+use engine::{Input, Now, Refusal, Reply, SessionUpdate};
+use types::background::KilledBy;
+use types::event::Origin;
+use types::ids::{PermissionId, Seq};
+use types::permission::{Mode, RuleKind, VerdictKind};
+use types::session::AttachedClient;
 
 impl Actor {
     pub(super) async fn handle_command(&mut self, command: SessionCommand) {

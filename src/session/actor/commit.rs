@@ -8,18 +8,18 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::engine::{self, Decision, Effect, Engine, Plan, PlannedEvent, Reply};
-use crate::session::actor::effects::PendingPreparation;
-use crate::session::actor::effects::context_check::PendingContextCheck;
-use crate::session::actor::journal::JournalBatch;
-use crate::session::actor::{Actor, audit, crash_points, journal, sleep_until};
-use crate::session::error::SessionError;
-use crate::session::shared::{PendingChange, SessionChangeKind, StatusChange};
-use crate::session::stream::feed::FeedEntry;
-use crate::store::{Durability, Idempotency, PendingGrant, StoreError};
-use crate::tools::ProcessStarted;
-use crate::types::event::{Envelope, Event};
-use crate::types::session::SessionState;
+use crate::actor::effects::PendingPreparation;
+use crate::actor::effects::context_check::PendingContextCheck;
+use crate::actor::journal::JournalBatch;
+use crate::actor::{Actor, audit, crash_points, journal, sleep_until};
+use crate::error::SessionError;
+use crate::shared::{PendingChange, SessionChangeKind, StatusChange};
+use crate::stream::feed::FeedEntry;
+use engine::{Decision, Effect, Engine, Plan, PlannedEvent, Reply};
+use store::{Durability, Idempotency, PendingGrant, StoreError};
+use tools::ProcessStarted;
+use types::event::{Envelope, Event};
+use types::session::SessionState;
 
 /// A failed write of a process record is retried if the failure was reported within this time.
 const PROCESS_RECORD_RETRY_TIMEOUT: Duration = Duration::from_secs(1);

@@ -1,14 +1,14 @@
-//! Named crash points around a decision, for the crash tests. Without the feature `failpoints` these functions
+//! Named crash points around a decision, for the crash tests. Without debug assertions these functions
 //! are empty.
 
-use crate::crash::point;
-use crate::engine::{Effect, Plan};
-use crate::types::event::{Event, SettledBy};
-use crate::types::session::{ItemKind, ItemStatus};
+use base::crash::point;
+use engine::{Effect, Plan};
+use types::event::{Event, SettledBy};
+use types::session::{ItemKind, ItemStatus};
 
 /// After the decision, before the commit.
-pub(in crate::session) fn after_decision(plan: &Plan) {
-    if !cfg!(feature = "failpoints") {
+pub(crate) fn after_decision(plan: &Plan) {
+    if !cfg!(debug_assertions) {
         return;
     }
     if has_event(plan, is_answer) {
@@ -26,8 +26,8 @@ pub(in crate::session) fn after_decision(plan: &Plan) {
 }
 
 /// After the commit, before the events are applied and published and the effects run.
-pub(in crate::session) fn after_commit(plan: &Plan) {
-    if !cfg!(feature = "failpoints") {
+pub(crate) fn after_commit(plan: &Plan) {
+    if !cfg!(debug_assertions) {
         return;
     }
     let asks_model = plan.effects.iter().any(|effect| matches!(effect, Effect::CallModel { .. }));
@@ -78,10 +78,8 @@ pub(in crate::session) fn after_commit(plan: &Plan) {
 }
 
 /// After the events were published, before the effects run.
-pub(in crate::session) fn after_publish(plan: &Plan) {
-    if cfg!(feature = "failpoints")
-        && has_event(plan, |event| matches!(event, Event::PermissionRequested { .. }))
-    {
+pub(crate) fn after_publish(plan: &Plan) {
+    if cfg!(debug_assertions) && has_event(plan, |event| matches!(event, Event::PermissionRequested { .. })) {
         point("C9");
     }
 }
@@ -91,7 +89,7 @@ fn has_event(plan: &Plan, is_expected: impl Fn(&Event) -> bool) -> bool {
 }
 
 /// Whether the event is a complete answer of the model.
-pub(in crate::session) fn is_answer(event: &Event) -> bool {
+pub(crate) fn is_answer(event: &Event) -> bool {
     matches!(event, Event::MessageCompleted { item, .. }
         if item.kind == ItemKind::AssistantMessage && item.status == ItemStatus::Completed)
 }

@@ -1,11 +1,11 @@
 //! Selects the hooks that run on the events of a session. Hooks around tool calls and inputs run elsewhere.
 
-use crate::session::actor::Actor;
-use crate::session::actor::effects::hooks::SessionHookEvent;
-use crate::types::compaction::CompactStage;
-use crate::types::event::Event;
-use crate::types::hook::HookEvent;
-use crate::types::session::Subtype;
+use crate::actor::Actor;
+use crate::actor::effects::hooks::SessionHookEvent;
+use types::compaction::CompactStage;
+use types::event::Event;
+use types::hook::HookEvent;
+use types::session::Subtype;
 
 /// How often in a row a hook on `stop` can make a session continue.
 const MAX_CONTINUATIONS: u32 = 5;

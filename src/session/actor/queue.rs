@@ -1,13 +1,13 @@
 //! Changes of the queue, and of the archive.
 
-use crate::engine::Input;
-use crate::session::actor::Actor;
-use crate::session::actor::commit::UnwrittenPlan;
-use crate::session::error::SessionError;
-use crate::session::idempotency::{IdempotencyKey, method};
-use crate::session::requests::QueueChange;
-use crate::types::event::Origin;
-use crate::types::queue::QueuedTurn;
+use crate::actor::Actor;
+use crate::actor::commit::UnwrittenPlan;
+use crate::error::SessionError;
+use crate::idempotency::{IdempotencyKey, method};
+use crate::requests::QueueChange;
+use engine::Input;
+use types::event::Origin;
+use types::queue::QueuedTurn;
 
 impl Actor {
     /// Changes the queue and returns it. A repeated call with the same key has no further effect.

@@ -3,18 +3,18 @@
 //! The files are restored first, and the event is written last. After a crash in between, the
 //! conversation is unchanged. A repeated rewind then finds the restored files unchanged and completes.
 
-use crate::crash;
-use crate::engine::{CopyLimits, HistoryPoint, Input, Rewind};
-use crate::session::actor::Actor;
-use crate::session::actor::commit::UnwrittenPlan;
-use crate::session::error::SessionError;
-use crate::session::file_checkpoints;
-use crate::session::file_checkpoints::FilePlan;
-use crate::session::idempotency::method;
-use crate::session::journal_copy::{copy_journal, history_point};
-use crate::session::requests::{RewindOutcome, RewindRequest};
-use crate::types::history::RewindConflict;
-use crate::types::ids::{CallId, ItemId};
+use crate::actor::Actor;
+use crate::actor::commit::UnwrittenPlan;
+use crate::error::SessionError;
+use crate::file_checkpoints;
+use crate::file_checkpoints::FilePlan;
+use crate::idempotency::method;
+use crate::journal_copy::{copy_journal, history_point};
+use crate::requests::{RewindOutcome, RewindRequest};
+use base::crash;
+use engine::{CopyLimits, HistoryPoint, Input, Rewind};
+use types::history::RewindConflict;
+use types::ids::{CallId, ItemId};
 
 impl Actor {
     pub(super) async fn rewind(&mut self, request: RewindRequest) -> Result<RewindOutcome, SessionError> {

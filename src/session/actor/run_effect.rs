@@ -4,15 +4,15 @@ use std::path::PathBuf;
 
 use tokio::time::Instant;
 
-use crate::engine::{Effect, Engine};
-use crate::session::actor::effects::context_check::{ContextFiles, PendingContextCheck};
-use crate::session::actor::effects::subagents::{NewSubagent, SubagentRun};
-use crate::session::actor::{Actor, STOP_TIMEOUT};
-use crate::session::project_data::PromptParts;
-use crate::types::ids::{CallId, TurnId};
-use crate::types::subagent::{ParentCall, TASK};
-use crate::types::tool::Subject;
-use crate::workspace;
+use crate::actor::effects::context_check::{ContextFiles, PendingContextCheck};
+use crate::actor::effects::subagents::{NewSubagent, SubagentRun};
+use crate::actor::{Actor, STOP_TIMEOUT};
+use crate::project_data::PromptParts;
+use engine::{Effect, Engine};
+use project::workspace;
+use types::ids::{CallId, TurnId};
+use types::subagent::{ParentCall, TASK};
+use types::tool::Subject;
 
 impl Actor {
     pub(super) fn run_effect(&mut self, effect: Effect) {

@@ -1,18 +1,18 @@
 //! Submitting an input to the session, and a request to compact its conversation.
 
-use crate::crash;
-use crate::engine::{AnsweredCommand, Input, Refusal, Reply, SessionUpdate, SubmitRequest};
-use crate::session::actor::Actor;
-use crate::session::actor::commit::UnwrittenPlan;
-use crate::session::budgets::check_money;
-use crate::session::error::SessionError;
-use crate::session::idempotency::{IdempotencyKey, method};
-use crate::session::project_data::note_text;
-use crate::session::requests::{CommandSubmission, Submission, SubmittedInput};
-use crate::types::compaction::CompactRequest;
-use crate::types::event::Origin;
-use crate::types::outcome::SubmitOutcome;
-use crate::types::turn_options::TurnOptions;
+use crate::actor::Actor;
+use crate::actor::commit::UnwrittenPlan;
+use crate::budgets::check_money;
+use crate::error::SessionError;
+use crate::idempotency::{IdempotencyKey, method};
+use crate::project_data::note_text;
+use crate::requests::{CommandSubmission, Submission, SubmittedInput};
+use base::crash;
+use engine::{AnsweredCommand, Input, Refusal, Reply, SessionUpdate, SubmitRequest};
+use types::compaction::CompactRequest;
+use types::event::Origin;
+use types::outcome::SubmitOutcome;
+use types::turn_options::TurnOptions;
 
 impl Actor {
     pub(super) async fn submit(

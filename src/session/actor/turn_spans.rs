@@ -3,7 +3,7 @@
 
 use tracing::{Span, info_span};
 
-use crate::types::event::{Envelope, Event};
+use types::event::{Envelope, Event};
 
 /// The open spans of a session. All are empty while no turn runs.
 pub(super) struct TurnSpans {

@@ -1,10 +1,10 @@
 //! Handles a committed event: replies to callers that waited for it, and updates the records of running processes.
 
-use crate::session::actor::{Actor, journal};
-use crate::session::requests::AbortOutcome;
-use crate::sync::write;
-use crate::types::background::BackgroundState;
-use crate::types::event::{Envelope, Event};
+use crate::actor::{Actor, journal};
+use crate::requests::AbortOutcome;
+use base::sync::write;
+use types::background::BackgroundState;
+use types::event::{Envelope, Event};
 
 impl Actor {
     /// Answers callers that waited for this event.

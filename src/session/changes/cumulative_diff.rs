@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::session::changes::edit_script::EditScript;
-use crate::store::{SessionKey, StoreError, StoreReader};
-use crate::types::event::{Envelope, Event};
-use crate::types::ids::Seq;
-use crate::types::session::{ChangeKind, FileDiff};
-use crate::types::tool::FileChange;
+use crate::changes::edit_script::EditScript;
+use store::{SessionKey, StoreError, StoreReader};
+use types::event::{Envelope, Event};
+use types::ids::Seq;
+use types::session::{ChangeKind, FileDiff};
+use types::tool::FileChange;
 
 /// Rows and bytes of the journal per read.
 const PAGE_ROWS: u32 = 200;
@@ -190,7 +190,7 @@ fn hash_after(change: &FileChange) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use crate::session::changes::cumulative_diff::*;
+    use crate::changes::cumulative_diff::*;
 
     fn file_change(old: Option<&str>, new: Option<&str>) -> FileChange {
         let (from, to) = (

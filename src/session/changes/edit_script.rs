@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use similar::ChangeTag;
 
-use crate::tools::changed_lines;
+use tools::changed_lines;
 
 /// Context lines around a change.
 const CONTEXT_LINES: usize = 3;
@@ -239,7 +239,7 @@ fn push_front_step(steps: &mut VecDeque<DiffStep>, step: Option<DiffStep>) {
 mod tests {
     use similar::TextDiff;
 
-    use crate::session::changes::edit_script::*;
+    use crate::changes::edit_script::*;
 
     fn diff(old: &str, new: &str) -> String {
         TextDiff::from_lines(old, new)

@@ -5,18 +5,18 @@ use std::collections::{BTreeSet, HashMap};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::session::error::SessionError;
-use crate::session::history::lines::{self, BlobLine, FirstLine};
-use crate::session::history::page::{PageHeader, PageItem, UsageTable};
-use crate::session::history::{html, markdown, neutral};
-use crate::session::journal_copy::blobs_in;
-use crate::session::registry::Registry;
-use crate::store::{Page, SessionKey, StoredItem};
-use crate::types::event::{Envelope, Event};
-use crate::types::ids::{BlobId, CallId, Seq, SessionId};
-use crate::types::message::Block;
-use crate::types::session::Item;
-use crate::types::tool::FileChange;
+use crate::error::SessionError;
+use crate::history::lines::{self, BlobLine, FirstLine};
+use crate::history::page::{PageHeader, PageItem, UsageTable};
+use crate::history::{html, markdown, neutral};
+use crate::journal_copy::blobs_in;
+use crate::registry::Registry;
+use store::{Page, SessionKey, StoredItem};
+use types::event::{Envelope, Event};
+use types::ids::{BlobId, CallId, Seq, SessionId};
+use types::message::Block;
+use types::session::Item;
+use types::tool::FileChange;
 
 /// Rows of one page.
 const PAGE_ROWS: u32 = 500;
@@ -44,7 +44,7 @@ pub enum ExportFormat {
 pub type EventFilter<'f> = &'f (dyn Fn(String) -> Option<String> + Send + Sync);
 
 /// Creates an item from its first and its last event.
-pub type ItemReader<'f> = &'f (dyn Fn(&crate::store::StoredItem) -> Option<Item> + Send + Sync);
+pub type ItemReader<'f> = &'f (dyn Fn(&store::StoredItem) -> Option<Item> + Send + Sync);
 
 impl Registry {
     /// A page of an export: its text, and the cursor of the next page.

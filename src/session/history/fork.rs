@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use crate::engine::{CopyLimits, HistoryPoint};
-use crate::session::error::SessionError;
-use crate::session::history::new_session::new_session;
-use crate::session::idempotency::{IdempotencyKey, method, remembered};
-use crate::session::journal_copy::{copy_journal, history_point};
-use crate::session::registry::Registry;
-use crate::session::shared::SessionChangeKind;
-use crate::store::StoreError;
-use crate::types::event::Origin;
-use crate::types::history::ForkedFrom;
-use crate::types::ids::{BlobId, ItemId, Mint, Seed, SessionId};
-use crate::types::session::SessionView;
+use crate::error::SessionError;
+use crate::history::new_session::new_session;
+use crate::idempotency::{IdempotencyKey, method, remembered};
+use crate::journal_copy::{copy_journal, history_point};
+use crate::registry::Registry;
+use crate::shared::SessionChangeKind;
+use engine::{CopyLimits, HistoryPoint};
+use store::StoreError;
+use types::event::Origin;
+use types::history::ForkedFrom;
+use types::ids::{BlobId, ItemId, Mint, Seed, SessionId};
+use types::session::SessionView;
 
 /// Appended to the title of the forked session, if the caller gives no title.
 const TITLE_SUFFIX: &str = " (fork)";

@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
 
-use crate::session::history::page::{PageHeader, PageItem, UsageTable, input_text};
-use crate::types::message::Block;
-use crate::types::session::{CallStatus, ItemKind};
-use crate::types::tool::FileChange;
+use crate::history::page::{PageHeader, PageItem, UsageTable, input_text};
+use types::message::Block;
+use types::session::{CallStatus, ItemKind};
+use types::tool::FileChange;
 
 const STYLE: &str = include_str!("page.css");
 

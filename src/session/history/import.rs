@@ -8,23 +8,23 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::engine::{Engine, Input, Now};
-use crate::session::error::SessionError;
-use crate::session::history::lines::{self, BlobLine, FirstLine};
-use crate::session::history::neutral::{SessionDefaults, neutral_event};
-use crate::session::history::new_session::new_session;
-use crate::session::idempotency::{IdempotencyKey, method};
-use crate::session::journal_copy::{JournalCopy, blobs_in};
-use crate::session::registry::Registry;
-use crate::session::shared::SessionChangeKind;
-use crate::session::staged_imports::MAX_IMPORT_BYTES;
-use crate::store::{Idempotency, StoreError};
-use crate::types::blob::Blob;
-use crate::types::event::{Envelope, Event, Origin};
-use crate::types::ids::{BlobId, Mint, Seed, Seq, SessionId};
-use crate::types::permission::RuleKind;
-use crate::types::session::SessionView;
-use crate::types::wire;
+use crate::error::SessionError;
+use crate::history::lines::{self, BlobLine, FirstLine};
+use crate::history::neutral::{SessionDefaults, neutral_event};
+use crate::history::new_session::new_session;
+use crate::idempotency::{IdempotencyKey, method};
+use crate::journal_copy::{JournalCopy, blobs_in};
+use crate::registry::Registry;
+use crate::shared::SessionChangeKind;
+use crate::staged_imports::MAX_IMPORT_BYTES;
+use engine::{Engine, Input, Now};
+use store::{Idempotency, StoreError};
+use types::blob::Blob;
+use types::event::{Envelope, Event, Origin};
+use types::ids::{BlobId, Mint, Seed, Seq, SessionId};
+use types::permission::RuleKind;
+use types::session::SessionView;
+use types::wire;
 
 /// Maximum number of lines.
 const MAX_LINES: usize = 200_000;
@@ -146,7 +146,7 @@ type BuiltJournal = (JournalCopy, BTreeMap<Seq, String>, Vec<Blob>);
 fn build(
     data: &str,
     id: SessionId,
-    settings: Arc<crate::engine::Settings>,
+    settings: Arc<engine::Settings>,
     defaults: SessionDefaults,
     now: Now,
 ) -> Result<BuiltJournal, SessionError> {
@@ -154,8 +154,8 @@ fn build(
     let contents: HashMap<BlobId, Vec<u8>> = blobs
         .iter()
         .filter_map(|(id, blob)| match &blob.content {
-            crate::types::blob::Content::Bytes(bytes) => Some((*id, bytes.to_vec())),
-            crate::types::blob::Content::File { .. } => None,
+            types::blob::Content::Bytes(bytes) => Some((*id, bytes.to_vec())),
+            types::blob::Content::File { .. } => None,
         })
         .collect();
     let mut engine = Engine::new(id, settings);

@@ -4,9 +4,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::types::history::ForkedFrom;
-use crate::types::ids::{BlobId, SessionId};
-use crate::types::time::Timestamp;
+use types::history::ForkedFrom;
+use types::ids::{BlobId, SessionId};
+use types::time::Timestamp;
 
 /// Name of the format, in the first line.
 pub(super) const FORMAT: &str = "agentd-session";

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use crate::session::history::page::{PageHeader, PageItem, UsageTable, input_text};
-use crate::types::message::Block;
-use crate::types::session::ItemKind;
+use crate::history::page::{PageHeader, PageItem, UsageTable, input_text};
+use types::message::Block;
+use types::session::ItemKind;
 
 /// A fenced block. The fence is longer than every run of backticks inside.
 fn fenced(language: &str, text: &str) -> String {

@@ -6,10 +6,10 @@ use std::path::{Component, Path};
 
 use serde_json::{Map, Value, json};
 
-use crate::session::history::lines::{self, FirstLine};
-use crate::types::depth;
-use crate::types::ids::SessionId;
-use crate::types::usage::Budgets;
+use crate::history::lines::{self, FirstLine};
+use types::depth;
+use types::ids::SessionId;
+use types::usage::Budgets;
 
 /// Fields that no blob may replace, because they determine the kind of the event or the session's permissions.
 const UNTRUNCATED_FIELDS: [&str; 12] = [

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::session::actor::{audit, journal};
-use crate::session::journal_copy::JournalCopy;
-use crate::store::{InitialHistory, ItemRow, MessageText, NewSession};
-use crate::types::event::{Envelope, Event, Origin};
-use crate::types::ids::{ItemId, Seq};
-use crate::types::session::ItemStatus;
-use crate::types::time::Timestamp;
+use crate::actor::{audit, journal};
+use crate::journal_copy::JournalCopy;
+use store::{InitialHistory, ItemRow, MessageText, NewSession};
+use types::event::{Envelope, Event, Origin};
+use types::ids::{ItemId, Seq};
+use types::session::ItemStatus;
+use types::time::Timestamp;
 
 /// The kind and the seq in the text of an event.
 #[derive(serde::Deserialize)]

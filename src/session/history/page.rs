@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use crate::types::ids::BlobId;
-use crate::types::ledger::ModelUsage;
-use crate::types::session::{Item, SessionView};
-use crate::types::tool::FileChange;
+use types::ids::BlobId;
+use types::ledger::ModelUsage;
+use types::session::{Item, SessionView};
+use types::tool::FileChange;
 
 /// The head of a readable export.
 pub(super) struct PageHeader {

@@ -1,11 +1,11 @@
 //! Answers to permission requests and questions of any session.
 
-use crate::engine::Refusal;
-use crate::session::error::SessionError;
-use crate::session::registry::Registry;
-use crate::session::requests::{PermissionAnswer, QuestionAnswer};
-use crate::types::ids::{RequestId, Seq, SessionId};
-use crate::types::outcome::AnswerOutcome;
+use crate::error::SessionError;
+use crate::registry::Registry;
+use crate::requests::{PermissionAnswer, QuestionAnswer};
+use engine::Refusal;
+use types::ids::{RequestId, Seq, SessionId};
+use types::outcome::AnswerOutcome;
 
 impl Registry {
     /// Answers a permission request of any session.

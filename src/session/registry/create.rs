@@ -4,27 +4,27 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::engine::{Engine, SessionRules};
-use crate::session::actor::audit;
-use crate::session::actor::journal;
-use crate::session::agents;
-use crate::session::budgets::check_money;
-use crate::session::error::SessionError;
-use crate::session::idempotency::{IdempotencyKey, method};
-use crate::session::project_config::{PROJECT_FILE, ProjectLayer};
-use crate::session::registry::Registry;
-use crate::session::registry::initial_items::{self, InitialMessage};
-use crate::session::registry::mcp;
-use crate::session::shared::SessionChangeKind;
-use crate::store::{Idempotency, NewSession, StoreError};
-use crate::types::ablation::Ablation;
-use crate::types::event::{Envelope, Event, Origin};
-use crate::types::ids::{Mint, Seed, SessionId};
-use crate::types::permission::{RuleKind, is_unsandboxed_grant};
-use crate::types::session::{OnRestart, SessionSpec, SessionView};
-use crate::types::subagent::{AgentProfile, HIDDEN_AGENT, ParentCall};
-use crate::types::tool::{ReadRecord, ToolChoice};
-use crate::types::turn_options::TurnOptions;
+use crate::actor::audit;
+use crate::actor::journal;
+use crate::agents;
+use crate::budgets::check_money;
+use crate::error::SessionError;
+use crate::idempotency::{IdempotencyKey, method};
+use crate::project_config::{PROJECT_FILE, ProjectLayer};
+use crate::registry::Registry;
+use crate::registry::initial_items::{self, InitialMessage};
+use crate::registry::mcp;
+use crate::shared::SessionChangeKind;
+use engine::{Engine, SessionRules};
+use store::{Idempotency, NewSession, StoreError};
+use types::ablation::Ablation;
+use types::event::{Envelope, Event, Origin};
+use types::ids::{Mint, Seed, SessionId};
+use types::permission::{RuleKind, is_unsandboxed_grant};
+use types::session::{OnRestart, SessionSpec, SessionView};
+use types::subagent::{AgentProfile, HIDDEN_AGENT, ParentCall};
+use types::tool::{ReadRecord, ToolChoice};
+use types::turn_options::TurnOptions;
 
 /// Code of the notice about the project's configuration file.
 const PROJECT_NOTICE: &str = "project_config";
@@ -102,13 +102,13 @@ pub struct NewSessionRequest {
 #[derive(Clone, Debug)]
 pub struct SubagentInheritance {
     /// The call that starts the sub-agent.
-    pub(in crate::session) parent: ParentCall,
+    pub(crate) parent: ParentCall,
     /// The agent that the sub-agent works as.
-    pub(in crate::session) agent: AgentProfile,
+    pub(crate) agent: AgentProfile,
     /// The rules of the starting session.
-    pub(in crate::session) rules: SessionRules,
+    pub(crate) rules: SessionRules,
     /// The files that the starting session has read.
-    pub(in crate::session) reads: Vec<ReadRecord>,
+    pub(crate) reads: Vec<ReadRecord>,
 }
 
 impl SubagentInheritance {
@@ -296,7 +296,7 @@ impl Registry {
     }
 
     /// The canonical path of a folder: absolute and without symbolic links.
-    pub(in crate::session) async fn folder(&self, requested: &str) -> Result<String, SessionError> {
+    pub(crate) async fn folder(&self, requested: &str) -> Result<String, SessionError> {
         self.resolve_folder("cwd", requested).await
     }
 
@@ -333,7 +333,7 @@ impl Registry {
 
     /// Checks additional workspace folders. Each must exist and must not be the root or a folder of the system
     /// or the daemon.
-    pub(in crate::session) async fn check_additional_dirs(
+    pub(crate) async fn check_additional_dirs(
         &self,
         requested_dirs: &[String],
     ) -> Result<Vec<String>, SessionError> {

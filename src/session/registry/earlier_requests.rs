@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::types::event::Event;
-use crate::types::ids::RequestId;
+use types::event::Event;
+use types::ids::RequestId;
 
 /// The requests that a sub-agent raised before its journal was followed, each with its expiry. Once the journal has
 /// been read up to that point, the requests that are still pending are reported.
@@ -58,10 +58,10 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::types::event::SettledBy;
-    use crate::types::ids::{CallId, PermissionId, QuestionId};
-    use crate::types::permission::OnTimeout;
-    use crate::types::question::QuestionKind;
+    use types::event::SettledBy;
+    use types::ids::{CallId, PermissionId, QuestionId};
+    use types::permission::OnTimeout;
+    use types::question::QuestionKind;
 
     fn requested(id: u128) -> Event {
         let request_id = QuestionId::from_uuid(Uuid::from_u128(id));

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::judge::{self, BypassGuard, Policy, Rules};
-use crate::session::effective_rules::resolve_linked_rules;
-use crate::session::error::SessionError;
-use crate::tools::{Access, Jail};
-use crate::types::permission::{Mode, Verdict, VerdictKind};
-use crate::types::tool::Subject;
-use crate::workspace::repository;
+use crate::effective_rules::resolve_linked_rules;
+use crate::error::SessionError;
+use judge::{BypassGuard, Policy, Rules};
+use project::workspace::repository;
+use tools::{Access, Jail};
+use types::permission::{Mode, Verdict, VerdictKind};
+use types::tool::Subject;
 
 /// A call to judge and all values that the verdict depends on.
 #[derive(Clone, Debug)]
@@ -126,7 +126,7 @@ fn file_subject(
     access: Access,
     workspace: &Path,
     home: &Path,
-    subject: impl Fn(crate::types::tool::ResolvedPath) -> Subject,
+    subject: impl Fn(types::tool::ResolvedPath) -> Subject,
 ) -> Result<Subject, String> {
     let jail = Jail::open(&[workspace.to_path_buf()], home, &[]);
     match jail.decide(text, workspace, access) {

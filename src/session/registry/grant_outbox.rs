@@ -1,11 +1,11 @@
 //! The pending grants of all sessions.
 
-use crate::policy::PolicyEntry;
-use crate::session::error::SessionError;
-use crate::session::grant_outbox;
-use crate::session::registry::Registry;
-use crate::store::PendingGrant;
-use crate::types::permission::RuleKind;
+use crate::error::SessionError;
+use crate::grant_outbox;
+use crate::registry::Registry;
+use project::policy::PolicyEntry;
+use store::PendingGrant;
+use types::permission::RuleKind;
 
 impl Registry {
     /// Writes the pending grants that a crash or an unwritable file has left. Call this at the start,
@@ -31,7 +31,7 @@ impl Registry {
     }
 
     /// Discards a pending grant, so that the next start does not write a revoked rule.
-    pub(in crate::session) async fn discard_pending(
+    pub(crate) async fn discard_pending(
         &self,
         workspace: &str,
         kind: RuleKind,

@@ -2,14 +2,14 @@
 
 use sha2::{Digest as _, Sha256};
 
-use crate::session::actor::journal;
-use crate::session::error::SessionError;
-use crate::store::{ItemRow, MessageText, NewSession};
-use crate::types::event::{Envelope, Event};
-use crate::types::hex;
-use crate::types::ids::Mint;
-use crate::types::message::{Block, Role};
-use crate::types::session::{Item, ItemKind, ItemStatus};
+use crate::actor::journal;
+use crate::error::SessionError;
+use store::{ItemRow, MessageText, NewSession};
+use types::event::{Envelope, Event};
+use types::hex;
+use types::ids::Mint;
+use types::message::{Block, Role};
+use types::session::{Item, ItemKind, ItemStatus};
 
 /// Maximum number of messages.
 const MAX_ITEMS: usize = 1_000;

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::mcp::{AddedError, ScopedServer, ServerConfig, ServerSource, TransportKind, server_part};
-use crate::session::error::SessionError;
-use crate::session::mcp::{ConfiguredServers, ListedServer, start_all};
-use crate::session::registry::Registry;
-use crate::types::ids::SessionId;
-use crate::types::mcp::{McpState, McpTool};
-use crate::types::typed_json;
+use crate::error::SessionError;
+use crate::mcp::{ConfiguredServers, ListedServer, start_all};
+use crate::registry::Registry;
+use mcp::{AddedError, ScopedServer, ServerConfig, ServerSource, TransportKind, server_part};
+use types::ids::SessionId;
+use types::mcp::{McpState, McpTool};
+use types::typed_json;
 
 /// How long a list of commands waits for servers that start.
 const PROMPTS_TIMEOUT: Duration = Duration::from_secs(2);
@@ -42,7 +42,7 @@ impl McpOwner {
 }
 
 /// The servers of a session or a folder, and the folder in which they start.
-pub(in crate::session) struct OwnerServers {
+pub(crate) struct OwnerServers {
     pub configured: ConfiguredServers,
     pub workspace: PathBuf,
     pub unattended: bool,
@@ -106,10 +106,7 @@ impl Registry {
     }
 
     /// The servers of a place. Without a folder and a session, the servers start in the home folder.
-    pub(in crate::session) async fn configured(
-        &self,
-        place: &McpOwner,
-    ) -> Result<OwnerServers, SessionError> {
+    pub(crate) async fn configured(&self, place: &McpOwner) -> Result<OwnerServers, SessionError> {
         let (workspace, unattended, owner) = match (&place.cwd, place.session_id) {
             (Some(_), Some(_)) => {
                 return Err(SessionError::BadParam("cwd", "name a session_id or a cwd, and not both".into()));
@@ -285,7 +282,7 @@ impl Registry {
     async fn change_added_servers(
         &self,
         project: Option<&str>,
-        change: impl FnOnce(&crate::mcp::Pool, Option<&Path>) -> Result<(), AddedError> + Send + 'static,
+        change: impl FnOnce(&mcp::Pool, Option<&Path>) -> Result<(), AddedError> + Send + 'static,
     ) -> Result<(), SessionError> {
         let folder = match project {
             Some(cwd) => Some(PathBuf::from(self.folder(cwd).await?)),
@@ -308,7 +305,7 @@ impl Registry {
     }
 
     /// The prompts of the ready servers of a folder, as slash commands.
-    pub(in crate::session) async fn mcp_prompts(&self, place: &McpOwner) -> Vec<McpPrompt> {
+    pub(crate) async fn mcp_prompts(&self, place: &McpOwner) -> Vec<McpPrompt> {
         let Ok(OwnerServers { configured, workspace, unattended }) = self.configured(place).await else {
             return Vec::new();
         };
@@ -338,11 +335,11 @@ impl Registry {
 }
 
 /// A prompt of a server as a slash command.
-pub(in crate::session) struct McpPrompt {
+pub(crate) struct McpPrompt {
     /// The command's name.
     pub command: String,
-    pub prompt: crate::mcp::Prompt,
-    lease: Arc<crate::mcp::Lease>,
+    pub prompt: mcp::Prompt,
+    lease: Arc<mcp::Lease>,
 }
 
 impl McpPrompt {

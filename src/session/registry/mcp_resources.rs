@@ -1,11 +1,11 @@
 //! Resources of MCP servers: their list, and their content as attachments of an input.
 
-use crate::mcp::{ResourceList, ResourcePart};
-use crate::session::error::SessionError;
-use crate::session::registry::Registry;
-use crate::session::registry::mcp::McpOwner;
-use crate::tools::{InputFile, InputSource};
-use crate::types::ids::SessionId;
+use crate::error::SessionError;
+use crate::registry::Registry;
+use crate::registry::mcp::McpOwner;
+use mcp::{ResourceList, ResourcePart};
+use tools::{InputFile, InputSource};
+use types::ids::SessionId;
 
 /// Maximum number of parts of one resource.
 const MAX_PARTS: usize = 20;

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::mcp::{Pool, ServerConfig};
-use crate::session::error::SessionError;
-use crate::session::registry::Registry;
-use crate::types::ids::SessionId;
+use crate::error::SessionError;
+use crate::registry::Registry;
+use mcp::{Pool, ServerConfig};
+use types::ids::SessionId;
 
 impl Registry {
     /// Runs work on the files of sessions' servers. Uses a blocking thread, because the work reads and
@@ -54,11 +54,7 @@ impl Registry {
     }
 
     /// Gives a fork the servers of the session that it starts from.
-    pub(in crate::session) async fn copy_servers(
-        &self,
-        from: SessionId,
-        to: SessionId,
-    ) -> Result<(), SessionError> {
+    pub(crate) async fn copy_servers(&self, from: SessionId, to: SessionId) -> Result<(), SessionError> {
         let copied = self.with_pool(move |pool| pool.of_sessions.copy(from, to)).await?;
         copied.map_err(|error| {
             SessionError::BadParam("session_id", format!("could not copy its MCP servers: {error}"))

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use crate::session::error::SessionError;
-use crate::session::project_data::memory;
-use crate::session::registry::Registry;
-use crate::types::event::Origin;
-use crate::types::memory::MemoryNote;
-use crate::workspace::{Memory, MemoryError};
+use crate::error::SessionError;
+use crate::project_data::memory;
+use crate::registry::Registry;
+use project::workspace::{Memory, MemoryError};
+use types::event::Origin;
+use types::memory::MemoryNote;
 
 impl Registry {
     /// The notes about a project without their texts, or one note with its text.

@@ -36,17 +36,17 @@ use tokio_util::task::TaskTracker;
 
 use super::error::SessionError;
 use super::handle::LoadedSession;
-use crate::crash;
-use crate::session::idempotency::{IdempotencyKey, method};
-use crate::session::loaded_workspaces::LoadedWorkspaces;
-use crate::session::requests::AbortOutcome;
-use crate::session::shared::{Components, Shared, StatusChange};
-use crate::session::staged_imports::StagedImports;
-use crate::store::{Idempotency, SessionQuery, StoreError};
-use crate::types::event::Origin;
-use crate::types::ids::{CallId, SessionId};
-use crate::types::metrics::Metrics;
-use crate::types::subagent::HIDDEN_AGENT;
+use crate::idempotency::{IdempotencyKey, method};
+use crate::loaded_workspaces::LoadedWorkspaces;
+use crate::requests::AbortOutcome;
+use crate::shared::{Components, Shared, StatusChange};
+use crate::staged_imports::StagedImports;
+use base::crash;
+use store::{Idempotency, SessionQuery, StoreError};
+use types::event::Origin;
+use types::ids::{CallId, SessionId};
+use types::metrics::Metrics;
+use types::subagent::HIDDEN_AGENT;
 
 /// Maximum number of sub-agents that are ended or deleted with their session. Further sub-agents stay.
 const MAX_CHILDREN: u32 = 10_000;
@@ -107,7 +107,7 @@ impl Registry {
     }
 
     /// Like [`Self::shared`], but for work on another thread.
-    pub(in crate::session) fn shared_arc(&self) -> Arc<Shared> {
+    pub(crate) fn shared_arc(&self) -> Arc<Shared> {
         Arc::clone(&self.inner.shared)
     }
 

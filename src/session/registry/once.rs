@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::session::error::SessionError;
-use crate::session::idempotency::{IdempotencyKey, scoped_key};
-use crate::session::registry::Registry;
-use crate::store::{Durability, Idempotency};
-use crate::types::audit::AuditNote;
-use crate::types::ids::SessionId;
+use crate::error::SessionError;
+use crate::idempotency::{IdempotencyKey, scoped_key};
+use crate::registry::Registry;
+use store::{Durability, Idempotency};
+use types::audit::AuditNote;
+use types::ids::SessionId;
 
 impl Registry {
     /// Runs `work`, unless a call of `method` with this key was answered before: then returns the stored
@@ -21,22 +21,22 @@ impl Registry {
         method: &'static str,
         session: Option<SessionId>,
         keyed: Option<IdempotencyKey>,
+        to_error: impl Fn(SessionError) -> E,
         work: impl Future<Output = Result<T, E>>,
     ) -> Result<T, E>
     where
         T: serde::Serialize + serde::de::DeserializeOwned,
-        E: From<SessionError>,
     {
         let Some(IdempotencyKey { key, digest }) = keyed else { return work.await };
         let one_at_a_time = Arc::clone(&self.inner.keyed_calls.entry(method).or_default());
         let _alone = one_at_a_time.lock().await;
         let (store, clock) = (&self.inner.shared.store, &self.inner.shared.clock);
-        let failed = |error| E::from(SessionError::Store(error));
+        let failed = |error| to_error(SessionError::Store(error));
         let key = session.map_or_else(|| key.clone(), |id| scoped_key(id, &key));
         let known = store.recent_reply(method, &key, clock.now()).await.map_err(failed)?;
         if let Some(known) = known {
             if known.digest != digest {
-                return Err(E::from(SessionError::Conflict("idempotency_key")));
+                return Err(to_error(SessionError::Conflict("idempotency_key")));
             }
             if let Ok(reply) = serde_json::from_str(&known.reply) {
                 return Ok(reply);

@@ -2,19 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use crate::engine::check_schema;
-use crate::session::budgets::check_money;
-use crate::session::error::SessionError;
-use crate::session::registry::Registry;
-use crate::session::requests::SettingsUpdate;
-use crate::types::ids::SessionId;
-use crate::types::mcp::{MCP_PREFIX, TOOL_SEARCH};
-use crate::types::model::ModelRef;
-use crate::types::permission::Mode;
-use crate::types::session::SessionView;
-use crate::types::tool::ToolChoice;
-use crate::types::turn_options::TurnOptions;
-use crate::types::usage::Budgets;
+use crate::budgets::check_money;
+use crate::error::SessionError;
+use crate::registry::Registry;
+use crate::requests::SettingsUpdate;
+use engine::check_schema;
+use types::ids::SessionId;
+use types::mcp::{MCP_PREFIX, TOOL_SEARCH};
+use types::model::ModelRef;
+use types::permission::Mode;
+use types::session::SessionView;
+use types::tool::ToolChoice;
+use types::turn_options::TurnOptions;
+use types::usage::Budgets;
 
 /// Maximum bytes of a system prompt that a client gives.
 const MAX_PROMPT_BYTES: usize = 512 << 10;
@@ -155,7 +155,7 @@ impl Registry {
     ///
     /// # Errors
     /// The configuration does not allow it.
-    pub(in crate::session) fn check_mode(&self, mode: Mode) -> Result<(), SessionError> {
+    pub(crate) fn check_mode(&self, mode: Mode) -> Result<(), SessionError> {
         match (mode, &self.inner.shared.components().settings.bypass) {
             (Mode::Bypass, Err(why)) => Err(SessionError::BadParam("mode", why.clone())),
             _ => Ok(()),
@@ -178,7 +178,7 @@ impl Registry {
     ///
     /// # Errors
     /// The provider does not exist, or the pointer is not set.
-    pub(in crate::session) fn known_model(&self, text: &str) -> Result<String, SessionError> {
+    pub(crate) fn known_model(&self, text: &str) -> Result<String, SessionError> {
         self.known_model_of("model", text)
     }
 

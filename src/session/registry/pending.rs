@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use tokio::sync::broadcast::{self, error::RecvError};
 
-use crate::session::error::SessionError;
-use crate::session::registry::Registry;
-use crate::session::shared::{PendingChange, Shared};
-use crate::types::ids::{PermissionId, RequestId};
+use crate::error::SessionError;
+use crate::registry::Registry;
+use crate::shared::{PendingChange, Shared};
+use types::ids::{PermissionId, RequestId};
 
 /// Requests per read.
 const PAGE_ROWS: u32 = 500;

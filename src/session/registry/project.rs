@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use crate::session::error::SessionError;
-use crate::session::project_config::{PROJECT_FILE, ProjectLayer, stricter_mode};
-use crate::session::registry::Registry;
-use crate::types::project_settings::ProjectSettings;
-use crate::types::session::SessionSpec;
+use crate::error::SessionError;
+use crate::project_config::{PROJECT_FILE, ProjectLayer, stricter_mode};
+use crate::registry::Registry;
+use types::project_settings::ProjectSettings;
+use types::session::SessionSpec;
 
 /// The project's configuration file of a folder.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,15 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::judge::Rule;
-use crate::policy::{PolicyEntry, PolicyScope};
-use crate::session::actor::audit;
-use crate::session::error::SessionError;
-use crate::session::registry::Registry;
-use crate::types::event::Origin;
-use crate::types::ids::SessionId;
-use crate::types::permission::{RuleKind, RuleScope};
-use crate::types::time::Timestamp;
+use crate::actor::audit;
+use crate::error::SessionError;
+use crate::registry::Registry;
+use judge::Rule;
+use project::policy::{PolicyEntry, PolicyScope};
+use types::event::Origin;
+use types::ids::SessionId;
+use types::permission::{RuleKind, RuleScope};
+use types::time::Timestamp;
 
 /// A rule and its scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,7 +134,7 @@ impl Registry {
         let RuleChange { kind, rule, scope, session_id, workspace, origin } = change;
         let rule: Rule = rule
             .parse()
-            .map_err(|error: crate::judge::BadRule| SessionError::BadParam("rule", error.to_string()))?;
+            .map_err(|error: judge::BadRule| SessionError::BadParam("rule", error.to_string()))?;
         if add && rule.is_unsandboxed() && (scope != RuleScope::Session || kind != RuleKind::Allow) {
             let why = "running outside the sandbox is granted to a session only: scope session, kind allow";
             return Err(SessionError::BadParam("rule", why.into()));
@@ -189,7 +189,7 @@ impl Registry {
                 let why = "this rule is in the configuration; remove it from that file";
                 return Err(SessionError::BadParam("rule", why.into()));
             }
-            return Err(SessionError::Refused(crate::engine::Refusal::NoSuchRule));
+            return Err(SessionError::Refused(engine::Refusal::NoSuchRule));
         }
         if changed {
             // The file is effective already, so a failing disk must not cause a refusal.

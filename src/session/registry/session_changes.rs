@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use tokio::sync::broadcast::{self, error::RecvError};
 
-use crate::session::error::SessionError;
-use crate::session::registry::Registry;
-use crate::session::shared::{SessionChange, SessionChangeKind};
-use crate::types::ids::SessionId;
-use crate::types::session::{SessionState, SessionView};
-use crate::types::time::Timestamp;
+use crate::error::SessionError;
+use crate::registry::Registry;
+use crate::shared::{SessionChange, SessionChangeKind};
+use types::ids::SessionId;
+use types::session::{SessionState, SessionView};
+use types::time::Timestamp;
 
 /// Sessions per read.
 const BATCH_SESSIONS: usize = 100;

@@ -13,23 +13,23 @@ use serde::Deserialize;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::{BusyPolicy, Input};
-use crate::session::actor::effects::subagents::{NewSubagent, SubagentEnd, SubagentHost, SubagentRun};
-use crate::session::agents;
-use crate::session::error::SessionError;
-use crate::session::handle::SessionHandle;
-use crate::session::idempotency::IdempotencyKey;
-use crate::session::registry::create::{NewSessionRequest, SubagentInheritance};
-use crate::session::registry::earlier_requests::EarlierRequests;
-use crate::session::registry::{Inner, Registry};
-use crate::session::requests::{Submission, SubmittedInput};
-use crate::types::event::{Envelope, Event, Origin};
-use crate::types::ids::{CallId, Seq, SessionId, TurnId};
-use crate::types::message::InputBlock;
-use crate::types::session::TurnResult;
-use crate::types::subagent::{AgentProfile, TASK};
-use crate::types::tool::{ToolChoice, ToolOutcome, ToolProgress};
-use crate::types::turn_options::TurnOptions;
+use crate::actor::effects::subagents::{NewSubagent, SubagentEnd, SubagentHost, SubagentRun};
+use crate::agents;
+use crate::error::SessionError;
+use crate::handle::SessionHandle;
+use crate::idempotency::IdempotencyKey;
+use crate::registry::create::{NewSessionRequest, SubagentInheritance};
+use crate::registry::earlier_requests::EarlierRequests;
+use crate::registry::{Inner, Registry};
+use crate::requests::{Submission, SubmittedInput};
+use engine::{BusyPolicy, Input};
+use types::event::{Envelope, Event, Origin};
+use types::ids::{CallId, Seq, SessionId, TurnId};
+use types::message::InputBlock;
+use types::session::TurnResult;
+use types::subagent::{AgentProfile, TASK};
+use types::tool::{ToolChoice, ToolOutcome, ToolProgress};
+use types::turn_options::TurnOptions;
 
 /// How long a killed sub-agent may take to report its end. The aborting session waits for less time.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
@@ -130,15 +130,15 @@ impl Registry {
                     "The daemon stopped before the sub-agent started. Start it again if it is still needed.";
                 return Ok(Some(Err(ToolOutcome::failed("not_started", text))));
             };
-            crate::crash::point("C26.reserved");
+            base::crash::point("C26.reserved");
             self.create_subagent(id, parent, *new).await?;
         }
-        crate::crash::point("C26.created");
+        base::crash::point("C26.created");
         let turn_id = match prompt {
             Some(prompt) => Some(self.submit_task(id, parent.call_id, prompt).await?),
             None => None,
         };
-        crate::crash::point("C26.submitted");
+        base::crash::point("C26.submitted");
         let follower =
             SubagentFollower { registry: self, id, call_id: parent.call_id, turn_id, report, stop };
         follower.follow().await
@@ -147,7 +147,7 @@ impl Registry {
     async fn create_subagent(
         &self,
         id: SessionId,
-        parent: crate::types::subagent::ParentCall,
+        parent: types::subagent::ParentCall,
         new: NewSubagent,
     ) -> Result<(), SessionError> {
         let shared = &self.inner.shared;
@@ -240,7 +240,7 @@ impl Registry {
             origin: daemon_origin(),
         };
         let input = SubmittedInput { blocks: vec![InputBlock::Text { text: prompt }], blobs: Vec::new() };
-        let submitted = self.submit::<SessionError>(id, submission, async { Ok(input) }).await?;
+        let submitted = self.submit(id, submission, std::convert::identity, async { Ok(input) }).await?;
         Ok(submitted.turn_id)
     }
 }
@@ -370,7 +370,7 @@ impl Registry {
     /// The last result of a session that accepts no more input.
     async fn result_of_ended(&self, id: SessionId) -> Result<Option<TurnResult>, SessionError> {
         let view = self.view(id).await?;
-        if view.state != crate::types::session::SessionState::Ended {
+        if view.state != types::session::SessionState::Ended {
             return Ok(None);
         }
         self.last_result(id).await

@@ -2,17 +2,17 @@
 
 use std::path::Path;
 
-use crate::engine::typed_line;
-use crate::hooks::HookInput;
-use crate::session::error::SessionError;
-use crate::session::hooks;
-use crate::session::idempotency::{method, remembered};
-use crate::session::registry::Registry;
-use crate::session::requests::{Submission, SubmittedInput};
-use crate::types::hook::{HookDecision, HookEvent};
-use crate::types::ids::SessionId;
-use crate::types::message::{InputBlock, input_text};
-use crate::types::outcome::SubmitOutcome;
+use crate::error::SessionError;
+use crate::hooks;
+use crate::idempotency::{method, remembered};
+use crate::registry::Registry;
+use crate::requests::{Submission, SubmittedInput};
+use engine::typed_line;
+use project::hooks::HookInput;
+use types::hook::{HookDecision, HookEvent};
+use types::ids::SessionId;
+use types::message::{InputBlock, input_text};
+use types::outcome::SubmitOutcome;
 
 impl Registry {
     /// Submits an input. The input is on disk when this returns. A repeated call with the same idempotency key
@@ -20,10 +20,11 @@ impl Registry {
     ///
     /// # Errors
     /// An option is invalid, the input was refused, or the store failed. Nothing was recorded.
-    pub async fn submit<E: From<SessionError>>(
+    pub async fn submit<E>(
         &self,
         id: SessionId,
         mut submission: Submission,
+        to_error: impl Fn(SessionError) -> E,
         input: impl Future<Output = Result<SubmittedInput, E>>,
     ) -> Result<SubmitOutcome, E> {
         let keyed = submission.keyed.clone();
@@ -31,27 +32,33 @@ impl Registry {
             Some(keyed) => remembered(&self.inner.shared.store, method::SUBMIT, id, keyed).await,
             None => Ok(None),
         };
-        if let Some(known) = known().await? {
+        if let Some(known) = known().await.map_err(&to_error)? {
             return Ok(known);
         }
-        submission.options = self.known_options(id, submission.options).await?;
-        self.inner.shared.check_journal_quota()?;
+        submission.options = self.known_options(id, submission.options).await.map_err(&to_error)?;
+        self.inner.shared.check_journal_quota().map_err(&to_error)?;
         let mut input = input.await?;
         if submission.runs_hooks {
-            self.run_input_hooks(id, &mut input).await?;
+            self.run_input_hooks(id, &mut input).await.map_err(&to_error)?;
         }
         let line = if submission.raw { None } else { typed_line(&input.blocks) };
         let submitted = match line {
             Some(line) => self.submit_line(id, submission, line).await,
-            None => self.open(id).await?.submit(submission, input).await,
+            None => match self.open(id).await {
+                Ok(handle) => handle.submit(submission, input).await,
+                Err(error) => return Err(to_error(error)),
+            },
         };
-        let Err(error) = submitted else { return Ok(submitted?) };
+        let error = match submitted {
+            Ok(outcome) => return Ok(outcome),
+            Err(error) => error,
+        };
         // Another call with the same key may have committed first. The unique key then kept this input
         // out of the journal.
         match known().await {
             Ok(Some(known)) => Ok(known),
-            Err(conflict @ SessionError::Conflict(_)) => Err(conflict.into()),
-            Ok(None) | Err(_) => Err(error.into()),
+            Err(conflict @ SessionError::Conflict(_)) => Err(to_error(conflict)),
+            Ok(None) | Err(_) => Err(to_error(error)),
         }
     }
 

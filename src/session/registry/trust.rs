@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::session::error::SessionError;
-use crate::session::registry::Registry;
-use crate::session::{trust, trusted_programs};
-use crate::store::TrustChange;
-use crate::types::audit::{AuditKind, AuditNote};
-use crate::types::event::Origin;
-use crate::workspace;
+use crate::error::SessionError;
+use crate::registry::Registry;
+use crate::{trust, trusted_programs};
+use project::workspace;
+use store::TrustChange;
+use types::audit::{AuditKind, AuditNote};
+use types::event::Origin;
 
 /// The trust state of a folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

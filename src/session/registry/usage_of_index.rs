@@ -5,11 +5,11 @@ use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::session::error::SessionError;
-use crate::session::registry::Registry;
-use crate::session::registry::create::NewSessionRequest;
-use crate::session::requests::IndexUsage;
-use crate::types::ids::SessionId;
+use crate::error::SessionError;
+use crate::registry::Registry;
+use crate::registry::create::NewSessionRequest;
+use crate::requests::IndexUsage;
+use types::ids::SessionId;
 
 impl Registry {
     /// The id of the hidden session of a workspace.

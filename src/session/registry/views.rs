@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::session::error::SessionError;
-use crate::session::registry::Registry;
-use crate::store::{LedgerQuery, SessionQuery, StoredRequest};
-use crate::types::blob::TruncatedField;
-use crate::types::event::{Envelope, Event};
-use crate::types::ids::{PermissionId, SessionId};
-use crate::types::ledger::{LedgerRow, ModelUsage};
-use crate::types::model::ModelView;
-use crate::types::session::{PermissionRequest, SessionDetails, SessionView};
-use crate::types::time::Timestamp;
-use crate::types::tool::{Confinement, PlannedChange, ToolDefinition, ToolLimits};
+use crate::error::SessionError;
+use crate::registry::Registry;
+use store::{LedgerQuery, SessionQuery, StoredRequest};
+use types::blob::TruncatedField;
+use types::event::{Envelope, Event};
+use types::ids::{PermissionId, SessionId};
+use types::ledger::{LedgerRow, ModelUsage};
+use types::model::ModelView;
+use types::session::{PermissionRequest, SessionDetails, SessionView};
+use types::time::Timestamp;
+use types::tool::{Confinement, PlannedChange, ToolDefinition, ToolLimits};
 
 /// The pointer of `[models]` for sessions that name no model.
 const MAIN_POINTER: &str = "main";

@@ -2,11 +2,11 @@
 
 use tokio::sync::broadcast::error::RecvError;
 
-use crate::session::error::SessionError;
-use crate::session::registry::Registry;
-use crate::types::event::Event;
-use crate::types::ids::SessionId;
-use crate::types::session::{SessionState, SessionView, TurnResult};
+use crate::error::SessionError;
+use crate::registry::Registry;
+use types::event::Event;
+use types::ids::SessionId;
+use types::session::{SessionState, SessionView, TurnResult};
 
 impl Registry {
     /// Waits until the session is in one of these states. The session need not be loaded. The view shows the

@@ -2,16 +2,16 @@
 
 use std::fmt::Write as _;
 
-use crate::session::agents::AgentList;
-use crate::session::registry::mcp::McpServerFacts;
-use crate::session::requests::SessionFacts;
-use crate::session::slash_commands::custom::CommandFiles;
-use crate::types::context_view::ContextView;
-use crate::types::mcp::McpState;
-use crate::types::model::ModelView;
-use crate::types::session::SessionView;
-use crate::types::subagent::AgentSource;
-use crate::types::todo;
+use crate::agents::AgentList;
+use crate::registry::mcp::McpServerFacts;
+use crate::requests::SessionFacts;
+use crate::slash_commands::custom::CommandFiles;
+use types::context_view::ContextView;
+use types::mcp::McpState;
+use types::model::ModelView;
+use types::session::SessionView;
+use types::subagent::AgentSource;
+use types::todo;
 
 /// All commands with their arguments.
 pub(super) fn help(files: &CommandFiles) -> String {

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 
 use super::bug_config;
-use crate::session::error::SessionError;
-use crate::session::handle::SessionHandle;
-use crate::session::registry::Registry;
-use crate::types::ids::SessionId;
+use crate::error::SessionError;
+use crate::handle::SessionHandle;
+use crate::registry::Registry;
+use types::ids::SessionId;
 
 /// Number of newest events in the bundle.
 const MAX_EVENTS: u32 = 200;

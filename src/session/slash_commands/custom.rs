@@ -5,17 +5,17 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 
-use crate::engine::{BUILT_IN, find_built_in, is_command_name};
-use crate::extensions::commands::{self, CustomCommand, PROJECT_FOLDERS};
-use crate::extensions::{Diagnostic, ExtensionSource};
-use crate::judge::Rule;
-use crate::session::agents::{self, AgentList};
-use crate::session::error::SessionError;
-use crate::session::extension_files;
-use crate::session::handle::SessionHandle;
-use crate::session::project_data::SkillFiles;
-use crate::session::registry::Registry;
-use crate::session::registry::mcp::McpOwner;
+use crate::agents::{self, AgentList};
+use crate::error::SessionError;
+use crate::extension_files;
+use crate::handle::SessionHandle;
+use crate::project_data::SkillFiles;
+use crate::registry::Registry;
+use crate::registry::mcp::McpOwner;
+use engine::{BUILT_IN, find_built_in, is_command_name};
+use judge::Rule;
+use project::extensions::commands::{self, CustomCommand, PROJECT_FOLDERS};
+use project::extensions::{Diagnostic, ExtensionSource};
 
 /// The origin of a listed command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

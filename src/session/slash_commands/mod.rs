@@ -10,30 +10,30 @@ use std::path::Path;
 
 pub use custom::{CommandList, CommandSource, ListedCommand};
 
-use crate::engine::{BUILT_IN, NOTE, TypedLine, find_built_in};
-use crate::session::error::SessionError;
-use crate::session::handle::SessionHandle;
-use crate::session::project_data::{NotePlace, memory, note_text};
-use crate::session::registry::Registry;
-use crate::session::registry::mcp::McpOwner;
-use crate::session::requests::{CommandSubmission, NoteTarget, Submission, SubmittedInput};
-use crate::types::compaction::CompactRequest;
-use crate::types::ids::SessionId;
-use crate::types::mcp::MCP_PREFIX;
-use crate::types::message::InputBlock;
-use crate::types::outcome::SubmitOutcome;
-use crate::types::permission::Mode;
-use crate::types::slash_command::SlashCommand;
-use crate::types::turn_options::TurnOptions;
-use crate::workspace::NoteFile;
+use crate::error::SessionError;
+use crate::handle::SessionHandle;
+use crate::project_data::{NotePlace, memory, note_text};
+use crate::registry::Registry;
+use crate::registry::mcp::McpOwner;
+use crate::requests::{CommandSubmission, NoteTarget, Submission, SubmittedInput};
 use custom::CommandFiles;
+use engine::{BUILT_IN, NOTE, TypedLine, find_built_in};
+use project::workspace::NoteFile;
+use types::compaction::CompactRequest;
+use types::ids::SessionId;
+use types::mcp::MCP_PREFIX;
+use types::message::InputBlock;
+use types::outcome::SubmitOutcome;
+use types::permission::Mode;
+use types::slash_command::SlashCommand;
+use types::turn_options::TurnOptions;
 
 /// Similarity in thousandths above which a name is suggested as a correction.
 const MIN_SIMILARITY: u32 = 600;
 
 impl Registry {
     /// Submits a line that is a command or a note.
-    pub(in crate::session) async fn submit_line(
+    pub(crate) async fn submit_line(
         &self,
         id: SessionId,
         submission: Submission,

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::{OnceCell, watch};
 
-use crate::sync::lock;
-use crate::types::event::{Envelope, Event};
-use crate::types::ids::Seq;
-use crate::types::model::BlockKind;
+use base::sync::lock;
+use types::event::{Envelope, Event};
+use types::ids::Seq;
+use types::model::BlockKind;
 
 /// Bytes that every feed may keep. A reader with an older cursor reads the store. The value is small in
 /// tests, so that followers lag.
@@ -24,11 +24,11 @@ const POOL_BYTES: usize = 32 * 1024 * 1024;
 const BATCH_EVENTS: usize = 500;
 
 /// A completed message with all truncated values; `None` if it cannot be read.
-pub(in crate::session) type FullMessage = OnceCell<Option<Arc<Envelope>>>;
+pub(crate) type FullMessage = OnceCell<Option<Arc<Envelope>>>;
 
 /// One event as serialised for the wire.
 #[derive(Clone, Debug)]
-pub(in crate::session) struct FeedEntry {
+pub(crate) struct FeedEntry {
     pub seq: Seq,
     pub body: Arc<str>,
     pub kind: EntryKind,
@@ -36,7 +36,7 @@ pub(in crate::session) struct FeedEntry {
 
 /// The kind of an event, which a follower needs without parsing the event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::session) enum EntryKind {
+pub(crate) enum EntryKind {
     /// A message starts. Its block rows refer to this event's seq.
     MessageStarted,
     /// A block starts.
@@ -51,7 +51,7 @@ pub(in crate::session) enum EntryKind {
 
 /// The content type of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::session) enum BlockContent {
+pub(crate) enum BlockContent {
     Text,
     Thinking,
     /// Arguments of a call. Clients receive them complete with the item.
@@ -60,7 +60,7 @@ pub(in crate::session) enum BlockContent {
 
 /// The memory that the feeds of all sessions share.
 #[derive(Debug, Default)]
-pub(in crate::session) struct FeedPool {
+pub(crate) struct FeedPool {
     used: AtomicUsize,
 }
 
@@ -74,7 +74,7 @@ impl FeedPool {
 }
 
 /// The newest events of one session.
-pub(in crate::session) struct Feed {
+pub(crate) struct Feed {
     pool: Arc<FeedPool>,
     ring: Mutex<EntryRing>,
     newest: watch::Sender<Seq>,
@@ -93,7 +93,7 @@ struct EntryRing {
 }
 
 /// Result of a read from the feed.
-pub(in crate::session) enum ReadResult {
+pub(crate) enum ReadResult {
     /// The next entries; empty if there are no newer ones.
     Entries(Vec<FeedEntry>),
     /// The cursor is older than the feed: read the store.
@@ -205,7 +205,7 @@ impl Drop for Feed {
 }
 
 /// The kind of an event that will be published.
-pub(in crate::session) fn entry_kind(event: &Event) -> EntryKind {
+pub(crate) fn entry_kind(event: &Event) -> EntryKind {
     match event {
         Event::MessageStarted { .. } => EntryKind::MessageStarted,
         Event::MessageBlockStarted { index, block } => EntryKind::BlockStarted(*index, block_content(block)),
@@ -228,7 +228,7 @@ pub(super) fn block_content(block: &BlockKind) -> BlockContent {
 
 #[cfg(test)]
 mod tests {
-    use crate::session::stream::feed::*;
+    use crate::stream::feed::*;
 
     fn entry_of_bytes(seq: Seq, bytes: usize) -> FeedEntry {
         FeedEntry { seq, body: Arc::from("x".repeat(bytes)), kind: EntryKind::Other }

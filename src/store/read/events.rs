@@ -5,11 +5,11 @@ use futures_util::{Stream, TryStreamExt as _};
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 
-use crate::store::error::StoreError;
-use crate::store::handle::StoreReader;
-use crate::store::rows::{JournalRow, Page, SessionKey};
-use crate::store::sql_batch::integer;
-use crate::types::ids::{ItemId, Seq};
+use crate::error::StoreError;
+use crate::handle::StoreReader;
+use crate::rows::{JournalRow, Page, SessionKey};
+use crate::sql_batch::integer;
+use types::ids::{ItemId, Seq};
 
 /// Reads the journal.
 const EVENTS: &str =
@@ -102,7 +102,7 @@ impl StoreReader {
     }
 
     /// Records damage that a read finds, so that `daemon.status` reports it.
-    pub(in crate::store) fn report_damage<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
+    pub(crate) fn report_damage<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
         self.health.record_read(&result);
         result
     }
@@ -411,6 +411,6 @@ fn stored_item(row: &SqliteRow) -> Result<StoredItem, StoreError> {
     })
 }
 
-pub(in crate::store) fn unsigned(value: i64) -> u64 {
+pub(crate) fn unsigned(value: i64) -> u64 {
     u64::try_from(value).unwrap_or(0)
 }

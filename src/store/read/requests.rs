@@ -2,13 +2,13 @@
 
 use sqlx::Row as _;
 
-use crate::store::error::StoreError;
-use crate::store::handle::StoreReader;
-use crate::store::read::sessions::parse;
-use crate::store::rows::{SessionKey, WITHOUT_SESSION_MS};
-use crate::store::sql_batch::integer;
-use crate::types::ids::{RequestId, SessionId};
-use crate::types::time::Timestamp;
+use crate::error::StoreError;
+use crate::handle::StoreReader;
+use crate::read::sessions::parse;
+use crate::rows::{SessionKey, WITHOUT_SESSION_MS};
+use crate::sql_batch::integer;
+use types::ids::{RequestId, SessionId};
+use types::time::Timestamp;
 
 /// A pending permission request with its session and the event that raised it.
 #[derive(Clone, Debug, PartialEq, Eq)]

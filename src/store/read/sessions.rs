@@ -5,20 +5,20 @@ use std::collections::BTreeMap;
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 
-use crate::store::error::StoreError;
-use crate::store::handle::StoreReader;
-use crate::store::read::events::unsigned;
-use crate::store::rows::SessionKey;
-use crate::store::sql_batch::integer;
-use crate::store::tables::texts;
-use crate::types::event::Event;
-use crate::types::history::RewoundHistory;
-use crate::types::ids::{Seq, SessionId};
-use crate::types::sampling::{Sampling, Temperature, TopP};
-use crate::types::session::{SessionSpec, SessionState, SessionView};
-use crate::types::subagent::HIDDEN_AGENT;
-use crate::types::time::Timestamp;
-use crate::types::todo::Todo;
+use crate::error::StoreError;
+use crate::handle::StoreReader;
+use crate::read::events::unsigned;
+use crate::rows::SessionKey;
+use crate::sql_batch::integer;
+use crate::tables::texts;
+use types::event::Event;
+use types::history::RewoundHistory;
+use types::ids::{Seq, SessionId};
+use types::sampling::{Sampling, Temperature, TopP};
+use types::session::{SessionSpec, SessionState, SessionView};
+use types::subagent::HIDDEN_AGENT;
+use types::time::Timestamp;
+use types::todo::Todo;
 
 /// Selects a session's summary. Some events do not change the summary, so the newest seq is taken from the
 /// journal if it is higher there.

@@ -14,14 +14,14 @@ use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{ConnectOptions as _, Connection as _};
 
-use crate::store::database_file::{open_to_read, sync_folder};
-use crate::store::error::StoreError;
-use crate::store::handle::StoreReader;
+use crate::database_file::{open_to_read, sync_folder};
+use crate::error::StoreError;
+use crate::handle::StoreReader;
 
 /// Maximum number of problems that a check reports.
 const MAX_PROBLEMS: u32 = 20;
 /// Prefix of the temporary name of a copy.
-pub(in crate::store) const PART_PREFIX: &str = ".agentd-backup-";
+pub(crate) const PART_PREFIX: &str = ".agentd-backup-";
 
 impl StoreReader {
     /// Copies the current database into the new file `to` with mode 0600. Returns its size in bytes. Only one
@@ -165,7 +165,7 @@ fn target(to: &Path, error: &std::io::Error) -> StoreError {
 
 #[cfg(test)]
 mod tests {
-    use crate::store::recovery::backup::*;
+    use crate::recovery::backup::*;
 
     #[test]
     fn backup_does_not_replace_file_created_meanwhile() {

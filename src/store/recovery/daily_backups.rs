@@ -4,10 +4,10 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::store::error::StoreError;
-use crate::store::handle::StoreReader;
-use crate::store::recovery::backup::PART_PREFIX;
-use crate::types::time::Clock;
+use crate::error::StoreError;
+use crate::handle::StoreReader;
+use crate::recovery::backup::PART_PREFIX;
+use types::time::Clock;
 
 /// Delay before the first copy, so that it does not slow down the start.
 const FIRST_DELAY: Duration = Duration::from_secs(5);
@@ -39,7 +39,7 @@ impl StoreReader {
     }
 
     /// Makes today's copy if it is missing, and removes the oldest ones beyond `keep`.
-    pub(in crate::store) async fn backup_of_the_day(
+    pub(crate) async fn backup_of_the_day(
         &self,
         folder: &Path,
         keep: usize,

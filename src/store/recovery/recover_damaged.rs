@@ -21,23 +21,23 @@ use std::path::{Path, PathBuf};
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{Connection as _, QueryBuilder, Sqlite};
 
-use crate::store::database_file::{DatabaseFile, make_private, sibling_path, sync_folder};
-use crate::store::error::StoreError;
-use crate::store::handle::{Store, StoreOwner};
-use crate::store::recovery::backup::problems;
-use crate::store::recovery::daily_backups::backups;
-use crate::store::recovery::salvage::{DamagedDatabase, SalvagedJournal, SalvagedRow};
-use crate::store::recovery::summaries::Summaries;
-use crate::store::rows::{MessageText, SessionKey, Summary};
-use crate::store::sql_batch::SqlBatch;
-use crate::store::sql_batch::{integer, to_text};
-use crate::store::tables::audit;
-use crate::store::tables::blobs;
-use crate::store::tables::ledger;
-use crate::store::tables::texts;
-use crate::types::event::{Envelope, Event, HISTORY_LOST};
-use crate::types::ledger::UsageRecord;
-use crate::types::time::Timestamp;
+use crate::database_file::{DatabaseFile, make_private, sibling_path, sync_folder};
+use crate::error::StoreError;
+use crate::handle::{Store, StoreOwner};
+use crate::recovery::backup::problems;
+use crate::recovery::daily_backups::backups;
+use crate::recovery::salvage::{DamagedDatabase, SalvagedJournal, SalvagedRow};
+use crate::recovery::summaries::Summaries;
+use crate::rows::{MessageText, SessionKey, Summary};
+use crate::sql_batch::SqlBatch;
+use crate::sql_batch::{integer, to_text};
+use crate::tables::audit;
+use crate::tables::blobs;
+use crate::tables::ledger;
+use crate::tables::texts;
+use types::event::{Envelope, Event, HISTORY_LOST};
+use types::ledger::UsageRecord;
+use types::time::Timestamp;
 
 /// Number of seqs that are skipped before the notice `HISTORY_LOST`. Lost events may have used these seqs,
 /// and a seq is never reused.
@@ -194,7 +194,7 @@ async fn recover_damaged_file(
         let _ = std::fs::remove_file(sibling_path(&part, end));
     }
     let mut new = DatabaseFile::create(&part)?.connect().await?;
-    sqlx::migrate!().run(&mut new).await?;
+    sqlx::migrate!("../../migrations").run(&mut new).await?;
     let mut report = RecoveryReport::default();
     // An empty file contains nothing to read, and SQLite would delete its log.
     let is_empty = std::fs::metadata(path).is_ok_and(|meta| meta.len() == 0);

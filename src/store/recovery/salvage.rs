@@ -5,24 +5,24 @@ use std::path::Path;
 
 use sqlx::sqlite::SqliteConnection;
 
-use crate::store::database_file::open_to_read;
-use crate::store::error::StoreError;
-use crate::store::rows::EventHead;
-use crate::store::sql_batch::integer;
-use crate::store::tables::audit;
-use crate::store::tables::ledger;
-use crate::store::tables::trust;
-use crate::types::blob::{Blob, Content};
-use crate::types::event::Envelope;
-use crate::types::ids::BlobId;
-use crate::types::wire;
+use crate::database_file::open_to_read;
+use crate::error::StoreError;
+use crate::rows::EventHead;
+use crate::sql_batch::integer;
+use crate::tables::audit;
+use crate::tables::ledger;
+use crate::tables::trust;
+use types::blob::{Blob, Content};
+use types::event::Envelope;
+use types::ids::BlobId;
+use types::wire;
 
 /// Rows per read while no error occurs.
 const PAGE_ROWS: i64 = 256;
 
 /// One row of a journal.
 #[derive(Clone, Debug)]
-pub(in crate::store) struct SalvagedRow {
+pub(crate) struct SalvagedRow {
     pub seq: u64,
     pub at_ms: i64,
     pub kind: String,
@@ -44,7 +44,7 @@ impl SalvagedRow {
 
 /// The readable part of one session.
 #[derive(Debug, Default)]
-pub(in crate::store) struct SalvagedJournal {
+pub(crate) struct SalvagedJournal {
     /// The rows from the first one on, without a gap.
     pub lines: Vec<SalvagedRow>,
     /// Whether the journal is complete.
@@ -92,7 +92,7 @@ impl SalvagedJournal {
 }
 
 /// A read-only connection to a database that may be damaged.
-pub(in crate::store) struct DamagedDatabase(SqliteConnection);
+pub(crate) struct DamagedDatabase(SqliteConnection);
 
 impl DamagedDatabase {
     /// Opens the database; `None` if that fails.

@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, HashMap};
 
 use sqlx::sqlite::SqliteConnection;
 
-use crate::store::error::StoreError;
-use crate::store::rows::ItemRow;
-use crate::store::sql_batch::integer;
-use crate::types::event::{Envelope, Event};
-use crate::types::session::{ItemKind, ItemStatus};
+use crate::error::StoreError;
+use crate::rows::ItemRow;
+use crate::sql_batch::integer;
+use types::event::{Envelope, Event};
+use types::session::{ItemKind, ItemStatus};
 
 /// Rows of the tables `item` and `permission_request`.
 #[derive(Debug, Default, PartialEq)]
-pub(in crate::store) struct Summaries {
+pub(crate) struct Summaries {
     items: BTreeMap<u64, (u64, ItemKind, ItemStatus)>,
     requests: BTreeMap<String, (u64, Option<u64>)>,
 }

@@ -15,18 +15,18 @@ use sqlx::Row as _;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use tokio::sync::oneshot;
 
-use crate::crash;
-use crate::store::command::WriterCommand;
-use crate::store::database_file::sibling_path;
-use crate::store::error::StoreError;
-use crate::store::handle::{Store, StoreReader};
-use crate::store::rows::Durability;
-use crate::store::sql_batch::integer;
-use crate::store::sql_batch::{SqlBatch, values};
-use crate::types::audit::{AuditEntry, AuditHead, AuditKind, AuditNote};
-use crate::types::hex;
-use crate::types::ids::SessionId;
-use crate::types::time::Timestamp;
+use crate::command::WriterCommand;
+use crate::database_file::sibling_path;
+use crate::error::StoreError;
+use crate::handle::{Store, StoreReader};
+use crate::rows::Durability;
+use crate::sql_batch::integer;
+use crate::sql_batch::{SqlBatch, values};
+use base::crash;
+use types::audit::{AuditEntry, AuditHead, AuditKind, AuditNote};
+use types::hex;
+use types::ids::SessionId;
+use types::time::Timestamp;
 
 /// Rows per read of a check.
 const PAGE_ROWS: i64 = 1_000;
@@ -286,7 +286,7 @@ fn hash_of(values: &serde_json::Value) -> String {
 }
 
 /// The newest row; an empty hash if the log is empty.
-pub(in crate::store) fn head(connection: &rusqlite::Connection) -> Result<AuditHead, StoreError> {
+pub(crate) fn head(connection: &rusqlite::Connection) -> Result<AuditHead, StoreError> {
     let row = connection.query_row(NEWEST, [], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
     Ok(head_of(row))
 }
@@ -303,7 +303,7 @@ fn head_of(row: Option<(i64, String)>) -> AuditHead {
 
 /// Adds rows after `head` and moves `head` to the last of them. The caller must discard `head` if the
 /// transaction fails.
-pub(in crate::store) fn insert(script: &mut SqlBatch, head: &mut AuditHead, notes: &[AuditNote]) {
+pub(crate) fn insert(script: &mut SqlBatch, head: &mut AuditHead, notes: &[AuditNote]) {
     for note in notes {
         crash::point("C24.deciding");
         let id = head.id + 1;
@@ -347,7 +347,7 @@ fn recorded_head(database: &Path) -> Option<AuditHead> {
 }
 
 /// Whether the log contains the row of the head file.
-pub(in crate::store) fn fits_note(connection: &rusqlite::Connection, database: &Path) -> bool {
+pub(crate) fn fits_note(connection: &rusqlite::Connection, database: &Path) -> bool {
     let Some(known) = recorded_head(database) else { return true };
     let hash = connection
         .query_row("select hash from audit where id = ?", [integer(known.id)], |row| row.get::<_, String>(0))
@@ -358,7 +358,7 @@ pub(in crate::store) fn fits_note(connection: &rusqlite::Connection, database: &
 
 /// Writes the newest row to the head file. Blocking. The file is not synced. After a power loss it may
 /// contain an older row, and then it detects fewer lost rows.
-pub(in crate::store) fn note_head(database: &Path, head: &AuditHead) -> std::io::Result<()> {
+pub(crate) fn note_head(database: &Path, head: &AuditHead) -> std::io::Result<()> {
     let path = anchor_path(database);
     let part = sibling_path(&path, ".part");
     let mut file =
@@ -368,7 +368,7 @@ pub(in crate::store) fn note_head(database: &Path, head: &AuditHead) -> std::io:
 }
 
 /// Adds a row which says that this database was recovered from a damaged one. Returns that row.
-pub(in crate::store) async fn record_recovery(
+pub(crate) async fn record_recovery(
     new: &mut SqliteConnection,
     at: Timestamp,
 ) -> Result<AuditHead, StoreError> {
@@ -382,7 +382,7 @@ pub(in crate::store) async fn record_recovery(
 }
 
 /// Copies the readable rows of `source` unchanged after the rows of `new`, and returns the last one.
-pub(in crate::store) async fn copy_rows(
+pub(crate) async fn copy_rows(
     source: &mut SqliteConnection,
     new: &mut SqliteConnection,
 ) -> Result<u64, StoreError> {

@@ -15,14 +15,14 @@ use std::sync::Arc;
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteConnection;
 
-use crate::store::error::StoreError;
-use crate::store::handle::StoreReader;
-use crate::store::rows::{EventHead, SessionKey};
-use crate::store::sql_batch::{SqlBatch, Value, integer, values};
-use crate::types::blob::{Blob, Content};
-use crate::types::event::Envelope;
-use crate::types::ids::{BlobId, Seq};
-use crate::types::wire;
+use crate::error::StoreError;
+use crate::handle::StoreReader;
+use crate::rows::{EventHead, SessionKey};
+use crate::sql_batch::{SqlBatch, Value, integer, values};
+use types::blob::{Blob, Content};
+use types::event::Envelope;
+use types::ids::{BlobId, Seq};
+use types::wire;
 
 /// Bytes of a part.
 const PART_BYTES: usize = 64 * 1024;
@@ -185,7 +185,7 @@ impl StoreReader {
 }
 
 /// The folder of blob files of a database.
-pub(in crate::store) fn folder_of(database: &Path) -> PathBuf {
+pub(crate) fn folder_of(database: &Path) -> PathBuf {
     database.with_file_name("blobs")
 }
 
@@ -198,7 +198,7 @@ fn read_file(path: &Path, offset: u64, wanted: usize) -> std::io::Result<Vec<u8>
 }
 
 /// Writes blobs. A blob that the session already has stays unchanged.
-pub(in crate::store) fn insert(script: &mut SqlBatch, key: SessionKey, blobs: &[Blob]) {
+pub(crate) fn insert(script: &mut SqlBatch, key: SessionKey, blobs: &[Blob]) {
     for blob in blobs {
         let blob_id = blob.blob_id.to_string();
         let in_file = matches!(blob.content, Content::File { .. });
@@ -220,7 +220,7 @@ pub(in crate::store) fn insert(script: &mut SqlBatch, key: SessionKey, blobs: &[
 }
 
 /// Gives a session the blobs of another one. Both share the content of blobs that are files.
-pub(in crate::store) fn copy(script: &mut SqlBatch, from: SessionKey, to: SessionKey, ids: &[BlobId]) {
+pub(crate) fn copy(script: &mut SqlBatch, from: SessionKey, to: SessionKey, ids: &[BlobId]) {
     for blob_id in ids {
         let blob_id = blob_id.to_string();
         script.add(
@@ -239,7 +239,7 @@ pub(in crate::store) fn copy(script: &mut SqlBatch, from: SessionKey, to: Sessio
 }
 
 /// The blob files of a session that will be deleted, except those that another session shares.
-pub(in crate::store) fn files_of(
+pub(crate) fn files_of(
     connection: &rusqlite::Connection,
     key: SessionKey,
 ) -> Result<Vec<String>, StoreError> {
@@ -253,7 +253,7 @@ pub(in crate::store) fn files_of(
 
 /// Removes the files of a deleted session. [`StoreReader::sweep_blobs`] removes the files whose removal fails
 /// here.
-pub(in crate::store) fn remove_files(database: &Path, files: &[String]) {
+pub(crate) fn remove_files(database: &Path, files: &[String]) {
     for name in files {
         if let Err(error) = std::fs::remove_file(folder_of(database).join(name)) {
             tracing::debug!(name, %error, "could not delete a blob of a removed session");
@@ -262,9 +262,7 @@ pub(in crate::store) fn remove_files(database: &Path, files: &[String]) {
 }
 
 /// Writes events of older versions in the current form, each in a separate transaction.
-pub(in crate::store) async fn renew_outdated_events(
-    connection: &mut SqliteConnection,
-) -> Result<(), StoreError> {
+pub(crate) async fn renew_outdated_events(connection: &mut SqliteConnection) -> Result<(), StoreError> {
     loop {
         let next: Option<(i64, i64, String)> = sqlx::query_as(
             "select o.session, o.seq, e.body from outdated_event o \

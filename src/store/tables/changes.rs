@@ -2,11 +2,11 @@
 
 use sqlx::Row as _;
 
-use crate::store::error::StoreError;
-use crate::store::handle::StoreReader;
-use crate::store::rows::{JournalRow, Page, SessionKey};
-use crate::store::sql_batch::integer;
-use crate::types::ids::Seq;
+use crate::error::StoreError;
+use crate::handle::StoreReader;
+use crate::rows::{JournalRow, Page, SessionKey};
+use crate::sql_batch::integer;
+use types::ids::Seq;
 
 /// The rows that fit into a page, at least one. Bodies of other events are not loaded.
 const FILE_CHANGES_PAGE: &str = "select seq, body, total from \

@@ -2,11 +2,11 @@
 
 use sqlx::Row as _;
 
-use crate::store::command::WriterCommand;
-use crate::store::error::StoreError;
-use crate::store::handle::{Store, StoreReader};
-use crate::store::rows::PendingGrant;
-use crate::store::sql_batch::{SqlBatch, values};
+use crate::command::WriterCommand;
+use crate::error::StoreError;
+use crate::handle::{Store, StoreReader};
+use crate::rows::PendingGrant;
+use crate::sql_batch::{SqlBatch, values};
 
 impl StoreReader {
     /// All pending grants, oldest first.
@@ -39,14 +39,14 @@ impl Store {
     }
 }
 
-pub(in crate::store) fn enqueue(script: &mut SqlBatch, grant: &PendingGrant) {
+pub(crate) fn enqueue(script: &mut SqlBatch, grant: &PendingGrant) {
     script.add(
         "insert into grant_outbox (request_id, workspace, entry) values (?, ?, ?)",
         values![&grant.request_id, &grant.workspace, &grant.entry],
     );
 }
 
-pub(in crate::store) fn discard(requests: &[String]) -> SqlBatch {
+pub(crate) fn discard(requests: &[String]) -> SqlBatch {
     let mut script = SqlBatch::default();
     for request in requests {
         script.add("delete from grant_outbox where request_id = ?", values![request]);

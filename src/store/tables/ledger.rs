@@ -3,14 +3,14 @@
 use sqlx::Row as _;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
-use crate::store::error::StoreError;
-use crate::store::handle::StoreReader;
-use crate::store::sql_batch::integer;
-use crate::store::sql_batch::{SqlBatch, values};
-use crate::types::ids::SessionId;
-use crate::types::ledger::{LedgerRow, ModelUsage, UsageRecord};
-use crate::types::time::Timestamp;
-use crate::types::usage::Usage;
+use crate::error::StoreError;
+use crate::handle::StoreReader;
+use crate::sql_batch::integer;
+use crate::sql_batch::{SqlBatch, values};
+use types::ids::SessionId;
+use types::ledger::{LedgerRow, ModelUsage, UsageRecord};
+use types::time::Timestamp;
+use types::usage::Usage;
 
 /// The sums of a group. A sum that could exceed an integer uses real numbers, because SQLite's integer sum
 /// would fail.
@@ -153,7 +153,7 @@ fn spent(row: &SqliteRow) -> Result<ModelUsage, StoreError> {
 }
 
 /// Inserts a call. An existing row is the same call, because a seq is never reused.
-pub(in crate::store) fn insert(script: &mut SqlBatch, booking: &UsageRecord) {
+pub(crate) fn insert(script: &mut SqlBatch, booking: &UsageRecord) {
     let price = booking.model_snapshot.price.and_then(|price| serde_json::to_string(&price).ok());
     let usage = &booking.usage;
     script.add(
@@ -185,7 +185,7 @@ pub(in crate::store) fn insert(script: &mut SqlBatch, booking: &UsageRecord) {
 
 /// Copies the readable rows of `source` to a new database that already has the rows of its journals. This keeps
 /// the costs of deleted sessions and of lost journal parts.
-pub(in crate::store) async fn copy(
+pub(crate) async fn copy(
     source: &mut SqliteConnection,
     new: &mut SqliteConnection,
 ) -> Result<(), StoreError> {
@@ -212,7 +212,7 @@ fn stored(row: &SqliteRow) -> Result<UsageRecord, StoreError> {
         model: row.try_get("model")?,
         usage: tokens(row)?,
         cost_usd_micros: cost.and_then(|cost| u64::try_from(cost).ok()),
-        model_snapshot: crate::types::usage::ModelSnapshot {
+        model_snapshot: types::usage::ModelSnapshot {
             context_window: limit(row, "context_window")?,
             max_output_tokens: limit(row, "max_output_tokens")?,
             price: price.and_then(|price| serde_json::from_str(&price).ok()),

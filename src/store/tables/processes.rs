@@ -2,14 +2,14 @@
 
 use sqlx::Row as _;
 
-use crate::store::command::WriterCommand;
-use crate::store::error::StoreError;
-use crate::store::handle::{Store, StoreReader};
-use crate::store::rows::{ProcessRow, SessionKey};
-use crate::store::sql_batch::integer;
-use crate::store::sql_batch::{SqlBatch, values};
-use crate::types::ids::CallId;
-use crate::types::tool::ProcessRecord;
+use crate::command::WriterCommand;
+use crate::error::StoreError;
+use crate::handle::{Store, StoreReader};
+use crate::rows::{ProcessRow, SessionKey};
+use crate::sql_batch::integer;
+use crate::sql_batch::{SqlBatch, values};
+use types::ids::CallId;
+use types::tool::ProcessRecord;
 
 impl StoreReader {
     /// All recorded processes.
@@ -47,7 +47,7 @@ impl Store {
     }
 }
 
-pub(in crate::store) fn update(script: &mut SqlBatch, key: SessionKey, row: &ProcessRow) {
+pub(crate) fn update(script: &mut SqlBatch, key: SessionKey, row: &ProcessRow) {
     match row {
         ProcessRow::Started { record, at } => script.add(
             "insert or replace into process (call_id, session, pid, started, boot_id, at_ms) \
@@ -69,7 +69,7 @@ fn delete_process(script: &mut SqlBatch, call_id: CallId) {
     script.add("delete from process where call_id = ?", values![call_id.to_string()]);
 }
 
-pub(in crate::store) fn delete_processes(calls: &[CallId]) -> SqlBatch {
+pub(crate) fn delete_processes(calls: &[CallId]) -> SqlBatch {
     let mut script = SqlBatch::default();
     calls.iter().for_each(|call_id| delete_process(&mut script, *call_id));
     script

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use sqlx::Row as _;
 
-use crate::store::error::StoreError;
-use crate::store::handle::StoreReader;
-use crate::store::rows::{MessageText, SessionKey};
-use crate::store::sql_batch::{SqlBatch, integer, values};
-use crate::types::history::TextMatch;
-use crate::types::ids::{Seq, SessionId};
+use crate::error::StoreError;
+use crate::handle::StoreReader;
+use crate::rows::{MessageText, SessionKey};
+use crate::sql_batch::{SqlBatch, integer, values};
+use types::history::TextMatch;
+use types::ids::{Seq, SessionId};
 
 /// Maximum words of a query; further words are ignored.
 const MAX_WORDS: usize = 16;
@@ -19,7 +19,7 @@ const MAX_WORD_CHARS: usize = 64;
 const MAX_MATCHES: u32 = 3;
 
 /// Sessions with a message that matches `?`.
-pub(in crate::store) const MATCHING_SESSIONS: &str = "select m.session from message_index \
+pub(crate) const MATCHING_SESSIONS: &str = "select m.session from message_index \
      join message_text m on m.id = message_index.rowid where message_index match ";
 
 /// The newest matches of each session of a list. The snippet is computed only for these.
@@ -34,7 +34,7 @@ const MATCHES: &str = "select s.session_id, m.item_id, \
       where nth <= ?3) order by m.session, m.seq desc";
 
 /// Adds the text of messages.
-pub(in crate::store) fn insert(script: &mut SqlBatch, key: SessionKey, texts: &[MessageText]) {
+pub(crate) fn insert(script: &mut SqlBatch, key: SessionKey, texts: &[MessageText]) {
     for text in texts {
         script.add(
             "insert into message_text (session, seq, item_id, text) values (?, ?, ?, ?)",
@@ -44,7 +44,7 @@ pub(in crate::store) fn insert(script: &mut SqlBatch, key: SessionKey, texts: &[
 }
 
 /// Removes the items and texts of a session that began after `seq`.
-pub(in crate::store) fn rewind(script: &mut SqlBatch, key: SessionKey, seq: Seq) {
+pub(crate) fn rewind(script: &mut SqlBatch, key: SessionKey, seq: Seq) {
     let seq = integer(seq);
     script.add("delete from message_text where session = ? and seq > ?", values![key.0, seq]);
     script.add("delete from item where session = ? and first_seq > ?", values![key.0, seq]);
@@ -52,7 +52,7 @@ pub(in crate::store) fn rewind(script: &mut SqlBatch, key: SessionKey, seq: Seq)
 
 /// The full-text query for a user's text: all words, the last one as a prefix. Each word is quoted, so no
 /// character has a meaning in the query language. `None` if the text has no word.
-pub(in crate::store) fn query(search: &str) -> Option<String> {
+pub(crate) fn query(search: &str) -> Option<String> {
     let words = search.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     let words = words.take(MAX_WORDS).map(|word| {
         let word: String = word.chars().take(MAX_WORD_CHARS).collect();

@@ -2,10 +2,10 @@
 
 use sqlx::sqlite::SqliteConnection;
 
-use crate::store::command::WriterCommand;
-use crate::store::error::StoreError;
-use crate::store::handle::{Store, StoreReader};
-use crate::store::rows::TrustChange;
+use crate::command::WriterCommand;
+use crate::error::StoreError;
+use crate::handle::{Store, StoreReader};
+use crate::rows::TrustChange;
 
 impl StoreReader {
     /// The digest for which a folder was trusted; `None` if the folder is not trusted.
@@ -29,7 +29,7 @@ impl Store {
 }
 
 /// Copies the readable rows of `source` to a new database.
-pub(in crate::store) async fn copy(
+pub(crate) async fn copy(
     source: &mut SqliteConnection,
     new: &mut SqliteConnection,
 ) -> Result<(), StoreError> {

@@ -14,21 +14,21 @@ use rusqlite::{Connection, OptionalExtension as _};
 use tokio::sync::mpsc;
 
 use super::error::StoreError;
-use crate::crash;
-use crate::store::command::{Deletion, ReplyTo, WriterCommand};
-use crate::store::database_file::DatabaseFile;
-use crate::store::fault_injection::Faults;
-use crate::store::health::Health;
-use crate::store::readers::Readers;
-use crate::store::rows::{Append, Durability, NewSession, Row, SessionKey, TrustChange};
-use crate::store::sql_batch::{SqlBatch, integer, values};
-use crate::store::tables::audit;
-use crate::store::tables::blobs;
-use crate::store::tables::grants;
-use crate::store::tables::processes;
-use crate::store::wal;
-use crate::types::audit::{AuditHead, AuditNote};
+use crate::command::{Deletion, ReplyTo, WriterCommand};
+use crate::database_file::DatabaseFile;
+use crate::fault_injection::Faults;
+use crate::health::Health;
+use crate::readers::Readers;
+use crate::rows::{Append, Durability, NewSession, Row, SessionKey, TrustChange};
+use crate::sql_batch::{SqlBatch, integer, values};
+use crate::tables::audit;
+use crate::tables::blobs;
+use crate::tables::grants;
+use crate::tables::processes;
+use crate::wal;
+use base::crash;
 use checkpoint::Checkpointer;
+use types::audit::{AuditHead, AuditNote};
 
 /// Maximum number of commands in one transaction.
 const MAX_GROUP_COMMANDS: usize = 256;

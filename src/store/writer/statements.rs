@@ -1,21 +1,21 @@
 //! The SQL statements of decisions.
 
-use crate::store::rows::{
+use crate::rows::{
     Append, Idempotency, ItemRow, NewSession, RequestRow, Row, SessionKey, Summary, WITHOUT_SESSION_MS,
 };
-use crate::store::sql_batch::{SqlBatch, integer, to_text, values};
-use crate::store::tables::audit;
-use crate::store::tables::blobs;
-use crate::store::tables::grants;
-use crate::store::tables::ledger;
-use crate::store::tables::processes;
-use crate::store::tables::texts;
-use crate::types::audit::AuditHead;
-use crate::types::ids::RequestId;
+use crate::sql_batch::{SqlBatch, integer, to_text, values};
+use crate::tables::audit;
+use crate::tables::blobs;
+use crate::tables::grants;
+use crate::tables::ledger;
+use crate::tables::processes;
+use crate::tables::texts;
+use types::audit::AuditHead;
+use types::ids::RequestId;
 
 /// All statements of a group of decisions. Audit rows continue the chain at `head`, which moves to the last of
 /// them.
-pub(in crate::store) fn group_statements(group: &[&Append], head: &mut AuditHead) -> SqlBatch {
+pub(crate) fn group_statements(group: &[&Append], head: &mut AuditHead) -> SqlBatch {
     let mut script = SqlBatch::default();
     for append in group {
         let key = append.key;
@@ -50,7 +50,7 @@ pub(in crate::store) fn group_statements(group: &[&Append], head: &mut AuditHead
 }
 
 /// The session's own row. Its other rows need the key that the database assigns: see [`new_session_statements`].
-pub(in crate::store) fn session(new: &NewSession) -> SqlBatch {
+pub(crate) fn session(new: &NewSession) -> SqlBatch {
     let spec = &new.spec;
     let mut script = SqlBatch::default();
     script.add(
@@ -81,11 +81,7 @@ pub(in crate::store) fn session(new: &NewSession) -> SqlBatch {
 }
 
 /// All other rows of a new session.
-pub(in crate::store) fn new_session_statements(
-    key: SessionKey,
-    new: &NewSession,
-    head: &mut AuditHead,
-) -> SqlBatch {
+pub(crate) fn new_session_statements(key: SessionKey, new: &NewSession, head: &mut AuditHead) -> SqlBatch {
     let mut script = SqlBatch::default();
     rows(&mut script, key, &new.rows);
     new.items.iter().for_each(|it| item(&mut script, key, it));
@@ -188,12 +184,7 @@ const DELETED_SESSION_MS: i64 = 30 * 24 * 3_600 * 1_000;
 
 /// Stores a reply for as long as its session exists. A reply without a session expires, so that the table does
 /// not grow without limit.
-pub(in crate::store) fn store_reply(
-    script: &mut SqlBatch,
-    key: Option<SessionKey>,
-    row: &Idempotency,
-    at_ms: i64,
-) {
+pub(crate) fn store_reply(script: &mut SqlBatch, key: Option<SessionKey>, row: &Idempotency, at_ms: i64) {
     if key.is_none() {
         script.add(
             "delete from idempotency where session is null and at_ms < case method when 'session.delete' then ? else ? end",

@@ -21,11 +21,11 @@ use image::{DynamicImage, ImageDecoder as _, ImageFormat, ImageReader, Limits};
 use serde::{Deserialize, Serialize};
 
 /// Maximal pixels of a side.
-pub(in crate::tools) const MAX_SIDE_PIXELS: u32 = 2_000;
+pub(crate) const MAX_SIDE_PIXELS: u32 = 2_000;
 /// Maximal bytes of a picture for a model: 5 MB in base64.
-pub(in crate::tools) const MAX_IMAGE_BYTES: usize = 3_750_000;
+pub(crate) const MAX_IMAGE_BYTES: usize = 3_750_000;
 /// Longer side of a picture after scaling, in pixels.
-pub(in crate::tools) const SCALED_SIDE_PIXELS: u32 = 1_568;
+pub(crate) const SCALED_SIDE_PIXELS: u32 = 1_568;
 /// Maximal pixels of a picture that is decoded at all. This is checked before decoding, because a small file
 /// may decode to a huge picture.
 const MAX_PIXELS: u64 = 64_000_000;
@@ -35,7 +35,7 @@ const MAX_DECODER_BYTES: u64 = 560 << 20;
 /// Properties of a picture: the first line of the converter's output, as JSON. The new bytes follow if it was
 /// made smaller.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::tools) struct ImageInfo {
+pub(crate) struct ImageInfo {
     /// Its media type.
     pub media_type: String,
     /// Its width in pixels.
@@ -47,14 +47,14 @@ pub(in crate::tools) struct ImageInfo {
 
 /// Size of a picture after scaling.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::tools) struct ScaledImage {
+pub(crate) struct ScaledImage {
     pub media_type: String,
     pub width: u32,
     pub height: u32,
 }
 
 /// The media type, if these bytes begin a picture that models accept.
-pub(in crate::tools) fn media_type(head: &[u8]) -> Option<&'static str> {
+pub(crate) fn media_type(head: &[u8]) -> Option<&'static str> {
     match head {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1A, b'\n', ..] => Some("image/png"),
         [0xFF, 0xD8, 0xFF, ..] => Some("image/jpeg"),
@@ -186,13 +186,13 @@ fn has_jpeg_end(bytes: &[u8]) -> bool {
 }
 
 #[cfg(test)]
-pub(in crate::tools) mod tests {
+pub(crate) mod tests {
     use image::{Rgba, RgbaImage};
 
     use super::*;
 
     /// A picture of this size and format, with edges and transparency.
-    pub(in crate::tools) fn sample(format: ImageFormat, width: u32, height: u32) -> Vec<u8> {
+    pub(crate) fn sample(format: ImageFormat, width: u32, height: u32) -> Vec<u8> {
         let pixels = RgbaImage::from_fn(width, height, |x, y| {
             Rgba([
                 (x % 256) as u8,
@@ -208,7 +208,7 @@ pub(in crate::tools) mod tests {
         bytes
     }
 
-    pub(in crate::tools) const FORMATS: [(ImageFormat, &str); 4] = [
+    pub(crate) const FORMATS: [(ImageFormat, &str); 4] = [
         (ImageFormat::Png, "image/png"),
         (ImageFormat::Jpeg, "image/jpeg"),
         (ImageFormat::Gif, "image/gif"),

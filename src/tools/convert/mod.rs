@@ -7,7 +7,6 @@
 //! - `run`: the daemon's side; `child`: the process's side; `pdf`, `image`: the conversions.
 
 mod child;
-#[cfg(any(test, feature = "fuzzing"))]
 pub(super) mod fuzz;
 mod image;
 mod pdf;

@@ -39,14 +39,14 @@ pub(super) fn write(bytes: &[u8], wanted: RangeInclusive<u32>, out: &mut dyn Wri
 }
 
 #[cfg(test)]
-pub(in crate::tools) mod tests {
+pub(crate) mod tests {
     use lopdf::content::{Content, Operation};
     use lopdf::{Document, Object, Stream, dictionary};
 
     use super::*;
 
     /// A PDF with these texts on its pages.
-    pub(in crate::tools) fn sample(pages: &[&str]) -> Vec<u8> {
+    pub(crate) fn sample(pages: &[&str]) -> Vec<u8> {
         let mut document = Document::with_version("1.5");
         let tree = document.new_object_id();
         let font = document

@@ -10,8 +10,8 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::child::{self, DOCUMENT_ARGUMENT, MAX_DOCUMENT_BYTES};
-use crate::proc;
-use crate::tools::settings::Settings;
+use crate::settings::Settings;
+use base::proc;
 
 /// Limits the number of parallel conversions, because each may use much memory.
 static CONVERSION_SLOTS: Semaphore = Semaphore::const_new(4);
@@ -23,7 +23,7 @@ const MAX_OUTPUT_BYTES: u64 = 8 << 20;
 
 /// Kind of a document.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::tools) enum DocumentKind {
+pub(crate) enum DocumentKind {
     /// Text in UTF-8.
     Html,
     /// A picture: checked, and made smaller if it is too large.
@@ -35,20 +35,20 @@ pub(in crate::tools) enum DocumentKind {
 /// The output of a conversion. If a limit of time or memory, or a crash, ended it early, the output so far is
 /// returned with `Some` reason.
 #[derive(Debug)]
-pub(in crate::tools) struct ConverterOutput {
-    pub(in crate::tools) bytes: Vec<u8>,
-    pub(in crate::tools) broken: Option<String>,
+pub(crate) struct ConverterOutput {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) broken: Option<String>,
 }
 
 impl ConverterOutput {
     /// The output as text; invalid bytes are replaced.
-    pub(in crate::tools) fn text(&self) -> Cow<'_, str> {
+    pub(crate) fn text(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.bytes)
     }
 }
 
 /// Converts a document. `None` if it was stopped. If the future is dropped, the process is killed.
-pub(in crate::tools) async fn convert(
+pub(crate) async fn convert(
     settings: &Settings,
     document: DocumentKind,
     bytes: Vec<u8>,

@@ -4,12 +4,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::crash;
-use crate::tools::context::ToolContext;
-use crate::tools::fs::pinned::{FileSnapshot, PinnedPath};
-use crate::tools::sensitivity::Access;
-use crate::types::ids::CallId;
-use crate::types::tool::{PathSensitivity, Subject};
+use crate::context::ToolContext;
+use crate::fs::pinned::{FileSnapshot, PinnedPath};
+use crate::sensitivity::Access;
+use base::crash;
+use types::ids::CallId;
+use types::tool::{PathSensitivity, Subject};
 
 /// A file at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub struct RestoreStep {
 }
 
 /// The paths that a call will change.
-pub(in crate::tools) fn paths_of(subject: &Subject) -> Vec<PathBuf> {
+pub(crate) fn paths_of(subject: &Subject) -> Vec<PathBuf> {
     match subject {
         Subject::Edit { path } | Subject::Delete { path } => vec![path.path.clone()],
         Subject::Several { parts } => parts.iter().flat_map(paths_of).collect(),
@@ -83,11 +83,7 @@ pub(in crate::tools) fn paths_of(subject: &Subject) -> Vec<PathBuf> {
 }
 
 /// The current versions of files. Contents of more than `max_bytes` are left out.
-pub(in crate::tools) fn versions(
-    context: &ToolContext,
-    paths: &[PathBuf],
-    max_bytes: u64,
-) -> Vec<FileVersion> {
+pub(crate) fn versions(context: &ToolContext, paths: &[PathBuf], max_bytes: u64) -> Vec<FileVersion> {
     let version = |path: &PathBuf| {
         let loaded = open(context, path).and_then(|held| held.load().map_err(|refusal| refusal.text));
         let state = match loaded {
@@ -108,7 +104,7 @@ pub(in crate::tools) fn versions(
 ///
 /// # Errors
 /// The path of the file that could not be changed, and the reason.
-pub(in crate::tools) fn restore(
+pub(crate) fn restore(
     context: &ToolContext,
     call_id: CallId,
     steps: Vec<RestoreStep>,

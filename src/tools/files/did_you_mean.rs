@@ -15,11 +15,7 @@ const MIN_SIMILARITY: f64 = 0.6;
 
 /// The existing path most similar to `path` (resolved, missing): a sibling with a similar name, otherwise a
 /// file with the same name elsewhere in the workspace. Paths that are `hidden` are never suggested.
-pub(in crate::tools) fn similar_path(
-    path: &Path,
-    workspace: &Path,
-    hidden: &dyn Fn(&Path) -> bool,
-) -> Option<PathBuf> {
+pub(crate) fn similar_path(path: &Path, workspace: &Path, hidden: &dyn Fn(&Path) -> bool) -> Option<PathBuf> {
     if !path.starts_with(workspace) {
         return None;
     }
@@ -72,17 +68,17 @@ fn find_same_name(path: &Path, workspace: &Path, hidden: &dyn Fn(&Path) -> bool)
 
 /// The lines of a text most similar to the wanted ones.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::tools) struct Nearest {
+pub(crate) struct Nearest {
     /// Number of the first line, from 1.
-    pub(in crate::tools) line: usize,
-    pub(in crate::tools) text: String,
+    pub(crate) line: usize,
+    pub(crate) text: String,
     /// Whether only whitespace differs.
-    pub(in crate::tools) only_whitespace: bool,
+    pub(crate) only_whitespace: bool,
 }
 
 /// Finds the place that `wanted` probably means. Its longest line is the anchor; the best places of the anchor
 /// are then compared completely.
-pub(in crate::tools) fn find_nearest(text: &str, wanted: &str) -> Option<Nearest> {
+pub(crate) fn find_nearest(text: &str, wanted: &str) -> Option<Nearest> {
     let lines: Vec<&str> = text.lines().take(MAX_LINES).collect();
     let wanted: Vec<&str> = wanted.trim_matches('\n').lines().take(40).collect();
     let (anchor, anchor_line) = wanted.iter().enumerate().max_by_key(|(_, line)| line.trim().len())?;
@@ -151,7 +147,7 @@ fn pair_similarity(a: &str, b: &str) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use crate::tools::files::did_you_mean::*;
+    use crate::files::did_you_mean::*;
 
     #[test]
     fn nearest_text_is_found_with_line_number() {

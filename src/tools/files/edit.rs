@@ -6,21 +6,21 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::tools::context::ToolContext;
-use crate::tools::error::{ToolError, cancelled};
-use crate::tools::files::edit_guard;
-use crate::tools::files::edit_guard::{PreparedEdit, RequiredRead};
-use crate::tools::files::file_checks::with_similar_path;
-use crate::tools::files::replace::Replacement;
-use crate::tools::fs::pinned::{FileSnapshot, PinnedPath};
-use crate::tools::fs::text::Charset;
-use crate::tools::input;
-use crate::tools::sensitivity::Access;
-use crate::types::ids::CallId;
-use crate::types::tool::{PreparedCall, ToolOutcome};
+use crate::context::ToolContext;
+use crate::error::{ToolError, cancelled};
+use crate::files::edit_guard;
+use crate::files::edit_guard::{PreparedEdit, RequiredRead};
+use crate::files::file_checks::with_similar_path;
+use crate::files::replace::Replacement;
+use crate::fs::pinned::{FileSnapshot, PinnedPath};
+use crate::fs::text::Charset;
+use crate::input;
+use crate::sensitivity::Access;
+use types::ids::CallId;
+use types::tool::{PreparedCall, ToolOutcome};
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-pub(in crate::tools) struct Input {
+pub(crate) struct Input {
     /// The file: absolute, or relative to the current folder.
     file_path: String,
     /// The text to replace, exactly as it is in the file, without line numbers. Empty to create
@@ -34,18 +34,18 @@ pub(in crate::tools) struct Input {
     replace_all: bool,
 }
 
-pub(in crate::tools) const DESCRIPTION: &str = "Replaces text in a file. old_string must be in the file exactly once \
+pub(crate) const DESCRIPTION: &str = "Replaces text in a file. old_string must be in the file exactly once \
     (add lines around it until it is), unless replace_all is set. Encoding and line endings are kept. \
     With an empty old_string a new file is created. The file must have been read before.";
 
-pub(in crate::tools) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCall, ToolError> {
+pub(crate) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCall, ToolError> {
     replacement(input).require_difference()?;
     let path = context.resolve(&input.file_path, Access::Edit)?;
     let plan = plan_edit(context, input, &path, None);
     edit_guard::prepare(context, path, "Edit", plan.map(|(change, _)| change))
 }
 
-pub(in crate::tools) fn run(
+pub(crate) fn run(
     context: &ToolContext,
     call_id: CallId,
     input: &Input,

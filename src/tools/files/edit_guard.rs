@@ -6,32 +6,32 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::tools::call::same_target;
-use crate::tools::context::ToolContext;
-use crate::tools::disk;
-use crate::tools::error::ToolError;
-use crate::tools::files::file_checks::{is_notebook, refuse_binary};
-use crate::tools::fs::content_hash::ContentHash;
-use crate::tools::fs::diff;
-use crate::tools::fs::diff::Diff;
-use crate::tools::fs::pinned::{FileSnapshot, PinnedPath};
-use crate::tools::fs::text;
-use crate::tools::fs::text::{Charset, LineEndings, ShownText};
-use crate::types::ids::CallId;
-use crate::types::tool::{
+use crate::call::same_target;
+use crate::context::ToolContext;
+use crate::disk;
+use crate::error::ToolError;
+use crate::files::file_checks::{is_notebook, refuse_binary};
+use crate::fs::content_hash::ContentHash;
+use crate::fs::diff;
+use crate::fs::diff::Diff;
+use crate::fs::pinned::{FileSnapshot, PinnedPath};
+use crate::fs::text;
+use crate::fs::text::{Charset, LineEndings, ShownText};
+use types::ids::CallId;
+use types::tool::{
     FileChange, PathSensitivity, PlannedChange, PlannedEdit, PreparedCall, ReadRecord, ResolvedPath, Subject,
     ToolOutcome,
 };
 
 /// How much of a file the model must have read.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::tools) enum RequiredRead {
+pub(crate) enum RequiredRead {
     AnyPart,
     Whole,
 }
 
 /// Refuses unless the model has read the file in its current version.
-pub(in crate::tools) fn require_known(
+pub(crate) fn require_known(
     context: &ToolContext,
     path: &Path,
     found: &FileSnapshot,
@@ -57,7 +57,7 @@ pub(in crate::tools) fn require_known(
 }
 
 /// Whether an error about this file may contain its content: the model has read the file, or may read it.
-pub(in crate::tools) fn may_show_content(context: &ToolContext, path: &ResolvedPath) -> bool {
+pub(crate) fn may_show_content(context: &ToolContext, path: &ResolvedPath) -> bool {
     context.record(&path.path).is_some()
         || (path.in_workspace
             && !matches!(path.sensitivity, PathSensitivity::Secret | PathSensitivity::HardLinked)
@@ -66,7 +66,7 @@ pub(in crate::tools) fn may_show_content(context: &ToolContext, path: &ResolvedP
 
 /// Checks 5 and 6 of a change inside a file: it is text, and encoding returns the same bytes. Notebooks are
 /// refused, because they are changed by cells.
-pub(in crate::tools) fn decode<'b>(
+pub(crate) fn decode<'b>(
     context: &ToolContext,
     path: &ResolvedPath,
     before: &'b FileSnapshot,
@@ -80,7 +80,7 @@ pub(in crate::tools) fn decode<'b>(
 }
 
 /// Like [`decode`], but accepts notebooks.
-pub(in crate::tools) fn decode_any<'b>(
+pub(crate) fn decode_any<'b>(
     context: &ToolContext,
     path: &ResolvedPath,
     before: &'b FileSnapshot,
@@ -101,7 +101,7 @@ pub(in crate::tools) fn decode_any<'b>(
 }
 
 /// The bytes of a changed text. `what` names the argument that may contain a character that the encoding lacks.
-pub(in crate::tools) fn encode(
+pub(crate) fn encode(
     context: &ToolContext,
     path: &ResolvedPath,
     charset: Charset,
@@ -124,25 +124,25 @@ pub(in crate::tools) fn encode(
 }
 
 /// A change that is ready to be made.
-pub(in crate::tools) struct PreparedEdit {
-    pub(in crate::tools) path: PinnedPath,
+pub(crate) struct PreparedEdit {
+    pub(crate) path: PinnedPath,
     /// The content that is replaced; `None` for a new file.
-    pub(in crate::tools) before: Option<FileSnapshot>,
-    pub(in crate::tools) after: Arc<Vec<u8>>,
+    pub(crate) before: Option<FileSnapshot>,
+    pub(crate) after: Arc<Vec<u8>>,
     /// SHA-256 of `after`.
-    pub(in crate::tools) sha256: ContentHash,
-    pub(in crate::tools) charset: Charset,
-    pub(in crate::tools) endings: LineEndings,
-    pub(in crate::tools) diff: Diff,
+    pub(crate) sha256: ContentHash,
+    pub(crate) charset: Charset,
+    pub(crate) endings: LineEndings,
+    pub(crate) diff: Diff,
     /// Whether the model knows the whole new content.
-    pub(in crate::tools) known_whole: bool,
+    pub(crate) known_whole: bool,
     /// The file that moves here; its permission bits are kept.
-    pub(in crate::tools) mode_of: Option<FileSnapshot>,
+    pub(crate) mode_of: Option<FileSnapshot>,
 }
 
 impl PreparedEdit {
     /// `old` and `new` are the texts in their original line endings.
-    pub(in crate::tools) fn new(
+    pub(crate) fn new(
         context: &ToolContext,
         path: PinnedPath,
         before: Option<FileSnapshot>,
@@ -160,7 +160,7 @@ impl PreparedEdit {
     /// A change inside a file: `old` and `new` are its texts in their original line endings. `what` names the
     /// argument that may contain a character that the encoding lacks. Avoids copies. `planned` is the judged
     /// call: the same change of the same content reuses its diff if that took long to compute.
-    pub(in crate::tools) fn change_file(
+    pub(crate) fn change_file(
         context: &ToolContext,
         path: PinnedPath,
         before: FileSnapshot,
@@ -193,7 +193,7 @@ impl PreparedEdit {
         Ok(Self { path, before, after, sha256, charset, endings, diff, known_whole: true, mode_of: None })
     }
 
-    pub(in crate::tools) fn prepared(&self, context: &ToolContext, verb: &str) -> PreparedCall {
+    pub(crate) fn prepared(&self, context: &ToolContext, verb: &str) -> PreparedCall {
         PreparedCall {
             subject: Subject::Edit { path: self.path.resolved.clone() },
             summary: format!(
@@ -216,7 +216,7 @@ impl PreparedEdit {
     }
 
     /// Refuses if the change differs from the judged one.
-    pub(in crate::tools) fn require_judged(&self, prepared: &PreparedCall) -> Result<(), ToolError> {
+    pub(crate) fn require_judged(&self, prepared: &PreparedCall) -> Result<(), ToolError> {
         same_target(prepared, &Subject::Edit { path: self.path.resolved.clone() })?;
         if prepared.diff.as_ref().is_some_and(|diff| *diff != self.diff.text) {
             return Err(disk::changed_content_error(&self.path.path));
@@ -225,12 +225,7 @@ impl PreparedEdit {
     }
 
     /// Writes the file. `done` begins the text for the model.
-    pub(in crate::tools) fn make(
-        self,
-        call_id: CallId,
-        done: &str,
-        extra: Value,
-    ) -> Result<ToolOutcome, ToolError> {
+    pub(crate) fn make(self, call_id: CallId, done: &str, extra: Value) -> Result<ToolOutcome, ToolError> {
         let path = &self.path.path;
         let stamp = match &self.mode_of {
             Some(like) => self.path.create_like(call_id, like, &self.after),
@@ -306,7 +301,7 @@ fn difference(
 }
 
 /// The prepared call on `path` if its change cannot be computed before judging.
-pub(in crate::tools) fn unplanned_call(context: &ToolContext, path: PinnedPath, verb: &str) -> PreparedCall {
+pub(crate) fn unplanned_call(context: &ToolContext, path: PinnedPath, verb: &str) -> PreparedCall {
     PreparedCall {
         summary: format!("{verb} {}", context.show(&path.path)),
         subject: Subject::Edit { path: path.resolved },
@@ -319,7 +314,7 @@ pub(in crate::tools) fn unplanned_call(context: &ToolContext, path: PinnedPath, 
 
 /// The call as the permission rules judge it. An impossible call is refused at once if the error reveals
 /// nothing that the model may not read. Protected files are judged first.
-pub(in crate::tools) fn prepare(
+pub(crate) fn prepare(
     context: &ToolContext,
     path: PinnedPath,
     verb: &str,

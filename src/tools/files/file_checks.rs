@@ -4,18 +4,18 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::tools::context::ToolContext;
-use crate::tools::error::ToolError;
-use crate::tools::files::did_you_mean::similar_path;
-use crate::tools::fs::text;
+use crate::context::ToolContext;
+use crate::error::ToolError;
+use crate::files::did_you_mean::similar_path;
+use crate::fs::text;
 
 /// Whether a file is a notebook. Only the name counts, because the content is JSON like any other.
-pub(in crate::tools) fn is_notebook(path: &Path) -> bool {
+pub(crate) fn is_notebook(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("ipynb"))
 }
 
 /// Refuses binary content.
-pub(in crate::tools) fn refuse_binary(path: &Path, head: &[u8]) -> Result<(), ToolError> {
+pub(crate) fn refuse_binary(path: &Path, head: &[u8]) -> Result<(), ToolError> {
     let Some(kind) = text::binary_kind(head) else { return Ok(()) };
     Err(ToolError::new(
         "binary_file",
@@ -25,11 +25,7 @@ pub(in crate::tools) fn refuse_binary(path: &Path, head: &[u8]) -> Result<(), To
 }
 
 /// Adds a suggestion for the intended name to the error of a missing file.
-pub(in crate::tools) fn with_similar_path(
-    context: &ToolContext,
-    path: &Path,
-    refusal: ToolError,
-) -> ToolError {
+pub(crate) fn with_similar_path(context: &ToolContext, path: &Path, refusal: ToolError) -> ToolError {
     if refusal.code != "file_not_found" {
         return refusal;
     }

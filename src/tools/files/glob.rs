@@ -12,13 +12,13 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::tools::call;
-use crate::tools::context::ToolContext;
-use crate::tools::disk;
-use crate::tools::error::{ToolError, cancelled};
-use crate::tools::files::walk;
-use crate::tools::fs::pinned::PinnedPath;
-use crate::types::tool::{PreparedCall, Subject, ToolOutcome};
+use crate::call;
+use crate::context::ToolContext;
+use crate::disk;
+use crate::error::{ToolError, cancelled};
+use crate::files::walk;
+use crate::fs::pinned::PinnedPath;
+use types::tool::{PreparedCall, Subject, ToolOutcome};
 
 /// Paths in one answer.
 const MAX_MATCHES: usize = 100;
@@ -26,7 +26,7 @@ const MAX_MATCHES: usize = 100;
 const MAX_SORTED_MATCHES: usize = 100_000;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-pub(in crate::tools) struct Input {
+pub(crate) struct Input {
     /// A glob such as `**/*.rs` or `src/**/test_*.py`. Without a `/` it matches at any depth.
     pattern: String,
     /// The folder to search; the current folder if not given.
@@ -34,10 +34,10 @@ pub(in crate::tools) struct Input {
     path: Option<String>,
 }
 
-pub(in crate::tools) const DESCRIPTION: &str = "Finds files by a glob pattern. Newest first, at most 100. Files that \
+pub(crate) const DESCRIPTION: &str = "Finds files by a glob pattern. Newest first, at most 100. Files that \
     .gitignore names and hidden files are left out (unless the pattern spells the dot).";
 
-pub(in crate::tools) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCall, ToolError> {
+pub(crate) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCall, ToolError> {
     let (path, _) = search_target(context, input)?;
     let summary = format!("Glob {}", input.pattern);
     Ok(PreparedCall {
@@ -94,7 +94,7 @@ fn search_target(context: &ToolContext, input: &Input) -> Result<(PinnedPath, Pa
     Ok((walk::search_root(context, Some(&base))?, Pattern { matcher, hidden }))
 }
 
-pub(in crate::tools) fn run(
+pub(crate) fn run(
     context: &ToolContext,
     input: &Input,
     prepared: &PreparedCall,

@@ -12,20 +12,20 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::tools::context::ToolContext;
-use crate::tools::error::{ToolError, cancelled};
-use crate::tools::files::search::{OutputMode, Search, SearchParams};
-use crate::tools::files::walk;
-use crate::tools::fs::pinned::PinnedPath;
-use crate::tools::{call, input};
-use crate::types::tool::{PreparedCall, Subject, ToolOutcome};
+use crate::context::ToolContext;
+use crate::error::{ToolError, cancelled};
+use crate::files::search::{OutputMode, Search, SearchParams};
+use crate::files::walk;
+use crate::fs::pinned::PinnedPath;
+use crate::{call, input};
+use types::tool::{PreparedCall, Subject, ToolOutcome};
 
 /// Default number of lines (or files) in one answer.
 const DEFAULT_LINES: usize = 250;
 const MAX_CONTEXT_LINES: u64 = 100;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-pub(in crate::tools) struct Input {
+pub(crate) struct Input {
     /// A regular expression (Rust syntax; escape literal braces).
     pattern: String,
     /// The file or folder to search; the current folder if not given.
@@ -74,10 +74,10 @@ fn default_true() -> bool {
     true
 }
 
-pub(in crate::tools) const DESCRIPTION: &str = "Searches the content of files with a regular expression. Files that \
+pub(crate) const DESCRIPTION: &str = "Searches the content of files with a regular expression. Files that \
     .gitignore names, hidden and binary files are left out. Use this instead of grep or rg in Bash.";
 
-pub(in crate::tools) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCall, ToolError> {
+pub(crate) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCall, ToolError> {
     build_matcher(input)?;
     let held = walk::search_root(context, input.path.as_deref())?;
     choose_files(input, &held, &mut WalkBuilder::new(&held.path))?;
@@ -125,7 +125,7 @@ fn choose_files(input: &Input, root: &PinnedPath, builder: &mut WalkBuilder) -> 
     Ok(())
 }
 
-pub(in crate::tools) fn run(
+pub(crate) fn run(
     context: &ToolContext,
     input: &Input,
     prepared: &PreparedCall,

@@ -9,18 +9,18 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::tools::call::blocking;
-use crate::tools::convert;
-use crate::tools::error::ToolError;
-use crate::tools::files::file_checks;
-use crate::tools::files::media;
-use crate::tools::files::media::{
+use crate::call::blocking;
+use crate::convert;
+use crate::error::ToolError;
+use crate::files::file_checks;
+use crate::files::media;
+use crate::files::media::{
     CheckedPicture, MAX_PAGES, MAX_PDF_BYTES, MAX_PICTURE_BYTES, MAX_SHOWN_PDF_BYTES, PagesError,
 };
-use crate::tools::fs::text;
-use crate::tools::settings::Settings;
-use crate::types::blob::{Blob, BlobRef, Document, PDF, Picture};
-use crate::types::message::InputBlock;
+use crate::fs::text;
+use crate::settings::Settings;
+use types::blob::{Blob, BlobRef, Document, PDF, Picture};
+use types::message::InputBlock;
 
 /// Bytes of a text file: a larger one would fill a conversation.
 const MAX_TEXT_BYTES: usize = 256 << 10;
@@ -55,10 +55,7 @@ pub struct IngestedFile {
 }
 
 /// Reads and checks an attached file. Cancel-safe.
-pub(in crate::tools) async fn ingest(
-    settings: &Settings,
-    input_file: InputFile,
-) -> Result<IngestedFile, ToolError> {
+pub(crate) async fn ingest(settings: &Settings, input_file: InputFile) -> Result<IngestedFile, ToolError> {
     let InputFile { source, name, picture } = input_file;
     let (shown, path, bytes) = match source {
         InputSource::File(path) => {

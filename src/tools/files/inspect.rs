@@ -2,13 +2,11 @@
 
 use std::path::Path;
 
-use crate::tools::context::ToolContext;
-use crate::tools::disk::FileStamp;
-use crate::tools::sensitivity::Access;
-use crate::types::ids::CallId;
-use crate::types::tool::{
-    FileChange, Inspection, PlannedChange, PlannedFile, PreparedCall, ReadRecord, Subject,
-};
+use crate::context::ToolContext;
+use crate::disk::FileStamp;
+use crate::sensitivity::Access;
+use types::ids::CallId;
+use types::tool::{FileChange, Inspection, PlannedChange, PlannedFile, PreparedCall, ReadRecord, Subject};
 
 /// State of one file.
 enum PlannedFileState {
@@ -20,11 +18,7 @@ enum PlannedFileState {
 
 /// Checks the files that a call was to change. Removes the temporary files of that call, if its process was
 /// killed before it could.
-pub(in crate::tools) fn inspect(
-    context: &ToolContext,
-    call_id: CallId,
-    prepared: &PreparedCall,
-) -> Inspection {
+pub(crate) fn inspect(context: &ToolContext, call_id: CallId, prepared: &PreparedCall) -> Inspection {
     if !prepared.subject.changes_files() {
         return Inspection::Conflict("it is not a change of a file".into());
     }

@@ -7,12 +7,12 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::tools::call;
-use crate::tools::context::{ToolContext, escape_name};
-use crate::tools::disk;
-use crate::tools::error::{ToolError, cancelled};
-use crate::tools::files::walk;
-use crate::types::tool::{PreparedCall, Subject, ToolOutcome};
+use crate::call;
+use crate::context::{ToolContext, escape_name};
+use crate::disk;
+use crate::error::{ToolError, cancelled};
+use crate::files::walk;
+use types::tool::{PreparedCall, Subject, ToolOutcome};
 
 /// Names in one answer.
 const MAX_ENTRIES: usize = 1_000;
@@ -20,17 +20,17 @@ const MAX_ENTRIES: usize = 1_000;
 const MAX_SORTED_NAMES: usize = 100_000;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-pub(in crate::tools) struct Input {
+pub(crate) struct Input {
     /// The folder: absolute, or relative to the current folder, which is meant if none is given.
     #[serde(default)]
     #[schemars(with = "String")]
     path: Option<String>,
 }
 
-pub(in crate::tools) const DESCRIPTION: &str = "Lists a folder, hidden files included. Folders end with a slash, links show \
+pub(crate) const DESCRIPTION: &str = "Lists a folder, hidden files included. Folders end with a slash, links show \
     where they lead.";
 
-pub(in crate::tools) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCall, ToolError> {
+pub(crate) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCall, ToolError> {
     let path = walk::search_root(context, input.path.as_deref())?;
     let summary = format!("List {}", context.show(&path.path));
     Ok(PreparedCall {
@@ -43,7 +43,7 @@ pub(in crate::tools) fn prepare(context: &ToolContext, input: &Input) -> Result<
     })
 }
 
-pub(in crate::tools) fn run(
+pub(crate) fn run(
     context: &ToolContext,
     input: &Input,
     prepared: &PreparedCall,

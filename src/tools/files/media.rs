@@ -9,29 +9,29 @@ use serde_json::json;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
-use crate::tools::context::ToolContext;
-use crate::tools::convert::{DocumentKind, ImageInfo, convert};
-use crate::tools::disk;
-use crate::tools::disk::FileStamp;
-use crate::tools::error::{ToolError, cancelled};
-use crate::tools::settings::Settings;
-use crate::types::blob::{Attachment, AttachmentKind, Blob, BlobRef, PDF};
-use crate::types::tool::{ReadRecord, ToolOutcome};
+use crate::context::ToolContext;
+use crate::convert::{DocumentKind, ImageInfo, convert};
+use crate::disk;
+use crate::disk::FileStamp;
+use crate::error::{ToolError, cancelled};
+use crate::settings::Settings;
+use types::blob::{Attachment, AttachmentKind, Blob, BlobRef, PDF};
+use types::tool::{ReadRecord, ToolOutcome};
 
 /// Largest PDF whose text is read, in bytes.
-pub(in crate::tools) const MAX_PDF_BYTES: u64 = 32 << 20;
+pub(crate) const MAX_PDF_BYTES: u64 = 32 << 20;
 /// Largest picture that is decoded before scaling, in bytes.
-pub(in crate::tools) const MAX_PICTURE_BYTES: u64 = 20 << 20;
+pub(crate) const MAX_PICTURE_BYTES: u64 = 20 << 20;
 /// Largest PDF that models receive as a document, in bytes. Providers accept 32 MB for a whole request, in
 /// base64 (docs.anthropic.com/en/docs/build-with-claude/pdf-support).
-pub(in crate::tools) const MAX_SHOWN_PDF_BYTES: u64 = 10 << 20;
+pub(crate) const MAX_SHOWN_PDF_BYTES: u64 = 10 << 20;
 /// Default and maximal number of pages. Providers do not accept more than the maximum (same source).
 const DEFAULT_PAGES: u64 = 20;
-pub(in crate::tools) const MAX_PAGES: u64 = 100;
+pub(crate) const MAX_PAGES: u64 = 100;
 /// Bytes of text of one answer.
 const MAX_ANSWER_BYTES: usize = 120_000;
 
-pub(in crate::tools) fn is_pdf(head: &[u8]) -> bool {
+pub(crate) fn is_pdf(head: &[u8]) -> bool {
     head.starts_with(b"%PDF-")
 }
 
@@ -45,27 +45,27 @@ struct PageLine {
 }
 
 /// The text of some pages.
-pub(in crate::tools) struct PdfPages {
+pub(crate) struct PdfPages {
     /// The text for the model.
-    pub(in crate::tools) text: String,
+    pub(crate) text: String,
     /// The first and the last page.
-    pub(in crate::tools) first: u64,
-    pub(in crate::tools) last: u64,
+    pub(crate) first: u64,
+    pub(crate) last: u64,
     /// Number of pages of the whole document.
-    pub(in crate::tools) total: u64,
+    pub(crate) total: u64,
     /// The reason why pages are missing.
-    pub(in crate::tools) broken: Option<String>,
+    pub(crate) broken: Option<String>,
 }
 
 impl PdfPages {
     /// Whether these are all pages of the document.
-    pub(in crate::tools) fn has_all_pages(&self) -> bool {
+    pub(crate) fn has_all_pages(&self) -> bool {
         self.first == 1 && self.last == self.total && self.broken.is_none()
     }
 }
 
 /// The reason why there are no pages to show.
-pub(in crate::tools) enum PagesError {
+pub(crate) enum PagesError {
     Stopped,
     /// The document has only this number of pages.
     PastEnd(u64),
@@ -73,7 +73,7 @@ pub(in crate::tools) enum PagesError {
 }
 
 /// The text of a PDF from page `first` on, numbered from 1. Cancel-safe.
-pub(in crate::tools) async fn pages(
+pub(crate) async fn pages(
     settings: &Settings,
     bytes: Vec<u8>,
     (first, count): (u64, u64),
@@ -117,7 +117,7 @@ pub(in crate::tools) async fn pages(
 
 /// The text of a PDF; `offset` and `limit` count pages, from 1. If the answer covers the whole document and it
 /// is not too large, the document is attached for models that accept it.
-pub(in crate::tools) fn read_pdf(
+pub(crate) fn read_pdf(
     context: &ToolContext,
     (offset, limit): (Option<u64>, Option<u64>),
     path: &Path,
@@ -178,16 +178,16 @@ pub(in crate::tools) fn read_pdf(
 }
 
 /// A checked picture.
-pub(in crate::tools) struct CheckedPicture {
+pub(crate) struct CheckedPicture {
     /// Its properties.
-    pub(in crate::tools) seen: ImageInfo,
+    pub(crate) seen: ImageInfo,
     /// The picture for models.
-    pub(in crate::tools) blob: Blob,
+    pub(crate) blob: Blob,
 }
 
 impl CheckedPicture {
     /// Describes the picture and its scaling for users and models.
-    pub(in crate::tools) fn describe(&self, size: usize) -> String {
+    pub(crate) fn describe(&self, size: usize) -> String {
         let ImageInfo { media_type, width, height, scaled } = &self.seen;
         let kind = media_type.strip_prefix("image/").unwrap_or(media_type).to_uppercase();
         let mut text = format!("{kind} image, {width}×{height} pixels, {size} bytes");
@@ -203,7 +203,7 @@ impl CheckedPicture {
 ///
 /// # Errors
 /// The reason why it cannot be shown, for users.
-pub(in crate::tools) async fn inspect_media(
+pub(crate) async fn inspect_media(
     settings: &Settings,
     bytes: Vec<u8>,
     stop: &CancellationToken,
@@ -226,7 +226,7 @@ pub(in crate::tools) async fn inspect_media(
 }
 
 /// A picture for models that accept pictures.
-pub(in crate::tools) fn read_picture(
+pub(crate) fn read_picture(
     context: &ToolContext,
     path: &Path,
     (file, stamp): (File, FileStamp),
@@ -280,12 +280,7 @@ fn unreadable_error(shown: &str, path: &Path, why: &str) -> ToolError {
 }
 
 /// Reads a whole file.
-pub(in crate::tools) fn load(
-    file: File,
-    largest: u64,
-    path: &Path,
-    shown: &str,
-) -> Result<Vec<u8>, ToolError> {
+pub(crate) fn load(file: File, largest: u64, path: &Path, shown: &str) -> Result<Vec<u8>, ToolError> {
     let mut bytes = Vec::new();
     file.take(largest + 1).read_to_end(&mut bytes).map_err(|e| ToolError::io(path, &e))?;
     if bytes.len() as u64 > largest {

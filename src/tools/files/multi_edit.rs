@@ -6,24 +6,24 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::tools::context::ToolContext;
-use crate::tools::error::{ToolError, cancelled};
-use crate::tools::files::edit_guard;
-use crate::tools::files::edit_guard::{PreparedEdit, RequiredRead};
-use crate::tools::files::file_checks::with_similar_path;
-use crate::tools::files::replace::Replacement;
-use crate::tools::fs::pinned::PinnedPath;
-use crate::tools::fs::text::Charset;
-use crate::tools::input;
-use crate::tools::sensitivity::Access;
-use crate::types::ids::CallId;
-use crate::types::tool::{PreparedCall, ToolOutcome};
+use crate::context::ToolContext;
+use crate::error::{ToolError, cancelled};
+use crate::files::edit_guard;
+use crate::files::edit_guard::{PreparedEdit, RequiredRead};
+use crate::files::file_checks::with_similar_path;
+use crate::files::replace::Replacement;
+use crate::fs::pinned::PinnedPath;
+use crate::fs::text::Charset;
+use crate::input;
+use crate::sensitivity::Access;
+use types::ids::CallId;
+use types::tool::{PreparedCall, ToolOutcome};
 
 /// Maximal number of edits in one call; more are a mistake.
 const MAX_EDITS: usize = 500;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-pub(in crate::tools) struct Input {
+pub(crate) struct Input {
     /// The file: absolute, or relative to the current folder.
     file_path: String,
     /// The edits, made one after the other; all or none.
@@ -43,18 +43,18 @@ struct One {
     replace_all: bool,
 }
 
-pub(in crate::tools) const DESCRIPTION: &str = "Makes several exact replacements in one file at once: all of them or none. \
+pub(crate) const DESCRIPTION: &str = "Makes several exact replacements in one file at once: all of them or none. \
     Each edit follows the rules of Edit and sees the text as the edits before it left it. \
     The file must have been read before.";
 
-pub(in crate::tools) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCall, ToolError> {
+pub(crate) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCall, ToolError> {
     require_edits(input)?;
     let path = context.resolve(&input.file_path, Access::Edit)?;
     let plan = plan_edits(context, input, &path).map(|(change, _)| change);
     edit_guard::prepare(context, path, "MultiEdit", plan)
 }
 
-pub(in crate::tools) fn run(
+pub(crate) fn run(
     context: &ToolContext,
     call_id: CallId,
     input: &Input,

@@ -5,22 +5,22 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::tools::error::ToolError;
-use crate::tools::files::did_you_mean::find_nearest;
-use crate::tools::fs::text::ShownText;
+use crate::error::ToolError;
+use crate::files::did_you_mean::find_nearest;
+use crate::fs::text::ShownText;
 
 /// One requested replacement.
-pub(in crate::tools) struct Replacement<'a> {
-    pub(in crate::tools) old: &'a str,
-    pub(in crate::tools) new: &'a str,
-    pub(in crate::tools) all: bool,
+pub(crate) struct Replacement<'a> {
+    pub(crate) old: &'a str,
+    pub(crate) new: &'a str,
+    pub(crate) all: bool,
     /// Number of this edit among several, from 1; 0 if there is only one.
-    pub(in crate::tools) number: usize,
+    pub(crate) number: usize,
 }
 
 impl Replacement<'_> {
     /// Check 1. Different line endings do not count as a difference, because the model does not see them.
-    pub(in crate::tools) fn require_difference(&self) -> Result<(), ToolError> {
+    pub(crate) fn require_difference(&self) -> Result<(), ToolError> {
         if self.old.replace("\r\n", "\n") == self.new.replace("\r\n", "\n") {
             return Err(self.refuse(
                 "same_strings",
@@ -33,12 +33,7 @@ impl Replacement<'_> {
 
     /// Checks 7 and 8: the text after the change, in its own line endings, and the number of replacements.
     /// `path` is the displayed path, `real` the resolved one.
-    pub(in crate::tools) fn apply(
-        &self,
-        path: &str,
-        real: &Path,
-        text: &str,
-    ) -> Result<(String, usize), ToolError> {
+    pub(crate) fn apply(&self, path: &str, real: &Path, text: &str) -> Result<(String, usize), ToolError> {
         let view = ShownText::new(text);
         let old = view.unify(self.old);
         let places: Vec<Range<usize>> =
@@ -53,7 +48,7 @@ impl Replacement<'_> {
     }
 
     /// An error that names the edit if there are several.
-    pub(in crate::tools) fn refuse(&self, code: &'static str, text: String, mut meta: Value) -> ToolError {
+    pub(crate) fn refuse(&self, code: &'static str, text: String, mut meta: Value) -> ToolError {
         if self.number == 0 {
             return ToolError::new(code, text).with(meta);
         }

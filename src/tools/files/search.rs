@@ -23,14 +23,14 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::sync::lock;
-use crate::tools::context::ToolContext;
-use crate::tools::files::walk;
-use crate::tools::files::walk::Walk;
-use crate::tools::fs::hardlink::WorkspaceNames;
-use crate::tools::fs::pinned::{PinnedPath, open_regular};
-use crate::tools::sensitivity::SecretNames;
-use crate::types::tool::ToolOutcome;
+use crate::context::ToolContext;
+use crate::files::walk;
+use crate::files::walk::Walk;
+use crate::fs::hardlink::WorkspaceNames;
+use crate::fs::pinned::{PinnedPath, open_regular};
+use crate::sensitivity::SecretNames;
+use base::sync::lock;
+use types::tool::ToolOutcome;
 
 /// Characters of one line.
 const MAX_LINE_CHARS: usize = 500;
@@ -42,7 +42,7 @@ const MAX_THREADS: usize = 12;
 /// The part of a match that is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(in crate::tools) enum OutputMode {
+pub(crate) enum OutputMode {
     Content,
     #[default]
     FilesWithMatches,
@@ -50,16 +50,16 @@ pub(in crate::tools) enum OutputMode {
 }
 
 /// Parameters of a search.
-pub(in crate::tools) struct SearchParams {
-    pub(in crate::tools) matcher: RegexMatcher,
-    pub(in crate::tools) mode: OutputMode,
-    pub(in crate::tools) multiline: bool,
-    pub(in crate::tools) line_numbers: bool,
-    pub(in crate::tools) before: usize,
-    pub(in crate::tools) after: usize,
+pub(crate) struct SearchParams {
+    pub(crate) matcher: RegexMatcher,
+    pub(crate) mode: OutputMode,
+    pub(crate) multiline: bool,
+    pub(crate) line_numbers: bool,
+    pub(crate) before: usize,
+    pub(crate) after: usize,
     /// Limits of the answer: lines, and bytes.
-    pub(in crate::tools) lines: usize,
-    pub(in crate::tools) bytes: usize,
+    pub(crate) lines: usize,
+    pub(crate) bytes: usize,
 }
 
 impl SearchParams {
@@ -75,16 +75,16 @@ impl SearchParams {
     }
 }
 
-pub(in crate::tools) struct Search<'a> {
-    pub(in crate::tools) context: &'a ToolContext,
-    pub(in crate::tools) root: &'a PinnedPath,
-    pub(in crate::tools) wanted: &'a SearchParams,
-    pub(in crate::tools) stop: &'a CancellationToken,
+pub(crate) struct Search<'a> {
+    pub(crate) context: &'a ToolContext,
+    pub(crate) root: &'a PinnedPath,
+    pub(crate) wanted: &'a SearchParams,
+    pub(crate) stop: &'a CancellationToken,
 }
 
 impl Search<'_> {
     /// Runs the search; `None` if it was stopped.
-    pub(in crate::tools) fn run(&self, walk: &Walk) -> Option<FileSearchResult> {
+    pub(crate) fn run(&self, walk: &Walk) -> Option<FileSearchResult> {
         let shared = SharedResults {
             first_hits: Mutex::new(FirstHits::default()),
             secrets: AtomicUsize::new(0),
@@ -317,7 +317,7 @@ impl Sink for HitCollector<'_> {
 }
 
 /// The result of a search.
-pub(in crate::tools) struct FileSearchResult {
+pub(crate) struct FileSearchResult {
     first_hits: FirstHits,
     secrets: usize,
     linked: usize,
@@ -326,12 +326,7 @@ pub(in crate::tools) struct FileSearchResult {
 }
 
 impl FileSearchResult {
-    pub(in crate::tools) fn into_outcome(
-        self,
-        context: &ToolContext,
-        mode: OutputMode,
-        walk: &Walk,
-    ) -> ToolOutcome {
+    pub(crate) fn into_outcome(self, context: &ToolContext, mode: OutputMode, walk: &Walk) -> ToolOutcome {
         let mut out = AnswerLines { lines: Vec::new(), room: self.lines, bytes: self.bytes, full: false };
         out.full = self.first_hits.end.is_some();
         let (mut files, mut matches) = (0_usize, 0_u64);

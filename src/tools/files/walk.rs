@@ -9,17 +9,14 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use ignore::{DirEntry, WalkBuilder};
 
-use crate::tools::context::ToolContext;
-use crate::tools::error::ToolError;
-use crate::tools::fs::pinned::PinnedPath;
-use crate::tools::sensitivity::Access;
-use crate::types::tool::PathSensitivity;
+use crate::context::ToolContext;
+use crate::error::ToolError;
+use crate::fs::pinned::PinnedPath;
+use crate::sensitivity::Access;
+use types::tool::PathSensitivity;
 
 /// The folder (or file) at which a search starts; by default the current folder.
-pub(in crate::tools) fn search_root(
-    context: &ToolContext,
-    path: Option<&str>,
-) -> Result<PinnedPath, ToolError> {
+pub(crate) fn search_root(context: &ToolContext, path: Option<&str>) -> Result<PinnedPath, ToolError> {
     let held = context.resolve(path.filter(|path| !path.is_empty()).unwrap_or("."), Access::Read)?;
     // If no permission is necessary, check the path now; otherwise the user answers a permission request first.
     if held.in_workspace && held.sensitivity == PathSensitivity::Ordinary {
@@ -28,23 +25,23 @@ pub(in crate::tools) fn search_root(
     Ok(held)
 }
 
-pub(in crate::tools) fn require_existing(held: &PinnedPath) -> Result<(), ToolError> {
+pub(crate) fn require_existing(held: &PinnedPath) -> Result<(), ToolError> {
     if held.exists() { Ok(()) } else { Err(ToolError::io(&held.path, &std::io::ErrorKind::NotFound.into())) }
 }
 
 /// A walk that skips paths that rules hide and counts them (a folder counts once).
-pub(in crate::tools) struct Walk {
-    pub(in crate::tools) builder: WalkBuilder,
+pub(crate) struct Walk {
+    pub(crate) builder: WalkBuilder,
     hidden: Arc<AtomicUsize>,
 }
 
 impl Walk {
-    pub(in crate::tools) fn hidden_count(&self) -> usize {
+    pub(crate) fn hidden_count(&self) -> usize {
         self.hidden.load(Relaxed)
     }
 
     /// The note for the model about skipped paths.
-    pub(in crate::tools) fn hidden_note(&self) -> Option<String> {
+    pub(crate) fn hidden_note(&self) -> Option<String> {
         Some(self.hidden_count()).filter(|n| *n > 0).map(|n| {
             format!("({n} files or folders are left out: a permission rule keeps them from being read)")
         })
@@ -52,7 +49,7 @@ impl Walk {
 }
 
 /// A walk below `root` for `tool`.
-pub(in crate::tools) fn below(context: &ToolContext, tool: &'static str, root: &Path) -> Walk {
+pub(crate) fn below(context: &ToolContext, tool: &'static str, root: &Path) -> Walk {
     let mut builder = WalkBuilder::new(root);
     let unreadable = context.session_context.unreadable.clone();
     let hidden = Arc::new(AtomicUsize::new(0));
@@ -77,6 +74,6 @@ fn is_kernel_folder(entry: &DirEntry) -> bool {
 }
 
 /// Whether the entry is a regular file.
-pub(in crate::tools) fn is_file(entry: &DirEntry) -> bool {
+pub(crate) fn is_file(entry: &DirEntry) -> bool {
     entry.file_type().is_some_and(|kind| kind.is_file())
 }

@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use ignore::WalkBuilder;
 
-use crate::knowledge::{ErrorKind, FileEntry, FileRefusal, FileSource, FileVisit, KnowledgeError};
-use crate::tools::error::ToolError;
-use crate::tools::files::walk;
-use crate::tools::fs::jail::Jail;
-use crate::tools::fs::pinned::{PinnedPath, open_regular};
-use crate::tools::sensitivity::{Access, SecretNames, SensitivePaths};
+use crate::error::ToolError;
+use crate::files::walk;
+use crate::fs::jail::Jail;
+use crate::fs::pinned::{PinnedPath, open_regular};
+use crate::sensitivity::{Access, SecretNames, SensitivePaths};
+use knowledge::{ErrorKind, FileEntry, FileRefusal, FileSource, FileVisit, KnowledgeError};
 
 /// The files of one workspace. Sensitive files, links and everything outside are left out.
 pub struct WorkspaceFiles {
@@ -22,7 +22,7 @@ pub struct WorkspaceFiles {
 }
 
 impl WorkspaceFiles {
-    pub(in crate::tools) const fn new(root: PathBuf, places: Arc<SensitivePaths>) -> Self {
+    pub(crate) const fn new(root: PathBuf, places: Arc<SensitivePaths>) -> Self {
         Self { root, places }
     }
 

@@ -8,36 +8,36 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::tools::context::ToolContext;
-use crate::tools::error::{ToolError, cancelled};
-use crate::tools::files::edit_guard;
-use crate::tools::files::edit_guard::{PreparedEdit, RequiredRead};
-use crate::tools::files::file_checks::refuse_binary;
-use crate::tools::fs::pinned::PinnedPath;
-use crate::tools::fs::text;
-use crate::tools::fs::text::{Charset, LineEndings};
-use crate::tools::sensitivity::Access;
-use crate::types::ids::CallId;
-use crate::types::tool::{PreparedCall, ToolOutcome};
+use crate::context::ToolContext;
+use crate::error::{ToolError, cancelled};
+use crate::files::edit_guard;
+use crate::files::edit_guard::{PreparedEdit, RequiredRead};
+use crate::files::file_checks::refuse_binary;
+use crate::fs::pinned::PinnedPath;
+use crate::fs::text;
+use crate::fs::text::{Charset, LineEndings};
+use crate::sensitivity::Access;
+use types::ids::CallId;
+use types::tool::{PreparedCall, ToolOutcome};
 
 #[derive(Debug, Deserialize, JsonSchema)]
-pub(in crate::tools) struct Input {
+pub(crate) struct Input {
     /// The file: absolute, or relative to the current folder. Missing folders are made.
     file_path: String,
     /// The whole new content.
     content: String,
 }
 
-pub(in crate::tools) const DESCRIPTION: &str = "Writes a file: creates it with its folders, or replaces its whole content. \
+pub(crate) const DESCRIPTION: &str = "Writes a file: creates it with its folders, or replaces its whole content. \
     An existing file must have been read whole before. To change parts of a file use Edit.";
 
-pub(in crate::tools) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCall, ToolError> {
+pub(crate) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCall, ToolError> {
     let path = context.resolve(&input.file_path, Access::Edit)?;
     let plan = plan(context, input, &path);
     edit_guard::prepare(context, path, "Write", plan)
 }
 
-pub(in crate::tools) fn run(
+pub(crate) fn run(
     context: &ToolContext,
     call_id: CallId,
     input: &Input,

@@ -4,15 +4,15 @@
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 
-use crate::sync::lock;
-use crate::tools::disk;
+use crate::disk;
+use base::sync::lock;
 
 /// Minimal number of bytes for which a thread is worth its start.
 const MIN_THREAD_BYTES: usize = 1 << 20;
 
 /// The hash of a content. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(in crate::tools) struct ContentHash(Arc<HashState>);
+pub(crate) struct ContentHash(Arc<HashState>);
 
 #[derive(Debug)]
 struct HashState {
@@ -24,7 +24,7 @@ struct HashState {
 
 impl ContentHash {
     /// Starts to hash a large content. A small one is hashed on first use.
-    pub(in crate::tools) fn start(bytes: &Arc<Vec<u8>>) -> Self {
+    pub(crate) fn start(bytes: &Arc<Vec<u8>>) -> Self {
         let thread = (bytes.len() >= MIN_THREAD_BYTES).then(|| {
             let bytes = Arc::clone(bytes);
             std::thread::Builder::new().name("hash".into()).spawn(move || disk::sha256(&bytes))
@@ -35,7 +35,7 @@ impl ContentHash {
     }
 
     /// The hash in hexadecimal. Waits for the thread that computes it.
-    pub(in crate::tools) fn hex(&self) -> &str {
+    pub(crate) fn hex(&self) -> &str {
         self.0.hex.get_or_init(|| {
             let thread = lock(&self.0.thread).take();
             let computed = thread.and_then(|thread| thread.join().ok());
@@ -46,7 +46,7 @@ impl ContentHash {
 
 #[cfg(test)]
 mod tests {
-    use crate::tools::fs::content_hash::*;
+    use crate::fs::content_hash::*;
 
     #[test]
     fn content_hash_of_any_length_equals_plain_hash() {

@@ -16,23 +16,23 @@ const MAX_QUICK_BYTES: usize = 8 << 10;
 
 /// The difference between two texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::tools) struct Diff {
-    pub(in crate::tools) text: String,
-    pub(in crate::tools) added: u64,
-    pub(in crate::tools) removed: u64,
+pub(crate) struct Diff {
+    pub(crate) text: String,
+    pub(crate) added: u64,
+    pub(crate) removed: u64,
 }
 
 /// Unchanged lines that are shown around a change.
 const CONTEXT_LINES: usize = 3;
 
 /// Compares two texts with `\n` line endings. `old` is `None` for a new file, `new` for a removed one.
-pub(in crate::tools) fn unified(path: &str, old: Option<&str>, new: Option<&str>) -> Diff {
+pub(crate) fn unified(path: &str, old: Option<&str>, new: Option<&str>) -> Diff {
     unified_or_known(path, old, new, || None)
 }
 
 /// Like [`unified`]. If the changed part is long, `known` may return the diff instead: the comparison has a time
 /// limit, so computing it again may be slow and may give another result.
-pub(in crate::tools) fn unified_or_known(
+pub(crate) fn unified_or_known(
     path: &str,
     old: Option<&str>,
     new: Option<&str>,
@@ -180,7 +180,7 @@ fn line_count(text: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use crate::tools::fs::diff::*;
+    use crate::fs::diff::*;
 
     #[test]
     fn unified_diff_shows_and_counts_changed_lines() {

@@ -8,11 +8,11 @@ use std::fs::{self, Metadata};
 use std::os::unix::fs::{DirEntryExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use crate::tools::disk::FileIdentity;
-use crate::tools::sensitivity;
-use crate::tools::sensitivity::{Access, SecretNames, SensitivePaths};
-use crate::types::credentials::{CREDENTIALS, SETTINGS};
-use crate::types::tool::PathSensitivity;
+use crate::disk::FileIdentity;
+use crate::sensitivity;
+use crate::sensitivity::{Access, SecretNames, SensitivePaths};
+use types::credentials::{CREDENTIALS, SETTINGS};
+use types::tool::PathSensitivity;
 
 /// Entries that are inspected in total, so that judging stays fast.
 const MAX_ENTRIES: usize = 10_000;
@@ -34,7 +34,7 @@ const PACKAGE_FOLDERS: &[&str] =
 
 /// Sensitivity of a regular file with several names, and the name that a rule matches. `hidden` returns whether
 /// a rule denies reading a path.
-pub(in crate::tools) fn sensitivity_of_names<'r>(
+pub(crate) fn sensitivity_of_names<'r>(
     path: &Path,
     meta: &Metadata,
     access: Access,
@@ -78,7 +78,7 @@ pub(in crate::tools) fn sensitivity_of_names<'r>(
 const MAX_SEARCH_ENTRIES: usize = 200_000;
 
 /// All names of the files of a workspace, for a search that finds files with several names.
-pub(in crate::tools) struct WorkspaceNames {
+pub(crate) struct WorkspaceNames {
     files: HashMap<FileIdentity, NameCount>,
     /// Credentials of the home folder and of the daemon.
     sensitive: HashSet<FileIdentity>,
@@ -94,7 +94,7 @@ struct NameCount {
 impl WorkspaceNames {
     /// Scans the workspace, up to [`MAX_SEARCH_ENTRIES`] entries or until `stop` returns true. Names that were
     /// not reached stay unknown.
-    pub(in crate::tools) fn find<'r>(
+    pub(crate) fn find<'r>(
         roots: impl Iterator<Item = &'r Path>,
         places: &SensitivePaths,
         is_unreadable: &dyn Fn(&Path) -> bool,
@@ -130,7 +130,7 @@ impl WorkspaceNames {
 
     /// Whether a search may show a file with several names: all of them are known and none is sensitive. Files
     /// in folders of package managers are always shown.
-    pub(in crate::tools) fn allow(&self, path: &Path, meta: &Metadata) -> bool {
+    pub(crate) fn allow(&self, path: &Path, meta: &Metadata) -> bool {
         let identity = FileIdentity::from_metadata(meta);
         let known = self.files.get(&identity);
         let all_known = || known.is_some_and(|known| known.names >= meta.nlink()) || is_filled(path);

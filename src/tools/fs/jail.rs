@@ -14,18 +14,18 @@ use nix::fcntl::OFlag;
 use nix::sys::stat::Mode;
 use serde_json::json;
 
-use crate::sync::lock;
-use crate::tools::disk;
-use crate::tools::disk::FileIdentity;
-use crate::tools::error::ToolError;
-use crate::tools::fs::hardlink;
-use crate::tools::fs::pinned::{PinnedFolder, PinnedObject, PinnedPath};
-use crate::tools::fs::resolve;
-use crate::tools::sensitivity::git_config_paths;
-use crate::tools::sensitivity::{Access, SensitivePaths, is_directory, sensitivity, strictest};
-use crate::types::ids::SessionId;
-use crate::types::names;
-use crate::types::tool::{PathSensitivity, ResolvedPath};
+use crate::disk;
+use crate::disk::FileIdentity;
+use crate::error::ToolError;
+use crate::fs::hardlink;
+use crate::fs::pinned::{PinnedFolder, PinnedObject, PinnedPath};
+use crate::fs::resolve;
+use crate::sensitivity::git_config_paths;
+use crate::sensitivity::{Access, SensitivePaths, is_directory, sensitivity, strictest};
+use base::sync::lock;
+use types::ids::SessionId;
+use types::names;
+use types::tool::{PathSensitivity, ResolvedPath};
 
 /// The workspace folders of a session, kept open since their first use.
 #[derive(Debug)]
@@ -71,13 +71,13 @@ impl Jail {
         Self::hold(workspaces, Arc::new(SensitivePaths::new(home, protected).with_links()))
     }
 
-    pub(in crate::tools) fn hold(workspaces: &[PathBuf], places: Arc<SensitivePaths>) -> Self {
+    pub(crate) fn hold(workspaces: &[PathBuf], places: Arc<SensitivePaths>) -> Self {
         Self { roots: workspaces.iter().map(|path| WorkspaceRoot::hold(path)).collect(), places }
     }
 
     /// Whether every relevant folder is still the one that is open. A folder that was removed and created again
     /// is another object, but using it redirects no call.
-    pub(in crate::tools) fn is_current(&self) -> bool {
+    pub(crate) fn is_current(&self) -> bool {
         self.roots.iter().all(|root| match &root.anchor {
             Some(anchor) => !anchor.is_removed(),
             None => WorkspaceRoot::hold(&root.path).anchor.is_none(),
@@ -89,14 +89,14 @@ impl Jail {
     ///
     /// # Errors
     /// A folder was moved away, and another file is in its place.
-    pub(in crate::tools) fn require_in_place(&self, cwd: &Path) -> Result<(), ToolError> {
+    pub(crate) fn require_in_place(&self, cwd: &Path) -> Result<(), ToolError> {
         let counts = |at: usize, root: &WorkspaceRoot| at == 0 || cwd.starts_with(&root.path);
         let mut counting = self.roots.iter().enumerate().filter(|(at, root)| counts(*at, root));
         counting.find(|(_, root)| root.is_moved()).map_or(Ok(()), |(_, root)| Err(replaced_error(&root.path)))
     }
 
     /// Whether another file is now at the path of this workspace folder.
-    pub(in crate::tools) fn is_moved(&self, folder: &Path) -> bool {
+    pub(crate) fn is_moved(&self, folder: &Path) -> bool {
         self.roots.iter().any(|root| root.path == folder && root.is_moved())
     }
 
@@ -112,7 +112,7 @@ impl Jail {
 
     /// Like [`Self::decide`]. `hidden` returns whether a rule denies reading a path; this also applies to
     /// other names of the file.
-    pub(in crate::tools) fn decide_with(
+    pub(crate) fn decide_with(
         &self,
         text: &str,
         cwd: &Path,
@@ -136,7 +136,7 @@ impl Jail {
     }
 
     /// Like [`Self::decide_with`], for a path that was resolved before.
-    pub(in crate::tools) fn decide_resolved(
+    pub(crate) fn decide_resolved(
         &self,
         path: PathBuf,
         access: Access,
@@ -243,10 +243,7 @@ impl Jail {
     }
 
     /// Whether these are the workspace folders of this jail.
-    pub(in crate::tools) fn has_same_workspaces<'p>(
-        &self,
-        workspaces: impl Iterator<Item = &'p PathBuf>,
-    ) -> bool {
+    pub(crate) fn has_same_workspaces<'p>(&self, workspaces: impl Iterator<Item = &'p PathBuf>) -> bool {
         self.roots.iter().map(|root| &root.path).eq(workspaces)
     }
 }
@@ -311,18 +308,18 @@ fn replaced_error(root: &Path) -> ToolError {
 
 impl PinnedFolder {
     /// The root folder of the file system.
-    pub(in crate::tools) fn slash() -> Result<Self, Errno> {
+    pub(crate) fn slash() -> Result<Self, Errno> {
         let folder = disk::open_root()?;
         Self::new(PathBuf::from("/"), folder).map_err(|_| Errno::EIO)
     }
 
-    pub(in crate::tools) fn new(path: PathBuf, folder: File) -> std::io::Result<Self> {
+    pub(crate) fn new(path: PathBuf, folder: File) -> std::io::Result<Self> {
         let identity = FileIdentity::from_metadata(&folder.metadata()?);
         Ok(Self { path, folder, identity })
     }
 
     /// Whether the path still leads to the open folder without a link.
-    pub(in crate::tools) fn is_in_place(&self) -> bool {
+    pub(crate) fn is_in_place(&self) -> bool {
         if self.path == Path::new("/") {
             return true;
         }
@@ -344,19 +341,19 @@ const MAX_OPEN_WORKSPACES: usize = 128;
 
 /// Open workspaces by session.
 #[derive(Debug)]
-pub(in crate::tools) struct Jails {
+pub(crate) struct Jails {
     places: Arc<SensitivePaths>,
     /// Most recently used last.
     held: Mutex<Vec<(SessionId, Arc<Jail>)>>,
 }
 
 impl Jails {
-    pub(in crate::tools) fn new(places: Arc<SensitivePaths>) -> Self {
+    pub(crate) fn new(places: Arc<SensitivePaths>) -> Self {
         Self { places, held: Mutex::new(Vec::new()) }
     }
 
     /// The jail of a session with these workspace folders. Blocks on the disk.
-    pub(in crate::tools) fn jail_for(&self, session_id: SessionId, roots: &[PathBuf]) -> Arc<Jail> {
+    pub(crate) fn jail_for(&self, session_id: SessionId, roots: &[PathBuf]) -> Arc<Jail> {
         let mut held = lock(&self.held);
         let known = held.iter().position(|(known, _)| *known == session_id);
         let jail = known

@@ -18,17 +18,17 @@ use nix::sys::stat::Mode;
 use nix::unistd::{AccessFlags, UnlinkatFlags};
 use serde_json::json;
 
-use crate::crash;
-use crate::tools::disk;
-use crate::tools::disk::{FileIdentity, FileStamp};
-use crate::tools::error::ToolError;
-use crate::tools::fs::content_hash::ContentHash;
-use crate::tools::fs::temp_file::{TempGuard, create_temp, temp_name};
-use crate::types::ids::CallId;
-use crate::types::tool::ResolvedPath;
+use crate::disk;
+use crate::disk::{FileIdentity, FileStamp};
+use crate::error::ToolError;
+use crate::fs::content_hash::ContentHash;
+use crate::fs::temp_file::{TempGuard, create_temp, temp_name};
+use base::crash;
+use types::ids::CallId;
+use types::tool::ResolvedPath;
 
 /// Larger files, in bytes, are not loaded into memory: they can be read in parts, but not edited.
-pub(in crate::tools) const MAX_EDIT_BYTES: u64 = 32 << 20;
+pub(crate) const MAX_EDIT_BYTES: u64 = 32 << 20;
 
 /// Minimal number of bytes for which a thread is worth its start.
 const MIN_THREAD_BYTES: usize = 1 << 20;
@@ -39,37 +39,37 @@ const CHUNK_BYTES: usize = 256 << 10;
 /// A judged path with open handles of its target. Cheap to clone; the handles are closed with the last clone.
 #[derive(Clone, Debug)]
 pub struct PinnedPath {
-    pub(in crate::tools) resolved: ResolvedPath,
+    pub(crate) resolved: ResolvedPath,
     /// The folder that all lookups start from.
-    pub(in crate::tools) anchor: Arc<PinnedFolder>,
+    pub(crate) anchor: Arc<PinnedFolder>,
     /// The deepest existing ancestor.
-    pub(in crate::tools) folder: Arc<File>,
+    pub(crate) folder: Arc<File>,
     /// The missing folders between that ancestor and the object.
-    pub(in crate::tools) missing: Vec<OsString>,
+    pub(crate) missing: Vec<OsString>,
     /// Name of the object in its folder; `None` for the anchor itself.
-    pub(in crate::tools) name: Option<OsString>,
+    pub(crate) name: Option<OsString>,
     /// The object that existed when the path was judged.
-    pub(in crate::tools) found: Option<Arc<PinnedObject>>,
+    pub(crate) found: Option<Arc<PinnedObject>>,
 }
 
 /// An open folder. The handle refers to the same folder even if paths change.
 #[derive(Debug)]
-pub(in crate::tools) struct PinnedFolder {
-    pub(in crate::tools) path: PathBuf,
-    pub(in crate::tools) folder: File,
-    pub(in crate::tools) identity: FileIdentity,
+pub(crate) struct PinnedFolder {
+    pub(crate) path: PathBuf,
+    pub(crate) folder: File,
+    pub(crate) identity: FileIdentity,
 }
 
 /// An object that exists.
 #[derive(Debug)]
-pub(in crate::tools) struct PinnedObject {
+pub(crate) struct PinnedObject {
     /// Opened neither for reading nor for writing. It prevents reuse of the object's inode number.
-    pub(in crate::tools) handle: File,
-    pub(in crate::tools) meta: Metadata,
+    pub(crate) handle: File,
+    pub(crate) meta: Metadata,
 }
 
 impl PinnedObject {
-    pub(in crate::tools) fn new(handle: File) -> io::Result<Self> {
+    pub(crate) fn new(handle: File) -> io::Result<Self> {
         let meta = handle.metadata()?;
         Ok(Self { handle, meta })
     }
@@ -77,9 +77,9 @@ impl PinnedObject {
 
 /// The whole content of a file at one moment.
 #[derive(Clone, Debug)]
-pub(in crate::tools) struct FileSnapshot {
-    pub(in crate::tools) bytes: Arc<Vec<u8>>,
-    pub(in crate::tools) sha256: ContentHash,
+pub(crate) struct FileSnapshot {
+    pub(crate) bytes: Arc<Vec<u8>>,
+    pub(crate) sha256: ContentHash,
     /// Permission bits.
     mode: u32,
     owner: (u32, u32),
@@ -108,14 +108,14 @@ impl ObjectVersion {
 
 impl FileSnapshot {
     /// A content of the daemon's user with these permission bits.
-    pub(in crate::tools) fn own(bytes: Vec<u8>, mode: u32) -> Self {
+    pub(crate) fn own(bytes: Vec<u8>, mode: u32) -> Self {
         let owner = (nix::unistd::geteuid().as_raw(), nix::unistd::getegid().as_raw());
         let bytes = Arc::new(bytes);
         Self { sha256: ContentHash::start(&bytes), bytes, mode: mode & 0o7777, owner }
     }
 
     /// Permission bits.
-    pub(in crate::tools) fn mode(&self) -> u32 {
+    pub(crate) fn mode(&self) -> u32 {
         self.mode
     }
 }
@@ -163,7 +163,7 @@ impl PinnedPath {
     }
 
     /// The folder itself, to list it or to open paths below it.
-    pub(in crate::tools) fn folder_handle(&self) -> Result<&File, ToolError> {
+    pub(crate) fn folder_handle(&self) -> Result<&File, ToolError> {
         let found = self.require_found()?;
         if !found.meta.is_dir() {
             return Err(ToolError::io(&self.path, &io::ErrorKind::NotADirectory.into()));
@@ -183,7 +183,7 @@ impl PinnedPath {
     }
 
     /// Reads the whole file, at most [`MAX_EDIT_BYTES`] bytes. `None` if it does not exist.
-    pub(in crate::tools) fn load(&self) -> Result<Option<FileSnapshot>, ToolError> {
+    pub(crate) fn load(&self) -> Result<Option<FileSnapshot>, ToolError> {
         if self.found.is_none() {
             return Ok(None);
         }
@@ -222,7 +222,7 @@ impl PinnedPath {
     /// Writes `bytes` atomically. `before` is the content that is replaced; `None` means that the file must not
     /// exist. If the current content differs, nothing is written. Creates missing folders. Keeps the permission
     /// bits, and the owner if possible.
-    pub(in crate::tools) fn replace(
+    pub(crate) fn replace(
         &self,
         call_id: CallId,
         before: Option<&FileSnapshot>,
@@ -232,7 +232,7 @@ impl PinnedPath {
     }
 
     /// Like [`Self::replace`] for a missing file, with the permission bits of another file that is moved here.
-    pub(in crate::tools) fn create_like(
+    pub(crate) fn create_like(
         &self,
         call_id: CallId,
         like: &FileSnapshot,
@@ -320,7 +320,7 @@ impl PinnedPath {
     }
 
     /// Removes the file if it still contains `before`.
-    pub(in crate::tools) fn remove(&self, before: &FileSnapshot) -> Result<(), ToolError> {
+    pub(crate) fn remove(&self, before: &FileSnapshot) -> Result<(), ToolError> {
         let Some(name) = &self.name else {
             return Err(ToolError::io(&self.path, &io::ErrorKind::IsADirectory.into()));
         };
@@ -433,7 +433,7 @@ impl PinnedPath {
     }
 
     /// Removes the temporary file that a killed call may have left in the same folder.
-    pub(in crate::tools) fn remove_temp(&self, call_id: CallId) {
+    pub(crate) fn remove_temp(&self, call_id: CallId) {
         if !self.missing.is_empty() {
             return;
         }
@@ -481,7 +481,7 @@ fn sync_folder(folder: &File) {
 }
 
 /// Opens a regular file for reading without following links. `None` if it does not exist.
-pub(in crate::tools) fn open_regular(
+pub(crate) fn open_regular(
     folder: BorrowedFd<'_>,
     name: &Path,
     path: &Path,

@@ -12,9 +12,9 @@ use std::path::{Component, Path, PathBuf};
 
 use serde_json::json;
 
-use crate::tools::error::ToolError;
-use crate::tools::sensitivity::repository;
-use crate::types::invisible_chars::is_invisible;
+use crate::error::ToolError;
+use crate::sensitivity::repository;
+use types::invisible_chars::is_invisible;
 
 /// Links in one path; more are a loop (the kernel's own limit).
 const MAX_LINKS: usize = 40;
@@ -29,11 +29,7 @@ const MAX_LOOKUPS: usize = 50_000;
 /// the beginning; nothing else is expanded or decoded.
 ///
 /// Also returns the path as written, made absolute, with links in it.
-pub(in crate::tools) fn resolve(
-    text: &str,
-    cwd: &Path,
-    home: &Path,
-) -> Result<(PathBuf, PathBuf), ToolError> {
+pub(crate) fn resolve(text: &str, cwd: &Path, home: &Path) -> Result<(PathBuf, PathBuf), ToolError> {
     refuse_hidden_characters(text)?;
     let written = if text == "~" {
         home.to_path_buf()
@@ -79,7 +75,7 @@ fn refuse_hidden_characters(text: &str) -> Result<(), ToolError> {
 }
 
 /// Follows every link of an absolute path. Missing components are kept; a following `..` removes the last one.
-pub(in crate::tools) fn follow(path: &Path) -> Result<PathBuf, ToolError> {
+pub(crate) fn follow(path: &Path) -> Result<PathBuf, ToolError> {
     let mut out = PathBuf::from("/");
     let mut rest: VecDeque<OsString> = path_parts(path);
     let mut missing = 0_usize;
@@ -151,7 +147,7 @@ fn path_parts(path: &Path) -> VecDeque<OsString> {
 }
 
 /// The error for files of a process, which are never opened.
-pub(in crate::tools) fn process_file_error(path: &Path) -> ToolError {
+pub(crate) fn process_file_error(path: &Path) -> ToolError {
     ToolError::new("magic_path", format!("{} belongs to a process; tools do not open it", path.display()))
         .with(json!({ "path": path.to_string_lossy() }))
 }
@@ -171,15 +167,15 @@ const MAX_ENTRIES: usize = 4_000;
 
 /// A link at the path of an auto-executed file: `.git`, `.agentd`, `.github/workflows`, `AGENTS.md` and others. A
 /// repository may contain such a link, so that a file with a harmless name is the one that is executed.
-pub(in crate::tools) struct Alias {
+pub(crate) struct Alias {
     /// Path of the link.
-    pub(in crate::tools) name: PathBuf,
+    pub(crate) name: PathBuf,
     /// Target of the link.
-    pub(in crate::tools) target: PathBuf,
+    pub(crate) target: PathBuf,
 }
 
 /// The links at the top of a workspace and in the hidden folders there.
-pub(in crate::tools) fn aliases_of(workspace: &Path) -> Vec<Alias> {
+pub(crate) fn aliases_of(workspace: &Path) -> Vec<Alias> {
     let mut found: Vec<Alias> = git_file(workspace).into_iter().collect();
     let mut left = MAX_ENTRIES;
     let mut folders = vec![workspace.to_path_buf()];

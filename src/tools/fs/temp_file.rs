@@ -8,9 +8,9 @@ use nix::fcntl::OFlag;
 use nix::sys::stat::Mode;
 use nix::unistd::UnlinkatFlags;
 
-use crate::tools::disk;
-use crate::tools::error::ToolError;
-use crate::types::ids::CallId;
+use crate::disk;
+use crate::error::ToolError;
+use types::ids::CallId;
 
 /// Prefix of the names of temporary files; the call id follows.
 const TEMP_PREFIX: &str = ".agentd-tmp-";

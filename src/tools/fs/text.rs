@@ -10,21 +10,21 @@ use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, GB18030, GBK, UTF_8, UTF_16BE, UTF_16LE};
 
 /// Number of bytes at the beginning that decide whether a file is binary.
-pub(in crate::tools) const DETECTION_BYTES: usize = 8 << 10;
+pub(crate) const DETECTION_BYTES: usize = 8 << 10;
 
 /// The encoding of a text file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::tools) struct Charset {
-    pub(in crate::tools) encoding: &'static Encoding,
+pub(crate) struct Charset {
+    pub(crate) encoding: &'static Encoding,
     /// Length of the byte order mark in bytes.
-    pub(in crate::tools) bom: usize,
+    pub(crate) bom: usize,
 }
 
 impl Charset {
-    pub(in crate::tools) const UTF8: Self = Self { encoding: UTF_8, bom: 0 };
+    pub(crate) const UTF8: Self = Self { encoding: UTF_8, bom: 0 };
 
     /// The name for users.
-    pub(in crate::tools) fn name(self) -> String {
+    pub(crate) fn name(self) -> String {
         match (self.encoding == UTF_8, self.bom) {
             (true, 0) => "UTF-8".into(),
             (true, _) => "UTF-8 with BOM".into(),
@@ -34,14 +34,14 @@ impl Charset {
     }
 
     /// Whether the byte 0x0A always is a line feed.
-    pub(in crate::tools) fn is_ascii_compatible(self) -> bool {
+    pub(crate) fn is_ascii_compatible(self) -> bool {
         self.encoding != UTF_16LE && self.encoding != UTF_16BE
     }
 
     /// The bytes of `text` with the byte order mark. `None` if the encoding lacks a character, or would decode
     /// to another one: encoders of the web write a yen sign as a backslash in Shift_JIS
     /// (encoding.spec.whatwg.org, "Shift_JIS encoder").
-    pub(in crate::tools) fn encode(self, text: &str) -> Option<Vec<u8>> {
+    pub(crate) fn encode(self, text: &str) -> Option<Vec<u8>> {
         let bytes = self.bytes_of(text)?;
         let comes_back = || {
             let (back, malformed) =
@@ -74,12 +74,12 @@ impl Charset {
     }
 
     /// The text of a whole file. `None` if encoding it would not return the same bytes.
-    pub(in crate::tools) fn decode(self, bytes: &[u8]) -> Option<String> {
+    pub(crate) fn decode(self, bytes: &[u8]) -> Option<String> {
         self.view(bytes).map(Cow::into_owned)
     }
 
     /// Like [`Self::decode`], but without a copy if the bytes are already UTF-8.
-    pub(in crate::tools) fn view(self, bytes: &[u8]) -> Option<Cow<'_, str>> {
+    pub(crate) fn view(self, bytes: &[u8]) -> Option<Cow<'_, str>> {
         if self.encoding == UTF_8 {
             // Valid UTF-8 always encodes to the same bytes.
             return std::str::from_utf8(&bytes[self.bom..]).ok().map(Cow::Borrowed);
@@ -94,7 +94,7 @@ impl Charset {
 }
 
 /// The reason why a file is not text, for users: `an image (PNG)`, `binary data`.
-pub(in crate::tools) fn binary_kind(head: &[u8]) -> Option<&'static str> {
+pub(crate) fn binary_kind(head: &[u8]) -> Option<&'static str> {
     const MAGIC: &[(&[u8], &str)] = &[
         (b"\x89PNG\r\n", "an image (PNG)"),
         (b"\xFF\xD8\xFF", "an image (JPEG)"),
@@ -163,7 +163,7 @@ fn detect_utf16(bytes: &[u8]) -> Option<&'static Encoding> {
 
 /// Detects the encoding of a text: by its byte order mark, otherwise UTF-8 if valid, otherwise by its
 /// characters. `whole` means that `bytes` is the complete file; otherwise the last character may be incomplete.
-pub(in crate::tools) fn detect(bytes: &[u8], whole: bool) -> Charset {
+pub(crate) fn detect(bytes: &[u8], whole: bool) -> Charset {
     match bytes {
         [0xEF, 0xBB, 0xBF, ..] => return Charset { encoding: UTF_8, bom: 3 },
         [0xFF, 0xFE, ..] => return Charset { encoding: UTF_16LE, bom: 2 },
@@ -192,7 +192,7 @@ pub(in crate::tools) fn detect(bytes: &[u8], whole: bool) -> Charset {
 
 /// The charset of a whole file and its text; `None` for the text if encoding it would not return the same
 /// bytes. Plain UTF-8 is scanned only once for both.
-pub(in crate::tools) fn text_of(bytes: &[u8]) -> (Charset, Option<Cow<'_, str>>) {
+pub(crate) fn text_of(bytes: &[u8]) -> (Charset, Option<Cow<'_, str>>) {
     let has_mark = matches!(bytes, [0xEF, 0xBB, 0xBF, ..] | [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..]);
     if !has_mark
         && detect_utf16(bytes).is_none()
@@ -206,7 +206,7 @@ pub(in crate::tools) fn text_of(bytes: &[u8]) -> (Charset, Option<Cow<'_, str>>)
 
 /// The line endings of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::tools) enum LineEndings {
+pub(crate) enum LineEndings {
     None,
     Lf,
     CrLf,
@@ -216,7 +216,7 @@ pub(in crate::tools) enum LineEndings {
 }
 
 impl LineEndings {
-    pub(in crate::tools) fn detect(text: &str) -> Self {
+    pub(crate) fn detect(text: &str) -> Self {
         let bytes = text.as_bytes();
         let has_feed = memchr::memchr(b'\n', bytes).is_some();
         if memchr::memchr(b'\r', bytes).is_none() {
@@ -232,7 +232,7 @@ impl LineEndings {
         }
     }
 
-    pub(in crate::tools) const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::None => "no line endings",
             Self::Lf => "LF",
@@ -244,9 +244,9 @@ impl LineEndings {
 }
 
 /// A text as the model sees it (`\n` only), with data to restore the original.
-pub(in crate::tools) struct ShownText<'t> {
+pub(crate) struct ShownText<'t> {
     original: &'t str,
-    pub(in crate::tools) text: Cow<'t, str>,
+    pub(crate) text: Cow<'t, str>,
     /// Positions in `text` of the line feeds that are `\r\n` in the original, ascending.
     crlf: Vec<usize>,
     /// Whether every line feed of `text` is a `\r` in the original.
@@ -254,7 +254,7 @@ pub(in crate::tools) struct ShownText<'t> {
 }
 
 impl<'t> ShownText<'t> {
-    pub(in crate::tools) fn new(original: &'t str) -> Self {
+    pub(crate) fn new(original: &'t str) -> Self {
         match LineEndings::detect(original) {
             LineEndings::Lf | LineEndings::None => {
                 return Self { original, text: Cow::Borrowed(original), crlf: Vec::new(), cr: false };
@@ -288,19 +288,19 @@ impl<'t> ShownText<'t> {
     }
 
     /// A text of the model with `\n` line endings, for comparison.
-    pub(in crate::tools) fn unify(&self, text: &str) -> String {
+    pub(crate) fn unify(&self, text: &str) -> String {
         let text = text.replace("\r\n", "\n");
         if self.cr { text.replace('\r', "\n") } else { text }
     }
 
     /// The original with each range of `ranges` (ascending, disjoint, in `text`) replaced by `new`. Line feeds
     /// of `new` take the form of the replaced ones, otherwise of their neighbours.
-    pub(in crate::tools) fn replace(&self, ranges: &[Range<usize>], new: &str) -> String {
+    pub(crate) fn replace(&self, ranges: &[Range<usize>], new: &str) -> String {
         self.replace_each(ranges.iter().map(|range| (range.clone(), new)))
     }
 
     /// Like [`Self::replace`], with a separate text for each range.
-    pub(in crate::tools) fn replace_each<'n>(
+    pub(crate) fn replace_each<'n>(
         &self,
         parts: impl IntoIterator<Item = (Range<usize>, &'n str)>,
     ) -> String {
@@ -342,7 +342,7 @@ impl<'t> ShownText<'t> {
 
 #[cfg(test)]
 mod tests {
-    use crate::tools::fs::text::*;
+    use crate::fs::text::*;
 
     #[test]
     fn decoded_text_is_encoded_back_byte_for_byte() {

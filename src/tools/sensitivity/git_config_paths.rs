@@ -3,15 +3,15 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use crate::tools::sensitivity::repository;
-use crate::tools::sensitivity::repository::GitSetting;
+use crate::sensitivity::repository;
+use crate::sensitivity::repository::GitSetting;
 
 /// Configuration files that are read, including included ones.
 const MAX_FILES: usize = 16;
 
 /// The files and folders that the configuration of the repository around `folder` names, including included
 /// files. If the configuration is too long or unreadable, every path counts as named. Never waits.
-pub(in crate::tools) fn paths_named_by_git(folder: &Path, home: &Path) -> Vec<PathBuf> {
+pub(crate) fn paths_named_by_git(folder: &Path, home: &Path) -> Vec<PathBuf> {
     let Some((root, git)) = folder.ancestors().find_map(|root| Some((root, git_folders(root)?))) else {
         return Vec::new();
     };
@@ -176,7 +176,7 @@ fn normalize_path(path: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use crate::tools::sensitivity::git_config_paths::*;
+    use crate::sensitivity::git_config_paths::*;
     use std::fs;
 
     #[test]
@@ -209,9 +209,9 @@ mod tests {
 
     #[test]
     fn git_config_executables_are_not_ordinary_edit_targets() {
-        use crate::tools::fs::jail::Jail;
-        use crate::tools::sensitivity::Access;
-        use crate::types::tool::PathSensitivity;
+        use crate::fs::jail::Jail;
+        use crate::sensitivity::Access;
+        use types::tool::PathSensitivity;
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         fs::create_dir(root.join(".git")).unwrap();

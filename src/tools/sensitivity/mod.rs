@@ -12,10 +12,10 @@ use std::fs::DirEntry;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::types::credentials::{CREDENTIALS, SETTINGS};
-use crate::types::names;
-use crate::types::secret_names;
-use crate::types::tool::PathSensitivity;
+use types::credentials::{CREDENTIALS, SETTINGS};
+use types::names;
+use types::secret_names;
+use types::tool::PathSensitivity;
 
 pub(super) use repository::is_directory;
 
@@ -293,7 +293,7 @@ fn agentd_folder(parts: &[&str]) -> Option<PathSensitivity> {
 
 #[cfg(test)]
 mod tests {
-    use crate::tools::sensitivity::*;
+    use crate::sensitivity::*;
     use PathSensitivity::{AutoExecuted, Ordinary, Protected, Secret};
 
     fn check(path: &str, read: PathSensitivity, edit: PathSensitivity) {

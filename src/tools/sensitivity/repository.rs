@@ -11,14 +11,14 @@ use std::path::{Path, PathBuf};
 use nix::fcntl::OFlag;
 use nix::sys::stat::Mode;
 
-use crate::tools::disk;
-use crate::tools::disk::is_missing;
+use crate::disk;
+use crate::disk::is_missing;
 
 /// Maximum bytes that are read of a file: more than any configuration that a user writes.
 const MAX_CONFIG_BYTES: u64 = 64 * 1024;
 
 /// The text of a regular file.
-pub(in crate::tools) fn text_of(path: &Path) -> Option<String> {
+pub(crate) fn text_of(path: &Path) -> Option<String> {
     let file = OpenOptions::new().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path).ok()?;
     file.metadata().ok().filter(std::fs::Metadata::is_file)?;
     let mut bytes = Vec::new();
@@ -27,7 +27,7 @@ pub(in crate::tools) fn text_of(path: &Path) -> Option<String> {
 }
 
 /// Whether a file is longer than [`text_of`] reads, or may have any content because it cannot be read now.
-pub(in crate::tools) fn is_longer(path: &Path) -> bool {
+pub(crate) fn is_longer(path: &Path) -> bool {
     match std::fs::metadata(path) {
         Ok(meta) if meta.is_file() => meta.len() > MAX_CONFIG_BYTES || text_of(path).is_none(),
         Ok(_) => false,
@@ -36,28 +36,28 @@ pub(in crate::tools) fn is_longer(path: &Path) -> bool {
 }
 
 /// The folder that a `.git` file names, as written; it need not exist.
-pub(in crate::tools) fn named_in(git: &Path) -> Option<PathBuf> {
+pub(crate) fn named_in(git: &Path) -> Option<PathBuf> {
     Some(git.parent()?.join(text_of(git)?.strip_prefix("gitdir:")?.trim()))
 }
 
 /// The folder that `commondir` names, if there is one.
-pub(in crate::tools) fn common_folder(own: &Path) -> Option<PathBuf> {
+pub(crate) fn common_folder(own: &Path) -> Option<PathBuf> {
     Some(own.join(text_of(&own.join("commondir"))?.trim()))
 }
 
 /// A setting of a configuration.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::tools) struct GitSetting {
+pub(crate) struct GitSetting {
     /// Without the subsection; in lower case, like the name.
-    pub(in crate::tools) section: String,
-    pub(in crate::tools) name: String,
+    pub(crate) section: String,
+    pub(crate) name: String,
     /// The value as written; `None` for a name alone, which means `true`.
-    pub(in crate::tools) value: Option<String>,
+    pub(crate) value: Option<String>,
 }
 
 /// The settings of a configuration in order. A value that continues on the next line is cut at the end of its
 /// line.
-pub(in crate::tools) fn settings(text: &str) -> impl Iterator<Item = GitSetting> {
+pub(crate) fn settings(text: &str) -> impl Iterator<Item = GitSetting> {
     let mut section = String::new();
     text.lines().filter_map(move |line| {
         let mut line = line.trim();
@@ -96,7 +96,7 @@ fn is_bare_name(part: &str) -> bool {
 
 /// Decides by the content: whether `folder` is a repository with any name. Git accepts every folder with these
 /// three entries and applies its `config`.
-pub(in crate::tools) fn is_directory(folder: BorrowedFd<'_>) -> bool {
+pub(crate) fn is_directory(folder: BorrowedFd<'_>) -> bool {
     ["HEAD", "objects", "refs"]
         .iter()
         .filter(|name| disk::open_below(folder, Path::new(name), OFlag::O_PATH, Mode::empty()).is_ok())
@@ -106,7 +106,7 @@ pub(in crate::tools) fn is_directory(folder: BorrowedFd<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::tools::sensitivity::repository::*;
+    use crate::sensitivity::repository::*;
 
     #[test]
     fn git_settings_are_found_in_any_layout() {

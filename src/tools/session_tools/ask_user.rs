@@ -5,9 +5,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::tools::error::ToolError;
-use crate::types::question::{QuestionOption, UserQuestion};
-use crate::types::tool::{PreparedCall, Subject};
+use crate::error::ToolError;
+use types::question::{QuestionOption, UserQuestion};
+use types::tool::{PreparedCall, Subject};
 
 pub(super) const NAME: &str = "AskUser";
 
@@ -19,7 +19,7 @@ const MAX_QUESTION_BYTES: usize = 4_000;
 const MAX_LABEL_BYTES: usize = 1_000;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-pub(in crate::tools) struct Input {
+pub(crate) struct Input {
     /// The questions. Ask together what you need to know together.
     questions: Vec<UserQuestion>,
 }

@@ -4,16 +4,16 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::tools::context::ToolContext;
-use crate::tools::error::ToolError;
-use crate::tools::session_tools::{data_error, prepare_session_call, project_data};
-use crate::types::memory::MemoryNote;
-use crate::types::tool::{PreparedCall, Subject, ToolOutcome};
+use crate::context::ToolContext;
+use crate::error::ToolError;
+use crate::session_tools::{data_error, prepare_session_call, project_data};
+use types::memory::MemoryNote;
+use types::tool::{PreparedCall, Subject, ToolOutcome};
 
 pub(super) const NAME: &str = "Memory";
 
 #[derive(Debug, Deserialize, JsonSchema)]
-pub(in crate::tools) struct Input {
+pub(crate) struct Input {
     /// The action.
     action: Action,
     /// Name of the note: a-z, 0-9, _ and -. Not with list.

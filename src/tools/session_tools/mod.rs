@@ -11,16 +11,16 @@ mod skill;
 mod todo;
 mod tool_search;
 
-use crate::tools::call::internal_error;
-use crate::tools::context::{DataError, ProjectData, ToolContext};
-use crate::tools::error::ToolError;
-use crate::tools::input;
-use crate::types::mcp::TOOL_SEARCH;
-use crate::types::message::ToolCall;
-use crate::types::tool::{PreparedCall, Subject, ToolDefinition, ToolOutcome};
+use crate::call::internal_error;
+use crate::context::{DataError, ProjectData, ToolContext};
+use crate::error::ToolError;
+use crate::input;
+use types::mcp::TOOL_SEARCH;
+use types::message::ToolCall;
+use types::tool::{PreparedCall, Subject, ToolDefinition, ToolOutcome};
 
 /// The parsed arguments of a call.
-pub(in crate::tools) enum SessionCall {
+pub(crate) enum SessionCall {
     TodoWrite(todo::WriteInput),
     TodoRead(todo::ReadInput),
     AskUser(ask_user::Input),
@@ -31,7 +31,7 @@ pub(in crate::tools) enum SessionCall {
 }
 
 /// Parses a call of one of these tools; `None` for any other tool.
-pub(in crate::tools) fn parse(call: &ToolCall) -> Result<Option<SessionCall>, ToolError> {
+pub(crate) fn parse(call: &ToolCall) -> Result<Option<SessionCall>, ToolError> {
     Ok(Some(match call.tool.as_str() {
         todo::WRITE => SessionCall::TodoWrite(input::parse(call)?),
         todo::READ => SessionCall::TodoRead(input::parse(call)?),
@@ -44,10 +44,7 @@ pub(in crate::tools) fn parse(call: &ToolCall) -> Result<Option<SessionCall>, To
     }))
 }
 
-pub(in crate::tools) fn prepare(
-    context: &ToolContext,
-    call: &SessionCall,
-) -> Result<PreparedCall, ToolError> {
+pub(crate) fn prepare(context: &ToolContext, call: &SessionCall) -> Result<PreparedCall, ToolError> {
     match call {
         SessionCall::TodoWrite(input) => todo::prepare_write(input),
         SessionCall::TodoRead(_) => Ok(prepare_session_call(todo::READ, "Read the todo list", true)),
@@ -59,7 +56,7 @@ pub(in crate::tools) fn prepare(
     }
 }
 
-pub(in crate::tools) fn run(context: &ToolContext, call: &SessionCall) -> Result<ToolOutcome, ToolError> {
+pub(crate) fn run(context: &ToolContext, call: &SessionCall) -> Result<ToolOutcome, ToolError> {
     match call {
         SessionCall::TodoWrite(input) => todo::run_write(input),
         SessionCall::TodoRead(_) => Ok(todo::run_read(&context.session_context.todos)),
@@ -73,7 +70,7 @@ pub(in crate::tools) fn run(context: &ToolContext, call: &SessionCall) -> Result
 }
 
 /// The definitions for models, always in the same order.
-pub(in crate::tools) fn session_definitions() -> Vec<ToolDefinition> {
+pub(crate) fn session_definitions() -> Vec<ToolDefinition> {
     let card = |name: &str, description: &str, input_schema, read_only| ToolDefinition {
         name: name.into(),
         description: description.into(),
@@ -91,7 +88,7 @@ pub(in crate::tools) fn session_definitions() -> Vec<ToolDefinition> {
 }
 
 /// The definition of the search. It is offered only if definitions are deferred.
-pub(in crate::tools) fn tool_search_definition() -> ToolDefinition {
+pub(crate) fn tool_search_definition() -> ToolDefinition {
     ToolDefinition {
         name: TOOL_SEARCH.into(),
         description: tool_search::DESCRIPTION.into(),

@@ -5,10 +5,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::tools::context::ToolContext;
-use crate::tools::error::ToolError;
-use crate::types::permission::Mode;
-use crate::types::tool::{PreparedCall, ProposedPlan, Subject, ToolOutcome};
+use crate::context::ToolContext;
+use crate::error::ToolError;
+use types::permission::Mode;
+use types::tool::{PreparedCall, ProposedPlan, Subject, ToolOutcome};
 
 pub(super) const NAME: &str = ProposedPlan::TOOL;
 
@@ -16,7 +16,7 @@ pub(super) const NAME: &str = ProposedPlan::TOOL;
 const MAX_PLAN_BYTES: usize = 48 << 10;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-pub(in crate::tools) struct Input {
+pub(crate) struct Input {
     /// The plan in Markdown: what will be changed and how it will be checked, short and concrete.
     plan: String,
 }

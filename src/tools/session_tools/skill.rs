@@ -3,15 +3,15 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::tools::context::ToolContext;
-use crate::tools::error::ToolError;
-use crate::tools::session_tools::{data_error, prepare_session_call, project_data};
-use crate::types::tool::{PreparedCall, ToolOutcome};
+use crate::context::ToolContext;
+use crate::error::ToolError;
+use crate::session_tools::{data_error, prepare_session_call, project_data};
+use types::tool::{PreparedCall, ToolOutcome};
 
 pub(super) const NAME: &str = "Skill";
 
 #[derive(Debug, Deserialize, JsonSchema)]
-pub(in crate::tools) struct Input {
+pub(crate) struct Input {
     /// Name of the skill, as in the list of skills.
     #[serde(alias = "skill", alias = "command")]
     name: String,

@@ -5,10 +5,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::tools::error::ToolError;
-use crate::tools::session_tools::prepare_session_call;
-use crate::types::todo::{self, Todo, TodoStatus};
-use crate::types::tool::{PreparedCall, ToolOutcome};
+use crate::error::ToolError;
+use crate::session_tools::prepare_session_call;
+use types::todo::{self, Todo, TodoStatus};
+use types::tool::{PreparedCall, ToolOutcome};
 
 pub(super) const WRITE: &str = "TodoWrite";
 pub(super) const READ: &str = "TodoRead";
@@ -19,13 +19,13 @@ const MAX_TODOS: usize = 100;
 const MAX_CONTENT_BYTES: usize = 2_000;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-pub(in crate::tools) struct WriteInput {
+pub(crate) struct WriteInput {
     /// The whole new list; it replaces the old one. An empty list removes it.
     todos: Vec<Todo>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-pub(in crate::tools) struct ReadInput {}
+pub(crate) struct ReadInput {}
 
 pub(super) const WRITE_DESCRIPTION: &str = "Keeps a todo list for the current work, which the user sees. Use it for \
     work of three or more steps, and for several tasks at once; not for a single simple step. Give the whole list \

@@ -6,11 +6,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::tools::error::ToolError;
-use crate::tools::mcp_context::McpContext;
-use crate::tools::session_tools::prepare_session_call;
-use crate::types::mcp::{McpTool, TOOL_SEARCH};
-use crate::types::tool::{PreparedCall, ToolOutcome};
+use crate::error::ToolError;
+use crate::mcp_context::McpContext;
+use crate::session_tools::prepare_session_call;
+use types::mcp::{McpTool, TOOL_SEARCH};
+use types::tool::{PreparedCall, ToolOutcome};
 
 /// Maximum number of tools that one search brings in.
 const MAX_MATCHES: usize = 10;
@@ -18,7 +18,7 @@ const MAX_MATCHES: usize = 10;
 const MAX_NAMES: usize = 200;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-pub(in crate::tools) struct Input {
+pub(crate) struct Input {
     /// Words of what the tool should do, or `select:NAME,NAME` for known names.
     query: String,
 }

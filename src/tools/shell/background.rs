@@ -9,16 +9,16 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::bash::{self, CallChannels, CommandContext, RunningCommand};
-use crate::sync::lock;
-use crate::tools::background_task::BackgroundTaskHandle;
-use crate::tools::capture::OutputPart;
-use crate::tools::error::{ToolError, cancelled};
-use crate::tools::settings::Limits;
-use crate::tools::shell::outcome::CommandEnd;
-use crate::types::background::{BackgroundEnd, BackgroundState, UnrecordedEnd};
-use crate::types::blob::{Blob, BlobRef};
-use crate::types::ids::CallId;
-use crate::types::tool::{PreparedCall, ToolOutcome, ToolProgress};
+use crate::background_task::BackgroundTaskHandle;
+use crate::capture::OutputPart;
+use crate::error::{ToolError, cancelled};
+use crate::settings::Limits;
+use crate::shell::outcome::CommandEnd;
+use base::sync::lock;
+use types::background::{BackgroundEnd, BackgroundState, UnrecordedEnd};
+use types::blob::{Blob, BlobRef};
+use types::ids::CallId;
+use types::tool::{PreparedCall, ToolOutcome, ToolProgress};
 
 /// Characters of output that are kept if there is no folder for spools.
 const MAX_READ_BYTES: usize = 1 << 20;
@@ -32,7 +32,7 @@ pub struct RunningTask {
 }
 
 /// Starts a background task.
-pub(in crate::tools) async fn start(
+pub(crate) async fn start(
     context: &CommandContext,
     call_id: CallId,
     input: &bash::Input,

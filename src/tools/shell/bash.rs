@@ -19,19 +19,19 @@ use super::sandbox::{
     AvailableLevels, CallSandbox, CommandSandbox, FirstSeen, FsPolicy, Level, PlaceholderCache, SandboxView,
 };
 use super::spool::{Spool, Spools};
-use crate::crash;
-use crate::proc;
-use crate::tools::call;
-use crate::tools::context::ToolContext;
-use crate::tools::error::{ToolError, cancelled};
-use crate::tools::input;
-use crate::tools::shell::cgroup::Cgroups;
-use crate::tools::shell::limits::CgroupControllers;
-use crate::tools::shell::outcome::{CommandEnd, CommandReport, FinishedCommand, NextFolder, is_plain_folder};
-use crate::tools::shell::process::{ProcessStarted, register};
-use crate::tools::shell::process_tree::ProcessTree;
-use crate::types::ids::{CallId, SessionId};
-use crate::types::tool::{Confinement, PreparedCall, ProcessRecord, Subject, ToolOutcome, ToolProgress};
+use crate::call;
+use crate::context::ToolContext;
+use crate::error::{ToolError, cancelled};
+use crate::input;
+use crate::shell::cgroup::Cgroups;
+use crate::shell::limits::CgroupControllers;
+use crate::shell::outcome::{CommandEnd, CommandReport, FinishedCommand, NextFolder, is_plain_folder};
+use crate::shell::process::{ProcessStarted, register};
+use crate::shell::process_tree::ProcessTree;
+use base::crash;
+use base::proc;
+use types::ids::{CallId, SessionId};
+use types::tool::{Confinement, PreparedCall, ProcessRecord, Subject, ToolOutcome, ToolProgress};
 
 /// Maximum bytes of a command. Linux limits one argument of a process to 128 KiB.
 const MAX_COMMAND_BYTES: usize = 100_000;
@@ -44,7 +44,7 @@ const STOP_GRACE: Duration = Duration::from_secs(2);
 const LEFTOVER_GRACE: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Deserialize, JsonSchema)]
-pub(in crate::tools) struct Input {
+pub(crate) struct Input {
     /// The command line, run by bash.
     command: String,
     /// A short description of the command, for the user who answers the permission request.
@@ -73,7 +73,7 @@ impl Input {
     }
 
     /// Whether the command continues after its call has returned.
-    pub(in crate::tools) fn is_background(&self) -> bool {
+    pub(crate) fn is_background(&self) -> bool {
         self.run_in_background
     }
 
@@ -85,12 +85,12 @@ impl Input {
 
 /// Context of a call that runs a command. Cheap to clone.
 #[derive(Clone)]
-pub(in crate::tools) struct CommandContext {
-    pub(in crate::tools) tool: ToolContext,
-    pub(in crate::tools) cgroups: Arc<Cgroups>,
-    pub(in crate::tools) first_seen: Arc<FirstSeen>,
-    pub(in crate::tools) placeholder_cache: Arc<PlaceholderCache>,
-    pub(in crate::tools) spools: Option<Arc<Spools>>,
+pub(crate) struct CommandContext {
+    pub(crate) tool: ToolContext,
+    pub(crate) cgroups: Arc<Cgroups>,
+    pub(crate) first_seen: Arc<FirstSeen>,
+    pub(crate) placeholder_cache: Arc<PlaceholderCache>,
+    pub(crate) spools: Option<Arc<Spools>>,
 }
 
 impl std::ops::Deref for CommandContext {
@@ -101,12 +101,12 @@ impl std::ops::Deref for CommandContext {
     }
 }
 
-pub(in crate::tools) const DESCRIPTION: &str = "Runs a command with bash. The working directory stays for the \
+pub(crate) const DESCRIPTION: &str = "Runs a command with bash. The working directory stays for the \
     next command as long as it is inside the workspace; variables and functions do not. There is no terminal and \
     no input, and everything the command started is ended with it; with run_in_background it goes on behind the \
     call. Use Read, Edit, Glob and Grep for files.";
 
-pub(in crate::tools) fn prepare(
+pub(crate) fn prepare(
     context: &ToolContext,
     here: &AvailableLevels,
     input: &Input,
@@ -151,18 +151,18 @@ fn one_line(text: &str) -> String {
 }
 
 /// Channels between a running command and its session.
-pub(in crate::tools) struct CallChannels {
+pub(crate) struct CallChannels {
     /// Output as it comes.
-    pub(in crate::tools) progress: mpsc::Sender<ToolProgress>,
+    pub(crate) progress: mpsc::Sender<ToolProgress>,
     /// Receives the process once it is started.
-    pub(in crate::tools) process_starts: mpsc::Sender<ProcessStarted>,
+    pub(crate) process_starts: mpsc::Sender<ProcessStarted>,
     /// Stops the command.
-    pub(in crate::tools) stop: CancellationToken,
+    pub(crate) stop: CancellationToken,
 }
 
 /// Runs the command to its end. When this returns, every process of the call has ended or is listed as a
 /// survivor. Dropping the future kills them.
-pub(in crate::tools) async fn run(
+pub(crate) async fn run(
     context: &CommandContext,
     call_id: CallId,
     input: &Input,

@@ -5,18 +5,15 @@ use std::os::fd::AsRawFd as _;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::tools::shell::bash::CommandContext;
-use crate::tools::shell::sandbox::{AvailableLevels, CommandSandbox, FsPolicy, Level};
+use crate::shell::bash::CommandContext;
+use crate::shell::sandbox::{AvailableLevels, CommandSandbox, FsPolicy, Level};
 
 /// Starts a shell that does nothing in the sandbox of this context, and waits for its end. The sandbox is
 /// prepared before; the time covers only the start, the kernel's work for the level, and the end.
 ///
 /// # Errors
 /// The level does not work here, or the shell failed.
-pub(in crate::tools) async fn spawn(
-    context: &CommandContext,
-    here: &AvailableLevels,
-) -> io::Result<Duration> {
+pub(crate) async fn spawn(context: &CommandContext, here: &AvailableLevels) -> io::Result<Duration> {
     let choice = context.settings.sandbox.choose(false, here).map_err(|no| io::Error::other(no.text))?;
     let cwd = &context.session_context.cwd;
     let confined = match choice.level {

@@ -16,18 +16,18 @@ use std::sync::{Arc, Mutex};
 
 use nix::unistd::{AccessFlags, eaccess};
 
-use crate::proc;
-use crate::sync::lock;
-use crate::tools::settings::{CgroupSetting, Limits};
-use crate::tools::shell::limits::CgroupControllers;
-use crate::types::ids::CallId;
+use crate::settings::{CgroupSetting, Limits};
+use crate::shell::limits::CgroupControllers;
+use base::proc;
+use base::sync::lock;
+use types::ids::CallId;
 
 /// The daemon moves itself here when its own cgroup must be empty to enable controllers for its children.
 const OWN_LEAF: &str = "agentd-self";
 
 /// The cgroups of one daemon.
 #[derive(Debug)]
-pub(in crate::tools) struct Cgroups {
+pub(crate) struct Cgroups {
     base: Result<PathBuf, String>,
     powers: CgroupControllers,
     prefix: String,
@@ -37,7 +37,7 @@ pub(in crate::tools) struct Cgroups {
 
 impl Cgroups {
     /// Tests which cgroup functions work. Reads and writes a few files.
-    pub(in crate::tools) fn find(setting: &CgroupSetting, instance: &str) -> Self {
+    pub(crate) fn find(setting: &CgroupSetting, instance: &str) -> Self {
         let prefix = format!("agentd-{instance}.");
         let base = match setting {
             // Without an instance name, the next daemon could not find remaining cgroups.
@@ -61,7 +61,7 @@ impl Cgroups {
     }
 
     /// Describes the cgroups in force, for users.
-    pub(in crate::tools) fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         match (&self.base, self.powers) {
             (Err(why), _) => format!("rlimits (no cgroup: {why})"),
             (Ok(_), CgroupControllers { memory: true, processes: true }) => {
@@ -300,10 +300,10 @@ fn folders(dir: &Path) -> Vec<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use crate::tools::shell::cgroup::*;
-    use crate::types::ids::{Mint, Seed};
+    use crate::shell::cgroup::*;
     use tokio::io::AsyncReadExt as _;
     use tokio::process::Command;
+    use types::ids::{Mint, Seed};
 
     #[tokio::test]
     async fn command_starts_and_is_counted_in_cgroup() {

@@ -11,13 +11,13 @@ use serde_json::json;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::tools::background_task::BackgroundTaskView;
-use crate::tools::capture::{OutputPart, cut_middle};
-use crate::tools::context::ToolContext;
-use crate::tools::error::{ToolError, cancelled};
-use crate::types::background::{BackgroundEnd, BackgroundRead, BackgroundState, BashId, KilledBy};
-use crate::types::blob::BlobRef;
-use crate::types::tool::{PreparedCall, Subject, ToolOutcome};
+use crate::background_task::BackgroundTaskView;
+use crate::capture::{OutputPart, cut_middle};
+use crate::context::ToolContext;
+use crate::error::{ToolError, cancelled};
+use types::background::{BackgroundEnd, BackgroundRead, BackgroundState, BashId, KilledBy};
+use types::blob::BlobRef;
+use types::tool::{PreparedCall, Subject, ToolOutcome};
 
 /// Bytes of the head, and of the tail, of new output of a task that has ended.
 const EXCERPT_END_BYTES: u64 = 128 << 10;
@@ -27,7 +27,7 @@ const MAX_FILTER_BYTES: usize = 1 << 20;
 const KILL_TIMEOUT: Duration = Duration::from_secs(15);
 
 #[derive(Debug, Deserialize, JsonSchema)]
-pub(in crate::tools) struct OutputInput {
+pub(crate) struct OutputInput {
     /// The background command, as Bash named it: bash_1 and so on.
     #[serde(alias = "shell_id")]
     bash_id: String,
@@ -37,31 +37,25 @@ pub(in crate::tools) struct OutputInput {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-pub(in crate::tools) struct KillInput {
+pub(crate) struct KillInput {
     /// The background command, as Bash named it: bash_1 and so on.
     #[serde(alias = "bash_id")]
     shell_id: String,
 }
 
-pub(in crate::tools) const OUTPUT: &str = "Shows what a background command has said since you last looked, whether \
+pub(crate) const OUTPUT: &str = "Shows what a background command has said since you last looked, whether \
     it still runs, and how it ended. Does not wait for more.";
 
-pub(in crate::tools) const KILL: &str = "Ends a background command with all that it started, and lists those \
+pub(crate) const KILL: &str = "Ends a background command with all that it started, and lists those \
     that still run.";
 
-pub(in crate::tools) fn prepare_output(
-    context: &ToolContext,
-    input: &OutputInput,
-) -> Result<PreparedCall, ToolError> {
+pub(crate) fn prepare_output(context: &ToolContext, input: &OutputInput) -> Result<PreparedCall, ToolError> {
     filter(input)?;
     let bash_id = find(context, &input.bash_id)?.known.bash_id;
     Ok(prepare_task_call(bash_id, format!("Read the output of {bash_id}"), true))
 }
 
-pub(in crate::tools) fn prepare_kill(
-    context: &ToolContext,
-    input: &KillInput,
-) -> Result<PreparedCall, ToolError> {
+pub(crate) fn prepare_kill(context: &ToolContext, input: &KillInput) -> Result<PreparedCall, ToolError> {
     let known = &find(context, &input.shell_id)?.known;
     Ok(prepare_task_call(
         known.bash_id,
@@ -110,7 +104,7 @@ fn one_line(command: &str) -> String {
 }
 
 /// Blocks on the disk if the task has ended.
-pub(in crate::tools) fn run_output(
+pub(crate) fn run_output(
     context: &ToolContext,
     input: &OutputInput,
     stop: &CancellationToken,
@@ -242,7 +236,7 @@ fn visible_output(piece: OutputPart, filter: Option<&RegexMatcher>, cap: usize) 
 }
 
 /// Returns when the task has ended and its end is in the journal.
-pub(in crate::tools) async fn run_kill(
+pub(crate) async fn run_kill(
     context: &ToolContext,
     input: &KillInput,
     stop: &CancellationToken,

@@ -4,7 +4,7 @@
 use nix::libc::rlim_t;
 use nix::sys::resource::{Resource, getrlimit};
 
-use crate::tools::settings::Limits;
+use crate::settings::Limits;
 
 /// CPU seconds between the signal that can be handled and the one that cannot.
 const CPU_GRACE: u64 = 5;

@@ -3,7 +3,6 @@
 
 mod background;
 mod bash;
-#[cfg(feature = "fuzzing")]
 mod bench_baseline;
 mod cgroup;
 mod commands;
@@ -20,12 +19,10 @@ mod sweep;
 
 use std::ffi::OsString;
 
-use crate::tools::settings::Settings;
-use crate::types::tool::Confinement;
+use crate::settings::Settings;
 pub use background::RunningTask;
 pub(super) use background::start;
 pub(super) use bash::{CallChannels, CommandContext, DESCRIPTION, Input, prepare, run};
-#[cfg(feature = "fuzzing")]
 pub(super) use bench_baseline::spawn as spawn_bare;
 pub(super) use cgroup::Cgroups;
 pub(super) use commands::{
@@ -41,6 +38,7 @@ pub use server_process::{RunningServer, ServerLaunch, ServerStreams};
 pub(super) use spool::Spools;
 pub use sweep::SweepResult;
 pub(super) use sweep::sweep;
+use types::tool::Confinement;
 
 /// The environment that programs of the user get: that of commands, without the marks of a call.
 pub(super) fn environment(settings: &Settings) -> Vec<(OsString, OsString)> {

@@ -7,18 +7,18 @@ use std::time::Duration;
 use nix::unistd::AccessFlags;
 use serde_json::json;
 
-use crate::tools::call;
-use crate::tools::context::ToolContext;
-use crate::tools::disk;
-use crate::tools::settings::Limits;
-use crate::tools::shell::limits::CgroupControllers;
-use crate::tools::shell::limits::LimitBreach;
-use crate::tools::shell::output::OutputExcerpt;
-use crate::tools::shell::process_tree::TreeEnd;
-use crate::tools::shell::sandbox;
-use crate::tools::shell::sandbox::{CallSandbox, SandboxView};
-use crate::types::blob::BlobRef;
-use crate::types::tool::{Barrier, Blocked, Confinement, ToolOutcome, ToolStatus};
+use crate::call;
+use crate::context::ToolContext;
+use crate::disk;
+use crate::settings::Limits;
+use crate::shell::limits::CgroupControllers;
+use crate::shell::limits::LimitBreach;
+use crate::shell::output::OutputExcerpt;
+use crate::shell::process_tree::TreeEnd;
+use crate::shell::sandbox;
+use crate::shell::sandbox::{CallSandbox, SandboxView};
+use types::blob::BlobRef;
+use types::tool::{Barrier, Blocked, Confinement, ToolOutcome, ToolStatus};
 
 /// The reason why a command ended.
 #[derive(Clone, Copy, PartialEq, Eq)]

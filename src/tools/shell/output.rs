@@ -10,11 +10,11 @@ use tokio::time::{Instant, sleep_until};
 
 use super::process::RunningShell;
 use super::spool::{Spool, SpoolResult};
-use crate::sync::lock;
-use crate::tools::active_model_calls::ActiveModelCall;
-use crate::tools::capture::{Capture, Utf8Decoder};
-use crate::tools::settings::Settings;
-use crate::types::tool::ToolProgress;
+use crate::active_model_calls::ActiveModelCall;
+use crate::capture::{Capture, Utf8Decoder};
+use crate::settings::Settings;
+use base::sync::lock;
+use types::tool::ToolProgress;
 
 /// Bytes that are read without delay. After these bytes, while any session waits for a model, output is read
 /// in bursts with a pause after each, about 3 MB a second. The writer waits meanwhile, and other sessions get

@@ -13,10 +13,10 @@ use super::limits::Rlimit;
 use super::sandbox::{CommandSandbox, raise};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::proc;
-use crate::tools::error::ToolError;
-use crate::tools::shell::cgroup::CallCgroup;
-use crate::types::tool::ProcessRecord;
+use crate::error::ToolError;
+use crate::shell::cgroup::CallCgroup;
+use base::proc;
+use types::tool::ProcessRecord;
 
 /// Parameters of a start.
 pub(super) struct ShellLaunch<'a> {

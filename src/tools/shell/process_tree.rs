@@ -19,9 +19,9 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use tokio::time::{Instant, sleep};
 
-use crate::proc::{self, Process};
-use crate::sync::lock;
-use crate::tools::shell::cgroup::CallCgroup;
+use crate::shell::cgroup::CallCgroup;
+use base::proc::{self, Process};
+use base::sync::lock;
 
 /// Time from the first signal until survivors are reported.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
@@ -282,7 +282,7 @@ pub(super) fn add_descendants(members: &mut HashSet<i32>, processes: &[Process])
 
 #[cfg(test)]
 mod tests {
-    use crate::tools::shell::process_tree::*;
+    use crate::shell::process_tree::*;
 
     fn process(pid: i32, session: i32, started: u64) -> Process {
         Process { pid, parent: 1, group: session, session, started, is_dead: false }

@@ -11,20 +11,20 @@ use std::time::Duration;
 
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 
-use crate::proc;
-use crate::tools::call;
-use crate::tools::context::{SessionContext, UnreadablePaths};
-use crate::tools::error::ToolError;
-use crate::tools::mcp_context::McpContext;
-use crate::tools::shell::bash::CommandContext;
-use crate::tools::shell::cgroup::CallCgroup;
-use crate::tools::shell::environment::scrub;
-use crate::tools::shell::limits::CgroupControllers;
-use crate::tools::shell::process_tree::ProcessTree;
-use crate::tools::shell::sandbox::{AvailableLevels, CommandSandbox, FsPolicy, Level, PlaceholderCache};
-use crate::types::ids::{CallId, SessionId};
-use crate::types::permission::Mode;
-use crate::types::server_program::ServerProgram;
+use crate::call;
+use crate::context::{SessionContext, UnreadablePaths};
+use crate::error::ToolError;
+use crate::mcp_context::McpContext;
+use crate::shell::bash::CommandContext;
+use crate::shell::cgroup::CallCgroup;
+use crate::shell::environment::scrub;
+use crate::shell::limits::CgroupControllers;
+use crate::shell::process_tree::ProcessTree;
+use crate::shell::sandbox::{AvailableLevels, CommandSandbox, FsPolicy, Level, PlaceholderCache};
+use base::proc;
+use types::ids::{CallId, SessionId};
+use types::permission::Mode;
+use types::server_program::ServerProgram;
 
 /// Time between the signals TERM and KILL.
 const STOP_GRACE: Duration = Duration::from_millis(500);
@@ -41,7 +41,7 @@ pub struct ServerLaunch {
 
 impl ServerLaunch {
     /// The context of a server's process, for its sandbox.
-    pub(in crate::tools) fn session_context(&self) -> SessionContext {
+    pub(crate) fn session_context(&self) -> SessionContext {
         SessionContext {
             session_id: self.temp_owner,
             workspace: self.program.workspace.clone(),
@@ -117,7 +117,7 @@ impl RunningServer {
 ///
 /// # Errors
 /// The program could not be started; the text is for users.
-pub(in crate::tools) async fn launch(
+pub(crate) async fn launch(
     context: &CommandContext,
     launch: ServerLaunch,
 ) -> Result<(RunningServer, ServerStreams), String> {

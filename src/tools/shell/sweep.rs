@@ -8,10 +8,10 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use tokio::time::{Instant, sleep};
 
-use crate::proc::{self, Process};
-use crate::tools::shell::cgroup::Cgroups;
-use crate::tools::shell::process_tree::add_descendants;
-use crate::types::tool::ProcessRecord;
+use crate::shell::cgroup::Cgroups;
+use crate::shell::process_tree::add_descendants;
+use base::proc::{self, Process};
+use types::tool::ProcessRecord;
 
 /// Time from the first kill until survivors are reported.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
@@ -45,7 +45,7 @@ struct ProcessMarks {
 /// Kills the processes that an earlier daemon of this instance left: sessions and groups of `records`,
 /// processes with the instance's mark or in one of its cgroups, and all their descendants. Repeats until none
 /// is left. Never kills this process or its ancestors.
-pub(in crate::tools) async fn sweep(
+pub(crate) async fn sweep(
     instance: &str,
     cgroups: Arc<Cgroups>,
     mut records: Vec<ProcessRecord>,
@@ -136,7 +136,7 @@ fn lineage(processes: &[Process]) -> Vec<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::ids::{Mint, Seed};
+    use types::ids::{Mint, Seed};
 
     fn process(pid: i32, session: i32, started: u64) -> Process {
         Process { pid, parent: 1, group: session, session, started, is_dead: false }

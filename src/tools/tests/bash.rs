@@ -286,11 +286,11 @@ async fn output_is_read_after_process_is_recorded() {
     let session = async {
         let process_start = received_starts.recv().await.unwrap();
         let pid = pid_in(&fixture.path("pid")).await;
-        let process = crate::proc::read_process(pid).unwrap();
+        let process = base::proc::read_process(pid).unwrap();
         assert_eq!(process_start.record.call_id, call.call_id);
         assert_eq!((process_start.record.pid, process_start.record.started), (pid, process.started));
         assert_eq!((process.session, process.group), (pid, pid));
-        assert_eq!(process_start.record.boot_id, crate::proc::boot_id());
+        assert_eq!(process_start.record.boot_id, base::proc::boot_id());
         // The command may have printed output by now, but the tool must not have read it.
         tokio::task::yield_now().await;
         progress_receiver.try_recv().expect_err("not recorded yet");

@@ -12,10 +12,10 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{ToolFixture, within};
-use crate::judge::{BypassGuard, Policy, Repository, Rules, is_unreadable, judge};
-use crate::tools::UnreadablePaths;
-use crate::types::permission::{Mode, VerdictKind};
-use crate::types::tool::{PreparedCall, ToolOutcome, ToolStatus};
+use crate::UnreadablePaths;
+use judge::{BypassGuard, Policy, Repository, Rules, is_unreadable, judge};
+use types::permission::{Mode, VerdictKind};
+use types::tool::{PreparedCall, ToolOutcome, ToolStatus};
 
 #[derive(Deserialize)]
 struct PathCase {

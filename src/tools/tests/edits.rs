@@ -3,7 +3,7 @@
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use super::*;
-use crate::types::tool::{Inspection, PathSensitivity, PlannedChange};
+use types::tool::{Inspection, PathSensitivity, PlannedChange};
 
 fn multi_edit_input(path: &str, edits: &[(&str, &str)]) -> Value {
     let edits: Vec<Value> =

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use super::sandbox::{SANDBOX_LEVELS, bash, fixture_with_sandbox, git};
 use super::{ToolFixture, completed, failed};
-use crate::tools::Settings;
-use crate::tools::settings::{LevelSetting, NetworkSetting};
+use crate::Settings;
+use crate::settings::{LevelSetting, NetworkSetting};
 
 fn is_root() -> bool {
     nix::unistd::geteuid().is_root()

@@ -3,8 +3,8 @@
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use super::*;
-use crate::types::blob::{AttachmentKind, Blob, PDF};
-use crate::types::tool::PathSensitivity;
+use types::blob::{AttachmentKind, Blob, PDF};
+use types::tool::PathSensitivity;
 
 fn edit(path: &str, old: &str, new: &str) -> Value {
     json!({"file_path": path, "old_string": old, "new_string": new})
@@ -103,8 +103,8 @@ async fn read_refuses_non_text_files() {
 #[tokio::test]
 async fn read_detects_images_by_content() {
     let mut fixture = ToolFixture::new();
-    for (format, kind) in crate::tools::convert::FORMATS {
-        let bytes = crate::tools::convert::sample_image(format, 30, 20);
+    for (format, kind) in crate::convert::FORMATS {
+        let bytes = crate::convert::sample_image(format, 30, 20);
         fixture.write_file("picture.txt", &bytes);
         let outcome = fixture.run("Read", json!({"file_path": "picture.txt"})).await;
         let text = completed(&outcome);
@@ -118,7 +118,7 @@ async fn read_detects_images_by_content() {
         );
         assert!(outcome.reads[0].whole, "it is known as a whole");
     }
-    let wide = crate::tools::convert::sample_image(image::ImageFormat::Png, 2_050, 20);
+    let wide = crate::convert::sample_image(image::ImageFormat::Png, 2_050, 20);
     fixture.write_file("wide.png", wide);
     let outcome = fixture.run("Read", json!({"file_path": "wide.png"})).await;
     assert!(completed(&outcome).contains("2050×20 pixels") && outcome.output.ends_with("shown at 1568×15"));
@@ -131,7 +131,7 @@ async fn read_detects_images_by_content() {
 #[tokio::test]
 async fn read_returns_pdf_text_by_page() {
     let mut fixture = ToolFixture::new();
-    fixture.write_file("a.pdf", crate::tools::convert::sample_pdf(&["Hello World", "", "Third"]));
+    fixture.write_file("a.pdf", crate::convert::sample_pdf(&["Hello World", "", "Third"]));
     let outcome = fixture.run("Read", json!({"file_path": "a.pdf"})).await;
     let text = completed(&outcome);
     assert!(text.starts_with("<page number=1>\n") && text.contains("Hello World"), "{text}");
@@ -460,7 +460,7 @@ async fn large_file_edit_equals_small_file_edit() {
     let outcome = fixture.run("Edit", edit("large", "old", "new")).await;
     completed(&outcome);
     assert_eq!(fixture.bytes("large"), lines("new").as_bytes());
-    let sha256 = crate::tools::disk::sha256(lines("new").as_bytes());
+    let sha256 = crate::disk::sha256(lines("new").as_bytes());
     assert_eq!(outcome.detail.unwrap()["sha256_after"], sha256.as_str());
     assert_eq!(outcome.reads[0].sha256, sha256, "it is known as it is now");
 

@@ -4,7 +4,7 @@ use std::fs;
 
 use super::sandbox::{SANDBOX_LEVELS, bash, fixture_with_sandbox};
 use super::*;
-use crate::tools::settings::{LevelSetting, NetworkSetting};
+use crate::settings::{LevelSetting, NetworkSetting};
 
 #[tokio::test]
 async fn hidden_folder_shows_only_its_writable_part() {

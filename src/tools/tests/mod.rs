@@ -21,9 +21,9 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{ProcessStarted, SessionContext, Settings, Toolbox};
-use crate::types::ids::{Mint, Seed};
-use crate::types::message::ToolCall;
-use crate::types::tool::{PreparedCall, Subject, ToolOutcome, ToolStatus};
+use types::ids::{Mint, Seed};
+use types::message::ToolCall;
+use types::tool::{PreparedCall, Subject, ToolOutcome, ToolStatus};
 
 /// A workspace with a home folder, and the record of files that the model has read.
 struct ToolFixture {

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use nix::sys::stat::Mode;
 
-use crate::tools::disk::FileStamp;
-use crate::tools::{Access, Jail, PinnedPath};
-use crate::types::ids::{CallId, Mint, Seed};
-use crate::types::tool::PathSensitivity;
+use crate::disk::FileStamp;
+use crate::{Access, Jail, PinnedPath};
+use types::ids::{CallId, Mint, Seed};
+use types::tool::PathSensitivity;
 
 struct PathFixture {
     _root: tempfile::TempDir,
@@ -162,7 +162,7 @@ fn call() -> CallId {
     Mint::new(1, Seed(7)).call()
 }
 
-fn code<T: std::fmt::Debug>(result: Result<T, crate::tools::ToolError>) -> &'static str {
+fn code<T: std::fmt::Debug>(result: Result<T, crate::ToolError>) -> &'static str {
     result.unwrap_err().code
 }
 

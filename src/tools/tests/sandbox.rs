@@ -4,8 +4,8 @@
 use std::fs;
 
 use super::*;
-use crate::tools::settings::{LevelSetting, NetworkSetting};
-use crate::tools::shell::AvailableLevels;
+use crate::settings::{LevelSetting, NetworkSetting};
+use crate::shell::AvailableLevels;
 
 /// A fixture whose commands run at this level. Prints a note and returns `None` if the level does not work
 /// here.
@@ -381,7 +381,7 @@ async fn bubblewrap_kills_all_processes_with_call() {
     let command = "env -i setsid bash -c 'trap : TERM HUP; (sleep 1000.25 & echo $! > there; wait) & disown' \
                    >/dev/null 2>&1 </dev/null & while [ ! -s there ]; do :; done";
     completed(&fixture.run("Bash", bash(command)).await);
-    let left = crate::proc::list_processes().into_iter().filter(|process| {
+    let left = base::proc::list_processes().into_iter().filter(|process| {
         let line = fs::read(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
         line.windows(7).any(|part| part == b"1000.25") && !process.is_dead
     });

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::sync::mpsc;
 
 use super::*;
-use crate::tools::AddressRanges;
+use crate::AddressRanges;
 
 /// Answers each request by its path until it is dropped, and reports the heads of requests.
 struct PageServer {

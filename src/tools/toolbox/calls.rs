@@ -4,15 +4,15 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{Toolbox, definitions};
-use crate::tools::call::{blocking, internal_error};
-use crate::tools::context::SessionContext;
-use crate::tools::error::{ToolError, cancelled};
-use crate::tools::files::{edit, glob, grep, ls, multi_edit, notebook, patch, read, write};
-use crate::tools::session_tools::SessionCall;
-use crate::tools::shell::{AvailableLevels, CallChannels, ProcessStarted};
-use crate::tools::{input, knowledge_search, mcp, session_tools, shell, task, web};
-use crate::types::message::ToolCall;
-use crate::types::tool::{PreparedCall, ToolOutcome, ToolProgress};
+use crate::call::{blocking, internal_error};
+use crate::context::SessionContext;
+use crate::error::{ToolError, cancelled};
+use crate::files::{edit, glob, grep, ls, multi_edit, notebook, patch, read, write};
+use crate::session_tools::SessionCall;
+use crate::shell::{AvailableLevels, CallChannels, ProcessStarted};
+use crate::{input, knowledge_search, mcp, session_tools, shell, task, web};
+use types::message::ToolCall;
+use types::tool::{PreparedCall, ToolOutcome, ToolProgress};
 
 /// Prepares calls on a thread that may block on the disk.
 pub struct CallPreparer {

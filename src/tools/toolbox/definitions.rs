@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::tools::error::ToolError;
-use crate::tools::files::{edit, glob, grep, ls, multi_edit, notebook, patch, read, write};
-use crate::tools::{input, knowledge_search, session_tools, shell, task, web};
-use crate::types::tool::ToolDefinition;
+use crate::error::ToolError;
+use crate::files::{edit, glob, grep, ls, multi_edit, notebook, patch, read, write};
+use crate::{input, knowledge_search, session_tools, shell, task, web};
+use types::tool::ToolDefinition;
 
 /// All definitions, always in the same order.
 pub(super) fn definitions() -> Arc<[ToolDefinition]> {

@@ -16,27 +16,27 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use self::calls::CallInput;
-use crate::tools::call::{blocking, internal_error};
-use crate::tools::context::{SessionContext, ToolContext};
-use crate::tools::error::ToolError;
-use crate::tools::files::checkpoint;
-use crate::tools::files::checkpoint::{FileState, FileVersion, RestoreStep};
-use crate::tools::files::input_files;
-use crate::tools::files::input_files::{IngestedFile, InputFile};
-use crate::tools::files::inspect;
-use crate::tools::files::workspace_files::WorkspaceFiles;
-use crate::tools::fs::jail::Jails;
-use crate::tools::fs::resolve;
-use crate::tools::sensitivity::SensitivePaths;
-use crate::tools::settings::Settings;
-use crate::tools::shell::{
+use crate::call::{blocking, internal_error};
+use crate::context::{SessionContext, ToolContext};
+use crate::error::ToolError;
+use crate::files::checkpoint;
+use crate::files::checkpoint::{FileState, FileVersion, RestoreStep};
+use crate::files::input_files;
+use crate::files::input_files::{IngestedFile, InputFile};
+use crate::files::inspect;
+use crate::files::workspace_files::WorkspaceFiles;
+use crate::fs::jail::Jails;
+use crate::fs::resolve;
+use crate::sensitivity::SensitivePaths;
+use crate::settings::Settings;
+use crate::shell::{
     AvailableLevels, CallChannels, Cgroups, CommandContext, FirstSeen, PlaceholderCache, ProcessStarted,
     RunningServer, RunningTask, ServerLaunch, ServerStreams, Spools, SweepResult,
 };
-use crate::tools::{limits, session_tools, shell, web};
-use crate::types::ids::{CallId, SessionId};
-use crate::types::message::ToolCall;
-use crate::types::tool::{
+use crate::{limits, session_tools, shell, web};
+use types::ids::{CallId, SessionId};
+use types::message::ToolCall;
+use types::tool::{
     Confinement, Inspection, PreparedCall, ProcessRecord, ToolDefinition, ToolLimits, ToolOutcome,
     ToolProgress,
 };
@@ -252,7 +252,6 @@ impl Toolbox {
     ///
     /// # Errors
     /// The level does not work here, or the shell failed.
-    #[cfg(feature = "fuzzing")]
     pub fn bare_shell(&self, session_context: &SessionContext) -> std::io::Result<std::time::Duration> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {

@@ -13,8 +13,8 @@ use reqwest::{Url, redirect};
 use serde_json::json;
 use tokio::sync::OnceCell;
 
-use crate::tools::address::{AddressRanges, is_public};
-use crate::tools::error::ToolError;
+use crate::address::{AddressRanges, is_public};
+use crate::error::ToolError;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes of a response body.
@@ -23,7 +23,7 @@ pub(super) const MAX_BODY_BYTES: usize = 10 << 20;
 /// The shared client of all fetches. It is created on first use, because loading the system's certificates is
 /// slow. Cheap to clone.
 #[derive(Clone, Default)]
-pub(in crate::tools) struct WebClient(Arc<OnceCell<reqwest::Client>>);
+pub(crate) struct WebClient(Arc<OnceCell<reqwest::Client>>);
 
 /// The response of a server.
 pub(super) struct WebResponse {

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use super::hop::{host, parse};
-use crate::tools::address::{AddressRanges, is_public};
+use crate::address::{AddressRanges, is_public};
 
 #[test]
 fn private_and_reserved_addresses_are_not_public() {

@@ -1,6 +1,6 @@
 //! Default values of fields. An event omits a field that has its default value.
 
-use crate::types::session::Subtype;
+use crate::session::Subtype;
 
 pub(super) const fn aborted() -> Subtype {
     Subtype::Aborted

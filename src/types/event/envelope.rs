@@ -4,11 +4,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::variants::Event;
-use crate::types::blob::TruncatedField;
-use crate::types::ids::{CallId, ItemId, Seq, SessionId, TurnId};
-use crate::types::item::Item;
-use crate::types::origin::Origin;
-use crate::types::time::Timestamp;
+use crate::blob::TruncatedField;
+use crate::ids::{CallId, ItemId, Seq, SessionId, TurnId};
+use crate::item::Item;
+use crate::origin::Origin;
+use crate::time::Timestamp;
 
 /// `kind` of the notice at the end of a journal whose later events are lost.
 pub const HISTORY_LOST: &str = "history_lost";

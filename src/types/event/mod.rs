@@ -7,8 +7,8 @@ mod variants;
 pub use envelope::{EVENT_VERSION, Envelope, HISTORY_LOST};
 pub use variants::Event;
 
-pub use crate::types::origin::Origin;
-pub use crate::types::reason::{
+pub use crate::origin::Origin;
+pub use crate::reason::{
     DequeueReason, FeedbackBy, Phase, Purpose, SettledBy, SwitchReason, TitledBy, TombstoneReason,
     UsageReason,
 };

@@ -8,31 +8,27 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::defaults::{aborted, first, is_aborted, is_first};
-use crate::types::background::{BackgroundEnd, BackgroundRead, BackgroundState, BashId};
-use crate::types::blob::{Attachment, BlobRef};
-use crate::types::compaction::{CompactStage, CompactTrigger, WindowEdit};
-use crate::types::history::{FileCheckpoint, ForkedFrom, RewoundHistory};
-use crate::types::hook::HookRun;
-use crate::types::ids::{CallId, ItemId, PermissionId, QuestionId, SessionId, TurnId};
-use crate::types::mcp::{McpCatalog, McpStatus};
-use crate::types::message::{InputBlock, Message};
-use crate::types::model::{BlockKind, StopReason};
-use crate::types::permission::{Decision, OnTimeout, RuleKind, Scope};
-use crate::types::question::{Choice, Question, QuestionKind, UserAnswer};
-use crate::types::reason::{
+use crate::background::{BackgroundEnd, BackgroundRead, BackgroundState, BashId};
+use crate::blob::{Attachment, BlobRef};
+use crate::compaction::{CompactStage, CompactTrigger, WindowEdit};
+use crate::history::{FileCheckpoint, ForkedFrom, RewoundHistory};
+use crate::hook::HookRun;
+use crate::ids::{CallId, ItemId, PermissionId, QuestionId, SessionId, TurnId};
+use crate::mcp::{McpCatalog, McpStatus};
+use crate::message::{InputBlock, Message};
+use crate::model::{BlockKind, StopReason};
+use crate::permission::{Decision, OnTimeout, RuleKind, Scope};
+use crate::question::{Choice, Question, QuestionKind, UserAnswer};
+use crate::reason::{
     DequeueReason, FeedbackBy, Phase, Purpose, SettledBy, SwitchReason, TitledBy, TombstoneReason,
     UsageReason,
 };
-use crate::types::reminder::{FileVersion, ReminderKind};
-use crate::types::session::{
-    Item, PermissionRequest, Requires, SessionSpec, SessionState, Subtype, TurnResult,
-};
-use crate::types::todo::Todo;
-use crate::types::tool::{
-    Blocked, Confinement, FileChange, PlannedChange, PreparedCall, ReadRecord, ToolStatus,
-};
-use crate::types::turn_options::TurnOptions;
-use crate::types::usage::{BudgetKind, Budgets, ModelSnapshot, Usage};
+use crate::reminder::{FileVersion, ReminderKind};
+use crate::session::{Item, PermissionRequest, Requires, SessionSpec, SessionState, Subtype, TurnResult};
+use crate::todo::Todo;
+use crate::tool::{Blocked, Confinement, FileChange, PlannedChange, PreparedCall, ReadRecord, ToolStatus};
+use crate::turn_options::TurnOptions;
+use crate::usage::{BudgetKind, Budgets, ModelSnapshot, Usage};
 
 /// The type and the content of an event. The `type` on the wire is dotted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

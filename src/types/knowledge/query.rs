@@ -152,6 +152,36 @@ pub struct Keywords {
     pub low_level: Vec<String>,
 }
 
+impl Keywords {
+    /// The search text for entities: all keywords and the query, joined by a space.
+    #[must_use]
+    pub fn search_text(&self, query: &str) -> String {
+        let parts = self.high_level.iter().chain(&self.low_level).map(String::as_str);
+        parts.chain([query]).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The search text for relations: the themes, or the query if there are none.
+    #[must_use]
+    pub fn relation_text(&self, query: &str) -> String {
+        if self.high_level.is_empty() { query.to_owned() } else { self.high_level.join(" ") }
+    }
+
+    /// Whether there are no keywords.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.high_level.is_empty() && self.low_level.is_empty()
+    }
+
+    /// Uses the query itself if there are no keywords, also if the query is long.
+    #[must_use]
+    pub fn or_query(self, query: &str) -> Self {
+        if !self.is_empty() {
+            return self;
+        }
+        Self { low_level: vec![query.trim().to_owned()], high_level: Vec::new() }
+    }
+}
+
 /// The current stage of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::types::knowledge::{IndexEstimate, IndexLevel, IndexProgress, IndexState, IndexSummary};
+use types::knowledge::{IndexEstimate, IndexLevel, IndexProgress, IndexState, IndexSummary};
 
 /// Limits of an index job.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::types::knowledge::{ChunkPick, EntityOrder, HistoryMessage, QueryMode};
+use types::knowledge::{ChunkPick, EntityOrder, HistoryMessage, QueryMode};
 
 /// `knowledge.query`
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -93,5 +93,5 @@ pub enum KnowledgeQueryReply {
         query_id: String,
     },
     /// The result.
-    Result(Box<crate::types::knowledge::QueryResult>),
+    Result(Box<types::knowledge::QueryResult>),
 }

@@ -7,19 +7,19 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::time::{Instant, sleep};
 
-use crate::api::params::{NoParams, StatusReply};
-use crate::client::commands::approve;
-use crate::client::commands::demo::heading;
-use crate::client::connection::client::Client;
-use crate::client::connection::connector::Connector;
-use crate::client::connection::follow::{FollowStep, SessionFollower};
-use crate::client::failure::Failure;
-use crate::client::terminal::out::OutputStreams;
-use crate::client::terminal::style::{StyledLine, Tone};
-use crate::client::ui::prompt;
-use crate::client::ui::render::{OutputPiece, Transcript};
-use crate::types::event::Event;
-use crate::types::ids::{PermissionId, Seq, SessionId};
+use crate::commands::approve;
+use crate::commands::demo::heading;
+use crate::connection::client::Client;
+use crate::connection::connector::Connector;
+use crate::connection::follow::{FollowStep, SessionFollower};
+use crate::failure::Failure;
+use crate::terminal::out::OutputStreams;
+use crate::terminal::style::{StyledLine, Tone};
+use crate::ui::prompt;
+use crate::ui::render::{OutputPiece, Transcript};
+use api::params::{NoParams, StatusReply};
+use types::event::Event;
+use types::ids::{PermissionId, Seq, SessionId};
 
 /// Time for the killed daemon to exit.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(10);

@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::Target;
-use crate::api::params::{
+use crate::args::IndexArgs;
+use crate::connection::stdin;
+use crate::failure::Failure;
+use crate::terminal::out::OutputStreams;
+use crate::terminal::{escape, format};
+use api::params::{
     IndexBudget, InsertedDocument, KnowledgeCancelReply, KnowledgeIndexParams, KnowledgeIndexReply,
     KnowledgeInsertParams, KnowledgeInsertReply, KnowledgeStatusParams, KnowledgeStatusReply,
     KnowledgeWorkParams,
 };
-use crate::client::args::IndexArgs;
-use crate::client::connection::stdin;
-use crate::client::failure::Failure;
-use crate::client::terminal::out::OutputStreams;
-use crate::client::terminal::{escape, format};
-use crate::types::knowledge::{IndexEstimate, IndexProgress, IndexStage, IndexSummary, KnowledgeEvent};
+use types::knowledge::{IndexEstimate, IndexProgress, IndexStage, IndexSummary, KnowledgeEvent};
 
 /// Characters of a progress bar.
 const BAR_WIDTH: u64 = 24;
@@ -70,7 +70,7 @@ async fn follow(target: &Target, job_id: String, json: bool, out: &mut OutputStr
         };
         if json {
             let line = serde_json::to_string(&event).map_err(std::io::Error::other)?;
-            out.say(&crate::client::terminal::out::harmless_json(&line))?;
+            out.say(&crate::terminal::out::harmless_json(&line))?;
         }
         match event {
             KnowledgeEvent::Progress { progress } if has_bar => out.prompt("", &bar(&progress))?,

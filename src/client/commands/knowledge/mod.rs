@@ -6,14 +6,14 @@ mod view;
 
 use std::path::Path;
 
-use crate::client::args::KnowledgeCommand;
-use crate::client::connection::client::Client;
-use crate::client::connection::connector::Connector;
-use crate::client::connection::paths;
-use crate::client::failure::Failure;
-use crate::client::terminal::out::OutputStreams;
+use crate::args::KnowledgeCommand;
+use crate::connection::client::Client;
+use crate::connection::connector::Connector;
+use crate::connection::paths;
+use crate::failure::Failure;
+use crate::terminal::out::OutputStreams;
 
-pub(in crate::client) async fn knowledge(
+pub(crate) async fn knowledge(
     reach: &Connector,
     folder: Option<&Path>,
     what: KnowledgeCommand,

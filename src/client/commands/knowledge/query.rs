@@ -3,12 +3,12 @@
 use serde_json::json;
 
 use super::Target;
-use crate::api::params::{KnowledgeQueryReply, KnowledgeWorkParams};
-use crate::client::args::QueryArgs;
-use crate::client::failure::Failure;
-use crate::client::terminal::escape;
-use crate::client::terminal::out::OutputStreams;
-use crate::types::knowledge::{KnowledgeEvent, QueryMode, QueryResult, QueryStatus};
+use crate::args::QueryArgs;
+use crate::failure::Failure;
+use crate::terminal::escape;
+use crate::terminal::out::OutputStreams;
+use api::params::{KnowledgeQueryReply, KnowledgeWorkParams};
+use types::knowledge::{KnowledgeEvent, QueryMode, QueryResult, QueryStatus};
 
 pub(super) async fn query(target: &Target, args: QueryArgs, out: &mut OutputStreams) -> Result<(), Failure> {
     let mut params = json!({ "workspace": target.workspace, "query": args.query.join(" ") });

@@ -6,17 +6,17 @@ use std::os::unix::fs::OpenOptionsExt as _;
 
 use super::Target;
 use super::index::bar;
-use crate::api::params::{
+use crate::args::GraphArgs;
+use crate::failure::Failure;
+use crate::terminal::escape;
+use crate::terminal::out::OutputStreams;
+use api::params::{
     CacheKindParam, KnowledgeCacheClearParams, KnowledgeCacheClearReply, KnowledgeDeleteParams,
     KnowledgeDeleteReply, KnowledgeDocumentDeleteParams, KnowledgeDocumentDeleteReply,
     KnowledgeDocumentParams, KnowledgeDocumentReply, KnowledgeDocumentsParams, KnowledgeDocumentsReply,
     KnowledgeGraphParams, KnowledgeGraphReply, KnowledgeStatusParams, KnowledgeStatusReply,
 };
-use crate::client::args::GraphArgs;
-use crate::client::failure::Failure;
-use crate::client::terminal::escape;
-use crate::client::terminal::out::OutputStreams;
-use crate::types::knowledge::IndexState;
+use types::knowledge::IndexState;
 
 /// Documents of one page.
 const PAGE_ROWS: u32 = 500;

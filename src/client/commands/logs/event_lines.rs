@@ -1,13 +1,13 @@
 //! Events of a journal as lines: `logs --events` and `events SESSION`.
 
-use crate::client::terminal::escape;
-use crate::client::terminal::style::{StyledLine, Tone, pad};
-use crate::client::ui::question;
-use crate::client::ui::summary::{call_summary, one_line};
-use crate::types::event::{Envelope, Event};
-use crate::types::message::input_line;
-use crate::types::time::Timestamp;
-use crate::types::todo::TodoStatus;
+use crate::terminal::escape;
+use crate::terminal::style::{StyledLine, Tone, pad};
+use crate::ui::question;
+use crate::ui::summary::{call_summary, one_line};
+use types::event::{Envelope, Event};
+use types::message::input_line;
+use types::time::Timestamp;
+use types::todo::TodoStatus;
 
 /// One event in one line; `None` for events whose text a later event repeats, such as deltas.
 pub(super) fn log_line(envelope: &Envelope) -> Option<StyledLine> {

@@ -8,25 +8,25 @@ use std::io::IsTerminal as _;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::api::params::EventsParams;
-use crate::client::args::{EventsArgs, LogsArgs, Since};
-use crate::client::commands::logs::event_lines::log_line;
-use crate::client::connection::client::Client;
-use crate::client::connection::connector::Connector;
-use crate::client::connection::expand_truncated;
-use crate::client::connection::follow::{FollowStep, SessionFollower};
-use crate::client::connection::session_feed::SessionFeed;
-use crate::client::connection::wire::ReceivedEvent;
-use crate::client::failure::Failure;
-use crate::client::resolve_id;
-use crate::client::terminal::escape;
-use crate::client::terminal::format::now;
-use crate::client::terminal::out::{OutputStreams, harmless_json, terminal_columns};
-use crate::client::terminal::style::{StyledLine, Tone};
-use crate::client::ui::render::{OutputPiece, Transcript};
-use crate::client::ui::session_state::state;
-use crate::types::ids::{Seq, SessionId};
-use crate::types::time::Timestamp;
+use crate::args::{EventsArgs, LogsArgs, Since};
+use crate::commands::logs::event_lines::log_line;
+use crate::connection::client::Client;
+use crate::connection::connector::Connector;
+use crate::connection::expand_truncated;
+use crate::connection::follow::{FollowStep, SessionFollower};
+use crate::connection::session_feed::SessionFeed;
+use crate::connection::wire::ReceivedEvent;
+use crate::failure::Failure;
+use crate::resolve_id;
+use crate::terminal::escape;
+use crate::terminal::format::now;
+use crate::terminal::out::{OutputStreams, harmless_json, terminal_columns};
+use crate::terminal::style::{StyledLine, Tone};
+use crate::ui::render::{OutputPiece, Transcript};
+use crate::ui::session_state::state;
+use api::params::EventsParams;
+use types::ids::{Seq, SessionId};
+use types::time::Timestamp;
 
 /// A page of events with their original JSON texts.
 #[derive(Deserialize)]
@@ -54,11 +54,7 @@ struct Printer {
     tail: Option<usize>,
 }
 
-pub(in crate::client) async fn logs(
-    reach: &Connector,
-    args: &LogsArgs,
-    out: &mut OutputStreams,
-) -> Result<(), Failure> {
+pub(crate) async fn logs(reach: &Connector, args: &LogsArgs, out: &mut OutputStreams) -> Result<(), Failure> {
     let form = match (args.json, args.events) {
         (true, _) => PrintForm::Json,
         (false, true) => PrintForm::Lines,
@@ -70,7 +66,7 @@ pub(in crate::client) async fn logs(
 
 /// `events SESSION`: the events of a session. Without a session, the changes of all sessions until the user
 /// stops the command.
-pub(in crate::client) async fn events(
+pub(crate) async fn events(
     reach: &Connector,
     args: &EventsArgs,
     out: &mut OutputStreams,
@@ -255,12 +251,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::client::fake_daemon::{
+    use crate::fake_daemon::{
         CALL, FakeDaemon, SESSION, TURN, permission_requested, text_delta, turn_completed,
     };
-    use crate::client::resolve_id::sample;
-    use crate::client::terminal::out::testing::captured_output;
-    use crate::client::ui::screen_files::{SIZES, check_lines};
+    use crate::resolve_id::sample;
+    use crate::terminal::out::testing::captured_output;
+    use crate::ui::screen_files::{SIZES, check_lines};
 
     /// Pages of two events.
     fn two_event_pages() -> FakeDaemon {

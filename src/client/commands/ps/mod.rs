@@ -7,19 +7,19 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::api::params::{ListParams, ListReply};
-use crate::client::args::PsArgs;
-use crate::client::commands::ps::view::{SessionListing, screen};
-use crate::client::connection::client::Client;
-use crate::client::connection::connector::Connector;
-use crate::client::connection::paths;
-use crate::client::connection::session_feed::SessionFeed;
-use crate::client::failure::Failure;
-use crate::client::resolve_id::{self, OPEN_STATES};
-use crate::client::terminal::format::{age, all_tokens, cost, now, tokens};
-use crate::client::terminal::out::{OutputStreams, terminal_columns, terminal_rows};
-use crate::client::ui::session_state;
-use crate::types::session::{SessionState, SessionView};
+use crate::args::PsArgs;
+use crate::commands::ps::view::{SessionListing, screen};
+use crate::connection::client::Client;
+use crate::connection::connector::Connector;
+use crate::connection::paths;
+use crate::connection::session_feed::SessionFeed;
+use crate::failure::Failure;
+use crate::resolve_id::{self, OPEN_STATES};
+use crate::terminal::format::{age, all_tokens, cost, now, tokens};
+use crate::terminal::out::{OutputStreams, terminal_columns, terminal_rows};
+use crate::ui::session_state;
+use api::params::{ListParams, ListReply};
+use types::session::{SessionState, SessionView};
 
 /// How often ages are drawn again while nothing changes.
 const TICK: Duration = Duration::from_secs(10);
@@ -28,11 +28,7 @@ const SCREEN_LIMIT: u32 = 200;
 /// Sessions per request.
 const MAX_PAGE: u32 = 500;
 
-pub(in crate::client) async fn ps(
-    reach: &Connector,
-    args: &PsArgs,
-    out: &mut OutputStreams,
-) -> Result<(), Failure> {
+pub(crate) async fn ps(reach: &Connector, args: &PsArgs, out: &mut OutputStreams) -> Result<(), Failure> {
     let reach = &reach.as_observer();
     let folder = match args.all_folders {
         true => None,
@@ -202,14 +198,14 @@ fn print(
     if is_table {
         for line in lines {
             match rows {
-                Some(_) => out.line(&line.and(crate::client::terminal::style::Tone::Plain, "\x1b[K"))?,
+                Some(_) => out.line(&line.and(crate::terminal::style::Tone::Plain, "\x1b[K"))?,
                 None => out.line(&line)?,
             }
         }
     }
     match footer {
         Some(footer) if rows.is_some() => {
-            Ok(out.line(&footer.and(crate::client::terminal::style::Tone::Plain, "\x1b[K"))?)
+            Ok(out.line(&footer.and(crate::terminal::style::Tone::Plain, "\x1b[K"))?)
         }
         // In a pipe, this line below the table would look like a row.
         Some(footer) if columns.is_some() || shown.sessions.is_empty() && !args.all => {
@@ -242,10 +238,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::client::fake_daemon::FakeDaemon;
-    use crate::client::resolve_id::sample;
-    use crate::client::terminal::out::testing::captured_output;
-    use crate::client::terminal::template::Template;
+    use crate::fake_daemon::FakeDaemon;
+    use crate::resolve_id::sample;
+    use crate::terminal::out::testing::captured_output;
+    use crate::terminal::template::Template;
 
     fn two() -> [Value; 2] {
         let mut ended = sample("ses_0190f2a4-0001-7000-8000-000000000002", "old");

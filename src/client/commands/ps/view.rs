@@ -2,15 +2,15 @@
 
 use std::collections::HashMap;
 
-use crate::client::connection::paths;
-use crate::client::terminal::escape;
-use crate::client::terminal::format::{age, all_tokens, cost, tokens};
-use crate::client::terminal::style::{StyledLine, Tone, cut};
-use crate::client::terminal::table::{Table, column};
-use crate::client::ui::session_state::{last_line, state};
-use crate::types::ids::SessionId;
-use crate::types::session::{SessionState, SessionView};
-use crate::types::time::Timestamp;
+use crate::connection::paths;
+use crate::terminal::escape;
+use crate::terminal::format::{age, all_tokens, cost, tokens};
+use crate::terminal::style::{StyledLine, Tone, cut};
+use crate::terminal::table::{Table, column};
+use crate::ui::session_state::{last_line, state};
+use types::ids::SessionId;
+use types::session::{SessionState, SessionView};
+use types::time::Timestamp;
 
 /// The listed sessions, and data about other sessions for the footer.
 pub(super) struct SessionListing<'s> {
@@ -190,9 +190,9 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::client::resolve_id::sample;
-    use crate::client::terminal::style::width;
-    use crate::client::ui::screen_files::check_screen;
+    use crate::resolve_id::sample;
+    use crate::terminal::style::width;
+    use crate::ui::screen_files::check_screen;
 
     fn session(number: u64, title: &str, changes: Value) -> SessionView {
         let mut session = sample(&format!("ses_0190f2a4-0000-7000-8000-{number:012}"), title);

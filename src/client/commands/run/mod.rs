@@ -3,30 +3,30 @@
 use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
-use crate::api::params::{
+use crate::args::{Output, RunArgs, Thinking, folder};
+use crate::commands::trust;
+use crate::connection::client::{CallError, Client};
+use crate::connection::connector::Connector;
+use crate::connection::follow::SessionFollower;
+use crate::connection::mcp_file::load_servers;
+use crate::connection::session_calls::{idempotency_key, submit_params};
+use crate::connection::{paths, stdin};
+use crate::failure::{Failure, code};
+use crate::resolve_id;
+use crate::terminal::out::OutputStreams;
+use crate::terminal::style::{StyledLine, Tone};
+use crate::ui::approval_prompt::AnswerPolicy;
+use crate::ui::attach;
+use crate::ui::attach::Options as Shown;
+use crate::ui::watch::{TurnEnd, TurnWatcher};
+use api::params::{
     CreateParams, Done, EndParams, NoParams, SessionReply, StatusReply, SubmitInput, SubmitParams,
     SubmitReply,
 };
-use crate::client::args::{Output, RunArgs, Thinking, folder};
-use crate::client::commands::trust;
-use crate::client::connection::client::{CallError, Client};
-use crate::client::connection::connector::Connector;
-use crate::client::connection::follow::SessionFollower;
-use crate::client::connection::mcp_file::load_servers;
-use crate::client::connection::session_calls::{idempotency_key, submit_params};
-use crate::client::connection::{paths, stdin};
-use crate::client::failure::{Failure, code};
-use crate::client::resolve_id;
-use crate::client::terminal::out::OutputStreams;
-use crate::client::terminal::style::{StyledLine, Tone};
-use crate::client::ui::approval_prompt::AnswerPolicy;
-use crate::client::ui::attach;
-use crate::client::ui::attach::Options as Shown;
-use crate::client::ui::watch::{TurnEnd, TurnWatcher};
-use crate::types::ablation::Ablation;
-use crate::types::ids::{SessionId, TurnId};
-use crate::types::session::SessionView;
-use crate::types::turn_options::TurnOptions;
+use types::ablation::Ablation;
+use types::ids::{SessionId, TurnId};
+use types::session::SessionView;
+use types::turn_options::TurnOptions;
 
 /// The reason for a denial when there is no terminal for an approval prompt.
 const NO_TERMINAL: &str = "no terminal to ask; run with -a … or attach";
@@ -34,7 +34,7 @@ const NO_TERMINAL: &str = "no terminal to ask; run with -a … or attach";
 /// File that records for which folders and on which days `run` said that the folder is not trusted.
 const TRUST_NOTICE_FILE: &str = "told-trust";
 
-pub(in crate::client) async fn run(
+pub(crate) async fn run(
     reach: &Connector,
     args: RunArgs,
     options: Shown,
@@ -87,10 +87,10 @@ pub(in crate::client) async fn run(
 }
 
 /// The input of a new session.
-pub(in crate::client) struct NewInput {
-    pub(in crate::client) input: SubmitInput,
+pub(crate) struct NewInput {
+    pub(crate) input: SubmitInput,
     /// Whether the text goes to the model even if it looks like a command or a note.
-    pub(in crate::client) raw: bool,
+    pub(crate) raw: bool,
 }
 
 #[cfg(test)]
@@ -102,7 +102,7 @@ impl NewInput {
 }
 
 /// Creates a session, submits the task and follows the turn.
-pub(in crate::client) async fn follow(
+pub(crate) async fn follow(
     reach: &Connector,
     client: Client,
     params: &CreateParams,
@@ -117,7 +117,7 @@ pub(in crate::client) async fn follow(
     let turn = submit_first(&client, id, task).await?.turn_id;
     if output == Output::Text && !shown.is_quiet {
         let name = match session.number {
-            0 => crate::client::terminal::format::short_id(id),
+            0 => crate::terminal::format::short_id(id),
             number => format!("#{number}"),
         };
         out.note(&format!("session {name}"))?;
@@ -158,7 +158,7 @@ async fn submit_and_follow(
 ) -> Result<TurnEnd, Failure> {
     let id = session.session_id;
     if args.output == Output::Text && !args.quiet {
-        let title = crate::client::terminal::escape::line(&session.title).into_owned();
+        let title = crate::terminal::escape::line(&session.title).into_owned();
         out.note(&format!("session #{} · {title}", session.number))?;
     }
     let options = args.turn.options()?;

@@ -5,15 +5,15 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::client::args::TurnArgs;
-use crate::client::commands::run::*;
-use crate::client::fake_daemon::{
+use crate::args::TurnArgs;
+use crate::commands::run::*;
+use crate::fake_daemon::{
     CALL, FakeDaemon, ITEM, Journal, SESSION, TURN, permission_requested, permission_resolved, text_delta,
     turn_completed,
 };
-use crate::client::resolve_id::sample;
-use crate::client::terminal::out::testing::{CapturedOutput, captured_output};
-use crate::types::usage::Budgets;
+use crate::resolve_id::sample;
+use crate::terminal::out::testing::{CapturedOutput, captured_output};
+use types::usage::Budgets;
 
 const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 

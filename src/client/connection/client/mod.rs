@@ -19,17 +19,17 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::api::PROTOCOL_VERSION;
-use crate::api::fault::WireFault;
-use crate::api::params::{ClientRole, HelloParams, HelloReply, Include, KnowledgeWorkParams};
-use crate::client::connection::events::Events;
-use crate::client::connection::knowledge_events::KnowledgeEvents;
-pub use crate::client::connection::wire::CallError;
-use crate::client::connection::wire::{
+use crate::connection::events::Events;
+use crate::connection::knowledge_events::KnowledgeEvents;
+pub use crate::connection::wire::CallError;
+use crate::connection::wire::{
     GREETING_TIMEOUT, Lines, Message, dial, invalid_data, no_answer, parse, request,
 };
-use crate::sync::lock;
-use crate::types::ids::{Seq, SessionId};
+use api::PROTOCOL_VERSION;
+use api::fault::WireFault;
+use api::params::{ClientRole, HelloParams, HelloReply, Include, KnowledgeWorkParams};
+use base::sync::lock;
+use types::ids::{Seq, SessionId};
 
 type CallOutcome = Result<Box<RawValue>, WireFault>;
 type ReplySenders = HashMap<u64, oneshot::Sender<CallOutcome>>;
@@ -106,12 +106,12 @@ impl Client {
     }
 
     /// Path of the connection's socket.
-    pub(in crate::client) fn socket(&self) -> &Path {
+    pub(crate) fn socket(&self) -> &Path {
         &self.0.path
     }
 
     /// The `daemon.hello` of the connection.
-    pub(in crate::client) fn greeting(&self) -> &HelloParams {
+    pub(crate) fn greeting(&self) -> &HelloParams {
         &self.0.greeting
     }
 
@@ -160,7 +160,7 @@ impl Client {
     ///
     /// # Errors
     /// See [`CallError`]; the daemon refuses unknown jobs and queries.
-    pub(in crate::client) async fn follow_knowledge(
+    pub(crate) async fn follow_knowledge(
         &self,
         work: &KnowledgeWorkParams,
     ) -> Result<KnowledgeEvents, CallError> {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::client::connection::client::*;
-use crate::client::fake_daemon::{FakeDaemon, SESSION, text_delta};
+use crate::connection::client::*;
+use crate::fake_daemon::{FakeDaemon, SESSION, text_delta};
 
 const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 

@@ -6,23 +6,23 @@ use std::time::Instant;
 
 use ratatui::crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use crate::api::params::{AnswerParams, ApproveParams};
-use crate::client::terminal::out::{OutputStreams, terminal_columns};
-use crate::client::terminal::style::{StyledLine, Tone};
-use crate::client::ui::editor::Editor;
-use crate::client::ui::keys::Keys;
-use crate::client::ui::prompt;
-use crate::client::ui::prompt::Answer;
-use crate::client::ui::question;
-use crate::client::ui::request_timing::{Pending, Phase, RequestTiming};
-use crate::types::ids::{PermissionId, QuestionId};
-use crate::types::permission::{Decision, RequestKind, Scope};
-use crate::types::question::{Question, UserAnswer};
-use crate::types::session::PermissionRequest;
+use crate::terminal::out::{OutputStreams, terminal_columns};
+use crate::terminal::style::{StyledLine, Tone};
+use crate::ui::editor::Editor;
+use crate::ui::keys::Keys;
+use crate::ui::prompt;
+use crate::ui::prompt::Answer;
+use crate::ui::question;
+use crate::ui::request_timing::{Pending, Phase, RequestTiming};
+use api::params::{AnswerParams, ApproveParams};
+use types::ids::{PermissionId, QuestionId};
+use types::permission::{Decision, RequestKind, Scope};
+use types::question::{Question, UserAnswer};
+use types::session::PermissionRequest;
 
 /// The policy that decides how requests are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::client) enum AnswerPolicy {
+pub(crate) enum AnswerPolicy {
     /// The user at the terminal answers.
     Person,
     /// No user is present: the `on_timeout` action applies at once, with this reason.
@@ -33,7 +33,7 @@ pub(in crate::client) enum AnswerPolicy {
 
 /// Result of a key in the approval prompt.
 #[derive(Debug)]
-pub(in crate::client) enum Outcome {
+pub(crate) enum Outcome {
     /// Send this answer.
     Send(ApproveParams),
     /// Send this answer to a question.
@@ -50,7 +50,7 @@ pub(in crate::client) enum Outcome {
 
 /// The approval prompt, with the requests and questions that wait for it.
 #[derive(Default)]
-pub(in crate::client) struct ApprovalPrompt {
+pub(crate) struct ApprovalPrompt {
     queue: VecDeque<PermissionRequest>,
     /// Questions are answered before requests. While a question is open, no new request is made, but earlier
     /// requests may be pending.
@@ -68,7 +68,7 @@ pub(in crate::client) struct ApprovalPrompt {
 
 impl ApprovalPrompt {
     /// Shows a request to the user, or queues it after the open one.
-    pub(in crate::client) fn push(
+    pub(crate) fn push(
         &mut self,
         request: PermissionRequest,
         now: Instant,
@@ -79,7 +79,7 @@ impl ApprovalPrompt {
     }
 
     /// Queues a question. The caller has shown its text already.
-    pub(in crate::client) fn push_question(
+    pub(crate) fn push_question(
         &mut self,
         question: Question,
         now: Instant,
@@ -90,7 +90,7 @@ impl ApprovalPrompt {
     }
 
     /// Removes a question that some client has answered.
-    pub(in crate::client) fn remove_question(
+    pub(crate) fn remove_question(
         &mut self,
         id: QuestionId,
         now: Instant,
@@ -102,7 +102,7 @@ impl ApprovalPrompt {
     }
 
     /// Removes a request that some client has answered.
-    pub(in crate::client) fn remove_request(
+    pub(crate) fn remove_request(
         &mut self,
         id: PermissionId,
         now: Instant,
@@ -145,7 +145,7 @@ impl ApprovalPrompt {
     }
 
     /// Shows a request once the user is not typing. Shows its keys once it accepts keys.
-    pub(in crate::client) fn update(&mut self, now: Instant, out: &mut OutputStreams) -> io::Result<()> {
+    pub(crate) fn update(&mut self, now: Instant, out: &mut OutputStreams) -> io::Result<()> {
         match self.timing.update(self.front(), now) {
             Some(Phase::Shown) => self.show_front(out),
             Some(Phase::Answerable) => {
@@ -157,7 +157,7 @@ impl ApprovalPrompt {
     }
 
     /// The time of the next update.
-    pub(in crate::client) fn next_change(&self) -> Option<Instant> {
+    pub(crate) fn next_change(&self) -> Option<Instant> {
         self.timing.next_change()
     }
 
@@ -220,13 +220,13 @@ impl ApprovalPrompt {
     }
 
     /// Restores the terminal from raw mode.
-    pub(in crate::client) fn close(&mut self, out: &mut OutputStreams) {
+    pub(crate) fn close(&mut self, out: &mut OutputStreams) {
         self.keys = None;
         out.set_raw(false);
     }
 
     /// The next key while a request is open. Without an open request this waits for ever. Cancel-safe.
-    pub(in crate::client) async fn key(&mut self) -> Option<Input> {
+    pub(crate) async fn key(&mut self) -> Option<Input> {
         match &mut self.keys {
             Some(keys) => keys.next().await,
             None => std::future::pending().await,
@@ -234,7 +234,7 @@ impl ApprovalPrompt {
     }
 
     /// Handles a key for the open request.
-    pub(in crate::client) fn press(
+    pub(crate) fn press(
         &mut self,
         input: &Input,
         now: Instant,
@@ -325,12 +325,12 @@ impl ApprovalPrompt {
     }
 
     /// The arguments of the open request, for an editor.
-    pub(in crate::client) fn editable(&self) -> Option<String> {
+    pub(crate) fn editable(&self) -> Option<String> {
         self.queue.front().filter(|_| self.questions.is_empty()).map(prompt::editable_input)
     }
 
     /// Edits the arguments in the input line, if there is no editor.
-    pub(in crate::client) fn edit_here(&mut self, out: &mut OutputStreams) -> io::Result<()> {
+    pub(crate) fn edit_here(&mut self, out: &mut OutputStreams) -> io::Result<()> {
         let Some(request) = self.queue.front() else { return Ok(()) };
         let mut editor = Editor::default();
         editor.insert(&request.input.to_string());
@@ -340,7 +340,7 @@ impl ApprovalPrompt {
     }
 
     /// Switches to raw mode again after an editor.
-    pub(in crate::client) fn reopen(&mut self, now: Instant, out: &mut OutputStreams) -> io::Result<()> {
+    pub(crate) fn reopen(&mut self, now: Instant, out: &mut OutputStreams) -> io::Result<()> {
         if self.keys.is_none() && (!self.queue.is_empty() || !self.questions.is_empty()) {
             self.open(now, out)?;
             self.show_front(out)?;
@@ -351,11 +351,7 @@ impl ApprovalPrompt {
     }
 
     /// Parses edited arguments. After a mistake it shows the error and keeps the request open.
-    pub(in crate::client) fn parse_edited(
-        &mut self,
-        text: &str,
-        out: &mut OutputStreams,
-    ) -> io::Result<Outcome> {
+    pub(crate) fn parse_edited(&mut self, text: &str, out: &mut OutputStreams) -> io::Result<Outcome> {
         self.input_line = None;
         let Some(request) = self.queue.front() else { return Ok(Outcome::Wait) };
         match prompt::parse_edited(request, text) {
@@ -410,7 +406,7 @@ fn is_interrupt(key: &KeyEvent) -> bool {
 }
 
 /// Prints the request.
-pub(in crate::client) fn show(request: &PermissionRequest, out: &mut OutputStreams) -> io::Result<()> {
+pub(crate) fn show(request: &PermissionRequest, out: &mut OutputStreams) -> io::Result<()> {
     for line in prompt::rows(request, terminal_columns()) {
         out.print_error_line(&line)?;
     }
@@ -425,7 +421,7 @@ fn show_keys(request: &PermissionRequest, out: &mut OutputStreams) -> io::Result
 }
 
 /// An answer that the policy gives without the user.
-pub(in crate::client) fn automatic_answer(
+pub(crate) fn automatic_answer(
     request: &PermissionRequest,
     asking: AnswerPolicy,
 ) -> Option<(ApproveParams, StyledLine)> {

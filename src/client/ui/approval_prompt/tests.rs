@@ -1,7 +1,7 @@
 //! Tests of the approval prompt of `run` without a terminal.
 
-use crate::client::terminal::out::testing::captured_output;
-use crate::client::ui::approval_prompt::*;
+use crate::terminal::out::testing::captured_output;
+use crate::ui::approval_prompt::*;
 use ratatui::crossterm::event::KeyEvent;
 use serde_json::json;
 use std::time::Duration;
@@ -114,7 +114,7 @@ fn request_appears_after_pause_and_keys_later() {
         [(false, false), (false, false), (true, false), (true, false), (true, true)]
     );
     let control_c = Input::Key(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL));
-    let mut hidden = crate::client::ui::approval_prompt::tests::open_prompt();
+    let mut hidden = crate::ui::approval_prompt::tests::open_prompt();
     assert!(matches!(hidden.press(&control_c, start, &mut out), Ok(Outcome::Abort)), "at any time");
 }
 

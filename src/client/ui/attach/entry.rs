@@ -2,49 +2,49 @@
 
 use std::io::{self, IsTerminal as _};
 
-use crate::api::params::{CreateParams, NoParams, SessionParams, SessionReply, StatusReply};
-use crate::client::args::Thinking;
-use crate::client::connection::client::Client;
-use crate::client::connection::connector::Connector;
-use crate::client::connection::follow::SessionFollower;
-use crate::client::connection::paths;
-use crate::client::connection::session_calls::idempotency_key;
-use crate::client::failure::{Failure, code};
-use crate::client::resolve_id;
-use crate::client::terminal::escape;
-use crate::client::terminal::out::OutputStreams;
-use crate::client::ui::attach::app::{App, ClientSetup};
-use crate::client::ui::attach::live::{ConversationStart, LeaveReason, run};
-use crate::client::ui::attach::plain;
-use crate::client::ui::attach::recent::{OmittedPart, find_omitted_part};
-use crate::client::ui::attach::start_lines::StartFacts;
-use crate::client::ui::watch::TurnEnd;
-use crate::types::ids::{SessionId, TurnId};
-use crate::types::permission::Mode;
-use crate::types::session::{SessionState, SessionView};
-use crate::types::time::Timestamp;
-use crate::types::usage::Usage;
+use crate::args::Thinking;
+use crate::connection::client::Client;
+use crate::connection::connector::Connector;
+use crate::connection::follow::SessionFollower;
+use crate::connection::paths;
+use crate::connection::session_calls::idempotency_key;
+use crate::failure::{Failure, code};
+use crate::resolve_id;
+use crate::terminal::escape;
+use crate::terminal::out::OutputStreams;
+use crate::ui::attach::app::{App, ClientSetup};
+use crate::ui::attach::live::{ConversationStart, LeaveReason, run};
+use crate::ui::attach::plain;
+use crate::ui::attach::recent::{OmittedPart, find_omitted_part};
+use crate::ui::attach::start_lines::StartFacts;
+use crate::ui::watch::TurnEnd;
+use api::params::{CreateParams, NoParams, SessionParams, SessionReply, StatusReply};
+use types::ids::{SessionId, TurnId};
+use types::permission::Mode;
+use types::session::{SessionState, SessionView};
+use types::time::Timestamp;
+use types::usage::Usage;
 
 /// Display options of a conversation.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::client) struct Options {
-    pub(in crate::client) thinking: Thinking,
+pub(crate) struct Options {
+    pub(crate) thinking: Thinking,
     /// Whether Markdown is shown as it was written.
-    pub(in crate::client) is_raw: bool,
+    pub(crate) is_raw: bool,
     /// Whether lines are printed instead of a screen.
-    pub(in crate::client) is_plain: bool,
+    pub(crate) is_plain: bool,
     /// Whether only the answer is printed; only for `run`.
-    pub(in crate::client) is_quiet: bool,
+    pub(crate) is_quiet: bool,
 }
 
 /// Whether the terminal can show a screen that is redrawn.
-pub(in crate::client) fn is_full_terminal(is_plain: bool) -> bool {
+pub(crate) fn is_full_terminal(is_plain: bool) -> bool {
     let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     !is_plain && !is_dumb && io::stdin().is_terminal() && io::stdout().is_terminal()
 }
 
 /// Follows an existing session.
-pub(in crate::client) async fn attach(
+pub(crate) async fn attach(
     reach: &Connector,
     name: &str,
     options: Options,
@@ -56,7 +56,7 @@ pub(in crate::client) async fn attach(
 }
 
 /// Follows a session that is known already.
-pub(in crate::client) async fn follow_session(
+pub(crate) async fn follow_session(
     reach: &Connector,
     client: Client,
     session: SessionView,
@@ -126,7 +126,7 @@ async fn open_existing(
 }
 
 /// Begins a conversation in this folder. The first input creates the session.
-pub(in crate::client) async fn start_conversation(
+pub(crate) async fn start_conversation(
     reach: &Connector,
     create: CreateParams,
     options: Options,
@@ -165,7 +165,7 @@ async fn new(
 }
 
 /// Follows one turn of a session on the screen, and ends with it.
-pub(in crate::client) async fn follow_one_turn(
+pub(crate) async fn follow_one_turn(
     reach: &Connector,
     client: Client,
     follow: SessionFollower,
@@ -209,7 +209,7 @@ fn setup(reach: &Connector, options: Options) -> ClientSetup {
 /// The number of a session. Returns its id if the daemon gives no numbers.
 fn name(session: &SessionView) -> String {
     match session.number {
-        0 => crate::client::terminal::format::short_id(session.session_id),
+        0 => crate::terminal::format::short_id(session.session_id),
         number => format!("#{number}"),
     }
 }
@@ -270,7 +270,7 @@ fn draft(create: &CreateParams, model: &str) -> Result<SessionView, Failure> {
 }
 
 /// The parameters of a new session in the current folder.
-pub(in crate::client) fn current_folder_params() -> Result<CreateParams, Failure> {
+pub(crate) fn current_folder_params() -> Result<CreateParams, Failure> {
     let folder = paths::current_folder()?;
     let cwd = folder.to_str().map(str::to_owned);
     let cwd = cwd.ok_or_else(|| Failure::usage("the folder's name is not UTF-8"))?;

@@ -14,7 +14,7 @@ mod shell;
 mod start_lines;
 mod view;
 
-pub(in crate::client) use entry::{
+pub(crate) use entry::{
     Options, attach, current_folder_params, follow_one_turn, follow_session, is_full_terminal,
     start_conversation,
 };

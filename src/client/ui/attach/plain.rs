@@ -9,20 +9,20 @@ use std::io::IsTerminal as _;
 
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 
-use crate::api::params::{ApproveParams, ApproveReply};
-use crate::client::connection::client::{CallError, Client};
-use crate::client::connection::follow::{FollowStep, SessionFollower};
-use crate::client::connection::session_calls::submit;
-use crate::client::connection::wire::ReceivedEvent;
-use crate::client::failure::Failure;
-use crate::client::terminal::out::OutputStreams;
-use crate::client::ui::prompt;
-use crate::client::ui::question;
-use crate::client::ui::render::{OutputPiece, Transcript};
-use crate::types::event::Event;
-use crate::types::ids::TurnId;
-use crate::types::permission::{Decision, Scope};
-use crate::types::session::{PermissionRequest, SessionState, SessionView};
+use crate::connection::client::{CallError, Client};
+use crate::connection::follow::{FollowStep, SessionFollower};
+use crate::connection::session_calls::submit;
+use crate::connection::wire::ReceivedEvent;
+use crate::failure::Failure;
+use crate::terminal::out::OutputStreams;
+use crate::ui::prompt;
+use crate::ui::question;
+use crate::ui::render::{OutputPiece, Transcript};
+use api::params::{ApproveParams, ApproveReply};
+use types::event::Event;
+use types::ids::TurnId;
+use types::permission::{Decision, Scope};
+use types::session::{PermissionRequest, SessionState, SessionView};
 
 pub(super) async fn plain(
     client: Client,
@@ -144,12 +144,10 @@ fn print(
 
 #[cfg(test)]
 mod tests {
-    use crate::client::fake_daemon::{
-        FakeDaemon, SESSION, TURN, permission_requested, text_delta, turn_completed,
-    };
-    use crate::client::resolve_id::sample;
-    use crate::client::terminal::out::testing::captured_output;
-    use crate::client::ui::attach::plain::*;
+    use crate::fake_daemon::{FakeDaemon, SESSION, TURN, permission_requested, text_delta, turn_completed};
+    use crate::resolve_id::sample;
+    use crate::terminal::out::testing::captured_output;
+    use crate::ui::attach::plain::*;
     use serde_json::json;
     use std::time::Duration;
 

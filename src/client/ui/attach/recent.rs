@@ -1,11 +1,11 @@
 //! Finds the beginning of the view of a long conversation. The last part of the conversation is read first,
 //! so that it appears at once.
 
-use crate::api::params::{ItemsParams, ItemsReply, QueueListParams, QueueReply};
-use crate::client::connection::client::{CallError, Client};
-use crate::types::ids::{Seq, TurnId};
-use crate::types::message::input_line;
-use crate::types::session::{Item, ItemKind, SessionState, SessionView};
+use crate::connection::client::{CallError, Client};
+use api::params::{ItemsParams, ItemsReply, QueueListParams, QueueReply};
+use types::ids::{Seq, TurnId};
+use types::message::input_line;
+use types::session::{Item, ItemKind, SessionState, SessionView};
 
 /// Number of items that fill any screen and leave some rows to scroll back to.
 const PAGE_ITEMS: u32 = 100;
@@ -78,8 +78,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::client::fake_daemon::SESSION;
-    use crate::client::resolve_id::sample;
+    use crate::fake_daemon::SESSION;
+    use crate::resolve_id::sample;
 
     fn turn(n: u64) -> TurnId {
         format!("turn_0190f2a4-0000-7000-8000-{n:012}").parse().expect("an id")

@@ -16,8 +16,8 @@ use ratatui::crossterm::terminal::{
     LeaveAlternateScreen,
 };
 
-use crate::client::terminal::style::StyledLine;
-use crate::client::ui::attach::view::View;
+use crate::terminal::style::StyledLine;
+use crate::ui::attach::view::View;
 
 /// The terminal below its scrollback.
 pub(super) struct Screen<W: Write> {
@@ -283,8 +283,8 @@ impl<W: Write> Screen<W> {
 
 #[cfg(test)]
 mod tests {
-    use crate::client::terminal::style::Tone;
-    use crate::client::ui::attach::screen::*;
+    use crate::terminal::style::Tone;
+    use crate::ui::attach::screen::*;
 
     fn lines(rows: &[&str]) -> Vec<StyledLine> {
         rows.iter().map(|row| StyledLine::new(Tone::Plain, *row)).collect()

@@ -9,7 +9,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::process::Command;
 use tokio::sync::oneshot;
 
-use crate::client::ui::attach::calls::EffectResult;
+use crate::ui::attach::calls::EffectResult;
 
 /// Maximum bytes of a command's output that are kept.
 const MAX_OUTPUT_BYTES: usize = 64 << 10;

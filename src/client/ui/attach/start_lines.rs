@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::api::params::{ListParams, ListReply, WorkspaceParams, WorkspaceReply};
-use crate::client::connection::client::Client;
-use crate::client::terminal::escape;
-use crate::client::terminal::style::{StyledLine, Tone, cut};
-use crate::client::ui::request_list::home_relative;
-use crate::types::session::{SessionState, SessionView};
+use crate::connection::client::Client;
+use crate::terminal::escape;
+use crate::terminal::style::{StyledLine, Tone, cut};
+use crate::ui::request_list::home_relative;
+use api::params::{ListParams, ListReply, WorkspaceParams, WorkspaceReply};
+use types::session::{SessionState, SessionView};
 
 /// How long the lines wait for git and for the list of sessions. In a large repository, git does not answer
 /// in time, and the number of changed files is left out.
@@ -133,8 +133,8 @@ fn first_line(file: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::fake_daemon::SESSION;
-    use crate::client::resolve_id::sample;
+    use crate::fake_daemon::SESSION;
+    use crate::resolve_id::sample;
 
     #[test]
     fn branch_is_read_without_running_git() {

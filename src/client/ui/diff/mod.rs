@@ -2,8 +2,8 @@
 
 use similar::{ChangeTag, TextDiff};
 
-use crate::client::terminal::escape;
-use crate::client::terminal::style::{StyledLine, Tone};
+use crate::terminal::escape;
+use crate::terminal::style::{StyledLine, Tone};
 
 /// Lines longer than this have no marked words, because the time of the comparison grows with both lines.
 const MAX_COMPARED_BYTES: usize = 500;
@@ -12,12 +12,12 @@ const MAX_COMPARED_BYTES: usize = 500;
 const MIN_EQUAL_SHARE: f32 = 0.4;
 
 /// A parsed diff.
-pub(in crate::client) struct Diff {
+pub(crate) struct Diff {
     /// The changed files, as the diff names them.
     files: Vec<String>,
     /// Numbers of added and removed lines.
-    pub(in crate::client) added: usize,
-    pub(in crate::client) removed: usize,
+    pub(crate) added: usize,
+    pub(crate) removed: usize,
     rows: Vec<Row>,
 }
 
@@ -35,7 +35,7 @@ enum Row {
 
 impl Diff {
     /// Parses a unified diff.
-    pub(in crate::client) fn parse(text: &str) -> Self {
+    pub(crate) fn parse(text: &str) -> Self {
         let mut diff = Self { files: Vec::new(), added: 0, removed: 0, rows: Vec::new() };
         let mut before = String::new();
         let (mut old, mut new) = (0, 0);
@@ -77,7 +77,7 @@ impl Diff {
     }
 
     /// The file, if the diff changes exactly one.
-    pub(in crate::client) fn file(&self) -> Option<&str> {
+    pub(crate) fn file(&self) -> Option<&str> {
         match self.files.as_slice() {
             [one] => Some(one),
             _ => None,
@@ -85,13 +85,13 @@ impl Diff {
     }
 
     /// The sums, as `+2 −1`.
-    pub(in crate::client) fn sums(&self) -> String {
+    pub(crate) fn sums(&self) -> String {
         format!("+{} −{}", self.added, self.removed)
     }
 
     /// The lines of the diff, exact: unusual characters are visible. If the diff has a single file, its name
     /// is shown only if `has_name` is set.
-    pub(in crate::client) fn lines(&self, has_name: bool) -> Vec<StyledLine> {
+    pub(crate) fn lines(&self, has_name: bool) -> Vec<StyledLine> {
         let number = |row: &Row| match row {
             Row::Kept(at, _) | Row::Removed(at, _) | Row::Added(at, _) => *at,
             Row::File(_) | Row::Gap | Row::Note(_) => 0,
@@ -259,7 +259,7 @@ fn hunk(line: &str) -> Option<(Span, Span)> {
 
 #[cfg(test)]
 mod tests {
-    use crate::client::ui::diff::*;
+    use crate::ui::diff::*;
 
     const EDIT: &str = "--- a/src/lib.rs\n+++ b/src/lib.rs\n@@ -2,4 +2,4 @@\n \n-fn load(path: &str) -> String {\n-    \
                         read(path).unwrap()\n+fn load(path: &str) -> Result<String> {\n+    read(path)\n }\n@@ -90 +90 @@\n-x\n+y \n";

@@ -6,8 +6,8 @@ use std::process::Stdio;
 
 use tokio::process::Command;
 
-use crate::client::terminal::escape;
-use crate::client::terminal::style::{StyledLine, Tone, width};
+use crate::terminal::escape;
+use crate::terminal::style::{StyledLine, Tone, width};
 
 /// Maximum number of remembered inputs.
 const MAX_HISTORY: usize = 200;
@@ -363,7 +363,7 @@ fn external_editor() -> Option<String> {
 }
 
 /// Whether an editor is configured.
-pub(in crate::client) fn has_editor() -> bool {
+pub(crate) fn has_editor() -> bool {
     external_editor().is_some()
 }
 
@@ -372,7 +372,7 @@ pub(in crate::client) fn has_editor() -> bool {
 ///
 /// # Errors
 /// There is no editor, it failed, or the text is not UTF-8.
-pub(in crate::client) async fn in_editor(text: &str) -> io::Result<String> {
+pub(crate) async fn in_editor(text: &str) -> io::Result<String> {
     let editor = external_editor().ok_or_else(|| io::Error::other("EDITOR is not set"))?;
     let path = std::env::temp_dir().join(format!("agentctl-{}.json", uuid::Uuid::now_v7()));
     // Create a file that only the owner can read. Never overwrite an existing file.

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::client::ui::editor::*;
+use crate::ui::editor::*;
 
 /// Types `start`, then applies one letter per action, then shows the text with `|` at the cursor.
 fn type_and_apply(start: &str, actions: &str) -> String {

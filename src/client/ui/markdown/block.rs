@@ -2,11 +2,11 @@
 
 use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd};
 
-use crate::client::terminal::escape;
-use crate::client::terminal::style::{StyledLine, Tone};
-use crate::client::ui::markdown::OPTIONS;
-use crate::client::ui::markdown::code::{CodeBlock, INDENT};
-use crate::client::ui::markdown::table::Table;
+use crate::terminal::escape;
+use crate::terminal::style::{StyledLine, Tone};
+use crate::ui::markdown::OPTIONS;
+use crate::ui::markdown::code::{CodeBlock, INDENT};
+use crate::ui::markdown::table::Table;
 
 /// Maximum columns of prose, because longer rows are hard to read.
 const MAX_PROSE_COLUMNS: usize = 100;

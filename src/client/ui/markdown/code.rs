@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 
 use syntect::parsing::{ParseState, ScopeStack, ScopeStackOp, SyntaxSet};
 
-use crate::client::terminal::escape;
-use crate::client::terminal::style::{StyledLine, Tone};
+use crate::terminal::escape;
+use crate::terminal::style::{StyledLine, Tone};
 
 /// Indentation of code.
 pub(super) const INDENT: &str = "    ";

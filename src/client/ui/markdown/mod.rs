@@ -10,8 +10,8 @@ mod table;
 
 use pulldown_cmark::{Event, Options, Parser, Tag};
 
-use crate::client::terminal::style::StyledLine;
-use crate::client::ui::markdown::code::{CodeBlock, Fence};
+use crate::terminal::style::StyledLine;
+use crate::ui::markdown::code::{CodeBlock, Fence};
 
 /// The Markdown extensions that models use.
 pub(super) const OPTIONS: Options =
@@ -22,7 +22,7 @@ const MAX_UNIT_BYTES: usize = 32 << 10;
 
 /// The unfinished Markdown of one message.
 #[derive(Default)]
-pub(in crate::client) struct MarkdownStream {
+pub(crate) struct MarkdownStream {
     /// Text whose units are not complete.
     pending: String,
     /// The open code block, whose complete lines were returned already.
@@ -36,7 +36,7 @@ pub(in crate::client) struct MarkdownStream {
 impl MarkdownStream {
     /// Adds text. Returns the lines of all units that are complete now. Lines of code may be wider than
     /// `columns`; all other lines are wrapped.
-    pub(in crate::client) fn push(&mut self, text: &str, columns: usize) -> Vec<StyledLine> {
+    pub(crate) fn push(&mut self, text: &str, columns: usize) -> Vec<StyledLine> {
         self.pending.push_str(text);
         let mut lines = Vec::new();
         // A unit ends only at the end of a line.
@@ -57,7 +57,7 @@ impl MarkdownStream {
     }
 
     /// Ends the message. Returns the remaining lines.
-    pub(in crate::client) fn finish(&mut self, columns: usize) -> Vec<StyledLine> {
+    pub(crate) fn finish(&mut self, columns: usize) -> Vec<StyledLine> {
         let mut lines = self.tail(columns);
         if lines.iter().all(|line| line.plain().is_empty()) {
             lines.clear();
@@ -67,7 +67,7 @@ impl MarkdownStream {
     }
 
     /// The lines of the unfinished text.
-    pub(in crate::client) fn tail(&self, columns: usize) -> Vec<StyledLine> {
+    pub(crate) fn tail(&self, columns: usize) -> Vec<StyledLine> {
         if let Some((fence, code)) = &self.code {
             let rest = self.pending.trim_end_matches('\n');
             let is_shown = !rest.is_empty() && !fence.is_closed_by(rest);
@@ -81,7 +81,7 @@ impl MarkdownStream {
 
     /// The last lines of the unfinished text, for a frame. Only the end of an endless paragraph is laid out,
     /// because laying out the whole paragraph would take longer than a frame lasts.
-    pub(in crate::client) fn frame(&self, columns: usize) -> Vec<StyledLine> {
+    pub(crate) fn frame(&self, columns: usize) -> Vec<StyledLine> {
         if self.code.is_some() || self.pending.len() <= MAX_UNIT_BYTES || self.pending.contains('\n') {
             return self.tail(columns);
         }

@@ -3,7 +3,7 @@
 
 use pulldown_cmark::Alignment;
 
-use crate::client::terminal::style::{StyledLine, Tone};
+use crate::terminal::style::{StyledLine, Tone};
 
 /// Blanks between two columns.
 const GAP: usize = 2;

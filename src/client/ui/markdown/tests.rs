@@ -1,5 +1,5 @@
-use crate::client::terminal::style::{StyledLine, Tone};
-use crate::client::ui::markdown::*;
+use crate::terminal::style::{StyledLine, Tone};
+use crate::ui::markdown::*;
 use proptest::prelude::*;
 
 fn render_lines(text: &str, columns: usize) -> Vec<String> {

@@ -2,8 +2,8 @@
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use crate::types::ids::SessionId;
-use crate::types::session::SessionView;
+use types::ids::SessionId;
+use types::session::SessionView;
 
 /// Action that a key requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -155,7 +155,7 @@ impl Picker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::ui::picker::view::tests::picker;
+    use crate::ui::picker::view::tests::picker;
 
     fn press(picker: &mut Picker, code: KeyCode) -> Option<Action> {
         picker.on_key(KeyEvent::new(code, KeyModifiers::NONE))

@@ -11,17 +11,17 @@ use ratatui::crossterm::event::{Event as Input, KeyEventKind};
 use ratatui::crossterm::terminal::{Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen};
 use ratatui::crossterm::{execute, queue, terminal};
 
-use crate::api::params::{ItemsParams, ItemsReply, ListParams, ListReply};
-use crate::client::connection::client::Client;
-use crate::client::connection::{paths, session_calls};
-use crate::client::failure::{Failure, code};
-use crate::client::terminal::format::now;
-use crate::client::terminal::out::allows_colours;
-use crate::client::terminal::style::StyledLine;
-use crate::client::ui::keys::Keys;
-use crate::client::ui::picker::list::{Action, Picker};
-use crate::types::ids::SessionId;
-use crate::types::session::{ItemKind, SessionView};
+use crate::connection::client::Client;
+use crate::connection::{paths, session_calls};
+use crate::failure::{Failure, code};
+use crate::terminal::format::now;
+use crate::terminal::out::allows_colours;
+use crate::terminal::style::StyledLine;
+use crate::ui::keys::Keys;
+use crate::ui::picker::list::{Action, Picker};
+use api::params::{ItemsParams, ItemsReply, ListParams, ListReply};
+use types::ids::SessionId;
+use types::session::{ItemKind, SessionView};
 
 /// Maximum number of sessions in the list. The search also finds older ones.
 const MAX_SESSIONS: u32 = 200;
@@ -29,7 +29,7 @@ const MAX_SESSIONS: u32 = 200;
 const PREVIEW_MESSAGES: u32 = 20;
 
 /// The choice of the user.
-pub(in crate::client) enum PickerChoice {
+pub(crate) enum PickerChoice {
     /// Attach to this session.
     Session(Box<SessionView>),
     /// Begin a new conversation.
@@ -39,7 +39,7 @@ pub(in crate::client) enum PickerChoice {
 }
 
 /// Lets the user choose a session.
-pub(in crate::client) async fn pick(client: &Client) -> Result<PickerChoice, Failure> {
+pub(crate) async fn pick(client: &Client) -> Result<PickerChoice, Failure> {
     let folder = paths::current_folder()?.display().to_string();
     let mut picker = Picker { folder, ..Picker::default() };
     load(&mut picker, client).await?;
@@ -112,7 +112,7 @@ async fn preview(client: &Client, session: SessionId) -> Result<Vec<(bool, Strin
         ..ItemsParams::for_session(session)
     };
     let reply: ItemsReply = client.call("session.items", &params).await?;
-    let message = |item: &crate::types::session::Item| {
+    let message = |item: &types::session::Item| {
         let text = item.text.clone().filter(|text| !text.trim().is_empty())?;
         Some((item.kind == ItemKind::UserMessage, text))
     };

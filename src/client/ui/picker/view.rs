@@ -1,15 +1,15 @@
 //! The screen of the list of sessions. Pure.
 
-use crate::client::terminal::escape;
-use crate::client::terminal::format::{age, cost};
-use crate::client::terminal::style::{StyledLine, Tone, cut, cut_start};
-use crate::client::terminal::table::{Table, column};
-use crate::client::ui::picker::list::Picker;
-use crate::client::ui::request_list::home_relative;
-use crate::client::ui::session_state::{last_line, state};
-use crate::client::ui::summary::one_line;
-use crate::types::session::SessionView;
-use crate::types::time::Timestamp;
+use crate::terminal::escape;
+use crate::terminal::format::{age, cost};
+use crate::terminal::style::{StyledLine, Tone, cut, cut_start};
+use crate::terminal::table::{Table, column};
+use crate::ui::picker::list::Picker;
+use crate::ui::request_list::home_relative;
+use crate::ui::session_state::{last_line, state};
+use crate::ui::summary::one_line;
+use types::session::SessionView;
+use types::time::Timestamp;
 
 /// Maximum rows of a preview.
 const PREVIEW_ROWS: usize = 10;
@@ -155,8 +155,8 @@ pub(super) mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::client::resolve_id::sample;
-    use crate::client::ui::screen_files::check_screen;
+    use crate::resolve_id::sample;
+    use crate::ui::screen_files::check_screen;
 
     fn session(number: u64, title: &str, changes: serde_json::Value) -> SessionView {
         let mut session = sample(&format!("ses_0190f2a4-0000-7000-8000-{number:012}"), title);
@@ -170,7 +170,7 @@ pub(super) mod tests {
         serde_json::from_value(session).expect("a session")
     }
 
-    pub(in crate::client::ui::picker) fn picker() -> Picker {
+    pub(crate) fn picker() -> Picker {
         let failed = json!({"subtype": "llm_error", "kind": "unauthorized", "message": "mock answered 401: invalid key", "ended_at_ms": 1});
         let sessions = vec![
             session(

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use crate::api::params::ApproveParams;
-use crate::client::terminal::style::{StyledLine, Tone};
-use crate::client::ui::summary;
-use crate::types::permission::{Decision, Mode, RequestKind, Scope};
-use crate::types::session::PermissionRequest;
+use crate::terminal::style::{StyledLine, Tone};
+use crate::ui::summary;
+use api::params::ApproveParams;
+use types::permission::{Decision, Mode, RequestKind, Scope};
+use types::session::PermissionRequest;
 
 /// The answers that single keys give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,7 +160,7 @@ pub fn confirmation(request: &PermissionRequest, answer: Answer) -> Option<Style
 }
 
 /// Appends the keys that confirm to a line.
-pub(in crate::client) fn confirm(line: StyledLine) -> StyledLine {
+pub(crate) fn confirm(line: StyledLine) -> StyledLine {
     line.and(Tone::Bold, "  Enter")
         .and(Tone::Plain, " confirms")
         .and(Tone::Bold, "  Esc")

@@ -7,16 +7,16 @@ use std::path::{Component, Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::client::terminal::escape;
-use crate::client::terminal::style::{StyledLine, Tone};
-use crate::client::ui::diff::Diff;
-pub(in crate::client) use crate::client::ui::prompt::answers::confirm;
-pub use crate::client::ui::prompt::answers::{
+use crate::terminal::escape;
+use crate::terminal::style::{StyledLine, Tone};
+use crate::ui::diff::Diff;
+pub(crate) use crate::ui::prompt::answers::confirm;
+pub use crate::ui::prompt::answers::{
     Answer, answer_for_key, approval, approval_with_edits, confirmation, editable_input, keys, parse_edited,
 };
-use crate::types::permission::RequestKind;
-use crate::types::session::PermissionRequest;
-use crate::types::tool::{ProposedPlan, Subject};
+use types::permission::RequestKind;
+use types::session::PermissionRequest;
+use types::tool::{ProposedPlan, Subject};
 
 /// The text of the request, without its keys.
 #[must_use]

@@ -1,8 +1,8 @@
 //! Tests of the text of a request and of the answers of its keys.
 
-use crate::client::ui::prompt::*;
-use crate::types::permission::{Decision, Mode, Scope};
+use crate::ui::prompt::*;
 use serde_json::json;
+use types::permission::{Decision, Mode, Scope};
 
 fn request(tool: &str, input: Value, diff: Option<&str>) -> PermissionRequest {
     serde_json::from_value(json!({
@@ -100,7 +100,7 @@ fn suggested_grant_is_named_before_answer() {
             "▌ 1 once  2 session  3 this folder  4 no  f no, and why  e edit  a stop",
         ]
     );
-    assert!(keys.iter().all(|line| crate::client::terminal::style::width(line) <= 80), "{keys:?}");
+    assert!(keys.iter().all(|line| crate::terminal::style::width(line) <= 80), "{keys:?}");
     let params = approval(&request, Decision::Allow, Scope::Session, None);
     assert_eq!(params.grant.as_deref(), Some("Bash(sh test.sh)"));
     assert_eq!(approval(&request, Decision::Allow, Scope::Once, None).grant, None);
@@ -120,10 +120,7 @@ fn command_text_cannot_imitate_prompt_lines() {
     let request = request("Bash", json!({"command": command}), None);
     for columns in [3, 20, 26, 30, 44, 45, 46, 80] {
         let rows = rows(&request, columns);
-        assert!(
-            rows.iter().all(|row| crate::client::terminal::style::width(&row.plain()) <= columns),
-            "{columns}"
-        );
+        assert!(rows.iter().all(|row| crate::terminal::style::width(&row.plain()) <= columns), "{columns}");
         let begins = rows.iter().filter(|row| row.plain().starts_with('▌')).count();
         assert!(begins == 1 || columns < 26, "{columns}: {rows:?}");
     }

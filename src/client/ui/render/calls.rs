@@ -2,16 +2,16 @@
 
 use serde_json::Value;
 
-use crate::client::terminal::escape;
-use crate::client::terminal::format::format_ms;
-use crate::client::terminal::style::{StyledLine, Tone, cut};
-use crate::client::ui::diff::Diff;
-use crate::client::ui::render::OutputPiece;
-use crate::client::ui::summary::{call_summary, one_line};
-use crate::types::ids::CallId;
-use crate::types::subagent::TASK;
-use crate::types::time::Timestamp;
-use crate::types::tool::{FileChange, MCP_PREFIX, ToolStatus};
+use crate::terminal::escape;
+use crate::terminal::format::format_ms;
+use crate::terminal::style::{StyledLine, Tone, cut};
+use crate::ui::diff::Diff;
+use crate::ui::render::OutputPiece;
+use crate::ui::summary::{call_summary, one_line};
+use types::ids::CallId;
+use types::subagent::TASK;
+use types::time::Timestamp;
+use types::tool::{FileChange, MCP_PREFIX, ToolStatus};
 
 /// Shown lines of output of a call that succeeded, and of a call that failed.
 const OUTPUT_LINES: usize = 3;
@@ -30,18 +30,18 @@ const OUTPUT_COLUMNS: usize = 400;
 const NO_OUTPUT: &str = "(no output)";
 
 /// The key that shows hidden lines.
-pub(in crate::client) const HIDDEN_KEY: &str = "Ctrl-O";
+pub(crate) const HIDDEN_KEY: &str = "Ctrl-O";
 
 /// A call that has no result yet.
 #[derive(Clone, Debug)]
-pub(in crate::client) struct OpenCall {
-    pub(in crate::client) call_id: CallId,
+pub(crate) struct OpenCall {
+    pub(crate) call_id: CallId,
     /// The call in one line, escaped.
-    pub(in crate::client) summary: String,
+    pub(crate) summary: String,
     /// The time at which the call started to run; `None` while it waits.
-    pub(in crate::client) started_at: Option<Timestamp>,
+    pub(crate) started_at: Option<Timestamp>,
     /// The last line of its output so far, escaped.
-    pub(in crate::client) progress: String,
+    pub(crate) progress: String,
     tool: String,
     input: Value,
     /// Lines about the answer to the call's permission request.

@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use crate::client::connection::connector;
-use crate::client::terminal::escape;
-use crate::client::terminal::format::{all_tokens, cost, format_ms, tokens};
-use crate::client::terminal::style::{StyledLine, Tone, cut};
-use crate::client::ui::summary::one_line;
-use crate::types::event::{Event, SettledBy};
-use crate::types::permission::{Decision, Scope};
-use crate::types::session::{Subtype, TurnResult};
+use crate::connection::connector;
+use crate::terminal::escape;
+use crate::terminal::format::{all_tokens, cost, format_ms, tokens};
+use crate::terminal::style::{StyledLine, Tone, cut};
+use crate::ui::summary::one_line;
+use types::event::{Event, SettledBy};
+use types::permission::{Decision, Scope};
+use types::session::{Subtype, TurnResult};
 
 /// The name of a client for users: `you` if it is this program, in any terminal.
 pub(super) fn client_name(client: &str) -> Cow<'_, str> {
@@ -23,7 +23,7 @@ pub(super) fn error(kind: &str, message: &str) -> StyledLine {
 }
 
 /// The end of a turn, in words.
-pub(in crate::client) fn outcome(result: &TurnResult, by: Option<&str>) -> String {
+pub(crate) fn outcome(result: &TurnResult, by: Option<&str>) -> String {
     let kind = result.errors.first().map(|error| error.kind.as_str()).unwrap_or_default();
     match result.subtype {
         Subtype::Success => "done".into(),

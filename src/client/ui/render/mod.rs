@@ -6,25 +6,25 @@ mod notices;
 
 use std::collections::{HashMap, HashSet};
 
-use crate::client::terminal::escape;
-use crate::client::terminal::format::format_ms;
-use crate::client::terminal::style::{StyledLine, Tone, cut};
-use crate::client::ui::feedback;
-use crate::client::ui::question;
-use crate::client::ui::render::calls::{CallResult, Calls};
-pub(in crate::client) use crate::client::ui::render::calls::{HIDDEN_KEY, OpenCall};
-use crate::client::ui::render::ends::{client_name, error, resolved, turn_completed};
-use crate::client::ui::render::notices::plain_event;
-pub(in crate::client) use crate::client::ui::render::notices::untrusted_parts;
-use crate::client::ui::summary::{call_summary, one_line};
-use crate::types::event::{Envelope, Event, SettledBy};
-use crate::types::ids::{ItemId, PermissionId};
-use crate::types::mcp::{McpState, McpStatus};
-use crate::types::message::Block;
-use crate::types::permission::RequestKind;
-use crate::types::session::{Item, ItemKind, ItemStatus, PermissionRequest};
-use crate::types::time::Timestamp;
-use crate::types::todo::{Todo, TodoStatus};
+use crate::terminal::escape;
+use crate::terminal::format::format_ms;
+use crate::terminal::style::{StyledLine, Tone, cut};
+use crate::ui::feedback;
+use crate::ui::question;
+use crate::ui::render::calls::{CallResult, Calls};
+pub(crate) use crate::ui::render::calls::{HIDDEN_KEY, OpenCall};
+use crate::ui::render::ends::{client_name, error, resolved, turn_completed};
+use crate::ui::render::notices::plain_event;
+pub(crate) use crate::ui::render::notices::untrusted_parts;
+use crate::ui::summary::{call_summary, one_line};
+use types::event::{Envelope, Event, SettledBy};
+use types::ids::{ItemId, PermissionId};
+use types::mcp::{McpState, McpStatus};
+use types::message::Block;
+use types::permission::RequestKind;
+use types::session::{Item, ItemKind, ItemStatus, PermissionRequest};
+use types::time::Timestamp;
+use types::todo::{Todo, TodoStatus};
 
 /// Maximum lines of an input. If it is longer, its beginning and its end are shown.
 const MAX_INPUT_LINES: usize = 12;
@@ -87,12 +87,12 @@ impl Transcript {
     }
 
     /// The calls that have no result yet, in their order.
-    pub(in crate::client) fn open_calls(&self) -> &[OpenCall] {
+    pub(crate) fn open_calls(&self) -> &[OpenCall] {
         self.calls.open_calls()
     }
 
     /// The line of the reads that are not shown yet, because more reads may follow.
-    pub(in crate::client) fn reads_line(&self) -> Option<StyledLine> {
+    pub(crate) fn reads_line(&self) -> Option<StyledLine> {
         self.calls.reads_line()
     }
 
@@ -375,7 +375,7 @@ fn lines(lines: Vec<StyledLine>) -> Vec<OutputPiece> {
 }
 
 /// The request in one line.
-pub(in crate::client) fn asked_summary(request: &PermissionRequest) -> String {
+pub(crate) fn asked_summary(request: &PermissionRequest) -> String {
     let summary = call_summary(&request.tool, &request.input);
     match request.kind {
         RequestKind::Tool => summary,
@@ -385,7 +385,7 @@ pub(in crate::client) fn asked_summary(request: &PermissionRequest) -> String {
 }
 
 /// The todo list, one line for each entry.
-pub(in crate::client) fn todo_lines(todos: &[Todo]) -> Vec<StyledLine> {
+pub(crate) fn todo_lines(todos: &[Todo]) -> Vec<StyledLine> {
     if todos.is_empty() {
         return vec![StyledLine::new(Tone::Dim, "  └ the todo list is empty")];
     }

@@ -1,15 +1,15 @@
 //! Events that are one line each and need no state.
 
-use crate::client::terminal::escape;
-use crate::client::terminal::format::{format_ms, tokens};
-use crate::client::terminal::style::{StyledLine, Tone};
-use crate::client::ui::summary::one_line;
-use crate::types::background::{BackgroundEnd, BackgroundState, BashId, KilledBy};
-use crate::types::compaction::CompactStage;
-use crate::types::event::Event;
-use crate::types::message::input_line;
-use crate::types::session::Subtype;
-use crate::types::turn_options::TurnOptions;
+use crate::terminal::escape;
+use crate::terminal::format::{format_ms, tokens};
+use crate::terminal::style::{StyledLine, Tone};
+use crate::ui::summary::one_line;
+use types::background::{BackgroundEnd, BackgroundState, BashId, KilledBy};
+use types::compaction::CompactStage;
+use types::event::Event;
+use types::message::input_line;
+use types::session::Subtype;
+use types::turn_options::TurnOptions;
 
 /// Changed options as text, one for each.
 fn options_text(options: &TurnOptions) -> Vec<String> {
@@ -34,7 +34,7 @@ fn options_text(options: &TurnOptions) -> Vec<String> {
 }
 
 /// The parts of a folder that a notice mentions. Without trust, it omits git facts, which every repository has.
-pub(in crate::client) fn untrusted_parts(parts: &[String]) -> Vec<&String> {
+pub(crate) fn untrusted_parts(parts: &[String]) -> Vec<&String> {
     parts.iter().filter(|part| !part.starts_with("git facts")).collect()
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::client::ui::render::*;
+use crate::ui::render::*;
 
 fn event(body: Value) -> Envelope {
     let mut whole = json!({

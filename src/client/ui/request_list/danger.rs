@@ -1,9 +1,9 @@
 //! Selects the calls whose list begins with the cursor on "no". This is no verdict, because the rules have
 //! judged the call already.
 
-use crate::types::permission::{Mode, RequestKind};
-use crate::types::session::PermissionRequest;
-use crate::types::tool::{PathSensitivity, Subject};
+use types::permission::{Mode, RequestKind};
+use types::session::PermissionRequest;
+use types::tool::{PathSensitivity, Subject};
 
 /// Programs that remove data for good, or act outside the folder.
 const PROGRAMS: &[&str] = &[

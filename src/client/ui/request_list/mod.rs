@@ -8,17 +8,17 @@ mod rows;
 
 use std::collections::VecDeque;
 
-use crate::api::params::ApproveParams;
-use crate::client::ui::prompt;
-use crate::types::ids::PermissionId;
-use crate::types::permission::{Decision, Mode, RequestKind, Scope};
-use crate::types::session::PermissionRequest;
+use crate::ui::prompt;
+use api::params::ApproveParams;
+use types::ids::PermissionId;
+use types::permission::{Decision, Mode, RequestKind, Scope};
+use types::session::PermissionRequest;
 
-pub(in crate::client) use rows::{ListStyle, home_relative};
+pub(crate) use rows::{ListStyle, home_relative};
 
 /// An answer in the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::client) enum Choice {
+pub(crate) enum Choice {
     /// Allow this call.
     Once,
     /// Allow calls like this one for the rest of the session.
@@ -35,7 +35,7 @@ pub(in crate::client) enum Choice {
 
 impl Choice {
     /// The number of the answer, which is also its key.
-    pub(in crate::client) const fn number(self) -> usize {
+    pub(crate) const fn number(self) -> usize {
         match self {
             Choice::Once => 1,
             Choice::Session | Choice::AcceptEdits => 2,
@@ -48,7 +48,7 @@ impl Choice {
 
 /// Result of an answer that the user gave in the list.
 #[derive(Debug)]
-pub(in crate::client) enum ListOutcome {
+pub(crate) enum ListOutcome {
     /// Send this answer.
     Send(ApproveParams),
     /// Send all these answers.
@@ -59,7 +59,7 @@ pub(in crate::client) enum ListOutcome {
 
 /// The open requests.
 #[derive(Default)]
-pub(in crate::client) struct RequestList {
+pub(crate) struct RequestList {
     requests: VecDeque<PermissionRequest>,
     /// Index of the request that is shown in full.
     current: usize,
@@ -68,18 +68,18 @@ pub(in crate::client) struct RequestList {
     /// The row of the cursor on the page that confirms a rule for the folder; `None` if the page is closed.
     page: Option<usize>,
     /// Whether the user moved in the list, so that keys are meant for the list and not for a draft.
-    pub(in crate::client) has_focus: bool,
+    pub(crate) has_focus: bool,
     /// Index of the first visible line of the current request.
-    pub(in crate::client) scroll: usize,
+    pub(crate) scroll: usize,
 }
 
 impl RequestList {
-    pub(in crate::client) fn push(&mut self, request: PermissionRequest) {
+    pub(crate) fn push(&mut self, request: PermissionRequest) {
         self.requests.push_back(request);
     }
 
     /// Removes a request. Returns the request if the list contained it.
-    pub(in crate::client) fn remove(&mut self, id: PermissionId) -> Option<PermissionRequest> {
+    pub(crate) fn remove(&mut self, id: PermissionId) -> Option<PermissionRequest> {
         let at = self.requests.iter().position(|request| request.request_id == id)?;
         if at == self.current {
             self.reset();
@@ -90,34 +90,34 @@ impl RequestList {
         self.requests.remove(at)
     }
 
-    pub(in crate::client) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.requests.is_empty()
     }
 
-    pub(in crate::client) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.requests.len()
     }
 
-    pub(in crate::client) fn iter(&self) -> impl Iterator<Item = &PermissionRequest> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &PermissionRequest> {
         self.requests.iter()
     }
 
     /// The request that is shown in full.
-    pub(in crate::client) fn current(&self) -> Option<&PermissionRequest> {
+    pub(crate) fn current(&self) -> Option<&PermissionRequest> {
         self.requests.get(self.current)
     }
 
-    pub(in crate::client) fn find(&self, id: PermissionId) -> Option<&PermissionRequest> {
+    pub(crate) fn find(&self, id: PermissionId) -> Option<&PermissionRequest> {
         self.requests.iter().find(|request| request.request_id == id)
     }
 
     /// Resets the cursor, for example when another request is shown.
-    pub(in crate::client) fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         (self.cursor, self.page, self.scroll, self.has_focus) = (None, None, 0, false);
     }
 
     /// Shows the next request, or the previous one.
-    pub(in crate::client) fn turn_to(&mut self, is_next: bool) {
+    pub(crate) fn turn_to(&mut self, is_next: bool) {
         let count = self.requests.len().max(1);
         let step = if is_next { 1 } else { count - 1 };
         self.reset();
@@ -126,16 +126,16 @@ impl RequestList {
     }
 
     /// Whether the page that confirms a rule is open.
-    pub(in crate::client) fn is_confirming(&self) -> bool {
+    pub(crate) fn is_confirming(&self) -> bool {
         self.page.is_some()
     }
 
-    pub(in crate::client) fn close_page(&mut self) {
+    pub(crate) fn close_page(&mut self) {
         self.page = None;
     }
 
     /// The answers of the current request. `can_all` says whether all requests are visible in full.
-    pub(in crate::client) fn choices(&self, can_all: bool) -> Vec<Choice> {
+    pub(crate) fn choices(&self, can_all: bool) -> Vec<Choice> {
         let Some(request) = self.current() else { return Vec::new() };
         let has_grant = !request.suggestions.is_empty();
         let mut choices = vec![Choice::Once];
@@ -154,7 +154,7 @@ impl RequestList {
     }
 
     /// The answer under the cursor.
-    pub(in crate::client) fn cursor(&self, mode: Mode) -> Choice {
+    pub(crate) fn cursor(&self, mode: Mode) -> Choice {
         let start = match self.current() {
             Some(request) if danger::is_dangerous(request, mode) => Choice::No,
             _ => Choice::Once,
@@ -163,7 +163,7 @@ impl RequestList {
     }
 
     /// Moves the cursor.
-    pub(in crate::client) fn step(&mut self, is_down: bool, mode: Mode, can_all: bool) {
+    pub(crate) fn step(&mut self, is_down: bool, mode: Mode, can_all: bool) {
         self.has_focus = true;
         if let (Some(at), Some(request)) = (self.page, self.current()) {
             let count = request.suggestions.len() + 1;
@@ -177,12 +177,12 @@ impl RequestList {
     }
 
     /// The answer with this number, if the list has it.
-    pub(in crate::client) fn choice_by_number(&self, number: usize, can_all: bool) -> Option<Choice> {
+    pub(crate) fn choice_by_number(&self, number: usize, can_all: bool) -> Option<Choice> {
         self.choices(can_all).into_iter().find(|choice| choice.number() == number)
     }
 
     /// Answers the current request.
-    pub(in crate::client) fn answer(&mut self, choice: Choice) -> Option<ListOutcome> {
+    pub(crate) fn answer(&mut self, choice: Choice) -> Option<ListOutcome> {
         let request = self.current()?;
         let send =
             |decision, scope| Some(ListOutcome::Send(prompt::approval(request, decision, scope, None)));
@@ -203,7 +203,7 @@ impl RequestList {
     }
 
     /// Answers with a row of the page that confirms a rule. Without a number, uses the row under the cursor.
-    pub(in crate::client) fn confirm(&mut self, number: Option<usize>) -> Option<ListOutcome> {
+    pub(crate) fn confirm(&mut self, number: Option<usize>) -> Option<ListOutcome> {
         let at = number.map_or(self.page, |number| number.checked_sub(1))?;
         let request = self.current()?;
         if at > request.suggestions.len() {

@@ -1,34 +1,34 @@
 //! Lays out the list as rows.
 
-use crate::client::terminal::escape;
-use crate::client::terminal::style::{StyledLine, Tone};
-use crate::client::ui::prompt;
-use crate::client::ui::request_list::{Choice, RequestList};
-use crate::client::ui::summary::{call_summary, one_line};
-use crate::types::permission::{Mode, RequestKind};
-use crate::types::session::PermissionRequest;
+use crate::terminal::escape;
+use crate::terminal::style::{StyledLine, Tone};
+use crate::ui::prompt;
+use crate::ui::request_list::{Choice, RequestList};
+use crate::ui::summary::{call_summary, one_line};
+use types::permission::{Mode, RequestKind};
+use types::session::PermissionRequest;
 
 /// The mark before the rows of the list.
 const BAR: &str = "▌ ";
 
 /// Layout of the list.
 #[derive(Clone, Copy)]
-pub(in crate::client) struct ListStyle {
-    pub(in crate::client) columns: usize,
+pub(crate) struct ListStyle {
+    pub(crate) columns: usize,
     /// Maximum number of rows of the list.
-    pub(in crate::client) rows: usize,
-    pub(in crate::client) mode: Mode,
+    pub(crate) rows: usize,
+    pub(crate) mode: Mode,
     /// Whether keys answer. Until then the rows are dim.
-    pub(in crate::client) is_answerable: bool,
+    pub(crate) is_answerable: bool,
     /// Whether the input line contains a draft.
-    pub(in crate::client) has_draft: bool,
+    pub(crate) has_draft: bool,
     /// Whether one answer for all requests is offered.
-    pub(in crate::client) can_all: bool,
+    pub(crate) can_all: bool,
 }
 
 impl RequestList {
     /// The rows of the list.
-    pub(in crate::client) fn rows(&self, look: ListStyle) -> Vec<StyledLine> {
+    pub(crate) fn rows(&self, look: ListStyle) -> Vec<StyledLine> {
         let Some(request) = self.current() else { return Vec::new() };
         let count = self.len();
         let mut answers = self.answer_rows(request, look);
@@ -54,7 +54,7 @@ impl RequestList {
     }
 
     /// Whether the screen shows all requests in full, so that one answer for all can be offered.
-    pub(in crate::client) fn can_all(&self, columns: usize, rows: usize) -> bool {
+    pub(crate) fn can_all(&self, columns: usize, rows: usize) -> bool {
         let full = |request: &PermissionRequest| {
             let body = body(request, Some((1, self.len())), columns).len();
             // A request that is not the current one is shown by its first row only.
@@ -200,7 +200,7 @@ fn head(request: &PermissionRequest, place: &str) -> StyledLine {
                 line = line.and(Tone::Bold, format!(" {path}"));
             }
             if let Some(diff) = &request.diff {
-                let sums = crate::client::ui::diff::Diff::parse(diff).sums();
+                let sums = crate::ui::diff::Diff::parse(diff).sums();
                 line = line.and(Tone::Plain, format!("  {sums}"));
             }
             line.and(Tone::Dim, format!(" · asks because {reason}"))
@@ -223,7 +223,7 @@ fn wrap_rows(line: &StyledLine, columns: usize) -> Vec<StyledLine> {
 }
 
 /// A path below the user's home folder, with `~`.
-pub(in crate::client) fn home_relative(path: &str) -> String {
+pub(crate) fn home_relative(path: &str) -> String {
     let home = std::env::var("HOME").unwrap_or_default();
     match path
         .strip_prefix(&home)

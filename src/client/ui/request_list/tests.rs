@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
-use crate::client::terminal::style::StyledLine;
-use crate::client::ui::request_list::*;
+use crate::terminal::style::StyledLine;
+use crate::ui::request_list::*;
 
 fn request(nth: usize, tool: &str, input: Value, more: Value) -> PermissionRequest {
     let mut body = json!({

@@ -9,24 +9,24 @@ use ratatui::crossterm::terminal::{self, EnterAlternateScreen, LeaveAlternateScr
 use ratatui::crossterm::{cursor, execute};
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::api::params::{
+use crate::connection::client::Client;
+use crate::connection::connector::Connector;
+use crate::connection::session_calls;
+use crate::connection::session_feed::SessionFeed;
+use crate::failure::Failure;
+use crate::resolve_id;
+use crate::terminal::format::now;
+use crate::terminal::out::allows_colours;
+use crate::ui::keys::Keys;
+use crate::ui::top::overview::{Action, DaemonFacts, Dialog, Overview};
+use crate::ui::top::view::view;
+use api::params::{
     AbortParams, AbortReply, ApproveParams, Approved, EndParams, ModelListParams, ModelListReply,
     ModelUsageParams, ModelUsageReply, NoParams, StatusReply,
 };
-use crate::client::connection::client::Client;
-use crate::client::connection::connector::Connector;
-use crate::client::connection::session_calls;
-use crate::client::connection::session_feed::SessionFeed;
-use crate::client::failure::Failure;
-use crate::client::resolve_id;
-use crate::client::terminal::format::now;
-use crate::client::terminal::out::allows_colours;
-use crate::client::ui::keys::Keys;
-use crate::client::ui::top::overview::{Action, DaemonFacts, Dialog, Overview};
-use crate::client::ui::top::view::view;
-use crate::types::ids::SessionId;
-use crate::types::permission::Decision;
-use crate::types::time::Timestamp;
+use types::ids::SessionId;
+use types::permission::Decision;
+use types::time::Timestamp;
 
 /// Interval at which times are drawn again.
 const TICK: Duration = Duration::from_secs(1);
@@ -37,7 +37,7 @@ const PAGE_MODELS: u32 = 500;
 const DAY_MS: i64 = 24 * 3_600 * 1_000;
 
 /// Shows all sessions until the user exits or opens one. The terminal is restored afterwards.
-pub(in crate::client) async fn choose(sessions: &mut SessionsScreen) -> Result<TopOutcome, Failure> {
+pub(crate) async fn choose(sessions: &mut SessionsScreen) -> Result<TopOutcome, Failure> {
     if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
         return Err(Failure::usage(
             "top needs a terminal; `agentctl ps -A` and `agentctl stats` print the same once",
@@ -47,14 +47,14 @@ pub(in crate::client) async fn choose(sessions: &mut SessionsScreen) -> Result<T
 }
 
 /// The content of the screen, for example the selected session. It is kept while the screen is closed.
-pub(in crate::client) struct SessionsScreen {
+pub(crate) struct SessionsScreen {
     feed: SessionFeed,
     overview: Overview,
 }
 
 impl SessionsScreen {
     /// Connects to the daemon and reads all sessions.
-    pub(in crate::client) async fn load(reach: &Connector) -> Result<Self, Failure> {
+    pub(crate) async fn load(reach: &Connector) -> Result<Self, Failure> {
         let feed = SessionFeed::start(reach).await?;
         let windows = windows(feed.client()).await?;
         let overview = Overview { facts: facts(feed.client(), windows).await?, ..Overview::default() };
@@ -62,14 +62,14 @@ impl SessionsScreen {
     }
 
     /// Shows a text in one line of the screen.
-    pub(in crate::client) fn set_notice(&mut self, text: String) {
+    pub(crate) fn set_notice(&mut self, text: String) {
         self.overview.notice = Some(text);
     }
 }
 
 /// The reason why the screen was closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::client) enum TopOutcome {
+pub(crate) enum TopOutcome {
     /// The user returns to the view from which the screen was opened.
     Quit,
     /// The user opens this session.

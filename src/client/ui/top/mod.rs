@@ -6,4 +6,4 @@ mod overview;
 mod rates;
 mod view;
 
-pub(in crate::client) use live::{SessionsScreen, TopOutcome, choose};
+pub(crate) use live::{SessionsScreen, TopOutcome, choose};

@@ -4,13 +4,13 @@ use std::collections::{HashMap, HashSet};
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use crate::api::params::PendingRequest;
-use crate::client::resolve_id::OPEN_STATES;
-use crate::client::ui::session_state::{has_failed, state};
-use crate::client::ui::top::rates::Rates;
-use crate::types::ids::{PermissionId, SessionId};
-use crate::types::session::{SessionState, SessionView};
-use crate::types::time::Timestamp;
+use crate::resolve_id::OPEN_STATES;
+use crate::ui::session_state::{has_failed, state};
+use crate::ui::top::rates::Rates;
+use api::params::PendingRequest;
+use types::ids::{PermissionId, SessionId};
+use types::session::{SessionState, SessionView};
+use types::time::Timestamp;
 
 /// Time in milliseconds after an answer dialog has opened for which it ignores keys. So a key that was typed
 /// earlier does not answer.
@@ -294,10 +294,10 @@ pub(super) mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::client::fake_daemon::permission_requested;
-    use crate::client::resolve_id::sample;
+    use crate::fake_daemon::permission_requested;
+    use crate::resolve_id::sample;
 
-    pub(in crate::client::ui::top) fn session(number: u64, title: &str, changes: Value) -> SessionView {
+    pub(crate) fn session(number: u64, title: &str, changes: Value) -> SessionView {
         let mut session = sample(&format!("ses_0190f2a4-0000-7000-8000-{number:012}"), title);
         let fields = session.as_object_mut().expect("an object");
         fields.extend([("number".to_owned(), json!(number)), ("cwd".to_owned(), json!("/home/me/shop"))]);
@@ -305,7 +305,7 @@ pub(super) mod tests {
         serde_json::from_value(session).expect("a session")
     }
 
-    pub(in crate::client::ui::top) fn overview() -> Overview {
+    pub(crate) fn overview() -> Overview {
         let failed = json!({"subtype": "llm_error", "kind": "unauthorized", "message": "the key was refused", "ended_at_ms": 1_000});
         let sessions = vec![
             session(

@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use crate::types::ids::SessionId;
-use crate::types::time::Timestamp;
+use types::ids::SessionId;
+use types::time::Timestamp;
 
 /// Milliseconds of one cell of the sparkline.
 const BUCKET_MS: u64 = 30_000;

@@ -1,16 +1,16 @@
 //! The screen of `top`: pure.
 
-use crate::client::connection::paths;
-use crate::client::terminal::escape;
-use crate::client::terminal::format::{age, all_tokens, cost, format_ms, money, tokens};
-use crate::client::terminal::style::{StyledLine, Tone, pad, width};
-use crate::client::terminal::table::{Table, column};
-use crate::client::ui::render::asked_summary;
-use crate::client::ui::session_state::{last_line, state};
-use crate::client::ui::summary::one_line;
-use crate::client::ui::top::overview::{Dialog, Filter, IGNORE_KEYS_MS, Overview};
-use crate::types::session::SessionView;
-use crate::types::time::Timestamp;
+use crate::connection::paths;
+use crate::terminal::escape;
+use crate::terminal::format::{age, all_tokens, cost, format_ms, money, tokens};
+use crate::terminal::style::{StyledLine, Tone, pad, width};
+use crate::terminal::table::{Table, column};
+use crate::ui::render::asked_summary;
+use crate::ui::session_state::{last_line, state};
+use crate::ui::summary::one_line;
+use crate::ui::top::overview::{Dialog, Filter, IGNORE_KEYS_MS, Overview};
+use types::session::SessionView;
+use types::time::Timestamp;
 
 /// Minimum columns for a sparkline in the header.
 const WIDE_COLUMNS: usize = 100;
@@ -187,7 +187,7 @@ fn detail(overview: &Overview, now: Timestamp, columns: usize) -> Vec<StyledLine
         Dialog::Message { text, .. } => {
             let text = escape::line(text);
             let room = columns.saturating_sub(3);
-            let shown = crate::client::terminal::style::cut_start(&text, room);
+            let shown = crate::terminal::style::cut_start(&text, room);
             lines.push(StyledLine::new(Tone::User, "› ").and(Tone::Plain, pad(&shown, 0)));
         }
     }
@@ -210,8 +210,8 @@ fn keys(overview: &Overview) -> StyledLine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::ui::screen_files::check_screen;
-    use crate::client::ui::top::overview::tests::{overview, session};
+    use crate::ui::screen_files::check_screen;
+    use crate::ui::top::overview::tests::{overview, session};
 
     fn plain(overview: &Overview, size: (usize, usize)) -> Vec<String> {
         let lines = view(overview, Timestamp(100_000), Some("/home/me"), size);

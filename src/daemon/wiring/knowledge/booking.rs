@@ -9,12 +9,12 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-use crate::engine::{estimate_usage, settle_usage};
-use crate::knowledge::ModelUsage;
-use crate::session::{IndexUsage, Registry};
-use crate::sync::lock;
-use crate::types::model::{Delta, ModelRequest};
-use crate::types::usage::{ModelSnapshot, Usage};
+use base::sync::lock;
+use engine::{estimate_usage, settle_usage};
+use knowledge::ModelUsage;
+use session::{IndexUsage, Registry};
+use types::model::{Delta, ModelRequest};
+use types::usage::{ModelSnapshot, Usage};
 
 /// Records usage in the hidden sessions of workspaces, and owns the tasks that do this.
 pub(super) struct Bookings {

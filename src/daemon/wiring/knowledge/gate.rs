@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::oneshot;
 
-use crate::sync::lock;
+use base::sync::lock;
 
 /// The gate. Waiting calls enter by priority, then in order of arrival.
 #[derive(Default)]

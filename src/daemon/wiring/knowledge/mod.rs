@@ -9,23 +9,23 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::models::check_model;
-use crate::daemon::config::{Config, EmbedderKind, Knowledge};
-use crate::daemon::error::DaemonError;
-use crate::knowledge::embed::{HttpEmbedder, HttpReranker, HttpTarget};
-use crate::knowledge::index::ChunkSettings;
-use crate::knowledge::index::semantic::SemanticSettings;
-use crate::knowledge::query::{FusionWeights, QueryParams};
-use crate::knowledge::registry::{self, EmbedderChoice, Services};
-use crate::knowledge::{FileSource, LanguageModel, Level};
-use crate::session::Registry;
-use crate::sync::{lock, read, write};
-use crate::types::ids::{Mint, Seeds};
-use crate::types::knowledge::IndexLevel;
-use crate::types::model::ModelRef;
-use crate::types::time::Clock;
+use crate::config::{Config, EmbedderKind, Knowledge};
+use crate::error::DaemonError;
+use base::sync::{lock, read, write};
 use booking::Bookings;
 use gate::CallGate;
+use knowledge::embed::{HttpEmbedder, HttpReranker, HttpTarget};
+use knowledge::index::ChunkSettings;
+use knowledge::index::semantic::SemanticSettings;
+use knowledge::query::{FusionWeights, QueryParams};
+use knowledge::registry::{self, EmbedderChoice, Services};
+use knowledge::{FileSource, LanguageModel, Level};
 use model::WorkspaceModel;
+use session::Registry;
+use types::ids::{Mint, Seeds};
+use types::knowledge::IndexLevel;
+use types::model::ModelRef;
+use types::time::Clock;
 
 /// Time for the last bookings when the daemon stops.
 const BOOKING_TIMEOUT: Duration = Duration::from_millis(500);
@@ -172,7 +172,7 @@ fn reranker(config: &Config) -> Result<Option<Arc<HttpReranker>>, DaemonError> {
 }
 
 /// The services of the daemon for indexes.
-pub(in crate::daemon) struct IndexServices {
+pub(crate) struct IndexServices {
     registry: Registry,
     settings: std::sync::RwLock<Arc<registry::Settings>>,
     seeds: Mutex<Seeds>,
@@ -181,7 +181,7 @@ pub(in crate::daemon) struct IndexServices {
 }
 
 impl IndexServices {
-    pub(in crate::daemon) fn new(registry: Registry, config: &Config) -> Result<Arc<Self>, DaemonError> {
+    pub(crate) fn new(registry: Registry, config: &Config) -> Result<Arc<Self>, DaemonError> {
         let settings = std::sync::RwLock::new(Arc::new(settings(config)?));
         let bookings = Arc::new(Bookings::new(registry.clone()));
         Ok(Arc::new(Self {
@@ -194,13 +194,13 @@ impl IndexServices {
     }
 
     /// Uses the settings of a reloaded configuration for all later work.
-    pub(in crate::daemon) fn reload(&self, config: &Config) -> Result<(), DaemonError> {
+    pub(crate) fn reload(&self, config: &Config) -> Result<(), DaemonError> {
         *write(&self.settings) = Arc::new(settings(config)?);
         Ok(())
     }
 
     /// Waits until the usage of all calls is recorded. The sessions must still be open.
-    pub(in crate::daemon) async fn finish_bookings(&self) {
+    pub(crate) async fn finish_bookings(&self) {
         if tokio::time::timeout(BOOKING_TIMEOUT, self.bookings.finish()).await.is_err() {
             tracing::warn!("the usage of the last model calls about indexes was not recorded in time");
         }

@@ -11,17 +11,17 @@ use tokio_util::sync::CancellationToken;
 
 use super::booking::{Bookings, SentCall};
 use super::gate::CallGate;
-use crate::knowledge::{
+use knowledge::{
     CallPurpose, ChatRole, Completion, ErrorKind, KnowledgeError, LanguageModel, ModelCall, ModelUsage,
 };
-use crate::session::Registry;
-use crate::types::message::{Block, Message, Role};
-use crate::types::model::{
+use session::Registry;
+use types::message::{Block, Message, Role};
+use types::model::{
     Delta, FaultKind, ModelFault, ModelRef, ModelReply, ModelRequest, ReplyBlock, StopReason,
 };
-use crate::types::sampling::Sampling;
-use crate::types::thinking::Thinking;
-use crate::types::usage::{ModelSnapshot, Usage};
+use types::sampling::Sampling;
+use types::thinking::Thinking;
+use types::usage::{ModelSnapshot, Usage};
 
 /// Maximum attempts of one model call.
 const MAX_ATTEMPTS: u32 = 4;

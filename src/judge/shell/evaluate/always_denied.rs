@@ -1,20 +1,20 @@
 //! Actions of a command line that are denied whatever is granted: writing protected paths, and
 //! answering the daemon's own requests.
 
-use crate::judge::shell::evaluate::collect::CommandView;
-use crate::judge::shell::evaluate::invisible_chars::approves_itself;
-use crate::judge::shell::evaluate::{MAX_LINE_BYTES, ParsedLine};
-use crate::judge::shell::lex::syntax::{RedirKind, SimpleCommand};
-use crate::judge::shell::lex::word::{Marks, Word};
-use crate::judge::shell::paths::braces;
-use crate::judge::shell::paths::cwd_tracking::PossibleFolders;
-use crate::judge::shell::paths::resolve;
-use crate::judge::shell::paths::resolve::{PathProtection, may_name_protected_path};
-use crate::judge::shell::paths::write_targets::{WriteTargets, created_paths};
-use crate::judge::shell::programs::call::CommandCall;
-use crate::judge::shell::programs::call::program_name;
-use crate::judge::shell::programs::inner_commands::inner_commands;
-use crate::judge::shell::programs::lookup::rows;
+use crate::shell::evaluate::collect::CommandView;
+use crate::shell::evaluate::invisible_chars::approves_itself;
+use crate::shell::evaluate::{MAX_LINE_BYTES, ParsedLine};
+use crate::shell::lex::syntax::{RedirKind, SimpleCommand};
+use crate::shell::lex::word::{Marks, Word};
+use crate::shell::paths::braces;
+use crate::shell::paths::cwd_tracking::PossibleFolders;
+use crate::shell::paths::resolve;
+use crate::shell::paths::resolve::{PathProtection, may_name_protected_path};
+use crate::shell::paths::write_targets::{WriteTargets, created_paths};
+use crate::shell::programs::call::CommandCall;
+use crate::shell::programs::call::program_name;
+use crate::shell::programs::inner_commands::inner_commands;
+use crate::shell::programs::lookup::rows;
 
 /// Maximum number of the daemon's own programs in a line that are inspected individually.
 const MAX_OWN_PROGRAMS: usize = 64;
@@ -38,13 +38,13 @@ const WRITING_RUNNERS: &[&str] = &[
 
 impl ParsedLine<'_> {
     /// Why the line is denied whatever is granted.
-    pub(in crate::judge) fn forbidden(&self) -> Option<&str> {
+    pub(crate) fn forbidden(&self) -> Option<&str> {
         self.forbidden.get_or_init(|| self.find_forbidden(false)).as_deref()
     }
 
     /// Same as `forbidden`, with brace expansion. It does not affect permission requests; it only finds
     /// actions that are always denied.
-    pub(in crate::judge) fn forbidden_by_choice(&self) -> Option<String> {
+    pub(crate) fn forbidden_by_choice(&self) -> Option<String> {
         let mut commands = self.all.scripts().iter().flat_map(|script| &script.commands);
         let has_braces = |command: &SimpleCommand| {
             let targets = command.redirs.iter().map(|redir| &redir.target);

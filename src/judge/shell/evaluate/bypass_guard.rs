@@ -4,19 +4,19 @@
 
 use std::borrow::Cow;
 
-use crate::judge::shell::evaluate::ParsedLine;
-use crate::judge::shell::evaluate::collect::CommandView;
-use crate::judge::shell::lex::syntax::RedirKind;
-use crate::judge::shell::lex::word::{Marks, Word};
-use crate::judge::shell::paths::cwd_tracking::PossibleFolders;
-use crate::judge::shell::paths::files;
-use crate::judge::shell::paths::resolve;
-use crate::judge::shell::paths::resolve::{is_in, resolve};
-use crate::judge::shell::paths::write_targets::WriteTargets;
-use crate::judge::shell::programs::call::CommandCall;
-use crate::judge::shell::programs::call::program_name;
-use crate::judge::shell::programs::lookup::{rows, stem};
-use crate::judge::shell::programs::table::FileEffect;
+use crate::shell::evaluate::ParsedLine;
+use crate::shell::evaluate::collect::CommandView;
+use crate::shell::lex::syntax::RedirKind;
+use crate::shell::lex::word::{Marks, Word};
+use crate::shell::paths::cwd_tracking::PossibleFolders;
+use crate::shell::paths::files;
+use crate::shell::paths::resolve;
+use crate::shell::paths::resolve::{is_in, resolve};
+use crate::shell::paths::write_targets::WriteTargets;
+use crate::shell::programs::call::CommandCall;
+use crate::shell::programs::call::program_name;
+use crate::shell::programs::lookup::{rows, stem};
+use crate::shell::programs::table::FileEffect;
 
 /// Tests of `find` that usually select few files. Without one of them `find / -delete` removes
 /// everything.
@@ -35,7 +35,7 @@ const FIND_FILTERS: &[&str] = &[
 
 impl ParsedLine<'_> {
     /// Why the guard of bypass mode stops this line, if it does.
-    pub(in crate::judge) fn caught_by_bypass_guard(&self) -> Option<String> {
+    pub(crate) fn caught_by_bypass_guard(&self) -> Option<String> {
         let redirected = || {
             self.all.scripts().iter().zip(&self.cwds).find_map(|(script, cwds)| {
                 script.commands.iter().zip(cwds).find_map(|(command, cwds)| {

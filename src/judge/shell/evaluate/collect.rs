@@ -3,11 +3,11 @@
 
 use rustc_hash::FxHashSet;
 
-use crate::judge::shell::lex::syntax::{Script, SimpleCommand, UnsupportedSyntax};
-use crate::judge::shell::lex::word::{Marks, Word};
-use crate::judge::shell::lex::{lex_within, max_reparsed_bytes};
-use crate::judge::shell::programs::call::program_name;
-use crate::judge::shell::programs::inner_commands::inner_commands;
+use crate::shell::lex::syntax::{Script, SimpleCommand, UnsupportedSyntax};
+use crate::shell::lex::word::{Marks, Word};
+use crate::shell::lex::{lex_within, max_reparsed_bytes};
+use crate::shell::programs::call::program_name;
+use crate::shell::programs::inner_commands::inner_commands;
 
 /// Maximum total bytes of texts for shells that are parsed.
 const MAX_TEXT_BYTES: usize = 64 * 1024;
@@ -23,63 +23,63 @@ const MAX_TEXT_NESTING: usize = 40;
 
 /// One command: index of the text, index of its command, and first word.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::judge::shell) struct CommandView {
+pub(crate) struct CommandView {
     script: usize,
     command: usize,
     from: usize,
     /// More words come from elsewhere.
-    pub(in crate::judge::shell) open: bool,
+    pub(crate) open: bool,
     /// Whether it runs another command; unknown if the line is too large.
-    pub(in crate::judge::shell) runs: bool,
+    pub(crate) runs: bool,
 }
 
 impl CommandView {
-    pub(in crate::judge::shell) fn script(self) -> usize {
+    pub(crate) fn script(self) -> usize {
         self.script
     }
 
-    pub(in crate::judge::shell) fn command(self) -> usize {
+    pub(crate) fn command(self) -> usize {
         self.command
     }
 
-    pub(in crate::judge::shell) fn from(self) -> usize {
+    pub(crate) fn from(self) -> usize {
         self.from
     }
 }
 
 /// All collected commands.
 #[derive(Debug)]
-pub(in crate::judge::shell) struct CollectedCommands {
+pub(crate) struct CollectedCommands {
     scripts: Vec<Script>,
-    pub(in crate::judge::shell) views: Vec<CommandView>,
+    pub(crate) views: Vec<CommandView>,
     /// Words that are commands if an unknown program runs its arguments.
-    pub(in crate::judge::shell) maybe: Vec<CommandView>,
+    pub(crate) maybe: Vec<CommandView>,
     /// The line may run something that the text does not show.
-    pub(in crate::judge::shell) hidden: bool,
+    pub(crate) hidden: bool,
     /// The line is too large: later checks cannot inspect each command separately. No such line is ever
     /// allowed without a request (`hidden` is set as well).
-    pub(in crate::judge::shell) over: bool,
+    pub(crate) over: bool,
 }
 
 impl CollectedCommands {
     /// The line itself.
-    pub(in crate::judge::shell) fn main(&self) -> &Script {
+    pub(crate) fn main(&self) -> &Script {
         &self.scripts[0]
     }
 
     /// The words of a command.
-    pub(in crate::judge::shell) fn words(&self, view: CommandView) -> &[Word] {
+    pub(crate) fn words(&self, view: CommandView) -> &[Word] {
         &self.scripts[view.script].commands[view.command].words[view.from..]
     }
 
     /// All parsed texts: the line, and texts for shells within it.
-    pub(in crate::judge::shell) fn scripts(&self) -> &[Script] {
+    pub(crate) fn scripts(&self) -> &[Script] {
         &self.scripts
     }
 }
 
 /// Parses a line and everything in it.
-pub(in crate::judge::shell) fn collect(text: &str) -> CollectedCommands {
+pub(crate) fn collect(text: &str) -> CollectedCommands {
     let mut again = max_reparsed_bytes(text.len());
     let mut all = CollectedCommands {
         scripts: vec![lex_within(text, &mut again)],

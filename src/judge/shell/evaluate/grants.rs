@@ -2,14 +2,14 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::judge::shell::evaluate::pattern::CommandPattern;
-use crate::judge::shell::lex::word::Word;
+use crate::shell::evaluate::pattern::CommandPattern;
+use crate::shell::lex::word::Word;
 
 /// An allow rule for commands: its pattern, and an identifier for the caller.
 #[derive(Clone, Copy)]
-pub(in crate::judge) struct Grant<'r, R> {
-    pub(in crate::judge) pattern: &'r CommandPattern,
-    pub(in crate::judge) rule: R,
+pub(crate) struct Grant<'r, R> {
+    pub(crate) pattern: &'r CommandPattern,
+    pub(crate) rule: R,
 }
 
 /// Grants indexed by their first words, because only a few of thousands can match a command.

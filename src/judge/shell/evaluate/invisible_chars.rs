@@ -1,11 +1,11 @@
 //! Invisible characters, and commands that answer the daemon's requests.
 
-use crate::judge::shell::lex::word::{Marks, Word};
-use crate::judge::shell::programs::call::program_name;
-use crate::types::invisible_chars::{EMOJI_SELECTOR, is_invisible};
+use crate::shell::lex::word::{Marks, Word};
+use crate::shell::programs::call::program_name;
+use types::invisible_chars::{EMOJI_SELECTOR, is_invisible};
 
 /// Whether a command answers the daemon's requests, or changes its permissions.
-pub(in crate::judge::shell) fn approves_itself(words: &[Word]) -> bool {
+pub(crate) fn approves_itself(words: &[Word]) -> bool {
     const VERBS: &[&str] = &[
         "approve",
         "deny",
@@ -83,7 +83,7 @@ pub(in crate::judge::shell) fn approves_itself(words: &[Word]) -> bool {
 
 /// Why a user may not see the text as it is: it contains control or invisible characters. Such
 /// characters could hide a command in a permission request.
-pub(in crate::judge::shell) fn invisible_character(text: &str) -> Option<&'static str> {
+pub(crate) fn invisible_character(text: &str) -> Option<&'static str> {
     if text.is_ascii() {
         let control = text.bytes().any(|c| c < b' ' && c != b'\t' && c != b'\n' || c == 0x7f);
         return control.then_some("the line holds control characters");

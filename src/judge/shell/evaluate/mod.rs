@@ -15,29 +15,27 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-use crate::judge::shell::lex::syntax::{RedirKind, SimpleCommand, UnsupportedSyntax};
-use crate::judge::shell::paths::cwd_tracking::{
-    MAX_FOLDERS, PossibleFolders, changes_folder, folder, track_cwd,
-};
-use crate::judge::shell::paths::files;
-use crate::judge::shell::paths::resolve;
-use crate::judge::shell::paths::resolve::{Folders, may_name_protected_path};
-use crate::judge::shell::programs::call::CommandCall;
-use crate::judge::shell::programs::call::program_name;
-use crate::judge::shell::programs::escape_options::{TOO_COMPLEX, may_become_an_option};
-use crate::judge::shell::programs::lookup::rows;
-use crate::judge::shell::read_only;
+use crate::shell::lex::syntax::{RedirKind, SimpleCommand, UnsupportedSyntax};
+use crate::shell::paths::cwd_tracking::{MAX_FOLDERS, PossibleFolders, changes_folder, folder, track_cwd};
+use crate::shell::paths::files;
+use crate::shell::paths::resolve;
+use crate::shell::paths::resolve::{Folders, may_name_protected_path};
+use crate::shell::programs::call::CommandCall;
+use crate::shell::programs::call::program_name;
+use crate::shell::programs::escape_options::{TOO_COMPLEX, may_become_an_option};
+use crate::shell::programs::lookup::rows;
+use crate::shell::read_only;
 use collect::{CollectedCommands, collect};
-pub(in crate::judge) use grants::Grant;
+pub(crate) use grants::Grant;
 use grants::Grants;
 use oversized::condense;
 use pattern::{CommandIndex, CommandPattern, PatternMatch};
 
-use crate::judge::shell::lex::word::{Marks, Word};
-use crate::judge::shell::programs::inner_commands::inner_commands;
-use crate::judge::shell::programs::special;
-use crate::judge::shell::programs::table::FileEffect;
-use crate::judge::shell::programs::transparent_wrappers::{WrapperMatch, match_wrapper};
+use crate::shell::lex::word::{Marks, Word};
+use crate::shell::programs::inner_commands::inner_commands;
+use crate::shell::programs::special;
+use crate::shell::programs::table::FileEffect;
+use crate::shell::programs::transparent_wrappers::{WrapperMatch, match_wrapper};
 use invisible_chars::invisible_character;
 use word_checks::{CHANGES_SHELL, assignment, check_redirection, check_words};
 
@@ -53,19 +51,19 @@ const MAX_PARTS: usize = 64;
 
 /// The outcome of a part.
 #[derive(Clone, Debug)]
-pub(in crate::judge) struct PartOutcome<'t, R> {
+pub(crate) struct PartOutcome<'t, R> {
     /// Borrowed if possible: a nested command contains its inner commands, so copies would use much
     /// memory.
-    pub(in crate::judge) command: Cow<'t, str>,
-    pub(in crate::judge) words: Vec<String>,
-    pub(in crate::judge) allowed: bool,
+    pub(crate) command: Cow<'t, str>,
+    pub(crate) words: Vec<String>,
+    pub(crate) allowed: bool,
     /// The grant that allows it.
-    pub(in crate::judge) rule: Option<R>,
-    pub(in crate::judge) reason: String,
+    pub(crate) rule: Option<R>,
+    pub(crate) reason: String,
 }
 
 /// A parsed command line with its folders.
-pub(in crate::judge) struct ParsedLine<'a> {
+pub(crate) struct ParsedLine<'a> {
     text: &'a str,
     /// The parsed text: the whole line, or pieces of an oversized one.
     read: Cow<'a, str>,
@@ -89,7 +87,7 @@ pub(in crate::judge) struct ParsedLine<'a> {
 }
 
 impl<'a> ParsedLine<'a> {
-    pub(in crate::judge) fn new(text: &'a str, folders: &'a Folders) -> Self {
+    pub(crate) fn new(text: &'a str, folders: &'a Folders) -> Self {
         let read = condense(text);
         let all = collect(&read);
         let start = Arc::new(PossibleFolders::from_folders(vec![folders.start.clone()], folders));
@@ -108,7 +106,7 @@ impl<'a> ParsedLine<'a> {
 
     /// Whether judging the line exceeded the work budget. The results may then be incomplete, so
     /// nothing allows the line.
-    pub(in crate::judge) fn exceeds_work_budget(&self) -> Option<&'static str> {
+    pub(crate) fn exceeds_work_budget(&self) -> Option<&'static str> {
         (self.folders.work_budget.is_spent() || self.is_in_pieces()).then_some(TOO_COMPLEX)
     }
 
@@ -118,7 +116,7 @@ impl<'a> ParsedLine<'a> {
     }
 
     /// Whether the line has so many words that no rule for a command may allow it.
-    pub(in crate::judge) fn is_excessive(&self) -> bool {
+    pub(crate) fn is_excessive(&self) -> bool {
         self.text.len() > MAX_LINE_BYTES || self.has_too_many_words()
     }
 
@@ -141,7 +139,7 @@ impl<'a> ParsedLine<'a> {
     }
 
     /// Searches for the command of a rule.
-    pub(in crate::judge) fn find_command(&self, pattern: &CommandPattern) -> PatternMatch {
+    pub(crate) fn find_command(&self, pattern: &CommandPattern) -> PatternMatch {
         pattern.find_command(
             self.text,
             &self.all,
@@ -151,7 +149,7 @@ impl<'a> ParsedLine<'a> {
 
     /// Whether the line was understood well enough to conclude that a command that was not found is
     /// absent.
-    pub(in crate::judge) fn is_understood(&self) -> bool {
+    pub(crate) fn is_understood(&self) -> bool {
         !self.is_excessive()
             && self.all.main().depth <= MAX_NESTING
             && !self.all.hidden
@@ -162,7 +160,7 @@ impl<'a> ParsedLine<'a> {
     }
 
     /// Why only a rule for the whole text may allow the line, if so.
-    pub(in crate::judge) fn unsupported(&self) -> Option<&'static str> {
+    pub(crate) fn unsupported(&self) -> Option<&'static str> {
         if self.text.len() > MAX_LINE_BYTES {
             return Some("the line is longer than 64 KiB");
         }
@@ -176,7 +174,7 @@ impl<'a> ParsedLine<'a> {
     }
 
     /// Whether the text contains invisible characters or exceeds the limits.
-    pub(in crate::judge) fn is_unreadable(&self) -> Option<&'static str> {
+    pub(crate) fn is_unreadable(&self) -> Option<&'static str> {
         if self.text.len() > MAX_LINE_BYTES || self.all.main().depth > MAX_NESTING {
             return Some("the line is too long or too deeply nested to be judged");
         }
@@ -184,25 +182,21 @@ impl<'a> ParsedLine<'a> {
     }
 
     /// Whether the second parser finds the same commands as the lexer.
-    pub(in crate::judge) fn is_confirmed(&self) -> bool {
+    pub(crate) fn is_confirmed(&self) -> bool {
         let script = self.all.main();
         self.tree_sitter_commands().is_some_and(|found| tree_sitter_check::agrees(found, script, false))
             || self.eased().is_some_and(|found| tree_sitter_check::agrees(found, script, true))
     }
 
     /// Whether a command of the line changes the working directory.
-    pub(in crate::judge) fn changes_folder(&self) -> bool {
+    pub(crate) fn changes_folder(&self) -> bool {
         let mut commands = self.all.scripts().iter().flat_map(|script| &script.commands);
         commands.any(|command| changes_folder(&command.words))
     }
 
     /// Judges each simple command with the grants; with `safe`, read-only commands pass. Of many
     /// commands only some are reported, including those that need a request.
-    pub(in crate::judge) fn parts<R: Copy>(
-        &self,
-        grants: &[Grant<'_, R>],
-        safe: bool,
-    ) -> Vec<PartOutcome<'_, R>> {
+    pub(crate) fn parts<R: Copy>(&self, grants: &[Grant<'_, R>], safe: bool) -> Vec<PartOutcome<'_, R>> {
         let ordered = self.command_order();
         if self.has_too_many_words() {
             let asks = || Err("the line has too many words to be judged".to_owned());
@@ -223,12 +217,12 @@ impl<'a> ParsedLine<'a> {
     }
 
     /// Whether the line itself has a command.
-    pub(in crate::judge) fn has_commands(&self) -> bool {
+    pub(crate) fn has_commands(&self) -> bool {
         !self.all.main().commands.is_empty()
     }
 
     /// The first command that needs a grant. As `parts` without grants, but stops there.
-    pub(in crate::judge) fn first_not_free(&self) -> Option<Cow<'_, str>> {
+    pub(crate) fn first_not_free(&self) -> Option<Cow<'_, str>> {
         let no_grants = Grants::<()>::new(&[]);
         let has_too_many_words = self.has_too_many_words();
         let mut moved = self.folders.starts_outside_top();
@@ -272,7 +266,7 @@ impl<'a> ParsedLine<'a> {
     /// Whether a rule may be suggested for this line, for a prefix or for this text only. Removing a
     /// folder with all content must not be granted with one key. If the request is about a secret, a
     /// suggested rule must not allow reading all other secrets.
-    pub(in crate::judge) fn may_be_offered(&self, is_prefix: bool) -> bool {
+    pub(crate) fn may_be_offered(&self, is_prefix: bool) -> bool {
         let script = self.all.main();
         let mut commands = script.commands.iter().zip(&self.cwds[0]).filter(|(it, _)| !it.words.is_empty());
         !commands.any(|(command, cwds)| {
@@ -429,7 +423,7 @@ impl<'a> ParsedLine<'a> {
         if let Some(at) = special::python_module(words, granted_count) {
             let words = &words[at..];
             let call = CommandCall { words, granted: granted_count - at, outside: &outside, work_budget };
-            if let Some(reason) = crate::judge::shell::programs::lookup::rows(words).request_reason(&call) {
+            if let Some(reason) = crate::shell::programs::lookup::rows(words).request_reason(&call) {
                 return Err(reason);
             }
         }

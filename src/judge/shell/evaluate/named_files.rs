@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use crate::judge::shell::evaluate::ParsedLine;
-use crate::judge::shell::lex::syntax::RedirKind;
-use crate::judge::shell::lex::word::{Marks, Word};
-use crate::judge::shell::paths::braces;
-use crate::judge::shell::paths::resolve;
-use crate::judge::shell::programs::call::program_name;
+use crate::shell::evaluate::ParsedLine;
+use crate::shell::lex::syntax::RedirKind;
+use crate::shell::lex::word::{Marks, Word};
+use crate::shell::paths::braces;
+use crate::shell::paths::resolve;
+use crate::shell::programs::call::program_name;
 
 /// Maximum number of `:` in a word after which a path is checked.
 const MAX_COLONS: usize = 16;
@@ -16,7 +16,7 @@ impl ParsedLine<'_> {
     /// Returns the first result of `check_file` for a file that the line names. `check_file` gets a path, and
     /// whether it is written, that is, the target of a redirection; an argument counts as read. Paths
     /// are used as written. `rules` is the number of rules that `check_file` checks, for the work budget.
-    pub(in crate::judge) fn find_named_file<T>(
+    pub(crate) fn find_named_file<T>(
         &self,
         rules: usize,
         check_file: &dyn Fn(&Path, bool) -> Option<T>,

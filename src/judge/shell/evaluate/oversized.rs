@@ -17,7 +17,7 @@ const MAX_REMAINING_BYTES: usize = 64 * 1024;
 
 /// The line itself, or the pieces of a line that is too long. A piece is the text between signs that
 /// end a command. The pieces keep their order, and each occurs once. Quotes are not parsed.
-pub(in crate::judge::shell) fn condense(text: &str) -> Cow<'_, str> {
+pub(crate) fn condense(text: &str) -> Cow<'_, str> {
     if text.len() <= MAX_WHOLE_BYTES {
         return Cow::Borrowed(text);
     }
@@ -52,7 +52,7 @@ pub(in crate::judge::shell) fn condense(text: &str) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    use crate::judge::shell::evaluate::oversized::*;
+    use crate::shell::evaluate::oversized::*;
 
     #[test]
     fn oversized_line_keeps_each_distinct_part_once() {

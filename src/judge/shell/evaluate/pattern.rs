@@ -4,15 +4,15 @@ use std::hash::BuildHasher as _;
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
-use crate::judge::shell::evaluate::collect::{CollectedCommands, CommandView};
-use crate::judge::shell::lex::lex;
-use crate::judge::shell::lex::word::{Marks, Word};
-use crate::judge::shell::programs::call::{WorkBudget, program_name};
-use crate::judge::shell::programs::special::GIT_VALUES;
+use crate::shell::evaluate::collect::{CollectedCommands, CommandView};
+use crate::shell::lex::lex;
+use crate::shell::lex::word::{Marks, Word};
+use crate::shell::programs::call::{WorkBudget, program_name};
+use crate::shell::programs::special::GIT_VALUES;
 
 /// The pattern of a Bash rule.
 #[derive(Clone, Debug)]
-pub(in crate::judge) enum CommandPattern {
+pub(crate) enum CommandPattern {
     /// `npm run test`: exactly these words, or exactly this text.
     Exact {
         /// The text, without surrounding blanks.
@@ -26,7 +26,7 @@ pub(in crate::judge) enum CommandPattern {
 
 /// Result of searching a line for the command of a deny or ask rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::judge) enum PatternMatch {
+pub(crate) enum PatternMatch {
     /// The command is absent.
     No,
     /// The command cannot be excluded: a word may become the command only when the shell runs.
@@ -50,7 +50,7 @@ fn simple(text: &str) -> Option<Vec<Word>> {
 
 impl CommandPattern {
     /// Parses the text between the parentheses, which is not empty. The error is a fragment.
-    pub(in crate::judge) fn parse(inner: &str) -> Result<Self, &'static str> {
+    pub(crate) fn parse(inner: &str) -> Result<Self, &'static str> {
         if inner.contains('\0') {
             return Err("a command cannot hold a NUL");
         }
@@ -81,13 +81,13 @@ impl CommandPattern {
     }
 
     /// Whether this is an exact rule for the whole text.
-    pub(in crate::judge) fn is_text(&self, command: &str) -> bool {
+    pub(crate) fn is_text(&self, command: &str) -> bool {
         matches!(self, Self::Exact { text, .. } if text == command.trim())
     }
 
     /// Whether a grant covers a simple command by its words, and how many of them it contains. An exact
     /// rule contains all.
-    pub(in crate::judge::shell) fn covers(&self, words: &[Word]) -> Option<usize> {
+    pub(crate) fn covers(&self, words: &[Word]) -> Option<usize> {
         match self {
             Self::Exact { words: Some(own), .. } => {
                 let same = own.len() == words.len()
@@ -108,7 +108,7 @@ impl CommandPattern {
     }
 
     /// The first two words of the commands that a grant covers; `None` if it covers none by its words.
-    pub(in crate::judge::shell) fn key(&self) -> Option<(&str, Option<&str>)> {
+    pub(crate) fn key(&self) -> Option<(&str, Option<&str>)> {
         let mut words: Box<dyn Iterator<Item = &str>> = match self {
             Self::Exact { words, .. } => Box::new(words.as_ref()?.iter().map(|word| word.text.as_str())),
             Self::Prefix(words) => Box::new(words.iter().map(String::as_str)),
@@ -117,7 +117,7 @@ impl CommandPattern {
     }
 
     /// Searches all commands of a line for the command of a deny or ask rule.
-    pub(in crate::judge::shell) fn find_command(
+    pub(crate) fn find_command(
         &self,
         text: &str,
         all: &CollectedCommands,
@@ -219,7 +219,7 @@ impl<'w> CommandKey<'w> {
 /// The commands of a line indexed by their first words: with many rules, most search for an absent
 /// command.
 #[derive(Debug)]
-pub(in crate::judge::shell) struct CommandIndex {
+pub(crate) struct CommandIndex {
     /// By the hash of a key, with the kind of the first key; every lookup compares the words.
     at: FxHashMap<u64, (u8, Vec<CommandView>)>,
     /// Two keys have the same hash: a command may be missing in the index. Only a deliberately constructed line
@@ -231,7 +231,7 @@ pub(in crate::judge::shell) struct CommandIndex {
 }
 
 impl CommandIndex {
-    pub(in crate::judge::shell) fn from_commands(all: &CollectedCommands) -> Self {
+    pub(crate) fn from_commands(all: &CollectedCommands) -> Self {
         let mut found = Self {
             at: FxHashMap::default(),
             has_collision: false,
@@ -437,7 +437,7 @@ fn can_equal(word: &Word, wanted: &str, program: bool) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::shell::evaluate::collect::collect;
+    use crate::shell::evaluate::collect::collect;
 
     #[test]
     fn words_with_equal_hashes_hide_no_command() {

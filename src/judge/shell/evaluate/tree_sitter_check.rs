@@ -8,8 +8,8 @@ use std::sync::LazyLock;
 use rustc_hash::FxHashSet;
 use tree_sitter::{Language, ParseOptions, Parser};
 
-use crate::judge::shell::evaluate::collect::CollectedCommands;
-use crate::judge::shell::lex::syntax::Script;
+use crate::shell::evaluate::collect::CollectedCommands;
+use crate::shell::lex::syntax::Script;
 
 /// Maximum number of progress reports before the parser is stopped; about a hundred steps each.
 const MAX_PROGRESS_REPORTS: usize = 400;
@@ -23,7 +23,7 @@ const READ_AHEAD_BYTES: usize = 32 * 1024;
 
 /// Whether the grammar finds exactly these commands, at these positions; `eased`: in the text without
 /// here-documents and prefixes.
-pub(in crate::judge::shell) fn agrees(found: &[usize], script: &Script, eased: bool) -> bool {
+pub(crate) fn agrees(found: &[usize], script: &Script, eased: bool) -> bool {
     let mut found = found.to_vec();
     let mut own: Vec<usize> = script
         .commands
@@ -38,7 +38,7 @@ pub(in crate::judge::shell) fn agrees(found: &[usize], script: &Script, eased: b
 }
 
 /// Whether the grammar finds no command that the lexer has not found.
-pub(in crate::judge::shell) fn adds_nothing(found: &[usize], all: &CollectedCommands) -> bool {
+pub(crate) fn adds_nothing(found: &[usize], all: &CollectedCommands) -> bool {
     let own: FxHashSet<usize> = all
         .main()
         .commands
@@ -52,7 +52,7 @@ pub(in crate::judge::shell) fn adds_nothing(found: &[usize], all: &CollectedComm
 }
 
 /// Positions at which commands begin, or `None` if the text is not understood within the limits.
-pub(in crate::judge::shell) fn commands(text: &str) -> Option<Vec<usize>> {
+pub(crate) fn commands(text: &str) -> Option<Vec<usize>> {
     let mut parser = Parser::new();
     parser.set_language(&tree_sitter_bash::LANGUAGE.into()).ok()?;
     let bytes = text.as_bytes();

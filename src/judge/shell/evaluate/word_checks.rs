@@ -1,12 +1,12 @@
 //! Conditions for the words and redirections of every command.
 
-use crate::judge::shell::lex::syntax::{RedirKind, Redirection};
-use crate::judge::shell::lex::word::{Marks, Word};
-use crate::judge::shell::paths::resolve::Folders;
-use crate::judge::shell::read_only;
+use crate::shell::lex::syntax::{RedirKind, Redirection};
+use crate::shell::lex::word::{Marks, Word};
+use crate::shell::paths::resolve::Folders;
+use crate::shell::read_only;
 
 /// Builtins that change the shell, or run code from their arguments.
-pub(in crate::judge::shell) const CHANGES_SHELL: &[&str] = &[
+pub(crate) const CHANGES_SHELL: &[&str] = &[
     "set",
     "shopt",
     "export",
@@ -69,7 +69,7 @@ pub(in crate::judge::shell) const CHANGES_SHELL: &[&str] = &[
 ];
 
 /// Whether a redirection reads or writes nothing that needs a request.
-pub(in crate::judge::shell) fn check_redirection(
+pub(crate) fn check_redirection(
     redir: &Redirection,
     cwds: &[String],
     folders: &Folders,
@@ -108,7 +108,7 @@ pub(in crate::judge::shell) fn check_redirection(
 }
 
 /// Whether an assignment cannot change which program runs.
-pub(in crate::judge::shell) fn assignment(word: &Word, bare: bool) -> Result<(), String> {
+pub(crate) fn assignment(word: &Word, bare: bool) -> Result<(), String> {
     const HARMLESS_VARIABLES: &[&str] = &[
         "CI",
         "NODE_ENV",
@@ -144,7 +144,7 @@ pub(in crate::judge::shell) fn assignment(word: &Word, bare: bool) -> Result<(),
 }
 
 /// Checks the conditions for the words of every command.
-pub(in crate::judge::shell) fn check_words(words: &[Word]) -> Result<(), String> {
+pub(crate) fn check_words(words: &[Word]) -> Result<(), String> {
     let Some(first) = words.first() else { return Ok(()) };
     if !first.is_literal() || first.marks.has(Marks::DOLLAR_QUOTE) || first.text.is_empty() {
         return Err("the name of the command is not spelled out".into());

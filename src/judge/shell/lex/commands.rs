@@ -1,8 +1,8 @@
 //! From words to commands: reserved words, heads of compound commands, redirections, ends of commands.
 
 use super::{Block, Head, HereDocument, Kind, Lexer, Operator};
-use crate::judge::shell::lex::syntax::{Connector, RedirKind, Redirection, SimpleCommand, UnsupportedSyntax};
-use crate::judge::shell::lex::word::{Marks, Word};
+use crate::shell::lex::syntax::{Connector, RedirKind, Redirection, SimpleCommand, UnsupportedSyntax};
+use crate::shell::lex::word::{Marks, Word};
 
 impl Lexer<'_> {
     pub(super) fn end_word(&mut self) {

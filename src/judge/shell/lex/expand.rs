@@ -1,8 +1,8 @@
 //! Quotes and expansions.
 
 use super::{Frame, Head, Kind, Lexer, TextJob, is_name_byte};
-use crate::judge::shell::lex::syntax::UnsupportedSyntax;
-use crate::judge::shell::lex::word::Marks;
+use crate::shell::lex::syntax::UnsupportedSyntax;
+use crate::shell::lex::word::Marks;
 
 impl Lexer<'_> {
     pub(super) fn single_quote(&mut self) {

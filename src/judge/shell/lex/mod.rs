@@ -143,7 +143,7 @@ struct TextJob {
 }
 
 /// Parses a command line. Total: any text has a result.
-pub(in crate::judge) fn lex(text: &str) -> Script {
+pub(crate) fn lex(text: &str) -> Script {
     lex_within(text, &mut max_reparsed_bytes(text.len()))
 }
 

@@ -1,8 +1,8 @@
 //! Single signs: line feeds, redirections, operators between commands, brackets.
 
-use crate::judge::shell::lex::syntax::{RedirKind, UnsupportedSyntax};
-use crate::judge::shell::lex::word::{Marks, WordBuilder};
-use crate::judge::shell::lex::{Frame, Head, Kind, Lexer, Operator};
+use crate::shell::lex::syntax::{RedirKind, UnsupportedSyntax};
+use crate::shell::lex::word::{Marks, WordBuilder};
+use crate::shell::lex::{Frame, Head, Kind, Lexer, Operator};
 
 impl Lexer<'_> {
     pub(super) fn newline(&mut self) {

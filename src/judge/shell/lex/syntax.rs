@@ -1,10 +1,10 @@
 //! Output of the lexer: simple commands with their words and redirections, and all unsupported syntax.
 
-use crate::judge::shell::lex::word::Word;
+use crate::shell::lex::word::Word;
 
 /// The operator after a simple command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::judge) enum Connector {
+pub(crate) enum Connector {
     /// `&&`
     And,
     /// `||`, `;`, newline, `|`, a closing sign, the end.
@@ -13,7 +13,7 @@ pub(in crate::judge) enum Connector {
 
 /// A redirection operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::judge) enum RedirKind {
+pub(crate) enum RedirKind {
     /// `<`
     Input,
     /// `>`, `>>`, `>|`, `&>`, `&>>`, and `>&` with a file.
@@ -30,44 +30,44 @@ pub(in crate::judge) enum RedirKind {
 
 /// One redirection.
 #[derive(Clone, Debug)]
-pub(in crate::judge) struct Redirection {
-    pub(in crate::judge) kind: RedirKind,
+pub(crate) struct Redirection {
+    pub(crate) kind: RedirKind,
     /// The file, the descriptor, the text or the end mark.
-    pub(in crate::judge) target: Word,
+    pub(crate) target: Word,
     /// `{name}>`: bash stores the descriptor in a variable.
-    pub(in crate::judge) named: bool,
+    pub(crate) named: bool,
 }
 
 /// One simple command.
 #[derive(Clone, Debug, Default)]
-pub(in crate::judge) struct SimpleCommand {
-    pub(in crate::judge) assigns: Vec<Word>,
-    pub(in crate::judge) words: Vec<Word>,
-    pub(in crate::judge) redirs: Vec<Redirection>,
+pub(crate) struct SimpleCommand {
+    pub(crate) assigns: Vec<Word>,
+    pub(crate) words: Vec<Word>,
+    pub(crate) redirs: Vec<Redirection>,
     /// Its position in the text; empty for commands of another text (see [`SimpleCommand::derived`]).
-    pub(in crate::judge) start: usize,
-    pub(in crate::judge) end: usize,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
     /// Its subshell, an index of [`Script::scopes`].
-    pub(in crate::judge) scope: usize,
+    pub(crate) scope: usize,
     /// Whether `&&` follows.
-    pub(in crate::judge) then: Option<Connector>,
+    pub(crate) then: Option<Connector>,
     /// Number of its run, a sequence of commands that are joined only by `&&`. Each runs only if all
     /// earlier ones of the run have succeeded. A subshell or substitution within a run belongs to the
     /// same run.
-    pub(in crate::judge) run: usize,
+    pub(crate) run: usize,
     /// `||`, `|` or `!` precedes it in its list: a command after `&&` may run without it.
-    pub(in crate::judge) joined: bool,
+    pub(crate) joined: bool,
     /// It is part of a nested text: backquotes, the body of a here-document.
-    pub(in crate::judge) derived: bool,
+    pub(crate) derived: bool,
     /// It is inside a substitution.
-    pub(in crate::judge) substituted: bool,
+    pub(crate) substituted: bool,
     /// Position of a `time` before it.
-    pub(in crate::judge) timed: Option<usize>,
+    pub(crate) timed: Option<usize>,
 }
 
 /// Syntax outside the plain grammar. Each kind needs a permission request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(in crate::judge) enum UnsupportedSyntax {
+pub(crate) enum UnsupportedSyntax {
     Substitution,
     Parameter,
     Arithmetic,
@@ -86,7 +86,7 @@ pub(in crate::judge) enum UnsupportedSyntax {
 
 impl UnsupportedSyntax {
     /// The reason of the request, a sentence for users.
-    pub(in crate::judge) fn reason(self) -> &'static str {
+    pub(crate) fn reason(self) -> &'static str {
         match self {
             UnsupportedSyntax::Substitution => "a command substitution runs another command",
             UnsupportedSyntax::Parameter => "the value of a parameter is not known",
@@ -108,31 +108,31 @@ impl UnsupportedSyntax {
 
 /// A whole command line.
 #[derive(Debug, Default)]
-pub(in crate::judge) struct Script {
+pub(crate) struct Script {
     /// Every simple command at any position, in the order in which they end.
-    pub(in crate::judge) commands: Vec<SimpleCommand>,
+    pub(crate) commands: Vec<SimpleCommand>,
     /// The parent of each subshell; the first is the line itself.
-    pub(in crate::judge) scopes: Vec<usize>,
+    pub(crate) scopes: Vec<usize>,
     /// Unsupported syntax, each kind once, with its first position.
-    pub(in crate::judge) beyond: Vec<(UnsupportedSyntax, usize)>,
+    pub(crate) beyond: Vec<(UnsupportedSyntax, usize)>,
     /// Number of runs that have ended ([`SimpleCommand::run`]).
-    pub(in crate::judge::shell) runs: usize,
+    pub(crate) runs: usize,
     /// Nesting depth of the line.
-    pub(in crate::judge) depth: usize,
+    pub(crate) depth: usize,
     /// Ranges of the text that do not affect which commands run: here-documents with their bodies, `!`
     /// and `time` before a command. The second parser fails on some of them.
-    pub(in crate::judge) aside: Vec<(usize, usize)>,
+    pub(crate) aside: Vec<(usize, usize)>,
 }
 
 impl Script {
-    pub(in crate::judge::shell) fn note(&mut self, what: UnsupportedSyntax, at: usize) {
+    pub(crate) fn note(&mut self, what: UnsupportedSyntax, at: usize) {
         if !self.beyond.iter().any(|(seen, _)| *seen == what) {
             self.beyond.push((what, at));
         }
     }
 
     /// The text without the ranges of `aside`; `None` if there are none.
-    pub(in crate::judge) fn eased(&self, text: &str) -> Option<String> {
+    pub(crate) fn eased(&self, text: &str) -> Option<String> {
         if self.aside.is_empty() {
             return None;
         }
@@ -143,7 +143,7 @@ impl Script {
         String::from_utf8(bytes).ok()
     }
 
-    pub(in crate::judge) fn has(&self, what: UnsupportedSyntax) -> bool {
+    pub(crate) fn has(&self, what: UnsupportedSyntax) -> bool {
         self.beyond.iter().any(|(seen, _)| *seen == what)
     }
 }

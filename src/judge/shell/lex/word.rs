@@ -2,77 +2,77 @@
 
 /// Set of the expansions that bash applies to a word beyond removing its quotes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::judge) struct Marks(u16);
+pub(crate) struct Marks(u16);
 
 impl Marks {
     /// A parameter, a substitution, arithmetic: the value is not in the text.
-    pub(in crate::judge) const EXPANDS: Marks = Marks(1);
+    pub(crate) const EXPANDS: Marks = Marks(1);
     /// `$?`, `$#`, `$!` or `$$`: a number. `$!` is empty if no background command was started.
-    pub(in crate::judge) const NUMBER: Marks = Marks(2);
+    pub(crate) const NUMBER: Marks = Marks(2);
     /// `$'…'` or `$"…"`. The text is decoded.
-    pub(in crate::judge) const DOLLAR_QUOTE: Marks = Marks(4);
+    pub(crate) const DOLLAR_QUOTE: Marks = Marks(4);
     /// An unquoted `*`, `?` or `[`.
-    pub(in crate::judge) const GLOB: Marks = Marks(8);
+    pub(crate) const GLOB: Marks = Marks(8);
     /// The word may begin with the result of a glob.
-    pub(in crate::judge) const GLOB_FIRST: Marks = Marks(16);
+    pub(crate) const GLOB_FIRST: Marks = Marks(16);
     /// Brace expansion.
-    pub(in crate::judge) const BRACE: Marks = Marks(32);
+    pub(crate) const BRACE: Marks = Marks(32);
     /// Brace expansion that may yield a word with a leading `-`.
-    pub(in crate::judge) const BRACE_DASH: Marks = Marks(64);
+    pub(crate) const BRACE_DASH: Marks = Marks(64);
     /// `~` or `~/…`.
-    pub(in crate::judge) const HOME: Marks = Marks(128);
+    pub(crate) const HOME: Marks = Marks(128);
     /// Any other leading tilde.
-    pub(in crate::judge) const TILDE: Marks = Marks(256);
+    pub(crate) const TILDE: Marks = Marks(256);
     /// Part of the word is quoted or escaped.
-    pub(in crate::judge) const QUOTED: Marks = Marks(512);
+    pub(crate) const QUOTED: Marks = Marks(512);
     /// Braces that expand, together with literal braces or commas: without the quotes they cannot be
     /// distinguished.
-    pub(in crate::judge) const BRACE_QUOTED: Marks = Marks(1024);
+    pub(crate) const BRACE_QUOTED: Marks = Marks(1024);
 
-    pub(in crate::judge) fn has(self, other: Marks) -> bool {
+    pub(crate) fn has(self, other: Marks) -> bool {
         self.0 & other.0 != 0
     }
 
-    pub(in crate::judge) fn add(&mut self, other: Marks) {
+    pub(crate) fn add(&mut self, other: Marks) {
         self.0 |= other.0;
     }
 }
 
 /// One word.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::judge) struct Word {
+pub(crate) struct Word {
     /// Without quotes. Parameters stay as written, substitutions are left out.
-    pub(in crate::judge) text: String,
+    pub(crate) text: String,
     /// Expansions that bash still applies.
-    pub(in crate::judge) marks: Marks,
+    pub(crate) marks: Marks,
     /// Where it begins in the parsed text, in bytes.
-    pub(in crate::judge) start: usize,
+    pub(crate) start: usize,
     /// Where it ends in the parsed text, in bytes.
-    pub(in crate::judge) end: usize,
+    pub(crate) end: usize,
     /// For an assignment: the position of its `=`, if everything before it is unquoted.
-    pub(in crate::judge) equals: Option<usize>,
+    pub(crate) equals: Option<usize>,
 }
 
 impl Word {
     /// Whether the text is exactly the program's argument.
-    pub(in crate::judge) fn is_literal(&self) -> bool {
+    pub(crate) fn is_literal(&self) -> bool {
         const MORE: [Marks; 6] =
             [Marks::EXPANDS, Marks::NUMBER, Marks::GLOB, Marks::BRACE, Marks::HOME, Marks::TILDE];
         !MORE.iter().any(|mark| self.marks.has(*mark))
     }
 
     /// Whether the text has no quotes and no expansions, as required for reserved words.
-    pub(in crate::judge::shell) fn is_bare(&self) -> bool {
+    pub(crate) fn is_bare(&self) -> bool {
         self.is_literal() && !self.marks.has(Marks::QUOTED) && !self.marks.has(Marks::DOLLAR_QUOTE)
     }
 
     /// Whether it has the form of an assignment (`NAME=`, `NAME+=`, `NAME[…]=`).
-    pub(in crate::judge::shell) fn is_assignment(&self) -> bool {
+    pub(crate) fn is_assignment(&self) -> bool {
         self.equals.is_some_and(|at| is_target(&self.text[..at]))
     }
 
     /// Name and value of an assignment; the name includes `+` or the subscript.
-    pub(in crate::judge) fn assignment(&self) -> (&str, &str) {
+    pub(crate) fn assignment(&self) -> (&str, &str) {
         let at = self.equals.unwrap_or(self.text.len());
         (&self.text[..at], self.text.get(at + 1..).unwrap_or_default())
     }
@@ -92,7 +92,7 @@ fn is_target(text: &str) -> bool {
 
 /// A word under construction: its bytes, and which of them were quoted.
 #[derive(Debug, Default)]
-pub(in crate::judge::shell) struct WordBuilder {
+pub(crate) struct WordBuilder {
     bytes: Vec<u8>,
     bare: Vec<bool>,
     marks: Marks,
@@ -100,20 +100,20 @@ pub(in crate::judge::shell) struct WordBuilder {
 }
 
 impl WordBuilder {
-    pub(in crate::judge::shell) fn new(start: usize) -> Self {
+    pub(crate) fn new(start: usize) -> Self {
         Self { start, ..Self::default() }
     }
 
     /// Where it begins in the text.
-    pub(in crate::judge::shell) fn start(&self) -> usize {
+    pub(crate) fn start(&self) -> usize {
         self.start
     }
 
-    pub(in crate::judge::shell) fn mark(&mut self, mark: Marks) {
+    pub(crate) fn mark(&mut self, mark: Marks) {
         self.marks.add(mark);
     }
 
-    pub(in crate::judge::shell) fn push(&mut self, bytes: &[u8], bare: bool) {
+    pub(crate) fn push(&mut self, bytes: &[u8], bare: bool) {
         self.bytes.extend_from_slice(bytes);
         self.bare.resize(self.bytes.len(), bare);
         if !bare {
@@ -122,12 +122,12 @@ impl WordBuilder {
     }
 
     /// Whether it is an unquoted number: the descriptor before a redirection.
-    pub(in crate::judge::shell) fn is_number(&self) -> bool {
+    pub(crate) fn is_number(&self) -> bool {
         !self.bytes.is_empty() && self.marks == Marks::default() && self.bytes.iter().all(u8::is_ascii_digit)
     }
 
     /// Whether it is `{name}`: the variable before a redirection.
-    pub(in crate::judge::shell) fn is_braced_name(&self) -> bool {
+    pub(crate) fn is_braced_name(&self) -> bool {
         self.bytes.len() > 2
             && self.bytes.starts_with(b"{")
             && self.bytes.ends_with(b"}")
@@ -135,13 +135,13 @@ impl WordBuilder {
     }
 
     /// Whether an array may follow: `name=` so far, without quotes.
-    pub(in crate::judge::shell) fn awaits_array(&self) -> bool {
+    pub(crate) fn awaits_array(&self) -> bool {
         self.bytes.ends_with(b"=")
             && self.bare.last() == Some(&true)
             && std::str::from_utf8(&self.bytes[..self.bytes.len() - 1]).is_ok_and(is_target)
     }
 
-    pub(in crate::judge::shell) fn finish(self, end: usize) -> Word {
+    pub(crate) fn finish(self, end: usize) -> Word {
         let Self { bytes, bare, mut marks, start } = self;
         let at = |index: usize, wanted: u8| bare.get(index) == Some(&true) && bytes[index] == wanted;
         let last_closing = bytes.iter().rposition(|byte| *byte == b']');

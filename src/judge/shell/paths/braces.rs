@@ -6,7 +6,7 @@ const MAX_WORDS: usize = 64;
 
 /// The brace expansions of `text` (bash(1), "Brace Expansion"). A sequence becomes `*` instead of being
 /// expanded. `None` if there are too many.
-pub(in crate::judge::shell) fn choices(text: &str) -> Option<Vec<String>> {
+pub(crate) fn choices(text: &str) -> Option<Vec<String>> {
     let mut done = Vec::new();
     let mut open = vec![(text.to_owned(), 0)];
     while let Some((text, from)) = open.pop() {
@@ -81,7 +81,7 @@ fn sequence(inner: &str) -> Option<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
-    use crate::judge::shell::paths::braces::*;
+    use crate::shell::paths::braces::*;
 
     #[test]
     fn brace_expansion_equals_bash_expansion() {

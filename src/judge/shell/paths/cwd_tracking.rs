@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::judge::shell::lex::syntax::{Connector, Script};
-use crate::judge::shell::lex::word::{Marks, Word};
-use crate::judge::shell::paths::resolve;
-use crate::judge::shell::paths::resolve::{Folders, PathProtection};
+use crate::shell::lex::syntax::{Connector, Script};
+use crate::shell::lex::word::{Marks, Word};
+use crate::shell::paths::resolve;
+use crate::shell::paths::resolve::{Folders, PathProtection};
 
 /// The folder that `cd` names literally. `None` for `cd -P`: it follows links, and the text does not
 /// show their targets.
-pub(in crate::judge::shell) fn folder(words: &[Word]) -> Option<&str> {
+pub(crate) fn folder(words: &[Word]) -> Option<&str> {
     target(words)
         .filter(|target| target.is_certain && target.word.is_literal())
         .map(|target| target.word.text.as_str())
@@ -56,12 +56,12 @@ fn home_word() -> Word {
 }
 
 /// Whether a command is `cd`, `pushd` or `popd`, also after `command` or `builtin`.
-pub(in crate::judge::shell) fn changes_folder(words: &[Word]) -> bool {
+pub(crate) fn changes_folder(words: &[Word]) -> bool {
     let rest = behind_command(words);
     rest.first().is_some_and(|word| matches!(word.text.as_str(), "cd" | "pushd" | "popd"))
 }
 
-pub(in crate::judge::shell) fn behind_command(words: &[Word]) -> &[Word] {
+pub(crate) fn behind_command(words: &[Word]) -> &[Word] {
     let mut rest = words;
     while let Some(first) = rest.first() {
         let skip = matches!(first.text.as_str(), "command" | "builtin")
@@ -75,18 +75,18 @@ pub(in crate::judge::shell) fn behind_command(words: &[Word]) -> &[Word] {
 }
 
 /// Maximum number of possible working directories of one command.
-pub(in crate::judge::shell) const MAX_FOLDERS: usize = 12;
+pub(crate) const MAX_FOLDERS: usize = 12;
 
 /// Folders in which a command may run.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub(in crate::judge::shell) struct PossibleFolders {
+pub(crate) struct PossibleFolders {
     folders: Vec<String>,
     /// Whether one of them is protected or sensitive, so that any name in it may be a protected path.
-    pub(in crate::judge::shell) special: bool,
+    pub(crate) special: bool,
 }
 
 impl PossibleFolders {
-    pub(in crate::judge::shell) fn from_folders(all: Vec<String>, folders: &Folders) -> Self {
+    pub(crate) fn from_folders(all: Vec<String>, folders: &Folders) -> Self {
         let special = all.len() >= MAX_FOLDERS
             || all
                 .iter()
@@ -169,7 +169,7 @@ impl FolderSets<'_> {
 /// The folders in which each command may run, if the text starts in `start`. A `cd` has certainly
 /// succeeded for the commands that follow it only by `&&`, unless an earlier command can skip it. For
 /// all other commands, it may have failed, may not have run, or may have run in a subshell.
-pub(in crate::judge::shell) fn track_cwd(
+pub(crate) fn track_cwd(
     script: &Script,
     start: &Arc<PossibleFolders>,
     folders: &Folders,

@@ -1,18 +1,18 @@
 //! Words of a command as files: files that must not be read, written or removed without a request.
 
-use crate::judge::shell::lex::word::{Marks, Word};
-use crate::judge::shell::paths::braces;
-use crate::judge::shell::paths::resolve;
-use crate::judge::shell::paths::resolve::{Folders, PathProtection};
-use crate::judge::shell::paths::sensitive_paths;
-use crate::judge::shell::paths::write_targets::{WriteTargets, created_paths};
-use crate::judge::shell::programs::call::program_name;
-use crate::judge::shell::programs::escape_options::may_become_an_option;
-use crate::judge::shell::programs::lookup::{ProgramRows, stem};
-use crate::judge::shell::programs::table::FileEffect;
+use crate::shell::lex::word::{Marks, Word};
+use crate::shell::paths::braces;
+use crate::shell::paths::resolve;
+use crate::shell::paths::resolve::{Folders, PathProtection};
+use crate::shell::paths::sensitive_paths;
+use crate::shell::paths::write_targets::{WriteTargets, created_paths};
+use crate::shell::programs::call::program_name;
+use crate::shell::programs::escape_options::may_become_an_option;
+use crate::shell::programs::lookup::{ProgramRows, stem};
+use crate::shell::programs::table::FileEffect;
 
 /// Checks the words that no grant contains as files: which need a request for reading or writing.
-pub(in crate::judge::shell) fn refuse(
+pub(crate) fn refuse(
     rows: ProgramRows,
     words: &[Word],
     granted_count: usize,
@@ -44,7 +44,7 @@ pub(in crate::judge::shell) fn refuse(
 
 /// Checks the words that no grant contains, for a command that the grant makes write: none may be
 /// outside the workspace.
-pub(in crate::judge::shell) fn refuse_to_leave(
+pub(crate) fn refuse_to_leave(
     words: &[Word],
     granted_count: usize,
     cwds: &[String],
@@ -150,11 +150,7 @@ fn each_choice(
 }
 
 /// Recursive removal of important folders, and moving them away.
-pub(in crate::judge::shell) fn removal(
-    words: &[Word],
-    cwds: &[String],
-    folders: &Folders,
-) -> Result<(), String> {
+pub(crate) fn removal(words: &[Word], cwds: &[String], folders: &Folders) -> Result<(), String> {
     match program_name(&words[0].text) {
         "rm" | "grm" => {}
         "mv" | "gmv" => return moving(words, cwds, folders),
@@ -196,7 +192,7 @@ pub(in crate::judge::shell) fn removal(
 }
 
 /// Whether an `rm` removes folders with their content.
-pub(in crate::judge::shell) fn is_recursive(words: &[Word]) -> bool {
+pub(crate) fn is_recursive(words: &[Word]) -> bool {
     words[..end_of_options(words)].iter().skip(1).any(|word| {
         let text = word.text.as_str();
         text.starts_with('-') && !text.starts_with("--") && text.contains(['r', 'R'])
@@ -227,7 +223,7 @@ fn moving(words: &[Word], cwds: &[String], folders: &Folders) -> Result<(), Stri
 }
 
 /// Whether a name consists only of wildcards: `*`, `?*`, `[a-z]*`, `.*`.
-pub(in crate::judge::shell) fn is_any_name(name: &str) -> bool {
+pub(crate) fn is_any_name(name: &str) -> bool {
     let mut rest = name.strip_prefix('.').unwrap_or(name);
     while let Some(first) = rest.chars().next() {
         rest = match first {

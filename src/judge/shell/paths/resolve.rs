@@ -5,9 +5,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::judge::shell::lex::word::{Marks, Word};
-use crate::judge::shell::programs::call::WorkBudget;
-use crate::types::secret_names;
+use crate::shell::lex::word::{Marks, Word};
+use crate::shell::programs::call::WorkBudget;
+use types::secret_names;
 
 /// Work budget of one judgement, in steps. Work that is linear in the length of the line does not
 /// count.
@@ -29,32 +29,32 @@ pub enum Repository {
 
 /// The folders of a judgement, and its remaining work budget.
 #[derive(Debug)]
-pub(in crate::judge) struct Folders {
-    pub(in crate::judge::shell) workspace: String,
+pub(crate) struct Folders {
+    pub(crate) workspace: String,
     /// The additional folders of the workspace.
     more: Vec<String>,
     /// The working directory at the start of the line.
-    pub(in crate::judge::shell) start: String,
-    pub(in crate::judge::shell) home: String,
+    pub(crate) start: String,
+    pub(crate) home: String,
     /// The case-folded home folder, as names are compared, and folders in it.
-    pub(in crate::judge::shell) folded_home: String,
+    pub(crate) folded_home: String,
     settings: String,
     share: String,
-    pub(in crate::judge::shell) daemon: [String; 3],
+    pub(crate) daemon: [String; 3],
     /// Folders of keys, for the guard of `bypass`.
-    pub(in crate::judge::shell) key_folders: Vec<String>,
+    pub(crate) key_folders: Vec<String>,
     /// The kind of repository that git finds in the workspace.
-    pub(in crate::judge::shell) repository: Repository,
+    pub(crate) repository: Repository,
     /// Whether a deny or ask rule applies to reading some files. If so, a read-only command needs a
     /// grant unless it names all files that it shows.
-    pub(in crate::judge::shell) has_file_rules: bool,
+    pub(crate) has_file_rules: bool,
     /// The work budget of the judgement. Path checks spend it.
-    pub(in crate::judge::shell) work_budget: WorkBudget,
+    pub(crate) work_budget: WorkBudget,
 }
 
 impl Folders {
     /// All paths must be absolute and free of links.
-    pub(in crate::judge) fn new(workspace: &Path, more: &[PathBuf], start: &Path, home: &Path) -> Self {
+    pub(crate) fn new(workspace: &Path, more: &[PathBuf], start: &Path, home: &Path) -> Self {
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let home = text(home);
         let folded_home = fold_case(home.trim_end_matches('/'));
@@ -76,44 +76,44 @@ impl Folders {
     }
 
     /// Sets whether a deny or ask rule applies to reading some files.
-    pub(in crate::judge) fn with_file_rules(self, has_file_rules: bool) -> Self {
+    pub(crate) fn with_file_rules(self, has_file_rules: bool) -> Self {
         Self { has_file_rules, ..self }
     }
 
     /// Sets the folders of keys.
-    pub(in crate::judge) fn with_key_folders(self, key_folders: &[PathBuf]) -> Self {
+    pub(crate) fn with_key_folders(self, key_folders: &[PathBuf]) -> Self {
         let key_folders = key_folders.iter().map(|folder| folder.to_string_lossy().into_owned()).collect();
         Self { key_folders, ..self }
     }
 
     /// Sets the kind of repository that git finds in the workspace.
-    pub(in crate::judge) fn with(self, repository: Repository) -> Self {
+    pub(crate) fn with(self, repository: Repository) -> Self {
         Self { repository, ..self }
     }
 
     /// The workspace and its additional folders.
-    pub(in crate::judge::shell) fn roots(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn roots(&self) -> impl Iterator<Item = &str> {
         std::iter::once(&self.workspace).chain(&self.more).map(String::as_str)
     }
 
     /// Whether a resolved path lies in the workspace.
-    pub(in crate::judge::shell) fn contains_path(&self, path: &str) -> bool {
+    pub(crate) fn contains_path(&self, path: &str) -> bool {
         self.roots().any(|root| is_in(path, root))
     }
 
     /// Whether a resolved folder is or contains a folder of the workspace or the home folder.
-    pub(in crate::judge::shell) fn contains_workspace_or_home(&self, folder: &str) -> bool {
+    pub(crate) fn contains_workspace_or_home(&self, folder: &str) -> bool {
         self.roots().chain([self.home.as_str()]).any(|place| is_in(place, folder))
     }
 
     /// Whether a path likely names a file with secrets. Once the budget is spent, every path may.
-    pub(in crate::judge::shell) fn may_be_secret(&self, path: &str) -> bool {
+    pub(crate) fn may_be_secret(&self, path: &str) -> bool {
         !self.work_budget.spend(16 + 2 * path.len()) || is_secret(path)
     }
 
     /// Whether a text likely names a file with secrets, from any of these folders. The path of the
     /// workspace itself does not count.
-    pub(in crate::judge::shell) fn may_name_secret(&self, text: &str, cwds: &[String]) -> bool {
+    pub(crate) fn may_name_secret(&self, text: &str, cwds: &[String]) -> bool {
         self.may_be_secret(text)
             || cwds.iter().filter(|cwd| **cwd != self.workspace).any(|cwd| {
                 let path = resolve(text, false, cwd, self);
@@ -123,20 +123,20 @@ impl Folders {
     }
 
     /// Whether a resolved path lies in one of the daemon's folders in the home folder.
-    pub(in crate::judge::shell) fn is_daemons(&self, path: &str) -> bool {
+    pub(crate) fn is_daemons(&self, path: &str) -> bool {
         let path = fold_case(path);
         self.daemon.iter().any(|place| is_in(&path, place))
     }
 
     /// Whether the line starts in another folder than the top of the workspace.
-    pub(in crate::judge::shell) fn starts_outside_top(&self) -> bool {
+    pub(crate) fn starts_outside_top(&self) -> bool {
         self.start != self.workspace
     }
 }
 
 /// How a path is protected from writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::judge::shell) enum PathProtection {
+pub(crate) enum PathProtection {
     Ordinary,
     /// Writing needs a permission request.
     Careful,
@@ -146,7 +146,7 @@ pub(in crate::judge::shell) enum PathProtection {
 
 /// The absolute path of a word, without dots and double slashes. Once the budget is spent, the result
 /// is `/`, which lies outside the workspace.
-pub(in crate::judge::shell) fn resolve(word: &str, is_home: bool, folder: &str, folders: &Folders) -> String {
+pub(crate) fn resolve(word: &str, is_home: bool, folder: &str, folders: &Folders) -> String {
     if !folders.work_budget.spend(12 + (word.len() + folder.len()) / 4) {
         return "/".to_owned();
     }
@@ -194,12 +194,12 @@ pub(in crate::judge::shell) fn resolve(word: &str, is_home: bool, folder: &str, 
 }
 
 /// Whether `path` is `folder` or lies in it.
-pub(in crate::judge::shell) fn is_in(path: &str, folder: &str) -> bool {
+pub(crate) fn is_in(path: &str, folder: &str) -> bool {
     let folder = folder.trim_end_matches('/');
     path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-pub(in crate::judge::shell) fn fold_case(name: &str) -> String {
+pub(crate) fn fold_case(name: &str) -> String {
     if name.is_ascii() {
         return name.to_ascii_lowercase();
     }
@@ -215,7 +215,7 @@ pub(in crate::judge::shell) fn fold_case(name: &str) -> String {
 }
 
 /// Whether a component of a path, perhaps with wildcards, can be `name`.
-pub(in crate::judge::shell) fn can_be(part: &str, name: &str, wild: bool) -> bool {
+pub(crate) fn can_be(part: &str, name: &str, wild: bool) -> bool {
     if !wild {
         return part == name;
     }
@@ -259,7 +259,7 @@ impl PathPart<'_> {
 }
 
 /// The protection of a resolved path. `wild` says that its text contains wildcards or braces.
-pub(in crate::judge::shell) fn path_protection(path: &str, wild: bool, folders: &Folders) -> PathProtection {
+pub(crate) fn path_protection(path: &str, wild: bool, folders: &Folders) -> PathProtection {
     // Moving or removing a folder above the daemon's folders would move or remove those.
     let above = |path: &str| is_in(&folders.settings, path) || is_in(&folders.share, path);
     if !may_name_protected_path(path) {
@@ -346,7 +346,7 @@ pub(in crate::judge::shell) fn path_protection(path: &str, wild: bool, folders: 
 
 /// Whether a text may name a protected path at all. This quick check avoids the exact one for most
 /// words.
-pub(in crate::judge::shell) fn may_name_protected_path(text: &str) -> bool {
+pub(crate) fn may_name_protected_path(text: &str) -> bool {
     let bytes = text.as_bytes();
     bytes.iter().enumerate().any(|(at, c)| match c {
         b'*' | b'?' | b'[' | b'{' | 0x80.. => true,
@@ -362,7 +362,7 @@ fn begins(bytes: &[u8], name: &[u8]) -> bool {
 
 /// Whether a path likely names a file with secrets, in any folder. The name of each folder in the path
 /// counts as well, as in the file tools.
-pub(in crate::judge::shell) fn is_secret(path: &str) -> bool {
+pub(crate) fn is_secret(path: &str) -> bool {
     const NAMES: &[&str] =
         &["secret", "secrets", "credentials", "service-account", "service_account", "client_secret"];
     const CODE: &[&str] = &[".rs", ".py", ".go", ".ts", ".js", ".md"];
@@ -378,7 +378,7 @@ pub(in crate::judge::shell) fn is_secret(path: &str) -> bool {
 
 /// Whether a component with wildcards may match the name of a file or folder of secrets. It checks only
 /// the name; [`is_secret`] checks the ending.
-pub(in crate::judge::shell) fn may_be_secret(part: &str) -> bool {
+pub(crate) fn may_be_secret(part: &str) -> bool {
     let part = fold_case(part);
     let special = |c: char| matches!(c, '*' | '?' | '[' | ']');
     let (Some(first), Some(last)) = (part.find(special), part.rfind(special)) else { return false };
@@ -406,7 +406,7 @@ pub(in crate::judge::shell) fn may_be_secret(part: &str) -> bool {
 /// The texts within a word that may be paths, each with whether it begins with `~`. These are the whole
 /// word, the text after `=`, `:`, `@` or `,`, the text before `:`, and the text directly after an
 /// option's letter. With `texts`, also the parts between blanks and quotes.
-pub(in crate::judge::shell) fn candidates(word: &Word, texts: bool) -> Vec<(&str, bool)> {
+pub(crate) fn candidates(word: &Word, texts: bool) -> Vec<(&str, bool)> {
     let text = word.text.as_str();
     let mut found = vec![(text, word.marks.has(Marks::HOME))];
     let has_signs = text.bytes().any(|c| matches!(c, b'=' | b':' | b'@' | b','));
@@ -454,7 +454,7 @@ pub(in crate::judge::shell) fn candidates(word: &Word, texts: bool) -> Vec<(&str
 const MAX_CLUSTER_LETTERS: usize = 40;
 
 /// Whether an option such as `--output=FILE` names a file that even a read-only program would write.
-pub(in crate::judge::shell) fn is_output(text: &str) -> bool {
+pub(crate) fn is_output(text: &str) -> bool {
     let Some((name, _)) = text.strip_prefix("--").and_then(|text| text.split_once('=')) else { return false };
     name.starts_with("out")
         || ["output", "write", "log-file", "logfile", "save", "dump", "prefix"]

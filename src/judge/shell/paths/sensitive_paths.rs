@@ -1,12 +1,12 @@
 //! Files that a command must not show without a request: processes, the daemon's own files, credentials
 //! in home folders. Decided by the text of a path only, and by what a pattern in it may match.
 
-use crate::judge::shell::paths::resolve::{Folders, can_be, fold_case, is_in, is_secret};
-use crate::types::credentials::{self, CREDENTIALS, SETTINGS};
+use crate::shell::paths::resolve::{Folders, can_be, fold_case, is_in, is_secret};
+use types::credentials::{self, CREDENTIALS, SETTINGS};
 
 /// Whether reading the path would show something that needs a request: processes, the daemon's own
 /// files, credentials in the home folder.
-pub(in crate::judge::shell) fn is_private(path_text: &str, folders: &Folders) -> bool {
+pub(crate) fn is_private(path_text: &str, folders: &Folders) -> bool {
     if !folders.work_budget.spend(8 + path_text.len() / 2) {
         return true;
     }
@@ -67,7 +67,7 @@ pub(in crate::judge::shell) fn is_private(path_text: &str, folders: &Folders) ->
 }
 
 /// Same for a path with wildcards: whether it may match such a file.
-pub(in crate::judge::shell) fn may_find_private(path: &str, folders: &Folders) -> bool {
+pub(crate) fn may_find_private(path: &str, folders: &Folders) -> bool {
     if !folders.work_budget.spend(64 + path.len()) {
         return true;
     }
@@ -93,10 +93,7 @@ pub(in crate::judge::shell) fn may_find_private(path: &str, folders: &Folders) -
 }
 
 /// Whether a pattern below a home folder may match a file of the tables, or one of the daemon.
-fn may_match_sensitive(
-    parts: &[&str],
-    work_budget: &crate::judge::shell::programs::call::WorkBudget,
-) -> bool {
+fn may_match_sensitive(parts: &[&str], work_budget: &crate::shell::programs::call::WorkBudget) -> bool {
     if !work_budget.spend(CREDENTIALS.len() + SETTINGS.len()) {
         return true;
     }
@@ -123,7 +120,7 @@ fn has_wildcard(part: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::judge::shell::paths::sensitive_paths::*;
+    use crate::shell::paths::sensitive_paths::*;
     use std::path::Path;
 
     #[test]

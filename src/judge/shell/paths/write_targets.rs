@@ -1,11 +1,11 @@
 //! The words of a command that name files to be written.
 
-use crate::judge::shell::lex::word::{Marks, Word};
-use crate::judge::shell::paths::braces;
-use crate::judge::shell::programs::call::WorkBudget;
-use crate::judge::shell::programs::lookup::{ProgramRows, stem};
-use crate::judge::shell::programs::option_spec::OptionSpec;
-use crate::judge::shell::programs::table::FileEffect;
+use crate::shell::lex::word::{Marks, Word};
+use crate::shell::paths::braces;
+use crate::shell::programs::call::WorkBudget;
+use crate::shell::programs::lookup::{ProgramRows, stem};
+use crate::shell::programs::option_spec::OptionSpec;
+use crate::shell::programs::table::FileEffect;
 
 /// A program that copies, with the options that do not change what is written. With options that create
 /// links, both names are one file.
@@ -85,14 +85,14 @@ const COPY_PROGRAMS: &[CopyProgram] = &[
 ];
 
 /// The words of a command that name files to be written.
-pub(in crate::judge::shell) enum WriteTargets {
+pub(crate) enum WriteTargets {
     None,
     All,
     These(Vec<usize>),
 }
 
 impl WriteTargets {
-    pub(in crate::judge::shell) fn from_rows(rows: ProgramRows, words: &[Word]) -> Self {
+    pub(crate) fn from_rows(rows: ProgramRows, words: &[Word]) -> Self {
         match rows.kind() {
             FileEffect::Reads => Self::None,
             FileEffect::Writes | FileEffect::Tool => Self::All,
@@ -106,7 +106,7 @@ impl WriteTargets {
         }
     }
 
-    pub(in crate::judge::shell) fn is(&self, at: usize) -> bool {
+    pub(crate) fn is(&self, at: usize) -> bool {
         match self {
             Self::None => false,
             Self::All => true,
@@ -118,7 +118,7 @@ impl WriteTargets {
 /// The paths that a copying, moving or linking command creates in its target folder: each source with
 /// its own name, and the word that it comes from. Once the budget is spent, the rest is left out and
 /// nothing allows the line.
-pub(in crate::judge::shell) fn created_paths<'w>(
+pub(crate) fn created_paths<'w>(
     rows: ProgramRows,
     words: &'w [Word],
     work_budget: &WorkBudget,

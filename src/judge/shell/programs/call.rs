@@ -2,29 +2,29 @@
 
 use std::cell::Cell;
 
-use crate::judge::shell::lex::word::Word;
+use crate::shell::lex::word::Word;
 
 /// One command under judgement.
-pub(in crate::judge::shell) struct CommandCall<'a> {
+pub(crate) struct CommandCall<'a> {
     /// All its words, the name first.
-    pub(in crate::judge::shell) words: &'a [Word],
+    pub(crate) words: &'a [Word],
     /// The number of words that a grant contains literally.
-    pub(in crate::judge::shell) granted: usize,
+    pub(crate) granted: usize,
     /// Whether a text names something outside the workspace.
-    pub(in crate::judge::shell) outside: &'a dyn Fn(&str) -> bool,
+    pub(crate) outside: &'a dyn Fn(&str) -> bool,
     /// The remaining work budget of the judgement.
-    pub(in crate::judge::shell) work_budget: &'a WorkBudget,
+    pub(crate) work_budget: &'a WorkBudget,
 }
 
 impl<'a> CommandCall<'a> {
     /// The words that no grant contains, with their positions.
-    pub(in crate::judge::shell) fn ungranted_words(&self) -> impl Iterator<Item = (usize, &'a str)> {
+    pub(crate) fn ungranted_words(&self) -> impl Iterator<Item = (usize, &'a str)> {
         self.words.iter().enumerate().skip(self.granted.max(1)).map(|(at, word)| (at, word.text.as_str()))
     }
 }
 
 /// The part after the last `/`: deny rules match programs by it.
-pub(in crate::judge::shell) fn program_name(word: &str) -> &str {
+pub(crate) fn program_name(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word)
 }
 
@@ -32,18 +32,18 @@ pub(in crate::judge::shell) fn program_name(word: &str) -> &str {
 /// that exceeds the limit is not allowed. Steps are counted instead of measuring time, so that the
 /// verdict is the same on every machine. One step takes about ten nanoseconds.
 #[derive(Debug)]
-pub(in crate::judge::shell) struct WorkBudget {
+pub(crate) struct WorkBudget {
     left: Cell<usize>,
     spent: Cell<bool>,
 }
 
 impl WorkBudget {
-    pub(in crate::judge::shell) fn new(steps: usize) -> Self {
+    pub(crate) fn new(steps: usize) -> Self {
         Self { left: Cell::new(steps), spent: Cell::new(false) }
     }
 
     /// Uses this many steps. Returns whether they were available; if not, the budget is exhausted.
-    pub(in crate::judge::shell) fn spend(&self, steps: usize) -> bool {
+    pub(crate) fn spend(&self, steps: usize) -> bool {
         match self.left.get().checked_sub(steps) {
             Some(left) => self.left.set(left),
             None => self.exhaust(),
@@ -52,13 +52,13 @@ impl WorkBudget {
     }
 
     /// Uses all remaining steps: the line cannot be judged reliably, so nothing allows it.
-    pub(in crate::judge::shell) fn exhaust(&self) {
+    pub(crate) fn exhaust(&self) {
         self.left.set(0);
         self.spent.set(true);
     }
 
     /// Whether more steps were requested than available.
-    pub(in crate::judge::shell) fn is_spent(&self) -> bool {
+    pub(crate) fn is_spent(&self) -> bool {
         self.spent.get()
     }
 }

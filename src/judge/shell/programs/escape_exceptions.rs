@@ -1,12 +1,12 @@
 //! Arguments that look like an escape option but are harmless, by their value or by the words around
 //! them. Also arguments that look like one in programs without a table entry.
 
-use crate::judge::shell::lex::word::Word;
-use crate::judge::shell::programs::call::CommandCall;
+use crate::shell::lex::word::Word;
+use crate::shell::programs::call::CommandCall;
 
 /// Whether the value of an option is not a path, even if it looks like one: `--base=/app`, `--exclude
 /// /x/`.
-pub(in crate::judge::shell) fn is_no_path(option: &str) -> bool {
+pub(crate) fn is_no_path(option: &str) -> bool {
     const OTHERS: &[&str] = &[
         "base", "url", "href", "public", "pattern", "ignore", "exclude", "include", "filter", "grep",
         "match", "regex", "name", "select", "expr", "route", "prefix",
@@ -67,7 +67,7 @@ const SUSPICIOUS: &[&str] = &[
     "cxx",
 ];
 
-pub(in crate::judge::shell) fn is_suspicious(name: &str) -> bool {
+pub(crate) fn is_suspicious(name: &str) -> bool {
     name.len() > 2
         && !name.starts_with("no-")
         && name.split(['-', '_', '.']).any(is_suspicious_part)
@@ -93,7 +93,7 @@ fn is_suspicious_part(part: &str) -> bool {
 
 /// Whether an option that usually needs a request has no effect here: no file is written, or the plugin
 /// is disabled.
-pub(in crate::judge::shell) fn has_no_effect(names: &str, option: &str, value: &str) -> bool {
+pub(crate) fn has_no_effect(names: &str, option: &str, value: &str) -> bool {
     match names {
         "curl" => matches!(option, "-o" | "--output") && matches!(value, "/dev/null" | "-"),
         "wget|wget2" => matches!(option, "-O" | "--output-document") && matches!(value, "/dev/null" | "-"),
@@ -223,14 +223,14 @@ const NAMES_FOLLOW: &[(&str, &[&str])] = &[
 ];
 
 /// Whether the word at `at` follows such a verb.
-pub(in crate::judge::shell) fn is_behind_names(words: &[Word], at: usize) -> bool {
+pub(crate) fn is_behind_names(words: &[Word], at: usize) -> bool {
     let (Some(program), Some(verb)) = (words.first(), words.get(1)) else { return false };
     let row = NAMES_FOLLOW.iter().find(|(name, _)| *name == program.text);
     at > 1 && verb.is_literal() && row.is_some_and(|(_, verbs)| verbs.contains(&verb.text.as_str()))
 }
 
 /// Whether an option is an escape option only in another program of the same row.
-pub(in crate::judge::shell) fn belongs_to_other_program(call: &CommandCall<'_>, text: &str) -> bool {
+pub(crate) fn belongs_to_other_program(call: &CommandCall<'_>, text: &str) -> bool {
     // `pnpm -r build` builds every package of the workspace; `bun -r x` loads x.
     let is_word = |nth: usize, wanted: &str| call.words.get(nth).is_some_and(|word| word.text == wanted);
     // `docker run -v` mounts a folder; compose removes the volumes that belong to it.
@@ -246,7 +246,7 @@ pub(in crate::judge::shell) fn belongs_to_other_program(call: &CommandCall<'_>, 
 }
 
 /// Whether a word for a kind of object is followed by a read-only verb: `docker volume ls`.
-pub(in crate::judge::shell) fn is_read_only(words: &[Word], at: usize) -> bool {
+pub(crate) fn is_read_only(words: &[Word], at: usize) -> bool {
     const KINDS: &[&str] = &[
         "volume",
         "context",
@@ -319,7 +319,7 @@ pub(in crate::judge::shell) fn is_read_only(words: &[Word], at: usize) -> bool {
 
 /// For programs that accept abbreviated commands: their harmless commands and aliases, even if one is a
 /// prefix of a dangerous one.
-pub(in crate::judge::shell) fn abbreviates(program: &str) -> Option<&'static str> {
+pub(crate) fn abbreviates(program: &str) -> Option<&'static str> {
     match program {
         "npm" => Some(
             "i in ins inst insta instal install isntall add ci ic cit it install-test t tst test start stop restart rb \
@@ -344,6 +344,6 @@ pub(in crate::judge::shell) fn abbreviates(program: &str) -> Option<&'static str
 }
 
 /// Whether a command is an abbreviation of one that needs a request.
-pub(in crate::judge::shell) fn is_short_for(text: &str, known: &str, asks: &[&str]) -> bool {
+pub(crate) fn is_short_for(text: &str, known: &str, asks: &[&str]) -> bool {
     !known.split_whitespace().any(|own| own == text) && asks.iter().any(|command| command.starts_with(text))
 }

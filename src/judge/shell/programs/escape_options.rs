@@ -1,19 +1,19 @@
 //! Escape options: arguments with which a program does more than its name says.
 //!
 //! A grant of `sort` is meant for sorting. `sort -o FILE` writes, and `sort --compress-program X` runs
-//! X. The table of [`crate::judge::shell::programs::records`] lists these arguments for each program.
+//! X. The table of [`crate::shell::programs::records`] lists these arguments for each program.
 //! This file knows the ways in which they can be written: `-o f`, `-of`, `-uof`, `--output f`,
 //! `--output=f`, and `--outp=f`, because most programs accept any unambiguous abbreviation.
 
-use crate::judge::shell::lex::word::{Marks, Word};
-use crate::judge::shell::programs::call::CommandCall;
-use crate::judge::shell::programs::call::WorkBudget;
-use crate::judge::shell::programs::escape_exceptions::{
+use crate::shell::lex::word::{Marks, Word};
+use crate::shell::programs::call::CommandCall;
+use crate::shell::programs::call::WorkBudget;
+use crate::shell::programs::escape_exceptions::{
     abbreviates, belongs_to_other_program, has_no_effect, is_behind_names, is_no_path, is_read_only,
     is_short_for, is_suspicious,
 };
-use crate::judge::shell::programs::lookup::{ProgramRows, row, rows, stem, verb};
-use crate::judge::shell::programs::table::{FileEffect, Row};
+use crate::shell::programs::lookup::{ProgramRows, row, rows, stem, verb};
+use crate::shell::programs::table::{FileEffect, Row};
 
 impl Row {
     /// Whether the command begins with a verb after which the other words are names.
@@ -61,22 +61,22 @@ fn more_options_count(call: &CommandCall<'_>) -> bool {
 
 /// Whether the table tells which programs a command runs. Its program has a row, and the row does not
 /// require a request for every call.
-pub(in crate::judge::shell) fn is_understood(words: &[Word]) -> bool {
+pub(crate) fn is_understood(words: &[Word]) -> bool {
     let program = words.first().and_then(|first| row(stem(&first.text)));
     program.is_some_and(|row| !row.alone) || words.len() > 1 && rows(words).verb.is_some()
 }
 
 impl ProgramRows {
-    pub(in crate::judge::shell) fn is_known(self) -> bool {
+    pub(crate) fn is_known(self) -> bool {
         self.program.is_some() || self.verb.is_some()
     }
 
-    pub(in crate::judge::shell) fn kind(self) -> FileEffect {
+    pub(crate) fn kind(self) -> FileEffect {
         self.verb.or(self.program).map_or(FileEffect::Tool, |row| row.kind)
     }
 
     /// Whether some argument of the program needs a request, or may need one.
-    pub(in crate::judge::shell) fn has_escape_options(self) -> bool {
+    pub(crate) fn has_escape_options(self) -> bool {
         let harmless = |row: &Row| row.kind != FileEffect::Tool && row.asks.is_empty() && row.also.is_none();
         match (self.program, self.verb) {
             (Some(program), None) => !harmless(program),
@@ -85,7 +85,7 @@ impl ProgramRows {
     }
 
     /// Why the arguments beyond the granted words need a request, if they do.
-    pub(in crate::judge::shell) fn request_reason(self, call: &CommandCall<'_>) -> Option<String> {
+    pub(crate) fn request_reason(self, call: &CommandCall<'_>) -> Option<String> {
         // A `--` without anything after it has no effect.
         if call.words.iter().filter(|word| word.text != "--").count() <= 1 {
             return self
@@ -117,11 +117,7 @@ impl ProgramRows {
 
     /// Whether the words of a grant contain an option that makes an otherwise read-only program write
     /// files, or apply to other files.
-    pub(in crate::judge::shell) fn writes_as_granted(
-        self,
-        granted_words: &[Word],
-        work_budget: &WorkBudget,
-    ) -> bool {
+    pub(crate) fn writes_as_granted(self, granted_words: &[Word], work_budget: &WorkBudget) -> bool {
         let Some(row) = self.program.or(self.verb).filter(|row| row.local) else { return false };
         let none = |_: &str| false;
         let is_option = granted_words.iter().skip(1).any(|word| word.text.starts_with('-'));
@@ -194,7 +190,7 @@ impl ProgramRows {
                 let hands_on = self.program.is_some_and(Row::passes_words_on);
                 hands_on
                     || !before.starts_with('-')
-                        && crate::judge::shell::programs::call::program_name(&call.words[0].text) != "find"
+                        && crate::shell::programs::call::program_name(&call.words[0].text) != "find"
             };
             if text == "--" && ends() {
                 break;
@@ -236,14 +232,14 @@ impl ProgramRows {
 }
 
 /// Reason for a command with too many arguments to inspect.
-pub(in crate::judge::shell) const TOO_COMPLEX: &str = "there is too much in this line to be judged";
+pub(crate) const TOO_COMPLEX: &str = "there is too much in this line to be judged";
 
 fn escape_reason(text: &str) -> Option<String> {
     Some(format!("{text} makes the program do more than its grant says"))
 }
 
 /// `npm run publish`: the words after the verb are the name of a project script and its arguments.
-pub(in crate::judge::shell) fn names_a_script(words: &[Word]) -> bool {
+pub(crate) fn names_a_script(words: &[Word]) -> bool {
     let npm = |word: &Word| matches!(stem(&word.text), "npm" | "pnpm" | "yarn");
     let run = |word: &Word| word.is_literal() && matches!(word.text.as_str(), "run" | "run-script" | "test");
     words.first().is_some_and(npm) && words.get(1).is_some_and(run)
@@ -387,7 +383,7 @@ fn scan(row: &Row, call: &CommandCall<'_>) -> Option<String> {
 }
 
 /// The operands of a call: words that are neither options nor their values.
-pub(in crate::judge::shell) fn operands<'w>(words: &'w [Word], values: &str) -> Vec<(usize, &'w Word)> {
+pub(crate) fn operands<'w>(words: &'w [Word], values: &str) -> Vec<(usize, &'w Word)> {
     let values: Vec<&str> = values.split_whitespace().collect();
     let mut found = Vec::new();
     let mut ended = false;
@@ -406,7 +402,7 @@ pub(in crate::judge::shell) fn operands<'w>(words: &'w [Word], values: &str) -> 
 }
 
 /// Whether a word may expand to an option of a program that has escape options.
-pub(in crate::judge::shell) fn may_become_an_option(word: &Word) -> bool {
+pub(crate) fn may_become_an_option(word: &Word) -> bool {
     // A file may have a name that makes the word an option; the text after `=` is its value.
     let is_a_choice = || word.text.split('=').next().is_some_and(|name| name.contains(['*', '?', '[']));
     word.marks.has(Marks::GLOB_FIRST)

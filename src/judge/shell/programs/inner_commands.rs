@@ -1,31 +1,31 @@
 //! Programs that run a command given by their arguments.
 
-use crate::judge::shell::lex::word::Word;
-use crate::judge::shell::programs::escape_exceptions::is_behind_names;
-use crate::judge::shell::programs::escape_options::{is_understood, names_a_script};
-use crate::judge::shell::programs::lookup::own_verb;
-use crate::judge::shell::programs::runners::{Runner, runner};
-use crate::judge::shell::programs::transparent_wrappers::{WrapperMatch, match_wrapper};
+use crate::shell::lex::word::Word;
+use crate::shell::programs::escape_exceptions::is_behind_names;
+use crate::shell::programs::escape_options::{is_understood, names_a_script};
+use crate::shell::programs::lookup::own_verb;
+use crate::shell::programs::runners::{Runner, runner};
+use crate::shell::programs::transparent_wrappers::{WrapperMatch, match_wrapper};
 
 /// The inner commands of a command.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(in crate::judge::shell) struct InnerCommands {
+pub(crate) struct InnerCommands {
     /// Positions of the words at which commands begin.
-    pub(in crate::judge::shell) at: Vec<usize>,
+    pub(crate) at: Vec<usize>,
     /// Texts that a shell will parse.
-    pub(in crate::judge::shell) texts: Vec<String>,
+    pub(crate) texts: Vec<String>,
     /// More words come from elsewhere (`xargs`), or the command is not literal.
-    pub(in crate::judge::shell) open: bool,
+    pub(crate) open: bool,
     /// It runs something that the words do not show.
-    pub(in crate::judge::shell) hidden: bool,
+    pub(crate) hidden: bool,
     /// Whether the program runs other commands at all.
-    pub(in crate::judge::shell) runs: bool,
+    pub(crate) runs: bool,
     /// Positions at which commands may begin, if the program runs commands or has unknown options.
-    pub(in crate::judge::shell) maybe: Vec<usize>,
+    pub(crate) maybe: Vec<usize>,
 }
 
 /// The inner commands. `words` begins with the program.
-pub(in crate::judge::shell) fn inner_commands(words: &[Word]) -> InnerCommands {
+pub(crate) fn inner_commands(words: &[Word]) -> InnerCommands {
     let Some(first) = words.first() else { return InnerCommands::default() };
     let name = first.text.rsplit('/').next().unwrap_or(&first.text);
     let runner = runner(name);

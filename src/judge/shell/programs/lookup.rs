@@ -4,19 +4,19 @@ use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
 
-use crate::judge::shell::lex::word::Word;
-use crate::judge::shell::programs::records::PROGRAMS;
-use crate::judge::shell::programs::table::Row;
+use crate::shell::lex::word::Word;
+use crate::shell::programs::records::PROGRAMS;
+use crate::shell::programs::table::Row;
 
 /// The rows for a command: one for the program, one for its verb.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::judge::shell) struct ProgramRows {
+pub(crate) struct ProgramRows {
     pub(super) program: Option<&'static Row>,
     pub(super) verb: Option<&'static Row>,
 }
 
 /// Finds the rows of a command. Versions are removed from the name: `python3.11` is `python`.
-pub(in crate::judge::shell) fn rows(words: &[Word]) -> ProgramRows {
+pub(crate) fn rows(words: &[Word]) -> ProgramRows {
     let Some(first) = words.first() else { return ProgramRows { program: None, verb: None } };
     let name = stem(&first.text);
     let program = row(name);
@@ -25,7 +25,7 @@ pub(in crate::judge::shell) fn rows(words: &[Word]) -> ProgramRows {
 }
 
 /// The name without folder and version.
-pub(in crate::judge::shell) fn stem(text: &str) -> &str {
+pub(crate) fn stem(text: &str) -> &str {
     let folder = text.bytes().rposition(|byte| byte == b'/').map_or(0, |slash| slash + 1);
     let name = &text[folder..];
     let name = name.strip_suffix(".exe").unwrap_or(name);
@@ -50,7 +50,7 @@ pub(in crate::judge::shell) fn stem(text: &str) -> &str {
 }
 
 /// Position of the verb: the first word that is neither an option nor an option's value.
-pub(in crate::judge::shell) fn verb(words: &[Word], program: Option<&Row>) -> Option<usize> {
+pub(crate) fn verb(words: &[Word], program: Option<&Row>) -> Option<usize> {
     let values = program.map_or(&[][..], |row| &row.values);
     let mut at = 1;
     while let Some(word) = words.get(at) {
@@ -63,12 +63,12 @@ pub(in crate::judge::shell) fn verb(words: &[Word], program: Option<&Row>) -> Op
 }
 
 /// Same as [`verb`], with the program's own row.
-pub(in crate::judge::shell) fn own_verb(words: &[Word]) -> Option<usize> {
+pub(crate) fn own_verb(words: &[Word]) -> Option<usize> {
     verb(words, words.first().and_then(|first| row(stem(&first.text))))
 }
 
 /// The row of a name, or of a name and a verb with a blank between.
-pub(in crate::judge::shell) fn row(name: &str) -> Option<&'static Row> {
+pub(crate) fn row(name: &str) -> Option<&'static Row> {
     static ROWS: OnceLock<Vec<Row>> = OnceLock::new();
     static INDEX: OnceLock<FxHashMap<&'static str, &'static Row>> = OnceLock::new();
     let index = INDEX.get_or_init(|| {

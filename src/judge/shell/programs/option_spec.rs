@@ -1,15 +1,15 @@
 //! Options of programs as written: if a table knows every option of a call, the meaning of each word is
 //! known.
 //!
-//! The table of [`crate::judge::shell::programs::escape_options`] lists arguments that must not pass
+//! The table of [`crate::shell::programs::escape_options`] lists arguments that must not pass
 //! under a rule, in any spelling. This table works the other way round: an unlisted option is unknown,
 //! and so are all words after it.
 
-use crate::judge::shell::lex::word::Word;
+use crate::shell::lex::word::Word;
 
 /// Kind of an option's value, by the sign after it in a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::judge::shell) enum OptionValue {
+pub(crate) enum OptionValue {
     Nothing,
     /// `#`: a number, perhaps with a sign and a unit.
     Number,
@@ -42,37 +42,37 @@ impl OptionValue {
 
 /// Known options of a program; their meaning is documented in its manual.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::judge::shell) struct OptionSpec {
+pub(crate) struct OptionSpec {
     /// Letters, alone or in a cluster, each with its sign. A leading `#`: `-5` is a number.
-    pub(in crate::judge::shell) letters: &'static str,
+    pub(crate) letters: &'static str,
     /// Options with more than one letter, with their dashes and signs, separated by blanks. They are
     /// not abbreviated.
-    pub(in crate::judge::shell) long: [&'static str; 2],
+    pub(crate) long: [&'static str; 2],
 }
 
 /// An option of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::judge::shell) struct GivenOption<'w> {
+pub(crate) struct GivenOption<'w> {
     /// Index of its word.
-    pub(in crate::judge::shell) at: usize,
+    pub(crate) at: usize,
     /// `n` or `--lines`; empty for `-5`.
-    pub(in crate::judge::shell) name: &'w str,
-    pub(in crate::judge::shell) value_kind: OptionValue,
+    pub(crate) name: &'w str,
+    pub(crate) value_kind: OptionValue,
     /// Its value and the index of the value's word, if it has one.
-    pub(in crate::judge::shell) value: Option<&'w str>,
-    pub(in crate::judge::shell) value_at: Option<usize>,
+    pub(crate) value: Option<&'w str>,
+    pub(crate) value_at: Option<usize>,
 }
 
 /// Meaning of the words of a call, without the name.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(in crate::judge::shell) struct ParsedOptions<'w> {
-    pub(in crate::judge::shell) options: Vec<GivenOption<'w>>,
+pub(crate) struct ParsedOptions<'w> {
+    pub(crate) options: Vec<GivenOption<'w>>,
     /// Indexes of the words that are neither options nor their values.
-    pub(in crate::judge::shell) operands: Vec<usize>,
+    pub(crate) operands: Vec<usize>,
 }
 
 impl ParsedOptions<'_> {
-    pub(in crate::judge::shell) fn has(&self, names: &[&str]) -> bool {
+    pub(crate) fn has(&self, names: &[&str]) -> bool {
         self.options.iter().any(|option| names.contains(&option.name))
     }
 }
@@ -81,7 +81,7 @@ impl OptionSpec {
     /// The meaning of the words after the first, if every option among them is known. Words that are
     /// not literal count as operands if they cannot begin with `-`. The caller must consider that they
     /// may expand to several words or none.
-    pub(in crate::judge::shell) fn parts<'w>(&self, words: &'w [Word]) -> Option<ParsedOptions<'w>> {
+    pub(crate) fn parts<'w>(&self, words: &'w [Word]) -> Option<ParsedOptions<'w>> {
         let mut parts = ParsedOptions::default();
         let mut ended = false;
         let mut at = 1;
@@ -169,8 +169,8 @@ fn is_number(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::judge::shell::evaluate::collect::collect;
-    use crate::judge::shell::programs::option_spec::*;
+    use crate::shell::evaluate::collect::collect;
+    use crate::shell::programs::option_spec::*;
 
     const TEST_SPEC: OptionSpec =
         OptionSpec { letters: "#abn#t:e~C?L.1", long: ["--all --color? --lines# --to:", "--only= --expr~"] };

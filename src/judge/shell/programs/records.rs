@@ -11,10 +11,10 @@
 //!
 //! The notation of the rows is explained at [`Program`]; the programs' manuals document the options.
 //! Programs that only run other commands (`env`, `sudo`, `sh`) are in
-//! [`crate::judge::shell::programs::inner_commands`].
+//! [`crate::shell::programs::inner_commands`].
 
-use crate::judge::shell::programs::special;
-use crate::judge::shell::programs::table::{FileEffect, Program, Table};
+use crate::shell::programs::special;
+use crate::shell::programs::table::{FileEffect, Program, Table};
 
 const fn p(names: &'static str, ask: &'static str) -> Program {
     Program::new(names, ask)
@@ -36,7 +36,7 @@ const fn projects(rows: &'static [Program]) -> Table {
 }
 
 /// All rows.
-pub(in crate::judge::shell) const PROGRAMS: &[Table] = &[
+pub(crate) const PROGRAMS: &[Table] = &[
     tools(FILES),
     tools(TEXT),
     tools(SEARCH),

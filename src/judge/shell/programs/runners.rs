@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
 
-use crate::judge::shell::programs::lookup::stem;
+use crate::shell::programs::lookup::stem;
 
 /// Programs that run a command: options with a value, and the number of words between the options and
 /// the command.
@@ -222,20 +222,20 @@ const VERBS: &[(&str, &[&str])] = &[
 
 /// The table entries of a name.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::judge::shell) struct Runner {
+pub(crate) struct Runner {
     /// Options that take the next word, and the number of words before the command, for programs of
     /// which more than the name is known.
-    pub(in crate::judge::shell) known: Option<(&'static str, usize)>,
+    pub(crate) known: Option<(&'static str, usize)>,
     /// Whether the program only runs another command.
-    pub(in crate::judge::shell) runs: bool,
+    pub(crate) runs: bool,
     /// A shell.
-    pub(in crate::judge::shell) shell: bool,
+    pub(crate) shell: bool,
     /// It runs something; only the name is known.
-    pub(in crate::judge::shell) other: bool,
+    pub(crate) other: bool,
     /// A builtin that takes names of commands and does not run them.
-    pub(in crate::judge::shell) builtin: bool,
+    pub(crate) builtin: bool,
     /// Verbs with which it runs a command.
-    pub(in crate::judge::shell) verbs: &'static [&'static str],
+    pub(crate) verbs: &'static [&'static str],
 }
 
 fn entry(name: &str) -> Option<Runner> {
@@ -269,7 +269,7 @@ fn entry(name: &str) -> Option<Runner> {
 
 /// Finds a program by its name without folders. If only the name counts, a version at its end is
 /// ignored: `bash5` is a shell.
-pub(in crate::judge::shell) fn runner(name: &str) -> Runner {
+pub(crate) fn runner(name: &str) -> Runner {
     let mut found = entry(name).unwrap_or_default();
     let plain = stem(name);
     if let Some(plain) = entry(plain).filter(|_| plain != name) {

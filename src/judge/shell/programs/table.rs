@@ -1,10 +1,10 @@
 //! The rows of the table of programs, in written and in parsed form.
 
-use crate::judge::shell::programs::call::CommandCall;
+use crate::shell::programs::call::CommandCall;
 
 /// Effect of a program on its file arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::judge::shell) enum FileEffect {
+pub(crate) enum FileEffect {
     /// Reads them; no other argument than those in the table has another effect.
     Reads,
     /// Writes, changes or removes them.
@@ -17,13 +17,13 @@ pub(in crate::judge::shell) enum FileEffect {
 }
 
 /// A check beyond options; receives the words and the number of granted ones.
-pub(in crate::judge::shell) type ExtraCheck = fn(&CommandCall<'_>) -> Option<String>;
+pub(crate) type ExtraCheck = fn(&CommandCall<'_>) -> Option<String>;
 
 /// One row of the table.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::judge::shell) struct Program {
+pub(crate) struct Program {
     /// `name` or `name verb`, several separated by `|`.
-    pub(in crate::judge::shell) names: &'static str,
+    pub(crate) names: &'static str,
     /// Arguments that need a request, separated by blanks.
     ///
     /// - `-x`: a letter, also within a cluster.
@@ -34,56 +34,56 @@ pub(in crate::judge::shell) struct Program {
     /// - `*`: every argument. `**`: also a call without arguments.
     /// - `***`: as `**`, but the words after code that is part of the grant belong to the code.
     /// - `!`: without any argument the program executes its input.
-    pub(in crate::judge::shell) ask: &'static str,
+    pub(crate) ask: &'static str,
     /// Options whose value is the next word.
-    pub(in crate::judge::shell) value: &'static str,
+    pub(crate) value: &'static str,
     /// Exceptions from `ask` and from the general rule for unknown options.
-    pub(in crate::judge::shell) fine: &'static str,
+    pub(crate) fine: &'static str,
     /// First words with which all operands pass: `apt show NAME`.
-    pub(in crate::judge::shell) read_only_verbs: &'static str,
-    pub(in crate::judge::shell) kind: FileEffect,
-    pub(in crate::judge::shell) also: Option<ExtraCheck>,
+    pub(crate) read_only_verbs: &'static str,
+    pub(crate) kind: FileEffect,
+    pub(crate) also: Option<ExtraCheck>,
 }
 
 /// Rows of one kind.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::judge::shell) struct Table {
-    pub(in crate::judge::shell) rows: &'static [Program],
+pub(crate) struct Table {
+    pub(crate) rows: &'static [Program],
     /// The programs work on a project: a path outside the workspace is another project, or an output
     /// path.
-    pub(in crate::judge::shell) projects: bool,
+    pub(crate) projects: bool,
     /// Long options are case-insensitive and may have dashes between their parts.
-    pub(in crate::judge::shell) loose: bool,
+    pub(crate) loose: bool,
     /// Operands are local files, not names of objects on another machine.
-    pub(in crate::judge::shell) local: bool,
+    pub(crate) local: bool,
 }
 
 impl Program {
-    pub(in crate::judge::shell) const fn new(names: &'static str, ask: &'static str) -> Self {
+    pub(crate) const fn new(names: &'static str, ask: &'static str) -> Self {
         Self { names, ask, value: "", fine: "", read_only_verbs: "", kind: FileEffect::Tool, also: None }
     }
 
-    pub(in crate::judge::shell) const fn value(mut self, value: &'static str) -> Self {
+    pub(crate) const fn value(mut self, value: &'static str) -> Self {
         self.value = value;
         self
     }
 
-    pub(in crate::judge::shell) const fn fine(mut self, fine: &'static str) -> Self {
+    pub(crate) const fn fine(mut self, fine: &'static str) -> Self {
         self.fine = fine;
         self
     }
 
-    pub(in crate::judge::shell) const fn read_only_verbs(mut self, read_only_verbs: &'static str) -> Self {
+    pub(crate) const fn read_only_verbs(mut self, read_only_verbs: &'static str) -> Self {
         self.read_only_verbs = read_only_verbs;
         self
     }
 
-    pub(in crate::judge::shell) const fn kind(mut self, kind: FileEffect) -> Self {
+    pub(crate) const fn kind(mut self, kind: FileEffect) -> Self {
         self.kind = kind;
         self
     }
 
-    pub(in crate::judge::shell) const fn extra_check(mut self, also: ExtraCheck) -> Self {
+    pub(crate) const fn extra_check(mut self, also: ExtraCheck) -> Self {
         self.also = Some(also);
         self
     }
@@ -91,57 +91,57 @@ impl Program {
 
 /// A row split into its items, once for all judgements.
 #[derive(Debug)]
-pub(in crate::judge::shell) struct Row {
-    pub(in crate::judge::shell) names: &'static str,
+pub(crate) struct Row {
+    pub(crate) names: &'static str,
     /// Every item of `ask`.
-    pub(in crate::judge::shell) asks: Vec<&'static str>,
+    pub(crate) asks: Vec<&'static str>,
     /// The options of `asks` with more than one letter, without a final `@`, and whether they need a
     /// request only outside the workspace.
-    pub(in crate::judge::shell) options: Vec<(&'static str, bool)>,
+    pub(crate) options: Vec<(&'static str, bool)>,
     /// Operands, and beginnings of operands (with their `=`).
-    pub(in crate::judge::shell) operands: Vec<&'static str>,
-    pub(in crate::judge::shell) beginnings: Vec<&'static str>,
-    pub(in crate::judge::shell) values: Vec<&'static str>,
-    pub(in crate::judge::shell) fine: Vec<&'static str>,
-    pub(in crate::judge::shell) read_only_verbs: Vec<&'static str>,
+    pub(crate) operands: Vec<&'static str>,
+    pub(crate) beginnings: Vec<&'static str>,
+    pub(crate) values: Vec<&'static str>,
+    pub(crate) fine: Vec<&'static str>,
+    pub(crate) read_only_verbs: Vec<&'static str>,
     /// Options of one letter: those that need a request, those that need one outside the workspace,
     /// those with a value.
-    pub(in crate::judge::shell) letters: Letters,
-    pub(in crate::judge::shell) outside_letters: Letters,
-    pub(in crate::judge::shell) value_letters: Letters,
+    pub(crate) letters: Letters,
+    pub(crate) outside_letters: Letters,
+    pub(crate) value_letters: Letters,
     /// `@`: any operand outside the workspace needs a request.
-    pub(in crate::judge::shell) outside: bool,
+    pub(crate) outside: bool,
     /// `*`, `**` or `***`: every argument needs a request.
-    pub(in crate::judge::shell) everything: bool,
+    pub(crate) everything: bool,
     /// `**` or `***`: a call without arguments needs one as well.
-    pub(in crate::judge::shell) alone: bool,
+    pub(crate) alone: bool,
     /// `***`: the words after code that is part of the grant belong to the code.
-    pub(in crate::judge::shell) code: bool,
+    pub(crate) code: bool,
     /// `!`: without arguments it executes its input.
-    pub(in crate::judge::shell) runs_input: bool,
-    pub(in crate::judge::shell) kind: FileEffect,
-    pub(in crate::judge::shell) also: Option<ExtraCheck>,
+    pub(crate) runs_input: bool,
+    pub(crate) kind: FileEffect,
+    pub(crate) also: Option<ExtraCheck>,
     /// Same as in its [`Table`].
-    pub(in crate::judge::shell) projects: bool,
-    pub(in crate::judge::shell) loose: bool,
+    pub(crate) projects: bool,
+    pub(crate) loose: bool,
     /// Operands are local files, not names of objects elsewhere.
-    pub(in crate::judge::shell) local: bool,
+    pub(crate) local: bool,
 }
 
 /// Set of ASCII letters, one bit each.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::judge::shell) struct Letters(u128);
+pub(crate) struct Letters(u128);
 
 impl Letters {
     fn from_chars<'i>(items: impl Iterator<Item = &'i str>) -> Self {
         Self(items.filter_map(letter).fold(0, |all, letter| all | 1 << letter))
     }
 
-    pub(in crate::judge::shell) fn has(self, letter: char) -> bool {
+    pub(crate) fn has(self, letter: char) -> bool {
         letter.is_ascii() && self.0 & (1 << u32::from(letter)) != 0
     }
 
-    pub(in crate::judge::shell) fn is_empty(self) -> bool {
+    pub(crate) fn is_empty(self) -> bool {
         self.0 == 0
     }
 }
@@ -156,7 +156,7 @@ fn letter(item: &str) -> Option<u32> {
 
 impl Row {
     /// Whether the program passes the words after `--` to another program.
-    pub(in crate::judge::shell) fn passes_words_on(&self) -> bool {
+    pub(crate) fn passes_words_on(&self) -> bool {
         matches!(self.names.split('|').next(), Some("cargo" | "npm" | "dotnet"))
     }
 

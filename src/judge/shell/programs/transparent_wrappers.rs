@@ -1,11 +1,11 @@
 //! Transparent wrappers: `time`, `timeout`, `nice` and similar, with the options that have no other
 //! effect. A grant applies to the command inside them.
 
-use crate::judge::shell::lex::word::Word;
+use crate::shell::lex::word::Word;
 
 /// For a transparent wrapper, the position of the inner command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::judge::shell) enum WrapperMatch {
+pub(crate) enum WrapperMatch {
     /// The program is not a transparent wrapper.
     No,
     /// The inner command begins at this word.
@@ -18,7 +18,7 @@ pub(in crate::judge::shell) enum WrapperMatch {
 
 /// Finds the inner command of `time`, `timeout`, `nice`, `nohup`, `stdbuf`, `command` and `xargs`, with
 /// the options that have no other effect.
-pub(in crate::judge::shell) fn match_wrapper(words: &[Word]) -> WrapperMatch {
+pub(crate) fn match_wrapper(words: &[Word]) -> WrapperMatch {
     let Some(first) = words.first().filter(|first| first.is_literal()) else { return WrapperMatch::No };
     // Options with a value, options without, words before the command.
     let (values, flags, skips): (&[&str], &[&str], usize) = match first.text.as_str() {

@@ -1,12 +1,12 @@
 //! Read-only uses of `git`.
 
-use crate::judge::shell::lex::word::{Marks, Word};
-use crate::judge::shell::paths::resolve::Folders;
-use crate::judge::shell::paths::resolve::Repository;
-use crate::judge::shell::programs::option_spec::{GivenOption, ParsedOptions};
-use crate::judge::shell::read_only::programs;
-use crate::judge::shell::read_only::programs::{FileOutput, OperandKinds};
-use crate::judge::shell::read_only::{ReadPaths, names_a_file, values_that_may_be_paths};
+use crate::shell::lex::word::{Marks, Word};
+use crate::shell::paths::resolve::Folders;
+use crate::shell::paths::resolve::Repository;
+use crate::shell::programs::option_spec::{GivenOption, ParsedOptions};
+use crate::shell::read_only::programs;
+use crate::shell::read_only::programs::{FileOutput, OperandKinds};
+use crate::shell::read_only::{ReadPaths, names_a_file, values_that_may_be_paths};
 
 /// Position of the verb, or of the last word if there is none.
 pub(super) fn verb_at(words: &[Word]) -> usize {

@@ -7,14 +7,14 @@ mod find;
 mod git;
 mod programs;
 
-use crate::judge::shell::lex::word::{Marks, Word};
-use crate::judge::shell::paths::resolve;
-use crate::judge::shell::paths::resolve::Folders;
-use crate::judge::shell::paths::resolve::Repository;
-use crate::judge::shell::programs::call::CommandCall;
-use crate::judge::shell::programs::escape_options::may_become_an_option;
-use crate::judge::shell::programs::lookup::rows;
-use crate::judge::shell::programs::option_spec::{OptionValue, ParsedOptions};
+use crate::shell::lex::word::{Marks, Word};
+use crate::shell::paths::resolve;
+use crate::shell::paths::resolve::Folders;
+use crate::shell::paths::resolve::Repository;
+use crate::shell::programs::call::CommandCall;
+use crate::shell::programs::escape_options::may_become_an_option;
+use crate::shell::programs::lookup::rows;
+use crate::shell::programs::option_spec::{OptionValue, ParsedOptions};
 use programs::{FileOutput, Operands, ReadOnlyProgram};
 
 /// The paths to check for a command whose options are all known.
@@ -30,7 +30,7 @@ impl ReadPaths {
 }
 
 /// Whether a simple command must not run without a rule.
-pub(in crate::judge::shell) fn refuses(words: &[Word], cwds: &[String], folders: &Folders) -> bool {
+pub(crate) fn refuses(words: &[Word], cwds: &[String], folders: &Folders) -> bool {
     let name = words[0].text.as_str();
     let look = match name {
         "command" => command_lookup_paths(words),
@@ -279,7 +279,7 @@ fn is_tame_glob(text: &str) -> bool {
 }
 
 /// Whether a text names something outside the workspace, from any of the possible folders.
-pub(in crate::judge::shell) fn is_outside(text: &str, cwds: &[String], folders: &Folders) -> bool {
+pub(crate) fn is_outside(text: &str, cwds: &[String], folders: &Folders) -> bool {
     if text.is_empty() || text == "-" {
         return false;
     }

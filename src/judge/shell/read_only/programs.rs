@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use rustc_hash::FxHashMap;
 
-use crate::judge::shell::programs::option_spec::OptionSpec;
+use crate::shell::programs::option_spec::OptionSpec;
 
 /// Output of a program about its files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,13 +6,13 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::SemanticSettings;
-use crate::knowledge::index::progress::UsedBudget;
-use crate::knowledge::index::request::IndexRequest;
-use crate::knowledge::store::KnowledgeStore;
-use crate::knowledge::tokens;
-use crate::knowledge::traits::{Completion, JobSink, LanguageModel, ModelCall};
-use crate::knowledge::types::{ErrorKind, KnowledgeError, ModelUsage};
-use crate::types::time::Clock;
+use crate::index::progress::UsedBudget;
+use crate::index::request::IndexRequest;
+use crate::store::KnowledgeStore;
+use crate::tokens;
+use crate::traits::{Completion, JobSink, LanguageModel, ModelCall};
+use crate::types::{ErrorKind, KnowledgeError, ModelUsage};
+use types::time::Clock;
 
 /// The parts that the level uses.
 pub struct SemanticRun<'a> {
@@ -28,10 +28,10 @@ pub struct SemanticRun<'a> {
     pub clock: &'a Arc<dyn Clock>,
     /// Receiver of the progress.
     pub sink: &'a Arc<dyn JobSink>,
-    pub(in crate::knowledge::index) spent: &'a Arc<UsedBudget>,
+    pub(crate) spent: &'a Arc<UsedBudget>,
     /// Ends the run at the next call, document or summary.
     pub cancel: &'a CancellationToken,
-    pub(in crate::knowledge::index) calls: Semaphore,
+    pub(crate) calls: Semaphore,
 }
 
 impl SemanticRun<'_> {

@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use super::calls::SemanticRun;
 use super::parse::{ParsedAnswer, ParsedEntity, ParsedRelation, parse};
 use super::prompt::{EXTRACT_POLICY, extraction_system, extraction_user, gleaning_user};
-use crate::knowledge::index::chunk::WINDOW_TOKENS;
-use crate::knowledge::store::{CachedAnswer, EntityRecord, RelationRecord};
-use crate::knowledge::tokens;
-use crate::knowledge::traits::{CallPurpose, ChatMessage, ModelCall};
-use crate::knowledge::types::{CacheKind, Chunk, KnowledgeError, PairKey, hash128};
+use crate::index::chunk::WINDOW_TOKENS;
+use crate::store::{CachedAnswer, EntityRecord, RelationRecord};
+use crate::tokens;
+use crate::traits::{CallPurpose, ChatMessage, ModelCall};
+use crate::types::{CacheKind, Chunk, KnowledgeError, PairKey, hash128};
 
 /// Consecutive chunks that a model reads together.
 #[derive(Debug, PartialEq, Eq)]
@@ -130,7 +130,7 @@ async fn unit_answers(
             CachedAnswer { kind: CacheKind::Extract, key, value, chunk: Some(first_chunk.id.clone()) };
         let now_ms = run.clock.now().0;
         run.store.write(move |writer| writer.put_answers(&[answer], now_ms)).await?;
-        crate::crash::point("KN.answer");
+        base::crash::point("KN.answer");
     }
     Ok(answers)
 }
@@ -210,7 +210,7 @@ fn merge_passes(first: ParsedAnswer, gleaned: ParsedAnswer) -> (Vec<ParsedEntity
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::knowledge::types::{ChunkId, DocId};
+    use crate::types::{ChunkId, DocId};
 
     fn chunk(ordinal: u32, text: &str, tokens: u32) -> Chunk {
         Chunk {

@@ -84,6 +84,6 @@ pub(super) fn summary_user(name: &str, descriptions: &[String]) -> String {
 }
 
 /// Tokens of the system prompt, for estimates.
-pub(in crate::knowledge::index) fn prompt_tokens() -> u64 {
-    crate::knowledge::tokens::count(&extraction_system(&SemanticSettings::default())) as u64
+pub(crate) fn prompt_tokens() -> u64 {
+    crate::tokens::count(&extraction_system(&SemanticSettings::default())) as u64
 }

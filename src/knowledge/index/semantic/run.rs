@@ -9,10 +9,10 @@ use tokio::sync::Mutex;
 use super::calls::SemanticRun;
 use super::extract::extract;
 use super::summarize::summarize;
-use crate::knowledge::index::progress::StageProgress;
-use crate::knowledge::index::scan::is_below;
-use crate::knowledge::store::UnreadDocument;
-use crate::knowledge::types::{DocId, DocumentStatus, ErrorKind, JobStage, KnowledgeError};
+use crate::index::progress::StageProgress;
+use crate::index::scan::is_below;
+use crate::store::UnreadDocument;
+use crate::types::{DocId, DocumentStatus, ErrorKind, JobStage, KnowledgeError};
 
 /// Number of consecutive failed documents after which the job ends, because the model is not available.
 const MAX_FAILURES_IN_A_ROW: u32 = 5;
@@ -79,7 +79,7 @@ pub async fn run(run: &SemanticRun<'_>) -> Result<u64, KnowledgeError> {
 }
 
 /// Whether a job over these paths must read a document. A document without a path is read by a job over everything.
-pub(in crate::knowledge::index) fn is_requested(document: &UnreadDocument, paths: &[String]) -> bool {
+pub(crate) fn is_requested(document: &UnreadDocument, paths: &[String]) -> bool {
     match document.path.as_deref() {
         Some(path) => is_below(path, paths),
         None => paths.is_empty(),

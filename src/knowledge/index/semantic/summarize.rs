@@ -2,10 +2,10 @@
 
 use super::calls::SemanticRun;
 use super::prompt::{SUMMARY_POLICY, summary_system, summary_user};
-use crate::knowledge::store::{CachedAnswer, MAX_JOINED_DESCRIPTIONS, MAX_JOINED_TOKENS};
-use crate::knowledge::tokens;
-use crate::knowledge::traits::{CallPurpose, ChatMessage, ModelCall};
-use crate::knowledge::types::{CacheKind, KnowledgeError, hash128};
+use crate::store::{CachedAnswer, MAX_JOINED_DESCRIPTIONS, MAX_JOINED_TOKENS};
+use crate::tokens;
+use crate::traits::{CallPurpose, ChatMessage, ModelCall};
+use crate::types::{CacheKind, KnowledgeError, hash128};
 
 /// Tokens of the descriptions in one call.
 const MAX_CALL_TOKENS: usize = 12_000;

@@ -3,8 +3,8 @@
 use rusqlite::params;
 
 use super::write::{NewDocument, delete, insert_row};
-use crate::knowledge::store::writer::{Writer, raise_generation};
-use crate::knowledge::types::{DocId, DocumentStatus, KnowledgeError, Level};
+use crate::store::writer::{Writer, raise_generation};
+use crate::types::{DocId, DocumentStatus, KnowledgeError, Level};
 
 /// Changes when the content rules for omitted files change, so that all files are read again.
 const SKIP_RULES: i64 = 1;

@@ -4,8 +4,8 @@ use rusqlite::params;
 
 use super::read::document;
 use super::write::{NewDocument, delete, insert_row};
-use crate::knowledge::store::writer::{Writer, raise_generation};
-use crate::knowledge::types::{DocId, DocumentSource, DocumentStatus, KnowledgeError, Level};
+use crate::store::writer::{Writer, raise_generation};
+use crate::types::{DocId, DocumentSource, DocumentStatus, KnowledgeError, Level};
 
 impl Writer {
     /// Stores an inserted document durably before it is processed. Returns false if this id and hash were

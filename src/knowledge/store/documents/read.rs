@@ -2,11 +2,9 @@
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-use crate::knowledge::store::chunks::chunks_of_document;
-use crate::knowledge::store::writer::Writer;
-use crate::knowledge::types::{
-    Chunk, DocId, Document, DocumentSource, DocumentStatus, KnowledgeError, Level,
-};
+use crate::store::chunks::chunks_of_document;
+use crate::store::writer::Writer;
+use crate::types::{Chunk, DocId, Document, DocumentSource, DocumentStatus, KnowledgeError, Level};
 
 /// A document that a model has not read yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +48,7 @@ fn document_of_row(row: &Row<'_>) -> rusqlite::Result<Document> {
 }
 
 /// One page of documents in the order of their ids.
-pub(in crate::knowledge::store) fn documents(
+pub(crate) fn documents(
     connection: &Connection,
     filter: &DocumentFilter,
     limit: u32,
@@ -67,7 +65,7 @@ pub(in crate::knowledge::store) fn documents(
 }
 
 /// One document by its id or its path.
-pub(in crate::knowledge::store) fn document(
+pub(crate) fn document(
     connection: &Connection,
     id_or_path: &str,
 ) -> Result<Option<Document>, KnowledgeError> {

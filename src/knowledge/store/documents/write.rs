@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 use rusqlite::{Connection, params};
 
 use super::read::{document, document_row};
-use crate::knowledge::store::chunks::{chunk_rows, insert_chunks};
-use crate::knowledge::store::entities::{EntityContribution, contribute_entity};
-use crate::knowledge::store::references;
-use crate::knowledge::store::relations::{RelationContribution, TouchedRows, contribute_relation};
-use crate::knowledge::store::schema::origin;
-use crate::knowledge::store::writer::{
+use crate::store::chunks::{chunk_rows, insert_chunks};
+use crate::store::entities::{EntityContribution, contribute_entity};
+use crate::store::references;
+use crate::store::relations::{RelationContribution, TouchedRows, contribute_relation};
+use crate::store::schema::origin;
+use crate::store::writer::{
     DocumentContent, EntityRecord, RelationRecord, Writer, generation, raise_generation,
 };
-use crate::knowledge::types::{DocId, DocumentSource, DocumentStatus, ErrorKind, KnowledgeError, Level};
+use crate::types::{DocId, DocumentSource, DocumentStatus, ErrorKind, KnowledgeError, Level};
 
 /// A document that is about to be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,17 +79,17 @@ impl Writer {
                 .prepare_cached("update kn_doc set updated_ms = ?2 where id = ?1")?
                 .execute(params![doc, now_ms])?;
             let chunks = insert_chunks(connection, doc, &content.chunks)?;
-            crate::crash::point("KN.chunks");
+            base::crash::point("KN.chunks");
             let statements = StatementSource { chunks: &chunks, origin: origin::STRUCTURE, ts: now_ms };
             statements.store_records(connection, &content.entities, &content.relations, &mut touched)?;
             references::insert(connection, &chunks, content)?;
-            crate::crash::point("KN.graph");
+            base::crash::point("KN.graph");
             for id in old {
                 remove_rows(connection, id, &mut touched)?;
             }
             touched.rebuild(connection)?;
             raise_generation(connection)?;
-            crate::crash::point("KN.commit");
+            base::crash::point("KN.commit");
             Ok(())
         })
     }
@@ -122,7 +122,7 @@ impl Writer {
                 )?
                 .execute(params![doc, now_ms])?;
             raise_generation(connection)?;
-            crate::crash::point("KN.extraction");
+            base::crash::point("KN.extraction");
             Ok(())
         })
     }

@@ -13,7 +13,7 @@ fn is_open(path: &Path) -> bool {
 /// threads usually do so themselves. If both close at the same time, each sees the other one as a user of the
 /// log, and the log stays.
 async fn wait_until_closed(path: &Path) {
-    crate::knowledge::index::testing::wait_until(|| !is_open(path)).await;
+    crate::index::testing::wait_until(|| !is_open(path)).await;
     let last = Connection::open(path).unwrap();
     last.query_row("select count(*) from sqlite_schema", [], |row| row.get::<_, i64>(0)).unwrap();
     last.close().unwrap();

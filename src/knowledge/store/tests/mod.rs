@@ -10,8 +10,8 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use super::*;
-use crate::knowledge::traits::QueryVector;
-use crate::knowledge::types::{
+use crate::traits::QueryVector;
+use crate::types::{
     CacheKind, Chunk, ChunkId, DocId, DocumentSource, DocumentStatus, Level, PairKey, VectorKind, hash128,
 };
 
@@ -76,7 +76,7 @@ const DUMPS: &[&str] = &[
 ];
 
 /// The dump of a file that no thread of this process may still use.
-pub(in crate::knowledge) fn dump_file(path: &Path) -> Vec<String> {
+pub(crate) fn dump_file(path: &Path) -> Vec<String> {
     dump(&file::open_to_write(path).expect("a file").0)
 }
 

@@ -2,14 +2,14 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::model::request::request_cache::RequestCache;
-use crate::model::settings::ModelSettings;
-use crate::types::blob::{Blob, BlobRef, Picture};
-use crate::types::ids::{Mint, Seed};
-use crate::types::message::{Block, Message, Role, ToolCall};
-use crate::types::model::ModelRequest;
-use crate::types::thinking::Thinking;
-use crate::types::tool::ToolDefinition;
+use crate::request::request_cache::RequestCache;
+use crate::settings::ModelSettings;
+use types::blob::{Blob, BlobRef, Picture};
+use types::ids::{Mint, Seed};
+use types::message::{Block, Message, Role, ToolCall};
+use types::model::ModelRequest;
+use types::thinking::Thinking;
+use types::tool::ToolDefinition;
 
 fn request(messages: Vec<Message>) -> ModelRequest {
     ModelRequest {

@@ -3,10 +3,10 @@ use std::fmt::Write as _;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::model::settings::Api;
-use crate::model::testing::{assert_any_split_reads_alike, assert_deltas_tell_the_reply, read, read_whole};
-use crate::types::model::{BlockKind, Delta, FaultKind, ModelReply, ReplyBlock, StopReason};
-use crate::types::usage::Usage;
+use crate::settings::Api;
+use crate::testing::{assert_any_split_reads_alike, assert_deltas_tell_the_reply, read, read_whole};
+use types::model::{BlockKind, Delta, FaultKind, ModelReply, ReplyBlock, StopReason};
+use types::usage::Usage;
 
 fn sse(events: &[Value]) -> String {
     events.iter().fold(String::new(), |mut stream, event| {

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use crate::crash;
-use crate::engine::{Engine, Input};
-use crate::session::actor::effects::tool_calls::relay_progress;
-use crate::session::actor::effects::{BackgroundTask, EffectRunner, OUTPUT_CAPACITY};
-use crate::tools::{BackgroundTaskView, RunningTask};
-use crate::types::background::{BackgroundEnd, BackgroundState, KilledBy, UnrecordedEnd};
-use crate::types::ids::CallId;
+use crate::actor::effects::tool_calls::relay_progress;
+use crate::actor::effects::{BackgroundTask, EffectRunner, OUTPUT_CAPACITY};
+use base::crash;
+use engine::{Engine, Input};
+use tools::{BackgroundTaskView, RunningTask};
+use types::background::{BackgroundEnd, BackgroundState, KilledBy, UnrecordedEnd};
+use types::ids::CallId;
 
 impl EffectRunner {
     /// Returns the input for the end of a background task. A task that was aborted has ended too, but

@@ -2,12 +2,12 @@
 
 use tokio::runtime::Handle;
 
-use crate::store::{SessionKey, StoreError, StoreReader, StoredBlob};
-use crate::tools::Blobs;
-use crate::types::ids::BlobId;
+use store::{SessionKey, StoreError, StoreReader, StoredBlob};
+use tools::Blobs;
+use types::ids::BlobId;
 
 /// The blobs of one session. Tools read them from blocking threads.
-pub(in crate::session) struct SessionBlobs {
+pub(crate) struct SessionBlobs {
     pub store: StoreReader,
     pub key: SessionKey,
     pub runtime: Handle,

@@ -11,14 +11,14 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::engine::Input;
-use crate::session::actor::effects::EffectRunner;
-use crate::session::mcp::{ServerFiles, SessionServers};
-use crate::types::hex;
-use crate::types::ids::TurnId;
-use crate::types::reminder::FileVersion;
-use crate::types::tool::ReadRecord;
-use crate::workspace;
+use crate::actor::effects::EffectRunner;
+use crate::mcp::{ServerFiles, SessionServers};
+use engine::Input;
+use project::workspace;
+use types::hex;
+use types::ids::TurnId;
+use types::reminder::FileVersion;
+use types::tool::ReadRecord;
 
 /// Maximum number of files that are compared.
 const MAX_FILES: usize = 500;
@@ -26,7 +26,7 @@ const MAX_FILES: usize = 500;
 const MAX_HASHED_BYTES: u64 = 8 << 20;
 
 /// The files to compare.
-pub(in crate::session) struct ContextFiles {
+pub(crate) struct ContextFiles {
     pub reads: Arc<HashMap<PathBuf, ReadRecord>>,
     pub cwd: PathBuf,
     pub additional: Vec<PathBuf>,
@@ -35,7 +35,7 @@ pub(in crate::session) struct ContextFiles {
 
 /// A running comparison with the disk. The comparison changes nothing, so it may begin before its turn
 /// is in the journal. Dropping this value does not stop the comparison.
-pub(in crate::session) struct PendingContextCheck {
+pub(crate) struct PendingContextCheck {
     turn_id: TurnId,
     servers: Arc<SessionServers>,
     /// Whether earlier turns of the session had tools of MCP servers.

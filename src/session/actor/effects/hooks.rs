@@ -7,23 +7,23 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-use crate::engine::Input;
-use crate::hooks::{HookAnswers, HookInput};
-use crate::session::actor::effects::EffectRunner;
-use crate::session::call_context::CallContext;
-use crate::session::hooks;
-use crate::session::shared::Shared;
-use crate::sync::lock;
-use crate::types::hook::{HookDecision, HookEvent};
-use crate::types::ids::{CallId, SessionId};
-use crate::types::message::ToolCall;
-use crate::types::permission::{Mode, Verdict, VerdictKind};
-use crate::types::tool::{PathSensitivity, PreparedCall, Subject, ToolOutcome};
+use crate::actor::effects::EffectRunner;
+use crate::call_context::CallContext;
+use crate::hooks;
+use crate::shared::Shared;
+use base::sync::lock;
+use engine::Input;
+use project::hooks::{HookAnswers, HookInput};
+use types::hook::{HookDecision, HookEvent};
+use types::ids::{CallId, SessionId};
+use types::message::ToolCall;
+use types::permission::{Mode, Verdict, VerdictKind};
+use types::tool::{PathSensitivity, PreparedCall, Subject, ToolOutcome};
 
 /// The answers of hooks to calls of the running turn. A call may be prepared several times, also at the same time;
 /// its hooks run once.
 #[derive(Clone, Default)]
-pub(in crate::session) struct HookCache(Arc<Mutex<HashMap<CallId, Arc<OnceCell<HookAnswers>>>>>);
+pub(crate) struct HookCache(Arc<Mutex<HashMap<CallId, Arc<OnceCell<HookAnswers>>>>>);
 
 impl HookCache {
     fn answers_cell(&self, call_id: CallId) -> Arc<OnceCell<HookAnswers>> {
@@ -156,7 +156,7 @@ pub(super) async fn after_call(
 
 /// An event of a session for its hooks.
 #[derive(Clone, Debug)]
-pub(in crate::session) struct SessionHookEvent {
+pub(crate) struct SessionHookEvent {
     pub event: HookEvent,
     pub session_id: SessionId,
     pub cwd: PathBuf,

@@ -8,9 +8,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::store::{SessionKey, StoreError, StoreReader};
-use crate::types::ids::BlobId;
-use crate::types::model::ModelRequest;
+use store::{SessionKey, StoreError, StoreReader};
+use types::ids::BlobId;
+use types::model::ModelRequest;
 
 /// Maximum bytes of all content in a request. In base64 this is 28 MB, and a request may have 32 MB
 /// (docs.anthropic.com/en/api/overview).
@@ -21,7 +21,7 @@ const MAX_MEDIA: usize = 90;
 
 /// Loads the content of a request. Content that is unreadable or over the limit is omitted, and the model receives a
 /// note about it.
-pub(in crate::session) async fn load_media(
+pub(crate) async fn load_media(
     store: &StoreReader,
     key: SessionKey,
     request: &ModelRequest,
@@ -67,8 +67,8 @@ fn first_included_index(all: &[(BlobId, u64)]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use crate::session::actor::effects::media::*;
-    use crate::types::blob::TEXT;
+    use crate::actor::effects::media::*;
+    use types::blob::TEXT;
 
     fn numbered_blobs(sizes: &[u64]) -> Vec<(BlobId, u64)> {
         sizes

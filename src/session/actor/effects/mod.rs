@@ -11,35 +11,35 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::Input;
-use crate::session::agents;
-use crate::session::mcp::SessionServers;
-use crate::session::project_data::PromptParts;
-use crate::session::shared::Shared;
-use crate::session::trust;
-use crate::store::SessionKey;
-use crate::tools::{BackgroundTaskHandle, Blobs, ProcessStarted, RunningTask};
-use crate::types::background::KilledBy;
-use crate::types::ids::{CallId, Seq, SessionId};
-use crate::workspace;
+use crate::agents;
+use crate::mcp::SessionServers;
+use crate::project_data::PromptParts;
+use crate::shared::Shared;
+use crate::trust;
 use blobs::SessionBlobs;
+use engine::Input;
 use hooks::HookCache;
 use model_calls::{DeltaQueue, next_deltas};
+use project::workspace;
+use store::SessionKey;
 use subagents::SubagentHost;
+use tools::{BackgroundTaskHandle, Blobs, ProcessStarted, RunningTask};
+use types::background::KilledBy;
+use types::ids::{CallId, Seq, SessionId};
 
 mod background;
-pub(in crate::session) mod blobs;
-pub(in crate::session) mod context_check;
-pub(in crate::session) mod hooks;
-pub(in crate::session) mod media;
+pub(crate) mod blobs;
+pub(crate) mod context_check;
+pub(crate) mod hooks;
+pub(crate) mod media;
 mod model_calls;
-pub(in crate::session) mod rate_limiter;
-pub(in crate::session) mod subagents;
+pub(crate) mod rate_limiter;
+pub(crate) mod subagents;
 #[cfg(test)]
 mod tests;
 mod tool_calls;
 
-pub(in crate::session) use tool_calls::{PendingPreparation, judge_prepared};
+pub(crate) use tool_calls::{PendingPreparation, judge_prepared};
 
 /// Capacity of the queue of results to the session. When it is full, effects wait.
 const RESULT_CAPACITY: usize = 64;
@@ -47,7 +47,7 @@ const RESULT_CAPACITY: usize = 64;
 const OUTPUT_CAPACITY: usize = 64;
 
 /// The running effects of one session.
-pub(in crate::session) struct EffectRunner {
+pub(crate) struct EffectRunner {
     shared: Arc<Shared>,
     key: SessionKey,
     /// Blobs that tools of this session may read.

@@ -10,11 +10,11 @@ use tracing::{Instrument as _, Span, info_span};
 
 use super::rate_limiter::RateLimiter;
 use super::{EffectRunner, media};
-use crate::crash;
-use crate::engine::Input;
-use crate::tools::ActiveModelCall;
-use crate::types::ids::Seq;
-use crate::types::model::{Delta, FaultKind, ModelFault, ModelReply, ModelRequest, ReplyBlock};
+use base::crash;
+use engine::Input;
+use tools::ActiveModelCall;
+use types::ids::Seq;
+use types::model::{Delta, FaultKind, ModelFault, ModelReply, ModelRequest, ReplyBlock};
 
 /// Capacity of the queue of delta batches between a model's stream and the session.
 pub(super) const DELTA_CAPACITY: usize = 16;

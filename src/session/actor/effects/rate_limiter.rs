@@ -18,7 +18,7 @@ const MIN_PAUSE: Duration = Duration::from_millis(5);
 
 /// The rate limiter of one answer.
 #[derive(Debug)]
-pub(in crate::session) struct RateLimiter {
+pub(crate) struct RateLimiter {
     /// Bytes that were read without limit.
     unlimited_bytes: usize,
     /// Time at which all later bytes would have arrived at the limited rate.
@@ -56,7 +56,7 @@ impl RateLimiter {
 mod tests {
     use proptest::prelude::*;
 
-    use crate::session::actor::effects::rate_limiter::*;
+    use crate::actor::effects::rate_limiter::*;
 
     #[test]
     fn normal_delta_rate_is_never_limited() {

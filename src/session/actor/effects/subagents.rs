@@ -8,17 +8,17 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::{Input, SessionRules};
-use crate::session::actor::effects::EffectRunner;
-use crate::types::ids::{CallId, SessionId};
-use crate::types::session::{SessionSpec, TurnResult};
-use crate::types::subagent::ParentCall;
-use crate::types::tool::{ReadRecord, ToolOutcome};
-use crate::types::usage::Budgets;
+use crate::actor::effects::EffectRunner;
+use engine::{Input, SessionRules};
+use types::ids::{CallId, SessionId};
+use types::session::{SessionSpec, TurnResult};
+use types::subagent::ParentCall;
+use types::tool::{ReadRecord, ToolOutcome};
+use types::usage::Budgets;
 
 /// The data that a sub-agent needs from the session that starts it.
 #[derive(Clone, Debug)]
-pub(in crate::session) struct NewSubagent {
+pub(crate) struct NewSubagent {
     /// Name of the agent.
     pub agent: String,
     /// Whether its call was judged as one that changes nothing.
@@ -39,7 +39,7 @@ pub(in crate::session) struct NewSubagent {
 
 /// A sub-agent to follow.
 #[derive(Clone, Debug)]
-pub(in crate::session) struct SubagentRun {
+pub(crate) struct SubagentRun {
     /// The call that started the sub-agent.
     pub parent: ParentCall,
     /// The session of the sub-agent.
@@ -50,11 +50,11 @@ pub(in crate::session) struct SubagentRun {
 
 /// The result of a sub-agent's turn, or the reason why there is none. `None` if the daemon stops; the
 /// next daemon then follows the sub-agent again.
-pub(in crate::session) type SubagentEnd = Option<Result<TurnResult, ToolOutcome>>;
+pub(crate) type SubagentEnd = Option<Result<TurnResult, ToolOutcome>>;
 
 /// Creates and follows the sessions of sub-agents. The registry implements this trait, because a
 /// session has no access to other sessions.
-pub(in crate::session) trait SubagentHost: Send + Sync {
+pub(crate) trait SubagentHost: Send + Sync {
     /// Runs a sub-agent to its end and reports its progress and its permission requests. Cancelling
     /// `stop` kills the sub-agent. Dropping the future leaves the sub-agent's session as it is.
     fn run(

@@ -1,10 +1,10 @@
 //! Tests that the session receives the text of a model before the end of the answer, for any timing of both.
 
-use crate::session::actor::effects::model_calls::DELTA_CAPACITY;
-use crate::session::actor::effects::*;
-use crate::session::registry::load::tests::RegistryFixture;
-use crate::types::model::{Delta, FaultKind, ModelFault, ModelReply, StopReason};
-use crate::types::usage::{ModelSnapshot, Usage};
+use crate::actor::effects::model_calls::DELTA_CAPACITY;
+use crate::actor::effects::*;
+use crate::registry::load::tests::RegistryFixture;
+use types::model::{Delta, FaultKind, ModelFault, ModelReply, StopReason};
+use types::usage::{ModelSnapshot, Usage};
 
 const TOKEN: Seq = 7;
 

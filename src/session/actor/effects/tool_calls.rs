@@ -10,25 +10,25 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{Instrument as _, Span, info_span};
 
-use crate::crash;
-use crate::engine::{Input, JudgedCall};
-use crate::session::actor::effects::hooks::{self, HookCache};
-use crate::session::actor::effects::{EffectResult, EffectRunner, OUTPUT_CAPACITY};
-use crate::session::agents;
-use crate::session::call_context::CallContext;
-use crate::session::effective_rules;
-use crate::session::effective_rules::EffectiveRules;
-use crate::session::hooks as session_hooks;
-use crate::session::shared::Components;
-use crate::tools::{CallPreparer, FileState, FileVersion, SessionContext, ToolError};
-use crate::types::blob::{Blob, BlobRef};
-use crate::types::history::FileCheckpoint;
-use crate::types::hook::HookEvent;
-use crate::types::ids::{CallId, TurnId};
-use crate::types::message::ToolCall;
-use crate::types::permission::{Mode, Verdict};
-use crate::types::subagent::TASK;
-use crate::types::tool::{Inspection, PreparedCall, Subject, ToolOutcome, ToolProgress};
+use crate::actor::effects::hooks::{self, HookCache};
+use crate::actor::effects::{EffectResult, EffectRunner, OUTPUT_CAPACITY};
+use crate::agents;
+use crate::call_context::CallContext;
+use crate::effective_rules;
+use crate::effective_rules::EffectiveRules;
+use crate::hooks as session_hooks;
+use crate::shared::Components;
+use base::crash;
+use engine::{Input, JudgedCall};
+use tools::{CallPreparer, FileState, FileVersion, SessionContext, ToolError};
+use types::blob::{Blob, BlobRef};
+use types::history::FileCheckpoint;
+use types::hook::HookEvent;
+use types::ids::{CallId, TurnId};
+use types::message::ToolCall;
+use types::permission::{Mode, Verdict};
+use types::subagent::TASK;
+use types::tool::{Inspection, PreparedCall, Subject, ToolOutcome, ToolProgress};
 
 impl EffectRunner {
     /// Prepares and judges all calls before any of them is reported. One blocking thread does this, so
@@ -300,7 +300,7 @@ fn file_checkpoint(version: FileVersion) -> (FileCheckpoint, Option<Blob>) {
 }
 
 /// A running preparation of tool calls. Dropping it cancels the preparation.
-pub(in crate::session) struct PendingPreparation {
+pub(crate) struct PendingPreparation {
     task: JoinHandle<Vec<JudgedCall>>,
     turn_id: TurnId,
     mode: Mode,
@@ -357,7 +357,7 @@ pub(super) async fn relay_progress<T>(
 const LONG_COMMAND_BYTES: usize = 4 << 10;
 
 /// Judges a call by the rules. A long command is judged on a blocking thread, so that other tasks do not wait.
-pub(in crate::session) async fn judge_prepared(
+pub(crate) async fn judge_prepared(
     effective: &EffectiveRules,
     components: &Arc<Components>,
     call_context: &CallContext,

@@ -3,33 +3,28 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::engine::{Engine, Plan, Snapshot};
-use crate::session::stream::feed::{FeedEntry, entry_kind};
-use crate::store::{
-    Append, Durability, ItemRow, MessageText, ProcessRow, RequestRow, Row, SessionKey, Summary,
-};
-use crate::types::blob::Blob;
-use crate::types::event::{Envelope, Event};
-use crate::types::ids::CallId;
-use crate::types::ledger::UsageRecord;
-use crate::types::time::Timestamp;
-use crate::types::tool::ProcessRecord;
-use crate::types::wire;
+use crate::stream::feed::{FeedEntry, entry_kind};
+use engine::{Engine, Plan, Snapshot};
+use store::{Append, Durability, ItemRow, MessageText, ProcessRow, RequestRow, Row, SessionKey, Summary};
+use types::blob::Blob;
+use types::event::{Envelope, Event};
+use types::ids::CallId;
+use types::ledger::UsageRecord;
+use types::time::Timestamp;
+use types::tool::ProcessRecord;
+use types::wire;
 
 #[cfg(test)]
 mod tests;
 
 /// One transaction, and the entries to publish after its commit.
-pub(in crate::session) struct JournalBatch {
+pub(crate) struct JournalBatch {
     pub append: Append,
     pub entries: Vec<FeedEntry>,
 }
 
 /// The row and the feed entry of one event, and the blobs of its truncated values.
-pub(in crate::session) fn encode_event(
-    envelope: &Envelope,
-    delta_of: Option<u64>,
-) -> (Row, FeedEntry, Vec<Blob>) {
+pub(crate) fn encode_event(envelope: &Envelope, delta_of: Option<u64>) -> (Row, FeedEntry, Vec<Blob>) {
     let (body, blobs) = wire::wire(envelope);
     let body: Arc<str> = Arc::from(body);
     let row = Row {
@@ -43,7 +38,7 @@ pub(in crate::session) fn encode_event(
 }
 
 /// Turns the events of a plan into a transaction.
-pub(in crate::session) fn encode_plan(key: SessionKey, plan: &Plan) -> JournalBatch {
+pub(crate) fn encode_plan(key: SessionKey, plan: &Plan) -> JournalBatch {
     let mut rows = Vec::with_capacity(plan.events.len());
     let mut entries = Vec::with_capacity(plan.events.len());
     let mut blobs = plan.blobs.clone();
@@ -107,7 +102,7 @@ pub(in crate::session) fn encode_plan(key: SessionKey, plan: &Plan) -> JournalBa
 }
 
 /// The transaction that records a started process. The row must survive a kill of the daemon, but not a power loss.
-pub(in crate::session) fn process_start(key: SessionKey, record: ProcessRecord, at: Timestamp) -> Append {
+pub(crate) fn process_start(key: SessionKey, record: ProcessRecord, at: Timestamp) -> Append {
     Append {
         key,
         rows: Vec::new(),
@@ -128,10 +123,7 @@ pub(in crate::session) fn process_start(key: SessionKey, record: ProcessRecord, 
 }
 
 /// The process records that the results of a plan end: those of calls without remaining processes.
-pub(in crate::session) fn ended_process_rows(
-    plan: &Plan,
-    recorded_calls: &HashSet<CallId>,
-) -> Vec<ProcessRow> {
+pub(crate) fn ended_process_rows(plan: &Plan, recorded_calls: &HashSet<CallId>) -> Vec<ProcessRow> {
     let continues_in_background = |call: CallId| {
         let begins = |event: &Event| matches!(event, Event::ToolBackground { call_id, end: None, .. } if *call_id == call);
         plan.events.iter().any(|entry| begins(&entry.envelope.event))
@@ -152,12 +144,12 @@ pub(in crate::session) fn ended_process_rows(
 }
 
 /// The processes of a call that could not be killed, from its result's details.
-pub(in crate::session) fn surviving_pids(detail: Option<&serde_json::Value>) -> Vec<i32> {
+pub(crate) fn surviving_pids(detail: Option<&serde_json::Value>) -> Vec<i32> {
     let list = detail.and_then(|detail| detail.get("survivors")).and_then(serde_json::Value::as_array);
     list.into_iter().flatten().filter_map(|pid| i32::try_from(pid.as_i64()?).ok()).collect()
 }
 
-pub(in crate::session) fn summary(snapshot: Snapshot) -> Summary {
+pub(crate) fn summary(snapshot: Snapshot) -> Summary {
     Summary {
         title: snapshot.title,
         model: snapshot.model,
@@ -188,6 +180,6 @@ pub fn summary_of_events(events: &[Envelope]) -> Option<Summary> {
 }
 
 /// Whether a plan changes the `session.list` columns.
-pub(in crate::session) fn changes_summary(plan: &Plan) -> bool {
+pub(crate) fn changes_summary(plan: &Plan) -> bool {
     plan.events.iter().any(|entry| entry.envelope.event.needs_sync())
 }

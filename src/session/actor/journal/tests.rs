@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use serde_json::Value;
 
-use crate::engine::Engine;
-use crate::engine::properties::{ScriptRecord, histories};
-use crate::session::actor::journal::*;
-use crate::store::{LedgerQuery, NewSession, Store, StoredItem};
-use crate::types::event::Event;
-use crate::types::ids::Seq;
-use crate::types::ledger::{ModelUsage, UsageRecord};
+use crate::actor::journal::*;
+use engine::Engine;
+use engine_properties::{ScriptRecord, histories};
+use store::{LedgerQuery, NewSession, Store, StoredItem};
+use types::event::Event;
+use types::ids::Seq;
+use types::ledger::{ModelUsage, UsageRecord};
 
 async fn check(played: ScriptRecord) {
     played.result.expect("the properties hold");
@@ -41,7 +41,7 @@ async fn check(played: ScriptRecord) {
         plan.events.iter().for_each(|entry| living.apply(&entry.envelope));
         let mut append = encode_plan(key, plan).append;
         append.summary = changes_summary(plan).then(|| summary(living.snapshot()));
-        store.append(append).await.unwrap();
+        store.journal_writer(key).append(append).await.unwrap();
     }
 
     // Read and replay the journal as a restart does.

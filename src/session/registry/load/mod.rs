@@ -8,22 +8,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::{SetOnce, mpsc};
 
-use crate::engine::{Engine, Input, LATEST_ONLY_KINDS, Recovery, TRANSIENT_KINDS};
-use crate::session::actor::command::SessionCommand;
-use crate::session::actor::effects::EffectRunner;
-use crate::session::actor::{Actor, ActorLinks};
-use crate::session::attach::AttachedClients;
-use crate::session::error::SessionError;
-use crate::session::handle::{LoadedSession, SessionHandle};
-use crate::session::lease::LeaseCount;
-use crate::session::registry::{Registry, SessionSlot, subagents};
-use crate::session::stream::feed::Feed;
-use crate::store::{Page, SessionKey};
-use crate::types::event::{Event, HISTORY_LOST};
-use crate::types::ids::{Seq, SessionId};
+use crate::actor::command::SessionCommand;
+use crate::actor::effects::EffectRunner;
+use crate::actor::{Actor, ActorLinks};
+use crate::attach::AttachedClients;
+use crate::error::SessionError;
+use crate::handle::{LoadedSession, SessionHandle};
+use crate::lease::LeaseCount;
+use crate::registry::{Registry, SessionSlot, subagents};
+use crate::stream::feed::Feed;
+use engine::{Engine, Input, LATEST_ONLY_KINDS, Recovery, TRANSIENT_KINDS};
+use store::{Page, SessionKey};
+use types::event::{Event, HISTORY_LOST};
+use types::ids::{Seq, SessionId};
 
 #[cfg(test)]
-pub(in crate::session) mod tests;
+pub(crate) mod tests;
 
 /// Capacity of a session's mailbox. When it is full, callers wait.
 const MAILBOX_CAPACITY: usize = 64;
@@ -176,7 +176,7 @@ impl Registry {
         self.inner.unloaded.load(Ordering::Relaxed)
     }
 
-    pub(in crate::session) fn slot(&self, id: SessionId) -> SessionSlot {
+    pub(crate) fn slot(&self, id: SessionId) -> SessionSlot {
         // The guard ends with this statement, so no await happens under it.
         Arc::clone(&self.inner.live.entry(id).or_default())
     }
@@ -190,12 +190,7 @@ impl Registry {
     }
 
     /// Loads a session that was just created.
-    pub(in crate::session) fn insert_created(
-        &self,
-        id: SessionId,
-        key: SessionKey,
-        engine: Engine,
-    ) -> LoadedSession {
+    pub(crate) fn insert_created(&self, id: SessionId, key: SessionKey, engine: Engine) -> LoadedSession {
         let last_seq = engine.next_seq() - 1;
         self.spawn(id, key, last_seq, StateSource::Made(Box::new(engine)))
     }

@@ -7,25 +7,23 @@ use std::time::Duration;
 use sqlx::ConnectOptions as _;
 use sqlx::sqlite::SqliteConnectOptions;
 
-use crate::engine::{self, BusyPolicy};
-use crate::judge::Rules;
-use crate::model::{self, Models};
-use crate::session::actor::journal;
-use crate::session::registry::load::*;
-use crate::session::{
-    Components, IdempotencyKey, NewSessionRequest, Settings, Shared, Submission, SubmittedInput,
-};
-use crate::store::{Append, Store, StoreError, StoreOwner};
-use crate::tools::{self, Toolbox};
-use crate::types::event::Envelope;
-use crate::types::event::{Event, Origin};
-use crate::types::ids::{Mint, Seed};
-use crate::types::message::InputBlock;
-use crate::types::outcome::SubmitOutcome;
-use crate::types::permission::Mode;
-use crate::types::time::{Clock, Timestamp};
-use crate::types::tool::ProcessRecord;
-use crate::types::usage::Budgets;
+use crate::actor::journal;
+use crate::registry::load::*;
+use crate::{Components, IdempotencyKey, NewSessionRequest, Settings, Shared, Submission, SubmittedInput};
+use engine::BusyPolicy;
+use judge::Rules;
+use model::Models;
+use store::{Append, Store, StoreError, StoreOwner};
+use tools::Toolbox;
+use types::event::Envelope;
+use types::event::{Event, Origin};
+use types::ids::{Mint, Seed};
+use types::message::InputBlock;
+use types::outcome::SubmitOutcome;
+use types::permission::Mode;
+use types::time::{Clock, Timestamp};
+use types::tool::ProcessRecord;
+use types::usage::Budgets;
 
 struct StoppedClock;
 
@@ -36,14 +34,14 @@ impl Clock for StoppedClock {
 }
 
 /// A registry over a temporary store.
-pub(in crate::session) struct RegistryFixture {
+pub(crate) struct RegistryFixture {
     folder: tempfile::TempDir,
     registry: Registry,
     _owner: StoreOwner,
 }
 
 impl RegistryFixture {
-    pub(in crate::session) async fn new(idle_unload: Duration, loaded_sessions: usize) -> Self {
+    pub(crate) async fn new(idle_unload: Duration, loaded_sessions: usize) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (store, owner) = Store::open(&folder.path().join("journal.db")).await.unwrap();
         let home = folder.path().to_path_buf();
@@ -88,7 +86,7 @@ impl RegistryFixture {
         Self { folder, registry: Registry::new(fixture), _owner: owner }
     }
 
-    pub(in crate::session) fn fixture(&self) -> Arc<Shared> {
+    pub(crate) fn fixture(&self) -> Arc<Shared> {
         Arc::clone(&self.registry.inner.shared)
     }
 
@@ -114,7 +112,7 @@ impl RegistryFixture {
             Submission { when_busy, expected_turn: None, options, raw, runs_hooks, keyed, origin };
         let blocks = vec![InputBlock::Text { text: "go".into() }];
         let input = std::future::ready(Ok(SubmittedInput { blocks, blobs: Vec::new() }));
-        self.registry.submit(id, submission, input).await
+        self.registry.submit(id, submission, std::convert::identity, input).await
     }
 
     async fn events(&self, id: SessionId) -> Vec<Envelope> {
@@ -294,7 +292,7 @@ async fn append_rows(place: &RegistryFixture, id: SessionId, rows: u64) {
         ProcessRecord { call_id: Mint::new(0, Seed(1)).call(), pid: 1, started: 1, boot_id: "b".into() };
     let append =
         Append { rows, processes: Vec::new(), ..journal::process_start(key, process_start, Timestamp(1)) };
-    place.registry.shared().database.append(append).await.unwrap();
+    place.registry.shared().database.journal_writer(key).append(append).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

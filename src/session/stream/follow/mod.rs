@@ -10,11 +10,11 @@ use std::sync::Arc;
 use serde::Deserialize;
 use tokio::sync::watch;
 
-use crate::session::error::SessionError;
-use crate::session::stream::feed::{BlockContent, EntryKind, Feed, FeedEntry, ReadResult, block_content};
-use crate::store::{JournalRow, Page, SessionKey, StoreReader};
-use crate::types::ids::Seq;
-use crate::types::model::BlockKind;
+use crate::error::SessionError;
+use crate::stream::feed::{BlockContent, EntryKind, Feed, FeedEntry, ReadResult, block_content};
+use store::{JournalRow, Page, SessionKey, StoreReader};
+use types::ids::Seq;
+use types::model::BlockKind;
 
 mod rebuilt_deltas;
 #[cfg(test)]
@@ -77,7 +77,7 @@ enum RestSource {
 }
 
 impl Follower {
-    pub(in crate::session) async fn start(
+    pub(crate) async fn start(
         store: StoreReader,
         key: SessionKey,
         feed: Arc<Feed>,

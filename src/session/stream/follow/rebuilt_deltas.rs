@@ -6,15 +6,15 @@
 
 use std::sync::Arc;
 
-use crate::session::error::SessionError;
-use crate::session::stream::feed::Feed;
-use crate::session::stream::follow::{BlockContent, BlockPosition};
-use crate::store::{SessionKey, StoreReader, StoredBlob};
-use crate::types::blob::TruncatedField;
-use crate::types::event::{Envelope, Event};
-use crate::types::ids::Seq;
-use crate::types::message::Block;
-use crate::types::wire;
+use crate::error::SessionError;
+use crate::stream::feed::Feed;
+use crate::stream::follow::{BlockContent, BlockPosition};
+use store::{SessionKey, StoreReader, StoredBlob};
+use types::blob::TruncatedField;
+use types::event::{Envelope, Event};
+use types::ids::Seq;
+use types::message::Block;
+use types::wire;
 
 /// Maximum bytes of a part as JSON. It must not be shorter than any row. A row has 8 KiB of text, and
 /// each byte may need six bytes in JSON.

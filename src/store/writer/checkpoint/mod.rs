@@ -22,12 +22,12 @@ use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc::{F_UNLCK, F_WRLCK, SEEK_SET, c_short, flock};
 use rusqlite::Connection;
 
-use crate::store::database_file::DatabaseFile;
-use crate::store::error::StoreError;
-use crate::store::fault_injection::Faults;
-use crate::store::health::Health;
-use crate::store::wal;
-use crate::sync::lock;
+use crate::database_file::DatabaseFile;
+use crate::error::StoreError;
+use crate::fault_injection::Faults;
+use crate::health::Health;
+use crate::wal;
+use base::sync::lock;
 
 /// Number of log pages at which a checkpoint starts: SQLite's own default.
 const CHECKPOINT_PAGES: u32 = 1_000;
@@ -62,7 +62,7 @@ struct CheckpointState {
 
 /// The checkpoint thread, started on first use. The writer owns it and must drop it after its connection.
 #[derive(Debug)]
-pub(in crate::store) struct Checkpointer {
+pub(crate) struct Checkpointer {
     shared: Arc<CheckpointState>,
     /// Wakes the thread. Dropping the sender ends it.
     ask: Option<SyncSender<()>>,
@@ -339,14 +339,14 @@ impl CheckpointState {
     }
 }
 
-#[cfg(not(feature = "failpoints"))]
+#[cfg(not(debug_assertions))]
 fn pages_at() -> u32 {
     CHECKPOINT_PAGES
 }
 
 /// The number of log pages at which a checkpoint starts. Tests set a low number, so that checkpoints run all
 /// the time.
-#[cfg(feature = "failpoints")]
+#[cfg(debug_assertions)]
 fn pages_at() -> u32 {
     std::env::var("AGENTD_CHECKPOINT_PAGES")
         .ok()

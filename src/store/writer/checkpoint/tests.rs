@@ -5,11 +5,11 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use crate::store::handle::{Store, StoreOwner};
-use crate::store::rows::{Append, Durability, Row, SessionKey};
-use crate::store::tests::{append, new_session, row, with_timeout};
-use crate::store::wal;
-use crate::store::writer::checkpoint::*;
+use crate::handle::{Store, StoreOwner};
+use crate::rows::{Append, Durability, Row, SessionKey};
+use crate::tests::{append, new_session, row, with_timeout};
+use crate::wal;
+use crate::writer::checkpoint::*;
 
 const CHECKPOINT_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -227,7 +227,7 @@ async fn reader_waits_while_connections_are_closed() {
         no_readers.is_ok()
     });
     with_timeout(is_closed).await.unwrap();
-    let mut read = std::pin::pin!(disk.store.find(crate::store::tests::id(1)));
+    let mut read = std::pin::pin!(disk.store.find(crate::tests::id(1)));
     let waits = |cx: &mut std::task::Context<'_>| std::task::Poll::Ready(read.as_mut().poll(cx).is_pending());
     assert!(std::future::poll_fn(waits).await);
     open.send(()).unwrap();

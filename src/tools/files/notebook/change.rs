@@ -4,8 +4,8 @@
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use crate::tools::files::notebook::shape::{Notebook, NotebookCell};
-use crate::types::hex;
+use crate::files::notebook::shape::{Notebook, NotebookCell};
+use types::hex;
 
 /// A change of a notebook.
 pub(super) enum NotebookChange<'a> {

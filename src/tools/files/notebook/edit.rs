@@ -5,21 +5,21 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::tools::context::ToolContext;
-use crate::tools::error::{ToolError, cancelled};
-use crate::tools::files::edit_guard;
-use crate::tools::files::edit_guard::RequiredRead;
-use crate::tools::files::file_checks::{is_notebook, with_similar_path};
-use crate::tools::files::notebook::change::{NotebookChange, apply};
-use crate::tools::files::notebook::shape::{Notebook, read};
-use crate::tools::fs::pinned::PinnedPath;
-use crate::tools::input;
-use crate::tools::sensitivity::Access;
-use crate::types::ids::CallId;
-use crate::types::tool::{PreparedCall, ToolOutcome};
+use crate::context::ToolContext;
+use crate::error::{ToolError, cancelled};
+use crate::files::edit_guard;
+use crate::files::edit_guard::RequiredRead;
+use crate::files::file_checks::{is_notebook, with_similar_path};
+use crate::files::notebook::change::{NotebookChange, apply};
+use crate::files::notebook::shape::{Notebook, read};
+use crate::fs::pinned::PinnedPath;
+use crate::input;
+use crate::sensitivity::Access;
+use types::ids::CallId;
+use types::tool::{PreparedCall, ToolOutcome};
 
 #[derive(Debug, Deserialize, JsonSchema)]
-pub(in crate::tools) struct Input {
+pub(crate) struct Input {
     /// The notebook: absolute, or relative to the current folder.
     notebook_path: String,
     /// The id of the cell, as Read shows it. A new cell is put below it.
@@ -69,17 +69,17 @@ enum Mode {
     Delete,
 }
 
-pub(in crate::tools) const DESCRIPTION: &str = "Changes one cell of a Jupyter notebook (.ipynb): replaces its source \
+pub(crate) const DESCRIPTION: &str = "Changes one cell of a Jupyter notebook (.ipynb): replaces its source \
     (the outputs of a code cell are cleared), inserts a new cell, or deletes one. Name the cell by cell_id or by \
     cell_number (from 0); without either, a new cell comes first. The notebook must have been read before.";
 
-pub(in crate::tools) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCall, ToolError> {
+pub(crate) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCall, ToolError> {
     let path = context.resolve(&input.notebook_path, Access::Edit)?;
     let plan = plan_change(context, input, &path).map(|(change, _)| change);
     edit_guard::prepare(context, path, "NotebookEdit", plan)
 }
 
-pub(in crate::tools) fn run(
+pub(crate) fn run(
     context: &ToolContext,
     call_id: CallId,
     input: &Input,

@@ -1,16 +1,16 @@
 //! Properties of notebook changes for any text. The fuzz target and its corpus check them.
 
-use crate::tools::files::notebook::change::{NotebookChange, apply};
-use crate::tools::files::notebook::shape::read;
-use crate::tools::files::notebook::show;
-use crate::tools::files::notebook::show::CellWindow;
+use crate::files::notebook::change::{NotebookChange, apply};
+use crate::files::notebook::shape::read;
+use crate::files::notebook::show;
+use crate::files::notebook::show::CellWindow;
 
 /// The first byte selects the operation, the second the cell; the rest is the notebook. A valid notebook is
 /// still valid after a change, and bytes outside the cell stay the same.
 ///
 /// # Panics
 /// If a property does not hold.
-pub(in crate::tools) fn notebook(data: &[u8]) {
+pub(crate) fn notebook(data: &[u8]) {
     let [what, which, text @ ..] = data else { return };
     let text = String::from_utf8_lossy(text);
     let _ = show::read(&text, &CellWindow { first: 1, limit: 100, largest: 100_000 });
@@ -35,15 +35,14 @@ pub(in crate::tools) fn notebook(data: &[u8]) {
     if let Some(at) = changed {
         assert_eq!(after.cells[at].source, source);
     }
-    let place = |notebook: &crate::tools::files::notebook::shape::Notebook<'_>| notebook.list.clone();
+    let place = |notebook: &crate::files::notebook::shape::Notebook<'_>| notebook.list.clone();
     let (old_list, new_list) = (place(&notebook), place(&after));
     assert_eq!(text[..old_list.start], new[..new_list.start]);
     assert_eq!(text[old_list.end..], new[new_list.end..]);
     // All other cells keep their bytes.
-    let bytes =
-        |text: &str, cells: &[crate::tools::files::notebook::shape::NotebookCell<'_>]| -> Vec<String> {
-            cells.iter().map(|cell| text[cell.place.clone()].to_owned()).collect()
-        };
+    let bytes = |text: &str, cells: &[crate::files::notebook::shape::NotebookCell<'_>]| -> Vec<String> {
+        cells.iter().map(|cell| text[cell.place.clone()].to_owned()).collect()
+    };
     let (mut old, mut new) = (bytes(&text, &notebook.cells), bytes(&new, &after.cells));
     match change {
         NotebookChange::Replace { at, .. } => drop((old.remove(at), new.remove(at))),

@@ -11,8 +11,7 @@ mod show;
 #[cfg(test)]
 mod tests;
 
-pub(in crate::tools) use edit::{DESCRIPTION, Input, prepare, run};
-pub(in crate::tools) use show::{CellWindow, read};
+pub(crate) use edit::{DESCRIPTION, Input, prepare, run};
+pub(crate) use show::{CellWindow, read};
 
-#[cfg(any(test, feature = "fuzzing"))]
-pub(in crate::tools) mod fuzz;
+pub(crate) mod fuzz;

@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::tools::files::notebook::shape;
-use crate::tools::files::notebook::shape::{NotebookCell, NotebookText};
+use crate::files::notebook::shape;
+use crate::files::notebook::shape::{NotebookCell, NotebookText};
 
 /// Characters of one source and of one output that are shown.
 const MAX_SOURCE_CHARS: usize = 40_000;
@@ -13,27 +13,27 @@ const MAX_OUTPUT_CHARS: usize = 8_000;
 const MAX_OUTPUTS: usize = 50;
 
 /// The requested cells, and the size of the answer.
-pub(in crate::tools) struct CellWindow {
+pub(crate) struct CellWindow {
     /// The first cell, from 1.
-    pub(in crate::tools) first: u64,
-    pub(in crate::tools) limit: u64,
+    pub(crate) first: u64,
+    pub(crate) limit: u64,
     /// Approximate size of the answer in bytes.
-    pub(in crate::tools) largest: usize,
+    pub(crate) largest: usize,
 }
 
 /// The shown part of a notebook.
 #[derive(Debug)]
-pub(in crate::tools) struct NotebookExcerpt {
-    pub(in crate::tools) text: String,
-    pub(in crate::tools) total: u64,
+pub(crate) struct NotebookExcerpt {
+    pub(crate) text: String,
+    pub(crate) total: u64,
     /// The last cell that is shown, from 1; 0 if none is.
-    pub(in crate::tools) last: u64,
+    pub(crate) last: u64,
     /// Whether a part of these cells was left out.
-    pub(in crate::tools) cut: bool,
+    pub(crate) cut: bool,
 }
 
 /// Shows a notebook. The error describes the problem as a sentence fragment.
-pub(in crate::tools) fn read(text: &str, window: &CellWindow) -> Result<NotebookExcerpt, String> {
+pub(crate) fn read(text: &str, window: &CellWindow) -> Result<NotebookExcerpt, String> {
     let notebook = shape::read(text)?;
     let total = notebook.cells.len() as u64;
     let mut shown = NotebookExcerpt { text: String::new(), total, last: 0, cut: false };

@@ -1,10 +1,10 @@
 //! Tests with notebooks of several layouts, changed and shown.
 
-use crate::tools::files::notebook::change::{NotebookChange, apply};
-use crate::tools::files::notebook::fuzz::notebook as check_properties;
-use crate::tools::files::notebook::shape::read;
-use crate::tools::files::notebook::show;
-use crate::tools::files::notebook::show::CellWindow;
+use crate::files::notebook::change::{NotebookChange, apply};
+use crate::files::notebook::fuzz::notebook as check_properties;
+use crate::files::notebook::shape::read;
+use crate::files::notebook::show;
+use crate::files::notebook::show::CellWindow;
 
 /// The layout that nbformat writes.
 const INDENTED_NOTEBOOK: &str = r##"{

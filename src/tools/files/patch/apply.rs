@@ -6,25 +6,25 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::crash;
-use crate::tools::call;
-use crate::tools::context::ToolContext;
-use crate::tools::disk;
-use crate::tools::error::{ToolError, cancelled};
-use crate::tools::files::edit_guard;
-use crate::tools::files::patch::parse::{parse, unify_line_endings};
-use crate::tools::files::patch::plan::{FileStep, count_changed_lines, plan, subject, targets, whole_diff};
-use crate::types::ids::CallId;
-use crate::types::tool::{FileChange, PathSensitivity, PlannedChange, PreparedCall, ToolOutcome, ToolStatus};
+use crate::call;
+use crate::context::ToolContext;
+use crate::disk;
+use crate::error::{ToolError, cancelled};
+use crate::files::edit_guard;
+use crate::files::patch::parse::{parse, unify_line_endings};
+use crate::files::patch::plan::{FileStep, count_changed_lines, plan, subject, targets, whole_diff};
+use base::crash;
+use types::ids::CallId;
+use types::tool::{FileChange, PathSensitivity, PlannedChange, PreparedCall, ToolOutcome, ToolStatus};
 
 #[derive(Debug, Deserialize, JsonSchema)]
-pub(in crate::tools) struct Input {
+pub(crate) struct Input {
     /// The patch, from "*** Begin Patch" to "*** End Patch".
     #[serde(alias = "patch")]
     input: String,
 }
 
-pub(in crate::tools) const DESCRIPTION: &str = "Changes several files at once by a patch:\n\
+pub(crate) const DESCRIPTION: &str = "Changes several files at once by a patch:\n\
     *** Begin Patch\n*** Add File: PATH\n+line\n*** Delete File: PATH\n*** Update File: PATH\n*** Move to: NEW PATH\n\
     @@ a line above the change, such as a function's head\n line kept\n-line removed\n+line added\n*** End of File\n\
     *** End Patch\n\
@@ -32,7 +32,7 @@ pub(in crate::tools) const DESCRIPTION: &str = "Changes several files at once by
     \"End of File\" may be left out. Everything is checked before the first file is changed. Files that are updated \
     must have been read before.";
 
-pub(in crate::tools) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCall, ToolError> {
+pub(crate) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCall, ToolError> {
     let patch = unify_line_endings(&input.input);
     let sections = parse(&patch)?;
     let targets = targets(context, &sections)?;
@@ -74,7 +74,7 @@ pub(in crate::tools) fn prepare(context: &ToolContext, input: &Input) -> Result<
     })
 }
 
-pub(in crate::tools) fn run(
+pub(crate) fn run(
     context: &ToolContext,
     call_id: CallId,
     input: &Input,

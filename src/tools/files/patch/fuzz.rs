@@ -1,14 +1,14 @@
 //! Properties of patches for any text. The fuzz target and its corpus check them.
 
-use crate::tools::files::patch::hunks::place_hunks;
-use crate::tools::files::patch::parse::{FilePatch, HunkLine, parse, unify_line_endings};
+use crate::files::patch::hunks::place_hunks;
+use crate::files::patch::parse::{FilePatch, HunkLine, parse, unify_line_endings};
 
 /// The bytes are a patch and, after the first byte 0x1F, the text of the file that it updates. Parsing never
 /// panics. Applied hunks keep every line that they do not remove, and removed lines existed before.
 ///
 /// # Panics
 /// If a property does not hold.
-pub(in crate::tools) fn patch(data: &[u8]) {
+pub(crate) fn patch(data: &[u8]) {
     let mut parts = data.splitn(2, |byte| *byte == 0x1f);
     let patch = String::from_utf8_lossy(parts.next().unwrap_or_default()).into_owned();
     let file = String::from_utf8_lossy(parts.next().unwrap_or_default()).replace("\r\n", "\n");

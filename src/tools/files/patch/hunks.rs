@@ -4,11 +4,11 @@
 use serde_json::json;
 use std::ops::Range;
 
-use crate::tools::context::ToolContext;
-use crate::tools::error::ToolError;
-use crate::tools::files::did_you_mean::find_nearest;
-use crate::tools::files::patch::parse::{Hunk, HunkLine};
-use crate::tools::fs::pinned::PinnedPath;
+use crate::context::ToolContext;
+use crate::error::ToolError;
+use crate::files::did_you_mean::find_nearest;
+use crate::files::patch::parse::{Hunk, HunkLine};
+use crate::fs::pinned::PinnedPath;
 
 /// A hunk that was not found.
 pub(super) struct LostHunk {

@@ -11,7 +11,6 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
-pub(in crate::tools) use apply::{DESCRIPTION, Input, prepare, run};
+pub(crate) use apply::{DESCRIPTION, Input, prepare, run};
 
-#[cfg(any(test, feature = "fuzzing"))]
-pub(in crate::tools) mod fuzz;
+pub(crate) mod fuzz;

@@ -20,14 +20,14 @@ use std::borrow::Cow;
 
 use serde_json::json;
 
-use crate::tools::error::ToolError;
+use crate::error::ToolError;
 
 /// Maximal number of files or hunks in one patch; more are a mistake.
 const MAX_PARTS: usize = 1_000;
 
 /// The change of one file.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::tools) enum FilePatch<'p> {
+pub(crate) enum FilePatch<'p> {
     Add { path: &'p str, lines: Vec<&'p str> },
     Delete { path: &'p str },
     Update { path: &'p str, move_to: Option<&'p str>, hunks: Vec<Hunk<'p>> },
@@ -35,19 +35,19 @@ pub(in crate::tools) enum FilePatch<'p> {
 
 /// A changed region of a file.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(in crate::tools) struct Hunk<'p> {
+pub(crate) struct Hunk<'p> {
     /// Lines above it that give its position, outermost first.
-    pub(in crate::tools) anchors: Vec<&'p str>,
-    pub(in crate::tools) lines: Vec<HunkLine<'p>>,
+    pub(crate) anchors: Vec<&'p str>,
+    pub(crate) lines: Vec<HunkLine<'p>>,
     /// Whether its last line is the last one of the file.
-    pub(in crate::tools) at_end: bool,
+    pub(crate) at_end: bool,
     /// Number of its first line in the patch, from 1.
-    pub(in crate::tools) number: usize,
+    pub(crate) number: usize,
 }
 
 /// One line of a hunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::tools) enum HunkLine<'p> {
+pub(crate) enum HunkLine<'p> {
     Keep(&'p str),
     Remove(&'p str),
     Add(&'p str),
@@ -55,7 +55,7 @@ pub(in crate::tools) enum HunkLine<'p> {
 
 impl<'p> HunkLine<'p> {
     /// The text after the sign.
-    pub(in crate::tools) fn text(self) -> &'p str {
+    pub(crate) fn text(self) -> &'p str {
         match self {
             HunkLine::Keep(text) | HunkLine::Remove(text) | HunkLine::Add(text) => text,
         }
@@ -63,12 +63,12 @@ impl<'p> HunkLine<'p> {
 }
 
 /// Converts a patch to `\n` line endings.
-pub(in crate::tools) fn unify_line_endings(patch: &str) -> Cow<'_, str> {
+pub(crate) fn unify_line_endings(patch: &str) -> Cow<'_, str> {
     if patch.contains("\r\n") { patch.replace("\r\n", "\n").into() } else { patch.into() }
 }
 
 /// Parses a patch (with `\n` line endings). The error names the wrong line.
-pub(in crate::tools) fn parse(patch: &str) -> Result<Vec<FilePatch<'_>>, ToolError> {
+pub(crate) fn parse(patch: &str) -> Result<Vec<FilePatch<'_>>, ToolError> {
     let (lines, first) = patch_body(patch)?;
     let mut sections: Vec<FilePatch<'_>> = Vec::new();
     let mut parts = 0;

@@ -4,21 +4,21 @@ use serde_json::json;
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use crate::tools::context::ToolContext;
-use crate::tools::disk;
-use crate::tools::error::ToolError;
-use crate::tools::files::edit_guard;
-use crate::tools::files::edit_guard::{PreparedEdit, RequiredRead};
-use crate::tools::files::file_checks::with_similar_path;
-use crate::tools::files::patch::hunks::place_hunks;
-use crate::tools::files::patch::parse::{FilePatch, Hunk};
-use crate::tools::fs::diff;
-use crate::tools::fs::diff::Diff;
-use crate::tools::fs::pinned::{FileSnapshot, PinnedPath};
-use crate::tools::fs::text;
-use crate::tools::fs::text::{Charset, ShownText};
-use crate::tools::sensitivity::Access;
-use crate::types::tool::{PlannedFile, Subject};
+use crate::context::ToolContext;
+use crate::disk;
+use crate::error::ToolError;
+use crate::files::edit_guard;
+use crate::files::edit_guard::{PreparedEdit, RequiredRead};
+use crate::files::file_checks::with_similar_path;
+use crate::files::patch::hunks::place_hunks;
+use crate::files::patch::parse::{FilePatch, Hunk};
+use crate::fs::diff;
+use crate::fs::diff::Diff;
+use crate::fs::pinned::{FileSnapshot, PinnedPath};
+use crate::fs::text;
+use crate::fs::text::{Charset, ShownText};
+use crate::sensitivity::Access;
+use types::tool::{PlannedFile, Subject};
 
 /// Bytes of the diff of all files for users; a longer one is truncated.
 const MAX_DIFF_BYTES: usize = 96 << 10;

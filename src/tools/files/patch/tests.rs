@@ -1,7 +1,7 @@
 //! Tables of patches: their parsed form, and their result for a text.
 
-use crate::tools::files::patch::hunks::place_hunks;
-use crate::tools::files::patch::parse::{FilePatch, HunkLine, parse};
+use crate::files::patch::hunks::place_hunks;
+use crate::files::patch::parse::{FilePatch, HunkLine, parse};
 
 fn apply(file: &str, hunks: &str) -> Result<String, String> {
     let patch = format!("*** Begin Patch\n*** Update File: f\n{hunks}*** End Patch");

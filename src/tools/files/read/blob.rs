@@ -5,13 +5,13 @@
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::tools::context::{Blobs, ToolContext};
-use crate::tools::error::{ToolError, cancelled};
-use crate::tools::files::read::{FileScan, Input};
-use crate::tools::fs::text::Charset;
-use crate::types::blob::{Attachment, AttachmentKind, BlobRef, PDF};
-use crate::types::ids::BlobId;
-use crate::types::tool::{PreparedCall, Subject, ToolOutcome};
+use crate::context::{Blobs, ToolContext};
+use crate::error::{ToolError, cancelled};
+use crate::files::read::{FileScan, Input};
+use crate::fs::text::Charset;
+use types::blob::{Attachment, AttachmentKind, BlobRef, PDF};
+use types::ids::BlobId;
+use types::tool::{PreparedCall, Subject, ToolOutcome};
 
 /// Bytes per read.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -50,7 +50,7 @@ fn find(context: &ToolContext, blob_id: BlobId) -> Result<(&dyn Blobs, BlobRef),
 }
 
 fn is_text(media_type: &str) -> bool {
-    media_type.starts_with("text/") || media_type == crate::types::blob::JSON
+    media_type.starts_with("text/") || media_type == types::blob::JSON
 }
 
 /// The kind of attachment for the model.

@@ -15,20 +15,20 @@ use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
 use window::LineWindow;
 
-use crate::tools::context::ToolContext;
-use crate::tools::disk;
-use crate::tools::disk::FileStamp;
-use crate::tools::error::{ToolError, cancelled};
-use crate::tools::files::file_checks::{is_notebook, refuse_binary, with_similar_path};
-use crate::tools::files::{media, notebook};
-use crate::tools::fs::pinned::PinnedPath;
-use crate::tools::fs::text;
-use crate::tools::fs::text::Charset;
-use crate::tools::sensitivity::Access;
-use crate::tools::{call, convert, input};
-use crate::types::hex;
-use crate::types::ids::BlobId;
-use crate::types::tool::{PathSensitivity, PreparedCall, ReadRecord, Subject, ToolOutcome};
+use crate::context::ToolContext;
+use crate::disk;
+use crate::disk::FileStamp;
+use crate::error::{ToolError, cancelled};
+use crate::files::file_checks::{is_notebook, refuse_binary, with_similar_path};
+use crate::files::{media, notebook};
+use crate::fs::pinned::PinnedPath;
+use crate::fs::text;
+use crate::fs::text::Charset;
+use crate::sensitivity::Access;
+use crate::{call, convert, input};
+use types::hex;
+use types::ids::BlobId;
+use types::tool::{PathSensitivity, PreparedCall, ReadRecord, Subject, ToolOutcome};
 
 const DEFAULT_LINES: u64 = 2_000;
 /// Bytes of one answer. Larger than the limit of other tools, because a partial file is of little use.
@@ -42,7 +42,7 @@ const CHUNK_BYTES: usize = 64 << 10;
 const MAX_NOTEBOOK_BYTES: u64 = 64 << 20;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-pub(in crate::tools) struct Input {
+pub(crate) struct Input {
     /// The file: absolute, or relative to the current folder. Or the id of a blob, as the result of a tool
     /// names it.
     file_path: String,
@@ -68,14 +68,14 @@ impl Input {
     }
 }
 
-pub(in crate::tools) const DESCRIPTION: &str = "Reads a file and shows it: text with line numbers (number, tab, text), \
+pub(crate) const DESCRIPTION: &str = "Reads a file and shows it: text with line numbers (number, tab, text), \
     images (PNG, JPEG, GIF, WebP) as they are. \
     Shows up to 2000 lines from the beginning unless offset and limit say otherwise; the total number of lines \
     is always told. A Jupyter notebook is shown by its cells, which offset and limit then count; of a PDF \
     the text is shown, by pages (20 unless limit says otherwise), or the document itself. \
     Read a file before you edit or overwrite it.";
 
-pub(in crate::tools) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCall, ToolError> {
+pub(crate) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCall, ToolError> {
     if let Some(blob_id) = blob(input) {
         return blob::prepare(context, blob_id);
     }
@@ -100,7 +100,7 @@ fn blob(input: &Input) -> Option<BlobId> {
     input.file_path.parse().ok()
 }
 
-pub(in crate::tools) fn run(
+pub(crate) fn run(
     context: &ToolContext,
     input: &Input,
     prepared: &PreparedCall,
@@ -322,8 +322,7 @@ impl FileScan {
 }
 
 /// The text that Read shows of a file in pieces, and its number of lines; `None` if it is binary.
-#[cfg(any(test, feature = "fuzzing"))]
-pub(in crate::tools) fn shown_text(
+pub(crate) fn shown_text(
     head: &[u8],
     pieces: &mut dyn Iterator<Item = &[u8]>,
     first: u64,

@@ -1,6 +1,6 @@
 //! Collects the requested lines of a file while it is read in pieces.
 
-use crate::tools::files::read::MAX_ANSWER_BYTES;
+use crate::files::read::MAX_ANSWER_BYTES;
 
 /// Characters of one line.
 const MAX_LINE_CHARS: usize = 2_000;
@@ -196,7 +196,7 @@ impl WindowText {
 
 #[cfg(test)]
 mod tests {
-    use crate::tools::files::read::window::*;
+    use crate::files::read::window::*;
 
     fn window(first: u64, limit: u64, pieces: &[&str]) -> (String, u64, u64) {
         let mut window = LineWindow::new(first, limit, '\n');

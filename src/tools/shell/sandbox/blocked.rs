@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use super::layout::{FsPolicy, SandboxView};
 use super::level::{CallSandbox, Level};
-use crate::types::tool::{Barrier, Blocked};
+use types::tool::{Barrier, Blocked};
 
 /// The text for the model.
-pub(in crate::tools::shell) fn blocked_text(blocked: &Blocked, choice: CallSandbox) -> String {
+pub(crate) fn blocked_text(blocked: &Blocked, choice: CallSandbox) -> String {
     let level = choice.confinement().level;
     // Do not mention restrictions that the level cannot enforce.
     let held = match choice.level {
@@ -95,11 +95,7 @@ const MAX_LINES: usize = 200;
 const MAX_TEXT_BYTES: usize = 400;
 
 /// Guesses which restriction stopped a failed command.
-pub(in crate::tools::shell) fn find_suspect(
-    output: &str,
-    choice: CallSandbox,
-    ground: &SandboxView,
-) -> Option<Blocked> {
+pub(crate) fn find_suspect(output: &str, choice: CallSandbox, ground: &SandboxView) -> Option<Blocked> {
     if choice.level < Level::Landlock {
         return None;
     }
@@ -214,7 +210,7 @@ fn plausible_name(text: &str) -> Option<String> {
     let is_name = !text.is_empty()
         && text.len() <= MAX_TEXT_BYTES
         && !text.contains(char::is_whitespace)
-        && !text.chars().any(crate::types::invisible_chars::is_invisible);
+        && !text.chars().any(types::invisible_chars::is_invisible);
     is_name.then(|| text.to_owned())
 }
 

@@ -7,9 +7,9 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::tools::shell::sandbox::layout::FsPolicy;
-use crate::tools::shell::sandbox::readonly_mounts::MountKind;
-use crate::tools::shell::sandbox::temp::{EmptySources, MountPoint};
+use crate::shell::sandbox::layout::FsPolicy;
+use crate::shell::sandbox::readonly_mounts::MountKind;
+use crate::shell::sandbox::temp::{EmptySources, MountPoint};
 
 /// The folder for temporary files inside the sandbox, unless `has_own_tmp` is false.
 const TMP_FOLDER: &str = "/tmp";
@@ -242,7 +242,7 @@ pub(super) fn stage_mounts(
 
 #[cfg(test)]
 mod tests {
-    use crate::tools::shell::sandbox::bwrap::*;
+    use crate::shell::sandbox::bwrap::*;
 
     #[test]
     fn nearest_folder_decides_mount_and_hiding_wins() {

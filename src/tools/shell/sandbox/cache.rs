@@ -27,8 +27,8 @@ use tokio_util::task::AbortOnDropHandle;
 use super::landlock::{self, NonFileAccess, PathState};
 use super::layout::FsPolicy;
 use super::placeholders::Placeholders;
-use crate::sync::lock;
-use crate::types::ids::SessionId;
+use base::sync::lock;
+use types::ids::SessionId;
 
 /// Rulesets that are cached, least recently used removed first. Each session has its own folder for temporary
 /// files.
@@ -104,7 +104,7 @@ const PLACEHOLDER_TTL: Duration = Duration::from_secs(1);
 
 /// Kept placeholders of sessions. Dropping the cache removes all of them.
 #[derive(Debug)]
-pub(in crate::tools) struct PlaceholderCache {
+pub(crate) struct PlaceholderCache {
     left: Arc<Mutex<HashMap<SessionId, CachedPlaceholders>>>,
     moment: Duration,
 }
@@ -140,7 +140,7 @@ impl PlaceholderCache {
     }
 
     /// Removes the session's kept placeholders, except those that another command needs.
-    pub(in crate::tools) fn end(&self, session: SessionId) {
+    pub(crate) fn end(&self, session: SessionId) {
         end(&self.left, session);
     }
 }
@@ -156,7 +156,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::types::ids::{Mint, Seed};
+    use types::ids::{Mint, Seed};
 
     #[test]
     fn cached_ruleset_is_reused_until_change() {

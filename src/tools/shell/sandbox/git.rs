@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::tools::disk::is_missing;
-use crate::tools::sensitivity::repository;
+use crate::disk::is_missing;
+use crate::sensitivity::repository;
 
 /// The folder that a `.git` file names.
 pub(super) fn named_in(git: &Path) -> Option<PathBuf> {

@@ -24,8 +24,8 @@ use landlock::{
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
 use nix::sys::stat::Mode;
 
-use crate::tools::shell::sandbox::layout::FsPolicy;
-use crate::tools::shell::sandbox::level::CallSandbox;
+use crate::shell::sandbox::layout::FsPolicy;
+use crate::shell::sandbox::level::CallSandbox;
 
 /// The newest version that this code knows. Features that the kernel lacks are left out.
 const NEWEST_ABI: ABI = ABI::V9;

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use crate::tools::error::ToolError;
-use crate::tools::settings::{LevelSetting, NetworkSetting, SandboxSettings};
-use crate::types::tool::Confinement;
+use crate::error::ToolError;
+use crate::settings::{LevelSetting, NetworkSetting, SandboxSettings};
+use types::tool::Confinement;
 
 /// Sandbox level; a greater value is stricter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::tools) enum Level {
+pub(crate) enum Level {
     /// No sandbox.
     Off,
     /// Resource limits only.
@@ -33,17 +33,17 @@ pub struct AvailableLevels {
 
 impl AvailableLevels {
     /// Whether level 2 works.
-    pub(in crate::tools) fn landlock(&self) -> Result<(), &str> {
+    pub(crate) fn landlock(&self) -> Result<(), &str> {
         self.landlock.as_ref().copied().map_err(String::as_str)
     }
 
     /// Whether level 2 can make files in a writable folder read-only.
-    pub(in crate::tools) fn guards(&self) -> Result<(), &str> {
+    pub(crate) fn guards(&self) -> Result<(), &str> {
         self.guards.as_ref().copied().map_err(String::as_str)
     }
 
     /// Whether level 3 works.
-    pub(in crate::tools) fn bubblewrap(&self) -> Result<(), &str> {
+    pub(crate) fn bubblewrap(&self) -> Result<(), &str> {
         self.bubblewrap.as_ref().copied().map_err(String::as_str)
     }
 
@@ -62,11 +62,11 @@ impl AvailableLevels {
 
 /// The sandbox that a call gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::tools) struct CallSandbox {
-    pub(in crate::tools) level: Level,
-    pub(in crate::tools) network: bool,
+pub(crate) struct CallSandbox {
+    pub(crate) level: Level,
+    pub(crate) network: bool,
     /// Whether `.git/config`, `.git/hooks` and `.agentd` of a workspace are read-only.
-    pub(in crate::tools) guards: bool,
+    pub(crate) guards: bool,
 }
 
 impl Level {
@@ -83,7 +83,7 @@ impl Level {
 
 impl CallSandbox {
     /// Describes the restrictions.
-    pub(in crate::tools) fn description(self) -> &'static str {
+    pub(crate) fn description(self) -> &'static str {
         match self {
             CallSandbox { level: Level::Landlock, guards: true, .. } => "landlock, mounts, seccomp, rlimits",
             _ => self.level.number_and_text().1,
@@ -91,7 +91,7 @@ impl CallSandbox {
     }
 
     /// The value for the journal.
-    pub(in crate::tools) fn confinement(self) -> Confinement {
+    pub(crate) fn confinement(self) -> Confinement {
         Confinement { level: self.level.number_and_text().0, network: self.network, unsandboxed: false }
     }
 }
@@ -101,11 +101,7 @@ impl SandboxSettings {
     ///
     /// # Errors
     /// The configured level does not work here, and no command may run.
-    pub(in crate::tools) fn choose(
-        &self,
-        unattended: bool,
-        here: &AvailableLevels,
-    ) -> Result<CallSandbox, ToolError> {
+    pub(crate) fn choose(&self, unattended: bool, here: &AvailableLevels) -> Result<CallSandbox, ToolError> {
         let level = match self.level {
             LevelSetting::Off => Level::Off,
             LevelSetting::Rlimits => Level::Rlimits,

@@ -27,11 +27,11 @@ mod spawn;
 mod temp;
 
 pub(super) use blocked::{blocked_text, find_suspect};
-pub(in crate::tools) use cache::PlaceholderCache;
-pub(in crate::tools) use layout::FirstSeen;
+pub(crate) use cache::PlaceholderCache;
+pub(crate) use layout::FirstSeen;
 pub(super) use layout::{FsPolicy, SandboxView};
 pub use level::AvailableLevels;
 pub(super) use level::{CallSandbox, Level};
-pub(in crate::tools) use placeholders::remove_leftovers as remove_leftover_placeholders;
+pub(crate) use placeholders::remove_leftovers as remove_leftover_placeholders;
 pub(super) use spawn::{CommandSandbox, raise};
-pub(in crate::tools) use temp::{folders as temp_folders, forget as forget_temp, sweep as sweep_temp};
+pub(crate) use temp::{folders as temp_folders, forget as forget_temp, sweep as sweep_temp};

@@ -15,9 +15,9 @@ use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, OpenHow, RenameFlags, ResolveFlag, op
 use nix::sys::stat::{Mode, fstatat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
-use crate::sync::lock;
-use crate::tools::disk;
-use crate::tools::disk::is_missing;
+use crate::disk;
+use crate::disk::is_missing;
+use base::sync::lock;
 
 /// Number of commands that need each placeholder. Removing a placeholder would remove the mount over it in
 /// every sandbox that uses it.
@@ -178,7 +178,7 @@ fn remove_note(note: Option<PathBuf>) {
 
 /// Removes placeholders that a crashed daemon left, for notes below this folder for temporary files. Returns
 /// the number of removed placeholders. No command may be running.
-pub(in crate::tools) fn remove_leftovers(root: &Path) -> usize {
+pub(crate) fn remove_leftovers(root: &Path) -> usize {
     let entries = fs::read_dir(root.join(NOTES_FOLDER)).into_iter().flatten().flatten();
     let mut removed = 0;
     for entry in entries {
@@ -285,7 +285,7 @@ impl Drop for Placeholders {
 mod tests {
     use nix::libc;
 
-    use crate::tools::shell::sandbox::placeholders::*;
+    use crate::shell::sandbox::placeholders::*;
 
     #[test]
     fn placeholder_stays_until_last_command_ends() {

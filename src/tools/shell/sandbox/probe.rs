@@ -13,8 +13,8 @@ use tokio::time::timeout;
 
 use super::layout::FsPolicy;
 use super::level::{AvailableLevels, CallSandbox, Level};
-use crate::proc;
-use crate::tools::shell::sandbox::spawn::CommandSandbox;
+use crate::shell::sandbox::spawn::CommandSandbox;
+use base::proc;
 
 /// Time limit of one test. A slower start counts as a failure, because every command would be as slow.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -28,7 +28,7 @@ const EXIT_WRITES_PROTECTED: i32 = 9;
 
 impl AvailableLevels {
     /// Marks later test processes as this instance's, for [`super::super::sweep`].
-    pub(in crate::tools) fn mark(instance: &str) {
+    pub(crate) fn mark(instance: &str) {
         if !instance.is_empty() {
             // If several daemons run in one process, as in tests, the first one's name is used.
             let _ = INSTANCE.set(instance.to_owned());

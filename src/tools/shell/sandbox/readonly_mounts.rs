@@ -23,10 +23,10 @@ use std::sync::{Arc, Mutex};
 
 use nix::libc;
 
-use crate::proc;
-use crate::sync::lock;
-use crate::tools::shell::sandbox::landlock;
-use crate::tools::shell::sandbox::temp::EmptySources;
+use crate::shell::sandbox::landlock;
+use crate::shell::sandbox::temp::EmptySources;
+use base::proc;
+use base::sync::lock;
 
 /// Mounts that the child makes; all data is prepared before the fork.
 #[derive(Debug, Default)]
@@ -392,11 +392,11 @@ fn check_result(result: libc::c_long) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use crate::tools::shell::sandbox::layout::FsPolicy;
-    use crate::tools::shell::sandbox::level::AvailableLevels;
-    use crate::tools::shell::sandbox::level::{CallSandbox, Level};
-    use crate::tools::shell::sandbox::readonly_mounts::*;
-    use crate::tools::shell::sandbox::spawn::CommandSandbox;
+    use crate::shell::sandbox::layout::FsPolicy;
+    use crate::shell::sandbox::level::AvailableLevels;
+    use crate::shell::sandbox::level::{CallSandbox, Level};
+    use crate::shell::sandbox::readonly_mounts::*;
+    use crate::shell::sandbox::spawn::CommandSandbox;
 
     #[tokio::test]
     async fn symlink_replacing_folder_does_not_redirect_mount() {

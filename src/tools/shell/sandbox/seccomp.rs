@@ -214,7 +214,7 @@ pub(super) fn bytes(program: &[sock_filter]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use crate::tools::shell::sandbox::seccomp::*;
+    use crate::shell::sandbox::seccomp::*;
 
     /// Simulates the kernel's BPF machine, as far as these programs use it, and returns the result for a call.
     fn run(program: &[sock_filter], arch: u32, number: u32, args: [u64; 6]) -> u32 {

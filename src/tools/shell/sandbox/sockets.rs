@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use super::layout::FsPolicy;
 use super::temp::EmptySources;
-use crate::tools::shell::sandbox::readonly_mounts::MountKind;
+use crate::shell::sandbox::readonly_mounts::MountKind;
 
 /// Mounts over hidden paths that may contain sockets. Landlock does not restrict connecting to a socket by its
 /// path, and services such as `docker`, `tmux` and `gpg-agent` execute requests. Writable paths and their

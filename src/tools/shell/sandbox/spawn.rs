@@ -15,23 +15,23 @@ use nix::sys::resource::setrlimit;
 use seccompiler::BpfProgram;
 use tokio::process::Command;
 
-use crate::proc;
-use crate::tools::disk;
-use crate::tools::shell::cgroup::CallCgroup;
-use crate::tools::shell::limits::Rlimit;
-use crate::tools::shell::sandbox::bwrap;
-use crate::tools::shell::sandbox::cache::{self, PlaceholderCache};
-use crate::tools::shell::sandbox::landlock::{self, NonFileAccess};
-use crate::tools::shell::sandbox::layout::FsPolicy;
-use crate::tools::shell::sandbox::level::AvailableLevels;
-use crate::tools::shell::sandbox::level::{CallSandbox, Level};
-use crate::tools::shell::sandbox::placeholders::{Placeholders, existing_paths, notes_path};
-use crate::tools::shell::sandbox::readonly_mounts::{MountKind, ReadonlyMounts};
-use crate::tools::shell::sandbox::seccomp;
-use crate::tools::shell::sandbox::seccomp::FilterOptions;
-use crate::tools::shell::sandbox::sockets::socket_covers;
-use crate::tools::shell::sandbox::temp::{self, EmptySources};
-use crate::types::ids::SessionId;
+use crate::disk;
+use crate::shell::cgroup::CallCgroup;
+use crate::shell::limits::Rlimit;
+use crate::shell::sandbox::bwrap;
+use crate::shell::sandbox::cache::{self, PlaceholderCache};
+use crate::shell::sandbox::landlock::{self, NonFileAccess};
+use crate::shell::sandbox::layout::FsPolicy;
+use crate::shell::sandbox::level::AvailableLevels;
+use crate::shell::sandbox::level::{CallSandbox, Level};
+use crate::shell::sandbox::placeholders::{Placeholders, existing_paths, notes_path};
+use crate::shell::sandbox::readonly_mounts::{MountKind, ReadonlyMounts};
+use crate::shell::sandbox::seccomp;
+use crate::shell::sandbox::seccomp::FilterOptions;
+use crate::shell::sandbox::sockets::socket_covers;
+use crate::shell::sandbox::temp::{self, EmptySources};
+use base::proc;
+use types::ids::SessionId;
 
 /// Lowest number of a descriptor that a command inherits, above those that scripts and shells use.
 const MIN_INHERITED_FD: RawFd = 300;
@@ -46,7 +46,7 @@ const LAST_CAPABILITY: u64 = 63;
 
 /// The sandbox of a command; keep it until the command has ended.
 #[derive(Debug)]
-pub(in crate::tools::shell) struct CommandSandbox {
+pub(crate) struct CommandSandbox {
     /// Arguments in front of the command: bubblewrap with its options.
     wrapper: Vec<OsString>,
     variables: Vec<(&'static str, PathBuf)>,
@@ -67,7 +67,7 @@ struct ChildRestrictions {
 
 impl CommandSandbox {
     /// A sandbox without restrictions.
-    pub(in crate::tools::shell) fn unrestricted() -> Self {
+    pub(crate) fn unrestricted() -> Self {
         let held = ChildRestrictions { new_privileges: true, ..ChildRestrictions::default() };
         Self {
             wrapper: Vec::new(),
@@ -83,7 +83,7 @@ impl CommandSandbox {
     ///
     /// # Errors
     /// The sandbox could not be created.
-    pub(in crate::tools::shell) fn new(
+    pub(crate) fn new(
         choice: CallSandbox,
         layout: &FsPolicy,
         root: &Path,
@@ -121,17 +121,17 @@ impl CommandSandbox {
     }
 
     /// Call it when the command has ended. The session's next command may reuse the placeholders.
-    pub(in crate::tools::shell) fn release(self, placeholder_cache: &PlaceholderCache, session: SessionId) {
+    pub(crate) fn release(self, placeholder_cache: &PlaceholderCache, session: SessionId) {
         placeholder_cache.store_placeholders(session, self.placed);
     }
 
     /// Variables that override those of the environment.
-    pub(in crate::tools::shell) fn variables(&self) -> &[(&'static str, PathBuf)] {
+    pub(crate) fn variables(&self) -> &[(&'static str, PathBuf)] {
         &self.variables
     }
 
     /// The command that runs `program` in the sandbox; the caller adds arguments and other settings.
-    pub(in crate::tools::shell) fn command(&self, program: &str) -> Command {
+    pub(crate) fn command(&self, program: &str) -> Command {
         match self.wrapper.split_first() {
             None => Command::new(program),
             Some((first, rest)) => {
@@ -146,7 +146,7 @@ impl CommandSandbox {
     ///
     /// # Errors
     /// The command could not be started, or the sandbox could not be enforced.
-    pub(in crate::tools::shell) fn spawn(
+    pub(crate) fn spawn(
         &self,
         mut command: Command,
         limits: Vec<Rlimit>,
@@ -167,7 +167,7 @@ impl CommandSandbox {
     }
 
     /// Makes the child enforce the sandbox and limits in the cgroup of `entrance`; `channel` stays open.
-    pub(in crate::tools::shell) fn enforce_in(
+    pub(crate) fn enforce_in(
         &self,
         command: &mut Command,
         limits: Vec<Rlimit>,
@@ -457,7 +457,7 @@ fn readable_descriptor(bytes: &[u8]) -> io::Result<OwnedFd> {
 }
 
 /// Copies a descriptor to a high number, closed on exec.
-pub(in crate::tools::shell) fn raise(fd: &OwnedFd) -> io::Result<OwnedFd> {
+pub(crate) fn raise(fd: &OwnedFd) -> io::Result<OwnedFd> {
     // With a very low limit of descriptors, any number is accepted.
     let copy = fcntl(fd, FcntlArg::F_DUPFD_CLOEXEC(MIN_INHERITED_FD))
         .or_else(|_| fcntl(fd, FcntlArg::F_DUPFD_CLOEXEC(MIN_INHERITED_FD_FALLBACK)))?;

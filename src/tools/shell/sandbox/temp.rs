@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
-use crate::tools::disk;
-use crate::tools::shell::sandbox::placeholders::NOTES_FOLDER;
-use crate::types::hex;
-use crate::types::ids::SessionId;
+use crate::disk;
+use crate::shell::sandbox::placeholders::NOTES_FOLDER;
+use types::hex;
+use types::ids::SessionId;
 
 /// Empty file and empty folder that are mounted over hidden paths.
 pub(super) struct EmptySources {
@@ -38,7 +38,7 @@ fn name_of(session: SessionId) -> String {
 ///
 /// # Errors
 /// The folder cannot be created, or other users have access to its parent.
-pub(in crate::tools) fn folder_of(root: &Path, session: SessionId) -> io::Result<PathBuf> {
+pub(crate) fn folder_of(root: &Path, session: SessionId) -> io::Result<PathBuf> {
     create_own_root(root)?;
     // The path of the root may contain links; its last component may not.
     let folder = disk::real(root)?.join(name_of(session));
@@ -50,7 +50,7 @@ pub(in crate::tools) fn folder_of(root: &Path, session: SessionId) -> io::Result
 ///
 /// # Errors
 /// The folder exists and could not be removed.
-pub(in crate::tools) fn forget(root: &Path, session: SessionId) -> io::Result<()> {
+pub(crate) fn forget(root: &Path, session: SessionId) -> io::Result<()> {
     remove(root, &name_of(session))
 }
 
@@ -58,7 +58,7 @@ pub(in crate::tools) fn forget(root: &Path, session: SessionId) -> io::Result<()
 ///
 /// # Errors
 /// The folders could not be listed.
-pub(in crate::tools) fn folders(root: &Path) -> io::Result<Vec<String>> {
+pub(crate) fn folders(root: &Path) -> io::Result<Vec<String>> {
     let entries = match fs::read_dir(root) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -72,7 +72,7 @@ pub(in crate::tools) fn folders(root: &Path) -> io::Result<Vec<String>> {
 
 /// Removes the folders of `found` that belong to no session of `kept_sessions`, and returns their number. A
 /// failure is logged and the folder stays. Blocks on the disk.
-pub(in crate::tools) fn sweep(root: &Path, found: &[String], kept_sessions: &[SessionId]) -> usize {
+pub(crate) fn sweep(root: &Path, found: &[String], kept_sessions: &[SessionId]) -> usize {
     let kept_names: HashSet<String> = kept_sessions.iter().map(|session| name_of(*session)).collect();
     let mut removed = 0;
     for name in found.iter().filter(|name| !kept_names.contains(*name)) {
@@ -300,8 +300,8 @@ fn foreign_folder_error(folder: &Path) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::ids::{Mint, Seed};
     use std::os::unix::fs::symlink;
+    use types::ids::{Mint, Seed};
 
     #[test]
     fn temp_folder_is_private_or_refused() {

@@ -14,9 +14,9 @@ use std::sync::{Arc, Mutex};
 
 use tokio::task::JoinHandle;
 
-use crate::sync::lock;
-use crate::types::blob::{Blob, Content, TEXT};
-use crate::types::ids::{BlobId, CallId};
+use base::sync::lock;
+use types::blob::{Blob, Content, TEXT};
+use types::ids::{BlobId, CallId};
 
 /// Bytes per write.
 const PIECE_BYTES: usize = 128 << 10;
@@ -25,7 +25,7 @@ const TAIL_BYTES: usize = 128 << 10;
 
 /// The folder of spools and their quotas.
 #[derive(Clone, Debug)]
-pub(in crate::tools) struct Spools {
+pub(crate) struct Spools {
     folder: Arc<Path>,
     call_bytes: u64,
     total_bytes: u64,
@@ -36,7 +36,7 @@ pub(in crate::tools) struct Spools {
 impl Spools {
     /// Spools in `folder`, which is created with the first spool. Each holds at most `call_bytes`, and all
     /// files of the folder together `total_bytes`.
-    pub(in crate::tools) fn new(folder: &Path, call_bytes: u64, total_bytes: u64) -> Self {
+    pub(crate) fn new(folder: &Path, call_bytes: u64, total_bytes: u64) -> Self {
         let used = Arc::new(Mutex::new(bytes_in(folder)));
         Self { folder: folder.into(), call_bytes, total_bytes, used }
     }

@@ -1,7 +1,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use super::*;
-use crate::types::ids::{Mint, Seed};
+use types::ids::{Mint, Seed};
 
 async fn spooled(place: &Spools, number: u128, pieces: impl Iterator<Item = String>) -> Option<SpoolResult> {
     let mut spool = Spool::new(Some(place.clone()), Mint::new(0, Seed(number)).call());

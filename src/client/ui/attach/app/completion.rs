@@ -1,8 +1,8 @@
 //! The menus of the input line: slash commands and files. Pure.
 
-use crate::api::params::CommandView;
-use crate::client::terminal::escape;
-use crate::client::ui::attach::app::{App, Effect};
+use crate::terminal::escape;
+use crate::ui::attach::app::{App, Effect};
+use api::params::CommandView;
 
 /// Maximum rows of a menu.
 const MENU_ROWS: usize = 8;
@@ -19,35 +19,35 @@ const OWN_COMMANDS: &[(&str, Option<&str>, &str)] = &[
 
 /// An entry of a menu.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::client::ui::attach) struct MenuEntry {
+pub(crate) struct MenuEntry {
     /// The text that replaces the typed text.
     text: String,
     /// The shown text.
-    pub(in crate::client::ui::attach) label: String,
-    pub(in crate::client::ui::attach) detail: String,
+    pub(crate) label: String,
+    pub(crate) detail: String,
     /// Whether the user must type more text after the entry.
     takes_more: bool,
 }
 
 /// The menu of possible completions.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::client::ui::attach) struct Menu {
-    pub(in crate::client::ui::attach) entries: Vec<MenuEntry>,
-    pub(in crate::client::ui::attach) selected: usize,
+pub(crate) struct Menu {
+    pub(crate) entries: Vec<MenuEntry>,
+    pub(crate) selected: usize,
     /// Byte position at which the replaced text starts.
     from: usize,
     is_command: bool,
     /// Whether the user closed the menu. It stays closed for this word.
-    pub(in crate::client::ui::attach) is_closed: bool,
+    pub(crate) is_closed: bool,
 }
 
 impl App {
-    pub(in crate::client::ui::attach) fn set_commands(&mut self, commands: Vec<CommandView>) {
+    pub(crate) fn set_commands(&mut self, commands: Vec<CommandView>) {
         self.commands = Some(commands);
         self.update_menu();
     }
 
-    pub(in crate::client::ui::attach) fn set_files(&mut self, files: Vec<String>) {
+    pub(crate) fn set_files(&mut self, files: Vec<String>) {
         self.files = Some(files);
         self.update_menu();
     }
@@ -90,7 +90,7 @@ impl App {
     }
 
     /// The menu, if it is open and has entries.
-    pub(in crate::client::ui::attach) fn open_menu(&self) -> Option<&Menu> {
+    pub(crate) fn open_menu(&self) -> Option<&Menu> {
         self.menu.as_ref().filter(|menu| !menu.is_closed && !menu.entries.is_empty())
     }
 

@@ -2,16 +2,16 @@
 
 use ratatui::crossterm::event::KeyCode;
 
-use crate::api::params::WhenBusy;
-use crate::client::terminal::escape;
-use crate::client::terminal::format::format_ms;
-use crate::client::terminal::style::{StyledLine, Tone, cut};
-use crate::client::ui::attach::app::overlay::Overlay;
-use crate::client::ui::attach::app::{App, Effect, Submission};
-use crate::client::ui::question;
-use crate::client::ui::request_timing::Phase;
-use crate::types::permission::Mode;
-use crate::types::session::SessionState;
+use crate::terminal::escape;
+use crate::terminal::format::format_ms;
+use crate::terminal::style::{StyledLine, Tone, cut};
+use crate::ui::attach::app::overlay::Overlay;
+use crate::ui::attach::app::{App, Effect, Submission};
+use crate::ui::question;
+use crate::ui::request_timing::Phase;
+use api::params::WhenBusy;
+use types::permission::Mode;
+use types::session::SessionState;
 
 /// Maximum lines of a command's output that are shown.
 const SHELL_LINES: usize = 8;
@@ -125,7 +125,7 @@ impl App {
     }
 
     /// Puts a refused input back into the input line.
-    pub(in crate::client::ui::attach) fn restore_input(&mut self, submission: Submission, why: &str) {
+    pub(crate) fn restore_input(&mut self, submission: Submission, why: &str) {
         if self.editor.is_empty() {
             self.editor.insert(&submission.text);
         }
@@ -149,7 +149,7 @@ impl App {
     }
 
     /// Whether the model asks and the question is shown, so that typed text is its answer.
-    pub(in crate::client::ui::attach) fn has_open_question(&self) -> bool {
+    pub(crate) fn has_open_question(&self) -> bool {
         let is_shown = !matches!(self.timing.phase(), None | Some(Phase::Hidden));
         is_shown && self.questions.front().is_some_and(question::is_typed)
     }
@@ -187,7 +187,7 @@ impl App {
     }
 
     /// Shows the output of a shell command of the user that has ended.
-    pub(in crate::client::ui::attach) fn finish_shell(&mut self, output: &str, end: &str, ms: u64) {
+    pub(crate) fn finish_shell(&mut self, output: &str, end: &str, ms: u64) {
         let Some(command) = self.shell.take() else { return };
         let head = StyledLine::new(Tone::User, "! ")
             .and(Tone::Plain, escape::line(&command))

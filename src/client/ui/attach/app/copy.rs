@@ -2,7 +2,7 @@
 
 use pulldown_cmark::{Event as Mark, Parser, Tag, TagEnd};
 
-use crate::client::ui::attach::app::{App, Effect};
+use crate::ui::attach::app::{App, Effect};
 
 /// Maximum bytes that are copied. xterm and tmux drop more than about 74,000 bytes after encoding as Base64.
 const MAX_COPIED_BYTES: usize = 74_000 / 4 * 3;

@@ -1,33 +1,33 @@
 //! Effects of a key: requests to the daemon or to the terminal.
 
-use crate::api::params::{AnswerParams, ApproveParams, FeedbackParams, WhenBusy};
-use crate::types::ids::{ItemId, TurnId};
-use crate::types::permission::Mode;
+use api::params::{AnswerParams, ApproveParams, FeedbackParams, WhenBusy};
+use types::ids::{ItemId, TurnId};
+use types::permission::Mode;
 
 /// An input for the session.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::client::ui::attach) struct Submission {
-    pub(in crate::client::ui::attach) text: String,
+pub(crate) struct Submission {
+    pub(crate) text: String,
     /// How the daemon handles the input while a turn runs.
-    pub(in crate::client::ui::attach) when_busy: Option<WhenBusy>,
+    pub(crate) when_busy: Option<WhenBusy>,
     /// Shell commands that the user ran before, with their output.
-    pub(in crate::client::ui::attach) shell_output: Vec<String>,
+    pub(crate) shell_output: Vec<String>,
 }
 
 /// An input of the user to which the conversation can be rewound.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::client::ui::attach) struct Point {
+pub(crate) struct Point {
     /// The item before the input, which becomes the last one. For the first input, the input's own item.
-    pub(in crate::client::ui::attach) item: ItemId,
+    pub(crate) item: ItemId,
     /// Whether this is the first input. A rewind to before it removes everything.
-    pub(in crate::client::ui::attach) is_first: bool,
+    pub(crate) is_first: bool,
     /// The text of the input, which returns to the input line.
-    pub(in crate::client::ui::attach) text: String,
+    pub(crate) text: String,
 }
 
 /// A request to the daemon or to the terminal, or the end of the program.
 #[derive(Debug)]
-pub(in crate::client::ui::attach) enum Effect {
+pub(crate) enum Effect {
     Submit(Submission),
     Approve(ApproveParams),
     ApproveAll(Vec<ApproveParams>),
@@ -68,7 +68,7 @@ pub(in crate::client::ui::attach) enum Effect {
 
 /// How far the inputs of earlier sessions have been read for the search of the history.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::client::ui::attach) enum OlderInputs {
+pub(crate) enum OlderInputs {
     #[default]
     Unread,
     /// Cursor of older inputs that have not been read yet.

@@ -1,22 +1,22 @@
 //! Applies events to the conversation.
 
-use crate::client::connection::wire::ReceivedEvent;
-use crate::client::terminal::style::StyledLine;
-use crate::client::ui::attach::app::App;
-use crate::client::ui::attach::app::composer::following_mode;
-use crate::client::ui::question;
-use crate::client::ui::render::{OutputPiece, asked_summary, todo_lines, untrusted_parts};
-use crate::client::ui::summary::one_line;
-use crate::client::ui::undo;
-use crate::types::event::{Envelope, Event};
-use crate::types::ids::{PermissionId, SessionId};
-use crate::types::message::input_line;
-use crate::types::permission::Mode;
-use crate::types::session::{ItemKind, PermissionRequest, SessionState, SessionView};
-use crate::types::todo::TodoStatus;
+use crate::connection::wire::ReceivedEvent;
+use crate::terminal::style::StyledLine;
+use crate::ui::attach::app::App;
+use crate::ui::attach::app::composer::following_mode;
+use crate::ui::question;
+use crate::ui::render::{OutputPiece, asked_summary, todo_lines, untrusted_parts};
+use crate::ui::summary::one_line;
+use crate::ui::undo;
+use types::event::{Envelope, Event};
+use types::ids::{PermissionId, SessionId};
+use types::message::input_line;
+use types::permission::Mode;
+use types::session::{ItemKind, PermissionRequest, SessionState, SessionView};
+use types::todo::TodoStatus;
 
 impl App {
-    pub(in crate::client::ui::attach) fn on_event(&mut self, received: &ReceivedEvent) {
+    pub(crate) fn on_event(&mut self, received: &ReceivedEvent) {
         let Some(envelope) = &received.event else { return };
         self.progress.on_event(envelope);
         self.follow_session(envelope);

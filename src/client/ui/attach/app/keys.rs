@@ -4,18 +4,18 @@ use std::time::Instant;
 
 use ratatui::crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use crate::api::params::FeedbackParams;
-use crate::client::terminal::style::StyledLine;
-use crate::client::ui::attach::app::overlay::Overlay;
-use crate::client::ui::attach::app::{App, Effect, PendingConfirmation};
-use crate::client::ui::pager::PagerOutcome;
-use crate::client::ui::question;
-use crate::client::ui::request_timing::Phase;
-use crate::types::session::SessionState;
+use crate::terminal::style::StyledLine;
+use crate::ui::attach::app::overlay::Overlay;
+use crate::ui::attach::app::{App, Effect, PendingConfirmation};
+use crate::ui::pager::PagerOutcome;
+use crate::ui::question;
+use crate::ui::request_timing::Phase;
+use api::params::FeedbackParams;
+use types::session::SessionState;
 
 impl App {
     /// Handles a key or a paste.
-    pub(in crate::client::ui::attach) fn on_input(&mut self, input: &Input, now: Instant) -> Option<Effect> {
+    pub(crate) fn on_input(&mut self, input: &Input, now: Instant) -> Option<Effect> {
         match input {
             Input::FocusGained => self.has_focus = Some(true),
             Input::FocusLost => self.has_focus = Some(false),

@@ -4,11 +4,11 @@ use std::time::Instant;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use crate::client::ui::attach::app::{AnswerFeedback, App, Effect};
-use crate::client::ui::prompt;
-use crate::client::ui::request_list::{Choice, ListOutcome};
-use crate::client::ui::request_timing::Phase;
-use crate::types::permission::{Decision, Scope};
+use crate::ui::attach::app::{AnswerFeedback, App, Effect};
+use crate::ui::prompt;
+use crate::ui::request_list::{Choice, ListOutcome};
+use crate::ui::request_timing::Phase;
+use types::permission::{Decision, Scope};
 
 /// Minimum rows of the terminal: the head of a request, its answers, the keys, the state and the input line.
 const MIN_ROWS: usize = 12;
@@ -17,12 +17,12 @@ const MIN_COLUMNS: usize = 20;
 
 impl App {
     /// Whether the terminal has room for a request with all its answers. Otherwise no key answers it.
-    pub(in crate::client::ui::attach) fn fits_request(&self) -> bool {
+    pub(crate) fn fits_request(&self) -> bool {
         self.rows >= MIN_ROWS && self.columns >= MIN_COLUMNS
     }
 
     /// Whether the list of requests takes keys.
-    pub(in crate::client::ui::attach) fn is_list_open(&self) -> bool {
+    pub(crate) fn is_list_open(&self) -> bool {
         self.timing.phase() == Some(Phase::Answerable)
             && self.fits_request()
             && self.questions.is_empty()
@@ -32,12 +32,12 @@ impl App {
     }
 
     /// Whether keys are meant for the list and not for the draft in the input line.
-    pub(in crate::client::ui::attach) fn has_list_focus(&self) -> bool {
+    pub(crate) fn has_list_focus(&self) -> bool {
         self.editor.is_empty() || self.requests.has_focus
     }
 
     /// Whether typed text belongs to a request.
-    pub(in crate::client::ui::attach) fn is_writing(&self) -> bool {
+    pub(crate) fn is_writing(&self) -> bool {
         self.feedback_target.is_some() || self.editing.is_some()
     }
 

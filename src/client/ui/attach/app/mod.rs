@@ -14,25 +14,25 @@ mod progress;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use crate::api::params::CommandView;
-use crate::client::terminal::escape;
-use crate::client::terminal::style::{StyledLine, Tone};
-pub(super) use crate::client::ui::attach::app::completion::{Menu, MenuEntry};
-pub(super) use crate::client::ui::attach::app::effect::{Effect, OlderInputs, Point, Submission};
-use crate::client::ui::attach::app::overlay::Overlay;
-pub(super) use crate::client::ui::attach::app::progress::{Activity, Progress};
-use crate::client::ui::editor::Editor;
-use crate::client::ui::markdown::MarkdownStream;
-use crate::client::ui::pager::Pager;
-use crate::client::ui::render::{OpenCall, Transcript};
-use crate::client::ui::request_list::{Choice, RequestList};
-use crate::client::ui::request_timing::{Pending, Phase, RequestTiming};
-use crate::types::ids::{ItemId, PermissionId, QuestionId, Seq, SessionId, TurnId};
-use crate::types::permission::Mode;
-use crate::types::question::{Question, UserAnswer};
-use crate::types::session::{SessionState, SessionView};
-use crate::types::time::Timestamp;
-use crate::types::todo::Todo;
+use crate::terminal::escape;
+use crate::terminal::style::{StyledLine, Tone};
+pub(super) use crate::ui::attach::app::completion::{Menu, MenuEntry};
+pub(super) use crate::ui::attach::app::effect::{Effect, OlderInputs, Point, Submission};
+use crate::ui::attach::app::overlay::Overlay;
+pub(super) use crate::ui::attach::app::progress::{Activity, Progress};
+use crate::ui::editor::Editor;
+use crate::ui::markdown::MarkdownStream;
+use crate::ui::pager::Pager;
+use crate::ui::render::{OpenCall, Transcript};
+use crate::ui::request_list::{Choice, RequestList};
+use crate::ui::request_timing::{Pending, Phase, RequestTiming};
+use api::params::CommandView;
+use types::ids::{ItemId, PermissionId, QuestionId, Seq, SessionId, TurnId};
+use types::permission::Mode;
+use types::question::{Question, UserAnswer};
+use types::session::{SessionState, SessionView};
+use types::time::Timestamp;
+use types::todo::Todo;
 
 /// Lines that the pager keeps; older ones are in the terminal's scrollback.
 const MAX_RECORD_LINES: usize = 50_000;
@@ -42,17 +42,17 @@ const PRESENCE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Display options and limits of the client, independent of the session.
 #[derive(Clone, Debug, Default)]
-pub(in crate::client) struct ClientSetup {
+pub(crate) struct ClientSetup {
     /// `ClientPaths::flags`, for undo commands.
-    pub(in crate::client) flags: Vec<String>,
+    pub(crate) flags: Vec<String>,
     /// Whether Markdown is shown as it was written.
-    pub(in crate::client) is_raw: bool,
+    pub(crate) is_raw: bool,
     /// Whether words replace symbols, and nothing is animated.
-    pub(in crate::client) is_plain: bool,
+    pub(crate) is_plain: bool,
     /// If set, the program ends with this turn and takes no other input.
-    pub(in crate::client) one_turn: Option<TurnId>,
+    pub(crate) one_turn: Option<TurnId>,
     /// Whether the session does not exist yet. The first input creates it.
-    pub(in crate::client) is_new: bool,
+    pub(crate) is_new: bool,
 }
 
 /// Words that are sent with an answer.

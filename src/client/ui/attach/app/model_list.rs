@@ -2,19 +2,19 @@
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use crate::client::terminal::escape;
-use crate::client::terminal::format::tokens;
-use crate::client::terminal::style::{StyledLine, Tone};
-use crate::client::terminal::table::{Table, column};
-use crate::types::model::ModelView;
-use crate::types::usage::Price;
+use crate::terminal::escape;
+use crate::terminal::format::tokens;
+use crate::terminal::style::{StyledLine, Tone};
+use crate::terminal::table::{Table, column};
+use types::model::ModelView;
+use types::usage::Price;
 
 /// Models that are visible at once.
 const LIST_ROWS: usize = 8;
 
 /// The known models, the typed filter, and the selected model.
 #[derive(Debug)]
-pub(in crate::client::ui::attach) struct ModelList {
+pub(crate) struct ModelList {
     models: Vec<ModelView>,
     typed: String,
     at: usize,

@@ -2,12 +2,12 @@
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use crate::client::terminal::style::{StyledLine, Tone};
-use crate::client::ui::attach::app::model_list::{ListKeyResult, ModelList};
-use crate::client::ui::attach::app::{App, Effect, OlderInputs, Point};
-use crate::client::ui::pager::Pager;
-use crate::client::ui::summary::one_line;
-use crate::types::model::ModelView;
+use crate::terminal::style::{StyledLine, Tone};
+use crate::ui::attach::app::model_list::{ListKeyResult, ModelList};
+use crate::ui::attach::app::{App, Effect, OlderInputs, Point};
+use crate::ui::pager::Pager;
+use crate::ui::summary::one_line;
+use types::model::ModelView;
 
 /// Rows of a list in an overlay.
 const LIST_ROWS: usize = 10;
@@ -16,7 +16,7 @@ const NARROW_COLUMNS: usize = 40;
 
 /// The open overlay.
 #[derive(Debug)]
-pub(in crate::client::ui::attach) enum Overlay {
+pub(crate) enum Overlay {
     /// The keys; the next key closes it.
     Keys,
     /// The warnings; the next key closes it.
@@ -47,7 +47,7 @@ const KEYS: &[(&str, &str)] = &[
 
 impl App {
     /// Shows the points of the conversation, newest selected.
-    pub(in crate::client::ui::attach) fn set_points(&mut self, points: Vec<Point>) {
+    pub(crate) fn set_points(&mut self, points: Vec<Point>) {
         if !matches!(self.overlay, Some(Overlay::Loading)) {
             return;
         }
@@ -59,7 +59,7 @@ impl App {
     }
 
     /// Adds inputs of earlier sessions. `next` is the cursor of still older ones.
-    pub(in crate::client::ui::attach) fn add_history(&mut self, older: Vec<String>, next: Option<String>) {
+    pub(crate) fn add_history(&mut self, older: Vec<String>, next: Option<String>) {
         self.editor.remember_older(older);
         self.older_inputs = next.map_or(OlderInputs::Complete, OlderInputs::ReadTo);
         if matches!(self.overlay, Some(Overlay::Search(..))) {
@@ -78,7 +78,7 @@ impl App {
     }
 
     /// Shows the models to choose from.
-    pub(in crate::client::ui::attach) fn set_models(&mut self, models: Vec<ModelView>) {
+    pub(crate) fn set_models(&mut self, models: Vec<ModelView>) {
         if !matches!(self.overlay, Some(Overlay::Loading)) {
             return;
         }
@@ -90,7 +90,7 @@ impl App {
     }
 
     /// The rows of the overlay.
-    pub(in crate::client::ui::attach) fn overlay_rows(&self) -> Vec<StyledLine> {
+    pub(crate) fn overlay_rows(&self) -> Vec<StyledLine> {
         let dim = |text: &str| StyledLine::new(Tone::Dim, text);
         match &self.overlay {
             None => Vec::new(),
@@ -157,7 +157,7 @@ impl App {
         // Show each request in full, because it may be longer than its area.
         for request in self.requests.iter() {
             lines.push(StyledLine::default());
-            lines.extend(crate::client::ui::prompt::question(request));
+            lines.extend(crate::ui::prompt::question(request));
         }
         self.pager = Some(Pager::at_end(lines));
     }

@@ -1,17 +1,17 @@
 //! Progress of the turn: its phase, times, tokens and money. Pure.
 
-use crate::types::event::{Envelope, Event};
-use crate::types::ids::Seq;
-use crate::types::reason::Phase;
-use crate::types::session::SessionView;
-use crate::types::time::Timestamp;
+use types::event::{Envelope, Event};
+use types::ids::Seq;
+use types::reason::Phase;
+use types::session::SessionView;
+use types::time::Timestamp;
 
 /// Approximate characters of a token. The provider reports the number of tokens only at the end.
 const CHARS_PER_TOKEN: u64 = 4;
 
 /// The current activity of the turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::client::ui::attach) enum Activity {
+pub(crate) enum Activity {
     /// The daemon prepares the request.
     #[default]
     Preparing,
@@ -30,22 +30,22 @@ pub(in crate::client::ui::attach) enum Activity {
 
 /// The progress of the turn, and the sums of the session.
 #[derive(Default)]
-pub(in crate::client::ui::attach) struct Progress {
-    pub(in crate::client::ui::attach) doing: Activity,
+pub(crate) struct Progress {
+    pub(crate) doing: Activity,
     /// Start time of the current phase.
-    pub(in crate::client::ui::attach) since: Option<Timestamp>,
+    pub(crate) since: Option<Timestamp>,
     /// Tokens that the model wrote in this turn.
     tokens: u64,
     /// Characters of the answer that is being written.
     chars: u64,
     /// Cost of the session in micro-dollars, as far as prices are known.
-    pub(in crate::client::ui::attach) usd_micros: Option<u64>,
+    pub(crate) usd_micros: Option<u64>,
     /// Tokens of the context, and the context window if it is known.
-    pub(in crate::client::ui::attach) context: Option<(u64, Option<u64>)>,
+    pub(crate) context: Option<(u64, Option<u64>)>,
     /// Seq of the newest event whose cost is already contained in the session's own sum.
-    pub(in crate::client::ui::attach) known_seq: Seq,
+    pub(crate) known_seq: Seq,
     /// Whether the context must be requested again.
-    pub(in crate::client::ui::attach) is_context_stale: bool,
+    pub(crate) is_context_stale: bool,
 }
 
 impl Progress {
@@ -61,7 +61,7 @@ impl Progress {
     }
 
     /// Approximate tokens of the turn's answers so far.
-    pub(in crate::client::ui::attach) fn tokens(&self) -> u64 {
+    pub(crate) fn tokens(&self) -> u64 {
         self.tokens + self.chars / CHARS_PER_TOKEN
     }
 

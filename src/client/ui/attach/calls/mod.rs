@@ -2,19 +2,19 @@
 
 mod reading;
 
-use crate::api::params::{
+use crate::connection::client::{CallError, Client};
+use crate::connection::session_calls::{idempotency_key, submit_params, update};
+use crate::failure::Failure;
+use crate::terminal::style::StyledLine;
+use crate::ui::attach::app::{Effect, Point, Submission};
+use api::params::{
     AbortParams, AbortReply, AnswerReply, ApproveParams, ApproveReply, CommandView, QueueRemoveParams,
     QueueReply, RewindParams, RewindReply, SessionReply, SubmitBlock, SubmitInput, SubmitReply, UpdateParams,
     WhenBusy,
 };
-use crate::client::connection::client::{CallError, Client};
-use crate::client::connection::session_calls::{idempotency_key, submit_params, update};
-use crate::client::failure::Failure;
-use crate::client::terminal::style::StyledLine;
-use crate::client::ui::attach::app::{Effect, Point, Submission};
-use crate::types::ids::SessionId;
-use crate::types::model::ModelView;
-use crate::types::turn_options::TurnOptions;
+use types::ids::SessionId;
+use types::model::ModelView;
+use types::turn_options::TurnOptions;
 
 /// Result of an effect.
 pub(super) enum EffectResult {

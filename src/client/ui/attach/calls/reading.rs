@@ -3,18 +3,18 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::api::params::{
+use crate::connection::client::CallError;
+use crate::connection::expand_truncated;
+use crate::connection::wire::ReceivedEvent;
+use crate::ui::attach::app::{App, ClientSetup, Point};
+use crate::ui::attach::calls::{Caller, EffectResult};
+use api::params::{
     CommandListParams, CommandListReply, EventsParams, Include, ItemsParams, ItemsReply, ListParams,
     ListReply, ModelListParams, ModelListReply, SessionParams,
 };
-use crate::client::connection::client::CallError;
-use crate::client::connection::expand_truncated;
-use crate::client::connection::wire::ReceivedEvent;
-use crate::client::ui::attach::app::{App, ClientSetup, Point};
-use crate::client::ui::attach::calls::{Caller, EffectResult};
-use crate::types::context_view::ContextView;
-use crate::types::ids::{Seq, SessionId};
-use crate::types::session::{Item, ItemKind, ItemStatus, SessionView};
+use types::context_view::ContextView;
+use types::ids::{Seq, SessionId};
+use types::session::{Item, ItemKind, ItemStatus, SessionView};
 
 /// Number of sessions whose inputs are read in one batch. While a batch is read, the search shows the inputs
 /// that were read before.
@@ -26,7 +26,7 @@ const PAGE_EVENTS: u32 = 1_000;
 
 impl Caller {
     /// The slash commands of the session, or of the folder of a new one.
-    pub(in crate::client::ui::attach) async fn commands(self, cwd: Option<String>) -> EffectResult {
+    pub(crate) async fn commands(self, cwd: Option<String>) -> EffectResult {
         let session_id = cwd.is_none().then_some(self.session);
         let params = CommandListParams { session_id, cwd };
         match self.client.call::<CommandListReply>("command.list", &params).await {
@@ -36,7 +36,7 @@ impl Caller {
         }
     }
 
-    pub(in crate::client::ui::attach) async fn context(self) -> EffectResult {
+    pub(crate) async fn context(self) -> EffectResult {
         let params = SessionParams { session_id: self.session };
         match self.client.call::<ContextView>("session.context", &params).await {
             Ok(view) => EffectResult::Context(view.used, view.window),
@@ -45,7 +45,7 @@ impl Caller {
     }
 
     /// All known models.
-    pub(in crate::client::ui::attach) async fn models(self) -> EffectResult {
+    pub(crate) async fn models(self) -> EffectResult {
         let mut params = ModelListParams { limit: Some(PAGE_ROWS), ..ModelListParams::default() };
         let mut models = Vec::new();
         loop {
@@ -62,11 +62,7 @@ impl Caller {
     }
 
     /// The inputs of a page of the folder's sessions, oldest first.
-    pub(in crate::client::ui::attach) async fn history(
-        self,
-        cwd: String,
-        cursor: Option<String>,
-    ) -> EffectResult {
+    pub(crate) async fn history(self, cwd: String, cursor: Option<String>) -> EffectResult {
         let filter =
             ListParams { cwd: Some(cwd), limit: Some(HISTORY_SESSIONS), cursor, ..ListParams::default() };
         let Ok(list) = self.client.call::<ListReply>("session.list", &filter).await else {
@@ -99,7 +95,7 @@ impl Caller {
     }
 
     /// The inputs of the session, each with the item before it.
-    pub(in crate::client::ui::attach) async fn load_points(self) -> EffectResult {
+    pub(crate) async fn load_points(self) -> EffectResult {
         match self.read_points().await {
             Ok(points) => EffectResult::Points(points),
             Err(error) => EffectResult::Failed(error.into()),
@@ -130,7 +126,7 @@ impl Caller {
     }
 
     /// The lines of the conversation up to an event, with nothing hidden.
-    pub(in crate::client::ui::attach) async fn read_earlier(
+    pub(crate) async fn read_earlier(
         self,
         session: SessionView,
         setup: ClientSetup,

@@ -7,19 +7,19 @@ use nix::sys::signal::{Signal, raise};
 use ratatui::crossterm::terminal;
 use tokio::sync::oneshot;
 
-use crate::api::params::SessionReply;
-use crate::client::connection::follow::SessionFollower;
-use crate::client::failure::Failure;
-use crate::client::ui::attach::app::Effect;
-use crate::client::ui::attach::calls::EffectResult;
-use crate::client::ui::attach::live::{LeaveReason, LiveConversation};
-use crate::client::ui::attach::screen::Screen;
-use crate::client::ui::attach::shell;
-use crate::client::ui::editor;
-use crate::client::ui::keys::Keys;
-use crate::client::ui::picker::{PickerChoice, pick};
-use crate::client::ui::top::{SessionsScreen, TopOutcome, choose};
-use crate::types::ids::SessionId;
+use crate::connection::follow::SessionFollower;
+use crate::failure::Failure;
+use crate::ui::attach::app::Effect;
+use crate::ui::attach::calls::EffectResult;
+use crate::ui::attach::live::{LeaveReason, LiveConversation};
+use crate::ui::attach::screen::Screen;
+use crate::ui::attach::shell;
+use crate::ui::editor;
+use crate::ui::keys::Keys;
+use crate::ui::picker::{PickerChoice, pick};
+use crate::ui::top::{SessionsScreen, TopOutcome, choose};
+use api::params::SessionReply;
+use types::ids::SessionId;
 
 impl LiveConversation {
     pub(super) fn load_commands(&mut self) {

@@ -2,14 +2,14 @@
 
 mod status;
 
-use crate::client::terminal::style::{StyledLine, Tone, cut, pad};
-use crate::client::ui::attach::app::App;
-use crate::client::ui::feedback;
-use crate::client::ui::question;
-use crate::client::ui::render::todo_lines;
-use crate::client::ui::request_list::ListStyle;
-use crate::client::ui::request_timing::Phase;
-use crate::client::ui::summary::one_line;
+use crate::terminal::style::{StyledLine, Tone, cut, pad};
+use crate::ui::attach::app::App;
+use crate::ui::feedback;
+use crate::ui::question;
+use crate::ui::render::todo_lines;
+use crate::ui::request_list::ListStyle;
+use crate::ui::request_timing::Phase;
+use crate::ui::summary::one_line;
 
 /// Maximum rows of the input line.
 const INPUT_ROWS: usize = 6;
@@ -71,9 +71,7 @@ fn input(app: &App, columns: usize, most: usize) -> (Vec<StyledLine>, (usize, us
         return (vec![StyledLine::default()], (0, 0));
     }
     let mark = match (app.feedback_target, app.editing, app.questions.front()) {
-        (Some(target), ..) if target.choice == crate::client::ui::request_list::Choice::No => {
-            "No, because: ".into()
-        }
+        (Some(target), ..) if target.choice == crate::ui::request_list::Choice::No => "No, because: ".into(),
         (Some(_), ..) => "Yes, and: ".into(),
         (None, Some(_), _) => "input: ".into(),
         (None, None, Some(question)) if app.has_open_question() => {
@@ -93,7 +91,7 @@ fn bottom_rows(app: &App, columns: usize) -> Vec<StyledLine> {
     if let Some(menu) = app.open_menu() {
         let width =
             menu.entries.iter().map(|entry| entry.label.chars().count()).max().unwrap_or(0).min(columns / 2);
-        let row = |(nth, entry): (usize, &crate::client::ui::attach::app::MenuEntry)| {
+        let row = |(nth, entry): (usize, &crate::ui::attach::app::MenuEntry)| {
             let is_here = nth == menu.selected;
             let mark = if is_here { "› " } else { "  " };
             let label = match entry.detail.is_empty() {
@@ -177,8 +175,7 @@ fn todos(app: &App, columns: usize) -> Vec<StyledLine> {
     }
     let lines = todo_lines(&app.todos);
     let hidden = lines.len().saturating_sub(TODO_ROWS);
-    let done =
-        app.todos.iter().take_while(|todo| todo.status == crate::types::todo::TodoStatus::Completed).count();
+    let done = app.todos.iter().take_while(|todo| todo.status == types::todo::TodoStatus::Completed).count();
     let first = done.saturating_sub(1).min(hidden);
     let mut rows: Vec<StyledLine> =
         lines.into_iter().skip(first).take(TODO_ROWS).map(|line| line.cut(columns)).collect();

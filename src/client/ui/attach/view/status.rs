@@ -1,13 +1,13 @@
 //! The status lines: spinner, state, and hints. Pure.
 
-use crate::client::terminal::escape;
-use crate::client::terminal::format::{money, tokens};
-use crate::client::terminal::style::{StyledLine, Tone, cut, width};
-use crate::client::ui::attach::app::{Activity, App};
-use crate::client::ui::request_list::home_relative;
-use crate::client::ui::request_timing::Phase;
-use crate::types::permission::Mode;
-use crate::types::session::{Requires, SessionState};
+use crate::terminal::escape;
+use crate::terminal::format::{money, tokens};
+use crate::terminal::style::{StyledLine, Tone, cut, width};
+use crate::ui::attach::app::{Activity, App};
+use crate::ui::request_list::home_relative;
+use crate::ui::request_timing::Phase;
+use types::permission::Mode;
+use types::session::{Requires, SessionState};
 
 /// The frames of the spinner; four are shown per second.
 const FRAMES: [char; 8] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧'];

@@ -6,17 +6,15 @@ use ratatui::crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyModifiers}
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::client::connection::wire::ReceivedEvent;
-use crate::client::fake_daemon::{
-    CALL, ITEM, SESSION, TURN, permission_requested, text_delta, turn_completed,
-};
-use crate::client::resolve_id::sample;
-use crate::client::terminal::style::StyledLine;
-use crate::client::ui::attach::app::{App, ClientSetup};
-use crate::client::ui::attach::view::view;
-use crate::client::ui::screen_files::{SIZES, check_lines};
-use crate::types::session::SessionView;
-use crate::types::time::Timestamp;
+use crate::connection::wire::ReceivedEvent;
+use crate::fake_daemon::{CALL, ITEM, SESSION, TURN, permission_requested, text_delta, turn_completed};
+use crate::resolve_id::sample;
+use crate::terminal::style::StyledLine;
+use crate::ui::attach::app::{App, ClientSetup};
+use crate::ui::attach::view::view;
+use crate::ui::screen_files::{SIZES, check_lines};
+use types::session::SessionView;
+use types::time::Timestamp;
 
 /// The wall clock of all screens, in milliseconds.
 const NOW: i64 = 20_000;
@@ -200,7 +198,7 @@ fn approved_edit_and_end_of_turn_match_fixture() {
         feed(
             app,
             7_000,
-            json!({"type": "permission.resolved", "request_id": crate::client::fake_daemon::ASK, "call_id": CALL,
+            json!({"type": "permission.resolved", "request_id": crate::fake_daemon::ASK, "call_id": CALL,
             "decision": "allow", "scope": "once", "by": "answer", "origin": {"client": "agentctl", "uid": 0}}),
         );
         feed(

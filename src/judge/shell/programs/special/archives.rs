@@ -1,10 +1,10 @@
 //! Archives: written members, and programs that the archiver runs.
 
-use crate::judge::shell::programs::call::CommandCall;
-use crate::judge::shell::programs::special::{any, reason_for};
+use crate::shell::programs::call::CommandCall;
+use crate::shell::programs::special::{any, reason_for};
 
 /// tar: the first word may be a cluster of letters without a dash; a remote archive runs a program.
-pub(in crate::judge::shell) fn tar(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn tar(call: &CommandCall<'_>) -> Option<String> {
     let words = call.words;
     let first = words.get(1)?.text.as_str();
     if !first.starts_with('-') {
@@ -41,7 +41,7 @@ pub(in crate::judge::shell) fn tar(call: &CommandCall<'_>) -> Option<String> {
 }
 
 /// Archivers write to the named folder.
-pub(in crate::judge::shell) fn archive(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn archive(call: &CommandCall<'_>) -> Option<String> {
     // `-:` of unzip allows member names with `..` to leave the folder.
     let climbs = call.words[0].text.ends_with("unzip");
     let climbs = |text: &str| climbs && text.starts_with('-') && text.contains(':');
@@ -49,7 +49,7 @@ pub(in crate::judge::shell) fn archive(call: &CommandCall<'_>) -> Option<String>
     any(call, "this lies outside the workspace", outside)
 }
 
-pub(in crate::judge::shell) fn seven(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn seven(call: &CommandCall<'_>) -> Option<String> {
     // `-spf` keeps full paths; list files contain names that the text does not show.
     any(call, "this lies outside the workspace, or may", |text| {
         // Its switches are case-insensitive.

@@ -1,10 +1,10 @@
 //! Build tools and compilers: variables, properties and argument files that name programs.
 
-use crate::judge::shell::programs::call::CommandCall;
-use crate::judge::shell::programs::special::{any, reason_for, wrong_after_dashes};
+use crate::shell::programs::call::CommandCall;
+use crate::shell::programs::special::{any, reason_for, wrong_after_dashes};
 
 /// make: variables on the command line can name programs.
-pub(in crate::judge::shell) fn make(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn make(call: &CommandCall<'_>) -> Option<String> {
     const HARMLESS: &[&str] = &[
         "V",
         "VERBOSE",
@@ -45,7 +45,7 @@ pub(in crate::judge::shell) fn make(call: &CommandCall<'_>) -> Option<String> {
 }
 
 /// cmake -D: variables that name programs or code.
-pub(in crate::judge::shell) fn cmake(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn cmake(call: &CommandCall<'_>) -> Option<String> {
     let words = call.words;
     // The following words are for the build tool.
     let tame = |text: &str| {
@@ -90,7 +90,7 @@ pub(in crate::judge::shell) fn cmake(call: &CommandCall<'_>) -> Option<String> {
 }
 
 /// Properties that replace the program or the code that runs.
-pub(in crate::judge::shell) fn java_properties(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn java_properties(call: &CommandCall<'_>) -> Option<String> {
     let maven = call.words[0].text.rsplit('/').next().is_some_and(|name| name.starts_with("mvn"));
     any(call, "a property that may run a program", |text| {
         // `group:plugin:goal` is fetched and run.
@@ -124,7 +124,7 @@ pub(in crate::judge::shell) fn java_properties(call: &CommandCall<'_>) -> Option
 const LINKER_OUTPUT: &[&str] = &["-o", "--o", "-Map", "--Map", "-M", "--M", "-dep", "--dep"];
 
 /// Compilers: options from a file, and options for other programs such as the linker and plugins.
-pub(in crate::judge::shell) fn compiler(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn compiler(call: &CommandCall<'_>) -> Option<String> {
     any(call, "options from a file, or for the programs behind", |text| {
         text.starts_with('@')
             || text.starts_with("-Wl,")
@@ -148,11 +148,11 @@ pub(in crate::judge::shell) fn compiler(call: &CommandCall<'_>) -> Option<String
 }
 
 /// ldd may start the inspected program.
-pub(in crate::judge::shell) fn ldd(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn ldd(call: &CommandCall<'_>) -> Option<String> {
     any(call, "ldd may run the program", |text| !text.starts_with('-'))
 }
 
-pub(in crate::judge::shell) fn protoc(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn protoc(call: &CommandCall<'_>) -> Option<String> {
     any(call, "a plugin, a list of options, or output outside", |text| {
         text.starts_with('@')
             || text.starts_with("--plugin")

@@ -1,10 +1,10 @@
 //! Clients whose first word is one of their commands: an unknown command may be a plugin with any
 //! effect. Also programs that are harmless only with certain words.
 
-use crate::judge::shell::programs::call::CommandCall;
-use crate::judge::shell::programs::escape_options::operands;
-use crate::judge::shell::programs::lookup::{own_verb, stem, verb};
-use crate::judge::shell::programs::special::reason_for;
+use crate::shell::programs::call::CommandCall;
+use crate::shell::programs::escape_options::operands;
+use crate::shell::programs::lookup::{own_verb, stem, verb};
+use crate::shell::programs::special::reason_for;
 
 /// Needs a request if the command is not in `known` and not part of the grant.
 fn unknown(call: &CommandCall<'_>, known: &str) -> Option<String> {
@@ -16,7 +16,7 @@ fn unknown(call: &CommandCall<'_>, known: &str) -> Option<String> {
 }
 
 /// gh: commands of extensions; the words after `--` are for git.
-pub(in crate::judge::shell) fn gh(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn gh(call: &CommandCall<'_>) -> Option<String> {
     const GH: &str = "auth browse codespace gist issue org pr project release repo run cache workflow alias api \
         attestation completion config extension gpg-key label ruleset search secret ssh-key status variable \
         help version accessibility agent-task environment reference cs";
@@ -57,7 +57,7 @@ pub(in crate::judge::shell) fn gh(call: &CommandCall<'_>) -> Option<String> {
 }
 
 /// kubectl and its aliases: any other word may be a plugin.
-pub(in crate::judge::shell) fn kubectl(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn kubectl(call: &CommandCall<'_>) -> Option<String> {
     const KUBECTL: &str = "get describe logs explain version cluster-info api-resources api-versions top wait diff \
         kustomize events completion options help annotate apply attach auth autoscale certificate config cordon cp \
         create debug delete drain edit exec expose label patch port-forward proxy replace rollout run scale set taint \
@@ -79,7 +79,7 @@ pub(in crate::judge::shell) fn kubectl(call: &CommandCall<'_>) -> Option<String>
 }
 
 /// helm: plugins, and charts outside the workspace.
-pub(in crate::judge::shell) fn helm(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn helm(call: &CommandCall<'_>) -> Option<String> {
     const HELM: &str = "completion create dependency dep env get history hist install lint list ls package plugin pull \
         fetch push registry repo rollback search show inspect status template test uninstall del delete un upgrade \
         verify version help sync apply diff deps build destroy fetch charts write-values";
@@ -95,7 +95,7 @@ pub(in crate::judge::shell) fn helm(call: &CommandCall<'_>) -> Option<String> {
 
 /// docker: an unknown command may be a plugin. Terminal input for a container's program runs as a
 /// command there.
-pub(in crate::judge::shell) fn docker_verbs(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn docker_verbs(call: &CommandCall<'_>) -> Option<String> {
     const DOCKER: &str = "ps images logs inspect stats top port version info history diff build pull push tag rm rmi \
         start stop restart kill pause unpause wait rename search run exec cp create save load export import commit \
         attach update login logout events compose buildx builder container image network volume system context \
@@ -109,8 +109,8 @@ pub(in crate::judge::shell) fn docker_verbs(call: &CommandCall<'_>) -> Option<St
 
 /// Clients of clouds must not send local files. For aws only read-only verbs pass; each verb of aws
 /// tells its effect.
-pub(in crate::judge::shell) fn cloud(call: &CommandCall<'_>) -> Option<String> {
-    crate::judge::shell::programs::special::local_files(call).or_else(|| aws(call))
+pub(crate) fn cloud(call: &CommandCall<'_>) -> Option<String> {
+    crate::shell::programs::special::local_files(call).or_else(|| aws(call))
 }
 
 fn aws(call: &CommandCall<'_>) -> Option<String> {
@@ -159,7 +159,7 @@ fn aws(call: &CommandCall<'_>) -> Option<String> {
 }
 
 /// systemctl and similar: only verbs that show something.
-pub(in crate::judge::shell) fn systemctl(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn systemctl(call: &CommandCall<'_>) -> Option<String> {
     const SHOWS: &str = "status show cat help list-units list-unit-files list-timers list-sockets list-dependencies \
         list-jobs list-machines list-paths list-automounts is-active is-enabled is-failed is-system-running get-default \
         show-environment whoami";
@@ -173,7 +173,7 @@ pub(in crate::judge::shell) fn systemctl(call: &CommandCall<'_>) -> Option<Strin
 }
 
 /// gpg: without a read-only verb, it decrypts, signs, encrypts or changes keys.
-pub(in crate::judge::shell) fn gpg(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn gpg(call: &CommandCall<'_>) -> Option<String> {
     const READ_ONLY_VERBS: &[&str] = &[
         "--verify",
         "-k",

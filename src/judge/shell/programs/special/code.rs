@@ -1,12 +1,12 @@
 //! Package managers and tools of other languages.
 
-use crate::judge::shell::programs::call::CommandCall;
-use crate::judge::shell::programs::escape_options::operands;
-use crate::judge::shell::programs::lookup::verb;
-use crate::judge::shell::programs::special::{any, reason_for};
+use crate::shell::programs::call::CommandCall;
+use crate::shell::programs::escape_options::operands;
+use crate::shell::programs::lookup::verb;
+use crate::shell::programs::special::{any, reason_for};
 
 /// npm: addresses of code, which npm downloads and runs.
-pub(in crate::judge::shell) fn npm(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn npm(call: &CommandCall<'_>) -> Option<String> {
     // `bun file.ts` runs the file.
     let name = call.words[0].text.as_str();
     if name == "bun"
@@ -41,7 +41,7 @@ pub(in crate::judge::shell) fn npm(call: &CommandCall<'_>) -> Option<String> {
     }
     // The words after `--` are for the project's script.
     let dashes = call.words.iter().position(|word| word.text == "--");
-    let scripts = crate::judge::shell::programs::escape_options::names_a_script(call.words);
+    let scripts = crate::shell::programs::escape_options::names_a_script(call.words);
     let behind = dashes.filter(|_| scripts).map_or(&[][..], |at| &call.words[at..]);
     let is_for_script = |text: &str| behind.iter().any(|word| word.text == text);
     // `npm install ../x` runs the install scripts of the folder.
@@ -75,7 +75,7 @@ fn may_be_run(call: &CommandCall<'_>, at: usize) -> bool {
 }
 
 /// uv: a Python that is not a version but a program or a folder (docs.astral.sh/uv, "Python versions").
-pub(in crate::judge::shell) fn uv(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn uv(call: &CommandCall<'_>) -> Option<String> {
     const KINDS: &[&str] = &["", "python", "cpython", "pypy", "graalpy", "cp", "pp"];
     let is_version = |text: &str| {
         let text = text.trim_start_matches(['>', '<', '=', '~', '!']);
@@ -100,7 +100,7 @@ pub(in crate::judge::shell) fn uv(call: &CommandCall<'_>) -> Option<String> {
 }
 
 /// pytest: tests outside the workspace are foreign code; `-o` sets options.
-pub(in crate::judge::shell) fn pytest(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn pytest(call: &CommandCall<'_>) -> Option<String> {
     let words = call.words;
     call.ungranted_words().find_map(|(at, text)| {
         if text.starts_with('@') {
@@ -119,7 +119,7 @@ pub(in crate::judge::shell) fn pytest(call: &CommandCall<'_>) -> Option<String> 
 }
 
 /// go: addresses of code, and linkers within flags.
-pub(in crate::judge::shell) fn go(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn go(call: &CommandCall<'_>) -> Option<String> {
     let words = call.words;
     let at = verb(words, None)?;
     if words[at].text == "run" {
@@ -153,7 +153,7 @@ pub(in crate::judge::shell) fn go(call: &CommandCall<'_>) -> Option<String> {
     })
 }
 
-pub(in crate::judge::shell) fn dotnet(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn dotnet(call: &CommandCall<'_>) -> Option<String> {
     any(call, "code or properties named on the command line", |text| {
         let lower = text.to_ascii_lowercase();
         lower.ends_with(".dll")

@@ -1,9 +1,9 @@
 //! Clients of databases: commands that run code, write files or change the server.
 
-use crate::judge::shell::programs::call::CommandCall;
-use crate::judge::shell::programs::escape_options::operands;
-use crate::judge::shell::programs::special::clients::{has_word, statement};
-use crate::judge::shell::programs::special::{any, reason_for};
+use crate::shell::programs::call::CommandCall;
+use crate::shell::programs::escape_options::operands;
+use crate::shell::programs::special::clients::{has_word, statement};
+use crate::shell::programs::special::{any, reason_for};
 
 /// Without a command these clients execute their input: a pipe, a file, a here-document.
 const RUNS_INPUT: &str = "without a command it runs its input";
@@ -20,7 +20,7 @@ fn gives_command(text: &str, command: &[char], values: &[char], long: &[&str]) -
 }
 
 /// Commands of redis that run code or change the server, in any spelling.
-pub(in crate::judge::shell) fn redis(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn redis(call: &CommandCall<'_>) -> Option<String> {
     const CHANGES: &[&str] = &[
         "eval",
         "eval_ro",
@@ -53,7 +53,7 @@ pub(in crate::judge::shell) fn redis(call: &CommandCall<'_>) -> Option<String> {
 }
 
 /// sqlite3: dot commands run and write; so do some functions.
-pub(in crate::judge::shell) fn sqlite(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn sqlite(call: &CommandCall<'_>) -> Option<String> {
     let has_command =
         operands(call.words, "-separator -nullvalue -newline -mmap -maxsize -cmd -init -vfs").len() > 1
             || call.words.iter().any(|word| matches!(word.text.trim_start_matches('-'), "version" | "help"));
@@ -121,7 +121,7 @@ fn is_tame_dot(line: &str) -> bool {
 }
 
 /// psql: backslash commands and COPY access programs and files.
-pub(in crate::judge::shell) fn psql(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn psql(call: &CommandCall<'_>) -> Option<String> {
     any(call, "this may run a program or write a file", |text| {
         let lower = text.to_ascii_lowercase();
         lower.contains('\\') && !is_tame_backslash(&lower)
@@ -136,7 +136,7 @@ pub(in crate::judge::shell) fn psql(call: &CommandCall<'_>) -> Option<String> {
 }
 
 /// The options and operands of psql itself.
-pub(in crate::judge::shell) fn psql_client(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn psql_client(call: &CommandCall<'_>) -> Option<String> {
     let values = ['h', 'p', 'U', 'd', 'T', 'v', 'F', 'P', 'o', 'L', 'f', 'R'];
     let long = ["--command", "--list", "--version", "--help"];
     let has_command =
@@ -153,9 +153,9 @@ fn is_tame_backslash(text: &str) -> bool {
         || matches!(text, "\\l" | "\\l+" | "\\conninfo" | "\\q")
 }
 
-pub(in crate::judge::shell) fn mysql(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn mysql(call: &CommandCall<'_>) -> Option<String> {
     let client = matches!(
-        crate::judge::shell::programs::lookup::stem(&call.words[0].text),
+        crate::shell::programs::lookup::stem(&call.words[0].text),
         "mysql" | "mariadb" | "mycli" | "mysqlsh"
     );
     let values = ['h', 'P', 'u', 'p', 'D', 'S'];

@@ -1,11 +1,11 @@
 //! git: its own commands, the files that they write, and its configuration.
 
-use crate::judge::shell::programs::call::CommandCall;
-use crate::judge::shell::programs::escape_options::operands;
-use crate::judge::shell::programs::special::{any, reason_for};
+use crate::shell::programs::call::CommandCall;
+use crate::shell::programs::escape_options::operands;
+use crate::shell::programs::special::{any, reason_for};
 
 /// git's own options before its subcommand that take the next word as a value.
-pub(in crate::judge::shell) const GIT_VALUES: &[&str] = &[
+pub(crate) const GIT_VALUES: &[&str] = &[
     "-C",
     "-c",
     "--git-dir",
@@ -126,7 +126,7 @@ const GIT_VERBS: &[&str] = &[
     "backfill",
 ];
 
-pub(in crate::judge::shell) fn git(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn git(call: &CommandCall<'_>) -> Option<String> {
     let words = call.words;
     let mut at = 1;
     while let Some(word) = words.get(at) {
@@ -269,7 +269,7 @@ fn removes_all(call: &CommandCall<'_>, verb: usize) -> Option<String> {
 }
 
 /// The target folder of a clone.
-pub(in crate::judge::shell) fn clone(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn clone(call: &CommandCall<'_>) -> Option<String> {
     let found = operands(
         call.words,
         "-b --branch -o --origin --depth -j --jobs --filter --shallow-since --shallow-exclude --server-option",
@@ -281,7 +281,7 @@ pub(in crate::judge::shell) fn clone(call: &CommandCall<'_>) -> Option<String> {
 }
 
 /// git config: reading needs no request, and neither does setting the name and address for commits.
-pub(in crate::judge::shell) fn git_config(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn git_config(call: &CommandCall<'_>) -> Option<String> {
     let words = call.words;
     let names: Vec<(usize, &str)> = operands(words, "--type --default -f --file --blob --comment --value")
         .into_iter()

@@ -12,23 +12,23 @@ mod projects;
 mod rust;
 mod scripts;
 
-pub(in crate::judge::shell) use archives::{archive, seven, tar};
-pub(in crate::judge::shell) use build::{cmake, compiler, java_properties, ldd, make, protoc};
-pub(in crate::judge::shell) use clients::{cloud, gh, gpg, helm, kubectl, systemctl};
-pub(in crate::judge::shell) use code::{dotnet, go, npm, pytest, uv};
-pub(in crate::judge::shell) use databases::{mysql, psql, psql_client, redis, sqlite};
-pub(in crate::judge::shell) use git::{GIT_VALUES, clone, git, git_config};
-pub(in crate::judge::shell) use network::{curl, http_items, protocols, remote, rsync};
-pub(in crate::judge::shell) use projects::{
+pub(crate) use archives::{archive, seven, tar};
+pub(crate) use build::{cmake, compiler, java_properties, ldd, make, protoc};
+pub(crate) use clients::{cloud, gh, gpg, helm, kubectl, systemctl};
+pub(crate) use code::{dotnet, go, npm, pytest, uv};
+pub(crate) use databases::{mysql, psql, psql_client, redis, sqlite};
+pub(crate) use git::{GIT_VALUES, clone, git, git_config};
+pub(crate) use network::{curl, http_items, protocols, remote, rsync};
+pub(crate) use projects::{
     cargo_watch, coverage, deno, just, module, operands_are_code, python_module, sbt, scons, tests,
 };
-pub(in crate::judge::shell) use rust::{cargo, cargo_fmt, cargo_test, rustc, toolchain};
-pub(in crate::judge::shell) use scripts::{awk, sed};
+pub(crate) use rust::{cargo, cargo_fmt, cargo_test, rustc, toolchain};
+pub(crate) use scripts::{awk, sed};
 
-use crate::judge::shell::lex::word::{Marks, Word};
-use crate::judge::shell::programs::call::CommandCall;
-use crate::judge::shell::programs::escape_options::operands;
-use crate::judge::shell::programs::lookup::verb;
+use crate::shell::lex::word::{Marks, Word};
+use crate::shell::programs::call::CommandCall;
+use crate::shell::programs::escape_options::operands;
+use crate::shell::programs::lookup::verb;
 
 fn reason_for(text: &str, what: &str) -> Option<String> {
     Some(format!("{text}: {what}"))
@@ -56,12 +56,12 @@ fn wrong_after_dashes(call: &CommandCall<'_>, wrong: impl Fn(&str, &str) -> bool
 
 /// `rm`: this check always passes, because the path checks judge recursive removal. It exists only for
 /// `xargs`.
-pub(in crate::judge::shell) fn remove(_: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn remove(_: &CommandCall<'_>) -> Option<String> {
     None
 }
 
 /// `test -v 'a[$(id)]'` evaluates the subscript, and so do `-R` and arithmetic comparison in `[`.
-pub(in crate::judge::shell) fn test(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn test(call: &CommandCall<'_>) -> Option<String> {
     if !matches!(call.words[0].text.as_str(), "test" | "[") {
         return None;
     }
@@ -75,7 +75,7 @@ pub(in crate::judge::shell) fn test(call: &CommandCall<'_>) -> Option<String> {
 }
 
 /// `printf %n NAME` assigns to a variable, for example `PATH` (printf(3), which bash follows).
-pub(in crate::judge::shell) fn printf(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn printf(call: &CommandCall<'_>) -> Option<String> {
     let at = match call.words.get(1) {
         Some(word) if word.text == "--" => 2,
         _ => 1,
@@ -91,11 +91,11 @@ pub(in crate::judge::shell) fn printf(call: &CommandCall<'_>) -> Option<String> 
     None
 }
 
-pub(in crate::judge::shell) fn uniq(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn uniq(call: &CommandCall<'_>) -> Option<String> {
     second_operand(call, "-f -s -w --skip-fields --skip-chars --check-chars")
 }
 
-pub(in crate::judge::shell) fn xxd(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn xxd(call: &CommandCall<'_>) -> Option<String> {
     second_operand(call, "-c -g -l -s -o -n -cols -groupsize -len -seek -name -R")
 }
 
@@ -112,7 +112,7 @@ fn second_operand(call: &CommandCall<'_>, values: &str) -> Option<String> {
 
 /// Pagers run `+cmd` as a command. A line number, the end and a pattern of plain characters are
 /// harmless, because they are positions in the text.
-pub(in crate::judge::shell) fn plus(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn plus(call: &CommandCall<'_>) -> Option<String> {
     let is_place = |text: &str| {
         let is_pattern = |rest: &str| rest.chars().all(|c| c.is_alphanumeric() || matches!(c, ' ' | '_'));
         matches!(text, "G" | "F")
@@ -125,14 +125,14 @@ pub(in crate::judge::shell) fn plus(call: &CommandCall<'_>) -> Option<String> {
 }
 
 /// yq: expressions that load files, read the environment or run code; `-i` is in the table.
-pub(in crate::judge::shell) fn yq(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn yq(call: &CommandCall<'_>) -> Option<String> {
     any(call, "the expression loads or runs", |text| {
         ["load(", "load_", "system(", "env(", "eval("].iter().any(|word| text.contains(word))
     })
 }
 
 /// jq: modules are code from files.
-pub(in crate::judge::shell) fn jq(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn jq(call: &CommandCall<'_>) -> Option<String> {
     let loads = |part: &str| {
         ["import", "include"].iter().any(|word| {
             part.trim_start().strip_prefix(word).is_some_and(|rest| rest.trim_start().starts_with('"'))
@@ -142,11 +142,11 @@ pub(in crate::judge::shell) fn jq(call: &CommandCall<'_>) -> Option<String> {
 }
 
 /// man: a path is a page from a file, which can choose the programs that format it.
-pub(in crate::judge::shell) fn man(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn man(call: &CommandCall<'_>) -> Option<String> {
     any(call, "a page from a file", |text| !text.starts_with('-') && text.contains('/'))
 }
 
-pub(in crate::judge::shell) fn mlr(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn mlr(call: &CommandCall<'_>) -> Option<String> {
     any(call, "the expression may run a program or write a file", |text| {
         ["system", "exec", "tee", "emit", "print", "dump", "split", ">", "|"]
             .iter()
@@ -154,22 +154,22 @@ pub(in crate::judge::shell) fn mlr(call: &CommandCall<'_>) -> Option<String> {
     })
 }
 
-pub(in crate::judge::shell) fn pandoc(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn pandoc(call: &CommandCall<'_>) -> Option<String> {
     let format = |text: &str| text.ends_with(".lua") || text.contains("pdf");
     any(call, "code is loaded or a program is run", format)
 }
 
 /// ImageMagick: `PREFIX:` before a name selects the reader, `@` and `|` are lists and programs.
-pub(in crate::judge::shell) fn magick(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn magick(call: &CommandCall<'_>) -> Option<String> {
     any(call, "a program may be run, or a script", |text| {
         text.starts_with(['@', '|']) || !text.starts_with('-') && text.contains(':') || text.contains(".msl")
     })
 }
 
 /// Options from a file: `@file`; code after a colon; a class that writes the report.
-pub(in crate::judge::shell) fn response(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn response(call: &CommandCall<'_>) -> Option<String> {
     let class = |text: &str| text.contains('.') && !text.contains('/');
-    let is_program = |name: &str| crate::judge::shell::programs::lookup::stem(&call.words[0].text) == name;
+    let is_program = |name: &str| crate::shell::programs::lookup::stem(&call.words[0].text) == name;
     let named = call.ungranted_words().find(|(at, text)| {
         let before = call.words[at - 1].text.as_str();
         text.starts_with("--output-format=") && class(text)
@@ -186,7 +186,7 @@ pub(in crate::judge::shell) fn response(call: &CommandCall<'_>) -> Option<String
     })
 }
 
-pub(in crate::judge::shell) fn sets_arp(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn sets_arp(call: &CommandCall<'_>) -> Option<String> {
     let name = call.words[0].text.as_str();
     if name != "arp" {
         return None;
@@ -195,12 +195,12 @@ pub(in crate::judge::shell) fn sets_arp(call: &CommandCall<'_>) -> Option<String
 }
 
 /// TeX: its commands can be given instead of a file.
-pub(in crate::judge::shell) fn latex(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn latex(call: &CommandCall<'_>) -> Option<String> {
     any(call, "commands, or a format with commands", |text| text.contains('\\') || text.starts_with('&'))
 }
 
 /// docker: a context outside the workspace is sent to the daemon of docker.
-pub(in crate::judge::shell) fn docker(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn docker(call: &CommandCall<'_>) -> Option<String> {
     let words = call.words;
     if let Some(project) = compose_project(call) {
         return reason_for(project, "this works on the project that a file names");
@@ -260,12 +260,12 @@ fn compose_project<'a>(call: &CommandCall<'a>) -> Option<&'a str> {
 }
 
 /// Values that are read from a local file and sent.
-pub(in crate::judge::shell) fn local_files(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn local_files(call: &CommandCall<'_>) -> Option<String> {
     any(call, "a local file is sent", |text| text.contains("file://") || text.contains("fileb://"))
 }
 
 /// `date MMDDhhmm` sets the clock.
-pub(in crate::judge::shell) fn date(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn date(call: &CommandCall<'_>) -> Option<String> {
     if call.words[..call.granted].iter().any(|word| matches!(word.text.as_str(), "-s" | "--set")) {
         return None;
     }
@@ -276,12 +276,12 @@ pub(in crate::judge::shell) fn date(call: &CommandCall<'_>) -> Option<String> {
     set.and_then(|(_, word)| reason_for(&word.text, "this sets the clock"))
 }
 
-pub(in crate::judge::shell) fn hostname(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn hostname(call: &CommandCall<'_>) -> Option<String> {
     any(call, "this sets the name", |text| !text.starts_with('-'))
 }
 
 /// `kill -9 -1` ends all processes.
-pub(in crate::judge::shell) fn kill(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn kill(call: &CommandCall<'_>) -> Option<String> {
     let words = call.words;
     if let Some(reason) = any(call, "this may end the daemon", |text| text.contains("agentd")) {
         return Some(reason);

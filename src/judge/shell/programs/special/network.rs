@@ -1,11 +1,11 @@
 //! Programs that contact other machines: the files that they send or remove.
 
-use crate::judge::shell::lex::word::Word;
-use crate::judge::shell::programs::call::CommandCall;
-use crate::judge::shell::programs::special::{any, reason_for};
+use crate::shell::lex::word::Word;
+use crate::shell::programs::call::CommandCall;
+use crate::shell::programs::special::{any, reason_for};
 
 /// curl: values with a leading `@` send a file or read options, `%output` writes one.
-pub(in crate::judge::shell) fn curl(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn curl(call: &CommandCall<'_>) -> Option<String> {
     const DATA: &[&str] = &[
         "-d",
         "--data",
@@ -116,7 +116,7 @@ const CURL_VALUES: &[char] = &[
 ];
 
 /// ffmpeg: addresses of files, and filters that load code or files, or write some.
-pub(in crate::judge::shell) fn protocols(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn protocols(call: &CommandCall<'_>) -> Option<String> {
     const FILTERS: &[&str] = &[
         "ladspa",
         "lv2",
@@ -158,7 +158,7 @@ pub(in crate::judge::shell) fn protocols(call: &CommandCall<'_>) -> Option<Strin
 }
 
 /// Request items of httpie: `field@file`, `field=@file`, `@file`.
-pub(in crate::judge::shell) fn http_items(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn http_items(call: &CommandCall<'_>) -> Option<String> {
     any(call, "a local file is sent", |text| {
         text.starts_with('@')
             || text.contains("=@")
@@ -167,7 +167,7 @@ pub(in crate::judge::shell) fn http_items(call: &CommandCall<'_>) -> Option<Stri
 }
 
 /// `host:path`: a file is sent or fetched.
-pub(in crate::judge::shell) fn remote(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn remote(call: &CommandCall<'_>) -> Option<String> {
     any(call, "this names another machine", |text| {
         !text.starts_with('-')
             && (text.contains("://")
@@ -176,7 +176,7 @@ pub(in crate::judge::shell) fn remote(call: &CommandCall<'_>) -> Option<String> 
 }
 
 /// rsync: files that it removes in the target folder.
-pub(in crate::judge::shell) fn rsync(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn rsync(call: &CommandCall<'_>) -> Option<String> {
     let removes = |word: &Word| word.text.starts_with("--del");
     let last = call.words.iter().rfind(|word| !word.text.starts_with('-'))?;
     let whole = last.text.trim_end_matches('/');

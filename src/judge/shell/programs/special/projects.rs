@@ -1,18 +1,18 @@
 //! Programs that work on a project: the arguments that they treat as code, and where the code may come
 //! from.
 
-use crate::judge::shell::lex::word::Word;
-use crate::judge::shell::programs::call::CommandCall;
-use crate::judge::shell::programs::escape_options::operands;
-use crate::judge::shell::programs::lookup::{own_verb, rows, stem};
-use crate::judge::shell::programs::special::{any, reason_for};
+use crate::shell::lex::word::Word;
+use crate::shell::programs::call::CommandCall;
+use crate::shell::programs::escape_options::operands;
+use crate::shell::programs::lookup::{own_verb, rows, stem};
+use crate::shell::programs::special::{any, reason_for};
 
 /// `just NAME=value`: its recipes are commands.
-pub(in crate::judge::shell) fn just(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn just(call: &CommandCall<'_>) -> Option<String> {
     if stem(&call.words[0].text) != "just" {
         return None;
     }
-    crate::judge::shell::programs::special::make(call).or_else(|| {
+    crate::shell::programs::special::make(call).or_else(|| {
         any(call, "another project", |text| {
             let folder = text.rsplit_once('/').map_or("", |(folder, _)| folder);
             !text.starts_with('-') && folder.split('/').any(|part| part == "..") && (call.outside)(text)
@@ -21,22 +21,18 @@ pub(in crate::judge::shell) fn just(call: &CommandCall<'_>) -> Option<String> {
 }
 
 /// Variables of scons on the command line work like those of make.
-pub(in crate::judge::shell) fn scons(call: &CommandCall<'_>) -> Option<String> {
-    if stem(&call.words[0].text) == "scons" {
-        crate::judge::shell::programs::special::make(call)
-    } else {
-        None
-    }
+pub(crate) fn scons(call: &CommandCall<'_>) -> Option<String> {
+    if stem(&call.words[0].text) == "scons" { crate::shell::programs::special::make(call) } else { None }
 }
 
 /// `cargo watch -- COMMAND`.
-pub(in crate::judge::shell) fn cargo_watch(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn cargo_watch(call: &CommandCall<'_>) -> Option<String> {
     let watches = call.words.iter().any(|word| word.text == "watch");
     if watches { any(call, "a command to run", |text| text == "--") } else { None }
 }
 
 /// Letters and operands that mean code or settings in one of the test runners.
-pub(in crate::judge::shell) fn tests(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn tests(call: &CommandCall<'_>) -> Option<String> {
     let letters: &[&str] = match stem(&call.words[0].text) {
         "mocha" => &["-u", "-n", "-O"],
         "cypress" => &["-C", "-P"],
@@ -52,7 +48,7 @@ pub(in crate::judge::shell) fn tests(call: &CommandCall<'_>) -> Option<String> {
 }
 
 /// sbt: settings and commands of its shell.
-pub(in crate::judge::shell) fn sbt(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn sbt(call: &CommandCall<'_>) -> Option<String> {
     any(call, "this is code, or a list of options", |text| {
         let begins = ["set ", "eval ", "!", "@", "apply ", "alias ", "project ", "load ", "<"];
         begins.iter().any(|begin| text.trim_start().starts_with(begin))
@@ -62,7 +58,7 @@ pub(in crate::judge::shell) fn sbt(call: &CommandCall<'_>) -> Option<String> {
 }
 
 /// `swift x.swift`, `dart x.dart`: the file is run.
-pub(in crate::judge::shell) fn operands_are_code(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn operands_are_code(call: &CommandCall<'_>) -> Option<String> {
     let at = own_verb(call.words)?;
     let text = call.words[at].text.as_str();
     (at >= call.granted && (text.contains('/') || text.ends_with(".swift") || text.ends_with(".dart")))
@@ -70,7 +66,7 @@ pub(in crate::judge::shell) fn operands_are_code(call: &CommandCall<'_>) -> Opti
 }
 
 /// The arguments of `deno test` and similar may be code from any address.
-pub(in crate::judge::shell) fn deno(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn deno(call: &CommandCall<'_>) -> Option<String> {
     any(call, "another project", |text| {
         let path = text.split_once('=').map_or(text, |(_, path)| path);
         let leaves = path.starts_with(['/', '~']) || path.split('/').any(|part| part == "..");
@@ -82,7 +78,7 @@ pub(in crate::judge::shell) fn deno(call: &CommandCall<'_>) -> Option<String> {
 }
 
 /// `coverage run FILE`, `coverage run -m MODULE`: the code is not part of the grant.
-pub(in crate::judge::shell) fn coverage(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn coverage(call: &CommandCall<'_>) -> Option<String> {
     let words = call.words;
     if stem(&words[0].text) != "coverage" {
         return None;
@@ -103,7 +99,7 @@ pub(in crate::judge::shell) fn coverage(call: &CommandCall<'_>) -> Option<String
 }
 
 /// `python -m pytest …`, `coverage run -m pytest …`: position of the module that is part of the grant.
-pub(in crate::judge::shell) fn python_module(words: &[Word], granted_count: usize) -> Option<usize> {
+pub(crate) fn python_module(words: &[Word], granted_count: usize) -> Option<usize> {
     let at = words.iter().take(granted_count).position(|word| word.text == "-m")?;
     let python = at == 1 && stem(&words[0].text) == "python";
     let coverage = stem(&words[0].text) == "coverage" && words.get(1).is_some_and(|word| word.text == "run");
@@ -113,7 +109,7 @@ pub(in crate::judge::shell) fn python_module(words: &[Word], granted_count: usiz
 }
 
 /// Python modules that treat their arguments like a separate program.
-pub(in crate::judge::shell) fn module(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn module(call: &CommandCall<'_>) -> Option<String> {
     let name = call.words[0].text.as_str();
     let found = operands(call.words, "");
     let free = |at: usize| at >= call.granted;

@@ -1,8 +1,8 @@
 //! cargo, rustup and rustc.
 
-use crate::judge::shell::programs::call::CommandCall;
-use crate::judge::shell::programs::lookup::verb;
-use crate::judge::shell::programs::special::{any, reason_for, wrong_after_dashes};
+use crate::shell::programs::call::CommandCall;
+use crate::shell::programs::lookup::verb;
+use crate::shell::programs::special::{any, reason_for, wrong_after_dashes};
 
 /// Commands of cargo, and of widely used programs for it.
 const CARGO_VERBS: &[&str] = &[
@@ -105,7 +105,7 @@ const CARGO_VERBS: &[&str] = &[
 ];
 
 /// cargo: `+toolchain` is allowed; the words after `--` belong to another program.
-pub(in crate::judge::shell) fn cargo(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn cargo(call: &CommandCall<'_>) -> Option<String> {
     let words = call.words;
     let at = verb(words, None)?;
     // A target description names the linker.
@@ -119,7 +119,7 @@ pub(in crate::judge::shell) fn cargo(call: &CommandCall<'_>) -> Option<String> {
     if let Some(reason) = toolchain(call) {
         return Some(reason);
     }
-    let own = crate::judge::shell::programs::lookup::own_verb(words).unwrap_or(at);
+    let own = crate::shell::programs::lookup::own_verb(words).unwrap_or(at);
     if own >= call.granted
         && !words[own].text.starts_with('-')
         && !CARGO_VERBS.contains(&words[own].text.as_str())
@@ -152,7 +152,7 @@ pub(in crate::judge::shell) fn cargo(call: &CommandCall<'_>) -> Option<String> {
 }
 
 /// `cargo fmt -- --config …`; the other arguments of rustfmt select files that it formats and writes.
-pub(in crate::judge::shell) fn cargo_fmt(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn cargo_fmt(call: &CommandCall<'_>) -> Option<String> {
     wrong_after_dashes(call, |text, _| {
         ["--config", "--print-config", "--emit", "@"].iter().any(|begin| text.starts_with(begin))
             || !text.starts_with('-') && (call.outside)(text)
@@ -160,18 +160,18 @@ pub(in crate::judge::shell) fn cargo_fmt(call: &CommandCall<'_>) -> Option<Strin
 }
 
 /// `cargo test -- --logfile FILE`: the test harness of Rust writes this file.
-pub(in crate::judge::shell) fn cargo_test(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn cargo_test(call: &CommandCall<'_>) -> Option<String> {
     wrong_after_dashes(call, |text, _| text.starts_with("--logf"))
 }
 
 /// All programs behind rustup accept a leading `+TOOLCHAIN`, which may be a folder (rustup's manual,
 /// "Overrides").
-pub(in crate::judge::shell) fn toolchain(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn toolchain(call: &CommandCall<'_>) -> Option<String> {
     any(call, "another toolchain, by its folder", |text| text.starts_with('+') && text.contains('/'))
 }
 
 /// rustc: code generation options that name programs, arguments from a file.
-pub(in crate::judge::shell) fn rustc(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn rustc(call: &CommandCall<'_>) -> Option<String> {
     if let Some(reason) = toolchain(call) {
         return Some(reason);
     }

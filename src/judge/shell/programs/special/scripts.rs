@@ -1,10 +1,10 @@
 //! Programs within arguments: sed and awk.
 
-use crate::judge::shell::programs::call::CommandCall;
-use crate::judge::shell::programs::special::reason_for;
+use crate::shell::programs::call::CommandCall;
+use crate::shell::programs::special::reason_for;
 
 /// sed: only commands that neither run nor write.
-pub(in crate::judge::shell) fn sed(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn sed(call: &CommandCall<'_>) -> Option<String> {
     let words = call.words;
     let mut scripts = Vec::new();
     let mut first_operand = None;
@@ -210,7 +210,7 @@ fn is_tame_sed(script: &str) -> bool {
 }
 
 /// awk: programs without `system`, pipes and output to files.
-pub(in crate::judge::shell) fn awk(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn awk(call: &CommandCall<'_>) -> Option<String> {
     let words = call.words;
     let mut programs = Vec::new();
     let mut first_operand = None;

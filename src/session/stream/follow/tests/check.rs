@@ -1,13 +1,13 @@
 //! Checks the guarantees for all followers. Seqs rise, and no durable event is missing or doubled. The
 //! text up to a cursor together with the later deltas is the text of the item.
 
-use crate::types::event::Event;
 use std::collections::HashMap;
+use types::event::Event;
 
 use serde_json::Value;
 
-use crate::session::stream::follow::tests::fixture::{FeedFixture, StreamedMessage, TestReader};
-use crate::session::stream::follow::*;
+use crate::stream::follow::tests::fixture::{FeedFixture, StreamedMessage, TestReader};
+use crate::stream::follow::*;
 
 impl FeedFixture {
     /// Reads all followers to the end, then checks the guarantees.
@@ -16,8 +16,7 @@ impl FeedFixture {
         self.write(vec![Event::SessionEnded { reason: "the end".into() }]).await;
         for reader in self.readers.iter_mut().filter(|reader| reader.until.is_none()) {
             while reader.follower.cursor() < self.feed.last_seq() {
-                let lines =
-                    crate::session::stream::follow::tests::within_deadline(reader.follower.next()).await;
+                let lines = crate::stream::follow::tests::within_deadline(reader.follower.next()).await;
                 reader.read_lines(lines.unwrap().unwrap());
             }
         }

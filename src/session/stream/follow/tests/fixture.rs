@@ -5,19 +5,19 @@ use std::time::Duration;
 use proptest::prelude::*;
 use serde_json::Value;
 
-use crate::session::actor::journal;
-use crate::session::stream::follow::*;
-use crate::store::{Append, Durability, ItemRow, NewSession, Store, StoreOwner};
-use crate::types::event::{Envelope, Event};
-use crate::types::ids::{ItemId, Mint, Seed, SessionId};
-use crate::types::message::Block;
-use crate::types::message::Role;
-use crate::types::permission::Mode;
-use crate::types::session::Item;
-use crate::types::session::{ItemKind, ItemStatus, SessionSpec};
-use crate::types::time::Timestamp;
-use crate::types::tool::ToolStatus;
-use crate::types::usage::Budgets;
+use crate::actor::journal;
+use crate::stream::follow::*;
+use store::{Append, Durability, ItemRow, NewSession, Store, StoreOwner};
+use types::event::{Envelope, Event};
+use types::ids::{ItemId, Mint, Seed, SessionId};
+use types::message::Block;
+use types::message::Role;
+use types::permission::Mode;
+use types::session::Item;
+use types::session::{ItemKind, ItemStatus, SessionSpec};
+use types::time::Timestamp;
+use types::tool::ToolStatus;
+use types::usage::Budgets;
 
 /// An action on the journal.
 #[derive(Clone, Copy, Debug)]
@@ -258,7 +258,7 @@ impl FeedFixture {
             .filter_map(|block| match block.content {
                 BlockContent::Text => Some(Block::Text { text: block.text.clone() }),
                 BlockContent::Thinking => Some(Block::Thinking { text: block.text.clone(), signature: None }),
-                BlockContent::Arguments if whole => Some(Block::ToolCall(crate::types::message::ToolCall {
+                BlockContent::Arguments if whole => Some(Block::ToolCall(types::message::ToolCall {
                     call_id: Mint::new(0, Seed(seq.into())).call(),
                     provider_id: "p".into(),
                     tool: "Read".into(),
@@ -377,7 +377,7 @@ impl FeedFixture {
             append.rows.push(row);
             lines.push(line);
         }
-        self.store.append(append).await.unwrap();
+        self.store.journal_writer(append.key).append(append).await.unwrap();
         if std::mem::take(&mut self.hold) {
             self.held = lines;
         } else {

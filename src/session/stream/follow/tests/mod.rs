@@ -10,7 +10,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::Value;
 
-use crate::session::stream::follow::*;
+use crate::stream::follow::*;
 use fixture::{FeedFixture, JournalAction, any_action};
 
 async fn within_deadline<T>(future: impl Future<Output = T>) -> T {
@@ -329,7 +329,7 @@ async fn truncated_text_is_rebuilt_for_late_follower() {
         }
         let stored = fixture.store.message_around(fixture.key, 1).await.unwrap().unwrap();
         assert!(
-            stored.last.len() <= crate::types::wire::MAX_WIRE_BYTES
+            stored.last.len() <= types::wire::MAX_WIRE_BYTES
                 && stored.last.contains("\"truncated_fields\":[")
         );
         for reader in &mut fixture.readers {

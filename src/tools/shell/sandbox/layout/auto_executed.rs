@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::tools::disk::is_missing;
-use crate::tools::sensitivity::repository;
-use crate::tools::shell::sandbox::git;
-use crate::tools::shell::sandbox::layout::FsPolicy;
-use crate::tools::shell::sandbox::layout::unreadable::{is_shut, is_there, kind};
-use crate::tools::shell::sandbox::placeholders::is_placeholder;
+use crate::disk::is_missing;
+use crate::sensitivity::repository;
+use crate::shell::sandbox::git;
+use crate::shell::sandbox::layout::FsPolicy;
+use crate::shell::sandbox::layout::unreadable::{is_shut, is_there, kind};
+use crate::shell::sandbox::placeholders::is_placeholder;
 
 /// Folders of submodules, and work trees, that are inspected per repository.
 const MAX_REPOSITORY_FOLDERS: usize = 300;
@@ -21,7 +21,7 @@ const MAX_ENTRIES: usize = 4_000;
 const MAX_SUBMODULE_PATH_BYTES: usize = 2_000;
 impl FsPolicy {
     /// Protects files of a workspace that programs outside the sandbox execute or apply.
-    pub(in crate::tools::shell::sandbox) fn guard(&mut self, workspace: &Path) {
+    pub(crate) fn guard(&mut self, workspace: &Path) {
         self.guard_one(workspace.join(".agentd"));
         let git = workspace.join(".git");
         let is_folder = || fs::symlink_metadata(&git).is_ok_and(|meta| meta.is_dir());
@@ -230,7 +230,7 @@ fn nearest(path: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use crate::tools::shell::sandbox::layout::auto_executed::*;
+    use crate::shell::sandbox::layout::auto_executed::*;
 
     #[test]
     fn auto_executed_paths_are_protected_when_missing() {

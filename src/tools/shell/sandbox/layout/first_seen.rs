@@ -6,14 +6,14 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use crate::sync::lock;
-use crate::tools::disk::is_plain;
-use crate::tools::shell::sandbox::layout::secrets::Located;
+use crate::disk::is_plain;
+use crate::shell::sandbox::layout::secrets::Located;
+use base::sync::lock;
 
 /// First locations of hidden paths. They are kept as long as the daemon runs, also across reloads of the
 /// configuration.
 #[derive(Debug, Default)]
-pub(in crate::tools) struct FirstSeen {
+pub(crate) struct FirstSeen {
     known: Mutex<SeenPath>,
 }
 
@@ -50,11 +50,7 @@ impl SeenPath {
 
 impl FirstSeen {
     /// The first target of a configured path, if it exists and differs from the current target.
-    pub(in crate::tools::shell::sandbox) fn moved_target(
-        &self,
-        name: &Path,
-        now: Option<&Path>,
-    ) -> Option<PathBuf> {
+    pub(crate) fn moved_target(&self, name: &Path, now: Option<&Path>) -> Option<PathBuf> {
         let mut known = lock(&self.known);
         let first = match known.first_targets.get(name) {
             Some(first) => first.clone(),
@@ -69,11 +65,7 @@ impl FirstSeen {
 
     /// The first locations of credentials that still exist and are not among the current ones. `look` returns
     /// the locations for a session without a workspace. It is called until every folder could be searched.
-    pub(in crate::tools::shell::sandbox) fn credentials(
-        &self,
-        now: &[PathBuf],
-        look: impl FnOnce() -> Vec<Located>,
-    ) -> Vec<PathBuf> {
+    pub(crate) fn credentials(&self, now: &[PathBuf], look: impl FnOnce() -> Vec<Located>) -> Vec<PathBuf> {
         let is_whole = |known: &SeenPath| known.credentials.is_some() && known.shut.is_empty();
         if !is_whole(&lock(&self.known)) {
             // Do not wait for the disk while holding the lock.
@@ -93,7 +85,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
-    use crate::tools::shell::sandbox::layout::first_seen::*;
+    use crate::shell::sandbox::layout::first_seen::*;
 
     #[test]
     fn first_seen_hidden_paths_are_kept_and_later_ignored() {

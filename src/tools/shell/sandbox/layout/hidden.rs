@@ -6,9 +6,9 @@ use super::is_within;
 use super::secrets::{
     self, HomeDir, Located, MACHINE_SECRETS, PACKAGE_CACHES, WritableRoots, shared_sockets,
 };
-use crate::tools::context::ToolContext;
-use crate::tools::shell::sandbox::layout::first_seen::FirstSeen;
-use crate::tools::shell::sandbox::layout::unreadable::unsearchable_ancestor;
+use crate::context::ToolContext;
+use crate::shell::sandbox::layout::first_seen::FirstSeen;
+use crate::shell::sandbox::layout::unreadable::unsearchable_ancestor;
 
 /// Existing files and folders that are hidden, without duplicates. Blocks on the disk.
 pub(super) fn hidden_paths(

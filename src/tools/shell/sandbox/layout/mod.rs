@@ -11,18 +11,18 @@ use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-pub(in crate::tools) use first_seen::FirstSeen;
+pub(crate) use first_seen::FirstSeen;
 use secrets::{HomeDir, PACKAGE_CACHES, WritableRoots};
 use unreadable::{closed_parent, find_link, resolve_foreign_links, unsearchable_ancestor};
 
 use super::temp;
-use crate::tools::context::ToolContext;
-use crate::tools::disk::{is_missing, real};
-use crate::tools::shell::sandbox::placeholders::{is_placeholder, notes_path};
+use crate::context::ToolContext;
+use crate::disk::{is_missing, real};
+use crate::shell::sandbox::placeholders::{is_placeholder, notes_path};
 
 /// Access of a command to the file system.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::tools::shell) struct FsPolicy {
+pub(crate) struct FsPolicy {
     /// Existing files and folders that the command may change.
     pub(super) writable: Vec<PathBuf>,
     /// Existing paths that are read-only, except for the entries of `writable` below them.
@@ -48,13 +48,13 @@ pub(in crate::tools::shell) struct FsPolicy {
 /// Writable paths and the current folder of a command. A failure at a writable path has another cause than the
 /// sandbox.
 #[derive(Clone, Debug, Default)]
-pub(in crate::tools::shell) struct SandboxView {
-    pub(in crate::tools::shell) cwd: PathBuf,
-    pub(in crate::tools::shell) writable: Vec<PathBuf>,
-    pub(in crate::tools::shell) guarded: Vec<PathBuf>,
+pub(crate) struct SandboxView {
+    pub(crate) cwd: PathBuf,
+    pub(crate) writable: Vec<PathBuf>,
+    pub(crate) guarded: Vec<PathBuf>,
     /// Hidden paths.
-    pub(in crate::tools::shell) unseen: Vec<PathBuf>,
-    pub(in crate::tools::shell) home: PathBuf,
+    pub(crate) unseen: Vec<PathBuf>,
+    pub(crate) home: PathBuf,
 }
 
 impl FsPolicy {
@@ -62,7 +62,7 @@ impl FsPolicy {
     ///
     /// # Errors
     /// The folder for temporary files cannot be made, or other users have access to it.
-    pub(in crate::tools::shell) fn from_context(
+    pub(crate) fn from_context(
         context: &ToolContext,
         first_seen: &FirstSeen,
         network: bool,
@@ -151,7 +151,7 @@ impl FsPolicy {
     }
 
     /// The data that explains why a command failed in the sandbox.
-    pub(in crate::tools::shell) fn sandbox_view(&self, cwd: &Path) -> SandboxView {
+    pub(crate) fn sandbox_view(&self, cwd: &Path) -> SandboxView {
         let writable = self.writable.iter().chain([&self.temp]).cloned().collect();
         let guarded = self.guarded.iter().chain(&self.absent).chain(&self.hidden).cloned().collect();
         SandboxView {
@@ -267,7 +267,7 @@ fn is_open(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tools::shell::sandbox::layout::unreadable::is_shut;
+    use crate::shell::sandbox::layout::unreadable::is_shut;
 
     #[test]
     fn missing_hidden_path_hides_first_missing_ancestor() {
@@ -281,8 +281,7 @@ mod tests {
         layout.hide(Path::new("/nowhere/else"));
         assert_eq!(layout.absent, [home.join("data/policy"), home.join(".config")]);
         // A placeholder counts as a missing path.
-        let placed =
-            crate::tools::shell::sandbox::placeholders::Placeholders::new(&layout.absent, None).unwrap();
+        let placed = crate::shell::sandbox::placeholders::Placeholders::new(&layout.absent, None).unwrap();
         let mut policy = FsPolicy { writable: vec![home.clone()], ..FsPolicy::default() };
         policy.hide(&home.join(".config/agentd"));
         drop(placed);

@@ -9,10 +9,10 @@ use std::sync::LazyLock;
 use nix::fcntl::{AtFlags, OFlag};
 use nix::sys::stat::{Mode, SFlag, fstatat};
 
-use crate::tools::disk::{is_missing, is_plain, real};
-use crate::tools::sensitivity;
-use crate::tools::shell::sandbox::layout::unreadable::{find_link, unsearchable_ancestor};
-use crate::types::credentials::CREDENTIALS;
+use crate::disk::{is_missing, is_plain, real};
+use crate::sensitivity;
+use crate::shell::sandbox::layout::unreadable::{find_link, unsearchable_ancestor};
+use types::credentials::CREDENTIALS;
 
 /// Secrets of the machine, and sockets of services that would run forbidden operations for a command.
 pub(super) const MACHINE_SECRETS: &[&str] = &[
@@ -83,7 +83,7 @@ pub(super) struct WritableRoots<'r> {
 
 /// Result of the search for a path to hide.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::tools::shell::sandbox) enum Located {
+pub(crate) enum Located {
     /// The path exists, with all links resolved.
     Found(PathBuf),
     /// This ancestor cannot be searched now, but a command may make it searchable again.
@@ -93,12 +93,12 @@ pub(in crate::tools::shell::sandbox) enum Located {
 
 impl Located {
     /// The path, if it was found.
-    pub(in crate::tools::shell::sandbox) fn found_path(&self) -> Option<&Path> {
+    pub(crate) fn found_path(&self) -> Option<&Path> {
         if let Self::Found(path) = self { Some(path) } else { None }
     }
 
     /// The path to hide, if there is one.
-    pub(in crate::tools::shell::sandbox) fn path_to_hide(self) -> Option<PathBuf> {
+    pub(crate) fn path_to_hide(self) -> Option<PathBuf> {
         match self {
             Self::Found(path) | Self::Unsearchable(path) => Some(path),
             Self::Missing => None,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use nix::unistd::{AccessFlags, eaccess};
 
-use crate::tools::disk::{is_missing, is_plain};
+use crate::disk::{is_missing, is_plain};
 
 /// Links in one path; the kernel's own limit, path_resolution(7).
 const MAX_LINKS: usize = 40;
@@ -137,7 +137,7 @@ pub(super) fn is_there(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::tools::shell::sandbox::layout::unreadable::*;
+    use crate::shell::sandbox::layout::unreadable::*;
 
     #[test]
     fn command_writable_symlink_does_not_widen_access() {

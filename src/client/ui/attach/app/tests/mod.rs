@@ -12,14 +12,14 @@ use ratatui::crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyModifiers}
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::client::connection::wire::ReceivedEvent;
-use crate::client::fake_daemon::{
+use crate::connection::wire::ReceivedEvent;
+use crate::fake_daemon::{
     ASK, CALL, ITEM, SESSION, TURN, permission_requested, permission_resolved, text_delta,
 };
-use crate::client::resolve_id::sample;
-use crate::client::ui::attach::app::*;
-use crate::client::ui::attach::view::view;
-use crate::types::permission::{Decision, Scope};
+use crate::resolve_id::sample;
+use crate::ui::attach::app::*;
+use crate::ui::attach::view::view;
+use types::permission::{Decision, Scope};
 
 fn app() -> App {
     App::new(serde_json::from_value(sample(SESSION, "fix it")).expect("a session"), ClientSetup::default())

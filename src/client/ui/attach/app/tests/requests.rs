@@ -307,7 +307,7 @@ fn notification_is_due_only_for_an_open_request_and_an_absent_user() {
     assert_eq!(app.take_alert(now()).as_deref(), Some("Bash make?"));
     assert_eq!(app.take_alert(now()), None, "once");
     for (focus, expected) in [(Input::FocusGained, None), (Input::FocusLost, Some("Bash make?"))] {
-        let mut app = crate::client::ui::attach::app::tests::app();
+        let mut app = crate::ui::attach::app::tests::app();
         app.on_input(&focus, now());
         feed(&mut app, permission_requested());
         assert_eq!(app.take_alert(now()).as_deref(), expected);

@@ -1,0 +1,239 @@
+//! Watches the folders with commands, skills, agents and instructions, so that clients are notified of changes at
+//! once.
+//!
+//! This is only a notification. The files are read again for each use, so a change that cannot be watched, for
+//! example because the system's limit of watches is reached, counts from the next turn all the same.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use base::watch::{FolderChange, FolderWatcher};
+
+/// Maximum number of watched folders of a workspace, and of levels below a folder of extensions.
+const MAX_FOLDERS: usize = 512;
+const MAX_DEPTH: usize = 5;
+
+/// The folders of extensions in a workspace and in the home folder.
+const PROGRAM_FOLDERS: [&str; 3] = [".agentd", ".claude", ".kode"];
+/// Their folders with Markdown files.
+const KIND_FOLDERS: [&str; 3] = ["commands", "skills", "agents"];
+/// Files with instructions.
+const INSTRUCTION_FILES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
+const INSTRUCTIONS_KIND: &str = "instructions";
+
+/// The places of one workspace.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct WatchedPaths {
+    /// The folder of its sessions.
+    pub cwd: PathBuf,
+    /// The user's configuration folder.
+    pub user_dir: Option<PathBuf>,
+    /// The user's home folder.
+    pub home: PathBuf,
+}
+
+/// The changed kinds of a workspace: `commands`, `skills`, `agents`, `instructions`.
+pub type ChangedKinds = BTreeSet<&'static str>;
+
+impl WatchedPaths {
+    /// The folders to watch that exist now. Blocking.
+    #[must_use]
+    pub fn existing_folders(&self) -> HashSet<PathBuf> {
+        let mut found = HashSet::new();
+        // Instructions are read from the repository's root down to the folder.
+        let root = self.cwd.ancestors().find(|folder| folder.join(".git").exists());
+        let root = root.unwrap_or(&self.cwd);
+        found.extend(
+            self.cwd.ancestors().take_while(|folder| folder.starts_with(root)).map(Path::to_path_buf),
+        );
+        let programs =
+            [&self.cwd, &self.home].into_iter().flat_map(|base| PROGRAM_FOLDERS.map(|name| base.join(name)));
+        found.insert(self.home.clone());
+        for program in programs.chain(self.user_dir.clone()) {
+            found.insert(program.clone());
+            for kind in KIND_FOLDERS {
+                add_folders_below(&program.join(kind), 0, &mut found);
+            }
+        }
+        found.retain(|folder| folder.is_dir());
+        found
+    }
+
+    /// The kind of change for this path; `None` if it is irrelevant.
+    fn change_kind(&self, path: &Path) -> Option<&'static str> {
+        let name = path.file_name()?.to_str()?;
+        let is_user_file = self.user_dir.as_deref().is_some_and(|dir| path.parent() == Some(dir));
+        if INSTRUCTION_FILES.contains(&name) && (is_user_file || self.cwd.starts_with(path.parent()?)) {
+            return Some(INSTRUCTIONS_KIND);
+        }
+        let programs =
+            [&self.cwd, &self.home].into_iter().flat_map(|base| PROGRAM_FOLDERS.map(|name| base.join(name)));
+        let below = programs.chain(self.user_dir.clone()).find_map(|program| {
+            let below = path.strip_prefix(&program).ok()?;
+            let kind = below.iter().next()?.to_str()?;
+            KIND_FOLDERS.into_iter().find(|known| *known == kind)
+        })?;
+        // A path without an ending may be a folder that appeared or vanished with its files.
+        let ending = path.extension().map(|ending| ending.to_string_lossy().into_owned());
+        matches!(ending.as_deref(), None | Some("md")).then_some(below)
+    }
+}
+
+fn add_folders_below(folder: &Path, depth: usize, found: &mut HashSet<PathBuf>) {
+    if depth > MAX_DEPTH || found.len() >= MAX_FOLDERS || folder.is_symlink() || !folder.is_dir() {
+        return;
+    }
+    found.insert(folder.to_path_buf());
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten().take(MAX_FOLDERS) {
+        let is_hidden =
+            entry.file_name().to_string_lossy().starts_with('.') || entry.file_name() == "node_modules";
+        if !is_hidden && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            add_folders_below(&entry.path(), depth + 1, found);
+        }
+    }
+}
+
+/// Whether a folder has Markdown files. A folder may have appeared together with them.
+fn has_markdown(folder: &Path) -> bool {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.take(MAX_FOLDERS).any(|entry| entry.path().extension().is_some_and(|ending| ending == "md"))
+}
+
+/// Watches the places of all workspaces with one handle of the system.
+pub struct ExtensionWatcher {
+    folders: FolderWatcher,
+    places: HashMap<WatchedPaths, HashSet<PathBuf>>,
+    has_failed: bool,
+}
+
+impl ExtensionWatcher {
+    /// A watcher without folders.
+    ///
+    /// # Errors
+    /// The system gives no handle; the reason, for users.
+    pub fn new() -> Result<Self, String> {
+        Ok(Self { folders: FolderWatcher::new()?, places: HashMap::new(), has_failed: false })
+    }
+
+    /// Watches exactly these workspaces from now on. Blocking.
+    pub fn set_places(&mut self, wanted: &HashSet<WatchedPaths>) {
+        let unwanted: Vec<WatchedPaths> =
+            self.places.keys().filter(|it| !wanted.contains(it)).cloned().collect();
+        for places in unwanted {
+            let folders = self.places.remove(&places).unwrap_or_default();
+            folders.iter().for_each(|folder| self.folders.release(folder));
+        }
+        for places in wanted {
+            if !self.places.contains_key(places) {
+                self.places.insert(places.clone(), HashSet::new());
+                self.refresh(places);
+            }
+        }
+    }
+
+    /// Watches folders that appeared, and forgets those that vanished. Returns the new ones. Blocking.
+    fn refresh(&mut self, places: &WatchedPaths) -> Vec<PathBuf> {
+        let now = places.existing_folders();
+        let before = self.places.insert(places.clone(), now.clone()).unwrap_or_default();
+        before.difference(&now).for_each(|folder| self.folders.release(folder));
+        let new: Vec<PathBuf> = now.difference(&before).cloned().collect();
+        new.iter().for_each(|folder| self.acquire(folder));
+        new
+    }
+
+    fn acquire(&mut self, folder: &Path) {
+        if let Err(error) = self.folders.acquire(folder)
+            && !std::mem::replace(&mut self.has_failed, true)
+        {
+            let folder = folder.display();
+            tracing::warn!(error, %folder, "could not watch a folder; its changes count from the next turn");
+        }
+    }
+
+    /// Waits for changes until none comes for a moment, and returns them for each workspace. Cancel-safe until the
+    /// first change; a change that is lost later is noticed at the next turn.
+    pub async fn next_changes(&mut self) -> Vec<(WatchedPaths, ChangedKinds)> {
+        let changes = self.folders.next_changes().await;
+        self.changes_by_workspace(&changes)
+    }
+
+    fn changes_by_workspace(&mut self, changes: &[FolderChange]) -> Vec<(WatchedPaths, ChangedKinds)> {
+        let all: Vec<WatchedPaths> = self.places.keys().cloned().collect();
+        let mut found = Vec::new();
+        for places in all {
+            let mut kinds = ChangedKinds::new();
+            for change in changes {
+                match change {
+                    FolderChange::Path(path) => kinds.extend(places.change_kind(path)),
+                    FolderChange::Anything => {
+                        kinds.extend(KIND_FOLDERS);
+                        kinds.insert(INSTRUCTIONS_KIND);
+                    }
+                }
+            }
+            let new = self.refresh(&places);
+            let filled = new.iter().filter(|folder| has_markdown(folder));
+            kinds.extend(filled.filter_map(|folder| places.change_kind(&folder.join("any.md"))));
+            if !kinds.is_empty() {
+                found.push((places, kinds));
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    async fn next_kinds(watcher: &mut ExtensionWatcher) -> Vec<&'static str> {
+        let changed = tokio::time::timeout(Duration::from_secs(20), watcher.next_changes()).await;
+        changed.expect("in time").into_iter().flat_map(|(_, kinds)| kinds).collect()
+    }
+
+    #[tokio::test]
+    async fn folders_that_appear_later_are_watched_and_none_is_created() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let base = dir.path().canonicalize().expect("resolved");
+        let (cwd, home) = (base.join("work"), base.join("home"));
+        for folder in [&cwd, &home] {
+            fs::create_dir(folder).expect("made");
+        }
+        let places = WatchedPaths { cwd: cwd.clone(), user_dir: Some(home.join("config")), home };
+        let mut watcher = ExtensionWatcher::new().expect("a watcher");
+        watcher.set_places(&HashSet::from([places.clone()]));
+        assert_eq!(fs::read_dir(&cwd).expect("there").count(), 0, "nothing is created");
+        fs::create_dir_all(cwd.join(".agentd/commands/team")).expect("made");
+        fs::write(cwd.join(".agentd/commands/team/a.md"), "x").expect("written");
+        assert_eq!(next_kinds(&mut watcher).await, ["commands"]);
+        fs::write(cwd.join(".agentd/commands/team/b.md"), "x").expect("written");
+        fs::write(cwd.join(".agentd/commands/team/b.txt"), "x").expect("written");
+        fs::write(cwd.join("AGENTS.md"), "x").expect("written");
+        assert_eq!(next_kinds(&mut watcher).await, ["commands", "instructions"]);
+        fs::create_dir_all(cwd.join(".claude/skills/pdf")).expect("made");
+        assert!(next_kinds(&mut watcher).await.is_empty(), "a folder without files changes nothing");
+        fs::write(cwd.join(".claude/skills/pdf/SKILL.md"), "x").expect("written");
+        assert_eq!(next_kinds(&mut watcher).await, ["skills"]);
+        // Irrelevant changes are not reported, and without workspaces nothing is watched.
+        fs::write(cwd.join("notes.md"), "x").expect("written");
+        fs::write(cwd.join(".claude/settings.json"), "x").expect("written");
+        let quiet = tokio::time::timeout(Duration::from_secs(1), watcher.next_changes()).await;
+        assert!(quiet.is_err() || quiet.is_ok_and(|found| found.is_empty()));
+        watcher.set_places(&HashSet::new());
+        assert!(watcher.folders.is_empty());
+    }
+
+    #[test]
+    fn number_of_watched_folders_is_bounded() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let cwd = dir.path().canonicalize().expect("resolved");
+        for n in 0..MAX_FOLDERS + 50 {
+            fs::create_dir_all(cwd.join(format!(".claude/skills/s{n}"))).expect("made");
+        }
+        let places = WatchedPaths { home: cwd.join("none"), user_dir: None, cwd };
+        assert!(places.existing_folders().len() <= MAX_FOLDERS + 1);
+    }
+}

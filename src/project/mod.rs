@@ -1,0 +1,6 @@
+//! What a folder brings to its sessions: rules of the user, instructions and configuration, Markdown files, hooks.
+
+pub mod extensions;
+pub mod hooks;
+pub mod policy;
+pub mod workspace;
