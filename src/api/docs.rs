@@ -27,6 +27,7 @@ pub fn openrpc() -> Value {
     for (method, schemas) in METHODS.iter().zip(SCHEMAS) {
         let schema = (schemas.params)(&mut generator);
         let errors: Vec<Value> = method
+            .traits
             .errors
             .iter()
             .map(|code| json!({"code": code.number(), "message": code.meaning(), "data": {"kind": code.kind()}}))
@@ -102,15 +103,15 @@ pub fn methods_page() -> String {
             let _ = writeln!(page, "Reply: {kind}{about}.\n");
         }
         if let Some(found) = METHODS.iter().find(|m| Some(m.name) == method["name"].as_str()) {
-            if !found.unsupported_params.is_empty() {
+            if !found.traits.unsupported_params.is_empty() {
                 let _ = writeln!(
                     page,
                     "Not built yet, refused as `unsupported`: {}.",
-                    found.unsupported_params.join(", ")
+                    found.traits.unsupported_params.join(", ")
                 );
             }
-            if !found.errors.is_empty() {
-                let kinds: Vec<&str> = found.errors.iter().map(|code| code.kind()).collect();
+            if !found.traits.errors.is_empty() {
+                let kinds: Vec<&str> = found.traits.errors.iter().map(|code| code.kind()).collect();
                 let _ = writeln!(page, "Errors: {}.", kinds.join(", "));
             }
         }

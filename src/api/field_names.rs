@@ -5,7 +5,7 @@ use serde::forward_to_deserialize_any;
 
 /// Names of the fields of `T` in their declared order; empty if `T` is not a plain struct. Nothing is deserialised:
 /// the derived code passes the names before it requests the first value.
-pub(super) fn field_names<T: DeserializeOwned>() -> &'static [&'static str] {
+pub(crate) fn field_names<T: DeserializeOwned>() -> &'static [&'static str] {
     let mut names: &[&str] = &[];
     let _ = T::deserialize(FieldNames(&mut names));
     names

@@ -1,19 +1,16 @@
-//! Layer 1: the wire contract, shared by the daemon and its clients. No async, no engine, no store.
+//! The wire contract, shared by the daemon and its clients. No async, no engine, no store.
+
+#![warn(missing_docs)]
 
 pub mod docs;
 pub mod endpoint;
-mod extension_methods;
 pub mod fault;
 mod field_names;
-mod knowledge_methods;
-mod method;
 pub mod methods;
 pub mod params;
-mod permission_methods;
-mod session_methods;
-mod workspace_methods;
 
 pub use fault::{Code, Fault};
+pub use methods::ApiMethod;
 
 use types::embedded;
 

@@ -1,6 +1,7 @@
 //! Shell completions: sessions, requests, agents and models come from the daemon. Completing never starts a
 //! daemon. A daemon that does not answer in time gives no completions.
 
+use api::methods;
 use std::time::Duration;
 
 use clap::builder::StyledStr;
@@ -103,7 +104,7 @@ fn candidate(value: impl Into<String>, help: &str) -> CompletionCandidate {
 
 async fn sessions(client: Client) -> Result<Vec<CompletionCandidate>, Failure> {
     let filter = ListParams { limit: Some(LIST_ENTRIES), ..ListParams::default() };
-    let reply: ListReply = client.call("session.list", &filter).await?;
+    let reply: ListReply = client.call::<methods::session::List>(&filter).await?;
     let mut found = vec![candidate(".", "the newest session of this folder")];
     for session in &reply.sessions {
         let help = format!("{} · {}", session.title, state(session).1);
@@ -120,7 +121,7 @@ async fn sessions(client: Client) -> Result<Vec<CompletionCandidate>, Failure> {
 
 async fn requests(client: Client) -> Result<Vec<CompletionCandidate>, Failure> {
     let params = PermissionListParams { limit: Some(LIST_ENTRIES), ..PermissionListParams::default() };
-    let reply: PermissionListReply = client.call("permission.list", &params).await?;
+    let reply: PermissionListReply = client.call::<methods::permission::List>(&params).await?;
     let shown = reply.requests.iter().flat_map(|pending| {
         let help = format!("{} {}", pending.request.tool, pending.request.summary);
         [
@@ -133,13 +134,13 @@ async fn requests(client: Client) -> Result<Vec<CompletionCandidate>, Failure> {
 
 async fn agents(client: Client) -> Result<Vec<CompletionCandidate>, Failure> {
     let cwd = paths::current_folder()?.to_string_lossy().into_owned();
-    let reply: AgentListReply = client.call("agent.list", &AgentListParams { cwd }).await?;
+    let reply: AgentListReply = client.call::<methods::agent::List>(&AgentListParams { cwd }).await?;
     Ok(reply.agents.iter().map(|agent| candidate(agent.name.clone(), &agent.description)).collect())
 }
 
 async fn models(client: Client) -> Result<Vec<CompletionCandidate>, Failure> {
     let params = ModelListParams { limit: Some(LIST_ENTRIES), ..ModelListParams::default() };
-    let reply: ModelListReply = client.call("model.list", &params).await?;
+    let reply: ModelListReply = client.call::<methods::model::List>(&params).await?;
     let model =
         |name: &str, pointers: &[String]| candidate(escape::line(name).into_owned(), &pointers.join(" "));
     Ok(reply.models.iter().map(|view| model(&view.model, &view.pointers)).collect())

@@ -1,9 +1,11 @@
-//! Layer 6: `agentctl`, and the typed client that it is built on. It uses the contract (`api`) and the
+//! `agentctl`, and the typed client that it is built on. It uses the contract (`api`) and the
 //! values (`types`), and no internals of the daemon.
 //!
 //! A program starts with [`Client::connect`]. Calls are [`Client::call`] with the `…Params` and
 //! `…Reply` of [`api::params`]. Events come from [`Client::subscribe`], or through restarts of
 //! the daemon from [`SessionFollower`].
+
+#![warn(missing_docs)]
 
 mod args;
 mod commands;

@@ -7,10 +7,8 @@ use crate::failure::Failure;
 use crate::terminal::escape;
 use crate::terminal::format::short_id;
 use crate::terminal::style::cut;
-use api::params::{
-    ListParams, ListReply, PendingRequest, PermissionListParams, PermissionListReply, SessionParams,
-    SessionReply,
-};
+use api::methods;
+use api::params::{ListParams, ListReply, PendingRequest, PermissionListParams, SessionParams, SessionReply};
 use types::ids::{PermissionId, SessionId};
 use types::session::{SessionState, SessionView};
 
@@ -28,13 +26,15 @@ pub async fn session(client: &Client, name: &str) -> Result<SessionView, Failure
     }
     let name = name.strip_prefix('#').unwrap_or(name);
     let found = match name.parse::<SessionId>() {
-        Ok(session_id) => {
-            Some(client.call::<SessionReply>("session.get", &SessionParams { session_id }).await)
-        }
+        Ok(session_id) => Some(client.call::<methods::session::Get>(&SessionParams { session_id }).await),
         Err(_) => match number(name) {
-            Some(number) => {
-                Some(client.call("session.get", &serde_json::json!({"session_id": number})).await)
-            }
+            Some(number) => Some(
+                client
+                    .call_as::<methods::session::Get, SessionReply>(
+                        &serde_json::json!({"session_id": number}),
+                    )
+                    .await,
+            ),
             None => None,
         },
     };
@@ -72,10 +72,10 @@ pub(crate) async fn newest_here(client: &Client) -> Result<SessionView, Failure>
     let filter = ListParams { cwd: Some(shown.clone()), limit: Some(1), ..ListParams::default() };
     let is_open = |session: &SessionView| OPEN_STATES.contains(&session.state);
     let open = ListParams { states: Some(OPEN_STATES.to_vec()), ..filter.clone() };
-    let page: ListReply = client.call("session.list", &open).await?;
+    let page: ListReply = client.call::<methods::session::List>(&open).await?;
     let newest = match page.sessions.into_iter().find(is_open) {
         Some(session) => Some(session),
-        None => client.call::<ListReply>("session.list", &filter).await?.sessions.into_iter().next(),
+        None => client.call::<methods::session::List>(&filter).await?.sessions.into_iter().next(),
     };
     newest.ok_or_else(|| {
         Failure::internal(format!(
@@ -119,16 +119,8 @@ fn pick_session(sessions: Vec<SessionView>, name: &str) -> Result<SessionView, F
 /// # Errors
 /// A call failed.
 pub async fn all_requests(client: &Client) -> Result<Vec<PendingRequest>, Failure> {
-    let mut params = PermissionListParams { limit: Some(500), ..PermissionListParams::default() };
-    let mut requests = Vec::new();
-    loop {
-        let page: PermissionListReply = client.call("permission.list", &params).await?;
-        requests.extend(page.requests);
-        match page.next_cursor {
-            Some(cursor) => params.cursor = Some(cursor),
-            None => return Ok(requests),
-        }
-    }
+    let params = PermissionListParams { limit: Some(500), ..PermissionListParams::default() };
+    Ok(client.all_rows::<methods::permission::List>(params).await?)
 }
 
 /// The pending request that `name` identifies.

@@ -1,4 +1,4 @@
-//! Layer 7: the composition root. Read [`run`] from top to bottom for the order of the start.
+//! The composition root. Read [`run`] from top to bottom for the order of the start.
 
 mod config;
 mod error;

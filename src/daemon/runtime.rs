@@ -60,7 +60,7 @@ mod tests {
         if std::env::var_os(CHILD_VARIABLE).is_some() {
             return without_more_threads();
         }
-        let own = "daemon::runtime::tests::tasks_run_without_permission_to_create_threads";
+        let own = "runtime::tests::tasks_run_without_permission_to_create_threads";
         let program = std::env::current_exe().unwrap();
         let output = Command::new(program)
             .args(["--exact", own, "--nocapture"])

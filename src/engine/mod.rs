@@ -1,4 +1,4 @@
-//! Layer 1: the turn as a pure state machine. It computes events and effects from a state and an input.
+//! The turn as a pure state machine. It computes events and effects from a state and an input.
 //! No code here waits, reads a clock, or does I/O. The session (layer 4) executes each decision in the
 //! order decide → write → apply → publish → run effects.
 

@@ -1,4 +1,4 @@
-//! Layer 1 judges tool calls: it parses permission rules and computes the verdict of a prepared call.
+//! Judges tool calls: it parses permission rules and computes the verdict of a prepared call.
 //! It is pure: it does no I/O and reads no clock. The caller has resolved the paths
 //! (`tools::fs::jail`).
 //!

@@ -1,4 +1,4 @@
-//! Layer 2: servers of the Model Context Protocol (MCP).
+//! Servers of the Model Context Protocol (MCP).
 //!
 //! - `config`: a server's configuration, from all its sources; `variables` substitutes `${VAR}`.
 //! - `names`: names of tools for the model.

@@ -220,7 +220,7 @@ mod tests {
     #[tokio::test]
     async fn api_key_is_read_from_environment_file_or_command() {
         // Cargo sets this variable for every test. A test must not change the environment, because tests share it.
-        check(KeySource::Env("CARGO_PKG_NAME".into()), Ok("agentd")).await;
+        check(KeySource::Env("CARGO_PKG_NAME".into()), Ok("model")).await;
         check(KeySource::Env("AGENTD_NO_SUCH_KEY".into()), Err("set AGENTD_NO_SUCH_KEY, or api_key_env"))
             .await;
 

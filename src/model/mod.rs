@@ -1,4 +1,4 @@
-//! Layer 2: calls to model providers.
+//! Calls to model providers.
 //!
 //! One request type and one stream of deltas for all providers ([`Models::call`]); the wire format of each API
 //! stays inside its folder. The path of an answer:

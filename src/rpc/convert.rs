@@ -4,13 +4,23 @@
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use api::params::ApproveParams;
+use api::params::{ApproveParams, SubscriptionId};
 use api::{Code, Fault};
 use session::{IdempotencyKey, PermissionAnswer, PolicyError, Rule, SessionError, StoreError};
+use transport::SubscribeError;
 use types::depth;
 use types::event::Origin;
 use types::hex;
 use types::permission::{Decision, Scope};
+
+/// The id of a subscription that was opened.
+pub(super) fn subscription(opened: Result<String, SubscribeError>) -> Result<SubscriptionId, Fault> {
+    opened.map(SubscriptionId).map_err(|error| match error {
+        // The daemon is stopping, but the client can still read this error.
+        SubscribeError::Closed => Fault::new(Code::ShuttingDown, "the daemon is stopping"),
+        error => Fault::new(Code::Overloaded, error.to_string()),
+    })
+}
 
 /// The fault that a client receives.
 pub(super) fn fault(error: SessionError) -> Fault {

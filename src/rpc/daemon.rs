@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
 use super::convert;
 use super::params::Caller;
 use crate::context::RpcContext;
 use api::params::{
-    ClientRole, Done, HelloParams, HelloReply, NoParams, ReloadParams, ReloadReply, SandboxChoice,
-    SandboxReply, ShutdownMode, ShutdownParams, StatusReply,
+    ClientRole, Done, HelloParams, HelloReply, NoParams, OpenRpcDocument, ReloadParams, ReloadReply,
+    SandboxChoice, SandboxReply, ShutdownMode, ShutdownParams, StatusReply,
 };
 use api::{Code, Fault, PROTOCOL_VERSION, openrpc};
 use session::backups;
@@ -20,8 +20,10 @@ use types::tool::Confinement;
 /// Maximum characters of a client's name that are stored.
 const MAX_NAME_CHARS: usize = 64;
 
-pub(super) async fn discover(_: Arc<RpcContext>, _: Caller, _: NoParams) -> Result<Value, Fault> {
-    serde_json::from_slice(&openrpc()).map_err(|error| Fault::new(Code::Internal, error.to_string()))
+pub(super) async fn discover(_: Arc<RpcContext>, _: Caller, _: NoParams) -> Result<OpenRpcDocument, Fault> {
+    let internal = |error: &dyn std::fmt::Display| Fault::new(Code::Internal, error.to_string());
+    let text = String::from_utf8(openrpc()).map_err(|error| internal(&error))?;
+    RawValue::from_string(text).map(OpenRpcDocument).map_err(|error| internal(&error))
 }
 
 pub(super) async fn hello(_: Arc<RpcContext>, caller: Caller, p: HelloParams) -> Result<HelloReply, Fault> {

@@ -5,22 +5,24 @@ use std::time::Duration;
 
 use super::params::Caller;
 use crate::context::RpcContext;
+use api::params::SubscriptionId;
 use api::params::{DaemonEvent, DaemonEventKind, NoParams};
-use api::{Code, DAEMON_EVENT, Fault};
+use api::{DAEMON_EVENT, Fault};
 use session::{ChangedSession, SessionChangeKind, SessionFollower};
-use transport::{SubscribeError, SubscriptionSink};
+use transport::SubscriptionSink;
 
 /// Changes within this time are reported together, because a running turn changes its session many times a second.
 const COALESCE: Duration = Duration::from_millis(100);
 /// Bytes to reserve in the send queue for one read.
 const RESERVED_BYTES: usize = 128 * 1024;
 
-pub(super) async fn subscribe(ctx: Arc<RpcContext>, caller: Caller, _: NoParams) -> Result<String, Fault> {
+pub(super) async fn subscribe(
+    ctx: Arc<RpcContext>,
+    caller: Caller,
+    _: NoParams,
+) -> Result<SubscriptionId, Fault> {
     let follower = ctx.registry.follow_sessions();
-    caller.connection.subscribe(move |sink| pump(follower, sink)).map_err(|why| match why {
-        SubscribeError::Closed => Fault::new(Code::ShuttingDown, "the daemon is stopping"),
-        why => Fault::new(Code::Overloaded, why.to_string()),
-    })
+    crate::convert::subscription(caller.connection.subscribe(move |sink| pump(follower, sink)))
 }
 
 /// Reads sessions only after the client has received the earlier ones. Meanwhile it collects the ids of

@@ -8,14 +8,13 @@ use futures_util::future::BoxFuture;
 use jsonrpsee::types::{ErrorObjectOwned, Params};
 use jsonrpsee::{Extensions, RpcModule};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::parse_params::parse;
 use super::{camel_case, numbers};
 use crate::context::RpcContext;
 use api::params::ClientRole;
-use api::{Code, Fault, methods};
+use api::{ApiMethod, Code, Fault, methods};
 use transport::Connection;
 use types::event::Origin;
 
@@ -55,20 +54,30 @@ type ErasedHandler =
     Arc<dyn Fn(Arc<RpcContext>, Caller, Option<&str>) -> Result<ParsedCall, Fault> + Send + Sync>;
 
 /// Registers one method of the API.
-pub(super) fn serve<P, R, F, Fut>(
+pub(super) fn serve<M, F, Fut>(module: &mut RpcModule<RpcContext>, row: M, handler: F) -> Result<(), String>
+where
+    M: ApiMethod,
+    F: Fn(Arc<RpcContext>, Caller, M::Params) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Result<M::Reply, Fault>> + Send,
+{
+    serve_as::<M, M::Reply, F, Fut>(module, row, handler)
+}
+
+/// Registers a method whose handler has the reply in another type with the same serialised form.
+pub(super) fn serve_as<M, R, F, Fut>(
     module: &mut RpcModule<RpcContext>,
-    name: &'static str,
+    _: M,
     handler: F,
 ) -> Result<(), String>
 where
-    P: DeserializeOwned + Send + 'static,
+    M: ApiMethod,
     R: Serialize + 'static,
-    F: Fn(Arc<RpcContext>, Caller, P) -> Fut + Clone + Send + Sync + 'static,
+    F: Fn(Arc<RpcContext>, Caller, M::Params) -> Fut + Clone + Send + Sync + 'static,
     Fut: Future<Output = Result<R, Fault>> + Send,
 {
-    let method = methods::find(name).ok_or_else(|| format!("{name} is not in the table of methods"))?;
+    let method = methods::find(M::METHOD.name).ok_or("a method is not in the table")?;
     let erased = move |ctx, caller, raw: Option<&str>| -> Result<ParsedCall, Fault> {
-        let params = parse::<P>(method, raw)?;
+        let params = parse::<M::Params>(method, raw)?;
         let handler = handler.clone();
         Ok(Box::pin(async move {
             let reply = handler(ctx, caller, params).await?;
@@ -120,7 +129,7 @@ async fn admit_call<'p>(
 /// take effect in order.
 async fn wait_turn(connection: &Connection, method: &methods::Method) {
     let _ = tokio::time::timeout(ORDER_TIMEOUT, connection.wait_turn()).await;
-    if method.waits {
+    if method.traits.waits {
         connection.let_pass();
     }
 }

@@ -64,7 +64,7 @@ fn name_by_position<'r>(method: &Method, values: Vec<&'r RawValue>) -> Result<Na
 
 fn refuse_unknown(method: &Method, named: &NamedParams<'_>) -> Result<(), Fault> {
     let is_given = |name: &&&str| named.get(**name).is_some_and(|value| value.get() != "null");
-    if let Some(name) = method.unsupported_params.iter().find(is_given) {
+    if let Some(name) = method.traits.unsupported_params.iter().find(is_given) {
         return Err(unsupported(name, &format!("{name} is not built yet; leave it out")));
     }
     if named.get("idempotency_key").is_some_and(|key| key.get().len() > MAX_KEY_BYTES + 2) {
@@ -72,7 +72,7 @@ fn refuse_unknown(method: &Method, named: &NamedParams<'_>) -> Result<(), Fault>
         return Err(Fault::new(Code::InvalidParams, why).with("path", "idempotency_key"));
     }
     let names = method.param_names();
-    let is_known = |name: &str| names.contains(&name) || method.unsupported_params.contains(&name);
+    let is_known = |name: &str| names.contains(&name) || method.traits.unsupported_params.contains(&name);
     match named.keys().find(|name| !is_known(name)) {
         Some(name) => {
             let shown = shorten_name(name);
@@ -95,7 +95,7 @@ fn parse_typed<P: DeserializeOwned>(method: &Method, text: &str) -> Result<P, Fa
         .map_err(|error| Fault::new(Code::InvalidParams, error.to_string()))?;
     let (parsed, unknown_paths) = typed_json::from_value_with_unknown(value).map_err(wrong_value)?;
     // A parameter that this build does not support may be `null`.
-    match unknown_paths.iter().find(|path| !method.unsupported_params.contains(&path.as_str())) {
+    match unknown_paths.iter().find(|path| !method.traits.unsupported_params.contains(&path.as_str())) {
         Some(path) => {
             let path = shorten_name(path);
             Err(unknown(&path, &format!("unknown field `{path}`"), &[]))

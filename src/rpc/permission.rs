@@ -6,13 +6,14 @@ use std::sync::Arc;
 use super::convert;
 use super::params::Caller;
 use crate::context::RpcContext;
+use api::params::SubscriptionId;
 use api::params::{
     ExplainParams, ExplainReply, NoParams, PendingRequest, PermissionListParams, PermissionListReply,
     RuleParams, RuleReply, RuleView, RulesParams, RulesReply,
 };
-use api::{Code, Fault, PERMISSION_EVENT};
+use api::{Fault, PERMISSION_EVENT};
 use session::{KnownRule, PendingFollower, PendingRequestView, RuleChange};
-use transport::{SubscribeError, SubscriptionSink};
+use transport::SubscriptionSink;
 use types::permission::RuleScope;
 
 pub(super) async fn list(
@@ -39,12 +40,13 @@ pub(super) async fn list(
     Ok(PermissionListReply { requests, next_cursor: next.map(|id| id.to_string()) })
 }
 
-pub(super) async fn subscribe(ctx: Arc<RpcContext>, caller: Caller, _: NoParams) -> Result<String, Fault> {
+pub(super) async fn subscribe(
+    ctx: Arc<RpcContext>,
+    caller: Caller,
+    _: NoParams,
+) -> Result<SubscriptionId, Fault> {
     let follower = ctx.registry.follow_pending();
-    caller.connection.subscribe(move |sink| pump(follower, sink)).map_err(|why| match why {
-        SubscribeError::Closed => Fault::new(Code::ShuttingDown, "the daemon is stopping"),
-        why => Fault::new(Code::Overloaded, why.to_string()),
-    })
+    convert::subscription(caller.connection.subscribe(move |sink| pump(follower, sink)))
 }
 
 /// Upper estimate of the bytes that a notification adds to an event.

@@ -6,29 +6,24 @@ use super::convert;
 use super::params::Caller;
 use crate::context::RpcContext;
 use crate::redact_thinking::redact;
+use api::params::SubscriptionId;
 use api::params::{Include, SubscribeParams, UnsubscribeParams};
-use api::{Code, Fault, SESSION_EVENT};
+use api::{Fault, SESSION_EVENT};
 use base::crash;
 use session::{AttachReply, Follower};
-use transport::{SubscribeError, SubscriptionSink};
+use transport::SubscriptionSink;
 
 pub(super) async fn subscribe(
     ctx: Arc<RpcContext>,
     caller: Caller,
     p: SubscribeParams,
-) -> Result<String, Fault> {
+) -> Result<SubscriptionId, Fault> {
     let include = p.include;
     let session = ctx.registry.open_soon(p.session_id).await.map_err(convert::fault)?;
     let role = caller.role().name();
     let attached = session.attach(p.after_seq, caller.origin(), role).await;
     let (follower, attached) = attached.map_err(convert::fault)?;
-    caller.connection.subscribe(move |sink| pump(follower, attached, include, sink)).map_err(|why| {
-        match why {
-            // The daemon is stopping, but the client can still read this error.
-            SubscribeError::Closed => Fault::new(Code::ShuttingDown, "the daemon is stopping"),
-            why => Fault::new(Code::Overloaded, why.to_string()),
-        }
-    })
+    convert::subscription(caller.connection.subscribe(move |sink| pump(follower, attached, include, sink)))
 }
 
 pub(super) async fn unsubscribe(

@@ -1,4 +1,4 @@
-//! Layer 4: one task owns one session. For each input, the task decides, writes, applies, publishes and runs
+//! One task owns one session. For each input, the task decides, writes, applies, publishes and runs
 //! effects, in that order. Other tasks hold a [`SessionHandle`], whose methods send messages to the session's task.
 
 mod actor;

@@ -1,4 +1,4 @@
-//! Layer 2: SQLite. No other folder contains SQL.
+//! SQLite. No other folder contains SQL.
 //!
 //! One thread owns the only connection that writes, and commits waiting requests as a group. Reads use a small
 //! read-only pool. Access is split by type, see [`handle`]: only a [`JournalWriter`] appends to a journal. The

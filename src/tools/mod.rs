@@ -1,4 +1,4 @@
-//! Layer 3: works in the workspace. The tools, the targets of each call (for the permission rules in `judge`),
+//! Works in the workspace. The tools, the targets of each call (for the permission rules in `judge`),
 //! and running calls without leaving processes behind.
 //!
 //! - `toolbox`: public interface and lifecycle of a call; `context`: data of a call; `call`: steps that several

@@ -1,4 +1,6 @@
-//! Layer 0: plain values that every layer may use. No async, no I/O, no clock.
+//! Plain values that every layer may use. No async, no I/O, no clock.
+
+#![warn(missing_docs)]
 
 pub mod ablation;
 pub mod audit;

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::ids::CallId;
 use super::model::StopReason;
 use super::time::Timestamp;
-use super::usage::{ModelUsage, Usage};
+use super::usage::{BudgetKind, ModelUsage, Usage};
 
 /// How a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -37,6 +37,19 @@ pub enum Subtype {
     StructuredOutputInvalid,
     /// The model or its server failed.
     LlmError,
+}
+
+impl BudgetKind {
+    /// The `subtype` of a turn that ends at this limit.
+    #[must_use]
+    pub const fn subtype(self) -> Subtype {
+        match self {
+            BudgetKind::UsdMicros | BudgetKind::SessionUsdMicros => Subtype::ErrorMaxBudgetUsd,
+            BudgetKind::ModelCalls | BudgetKind::SessionModelCalls => Subtype::ErrorMaxTurns,
+            BudgetKind::OutputTokens | BudgetKind::SessionOutputTokens => Subtype::ErrorMaxTokens,
+            BudgetKind::WallTimeMs | BudgetKind::SessionWallTimeMs => Subtype::ErrorMaxTime,
+        }
+    }
 }
 
 impl Subtype {

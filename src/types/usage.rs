@@ -6,7 +6,6 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::ids::{Seq, SessionId};
 use super::time::Timestamp;
-use super::turn_result::Subtype;
 
 /// Tokens of one or more model calls, as the provider reported them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -248,19 +247,6 @@ pub enum BudgetKind {
     SessionOutputTokens,
     /// Wall time of all turns of the session.
     SessionWallTimeMs,
-}
-
-impl BudgetKind {
-    /// The `subtype` of a turn that ends at this limit.
-    #[must_use]
-    pub const fn subtype(self) -> Subtype {
-        match self {
-            BudgetKind::UsdMicros | BudgetKind::SessionUsdMicros => Subtype::ErrorMaxBudgetUsd,
-            BudgetKind::ModelCalls | BudgetKind::SessionModelCalls => Subtype::ErrorMaxTurns,
-            BudgetKind::OutputTokens | BudgetKind::SessionOutputTokens => Subtype::ErrorMaxTokens,
-            BudgetKind::WallTimeMs | BudgetKind::SessionWallTimeMs => Subtype::ErrorMaxTime,
-        }
-    }
 }
 
 impl BudgetKind {

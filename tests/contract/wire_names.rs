@@ -27,7 +27,7 @@ async fn listed_unbuilt_parameters_are_refused_as_unsupported() {
     let daemon = TestDaemon::start().await;
     let session = daemon.client("alice").await.create(&daemon).await;
     for (method, parameter) in
-        METHODS.iter().flat_map(|m| m.unsupported_params.iter().map(move |name| (m.name, *name)))
+        METHODS.iter().flat_map(|m| m.traits.unsupported_params.iter().map(move |name| (m.name, *name)))
     {
         let mut params = json!({"session_id": session.id, "cwd": daemon.workspace(), "input": "x"});
         params[parameter] = json!("anything");

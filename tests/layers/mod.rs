@@ -1,6 +1,6 @@
-//! The layers of the source. The tests check that every folder imports only the folders that its row of
-//! the table allows, contains no word that `WORDS` or `TEXTS` rejects, and has no file that is too long.
-//! Tests inside the source are exempt.
+//! The layers of the source. Manifests say which crates a crate may use. The tests check the rest: folders that share
+//! a crate import only what their row of the table allows, a folder contains no word that `WORDS` or `TEXTS` rejects,
+//! and no file is too long. Tests inside the source are exempt.
 
 mod circles;
 mod source;
@@ -12,85 +12,15 @@ use std::path::{Path, PathBuf};
 
 use source::{SourceToken, pieces, submodules_of, tokens, without_tests};
 
-/// A folder of `src`, its layer, and the folders that it may import.
-const LAYERS: &[(&str, u8, &[&str])] = &[
-    ("types", 0, &[]),
-    // Crash points. They do nothing in a release; in tests they may end the process.
-    ("crash", 0, &[]),
-    // Locks.
-    ("sync", 0, &[]),
-    ("proc", 1, &["sync"]),
-    // Changes of folders.
-    ("watch", 1, &[]),
-    ("api", 1, &["types"]),
-    ("engine", 1, &["types"]),
-    ("judge", 1, &["types"]),
-    ("policy", 2, &["types", "crash", "sync", "judge"]),
-    ("store", 2, &["types", "crash", "sync"]),
-    ("model", 2, &["types", "crash", "sync", "proc"]),
-    ("extensions", 2, &["types", "crash", "watch"]),
-    ("hooks", 2, &["types", "crash", "proc"]),
-    ("mcp", 2, &["types", "crash", "sync", "proc"]),
-    // It uses models, embeddings and files through its own traits.
-    ("knowledge", 2, &["types", "crash", "sync"]),
-    ("tools", 3, &["types", "crash", "sync", "proc", "extensions", "mcp", "knowledge"]),
-    ("workspace", 2, &["types", "crash", "sync", "proc", "judge"]),
-    // `proc` to find the parent processes of a peer.
-    ("transport", 2, &["sync", "proc"]),
-    // Compiled only with the feature `otel`.
-    ("otel", 2, &["types"]),
-    (
-        "session",
-        4,
-        &[
-            "types",
-            "crash",
-            "sync",
-            "engine",
-            "judge",
-            "policy",
-            "store",
-            "model",
-            "extensions",
-            "hooks",
-            "mcp",
-            "tools",
-            "workspace",
-        ],
-    ),
-    // `transport` for the connection and to send the events of subscriptions.
-    ("rpc", 6, &["types", "crash", "sync", "api", "knowledge", "session", "transport"]),
-    // `transport` for the framing that both ends share, and for the rules of a private folder.
-    ("client", 6, &["types", "sync", "api", "transport"]),
-    (
-        "daemon",
-        7,
-        &[
-            "types",
-            "crash",
-            "sync",
-            "proc",
-            "api",
-            "engine",
-            "judge",
-            "policy",
-            "store",
-            "hooks",
-            "model",
-            "mcp",
-            "knowledge",
-            "tools",
-            "workspace",
-            "transport",
-            "otel",
-            "watch",
-            "session",
-            "rpc",
-        ],
-    ),
-    // Not in a release: entry points of the fuzz targets.
-    ("fuzzing", 8, &["types", "engine", "judge", "model", "tools", "transport", "client"]),
+/// Crates with several folders, and the folders of the same crate that each folder may import. What a crate may
+/// import of other crates is in its manifest, so the compiler checks it.
+const SHARED_CRATES: &[(&str, &[(&str, &[&str])])] = &[
+    ("base", &[("crash", &[]), ("sync", &[]), ("proc", &["sync"]), ("watch", &[])]),
+    ("project", &[("policy", &[]), ("workspace", &[]), ("extensions", &[]), ("hooks", &[])]),
 ];
+
+/// Folders of the root package.
+const ROOT_FOLDERS: &[&str] = &["bin", "fuzzing"];
 
 /// A program and the one folder that it calls.
 const PROGRAMS: &[(&str, &str)] = &[("agentd", "daemon"), ("agentctl", "client")];
@@ -130,7 +60,7 @@ const WORDS: &[(&[&str], &[&str])] = &[
     (
         &[
             "types",
-            "crash",
+            "base",
             "api",
             "engine",
             "judge",
@@ -202,10 +132,11 @@ fn folder_imports_follow_layer_table() {
     let mut files = Vec::new();
     read(&root, &root, &mut files);
     assert!(files.len() > 50, "{} files were read", files.len());
-    let folders: BTreeSet<&str> =
-        files.iter().filter_map(|(path, _)| path.split_once('/').map(|(folder, _)| folder)).collect();
-    for (folder, ..) in LAYERS {
-        assert!(folders.contains(folder), "the table names {folder}, which is not there");
+    for (name, folders) in SHARED_CRATES {
+        for (folder, _) in *folders {
+            let prefix = format!("{name}/{folder}/");
+            assert!(files.iter().any(|(path, _)| path.starts_with(&prefix)), "there is no folder {prefix}");
+        }
     }
     let breaches = breaches(&files);
     assert!(breaches.is_empty(), "{} breaches:\n{}", breaches.len(), breaches.join("\n"));
@@ -279,27 +210,38 @@ impl SourceFile {
 
     fn breaches(&self) -> Vec<String> {
         let mut found = Vec::new();
-        if self.path == "lib.rs" {
+        if self.path == "lib.rs" || self.path.ends_with("/build.rs") {
             return found;
         }
-        let Some((folder, _)) = self.path.split_once('/') else {
-            return vec!["is in no folder, and so in no layer".into()];
+        let Some((crate_name, _)) = self.path.split_once('/') else {
+            return vec!["is in no folder, and so in no crate".into()];
         };
-        let allowed: Vec<&str> = if folder == "bin" {
+        // In a crate with several folders, the rules are those of the folder.
+        let shared = SHARED_CRATES.iter().find(|(name, _)| *name == crate_name);
+        let mut folder = crate_name;
+        if let Some((_, folders)) = shared {
+            let name = self.path.split('/').nth(1).unwrap_or_default();
+            match folders.iter().find(|(known, _)| *known == name) {
+                Some((known, allowed)) => {
+                    folder = known;
+                    for import in self.imports("crate") {
+                        if import != *known && !allowed.contains(&import.as_str()) {
+                            found.push(format!("{known} must not know {import}"));
+                        }
+                    }
+                }
+                None if name == "mod.rs" || name == "build.rs" => {}
+                None => found.push(format!("the folder {crate_name}/{name} is not in the table")),
+            }
+        }
+        if crate_name == "bin" {
             let name = self.path.trim_start_matches("bin/").trim_end_matches(".rs");
             match PROGRAMS.iter().find(|(program, _)| *program == name) {
-                Some((_, called)) => vec![*called],
-                None => return vec![format!("the program {name} is not in the table")],
-            }
-        } else {
-            match LAYERS.iter().find(|(known, ..)| *known == folder) {
-                Some((.., allowed)) => allowed.to_vec(),
-                None => return vec![format!("the folder {folder} has no layer")],
-            }
-        };
-        for name in self.imports() {
-            if name != folder && !allowed.contains(&name.as_str()) {
-                found.push(format!("{folder} must not know {name}"));
+                Some((_, called)) => {
+                    let others = self.imports("agentd").into_iter().filter(|import| import != called);
+                    found.extend(others.map(|import| format!("bin must not know {import}")));
+                }
+                None => found.push(format!("the program {name} is not in the table")),
             }
         }
         for (folders, words) in WORDS {
@@ -324,11 +266,11 @@ impl SourceFile {
         found
     }
 
-    /// Names of the crate's folders that the code mentions.
-    fn imports(&self) -> BTreeSet<String> {
+    /// The first names of the paths that begin with `root`, or with as many `super` as lead to the root of the crate.
+    fn imports(&self, root: &str) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
-        // `engine/properties/simulator.rs` is three deep: three times `super` is the crate.
-        let depth = submodules_of(&self.path).split('/').count();
+        // `base/proc/stat.rs` is two deep in its crate: two times `super` is the crate.
+        let depth = submodules_of(&self.path).split('/').count() - 1;
         let mut supers = 0;
         for (at, token) in self.code.iter().enumerate() {
             supers = match token.as_str() {
@@ -336,7 +278,7 @@ impl SourceFile {
                 "::" => supers,
                 _ => 0,
             };
-            let starts = token == "crate" || token == "agentd" || (token == "super" && supers == depth);
+            let starts = token == root || (token == "super" && supers == depth);
             if starts && self.code.get(at + 1).is_some_and(|next| next == "::") {
                 self.names_at(at + 2, &mut names);
             }
@@ -385,20 +327,24 @@ fn violations(path: &str, text: &str) -> Vec<String> {
 #[test]
 fn forbidden_imports_are_reported_by_layer_check() {
     let cases: &[(&str, &str, &str)] = &[
-        ("engine/a.rs", "use crate::store::Store;", "engine must not know store"),
-        ("store/a.rs", "fn f() { crate::model::x() }", "store must not know model"),
-        ("tools/a.rs", "use crate::{types::ids::Seq, model::{Model, api}};", "tools must not know model"),
-        ("types/a.rs", "use crate::{\n    // why\n    api,\n};", "types must not know api"),
-        ("session/a/b.rs", "use super::super::super::api::Fault;", "session must not know api"),
-        ("session/mod.rs", "pub use super::rpc::x;", "session must not know rpc"),
-        ("transport/a.rs", "use crate::types::ids::Seq;", "transport must not know types"),
-        ("client/a.rs", "use crate::session::Registry;", "client must not know session"),
-        ("daemon/a.rs", "use crate::client::run;", "daemon must not know client"),
-        ("rpc/a.rs", "use crate::engine::BusyPolicy;", "rpc must not know engine"),
+        ("base/sync/a.rs", "use crate::proc::spawn;", "sync must not know proc"),
+        ("base/watch/a.rs", "fn f() { crate::proc::x() }", "watch must not know proc"),
+        (
+            "project/hooks/a.rs",
+            "use crate::{hooks::Hook, policy::{Policy, x}};",
+            "hooks must not know policy",
+        ),
+        ("project/policy/a.rs", "use crate::{\n    // why\n    hooks,\n};", "policy must not know hooks"),
+        (
+            "project/workspace/a/b.rs",
+            "use super::super::super::hooks::Hook;",
+            "workspace must not know hooks",
+        ),
+        ("project/workspace/mod.rs", "pub use super::policy::x;", "workspace must not know policy"),
+        ("project/jobs/a.rs", "", "the folder project/jobs is not in the table"),
         ("bin/agentctl.rs", "fn main() { agentd::daemon::run() }", "bin must not know daemon"),
         ("bin/other.rs", "fn main() {}", "the program other is not in the table"),
-        ("utils/a.rs", "", "the folder utils has no layer"),
-        ("stray.rs", "", "is in no folder, and so in no layer"),
+        ("stray.rs", "", "is in no folder, and so in no crate"),
         ("types/a.rs", "let at = std::time::SystemTime::now();", "types must not contain `SystemTime`"),
         (
             "session/a.rs",
@@ -414,12 +360,16 @@ fn forbidden_imports_are_reported_by_layer_check() {
         ("session/a.rs", "if name == \"Anthropic\" {}", "a text in session must not contain \"anthropic\""),
         ("tools/a.rs", "println!(\"x\");", "tools must not contain `println!`"),
         (
-            "engine/a.rs",
-            "#[cfg(test)] mod tests { use crate::store::Store; } use crate::rpc::x;",
-            "engine must not know rpc",
+            "base/sync/a.rs",
+            "#[cfg(test)] mod tests { use crate::watch::x; } use crate::proc::x;",
+            "sync must not know proc",
         ),
-        ("engine/a.rs", "#[cfg(test)] mod properties; use crate::rpc::x;", "engine must not know rpc"),
-        ("engine/a.rs", "fn f<'a>(x: &'a str) { let q = '\"'; crate::rpc::f() }", "engine must not know rpc"),
+        ("base/sync/a.rs", "#[cfg(test)] mod properties; use crate::proc::x;", "sync must not know proc"),
+        (
+            "base/sync/a.rs",
+            "fn f<'a>(x: &'a str) { let q = '\"'; crate::proc::f() }",
+            "sync must not know proc",
+        ),
     ];
     for (path, text, expected) in cases {
         assert_eq!(violations(path, text), [*expected], "{path}: {text}");
@@ -431,17 +381,14 @@ fn forbidden_imports_are_reported_by_layer_check() {
 #[test]
 fn allowed_text_is_not_reported_as_breach() {
     let cases = [
-        ("engine/a.rs", "//! See crate::store. async, tokio, std::fs.\nuse crate::types::ids::Seq;"),
-        ("engine/a.rs", "/* crate::store /* nested */ async */ use super::super::types::ids::Seq;"),
-        ("engine/a.rs", "const HINT: &str = \"use crate::store, or std::fs, or async\";"),
-        (
-            "engine/a.rs",
-            "#[cfg(test)]\nmod tests {\n    use crate::store::Store;\n    async fn f() { {} }\n}",
-        ),
+        ("engine/a.rs", "//! See store. async, tokio, std::fs.\nuse types::ids::Seq;"),
+        ("base/sync/a.rs", "/* crate::proc /* nested */ async */ use super::super::sync::lock;"),
+        ("engine/a.rs", "const HINT: &str = \"use store, or std::fs, or async\";"),
+        ("base/sync/a.rs", "#[cfg(test)]\nmod tests {\n    use crate::proc::x;\n    async fn f() { {} }\n}"),
         ("engine/a.rs", "use super::plan::Plan; use self::asynchronous; let tokio_like = 1;"),
-        ("engine/a.rs", "use crate::engine::{plan::{Draft, store}, words};"),
-        ("engine/b/c.rs", "use super::super::plan::Draft;"),
-        ("session/a.rs", "use crate::{engine::{Input, api}, store::Store};"),
+        ("base/proc/a.rs", "use crate::proc::{plan::{Draft, store}, words}; use crate::sync::lock;"),
+        ("base/proc/c.rs", "use super::plan::Draft;"),
+        ("base/mod.rs", "pub mod sync;"),
         ("store/a.rs", "sqlx::query(\"select * from event\")"),
         ("client/a.rs", "println!(\"select a session from the list\");"),
         ("bin/agentd.rs", "fn main() { agentd::daemon::run() }"),
@@ -452,27 +399,49 @@ fn allowed_text_is_not_reported_as_breach() {
     }
     // Test modules in their own files, in their own folders, and under another name.
     let files = [
-        ("engine/mod.rs", "#[cfg(test)]\npub(crate) mod properties;"),
-        ("engine/properties.rs", "use crate::session::x; mod deep;"),
-        ("engine/properties/deep.rs", "use crate::session::x;"),
-        ("client/args.rs", "#[cfg(test)]\n#[path = \"args_tests.rs\"]\nmod tests;"),
-        ("client/args_tests.rs", "use crate::session::x;"),
-        ("session/follow.rs", "#[cfg(test)]\nmod tests;"),
-        ("session/follow/tests.rs", "use crate::daemon::x;"),
+        ("base/sync/mod.rs", "#[cfg(test)]\npub(crate) mod properties;"),
+        ("base/sync/properties.rs", "use crate::proc::x; mod deep;"),
+        ("base/sync/properties/deep.rs", "use crate::proc::x;"),
+        ("project/hooks/args.rs", "#[cfg(test)]\n#[path = \"args_tests.rs\"]\nmod tests;"),
+        ("project/hooks/args_tests.rs", "use crate::policy::x;"),
+        ("base/watch/follow.rs", "#[cfg(test)]\nmod tests;"),
+        ("base/watch/follow/tests.rs", "use crate::proc::x;"),
     ];
     let files: Vec<_> = files.iter().map(|(path, text)| ((*path).into(), (*text).into())).collect();
     assert_eq!(breaches(&files), [""; 0]);
 }
 
 #[test]
-fn layer_table_allows_lower_layers_only() {
-    for (folder, layer, allowed) in LAYERS {
-        for other in *allowed {
-            let below = LAYERS.iter().find(|(known, ..)| known == other).map(|(_, below, _)| below);
-            assert!(
-                below.is_some_and(|below| below < layer),
-                "{folder} may import lower layers only, not {other}"
-            );
+fn every_crate_folder_is_member_of_workspace() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    for entry in fs::read_dir(&root).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+        if !path.is_dir() || ROOT_FOLDERS.contains(&name.as_str()) {
+            continue;
         }
+        let manifest = fs::read_to_string(path.join("Cargo.toml")).unwrap_or_default();
+        assert!(manifest.contains(&format!("name = \"{name}\"")), "src/{name} has no manifest with its name");
+        assert!(
+            manifest.contains("[lints]\nworkspace = true"),
+            "src/{name} does not use the lints of the workspace"
+        );
     }
+}
+
+/// A call names its method by a type, so that the compiler ties the parameters and the reply to it.
+#[test]
+fn client_names_methods_by_type_only() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    read(&root, &root.join("client"), &mut files);
+    let sources: Vec<SourceFile> = files.iter().map(|(path, text)| SourceFile::read(path, text)).collect();
+    let tests: Vec<&String> = sources.iter().flat_map(|source| &source.tests).collect();
+    let is_test = |path: &str| tests.iter().any(|test| path.starts_with(test.as_str()));
+    let mut found = Vec::new();
+    for source in sources.iter().filter(|source| !is_test(&source.path)) {
+        let names = source.texts.iter().filter(|text| agentd::api::methods::find(text).is_some());
+        found.extend(names.map(|name| format!("{}: {name:?}", source.path)));
+    }
+    assert!(found.is_empty(), "write methods::NAMESPACE::TYPE instead:\n{}", found.join("\n"));
 }

@@ -1,7 +1,10 @@
 //! One `…Params` and one `…Reply` per method. Clients outside this repository depend on their serialised forms.
 
-use schemars::JsonSchema;
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 mod agent;
 mod answer;
@@ -13,6 +16,7 @@ mod knowledge;
 mod mcp;
 mod memory;
 mod model;
+mod pages;
 mod permission;
 mod queue;
 mod reading;
@@ -34,6 +38,7 @@ pub use memory::{
     MemoryListParams, MemoryListReply, MemoryRemoveParams, MemoryRemoveReply, MemorySetParams, MemorySetReply,
 };
 pub use model::*;
+pub use pages::{ListPage, Page, PageParams};
 pub use permission::*;
 pub use queue::*;
 pub use reading::*;
@@ -45,6 +50,44 @@ pub use workspace::*;
 /// Parameters of a method that has none.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct NoParams {}
+
+/// The id of a subscription, which its notifications name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SubscriptionId(pub String);
+
+impl JsonSchema for SubscriptionId {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "SubscriptionId".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "description": "the subscription"})
+    }
+}
+
+/// An OpenRPC document.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct OpenRpcDocument(pub Box<RawValue>);
+
+impl JsonSchema for OpenRpcDocument {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "OpenRpcDocument".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "object"})
+    }
+}
 
 /// A reply without content.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -65,7 +65,7 @@ pub struct ModelUsageParams {
 }
 
 /// Reply of `model.usage`
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelUsageReply {
     /// One row for each session and model, newest sessions first.
     pub rows: Vec<LedgerRow>,

@@ -1,4 +1,4 @@
-//! Layer 1: reads processes from `/proc`, starts children of this process, and collects their exit status.
+//! Reads processes from `/proc`, starts children of this process, and collects their exit status.
 //!
 //! - `stat`: data of a process; nothing is cached, and a process may have ended when its data is used.
 //! - `child`, `spawn_in_cgroup`: a child, and one that starts inside a cgroup.

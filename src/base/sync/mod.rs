@@ -1,4 +1,4 @@
-//! Layer 0: locks without poisoning. A thread that panics while it holds a lock poisons it. The guarded values of
+//! Locks without poisoning. A thread that panics while it holds a lock poisons it. The guarded values of
 //! this crate are consistent after every statement, so the next thread may use them.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};

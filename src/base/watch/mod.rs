@@ -1,4 +1,4 @@
-//! Layer 1: watches folders, and reports their changes once it is quiet for a moment.
+//! Watches folders, and reports their changes once it is quiet for a moment.
 //!
 //! This is only a notification: users of it read the files anyway. A change that cannot be watched, for example because the
 //! system's limit of watches is reached, counts from their next look.

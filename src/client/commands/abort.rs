@@ -7,7 +7,8 @@ use crate::resolve_id::{self, OPEN_STATES};
 use crate::terminal::confirm::confirm;
 use crate::terminal::escape;
 use crate::terminal::out::OutputStreams;
-use api::params::{AbortParams, AbortReply, Done, EndParams, ListParams};
+use api::params::{AbortParams, AbortReply, EndParams, ListParams};
+use api::{ApiMethod, methods};
 use types::ids::{CallId, TurnId};
 use types::session::{SessionState, SessionView};
 
@@ -27,7 +28,7 @@ pub(crate) async fn abort(
     let client = reach.connect_or_start().await?;
     let session_id = resolve_id::session(&client, name).await?.session_id;
     let params = AbortParams { session_id, turn_id, call_id, idempotency_key: None };
-    let reply: AbortReply = client.call("session.abort", &params).await?;
+    let reply: AbortReply = client.call::<methods::session::Abort>(&params).await?;
     if reply.stopped.is_empty() {
         out.note("nothing was running")?;
     }
@@ -60,7 +61,7 @@ pub(crate) async fn kill(
         find(&client, names).await?
     };
     for session in &sessions {
-        end(&client, "session.kill", session).await?;
+        end::<methods::session::Kill>(&client, session).await?;
         out.say(&session.session_id.to_string())?;
     }
     match sessions.as_slice() {
@@ -106,7 +107,7 @@ pub(crate) async fn remove(
         )));
     }
     for session in sessions {
-        end(&client, "session.delete", &session).await?;
+        end::<methods::session::Delete>(&client, &session).await?;
         out.say(&session.session_id.to_string())?;
     }
     Ok(())
@@ -124,9 +125,12 @@ pub(crate) async fn find(client: &Client, names: &[String]) -> Result<Vec<Sessio
     Ok(found)
 }
 
-async fn end(client: &Client, method: &str, session: &SessionView) -> Result<(), Failure> {
+async fn end<M>(client: &Client, session: &SessionView) -> Result<(), Failure>
+where
+    M: ApiMethod<Params = EndParams>,
+{
     let params = EndParams { session_id: session.session_id, idempotency_key: None };
-    let Done {} = client.call(method, &params).await?;
+    client.call::<M>(&params).await?;
     Ok(())
 }
 

@@ -7,13 +7,14 @@ use crate::terminal::escape;
 use crate::terminal::out::OutputStreams;
 use crate::terminal::style::Tone;
 use crate::terminal::table::{Table, column};
+use api::methods;
 use api::params::{AgentListParams, AgentListReply};
 use types::subagent::AgentSource;
 
 pub(crate) async fn agents(reach: &Connector, json: bool, out: &mut OutputStreams) -> Result<(), Failure> {
     let client = reach.as_observer().connect_or_start().await?;
     let cwd = paths::current_folder()?.to_string_lossy().into_owned();
-    let reply: AgentListReply = client.call("agent.list", &AgentListParams { cwd }).await?;
+    let reply: AgentListReply = client.call::<methods::agent::List>(&AgentListParams { cwd }).await?;
     if json {
         return Ok(out.json(&reply)?);
     }

@@ -7,7 +7,8 @@ use crate::resolve_id;
 use crate::terminal::escape;
 use crate::terminal::out::OutputStreams;
 use crate::ui::question;
-use api::params::{AnswerParams, AnswerReply, EventsParams, EventsReply, ListParams};
+use api::methods;
+use api::params::{AnswerParams, EventsParams, ListParams};
 use types::event::Event;
 use types::ids::{QuestionId, SessionId};
 use types::question::Question;
@@ -31,7 +32,7 @@ pub(crate) async fn answer(
         // answered.
         None => question::params(request_id, &choice),
     };
-    let reply = match client.call::<AnswerReply>("session.answer", &params).await {
+    let reply = match client.call::<methods::session::Answer>(&params).await {
         Err(CallError::Fault(fault)) if fault.kind() == "not_found" => return Err(no_question(name)),
         reply => reply?,
     };
@@ -121,19 +122,16 @@ pub(crate) async fn all_open(client: &Client) -> Result<Vec<(SessionView, Questi
 
 async fn of_session(client: &Client, session_id: SessionId) -> Result<Vec<Question>, Failure> {
     let mut open: Vec<Question> = Vec::new();
-    let mut page = EventsParams { limit: Some(1_000), ..EventsParams::for_session(session_id) };
-    loop {
-        let reply: EventsReply = client.call("session.events", &page).await?;
-        for envelope in reply.events {
+    let params = EventsParams { limit: Some(1_000), ..EventsParams::for_session(session_id) };
+    let mut pages = client.pages::<methods::session::Events>(params);
+    while let Some(page) = pages.next().await? {
+        for envelope in page.events {
             match envelope.event {
                 Event::QuestionRequested { question } => open.push(question),
                 Event::QuestionResolved { request_id, .. } => open.retain(|q| q.request_id != request_id),
                 _ => {}
             }
         }
-        match reply.next_cursor {
-            Some(cursor) => page.cursor = Some(cursor),
-            None => return Ok(open),
-        }
     }
+    Ok(open)
 }

@@ -13,6 +13,7 @@ use crate::terminal::out::OutputStreams;
 use crate::terminal::style::{StyledLine, Tone};
 use crate::terminal::table::{Table, column};
 use crate::ui::{prompt, question, render, summary};
+use api::methods;
 use api::params::{ApproveParams, ApproveReply, Approved, PendingRequest};
 use types::permission::{Decision, Scope};
 use types::session::PermissionRequest;
@@ -76,7 +77,7 @@ async fn send(
         _ => "allowed",
     };
     if let ([name], [answer]) = (requests, answers.as_slice()) {
-        let reply = match client.call::<Approved>("session.approve", answer).await {
+        let reply = match client.call_as::<methods::session::Approve, Approved>(answer).await {
             Err(CallError::Fault(fault)) if fault.kind() == "not_found" => {
                 return Err(resolve_id::no_request(name));
             }
@@ -85,7 +86,7 @@ async fn send(
         return Ok(out.say(&result_line(word, answer, &reply))?);
     }
     let params = ApproveParams { answers: Some(answers.clone()), ..ApproveParams::default() };
-    let ApproveReply::Several { results } = client.call("session.approve", &params).await? else {
+    let ApproveReply::Several { results } = client.call::<methods::session::Approve>(&params).await? else {
         return Err(Failure::internal("the daemon answered something else than it was asked"));
     };
     let mut refused = 0;

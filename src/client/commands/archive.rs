@@ -4,6 +4,7 @@ use crate::commands::abort::find;
 use crate::connection::connector::Connector;
 use crate::failure::Failure;
 use crate::terminal::out::OutputStreams;
+use api::methods;
 use api::params::{ArchiveParams, SessionReply};
 
 pub(crate) async fn archive(
@@ -16,7 +17,7 @@ pub(crate) async fn archive(
     for session in find(&client, names).await? {
         let session_id = session.session_id;
         let params = ArchiveParams { session_id, archived: !undo, idempotency_key: None };
-        let SessionReply { session } = client.call("session.archive", &params).await?;
+        let SessionReply { session } = client.call::<methods::session::Archive>(&params).await?;
         out.say(&session.session_id.to_string())?;
     }
     Ok(())

@@ -1,5 +1,6 @@
 //! `agentctl audit`: the permission decisions, and whether their log is intact.
 
+use api::methods;
 use std::collections::HashMap;
 
 use crate::args::Since;
@@ -12,7 +13,7 @@ use crate::terminal::format::now;
 use crate::terminal::out::{OutputStreams, harmless_json};
 use crate::terminal::style::Tone;
 use crate::terminal::table::{Cell, Table, column};
-use api::params::{AuditParams, AuditReply, ListParams, VerifyAuditParams, VerifyAuditReply};
+use api::params::{AuditParams, ListParams, VerifyAuditParams, VerifyAuditReply};
 use types::audit::{AuditEntry, AuditHead, AuditKind, NO_SANDBOX};
 use types::ids::SessionId;
 use types::time::Timestamp;
@@ -40,14 +41,14 @@ pub(crate) async fn audit(
             (None, Some(Timestamp(now().0.saturating_sub(i64::try_from(ms).unwrap_or(i64::MAX)))))
         }
     };
-    let mut params = AuditParams { session_id, since_ms, cursor, limit: Some(PAGE_ROWS) };
+    let params = AuditParams { session_id, since_ms, cursor, limit: Some(PAGE_ROWS) };
     let everything = ListParams { include_children: true, ..ListParams::default() };
     let sessions = if json { Vec::new() } else { resolve_id::all_sessions(&client, &everything).await? };
     let numbers: HashMap<SessionId, u64> = sessions.iter().map(|it| (it.session_id, it.number)).collect();
     let mut rows = table(long);
     let mut is_empty = true;
-    loop {
-        let page: AuditReply = client.call("permission.audit", &params).await?;
+    let mut pages = client.pages::<methods::permission::Audit>(params);
+    while let Some(page) = pages.next().await? {
         for entry in &page.entries {
             is_empty = false;
             if json {
@@ -56,10 +57,6 @@ pub(crate) async fn audit(
             } else {
                 rows.push(row(entry, &numbers, long));
             }
-        }
-        params.cursor = page.next_cursor;
-        if params.cursor.is_none() {
-            break;
         }
     }
     match (json, is_empty) {
@@ -77,7 +74,7 @@ pub(crate) async fn verify(
 ) -> Result<(), Failure> {
     let client = reach.as_observer().connect_or_start().await?;
     let found: VerifyAuditReply =
-        client.call("permission.verify_audit", &VerifyAuditParams { known }).await?;
+        client.call::<methods::permission::VerifyAudit>(&VerifyAuditParams { known }).await?;
     for fault in &found.faults {
         out.say(&escape::line(fault))?;
     }

@@ -1,5 +1,6 @@
 //! `agentctl backup FILE`: a copy of the daemon's database, made while the daemon runs.
 
+use api::methods;
 use std::path::Path;
 
 use crate::connection::connector::Connector;
@@ -16,7 +17,7 @@ pub(crate) async fn backup(reach: &Connector, file: &Path, out: &mut OutputStrea
     };
     let client = reach.connect_or_start().await?;
     let made: BackupReply =
-        client.call("daemon.backup", &BackupParams { path, idempotency_key: None }).await?;
+        client.call::<methods::daemon::Backup>(&BackupParams { path, idempotency_key: None }).await?;
     Ok(out.say(&format!("{} written, {} bytes", escape::line(&made.path), made.bytes))?)
 }
 

@@ -8,6 +8,7 @@ use crate::terminal::escape;
 use crate::terminal::out::OutputStreams;
 use crate::terminal::style::Tone;
 use crate::terminal::table::{Table, column};
+use api::methods;
 use api::params::{CommandListParams, CommandListReply, CommandSource, CommandView};
 
 pub(crate) async fn commands(
@@ -27,7 +28,7 @@ pub(crate) async fn commands(
             CommandListParams { session_id: None, cwd: Some(cwd) }
         }
     };
-    let reply: CommandListReply = client.call("command.list", &params).await?;
+    let reply: CommandListReply = client.call::<methods::command::List>(&params).await?;
     if json {
         return Ok(out.json(&reply)?);
     }

@@ -1,5 +1,6 @@
 //! `agentctl config show`: the configuration in force, and the source of each value.
 
+use api::methods;
 use serde_json::Value;
 
 use crate::args::ConfigShowArgs;
@@ -22,7 +23,7 @@ pub(crate) async fn show(
         None => current_folder()?.display().to_string(),
     };
     let client = reach.as_observer().connect_or_start().await?;
-    let reply: ConfigReply = client.call("daemon.config", &ConfigParams { cwd: Some(cwd) }).await?;
+    let reply: ConfigReply = client.call::<methods::daemon::Config>(&ConfigParams { cwd: Some(cwd) }).await?;
     if args.json {
         return Ok(out.json(&reply)?);
     }

@@ -6,6 +6,7 @@ use crate::resolve_id;
 use crate::terminal::format::tokens;
 use crate::terminal::out::OutputStreams;
 use crate::terminal::style::{StyledLine, Tone, pad};
+use api::methods;
 use api::params::{CompactParams, CompactReply, SessionParams};
 use types::context_view::{ContextPart, ContextView, PartName};
 
@@ -20,7 +21,7 @@ pub(crate) async fn context(
 ) -> Result<(), Failure> {
     let client = reach.as_observer().connect_or_start().await?;
     let session_id = resolve_id::session(&client, name).await?.session_id;
-    let view: ContextView = client.call("session.context", &SessionParams { session_id }).await?;
+    let view: ContextView = client.call::<methods::session::Context>(&SessionParams { session_id }).await?;
     if json {
         return Ok(out.json(&view)?);
     }
@@ -40,7 +41,7 @@ pub(crate) async fn compact(
     let session_id = resolve_id::session(&client, name).await?.session_id;
     let instructions = Some(instructions.to_owned()).filter(|text| !text.trim().is_empty());
     let params = CompactParams { session_id, instructions, idempotency_key: None };
-    let reply: CompactReply = client.call("session.compact", &params).await?;
+    let reply: CompactReply = client.call::<methods::session::Compact>(&params).await?;
     Ok(out.say(&reply.turn_id.to_string())?)
 }
 

@@ -1,5 +1,6 @@
 //! `agentctl cost`: tokens by session and model, and their costs.
 
+use api::methods;
 use std::collections::HashMap;
 
 use crate::args::CostArgs;
@@ -86,15 +87,14 @@ fn explain(total: &ModelUsage, out: &mut OutputStreams) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn every_page(client: &Client, mut params: ModelUsageParams) -> Result<ModelUsageReply, Failure> {
-    let mut found: ModelUsageReply = client.call("model.usage", &params).await?;
-    while let Some(cursor) = found.next_cursor.take() {
-        params.cursor = Some(cursor);
-        let page: ModelUsageReply = client.call("model.usage", &params).await?;
-        found.rows.extend(page.rows);
-        (found.total, found.next_cursor) = (page.total, page.next_cursor);
+async fn every_page(client: &Client, params: ModelUsageParams) -> Result<ModelUsageReply, Failure> {
+    let mut pages = client.pages::<methods::model::Usage>(params);
+    let mut all = ModelUsageReply::default();
+    while let Some(mut page) = pages.next().await? {
+        page.rows.splice(..0, all.rows);
+        all = page;
     }
-    Ok(found)
+    Ok(all)
 }
 
 /// The rows and their sum. Without a terminal the table contains the full ids.

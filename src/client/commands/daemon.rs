@@ -1,5 +1,6 @@
 //! `agentctl daemon`: start, stop, restart, reload, status, logs.
 
+use api::methods;
 use std::io;
 use std::time::Duration;
 
@@ -64,7 +65,7 @@ async fn say_started(client: &Client, out: &mut OutputStreams) -> Result<(), Fai
 
 async fn reload(reach: &Connector, out: &mut OutputStreams) -> Result<(), Failure> {
     let client = reach.connect().await?;
-    let reply: ReloadReply = client.call("daemon.reload", &ReloadParams::default()).await?;
+    let reply: ReloadReply = client.call::<methods::daemon::Reload>(&ReloadParams::default()).await?;
     let keys = |keys: &[String]| escape::line(&keys.join(", ")).into_owned();
     match reply.changed.as_slice() {
         [] => out.say("read again; nothing that counts at once has changed")?,
@@ -78,7 +79,7 @@ async fn reload(reach: &Connector, out: &mut OutputStreams) -> Result<(), Failur
 }
 
 async fn status(client: &Client) -> Result<StatusReply, Failure> {
-    Ok(client.call("daemon.status", &NoParams {}).await?)
+    Ok(client.call::<methods::daemon::Status>(&NoParams {}).await?)
 }
 
 fn describe(status: &StatusReply) -> Vec<(&'static str, String)> {
@@ -137,7 +138,7 @@ pub(crate) async fn stop(reach: &Connector, now: bool, out: &mut OutputStreams) 
         }
         Err(other) => return Err(other.into()),
     };
-    match client.call::<Done>("daemon.shutdown", &ShutdownParams { mode }).await {
+    match client.call::<methods::daemon::Shutdown>(&ShutdownParams { mode }).await {
         // The daemon may exit before it has sent the reply.
         Ok(Done {}) | Err(CallError::Closed) => {}
         Err(CallError::Fault(fault)) if fault.kind() == "shutting_down" => {}

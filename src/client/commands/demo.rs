@@ -4,6 +4,7 @@
 
 mod interruption;
 
+use api::methods;
 use std::fs;
 use std::io::{self, IsTerminal as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -84,7 +85,7 @@ async fn play(
         idempotency_key: Some(idempotency_key()),
         ..CreateParams::default()
     };
-    let reply: SessionReply = client.call("session.create", &params).await?;
+    let reply: SessionReply = client.call::<methods::session::Create>(&params).await?;
     let id = reply.session.session_id;
     let turn = session_calls::submit(&client, id, PROMPT, None).await?.turn_id;
     let (client, seq) = interruption::show(reach, client, id, out).await?;

@@ -8,7 +8,8 @@ use crate::terminal::escape;
 use crate::terminal::out::OutputStreams;
 use crate::terminal::style::{StyledLine, Tone};
 use crate::ui::summary;
-use api::params::{DiffParams, DiffReply};
+use api::methods;
+use api::params::DiffParams;
 use types::ids::SessionId;
 use types::session::{ChangeKind, FileDiff};
 
@@ -61,14 +62,6 @@ fn head(file: &FileDiff) -> StyledLine {
 }
 
 async fn all(client: &Client, session_id: SessionId) -> Result<Vec<FileDiff>, Failure> {
-    let (mut files, mut cursor) = (Vec::new(), None);
-    loop {
-        let params = DiffParams { session_id, cursor, limit: None };
-        let reply: DiffReply = client.call("session.diff", &params).await?;
-        files.extend(reply.files);
-        cursor = reply.next_cursor;
-        if cursor.is_none() {
-            return Ok(files);
-        }
-    }
+    let params = DiffParams { session_id, cursor: None, limit: None };
+    Ok(client.all_rows::<methods::session::Diff>(params).await?)
 }

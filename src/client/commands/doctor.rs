@@ -1,5 +1,6 @@
 //! `agentctl doctor`: finds problems of the set-up and says how to fix them. Starts no daemon.
 
+use api::methods;
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
@@ -13,7 +14,7 @@ use crate::failure::{Failure, code};
 use crate::terminal::escape;
 use crate::terminal::out::OutputStreams;
 use crate::terminal::style::{StyledLine, Tone};
-use api::params::{CheckReply, ModelCheckParams, ModelCheckReply, NoParams, SandboxReply, StatusReply};
+use api::params::{ModelCheckParams, NoParams, SandboxReply, StatusReply};
 
 /// How long the daemon program may take to check a configuration.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
@@ -195,11 +196,11 @@ async fn daemon(reach: &Connector) -> Vec<Finding> {
             return vec![absent, database_finding(check_files(reach).await)];
         }
     };
-    match client.call::<StatusReply>("daemon.status", &NoParams {}).await {
+    match client.call::<methods::daemon::Status>(&NoParams {}).await {
         Ok(status) => {
             let mut findings = state(&client, &status);
             findings.extend(providers(&client, &status).await);
-            let checked = client.call::<CheckReply>("daemon.check", &NoParams {}).await;
+            let checked = client.call::<methods::daemon::Check>(&NoParams {}).await;
             findings.push(database_finding(
                 checked.map(|reply| reply.problems).map_err(|error| error.to_string()),
             ));
@@ -216,7 +217,7 @@ async fn providers(client: &Client, status: &StatusReply) -> Vec<Finding> {
     if status.providers.is_empty() {
         return Vec::new();
     }
-    let checked = match client.call::<ModelCheckReply>("model.check", &ModelCheckParams::default()).await {
+    let checked = match client.call::<methods::model::Check>(&ModelCheckParams::default()).await {
         Ok(reply) => reply.providers,
         Err(error) => {
             return vec![warn(format!("the providers could not be tried: {error}"), "agentctl daemon logs")];

@@ -1,5 +1,6 @@
 //! `agentctl permissions explain`: the verdict of rules on a command or a path, with the reason.
 
+use api::methods;
 use serde_json::json;
 
 use crate::args::ExplainArgs;
@@ -38,7 +39,7 @@ pub(crate) async fn explain(
         input,
     };
     let client = reach.as_observer().connect_or_start().await?;
-    let reply: ExplainReply = client.call("permission.explain", &params).await?;
+    let reply: ExplainReply = client.call::<methods::permission::Explain>(&params).await?;
     if args.json {
         return Ok(out.json(&reply)?);
     }

@@ -1,5 +1,6 @@
 //! `agentctl export` and `import`: write a session to a file, and create one from a file.
 
+use api::methods;
 use std::fs::OpenOptions;
 use std::io::{IsTerminal as _, Write as _, stdout};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -11,7 +12,7 @@ use crate::failure::Failure;
 use crate::resolve_id;
 use crate::terminal::escape;
 use crate::terminal::out::OutputStreams;
-use api::params::{ExportFormatParam, ExportParams, ExportReply, ImportParams, ImportReply, Include};
+use api::params::{ExportFormatParam, ExportParams, ImportParams, ImportReply, Include};
 
 /// Bytes of one part of an import.
 const PART_BYTES: usize = 4 << 20;
@@ -37,19 +38,16 @@ pub(crate) async fn export(
             None => None,
         };
     let is_shown = target.is_none() && stdout().is_terminal();
-    let mut params = ExportParams { session_id, format, cursor: None, include: Include::default() };
-    loop {
-        let page: ExportReply = client.call("session.export", &params).await?;
+    let params = ExportParams { session_id, format, cursor: None, include: Include::default() };
+    let mut pages = client.pages::<methods::session::Export>(params);
+    while let Some(page) = pages.next().await? {
         match &mut target {
             Some(file) => file.write_all(page.data.as_bytes())?,
             None if is_shown => out.stream(&escape::text(&page.data))?,
             None => out.stream(&page.data)?,
         }
-        match page.next_cursor {
-            Some(cursor) => params.cursor = Some(cursor),
-            None => return Ok(()),
-        }
     }
+    Ok(())
 }
 
 pub(crate) async fn import(reach: &Connector, file: &Path, out: &mut OutputStreams) -> Result<(), Failure> {
@@ -66,7 +64,7 @@ pub(crate) async fn import(reach: &Connector, file: &Path, out: &mut OutputStrea
         let last = more.is_empty();
         let idempotency_key = last.then(session_calls::idempotency_key);
         let params = ImportParams { data: part.to_owned(), import_id, last, idempotency_key };
-        let reply: ImportReply = client.call("session.import", &params).await?;
+        let reply: ImportReply = client.call::<methods::session::Import>(&params).await?;
         if let Some(session) = reply.session {
             return Ok(out.say(&session.session_id.to_string())?);
         }

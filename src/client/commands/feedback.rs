@@ -6,7 +6,8 @@ use crate::failure::Failure;
 use crate::resolve_id;
 use crate::terminal::escape;
 use crate::terminal::out::OutputStreams;
-use api::params::{AnswerReply, EventsParams, EventsReply, FeedbackParams};
+use api::methods;
+use api::params::{EventsParams, FeedbackParams};
 use types::event::Event;
 use types::ids::{ItemId, QuestionId, SessionId};
 use types::session::{SessionState, SessionView};
@@ -33,7 +34,7 @@ pub(crate) async fn feedback(
         )));
     };
     let params = FeedbackParams { request_id, item_id, idempotency_key: None };
-    let reply = match client.call::<AnswerReply>("session.feedback", &params).await {
+    let reply = match client.call::<methods::session::Feedback>(&params).await {
         Err(CallError::Fault(fault)) if fault.kind() == "not_found" => return Err(no_open_feedback(name)),
         reply => reply?,
     };
@@ -64,19 +65,16 @@ fn no_open_feedback(name: &str) -> Failure {
 
 async fn open_in(client: &Client, session_id: SessionId) -> Result<Option<OpenFeedback>, Failure> {
     let mut open = None;
-    let mut page = EventsParams { limit: Some(1_000), ..EventsParams::for_session(session_id) };
-    loop {
-        let reply: EventsReply = client.call("session.events", &page).await?;
-        for envelope in reply.events {
+    let params = EventsParams { limit: Some(1_000), ..EventsParams::for_session(session_id) };
+    let mut pages = client.pages::<methods::session::Events>(params);
+    while let Some(page) = pages.next().await? {
+        for envelope in page.events {
             match envelope.event {
                 Event::FeedbackRequested { request_id, item_ids } => open = Some((request_id, item_ids)),
                 Event::FeedbackCompleted { .. } => open = None,
                 _ => {}
             }
         }
-        match reply.next_cursor {
-            Some(cursor) => page.cursor = Some(cursor),
-            None => return Ok(open),
-        }
     }
+    Ok(open)
 }

@@ -5,6 +5,7 @@ use crate::connection::session_calls;
 use crate::failure::Failure;
 use crate::resolve_id;
 use crate::terminal::out::OutputStreams;
+use api::methods;
 use api::params::{ForkParams, SessionReply};
 use types::ids::ItemId;
 
@@ -19,6 +20,6 @@ pub(crate) async fn fork(
     let session_id = resolve_id::session(&client, name).await?.session_id;
     let idempotency_key = Some(session_calls::idempotency_key());
     let params = ForkParams { session_id, item_id, title, idempotency_key };
-    let SessionReply { session } = client.call("session.fork", &params).await?;
+    let SessionReply { session } = client.call::<methods::session::Fork>(&params).await?;
     Ok(out.say(&session.session_id.to_string())?)
 }

@@ -1,5 +1,6 @@
 //! `agentctl inspect`: all data of sessions and requests, as JSON.
 
+use api::methods;
 use serde_json::Value;
 
 use crate::args::InspectArgs;
@@ -41,7 +42,7 @@ async fn one(client: &Client, name: &str) -> Result<Value, Failure> {
         return value(&expand_truncated::request(client, request).await?);
     }
     let session_id = resolve_id::session(client, name).await?.session_id;
-    let reply: Value = client.call("session.get", &SessionParams { session_id }).await?;
+    let reply: Value = client.call_as::<methods::session::Get, _>(&SessionParams { session_id }).await?;
     Ok(reply.get("session").cloned().unwrap_or_default())
 }
 

@@ -1,5 +1,6 @@
 //! `agentctl mcp`: list, add, remove and test MCP servers, and show their tools and logs.
 
+use api::methods;
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
@@ -39,7 +40,7 @@ fn folder() -> Result<Option<String>, Failure> {
 async fn list(reach: &Connector, json: bool, out: &mut OutputStreams) -> Result<(), Failure> {
     let client = reach.as_observer().connect_or_start().await?;
     let reply: McpListReply =
-        client.call("mcp.list", &McpListParams { cwd: folder()?, session_id: None }).await?;
+        client.call::<methods::mcp::List>(&McpListParams { cwd: folder()?, session_id: None }).await?;
     if json {
         return Ok(out.json(&reply)?);
     }
@@ -94,7 +95,7 @@ async fn add(reach: &Connector, args: McpAddArgs, out: &mut OutputStreams) -> Re
         McpScopeArg::User => None,
     };
     let params = McpAddParams { name, config, scope: scope.into(), cwd, idempotency_key: None };
-    let reply: McpChangeReply = client.call("mcp.add", &params).await?;
+    let reply: McpChangeReply = client.call::<methods::mcp::Add>(&params).await?;
     let name = escape::line(&reply.name).into_owned();
     out.say(&match scope {
         McpScopeArg::User => format!("{name} is added; `agentctl mcp test {name}` tries it"),
@@ -148,14 +149,14 @@ async fn remove(
         McpScopeArg::User => None,
     };
     let params = McpRemoveParams { name, scope: scope.into(), cwd, idempotency_key: None };
-    let reply: McpChangeReply = client.call("mcp.remove", &params).await?;
+    let reply: McpChangeReply = client.call::<methods::mcp::Remove>(&params).await?;
     Ok(out.say(&format!("{} is removed", escape::line(&reply.name)))?)
 }
 
 async fn test(reach: &Connector, name: String, json: bool, out: &mut OutputStreams) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
     let params = McpTestParams { name: Some(name.clone()), config: None, cwd: folder()?, session_id: None };
-    let reply: McpTestReply = client.call("mcp.test", &params).await?;
+    let reply: McpTestReply = client.call::<methods::mcp::Test>(&params).await?;
     if json {
         out.json(&reply)?;
     } else {
@@ -178,8 +179,9 @@ async fn test(reach: &Connector, name: String, json: bool, out: &mut OutputStrea
 
 async fn tools(reach: &Connector, name: String, json: bool, out: &mut OutputStreams) -> Result<(), Failure> {
     let client = reach.as_observer().connect_or_start().await?;
-    let reply: McpToolsReply =
-        client.call("mcp.tools", &McpServerParams { name, cwd: folder()?, session_id: None }).await?;
+    let reply: McpToolsReply = client
+        .call::<methods::mcp::Tools>(&McpServerParams { name, cwd: folder()?, session_id: None })
+        .await?;
     if json {
         return Ok(out.json(&reply)?);
     }
@@ -200,7 +202,7 @@ async fn resources(
 ) -> Result<(), Failure> {
     let client = reach.as_observer().connect_or_start().await?;
     let params = McpServerParams { name: name.clone(), cwd: folder()?, session_id: None };
-    let reply: McpResourcesReply = client.call("mcp.resources", &params).await?;
+    let reply: McpResourcesReply = client.call::<methods::mcp::Resources>(&params).await?;
     if json {
         return Ok(out.json(&reply)?);
     }
@@ -222,8 +224,9 @@ async fn resources(
 
 async fn logs(reach: &Connector, name: String, out: &mut OutputStreams) -> Result<(), Failure> {
     let client = reach.as_observer().connect_or_start().await?;
-    let reply: McpLogsReply =
-        client.call("mcp.logs", &McpServerParams { name, cwd: folder()?, session_id: None }).await?;
+    let reply: McpLogsReply = client
+        .call::<methods::mcp::Logs>(&McpServerParams { name, cwd: folder()?, session_id: None })
+        .await?;
     for line in &reply.lines {
         out.say(&escape::line(line))?;
     }

@@ -9,6 +9,7 @@ use crate::terminal::escape;
 use crate::terminal::out::OutputStreams;
 use crate::terminal::style::Tone;
 use crate::terminal::table::{Table, column};
+use api::methods;
 use api::params::{
     MemoryListParams, MemoryListReply, MemoryRemoveParams, MemoryRemoveReply, MemorySetParams, MemorySetReply,
 };
@@ -25,7 +26,7 @@ pub(crate) async fn memory(
         Some(MemoryCommand::List { json }) => list(&client, cwd, json, out).await,
         Some(MemoryCommand::Show { name }) => {
             let params = MemoryListParams { cwd, name: Some(name) };
-            let reply: MemoryListReply = client.call("memory.list", &params).await?;
+            let reply: MemoryListReply = client.call::<methods::memory::List>(&params).await?;
             let text = reply.notes.into_iter().next().and_then(|note| note.text).unwrap_or_default();
             Ok(out.say(&escape::text(&text))?)
         }
@@ -35,19 +36,20 @@ pub(crate) async fn memory(
                 words => words.join(" "),
             };
             let params = MemorySetParams { cwd, name, text, idempotency_key: None };
-            let reply: MemorySetReply = client.call("memory.set", &params).await?;
+            let reply: MemorySetReply = client.call::<methods::memory::Set>(&params).await?;
             Ok(out.say(&format!("kept {} ({} bytes)", reply.note.name, reply.note.bytes))?)
         }
         Some(MemoryCommand::Rm { name }) => {
             let params = MemoryRemoveParams { cwd, name, idempotency_key: None };
-            let reply: MemoryRemoveReply = client.call("memory.remove", &params).await?;
+            let reply: MemoryRemoveReply = client.call::<methods::memory::Remove>(&params).await?;
             Ok(out.say(&format!("removed {}", escape::line(&reply.name)))?)
         }
     }
 }
 
 async fn list(client: &Client, cwd: String, json: bool, out: &mut OutputStreams) -> Result<(), Failure> {
-    let reply: MemoryListReply = client.call("memory.list", &MemoryListParams { cwd, name: None }).await?;
+    let reply: MemoryListReply =
+        client.call::<methods::memory::List>(&MemoryListParams { cwd, name: None }).await?;
     if json {
         return Ok(out.json(&reply.notes)?);
     }

@@ -8,7 +8,8 @@ use crate::terminal::format::tokens;
 use crate::terminal::out::OutputStreams;
 use crate::terminal::style::{StyledLine, Tone};
 use crate::terminal::table::{Cell, Table, column};
-use api::params::{ModelCheckParams, ModelCheckReply, ModelListParams, ModelListReply};
+use api::methods;
+use api::params::{ModelCheckParams, ModelCheckReply, ModelListParams};
 use types::model::ModelView;
 use types::usage::Price;
 
@@ -24,16 +25,8 @@ pub(crate) async fn models(
     out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let client = reach.as_observer().connect_or_start().await?;
-    let mut params = ModelListParams { limit: Some(PAGE_ROWS), ..ModelListParams::default() };
-    let mut models: Vec<ModelView> = Vec::new();
-    loop {
-        let page: ModelListReply = client.call("model.list", &params).await?;
-        models.extend(page.models);
-        params.cursor = page.next_cursor;
-        if params.cursor.is_none() {
-            break;
-        }
-    }
+    let params = ModelListParams { limit: Some(PAGE_ROWS), ..ModelListParams::default() };
+    let models = client.all_rows::<methods::model::List>(params).await?;
     let offered = if all { offered_models(&client, &models, out).await? } else { Vec::new() };
     if json {
         let names: Vec<&str> = offered.iter().map(String::as_str).collect();
@@ -70,7 +63,7 @@ async fn offered_models(
     known: &[ModelView],
     out: &mut OutputStreams,
 ) -> Result<Vec<String>, Failure> {
-    let reply: ModelCheckReply = client.call("model.check", &ModelCheckParams::default()).await?;
+    let reply: ModelCheckReply = client.call::<methods::model::Check>(&ModelCheckParams::default()).await?;
     let mut names = Vec::new();
     for provider in &reply.providers {
         if let Some(error) = &provider.error {
@@ -85,7 +78,7 @@ async fn offered_models(
 /// Runs `agentctl models --check`.
 pub(crate) async fn check(reach: &Connector, json: bool, out: &mut OutputStreams) -> Result<(), Failure> {
     let client = reach.as_observer().connect_or_start().await?;
-    let reply: ModelCheckReply = client.call("model.check", &ModelCheckParams::default()).await?;
+    let reply: ModelCheckReply = client.call::<methods::model::Check>(&ModelCheckParams::default()).await?;
     if json {
         out.json(&reply.providers)?;
     } else if reply.providers.is_empty() {

@@ -12,6 +12,7 @@ use crate::terminal::out::OutputStreams;
 use crate::terminal::style::Tone;
 use crate::terminal::table::{Table, column};
 use crate::ui::session_state::state;
+use api::methods;
 use api::params::{Done, EndParams, ListParams};
 use types::session::{SessionState, SessionView};
 
@@ -62,7 +63,7 @@ pub(crate) async fn prune(
     }
     for session in &sessions {
         let params = EndParams { session_id: session.session_id, idempotency_key: None };
-        let Done {} = client.call("session.delete", &params).await?;
+        let Done {} = client.call::<methods::session::Delete>(&params).await?;
         out.say(&session.session_id.to_string())?;
     }
     Ok(out.note(&format!("{} deleted", sessions.len()))?)

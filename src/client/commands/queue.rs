@@ -14,6 +14,7 @@ use crate::terminal::table::{Table, column};
 use api::params::{
     QueueClearParams, QueueListParams, QueueMoveParams, QueueRemoveParams, QueueReply, QueueUpdateParams,
 };
+use api::{ApiMethod, methods};
 use types::ids::{SessionId, TurnId};
 use types::message::input_line;
 use types::queue::QueuedTurn;
@@ -34,25 +35,32 @@ pub(crate) async fn queue(
     let queue = match what {
         None | Some(QueueCommand::List { .. }) => all(&client, session_id).await?,
         Some(QueueCommand::Clear) => {
-            change_queue(&client, "clear", &QueueClearParams { session_id, idempotency_key }).await?
+            change_queue::<methods::session::QueueClear>(
+                &client,
+                &QueueClearParams { session_id, idempotency_key },
+            )
+            .await?
         }
         Some(QueueCommand::Remove { turn }) => {
             let turn_id = find(&all(&client, session_id).await?, &turn)?;
-            change_queue(&client, "remove", &QueueRemoveParams { session_id, turn_id, idempotency_key })
-                .await?
+            change_queue::<methods::session::QueueRemove>(
+                &client,
+                &QueueRemoveParams { session_id, turn_id, idempotency_key },
+            )
+            .await?
         }
         Some(QueueCommand::Move { turn, before }) => {
             let known = all(&client, session_id).await?;
             let turn_id = find(&known, &turn)?;
             let before = before.map(|before| find(&known, &before)).transpose()?;
             let params = QueueMoveParams { session_id, turn_id, before, idempotency_key };
-            change_queue(&client, "move", &params).await?
+            change_queue::<methods::session::QueueMove>(&client, &params).await?
         }
         Some(QueueCommand::Edit { turn, text }) => {
             let turn_id = find(&all(&client, session_id).await?, &turn)?;
             let text = if text == "-" { stdin::read_all()? } else { text };
             let params = QueueUpdateParams { session_id, turn_id, input: text.into(), idempotency_key };
-            change_queue(&client, "update", &params).await?
+            change_queue::<methods::session::QueueUpdate>(&client, &params).await?
         }
     };
     if json {
@@ -79,25 +87,15 @@ pub(crate) async fn queue(
 }
 
 async fn all(client: &Client, session_id: SessionId) -> Result<Vec<QueuedTurn>, Failure> {
-    let mut params = QueueListParams { session_id, cursor: None, limit: Some(500) };
-    let mut queue = Vec::new();
-    loop {
-        let page: QueueReply = client.call("session.queue.list", &params).await?;
-        queue.extend(page.queue);
-        match page.next_cursor {
-            Some(cursor) => params.cursor = Some(cursor),
-            None => return Ok(queue),
-        }
-    }
+    let params = QueueListParams { session_id, cursor: None, limit: Some(500) };
+    Ok(client.all_rows::<methods::session::QueueList>(params).await?)
 }
 
-async fn change_queue(
+async fn change_queue<M: ApiMethod<Reply = QueueReply>>(
     client: &Client,
-    verb: &str,
-    params: &impl serde::Serialize,
+    params: &M::Params,
 ) -> Result<Vec<QueuedTurn>, Failure> {
-    let reply: QueueReply = client.call(&format!("session.queue.{verb}"), params).await?;
-    Ok(reply.queue)
+    Ok(client.call::<M>(params).await?.queue)
 }
 
 /// The queued turn that `name` identifies: a full id, a unique start of one, or a place in the queue from 1.

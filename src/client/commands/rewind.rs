@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::resolve_id;
 use crate::terminal::escape;
 use crate::terminal::out::OutputStreams;
+use api::methods;
 use api::params::{RewindParams, RewindReply};
 use types::history::FileAction;
 use types::ids::ItemId;
@@ -22,7 +23,7 @@ pub(crate) async fn rewind(
     let session_id = resolve_id::session(&client, name).await?.session_id;
     let idempotency_key = Some(session_calls::idempotency_key()).filter(|_| !dry_run);
     let params = RewindParams { session_id, item_id, files, dry_run, idempotency_key };
-    let reply: RewindReply = client.call("session.rewind", &params).await?;
+    let reply: RewindReply = client.call::<methods::session::Rewind>(&params).await?;
     if !reply.conflicts.is_empty() {
         let line = |path: &str, reason: &str| format!("\n  {}: {}", escape::line(path), escape::line(reason));
         let list: Vec<String> = reply.conflicts.iter().map(|it| line(&it.path, &it.reason)).collect();

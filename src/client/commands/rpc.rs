@@ -22,7 +22,7 @@ pub(crate) async fn rpc(
     let params: Value = serde_json::from_str(&text)
         .map_err(|e| Failure::usage(format!("the parameters are not JSON: {e}")))?;
     let client = reach.connect_or_start().await?;
-    match client.call::<Value>(method, &params).await {
+    match client.call_named(method, &params).await {
         Ok(result) => Ok(out.json(&result)?),
         Err(CallError::Fault(fault)) => {
             let error = json!({"code": fault.code, "message": fault.message, "data": fault.data});

@@ -10,7 +10,8 @@ use crate::terminal::escape;
 use crate::terminal::out::OutputStreams;
 use crate::terminal::style::Tone;
 use crate::terminal::table::{Table, column};
-use api::params::{RuleParams, RuleReply, RuleView, RulesParams, RulesReply};
+use api::methods;
+use api::params::{RuleParams, RuleReply, RuleView, RulesParams};
 use types::ids::SessionId;
 use types::permission::{Mode, RuleKind, RuleScope};
 
@@ -28,13 +29,13 @@ pub(crate) async fn rules(
         }
         Some(RulesCommand::Add(args)) => {
             let (params, place) = params(&client, args).await?;
-            let reply: RuleReply = client.call("permission.add_rule", &params).await?;
+            let reply: RuleReply = client.call::<methods::permission::AddRule>(&params).await?;
             let word = if reply.changed { "added" } else { "was there already" };
             Ok(out.say(&format!("{} {} {place}: {word}", params.kind.name(), escape::line(&params.rule)))?)
         }
         Some(RulesCommand::Rm(args)) => {
             let (params, place) = params(&client, args).await?;
-            let _: RuleReply = client.call("permission.remove_rule", &params).await?;
+            let _: RuleReply = client.call::<methods::permission::RemoveRule>(&params).await?;
             Ok(out.say(&format!(
                 "{} {} {place}: taken back",
                 params.kind.name(),
@@ -78,16 +79,13 @@ async fn list(
         Some(name) => (Some(session(client, name).await?), None),
         None => (None, Some(current_folder()?)),
     };
-    let mut params = RulesParams { session_id, workspace, ..RulesParams::default() };
-    let mut rules: Vec<RuleView> = Vec::new();
-    let problems = loop {
-        let page: RulesReply = client.call("permission.rules", &params).await?;
+    let params = RulesParams { session_id, workspace, ..RulesParams::default() };
+    let mut pages = client.pages::<methods::permission::Rules>(params);
+    let (mut rules, mut problems) = (Vec::new(), Vec::new());
+    while let Some(page) = pages.next().await? {
         rules.extend(page.rules);
-        params.cursor = page.next_cursor;
-        if params.cursor.is_none() {
-            break page.problems;
-        }
-    };
+        problems = page.problems;
+    }
     if json {
         out.json(&rules)?;
     } else {

@@ -1,5 +1,6 @@
 //! `agentctl stats`: sessions, tokens and money of all folders, by period, model and folder.
 
+use api::methods;
 use std::collections::BTreeMap;
 
 use serde_json::json;
@@ -140,20 +141,12 @@ fn summary(sessions: &[SessionView]) -> StyledLine {
 
 async fn usage(client: &Client, since_ms: Option<Timestamp>, limit: u32) -> Result<ModelUsageReply, Failure> {
     let params = ModelUsageParams { since_ms, limit: Some(limit), ..Default::default() };
-    Ok(client.call("model.usage", &params).await?)
+    Ok(client.call::<methods::model::Usage>(&params).await?)
 }
 
 async fn all_rows(client: &Client, since_ms: Option<Timestamp>) -> Result<Vec<LedgerRow>, Failure> {
-    let mut params = ModelUsageParams { since_ms, limit: Some(PAGE_ROWS), ..Default::default() };
-    let mut rows = Vec::new();
-    loop {
-        let page: ModelUsageReply = client.call("model.usage", &params).await?;
-        rows.extend(page.rows);
-        match page.next_cursor {
-            Some(cursor) => params.cursor = Some(cursor),
-            None => return Ok(rows),
-        }
-    }
+    let params = ModelUsageParams { since_ms, limit: Some(PAGE_ROWS), ..Default::default() };
+    Ok(client.all_rows::<methods::model::Usage>(params).await?)
 }
 
 fn group_usage(rows: &[LedgerRow], key: impl Fn(&LedgerRow) -> String) -> BTreeMap<String, ModelUsage> {

@@ -9,6 +9,7 @@ use crate::failure::Failure;
 use crate::resolve_id;
 use crate::terminal::escape;
 use crate::terminal::out::OutputStreams;
+use api::methods;
 use api::params::{SubmitParams, SubmitReply, SubmitState, WhenBusy};
 
 pub(crate) async fn submit(
@@ -31,7 +32,7 @@ pub(crate) async fn submit(
     let client = reach.connect_or_start().await?;
     let session = resolve_id::session(&client, name).await?.session_id;
     let params = SubmitParams { raw, ..session_calls::submit_params(session, input, when_busy, options) };
-    let reply: SubmitReply = client.call("session.submit", &params).await?;
+    let reply: SubmitReply = client.call::<methods::session::Submit>(&params).await?;
     if let Some(text) = &reply.text {
         out.stream(&escape::text(text))?;
         return Ok(out.fresh_line()?);

@@ -1,6 +1,7 @@
 //! `agentctl trust` and `untrust`: show which files of a folder can run code and which programs they name, and trust
 //! them.
 
+use api::methods;
 use std::path::Path;
 
 use crate::connection::client::Client;
@@ -26,7 +27,7 @@ pub(crate) async fn trust(
     let cwd = folder(dir)?;
     let client = reach.connect_or_start().await?;
     let found: WorkspaceReply =
-        client.call("workspace.status", &WorkspaceParams { cwd, count_changes: false }).await?;
+        client.call::<methods::workspace::Status>(&WorkspaceParams { cwd, count_changes: false }).await?;
     let name = escape::line(&found.cwd).into_owned();
     if found.trusted {
         return Ok(out.say(&format!("{name} is trusted already"))?);
@@ -47,15 +48,16 @@ pub(crate) async fn untrust(
 ) -> Result<(), Failure> {
     let cwd = folder(dir)?;
     let client = reach.connect_or_start().await?;
-    let _: WorkspaceReply =
-        client.call("workspace.untrust", &UntrustParams { cwd: cwd.clone(), idempotency_key: None }).await?;
+    let _: WorkspaceReply = client
+        .call::<methods::workspace::Untrust>(&UntrustParams { cwd: cwd.clone(), idempotency_key: None })
+        .await?;
     Ok(out.say(&format!("{} is not trusted any more", escape::line(&cwd)))?)
 }
 
 /// For `run --trust`: trusts the folder's current content and prints what that activates.
 pub(crate) async fn trust_now(client: &Client, cwd: String, out: &mut OutputStreams) -> Result<(), Failure> {
     let found: WorkspaceReply =
-        client.call("workspace.status", &WorkspaceParams { cwd, count_changes: false }).await?;
+        client.call::<methods::workspace::Status>(&WorkspaceParams { cwd, count_changes: false }).await?;
     if found.trusted {
         return Ok(());
     }
@@ -103,7 +105,7 @@ pub(crate) async fn ask_once(
     out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let params = WorkspaceParams { cwd: cwd.to_owned(), count_changes: false };
-    let found: WorkspaceReply = client.call("workspace.status", &params).await?;
+    let found: WorkspaceReply = client.call::<methods::workspace::Status>(&params).await?;
     let parts = untrusted_parts(&found.parts);
     let file = reach.places.data_dir.join(ASKED_FILE);
     if found.trusted || parts.is_empty() || !is_first_time(&file, &found.cwd) {
@@ -123,7 +125,7 @@ pub(crate) async fn ask_once(
 
 async fn send_trust(client: &Client, found: WorkspaceReply) -> Result<(), Failure> {
     let params = TrustParams { cwd: found.cwd, digest: Some(found.digest), idempotency_key: None };
-    let _: WorkspaceReply = client.call("workspace.trust", &params).await?;
+    let _: WorkspaceReply = client.call::<methods::workspace::Trust>(&params).await?;
     Ok(())
 }
 

@@ -6,6 +6,7 @@ use crate::connection::session_calls::idempotency_key;
 use crate::failure::Failure;
 use crate::resolve_id;
 use crate::terminal::out::OutputStreams;
+use api::methods;
 use api::params::{SessionReply, UpdateParams};
 use types::turn_options::TurnOptions;
 
@@ -24,6 +25,6 @@ pub(crate) async fn update(
     let client = reach.connect_or_start().await?;
     let session = resolve_id::session(&client, name).await?.session_id;
     let params = UpdateParams { idempotency_key: Some(idempotency_key()), ..UpdateParams::new(session) };
-    let _: SessionReply = client.call("session.update", &params.with_options(options)).await?;
+    let _: SessionReply = client.call::<methods::session::Update>(&params.with_options(options)).await?;
     Ok(out.note("changed")?)
 }

@@ -1,5 +1,6 @@
 //! `agentctl wait` and `result`: wait until a session reaches a state, and print its last answer.
 
+use api::methods;
 use std::io::{IsTerminal as _, stdout};
 
 use crate::connection::connector::Connector;
@@ -23,7 +24,8 @@ pub(crate) async fn wait(
     let session_id = resolve_id::session(&client, name).await?.session_id;
     let judges_result = until.is_empty();
     let until = Some(until).filter(|states| !states.is_empty());
-    let reply: WaitReply = client.call("session.wait", &WaitParams { session_id, until, timeout_ms }).await?;
+    let reply: WaitReply =
+        client.call::<methods::session::Wait>(&WaitParams { session_id, until, timeout_ms }).await?;
     let state = reply.session.state;
     if json {
         out.json(&reply)?;
@@ -53,7 +55,7 @@ pub(crate) async fn result(
     let client = reach.as_observer().connect_or_start().await?;
     let session = resolve_id::session(&client, name).await?;
     let params = WaitParams { session_id: session.session_id, until: None, timeout_ms: Some(0) };
-    let reply: WaitReply = client.call("session.wait", &params).await?;
+    let reply: WaitReply = client.call::<methods::session::Wait>(&params).await?;
     let Some(result) = reply.result else {
         return Err(Failure::internal(format!(
             "#{} has no result yet; `agentctl wait {}` waits for one",

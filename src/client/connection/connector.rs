@@ -1,5 +1,6 @@
 //! Connects to the running daemon, or starts one.
 
+use api::methods;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -83,7 +84,7 @@ impl Connector {
     pub(crate) async fn unread_config(&self) -> Option<String> {
         let named = self.places.config_flag.as_ref()?.canonicalize().ok()?;
         let client = self.dial().await.ok()?;
-        let status: StatusReply = client.call("daemon.status", &NoParams {}).await.ok()?;
+        let status: StatusReply = client.call::<methods::daemon::Status>(&NoParams {}).await.ok()?;
         // A relative path is relative to the daemon's current folder, which this process does not know.
         let is_named = |file: &String| {
             let file = Path::new(file);

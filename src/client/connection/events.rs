@@ -1,5 +1,6 @@
 //! The events of one session, on a separate connection.
 
+use api::methods;
 use std::collections::VecDeque;
 use std::path::Path;
 
@@ -8,7 +9,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::timeout;
 
 use crate::connection::wire::{
-    CallError, GREETING_TIMEOUT, Lines, Message, ReceivedEvent, dial, no_answer, parse, request,
+    CallError, GREETING_TIMEOUT, Lines, Message, ReceivedEvent, dial, no_answer, parse, subscribe_requests,
 };
 use api::params::{HelloParams, Include, SubscribeParams};
 use types::ids::{Seq, SessionId};
@@ -32,7 +33,7 @@ impl Events {
     ) -> Result<Self, CallError> {
         let (read, mut write) = dial(path).await?;
         let params = SubscribeParams { session_id: session, after_seq, include };
-        let opening = request(1, "daemon.hello", greeting)? + &request(2, "session.subscribe", &params)?;
+        let opening = subscribe_requests::<methods::session::Subscribe>(greeting, &params)?;
         write.write_all(opening.as_bytes()).await?;
         let mut events =
             Self { lines: Lines::new(read), _write: write, early: VecDeque::new(), last_seq: after_seq };

@@ -1,5 +1,6 @@
 //! Completes events: reads the truncated values of an event from the daemon and inserts them.
 
+use api::methods;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
@@ -86,7 +87,7 @@ async fn blob(client: &Client, session_id: SessionId, blob_id: BlobId) -> Result
     let mut bytes = Vec::new();
     let mut params = BlobParams { session_id, blob_id, offset: 0, limit: Some(READ_BYTES) };
     loop {
-        let reply: BlobReply = client.call("session.blob", &params).await?;
+        let reply: BlobReply = client.call::<methods::session::Blob>(&params).await?;
         match reply.encoding {
             BlobEncoding::Text => bytes.extend_from_slice(reply.content.as_bytes()),
             BlobEncoding::Base64 => bytes.extend(STANDARD.decode(&reply.content).unwrap_or_default()),

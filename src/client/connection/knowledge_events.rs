@@ -1,5 +1,6 @@
 //! The events of an index job or a query, on a separate connection.
 
+use api::methods;
 use std::path::Path;
 
 use serde::Deserialize;
@@ -7,7 +8,9 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::timeout;
 
-use crate::connection::wire::{CallError, GREETING_TIMEOUT, Lines, Message, dial, no_answer, parse, request};
+use crate::connection::wire::{
+    CallError, GREETING_TIMEOUT, Lines, Message, dial, no_answer, parse, subscribe_requests,
+};
 use api::KNOWLEDGE_EVENT;
 use api::params::{HelloParams, KnowledgeWorkParams};
 use types::knowledge::KnowledgeEvent;
@@ -44,7 +47,7 @@ impl KnowledgeEvents {
         work: &KnowledgeWorkParams,
     ) -> Result<Self, CallError> {
         let (read, mut write) = dial(path).await?;
-        let opening = request(1, "daemon.hello", greeting)? + &request(2, "knowledge.subscribe", work)?;
+        let opening = subscribe_requests::<methods::knowledge::Subscribe>(greeting, work)?;
         write.write_all(opening.as_bytes()).await?;
         let mut events = Self { lines: Lines::new(read), _write: write, early: Vec::new() };
         timeout(GREETING_TIMEOUT, events.wait_subscribed()).await.map_err(|_| no_answer())??;

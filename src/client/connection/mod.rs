@@ -11,6 +11,7 @@ pub(super) mod input_files;
 pub(super) mod knowledge_events;
 pub(super) mod lock_holder;
 pub(super) mod mcp_file;
+pub(super) mod pages;
 pub(super) mod paths;
 pub(super) mod session_calls;
 pub(super) mod session_feed;

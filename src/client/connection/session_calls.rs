@@ -4,9 +4,8 @@ use crate::connection::client::Client;
 use crate::connection::input_files::with_mentions;
 use crate::connection::wire::CallError;
 use crate::failure::Failure;
-use api::params::{
-    ListParams, ListReply, SessionReply, SubmitInput, SubmitParams, SubmitReply, UpdateParams, WhenBusy,
-};
+use api::methods;
+use api::params::{ListParams, SessionReply, SubmitInput, SubmitParams, SubmitReply, UpdateParams, WhenBusy};
 use types::ids::SessionId;
 use types::permission::Mode;
 use types::session::SessionView;
@@ -17,16 +16,8 @@ use types::turn_options::TurnOptions;
 /// # Errors
 /// A call failed.
 pub async fn all_sessions(client: &Client, filter: &ListParams) -> Result<Vec<SessionView>, Failure> {
-    let mut params = ListParams { limit: Some(500), ..filter.clone() };
-    let mut sessions = Vec::new();
-    loop {
-        let page: ListReply = client.call("session.list", &params).await?;
-        sessions.extend(page.sessions);
-        match page.next_cursor {
-            Some(cursor) => params.cursor = Some(cursor),
-            None => return Ok(sessions),
-        }
-    }
+    let params = ListParams { limit: Some(500), ..filter.clone() };
+    Ok(client.all_rows::<methods::session::List>(params).await?)
 }
 
 /// Submits input to a session. Without `when_busy`, the input is queued while a turn runs, or answers an open
@@ -39,7 +30,7 @@ pub(crate) async fn submit(
 ) -> Result<SubmitReply, Failure> {
     let input = with_mentions(input.into());
     let params = submit_params(session_id, input, when_busy, TurnOptions::default());
-    Ok(client.call("session.submit", &params).await?)
+    Ok(client.call::<methods::session::Submit>(&params).await?)
 }
 
 /// The parameters of a submission with a new idempotency key.
@@ -61,7 +52,7 @@ pub(crate) async fn update(
     title: Option<String>,
 ) -> Result<SessionReply, CallError> {
     let params = UpdateParams { title, mode, ..UpdateParams::new(session_id) };
-    client.call("session.update", &params).await
+    client.call::<methods::session::Update>(&params).await
 }
 
 /// An idempotency key, which makes a repeated call harmless.

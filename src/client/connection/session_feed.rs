@@ -1,5 +1,6 @@
 //! The changes of all sessions (`daemon.subscribe`), on a separate connection.
 
+use api::methods;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
@@ -11,7 +12,9 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::connection::client::Client;
 use crate::connection::connector::Connector;
 use crate::connection::session_calls;
-use crate::connection::wire::{CallError, GREETING_TIMEOUT, Lines, Message, dial, no_answer, parse, request};
+use crate::connection::wire::{
+    CallError, GREETING_TIMEOUT, Lines, Message, dial, no_answer, parse, subscribe_requests,
+};
 use crate::failure::{Failure, code};
 use api::params::{DaemonEvent, HelloParams, ListParams, NoParams};
 use types::ids::SessionId;
@@ -32,7 +35,7 @@ struct SessionEvents {
 impl SessionEvents {
     async fn open(path: &Path, greeting: &HelloParams) -> Result<Self, CallError> {
         let (read, mut write) = dial(path).await?;
-        let opening = request(1, "daemon.hello", greeting)? + &request(2, "daemon.subscribe", &NoParams {})?;
+        let opening = subscribe_requests::<methods::daemon::Subscribe>(greeting, &NoParams {})?;
         write.write_all(opening.as_bytes()).await?;
         let mut events = Self { lines: Lines::new(read), _write: write };
         timeout(GREETING_TIMEOUT, events.wait_subscribed()).await.map_err(|_| no_answer())??;

@@ -15,8 +15,8 @@ use tokio::time::timeout;
 use crate::failure::{Failure, code};
 use crate::terminal::escape;
 use api::fault::WireFault;
-use api::params::DaemonEvent;
-use api::{DAEMON_EVENT, SESSION_EVENT};
+use api::params::{DaemonEvent, HelloParams};
+use api::{ApiMethod, DAEMON_EVENT, SESSION_EVENT, methods};
 use types::event::Envelope;
 use types::ids::Seq;
 
@@ -207,6 +207,14 @@ pub(crate) fn request(id: u64, method: &str, params: &impl Serialize) -> Result<
     let mut text = serde_json::to_string(&request).map_err(|e| invalid_data(&e.to_string()))?;
     text.push('\n');
     Ok(text)
+}
+
+/// The first two requests of a connection for a subscription.
+pub(super) fn subscribe_requests<M: ApiMethod>(
+    greeting: &HelloParams,
+    params: &M::Params,
+) -> Result<String, CallError> {
+    Ok(request(1, methods::daemon::Hello::METHOD.name, greeting)? + &request(2, M::METHOD.name, params)?)
 }
 
 pub(super) fn invalid_data(what: &str) -> CallError {

@@ -1,5 +1,6 @@
 //! The tools: start, send, status, wait, read and list sessions.
 
+use api::methods;
 use std::sync::Mutex;
 
 use serde_json::{Value, json};
@@ -112,24 +113,26 @@ pub(super) async fn call(
         "session_start" => start(&client, reachable, &arguments).await,
         "session_send" => {
             let id = reachable.session(&arguments)?;
-            let found: Value = client.call("session.get", &json!({ "session_id": id })).await?;
+            let found: Value =
+                client.call_as::<methods::session::Get, _>(&json!({ "session_id": id })).await?;
             if found["session"]["mode"] == "bypass" {
                 let why = "the session is in mode bypass, so no user would be asked about what the task does";
                 return Err(Failure::usage(format!("{why}; only its user may send to it")));
             }
             let params = json!({"session_id": id, "input": text(&arguments, "prompt")?, "raw": true});
-            let reply: Value = client.call("session.submit", &params).await?;
+            let reply: Value = client.call_as::<methods::session::Submit, _>(&params).await?;
             Ok(json!({"turn_id": reply["turn_id"], "state": reply["state"]}))
         }
         "session_status" => {
-            let reply: Value =
-                client.call("session.get", &json!({"session_id": reachable.session(&arguments)?})).await?;
+            let reply: Value = client
+                .call_as::<methods::session::Get, _>(&json!({"session_id": reachable.session(&arguments)?}))
+                .await?;
             Ok(public_facts(&reply["session"]))
         }
         "session_wait" => {
             let wait = arguments["timeout_ms"].as_u64().unwrap_or(DEFAULT_WAIT_MS).min(MAX_WAIT_MS);
             let params = json!({"session_id": reachable.session(&arguments)?, "timeout_ms": wait});
-            let reply: Value = client.call("session.wait", &params).await?;
+            let reply: Value = client.call_as::<methods::session::Wait, _>(&params).await?;
             let mut found = public_facts(&reply["session"]);
             found["timed_out"] = reply["timed_out"].clone();
             let result = &reply["result"];
@@ -148,13 +151,15 @@ pub(super) async fn call(
             let mut sessions = Vec::new();
             for id in ids {
                 // Leave out a session that a user has deleted.
-                let found: Result<Value, _> = client.call("session.get", &json!({ "session_id": id })).await;
+                let found: Result<Value, _> =
+                    client.call_as::<methods::session::Get, _>(&json!({ "session_id": id })).await;
                 sessions.extend(found.ok().map(|reply| public_facts(&reply["session"])));
             }
             Ok(json!({ "sessions": sessions }))
         }
         _ => {
-            let reply: Value = client.call("session.list", &json!({"limit": DEFAULT_ITEMS})).await?;
+            let reply: Value =
+                client.call_as::<methods::session::List, _>(&json!({"limit": DEFAULT_ITEMS})).await?;
             let sessions: Vec<Value> =
                 reply["sessions"].as_array().into_iter().flatten().map(public_facts).collect();
             Ok(json!({ "sessions": sessions }))
@@ -173,11 +178,11 @@ async fn start(client: &Client, reachable: &SessionScope, arguments: &Value) -> 
     if let Some(title) = arguments["title"].as_str() {
         params["title"] = title.into();
     }
-    let created: Value = client.call("session.create", &params).await?;
+    let created: Value = client.call_as::<methods::session::Create, _>(&params).await?;
     let session_id = created["session"]["session_id"].clone();
     lock(&reachable.started).extend(session_id.as_str().map(str::to_owned));
     let submit = json!({"session_id": session_id, "input": prompt, "raw": true});
-    let submitted: Value = client.call("session.submit", &submit).await?;
+    let submitted: Value = client.call_as::<methods::session::Submit, _>(&submit).await?;
     Ok(json!({"session_id": session_id, "turn_id": submitted["turn_id"], "state": submitted["state"]}))
 }
 
@@ -190,7 +195,7 @@ async fn read(client: &Client, session_id: &str, limit: u64) -> Result<Value, Fa
         if !cursor.is_null() {
             params["cursor"] = cursor.take();
         }
-        let mut page: Value = client.call("session.items", &params).await?;
+        let mut page: Value = client.call_as::<methods::session::Items, _>(&params).await?;
         if let Value::Array(more) = page["items"].take() {
             items.extend(more);
         }

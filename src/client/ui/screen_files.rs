@@ -22,7 +22,7 @@ pub(crate) fn check_lines(name: &str, (columns, rows): (usize, usize), lines: &[
         assert!(width(line) <= columns, "{name} at {columns}: {line:?}");
     }
     let found: String = lines.iter().map(|line| format!("{}\n", line.trim_end())).collect();
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/screens");
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/screens");
     let file = folder.join(format!("{name}-{columns}x{rows}.txt"));
     if std::env::var_os("AGENTD_BLESS").is_some() {
         std::fs::write(&file, &found).expect("written");

@@ -1,5 +1,6 @@
 //! Follows one turn to its end: used by `run` and `demo` after the submit.
 
+use api::methods;
 use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 use std::time::Instant;
@@ -22,7 +23,7 @@ use crate::ui::question;
 use crate::ui::render::{OutputPiece, Transcript};
 use crate::ui::request_timing::wait_until;
 use crate::ui::undo;
-use api::params::{AbortParams, AbortReply, AnswerParams, AnswerReply, ApproveParams, ApproveReply};
+use api::params::{AbortParams, AnswerParams, ApproveParams};
 use types::event::Event;
 use types::ids::{SessionId, TurnId};
 use types::permission::{Decision, Scope};
@@ -337,8 +338,7 @@ impl TurnWatcher {
 
     fn choose(&mut self, params: AnswerParams) {
         let client = self.client.clone();
-        self.calls
-            .spawn(async move { client.call::<AnswerReply>("session.answer", &params).await.map(|_| ()) });
+        self.calls.spawn(async move { client.call::<methods::session::Answer>(&params).await.map(|_| ()) });
     }
 
     /// Continues after a reconnection. An answer may have been lost with the connection, so answer open
@@ -367,8 +367,7 @@ impl TurnWatcher {
 
     fn answer(&mut self, answer: ApproveParams) {
         let client = self.client.clone();
-        self.calls
-            .spawn(async move { client.call::<ApproveReply>("session.approve", &answer).await.map(|_| ()) });
+        self.calls.spawn(async move { client.call::<methods::session::Approve>(&answer).await.map(|_| ()) });
     }
 
     fn handle_call_end(
@@ -406,8 +405,7 @@ impl TurnWatcher {
             idempotency_key: None,
         };
         let client = self.client.clone();
-        self.calls
-            .spawn(async move { client.call::<AbortReply>("session.abort", &params).await.map(|_| ()) });
+        self.calls.spawn(async move { client.call::<methods::session::Abort>(&params).await.map(|_| ()) });
         Ok(())
     }
 }

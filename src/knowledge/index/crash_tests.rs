@@ -15,7 +15,7 @@ use crate::types::{JobOutcome, Level};
 /// The folder of the child's index.
 const FOLDER: &str = "AGENTD_TEST_INDEX_FOLDER";
 /// The name of the child's test.
-const CHILD: &str = "knowledge::index::crash_tests::child_runs_one_job_until_its_crash_point";
+const CHILD: &str = "index::crash_tests::child_runs_one_job_until_its_crash_point";
 
 /// Crash points, each with the passes at which the child exits.
 const POINTS: &[(&str, &[u32])] = &[

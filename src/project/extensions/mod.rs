@@ -1,4 +1,4 @@
-//! Layer 2: Markdown files with front matter that extend the daemon: slash commands, agents and skills.
+//! Markdown files with front matter that extend the daemon: slash commands, agents and skills.
 //!
 //! A broken file gives a [`Diagnostic`] and is left out; it never fails a session. Files of a project come from
 //! the trust inventory, which read exactly the content that the user trusts. Files of the user are scanned here.

@@ -1,4 +1,4 @@
-//! Layer 2: hooks. They are commands of the user that run on events of a session, with JSON on standard input and
+//! Hooks. They are commands of the user that run on events of a session, with JSON on standard input and
 //! output.
 //!
 //! - `config`: the daemon's own tables `[[hooks.EVENT]]`, and the hooks of `.claude/settings.json`.

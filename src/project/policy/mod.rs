@@ -1,4 +1,4 @@
-//! Layer 2: rules that outlive a session. The user's data folder has one file per workspace and one for all
+//! Rules that outlive a session. The user's data folder has one file per workspace and one for all
 //! workspaces. The files are never in a workspace, because a tool may write there.
 //!
 //! A file is read again after each change on disk, so that every verdict uses its current content. It is

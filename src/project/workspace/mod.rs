@@ -1,4 +1,4 @@
-//! Layer 2: data about a session's folder before the model is called: the system prompt, project instructions
+//! Data about a session's folder before the model is called: the system prompt, project instructions
 //! as data, a description of the repository, and the files that need the user's trust.
 
 mod git;

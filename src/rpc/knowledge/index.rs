@@ -6,14 +6,15 @@ use super::{change, convert, workspace};
 use crate::context::RpcContext;
 use crate::convert::invalid_param;
 use crate::params::Caller;
+use api::params::SubscriptionId;
 use api::params::{
     InsertedView, KnowledgeCancelReply, KnowledgeIndexParams, KnowledgeIndexReply, KnowledgeInsertParams,
     KnowledgeInsertReply, KnowledgeWorkParams,
 };
-use api::{Code, Fault, KNOWLEDGE_EVENT};
+use api::{Fault, KNOWLEDGE_EVENT};
 use knowledge::index::InsertDocument;
 use knowledge::registry::LogFollower;
-use transport::{SubscribeError, SubscriptionSink};
+use transport::SubscriptionSink;
 
 /// Maximum number of paths of one job.
 const MAX_PATHS: usize = 1_000;
@@ -89,17 +90,14 @@ pub(crate) async fn subscribe(
     ctx: Arc<RpcContext>,
     caller: Caller,
     p: KnowledgeWorkParams,
-) -> Result<String, Fault> {
+) -> Result<SubscriptionId, Fault> {
     let folder = workspace(&ctx, &p.workspace).await?;
     let follower = match work_id(p)? {
         WorkId::Job(id) => ctx.indexes.follow_job(&folder, &id),
         WorkId::Query(id) => ctx.indexes.follow_query(&folder, &id),
     };
     let follower = follower.map_err(convert::fault)?;
-    caller.connection.subscribe(move |sink| pump(follower, sink)).map_err(|why| match why {
-        SubscribeError::Closed => Fault::new(Code::ShuttingDown, "the daemon is stopping"),
-        why => Fault::new(Code::Overloaded, why.to_string()),
-    })
+    crate::convert::subscription(caller.connection.subscribe(move |sink| pump(follower, sink)))
 }
 
 /// Reads further events only after the client has received the earlier ones.

@@ -208,7 +208,7 @@ async fn many_short_connections_stay_within_limit() {
 /// process.
 #[tokio::test]
 async fn accept_waits_and_recovers_without_descriptors() {
-    const TEST_NAME: &str = "transport::tests::limits::accept_waits_and_recovers_without_descriptors";
+    const TEST_NAME: &str = "tests::limits::accept_waits_and_recovers_without_descriptors";
     const CHILD_VARIABLE: &str = "AGENTD_TEST_FEW_DESCRIPTORS";
     if std::env::var_os(CHILD_VARIABLE).is_none() {
         let mut again = tokio::process::Command::new("sh");

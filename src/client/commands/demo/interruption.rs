@@ -1,6 +1,7 @@
 //! The middle of the demonstration: the client disconnects while a request is pending, the daemon is killed, and the
 //! same request is pending again.
 
+use api::methods;
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
@@ -36,7 +37,7 @@ pub(super) async fn show(
         return Ok((client, 0));
     };
     heading(out, "Ctrl-D: this terminal goes away, the request stays")?;
-    let status: StatusReply = client.call("daemon.status", &NoParams {}).await?;
+    let status: StatusReply = client.call::<methods::daemon::Status>(&NoParams {}).await?;
     heading(out, &format!("kill -9 {}: now the daemon is gone too", status.pid))?;
     let pid =
         i32::try_from(status.pid).map_err(|_| Failure::internal("the daemon has a strange process id"))?;
@@ -55,7 +56,7 @@ pub(super) async fn show(
     let (client, status) = loop {
         let client = reach.connect_or_start().await?;
         // The killed process may still answer while it ends.
-        match client.call::<StatusReply>("daemon.status", &NoParams {}).await {
+        match client.call::<methods::daemon::Status>(&NoParams {}).await {
             Ok(status) if status.pid != killed => break (client, status),
             Err(error) if Instant::now() > deadline => return Err(error.into()),
             Ok(_) if Instant::now() > deadline => {

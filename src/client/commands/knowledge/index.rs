@@ -1,5 +1,6 @@
 //! `agentctl knowledge index`, `insert`, `cancel`.
 
+use api::methods;
 use std::io::{IsTerminal as _, stderr};
 use std::path::{Path, PathBuf};
 
@@ -32,7 +33,7 @@ pub(super) async fn index(target: &Target, args: IndexArgs, out: &mut OutputStre
         dry_run: args.dry_run,
         idempotency_key: None,
     };
-    let reply: KnowledgeIndexReply = target.client.call("knowledge.index", &params).await?;
+    let reply: KnowledgeIndexReply = target.client.call::<methods::knowledge::Index>(&params).await?;
     let Some(job_id) = reply.job_id.clone() else {
         return if args.json { Ok(out.json(&reply)?) } else { Ok(out.say(&estimate_line(&reply.estimate))?) };
     };
@@ -64,7 +65,7 @@ async fn follow(target: &Target, job_id: String, json: bool, out: &mut OutputStr
                 if std::mem::replace(&mut is_cancelling, true) {
                     return Err(Failure::internal("left the job while it stops".to_owned()));
                 }
-                let _: KnowledgeCancelReply = target.client.call("knowledge.cancel", &work).await?;
+                let _: KnowledgeCancelReply = target.client.call::<methods::knowledge::Cancel>(&work).await?;
                 continue;
             }
         };
@@ -170,7 +171,7 @@ pub(super) async fn insert(
     }
     let params =
         KnowledgeInsertParams { workspace: target.workspace.clone(), documents, idempotency_key: None };
-    let reply: KnowledgeInsertReply = target.client.call("knowledge.insert", &params).await?;
+    let reply: KnowledgeInsertReply = target.client.call::<methods::knowledge::Insert>(&params).await?;
     if json {
         return Ok(out.json(&reply)?);
     }
@@ -183,13 +184,13 @@ pub(super) async fn insert(
 
 pub(super) async fn cancel(target: &Target, out: &mut OutputStreams) -> Result<(), Failure> {
     let params = KnowledgeStatusParams { workspace: target.workspace.clone() };
-    let status: KnowledgeStatusReply = target.client.call("knowledge.status", &params).await?;
+    let status: KnowledgeStatusReply = target.client.call::<methods::knowledge::Status>(&params).await?;
     let Some(job) = status.job.filter(|job| job.state == "running") else {
         return Ok(out.note("no job works on this index")?);
     };
     let params =
         KnowledgeWorkParams { workspace: target.workspace.clone(), job_id: Some(job.job_id), query_id: None };
-    let _: KnowledgeCancelReply = target.client.call("knowledge.cancel", &params).await?;
+    let _: KnowledgeCancelReply = target.client.call::<methods::knowledge::Cancel>(&params).await?;
     Ok(out.say("cancelled")?)
 }
 

@@ -1,5 +1,6 @@
 //! `agentctl knowledge query`.
 
+use api::methods;
 use serde_json::json;
 
 use super::Target;
@@ -34,7 +35,7 @@ pub(super) async fn query(target: &Target, args: QueryArgs, out: &mut OutputStre
     }
     set("only_need_context", json!(args.context));
     set("stream", json!(is_streamed));
-    let reply: KnowledgeQueryReply = target.client.call("knowledge.query", &params).await?;
+    let reply: KnowledgeQueryReply = target.client.call_as::<methods::knowledge::Query, _>(&params).await?;
     let result = match reply {
         KnowledgeQueryReply::Started { query_id } => return stream(target, query_id, out).await,
         KnowledgeQueryReply::Result(result) => *result,

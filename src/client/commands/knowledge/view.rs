@@ -1,5 +1,6 @@
 //! `agentctl knowledge documents`, `graph`, `status`, `clear`.
 
+use api::methods;
 use std::fs::OpenOptions;
 use std::io::{IsTerminal as _, Write as _, stdout};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -13,8 +14,8 @@ use crate::terminal::out::OutputStreams;
 use api::params::{
     CacheKindParam, KnowledgeCacheClearParams, KnowledgeCacheClearReply, KnowledgeDeleteParams,
     KnowledgeDeleteReply, KnowledgeDocumentDeleteParams, KnowledgeDocumentDeleteReply,
-    KnowledgeDocumentParams, KnowledgeDocumentReply, KnowledgeDocumentsParams, KnowledgeDocumentsReply,
-    KnowledgeGraphParams, KnowledgeGraphReply, KnowledgeStatusParams, KnowledgeStatusReply,
+    KnowledgeDocumentParams, KnowledgeDocumentReply, KnowledgeDocumentsParams, KnowledgeGraphParams,
+    KnowledgeGraphReply, KnowledgeStatusParams, KnowledgeStatusReply,
 };
 use types::knowledge::IndexState;
 
@@ -27,21 +28,13 @@ pub(super) async fn documents(
     json: bool,
     out: &mut OutputStreams,
 ) -> Result<(), Failure> {
-    let mut params = KnowledgeDocumentsParams {
+    let params = KnowledgeDocumentsParams {
         workspace: target.workspace.clone(),
         status,
         cursor: None,
         limit: Some(PAGE_ROWS),
     };
-    let mut all = Vec::new();
-    loop {
-        let page: KnowledgeDocumentsReply = target.client.call("knowledge.documents.list", &params).await?;
-        all.extend(page.documents);
-        match page.next_cursor {
-            Some(cursor) => params.cursor = Some(cursor),
-            None => break,
-        }
-    }
+    let mut all = target.client.all_rows::<methods::knowledge::DocumentsList>(params).await?;
     all.sort_by(|a, b| (&a.path, &a.id).cmp(&(&b.path, &b.id)));
     if json {
         return Ok(out.json(&all)?);
@@ -62,7 +55,8 @@ pub(super) async fn document(
     out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let params = KnowledgeDocumentParams { workspace: target.workspace.clone(), id };
-    let reply: KnowledgeDocumentReply = target.client.call("knowledge.documents.get", &params).await?;
+    let reply: KnowledgeDocumentReply =
+        target.client.call::<methods::knowledge::DocumentsGet>(&params).await?;
     if json {
         return Ok(out.json(&reply)?);
     }
@@ -90,7 +84,7 @@ pub(super) async fn delete_document(
         idempotency_key: None,
     };
     let reply: KnowledgeDocumentDeleteReply =
-        target.client.call("knowledge.documents.delete", &params).await?;
+        target.client.call::<methods::knowledge::DocumentsDelete>(&params).await?;
     if json {
         return Ok(out.json(&reply)?);
     }
@@ -111,7 +105,7 @@ pub(super) async fn graph(target: &Target, args: GraphArgs, out: &mut OutputStre
         max_nodes: args.max_nodes,
         format: args.format.into(),
     };
-    let reply: KnowledgeGraphReply = target.client.call("knowledge.graph", &params).await?;
+    let reply: KnowledgeGraphReply = target.client.call::<methods::knowledge::Graph>(&params).await?;
     let text = match reply.data {
         Some(data) => data,
         None => serde_json::to_string_pretty(&reply).map_err(std::io::Error::other)? + "\n",
@@ -135,7 +129,7 @@ pub(super) async fn graph(target: &Target, args: GraphArgs, out: &mut OutputStre
 
 pub(super) async fn status(target: &Target, json: bool, out: &mut OutputStreams) -> Result<(), Failure> {
     let params = KnowledgeStatusParams { workspace: target.workspace.clone() };
-    let reply: KnowledgeStatusReply = target.client.call("knowledge.status", &params).await?;
+    let reply: KnowledgeStatusReply = target.client.call::<methods::knowledge::Status>(&params).await?;
     if json {
         return Ok(out.json(&reply)?);
     }
@@ -181,7 +175,7 @@ pub(super) async fn clear(
     let workspace = target.workspace.clone();
     if index {
         let params = KnowledgeDeleteParams { workspace, idempotency_key: None };
-        let reply: KnowledgeDeleteReply = target.client.call("knowledge.delete", &params).await?;
+        let reply: KnowledgeDeleteReply = target.client.call::<methods::knowledge::Delete>(&params).await?;
         let text = if reply.deleted { "deleted the index" } else { "there was no index" };
         return if json { Ok(out.json(&reply)?) } else { Ok(out.say(text)?) };
     }
@@ -194,6 +188,7 @@ pub(super) async fn clear(
         ]
     });
     let params = KnowledgeCacheClearParams { workspace, kinds, idempotency_key: None };
-    let reply: KnowledgeCacheClearReply = target.client.call("knowledge.cache.clear", &params).await?;
+    let reply: KnowledgeCacheClearReply =
+        target.client.call::<methods::knowledge::CacheClear>(&params).await?;
     if json { Ok(out.json(&reply)?) } else { Ok(out.say(&format!("forgot {} answers", reply.removed))?) }
 }

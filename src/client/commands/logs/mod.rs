@@ -2,11 +2,9 @@
 
 mod event_lines;
 
+use api::methods;
 use std::collections::VecDeque;
 use std::io::IsTerminal as _;
-
-use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use crate::args::{EventsArgs, LogsArgs, Since};
 use crate::commands::logs::event_lines::log_line;
@@ -14,6 +12,7 @@ use crate::connection::client::Client;
 use crate::connection::connector::Connector;
 use crate::connection::expand_truncated;
 use crate::connection::follow::{FollowStep, SessionFollower};
+use crate::connection::pages::RawEventsPage;
 use crate::connection::session_feed::SessionFeed;
 use crate::connection::wire::ReceivedEvent;
 use crate::failure::Failure;
@@ -27,14 +26,6 @@ use crate::ui::session_state::state;
 use api::params::EventsParams;
 use types::ids::{Seq, SessionId};
 use types::time::Timestamp;
-
-/// A page of events with their original JSON texts.
-#[derive(Deserialize)]
-struct EventPage {
-    events: Vec<Box<RawValue>>,
-    #[serde(default)]
-    next_cursor: Option<String>,
-}
 
 /// The form in which events are printed.
 enum PrintForm {
@@ -157,11 +148,11 @@ impl Printer {
             Some(Since::Seq(seq)) => (seq, Timestamp(i64::MIN)),
             Some(Since::Ago(ms)) => (0, now().before(ms)),
         };
-        let mut params = EventsParams { after_seq, limit: Some(500), ..EventsParams::for_session(session) };
+        let params = EventsParams { after_seq, limit: Some(500), ..EventsParams::for_session(session) };
+        let mut pages = client.pages_as::<methods::session::Events, RawEventsPage>(params);
         let mut last = after_seq;
         let mut tail_pieces: VecDeque<OutputPiece> = VecDeque::new();
-        loop {
-            let page: EventPage = client.call("session.events", &params).await?;
+        while let Some(page) = pages.next().await? {
             for raw in &page.events {
                 let received =
                     ReceivedEvent::parse(raw).map_err(|e| Failure::internal(format!("an event: {e}")))?;
@@ -182,10 +173,6 @@ impl Printer {
                     }
                 }
                 self.keep_tail(&mut tail_pieces);
-            }
-            match page.next_cursor {
-                Some(cursor) => params.cursor = Some(cursor),
-                None => break,
             }
         }
         for piece in tail_pieces {

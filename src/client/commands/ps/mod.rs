@@ -2,6 +2,7 @@
 
 mod view;
 
+use api::methods;
 use std::io::{IsTerminal as _, stdout};
 use std::time::Duration;
 
@@ -93,7 +94,7 @@ async fn newest_sessions(
     let mut missing = limit;
     while missing > 0 {
         params.limit = Some(missing.min(MAX_PAGE));
-        let page: ListReply = client.call("session.list", &params).await?;
+        let page = client.call::<methods::session::List>(&params).await?;
         missing = missing.saturating_sub(u32::try_from(page.sessions.len()).unwrap_or(u32::MAX));
         sessions.extend(page.sessions);
         params.cursor = page.next_cursor;
@@ -126,7 +127,7 @@ async fn waiting_elsewhere(client: &Client, here: &[&SessionView]) -> Result<usi
         limit: Some(500),
         ..ListParams::default()
     };
-    let waiting: ListReply = client.call("session.list", &filter).await?;
+    let waiting: ListReply = client.call::<methods::session::List>(&filter).await?;
     let is_here = |session: &SessionView| here.iter().any(|one| one.session_id == session.session_id);
     let waits = |session: &&SessionView| view::is_waiting(session) && !is_here(session);
     Ok(waiting.sessions.iter().filter(waits).count())

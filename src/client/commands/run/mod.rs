@@ -1,5 +1,6 @@
 //! `agentctl run`: creates a session, gives it one task, and prints the answer as it is streamed.
 
+use api::methods;
 use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
@@ -20,8 +21,7 @@ use crate::ui::attach;
 use crate::ui::attach::Options as Shown;
 use crate::ui::watch::{TurnEnd, TurnWatcher};
 use api::params::{
-    CreateParams, Done, EndParams, NoParams, SessionReply, StatusReply, SubmitInput, SubmitParams,
-    SubmitReply,
+    CreateParams, EndParams, NoParams, SessionReply, StatusReply, SubmitInput, SubmitParams, SubmitReply,
 };
 use types::ablation::Ablation;
 use types::ids::{SessionId, TurnId};
@@ -58,7 +58,7 @@ pub(crate) async fn run(
     let input = args.given.input(prompt, piped)?;
     let task = NewInput { input, raw: args.raw };
     let client = reach.connect_or_start().await?;
-    let status: StatusReply = client.call("daemon.status", &NoParams {}).await?;
+    let status: StatusReply = client.call::<methods::daemon::Status>(&NoParams {}).await?;
     if status.main_model.is_none() && args.turn.model.is_none() {
         return Err(Failure::no_model());
     }
@@ -166,7 +166,7 @@ async fn submit_and_follow(
     // The subscription begins after the known events, so that only this turn is shown.
     let follow =
         SessionFollower::start_with(reach, &client, id, session.last_seq, shown.thinking.include()).await?;
-    let turn = client.call::<SubmitReply>("session.submit", &params).await?.turn_id;
+    let turn = client.call::<methods::session::Submit>(&params).await?.turn_id;
     watch(reach, client, follow, (session, turn), asking, (args.output, shown), out).await
 }
 
@@ -233,7 +233,7 @@ fn text(path: &Path) -> Result<String, Failure> {
 }
 
 async fn create(client: &Client, params: &CreateParams) -> Result<SessionView, Failure> {
-    let reply: SessionReply = client.call("session.create", params).await?;
+    let reply: SessionReply = client.call::<methods::session::Create>(params).await?;
     Ok(reply.session)
 }
 
@@ -246,11 +246,11 @@ async fn submit_first(
 ) -> Result<SubmitReply, Failure> {
     let NewInput { input, raw } = task;
     let params = SubmitParams { raw, ..submit_params(session_id, input, None, TurnOptions::default()) };
-    match client.call("session.submit", &params).await {
+    match client.call::<methods::session::Submit>(&params).await {
         Err(CallError::Fault(fault)) => {
             let params = EndParams { session_id, idempotency_key: None };
             // The reason of the refusal matters more than a session that could not be deleted.
-            let _ = client.call::<Done>("session.delete", &params).await;
+            let _ = client.call::<methods::session::Delete>(&params).await;
             Err(CallError::Fault(fault).into())
         }
         reply => Ok(reply?),

@@ -5,6 +5,7 @@
 //! own subscription, and never delays a reply to a call. The daemon keeps a cursor, and neither side buffers
 //! events without bound.
 
+use api::methods;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,6 +13,7 @@ use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -25,9 +27,9 @@ pub use crate::connection::wire::CallError;
 use crate::connection::wire::{
     GREETING_TIMEOUT, Lines, Message, dial, invalid_data, no_answer, parse, request,
 };
-use api::PROTOCOL_VERSION;
 use api::fault::WireFault;
 use api::params::{ClientRole, HelloParams, HelloReply, Include, KnowledgeWorkParams};
+use api::{ApiMethod, PROTOCOL_VERSION};
 use base::sync::lock;
 use types::ids::{Seq, SessionId};
 
@@ -93,9 +95,12 @@ impl Client {
         tasks.spawn(read_replies(read, pending.clone()));
         let line = CallChannel { pending, out, next_id: AtomicU64::new(1) };
         let greeting = greeting(name, role);
-        let hello = timeout(GREETING_TIMEOUT, line.call("daemon.hello", &greeting))
-            .await
-            .map_err(|_| no_answer())??;
+        let hello = timeout(
+            GREETING_TIMEOUT,
+            line.call::<HelloReply>(methods::daemon::Hello::METHOD.name, &greeting),
+        )
+        .await
+        .map_err(|_| no_answer())??;
         Ok(Self(Arc::new(ClientInner { path, greeting, hello, line, _tasks: tasks })))
     }
 
@@ -126,11 +131,27 @@ impl Client {
     ///
     /// # Errors
     /// See [`CallError`].
-    pub async fn call<Reply: DeserializeOwned>(
+    pub async fn call<M: ApiMethod>(&self, params: &M::Params) -> Result<M::Reply, CallError> {
+        self.0.line.call(M::METHOD.name, params).await
+    }
+
+    /// Calls a method, but writes the parameters or reads the reply as another type with the same serialised form, for
+    /// example as JSON that is passed on.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub async fn call_as<M: ApiMethod, Reply: DeserializeOwned>(
         &self,
-        method: &str,
         params: &impl Serialize,
     ) -> Result<Reply, CallError> {
+        self.0.line.call(M::METHOD.name, params).await
+    }
+
+    /// Calls a method by its name, with JSON that the caller wrote.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub(crate) async fn call_named(&self, method: &str, params: &Value) -> Result<Value, CallError> {
         self.0.line.call(method, params).await
     }
 

@@ -7,6 +7,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
+use api::params::NoParams;
+
 use crate::connection::client::*;
 use crate::fake_daemon::{FakeDaemon, SESSION, text_delta};
 
@@ -19,28 +21,28 @@ fn session() -> SessionId {
 #[tokio::test]
 async fn client_calls_return_replies_faults_or_disconnect() {
     let mut fake = FakeDaemon::start(|_, method, params| match method {
-        "echo" => Ok(params.clone()),
+        "echo" | "daemon.status" => Ok(params.clone()),
         _ => Err(json!({"code": -32002, "message": "no such thing", "data": {"kind": "not_found"}})),
     });
     let client = Client::connect(&fake.socket, "tester").await.expect("connected");
     assert_eq!(client.hello().version, "9.9.9");
     let many = (0..50).map(|n| {
         let client = client.clone();
-        async move { (n, client.call::<Value>("echo", &json!({"n": n})).await.expect("a reply")["n"].clone()) }
+        async move { (n, client.call_named("echo", &json!({"n": n})).await.expect("a reply")["n"].clone()) }
     });
     for (n, echoed) in futures_util::future::join_all(many).await {
         assert_eq!(echoed, json!(n));
     }
-    match client.call::<Value>("nothing", &json!({})).await {
+    match client.call_named("nothing", &json!({})).await {
         Err(CallError::Fault(fault)) => assert_eq!(fault.kind(), "not_found"),
         other => panic!("expected a fault, got {other:?}"),
     }
-    match client.call::<HelloReply>("echo", &json!({})).await {
+    match client.call::<methods::daemon::Status>(&NoParams {}).await {
         Err(CallError::Io(error)) => assert_eq!(error.kind(), io::ErrorKind::InvalidData),
         other => panic!("expected a complaint, got {other:?}"),
     }
     fake.restart(|_, _, _| Ok(Value::Null)).await;
-    let ended = timeout(WAIT_TIMEOUT, client.call::<Value>("echo", &json!({}))).await.expect("in time");
+    let ended = timeout(WAIT_TIMEOUT, client.call_named("echo", &json!({}))).await.expect("in time");
     assert!(matches!(ended, Err(CallError::Closed)), "{ended:?}");
     assert!(client.is_closed());
 }
@@ -95,7 +97,7 @@ async fn slow_event_reader_does_not_block_replies() {
     let mut events = client.subscribe(session(), 0).await.expect("subscribed");
     // Twelve megabytes of events wait for a subscriber that does not read. Calls still complete.
     for n in 0..20 {
-        let reply: Value = timeout(WAIT_TIMEOUT, client.call("echo", &json!({"n": n})))
+        let reply: Value = timeout(WAIT_TIMEOUT, client.call_named("echo", &json!({"n": n})))
             .await
             .expect("in time")
             .expect("a reply");

@@ -1,5 +1,6 @@
 //! Opens a conversation view: on an existing session, a new one, or one turn of `run`.
 
+use api::methods;
 use std::io::{self, IsTerminal as _};
 
 use crate::args::Thinking;
@@ -87,7 +88,8 @@ async fn conversations(
         start = match left {
             LeaveReason::Open(session_id) => {
                 let client = reach.connect_or_start().await?;
-                let reply: SessionReply = client.call("session.get", &SessionParams { session_id }).await?;
+                let reply: SessionReply =
+                    client.call::<methods::session::Get>(&SessionParams { session_id }).await?;
                 open_existing(reach, client, reply.session, options, out).await?
             }
             LeaveReason::New => new(reach, current_folder_params()?, options).await?,
@@ -142,7 +144,7 @@ async fn new(
     options: Options,
 ) -> Result<ConversationStart, Failure> {
     let client = reach.connect_or_start().await?;
-    let status: StatusReply = client.call("daemon.status", &NoParams {}).await?;
+    let status: StatusReply = client.call::<methods::daemon::Status>(&NoParams {}).await?;
     let model = match create.model.clone().or(status.main_model) {
         Some(model) => model,
         None => return Err(Failure::no_model()),

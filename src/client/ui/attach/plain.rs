@@ -5,6 +5,7 @@
 //! the session until the session ends. On a terminal (`--plain`, `TERM=dumb`) a line `1`, `2` or `4` answers
 //! the oldest request.
 
+use api::methods;
 use std::io::IsTerminal as _;
 
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
@@ -18,7 +19,7 @@ use crate::terminal::out::OutputStreams;
 use crate::ui::prompt;
 use crate::ui::question;
 use crate::ui::render::{OutputPiece, Transcript};
-use api::params::{ApproveParams, ApproveReply};
+use api::params::ApproveParams;
 use types::event::Event;
 use types::ids::TurnId;
 use types::permission::{Decision, Scope};
@@ -88,7 +89,7 @@ async fn pipe(
                 // request.
                 Some(line) if is_person && answer_for_key(&requests, &line).is_some() => {
                     if let Some(params) = answer_for_key(&requests, &line) {
-                        match client.call::<ApproveReply>("session.approve", &params).await {
+                        match client.call::<methods::session::Approve>(&params).await {
                             Err(CallError::Fault(fault)) if fault.kind() != "not_pending" => {
                                 return Err(CallError::Fault(fault).into());
                             }

@@ -2,7 +2,8 @@
 //! so that it appears at once.
 
 use crate::connection::client::{CallError, Client};
-use api::params::{ItemsParams, ItemsReply, QueueListParams, QueueReply};
+use api::methods;
+use api::params::{ItemsParams, QueueListParams, QueueReply};
 use types::ids::{Seq, TurnId};
 use types::message::input_line;
 use types::session::{Item, ItemKind, SessionState, SessionView};
@@ -27,25 +28,26 @@ pub(super) async fn find_omitted_part(
     client: &Client,
     session: &SessionView,
 ) -> Result<OmittedPart, CallError> {
-    let mut params = ItemsParams {
+    let params = ItemsParams {
         newest_first: true,
         limit: Some(PAGE_ITEMS),
         ..ItemsParams::for_session(session.session_id)
     };
+    let mut pages = client.pages::<methods::session::Items>(params);
     let mut items = Vec::new();
     for _ in 0..MAX_PAGES {
-        let page: ItemsReply = client.call("session.items", &params).await?;
+        let Some(page) = pages.next().await? else { break };
         items.extend(page.items);
-        params.cursor = page.next_cursor;
-        if params.cursor.is_none() {
-            return Ok(OmittedPart::default());
+        if pages.is_finished() {
+            break;
         }
         if let Some(upto) = find_cut(&items, session) {
             let queue: QueueReply = client
-                .call(
-                    "session.queue.list",
-                    &QueueListParams { session_id: session.session_id, cursor: None, limit: None },
-                )
+                .call::<methods::session::QueueList>(&QueueListParams {
+                    session_id: session.session_id,
+                    cursor: None,
+                    limit: None,
+                })
                 .await?;
             let queue = queue.queue.iter().map(|it| (it.turn_id, input_line(&it.input))).collect();
             return Ok(OmittedPart { upto, queue });

@@ -1,5 +1,6 @@
 //! The lines above a new conversation: its folder, and the sessions that wait for the user.
 
+use api::methods;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use crate::connection::client::Client;
 use crate::terminal::escape;
 use crate::terminal::style::{StyledLine, Tone, cut};
 use crate::ui::request_list::home_relative;
-use api::params::{ListParams, ListReply, WorkspaceParams, WorkspaceReply};
+use api::params::{ListParams, WorkspaceParams};
 use types::session::{SessionState, SessionView};
 
 /// How long the lines wait for git and for the list of sessions. In a large repository, git does not answer
@@ -42,7 +43,7 @@ impl StartFacts {
     /// in a trusted folder.
     pub(super) async fn complete(mut self, client: Client) -> Vec<StyledLine> {
         let params = WorkspaceParams { cwd: self.folder.clone(), count_changes: true };
-        let status = client.call::<WorkspaceReply>("workspace.status", &params);
+        let status = client.call::<methods::workspace::Status>(&params);
         let (status, waiting) = tokio::join!(
             tokio::time::timeout(TIMEOUT, status),
             tokio::time::timeout(TIMEOUT, waiting_sessions(&client, &self.folder))
@@ -83,7 +84,7 @@ async fn waiting_sessions(client: &Client, cwd: &str) -> Vec<SessionView> {
         ..ListParams::default()
     };
     // If the call fails, leave out this line.
-    client.call::<ListReply>("session.list", &filter).await.map(|reply| reply.sessions).unwrap_or_default()
+    client.call::<methods::session::List>(&filter).await.map(|reply| reply.sessions).unwrap_or_default()
 }
 
 /// For example `1 session waits for you here: #12 fix login · ← shows all`.

@@ -4,6 +4,7 @@
 mod list;
 mod view;
 
+use api::methods;
 use std::io::{self, Write as _};
 
 use ratatui::crossterm::cursor::{Hide, MoveTo, Show};
@@ -64,7 +65,7 @@ async fn load(picker: &mut Picker, client: &Client) -> Result<(), Failure> {
         limit: Some(MAX_SESSIONS),
         ..ListParams::default()
     };
-    let reply: ListReply = client.call("session.list", &params).await?;
+    let reply: ListReply = client.call::<methods::session::List>(&params).await?;
     picker.set_sessions(reply.sessions, reply.next_cursor.is_some());
     Ok(())
 }
@@ -111,7 +112,7 @@ async fn preview(client: &Client, session: SessionId) -> Result<Vec<(bool, Strin
         kinds: vec![ItemKind::UserMessage, ItemKind::AssistantMessage],
         ..ItemsParams::for_session(session)
     };
-    let reply: ItemsReply = client.call("session.items", &params).await?;
+    let reply: ItemsReply = client.call::<methods::session::Items>(&params).await?;
     let message = |item: &types::session::Item| {
         let text = item.text.clone().filter(|text| !text.trim().is_empty())?;
         Some((item.kind == ItemKind::UserMessage, text))

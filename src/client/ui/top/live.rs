@@ -1,5 +1,6 @@
 //! The loop of `top`: daemon, keyboard, screen.
 
+use api::methods;
 use std::collections::HashMap;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
@@ -175,12 +176,12 @@ async fn done(client: &Client, action: Action) -> String {
             Action::Quit | Action::Attach(_) | Action::New => Ok(""),
             Action::Abort(session_id) => {
                 let params = AbortParams { session_id, turn_id: None, call_id: None, idempotency_key: None };
-                let reply: AbortReply = client.call("session.abort", &params).await?;
+                let reply: AbortReply = client.call::<methods::session::Abort>(&params).await?;
                 Ok(if reply.stopped.is_empty() { "nothing was running" } else { "stopped by you" })
             }
             Action::Kill(session_id) => {
                 let params = EndParams { session_id, idempotency_key: None };
-                let _: serde_json::Value = client.call("session.kill", &params).await?;
+                let _: serde_json::Value = client.call_as::<methods::session::Kill, _>(&params).await?;
                 Ok("ended")
             }
             Action::Submit(session_id, text) => {
@@ -191,7 +192,7 @@ async fn done(client: &Client, action: Action) -> String {
                 let decision = Some(if allow { Decision::Allow } else { Decision::Deny });
                 let params =
                     ApproveParams { request_id: Some(request_id), decision, ..ApproveParams::default() };
-                let _: Approved = client.call("session.approve", &params).await?;
+                let _: Approved = client.call_as::<methods::session::Approve, _>(&params).await?;
                 Ok(if allow { "allowed once by you" } else { "denied by you" })
             }
         }
@@ -203,15 +204,15 @@ async fn done(client: &Client, action: Action) -> String {
 /// The context windows of the known models.
 async fn windows(client: &Client) -> Result<HashMap<String, u64>, Failure> {
     let models = ModelListParams { limit: Some(PAGE_MODELS), ..ModelListParams::default() };
-    let models: ModelListReply = client.call("model.list", &models).await?;
+    let models: ModelListReply = client.call::<methods::model::List>(&models).await?;
     Ok(models.models.into_iter().filter_map(|it| Some((it.model, u64::from(it.context_window?)))).collect())
 }
 
 async fn facts(client: &Client, windows: HashMap<String, u64>) -> Result<DaemonFacts, Failure> {
-    let status: StatusReply = client.call("daemon.status", &NoParams {}).await?;
+    let status: StatusReply = client.call::<methods::daemon::Status>(&NoParams {}).await?;
     let midnight = Timestamp(now().day() * DAY_MS);
     let usage = ModelUsageParams { since_ms: Some(midnight), limit: Some(1), ..Default::default() };
-    let usage: ModelUsageReply = client.call("model.usage", &usage).await?;
+    let usage: ModelUsageReply = client.call::<methods::model::Usage>(&usage).await?;
     Ok(DaemonFacts {
         up_ms: now().since(status.started_at_ms),
         resident_bytes: status.resident_bytes,

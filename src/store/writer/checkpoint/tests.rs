@@ -266,11 +266,7 @@ fn database_opened_by_other_process_is_detected() {
     let bench = LogFixture::new(10);
     assert_eq!(bench.checkpointer.check_exclusive_access(), Ok(()));
     let mut other = Command::new(std::env::current_exe().unwrap())
-        .args([
-            "store::writer::checkpoint::tests::child_process_holds_database_open",
-            "--exact",
-            "--nocapture",
-        ])
+        .args(["writer::checkpoint::tests::child_process_holds_database_open", "--exact", "--nocapture"])
         .env(HELD_DATABASE, &bench.database_file.path)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

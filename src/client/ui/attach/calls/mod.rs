@@ -7,10 +7,10 @@ use crate::connection::session_calls::{idempotency_key, submit_params, update};
 use crate::failure::Failure;
 use crate::terminal::style::StyledLine;
 use crate::ui::attach::app::{Effect, Point, Submission};
+use api::methods;
 use api::params::{
-    AbortParams, AbortReply, AnswerReply, ApproveParams, ApproveReply, CommandView, QueueRemoveParams,
-    QueueReply, RewindParams, RewindReply, SessionReply, SubmitBlock, SubmitInput, SubmitReply, UpdateParams,
-    WhenBusy,
+    AbortParams, ApproveParams, CommandView, QueueRemoveParams, RewindParams, SubmitBlock, SubmitInput,
+    UpdateParams, WhenBusy,
 };
 use types::ids::SessionId;
 use types::model::ModelView;
@@ -57,7 +57,7 @@ impl Caller {
             outputs => SubmitInput::Blocks(outputs.iter().chain([&submission.text]).map(text).collect()),
         };
         let params = submit_params(self.session, input, submission.when_busy, TurnOptions::default());
-        match self.client.call::<SubmitReply>("session.submit", &params).await {
+        match self.client.call::<methods::session::Submit>(&params).await {
             // The daemon reports a queued or steered input to all clients by an event.
             Ok(_) => EffectResult::Taken,
             Err(error) => EffectResult::Unsent(submission, error.into()),
@@ -65,7 +65,7 @@ impl Caller {
     }
 
     async fn approve(&self, params: &ApproveParams) -> EffectResult {
-        answer_result(self.client.call::<ApproveReply>("session.approve", params).await.map(|_| ()))
+        answer_result(self.client.call::<methods::session::Approve>(params).await.map(|_| ()))
     }
 
     /// Runs an effect that is one call.
@@ -87,14 +87,14 @@ impl Caller {
                 other => other,
             },
             Effect::Answer(params) => {
-                answer_result(client.call::<AnswerReply>("session.answer", &params).await.map(|_| ()))
+                answer_result(client.call::<methods::session::Answer>(&params).await.map(|_| ()))
             }
             Effect::Choose(params) => {
-                answer_result(client.call::<AnswerReply>("session.feedback", &params).await.map(|_| ()))
+                answer_result(client.call::<methods::session::Feedback>(&params).await.map(|_| ()))
             }
             Effect::Abort => {
                 let params = AbortParams { session_id, turn_id: None, call_id: None, idempotency_key: None };
-                match client.call::<AbortReply>("session.abort", &params).await {
+                match client.call::<methods::session::Abort>(&params).await {
                     Ok(_) => EffectResult::Said("stopped"),
                     Err(error) => EffectResult::Failed(error.into()),
                 }
@@ -105,13 +105,13 @@ impl Caller {
             Effect::TakeBack(turn_id) => {
                 let params =
                     QueueRemoveParams { session_id, turn_id, idempotency_key: Some(idempotency_key()) };
-                call_result(client.call::<QueueReply>("session.queue.remove", &params).await.map(|_| ()))
+                call_result(client.call::<methods::session::QueueRemove>(&params).await.map(|_| ()))
             }
             Effect::LoadPoints => self.load_points().await,
             Effect::LoadModels => self.models().await,
             Effect::SetModel(model) => {
                 let params = UpdateParams { model: Some(model), ..UpdateParams::new(session_id) };
-                call_result(client.call::<SessionReply>("session.update", &params).await.map(|_| ()))
+                call_result(client.call::<methods::session::Update>(&params).await.map(|_| ()))
             }
             Effect::Rewind(point, files) => self.rewind(point, files).await,
             // The loop of the conversation handles these effects itself.
@@ -142,7 +142,7 @@ impl Caller {
                 dry_run: false,
                 idempotency_key: key,
             };
-            match self.client.call::<RewindReply>("session.rewind", &params).await {
+            match self.client.call::<methods::session::Rewind>(&params).await {
                 Ok(reply) if !reply.conflicts.is_empty() => {
                     return EffectResult::Failed(Failure::internal(format!(
                         "could not restore {} file(s) that something else changed; nothing was changed",
@@ -157,7 +157,7 @@ impl Caller {
             // No item is before the first input, so clear the conversation instead.
             let input = SubmitInput::Text("/clear".into());
             let params = submit_params(self.session, input, None, TurnOptions::default());
-            if let Err(error) = self.client.call::<SubmitReply>("session.submit", &params).await {
+            if let Err(error) = self.client.call::<methods::session::Submit>(&params).await {
                 return EffectResult::Failed(error.into());
             }
         }

@@ -1,18 +1,16 @@
 //! Calls that only read: commands, models, inputs of earlier sessions, points to rewind to.
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use api::methods;
 
 use crate::connection::client::CallError;
 use crate::connection::expand_truncated;
+use crate::connection::pages::RawEventsPage;
 use crate::connection::wire::ReceivedEvent;
 use crate::ui::attach::app::{App, ClientSetup, Point};
 use crate::ui::attach::calls::{Caller, EffectResult};
 use api::params::{
-    CommandListParams, CommandListReply, EventsParams, Include, ItemsParams, ItemsReply, ListParams,
-    ListReply, ModelListParams, ModelListReply, SessionParams,
+    CommandListParams, EventsParams, Include, ItemsParams, ListParams, ModelListParams, SessionParams,
 };
-use types::context_view::ContextView;
 use types::ids::{Seq, SessionId};
 use types::session::{Item, ItemKind, ItemStatus, SessionView};
 
@@ -29,7 +27,7 @@ impl Caller {
     pub(crate) async fn commands(self, cwd: Option<String>) -> EffectResult {
         let session_id = cwd.is_none().then_some(self.session);
         let params = CommandListParams { session_id, cwd };
-        match self.client.call::<CommandListReply>("command.list", &params).await {
+        match self.client.call::<methods::command::List>(&params).await {
             Ok(reply) => EffectResult::Commands(reply.commands),
             // Without the list there is no completion. The daemon still checks commands.
             Err(_) => EffectResult::Taken,
@@ -38,7 +36,7 @@ impl Caller {
 
     pub(crate) async fn context(self) -> EffectResult {
         let params = SessionParams { session_id: self.session };
-        match self.client.call::<ContextView>("session.context", &params).await {
+        match self.client.call::<methods::session::Context>(&params).await {
             Ok(view) => EffectResult::Context(view.used, view.window),
             Err(_) => EffectResult::Taken,
         }
@@ -46,18 +44,10 @@ impl Caller {
 
     /// All known models.
     pub(crate) async fn models(self) -> EffectResult {
-        let mut params = ModelListParams { limit: Some(PAGE_ROWS), ..ModelListParams::default() };
-        let mut models = Vec::new();
-        loop {
-            let page: ModelListReply = match self.client.call("model.list", &params).await {
-                Ok(page) => page,
-                Err(error) => return EffectResult::Failed(error.into()),
-            };
-            models.extend(page.models);
-            params.cursor = page.next_cursor;
-            if params.cursor.is_none() {
-                return EffectResult::Models(models);
-            }
+        let params = ModelListParams { limit: Some(PAGE_ROWS), ..ModelListParams::default() };
+        match self.client.all_rows::<methods::model::List>(params).await {
+            Ok(models) => EffectResult::Models(models),
+            Err(error) => EffectResult::Failed(error.into()),
         }
     }
 
@@ -65,7 +55,7 @@ impl Caller {
     pub(crate) async fn history(self, cwd: String, cursor: Option<String>) -> EffectResult {
         let filter =
             ListParams { cwd: Some(cwd), limit: Some(HISTORY_SESSIONS), cursor, ..ListParams::default() };
-        let Ok(list) = self.client.call::<ListReply>("session.list", &filter).await else {
+        let Ok(list) = self.client.call::<methods::session::List>(&filter).await else {
             return EffectResult::Taken;
         };
         let mut inputs = Vec::new();
@@ -78,20 +68,13 @@ impl Caller {
 
     /// The inputs of a session, oldest first.
     async fn inputs(&self, session: SessionId) -> Result<Vec<String>, CallError> {
-        let mut params = ItemsParams {
+        let params = ItemsParams {
             limit: Some(PAGE_ROWS),
             kinds: vec![ItemKind::UserMessage],
             ..ItemsParams::for_session(session)
         };
-        let mut inputs = Vec::new();
-        loop {
-            let page: ItemsReply = self.client.call("session.items", &params).await?;
-            inputs.extend(page.items.iter().map(input_text));
-            params.cursor = page.next_cursor;
-            if params.cursor.is_none() {
-                return Ok(inputs);
-            }
-        }
+        let items = self.client.all_rows::<methods::session::Items>(params).await?;
+        Ok(items.iter().map(input_text).collect())
     }
 
     /// The inputs of the session, each with the item before it.
@@ -103,11 +86,11 @@ impl Caller {
     }
 
     async fn read_points(&self) -> Result<Vec<Point>, CallError> {
-        let mut params = ItemsParams { limit: Some(PAGE_ROWS), ..ItemsParams::for_session(self.session) };
+        let params = ItemsParams { limit: Some(PAGE_ROWS), ..ItemsParams::for_session(self.session) };
+        let mut pages = self.client.pages::<methods::session::Items>(params);
         let mut points = Vec::new();
         let mut before = None;
-        loop {
-            let page: ItemsReply = self.client.call("session.items", &params).await?;
+        while let Some(page) = pages.next().await? {
             for item in &page.items {
                 if item.kind == ItemKind::UserMessage {
                     let is_first = before.is_none();
@@ -118,11 +101,8 @@ impl Caller {
                     before = Some(item.item_id);
                 }
             }
-            params.cursor = page.next_cursor;
-            if params.cursor.is_none() {
-                return Ok(points);
-            }
         }
+        Ok(points)
     }
 
     /// The lines of the conversation up to an event, with nothing hidden.
@@ -135,11 +115,13 @@ impl Caller {
     ) -> EffectResult {
         let mut app = App::new(session, setup);
         app.set_environment((columns, 24), app.clock);
-        let mut params =
+        let params =
             EventsParams { limit: Some(PAGE_EVENTS), include, ..EventsParams::for_session(self.session) };
+        let mut pages = self.client.pages_as::<methods::session::Events, RawEventsPage>(params);
         loop {
-            let page: RawEvents = match self.client.call("session.events", &params).await {
-                Ok(page) => page,
+            let page = match pages.next().await {
+                Ok(Some(page)) => page,
+                Ok(None) => return EffectResult::Earlier(app.take_record()),
                 Err(error) => return EffectResult::Failed(error.into()),
             };
             for raw in &page.events {
@@ -156,20 +138,8 @@ impl Caller {
                 };
                 app.on_event(&received);
             }
-            params.cursor = page.next_cursor;
-            if params.cursor.is_none() {
-                return EffectResult::Earlier(app.take_record());
-            }
         }
     }
-}
-
-/// A page of events that are parsed one by one, because an event may be newer than this client.
-#[derive(Deserialize)]
-struct RawEvents {
-    events: Vec<Box<RawValue>>,
-    #[serde(default)]
-    next_cursor: Option<String>,
 }
 
 fn input_text(item: &Item) -> String {

@@ -1,5 +1,6 @@
 //! Runs the effects that need the terminal or the loop itself. All other effects are calls to the daemon.
 
+use api::methods;
 use std::io::Stdout;
 use std::time::Instant;
 
@@ -109,7 +110,7 @@ impl LiveConversation {
             self.caller.client = self.reach.connect_again().await?;
         }
         let client = &self.caller.client;
-        let reply: SessionReply = client.call("session.create", &self.create).await?;
+        let reply: SessionReply = client.call::<methods::session::Create>(&self.create).await?;
         let id = reply.session.session_id;
         self.follow = Some(SessionFollower::start_with(&self.reach, client, id, 0, self.include).await?);
         self.caller.session = id;

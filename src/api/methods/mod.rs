@@ -1,0 +1,207 @@
+//! The table of methods. Each row is a type: it ties the name of a method to its parameters, its reply, the roles that may
+//! call it, its errors and its notifications. The daemon registers a handler for the type, a client calls the type, and
+//! the reference is printed from the rows.
+
+pub mod agent;
+pub mod command;
+pub mod daemon;
+pub mod knowledge;
+pub mod mcp;
+pub mod memory;
+pub mod model;
+pub mod permission;
+pub mod rpc;
+pub mod session;
+pub mod tool;
+pub mod workspace;
+
+use schemars::{JsonSchema, SchemaGenerator};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::fault::Code;
+use super::field_names::field_names;
+use super::params::ClientRole;
+
+/// A method with the types of its parameters and its reply.
+pub trait ApiMethod: 'static {
+    /// What a client sends.
+    type Params: Serialize + DeserializeOwned + JsonSchema + Send + 'static;
+    /// What the daemon answers.
+    type Reply: Serialize + DeserializeOwned + JsonSchema + Send + 'static;
+    /// The rest of the row.
+    const METHOD: Method;
+}
+
+/// A row without its types, as the dispatcher and the reference use it.
+#[derive(Clone, Copy, Debug)]
+pub struct Method {
+    /// `namespace.verb`.
+    pub name: &'static str,
+    /// One line for the reference.
+    pub summary: &'static str,
+    /// Roles, errors and other properties.
+    pub traits: Traits,
+    names: fn() -> &'static [&'static str],
+}
+
+/// Properties of a method. The constants [`READS`] and [`CHANGES`] begin a row.
+#[derive(Clone, Copy, Debug)]
+pub struct Traits {
+    /// Whether the method changes state. Observers may not call such a method.
+    pub mutates: bool,
+    /// Whether the reply waits until some work ends. Later calls of the connection may then be answered before it.
+    pub waits: bool,
+    /// Whether a process that a tool started may call the method, for example to identify the daemon. With any other
+    /// method, a model's commands could answer their own permission requests or read other sessions.
+    pub is_for_tools: bool,
+    /// Parameters that are planned but not implemented. The daemon refuses them and never ignores them.
+    pub unsupported_params: &'static [&'static str],
+    /// Notifications that the method starts.
+    pub notifications: &'static [&'static str],
+    /// Errors of this method in addition to those that every method can return.
+    pub errors: &'static [Code],
+}
+
+/// A method that only reads.
+const READS: Traits = Traits {
+    mutates: false,
+    waits: false,
+    is_for_tools: false,
+    unsupported_params: &[],
+    notifications: &[],
+    errors: &[],
+};
+
+/// A method that changes state.
+const CHANGES: Traits = Traits { mutates: true, ..READS };
+
+impl Traits {
+    const fn waits(self) -> Self {
+        Self { waits: true, ..self }
+    }
+
+    const fn for_tools(self) -> Self {
+        Self { is_for_tools: true, ..self }
+    }
+
+    const fn without_params(self, unsupported_params: &'static [&'static str]) -> Self {
+        Self { unsupported_params, ..self }
+    }
+
+    const fn notifies(self, notifications: &'static [&'static str]) -> Self {
+        Self { notifications, ..self }
+    }
+
+    const fn errors(self, errors: &'static [Code]) -> Self {
+        Self { errors, ..self }
+    }
+}
+
+impl Method {
+    /// Whether a client with this role may call the method.
+    #[must_use]
+    pub fn is_for(&self, role: ClientRole) -> bool {
+        match role {
+            ClientRole::Controller => true,
+            ClientRole::Observer => !self.traits.mutates,
+            ClientRole::Tool => self.traits.is_for_tools,
+        }
+    }
+
+    /// Names of the parameters in their declared order. Parameters by position follow this order, so new parameters
+    /// are appended.
+    #[must_use]
+    pub fn param_names(&self) -> &'static [&'static str] {
+        (self.names)()
+    }
+
+    /// Whether a repeated call with the same `idempotency_key` returns the first reply and does nothing else.
+    #[must_use]
+    pub fn takes_idempotency_key(&self) -> bool {
+        self.param_names().contains(&"idempotency_key")
+    }
+}
+
+/// JSON Schemas of a method's parameters and reply. They are not part of [`Method`]: only the reference needs them, and
+/// the daemon would be a megabyte larger with them.
+#[derive(Clone, Copy)]
+pub(super) struct MethodSchemas {
+    pub params: fn(&mut SchemaGenerator) -> Value,
+    pub reply: fn(&mut SchemaGenerator) -> Value,
+}
+
+fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
+    generator.subschema_for::<T>().to_value()
+}
+
+const fn schemas<M: ApiMethod>() -> MethodSchemas {
+    MethodSchemas { params: schema::<M::Params>, reply: schema::<M::Reply> }
+}
+
+/// The rows of one namespace: documentation, name of the type and of the method, parameters, reply, properties.
+macro_rules! methods {
+    ($($(#[doc = $summary:literal])+ $row:ident = $name:literal, $params:ty => $reply:ty, $traits:expr;)+) => {
+        $(
+            $(#[doc = $summary])+
+            #[derive(Clone, Copy, Debug)]
+            pub struct $row;
+
+            impl super::ApiMethod for $row {
+                type Params = $params;
+                type Reply = $reply;
+                const METHOD: super::Method = super::Method {
+                    name: $name,
+                    summary: concat!($($summary),+).trim_ascii_start(),
+                    traits: $traits,
+                    names: super::field_names::<$params>,
+                };
+            }
+        )+
+
+        pub(super) const METHODS: &[super::Method] = &[$(<$row as super::ApiMethod>::METHOD),+];
+        pub(super) const SCHEMAS: &[super::MethodSchemas] = &[$(super::schemas::<$row>()),+];
+    };
+}
+use methods;
+
+/// Joins parts of a table.
+const fn join<T: Copy, const N: usize>(parts: &[&[T]]) -> [T; N] {
+    let mut all = [parts[0][0]; N];
+    let (mut index, mut part) = (0, 0);
+    while part < parts.len() {
+        let mut at = 0;
+        while at < parts[part].len() {
+            all[index] = parts[part][at];
+            index += 1;
+            at += 1;
+        }
+        part += 1;
+    }
+    assert!(index == N, "the table has another length");
+    all
+}
+
+/// A table of all namespaces, in the order of the reference.
+macro_rules! table {
+    ($table:ident: $($namespace:ident)+) => {{
+        const COUNT: usize = 0 $(+ $namespace::$table.len())+;
+        &join::<_, COUNT>(&[$($namespace::$table),+])
+    }};
+    ($table:ident) => {
+        table!($table: rpc daemon session permission memory agent command tool mcp model workspace knowledge)
+    };
+}
+
+/// Every method, in the order of the reference.
+pub static METHODS: &[Method] = table!(METHODS);
+
+/// The schemas of every method, in the order of [`METHODS`].
+pub(super) static SCHEMAS: &[MethodSchemas] = table!(SCHEMAS);
+
+/// The method with this name; `None` if there is none.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Method> {
+    METHODS.iter().find(|method| method.name == name)
+}

@@ -1,0 +1,9 @@
+//! The methods about the protocol itself.
+
+use super::{READS, methods};
+use crate::params as p;
+
+methods! {
+    /// The OpenRPC document of this daemon.
+    Discover = "rpc.discover", p::NoParams => p::OpenRpcDocument, READS.for_tools();
+}

@@ -1,0 +1,16 @@
+//! The methods about workspaces and their trust.
+
+use super::{CHANGES, READS, methods};
+use crate::fault::Code;
+use crate::params as p;
+
+methods! {
+    /// What of a folder hangs on its user's trust, and whether it is trusted as it is now.
+    Status = "workspace.status", p::WorkspaceParams => p::WorkspaceReply, READS;
+    /// Trust a folder as workspace.status showed it, or as it is. A change of what was trusted ends that.
+    Trust = "workspace.trust", p::TrustParams => p::WorkspaceReply,
+        CHANGES.errors(&[Code::Conflict, Code::StalePrecondition, Code::StorageReadOnly]);
+    /// Take the trust in a folder back.
+    Untrust = "workspace.untrust", p::UntrustParams => p::WorkspaceReply,
+        CHANGES.errors(&[Code::Conflict, Code::StorageReadOnly]);
+}
