@@ -1,6 +1,6 @@
 //! The load generator: measures the real daemon with a fast model server, over its socket with raw JSON.
 //!
-//! `cargo bench --features fuzzing --bench load` measures everything, `-- b3 b5` only these parts.
+//! `cargo bench --bench load` measures everything, `-- b3 b5` only these parts.
 //! Most figures are medians of five runs or more, with a reference from the same run, because a figure alone also
 //! depends on the machine.
 
@@ -79,7 +79,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let is_bench = arguments.iter().any(|argument| argument == "--bench");
     if !is_bench || arguments.iter().any(|argument| argument == "--test") {
-        println!("load: nothing to test; `cargo bench --features fuzzing --bench load` measures");
+        println!("load: nothing to test; `cargo bench --bench load` measures");
         return ExitCode::SUCCESS;
     }
     let wanted: Vec<String> = arguments

@@ -1,6 +1,6 @@
 //! Speed of reading a provider's stream. The first part parses server-sent events alone, in chunks of a network
 //! packet's size, compared with a scan for line ends (memchr) over the same bytes. The second part parses whole
-//! answers of each API, down to deltas. Run: `cargo bench --features fuzzing --bench sse`.
+//! answers of each API, down to deltas. Run: `cargo bench --bench sse`.
 //!
 //! Times are CPU time of this thread, medians of several runs.
 
