@@ -107,12 +107,12 @@ async fn sessions(client: Client) -> Result<Vec<CompletionCandidate>, Failure> {
     let reply: ListReply = client.call::<methods::session::List>(&filter).await?;
     let mut found = vec![candidate(".", "the newest session of this folder")];
     for session in &reply.sessions {
-        let help = format!("{} · {}", session.title, state(session).1);
+        let help = format!("{} · {}", session.summary.title, state(session).1);
         found.push(candidate(session.number.to_string(), &help));
         // A shell would split any other title into several words.
-        let is_word = session.title.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
-        if is_word && !session.title.is_empty() {
-            found.push(candidate(session.title.clone(), &format!("#{}", session.number)));
+        let is_word = session.summary.title.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+        if is_word && !session.summary.title.is_empty() {
+            found.push(candidate(session.summary.title.clone(), &format!("#{}", session.number)));
         }
         found.push(candidate(session.session_id.to_string(), &help).hide(true));
     }

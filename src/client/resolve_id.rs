@@ -70,7 +70,7 @@ pub(crate) async fn newest_here(client: &Client) -> Result<SessionView, Failure>
     let here = paths::current_folder()?;
     let shown = here.display().to_string();
     let filter = ListParams { cwd: Some(shown.clone()), limit: Some(1), ..ListParams::default() };
-    let is_open = |session: &SessionView| OPEN_STATES.contains(&session.state);
+    let is_open = |session: &SessionView| OPEN_STATES.contains(&session.summary.state);
     let open = ListParams { states: Some(OPEN_STATES.to_vec()), ..filter.clone() };
     let page: ListReply = client.call::<methods::session::List>(&open).await?;
     let newest = match page.sessions.into_iter().find(is_open) {
@@ -90,7 +90,7 @@ fn pick_session(sessions: Vec<SessionView>, name: &str) -> Result<SessionView, F
         return Ok(numbered.clone());
     }
     let start = name.strip_prefix("ses_").unwrap_or(name).to_ascii_lowercase();
-    let titled: Vec<&SessionView> = sessions.iter().filter(|s| s.title == name).collect();
+    let titled: Vec<&SessionView> = sessions.iter().filter(|s| s.summary.title == name).collect();
     let prefix_matches: Vec<&SessionView> = sessions
         .iter()
         .filter(|s| !start.is_empty() && s.session_id.to_string()[4..].starts_with(&start))
@@ -106,7 +106,7 @@ fn pick_session(sessions: Vec<SessionView>, name: &str) -> Result<SessionView, F
         several => {
             let mut message = format!("{} could be any of these; say more of the id:", escape::line(name));
             for one in several.iter().take(20) {
-                let title = cut(&escape::line(&one.title), 60);
+                let title = cut(&escape::line(&one.summary.title), 60);
                 message.push_str(&format!("\n  {}  {title}", short_id(one.session_id)));
             }
             Err(Failure::usage(message))

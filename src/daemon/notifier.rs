@@ -123,7 +123,7 @@ async fn notification_text(registry: &Registry, pending_change: &PendingChange) 
         "on_timeout": event["on_timeout"],
     });
     if let Ok(view) = registry.view(pending_change.session_id).await {
-        notification["title"] = view.title.into();
+        notification["title"] = view.summary.title.into();
         notification["cwd"] = view.cwd.into();
     }
     if let Some(members) = notification.as_object_mut() {

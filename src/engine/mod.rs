@@ -40,4 +40,4 @@ pub use settings::{CompactionSettings, OnRateLimit, RetrySettings, Settings, Una
 #[doc(hidden)]
 pub use state::CONTEXT_OVERFLOW;
 pub use state::{Engine, SessionRules};
-pub use view::{PendingPermission, Snapshot};
+pub use view::PendingPermission;

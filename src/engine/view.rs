@@ -14,7 +14,7 @@ use types::message::ToolCall;
 use types::permission::Mode;
 use types::queue::QueuedTurn;
 use types::sampling::Sampling;
-use types::session::{LastTurn, Requires, SessionSpec, SessionState};
+use types::session::{LastTurn, Requires, SessionSpec, SessionState, SessionSummary};
 use types::thinking::Thinking;
 use types::time::Timestamp;
 use types::todo::Todo;
@@ -39,43 +39,6 @@ pub struct PendingPermission {
     pub outside: Option<Option<String>>,
     /// Whether a hook leaves the decision to the user.
     pub is_left_to_user: bool,
-}
-
-/// Summary values of a session at one seq.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Snapshot {
-    /// Short name.
-    pub title: String,
-    /// `PROVIDER/MODEL`.
-    pub model: String,
-    /// Approval mode.
-    pub mode: Mode,
-    /// Thinking level of the session's models.
-    pub thinking: Option<Thinking>,
-    /// Sampling settings of the session's models.
-    pub sampling: Sampling,
-    /// State of the session.
-    pub state: SessionState,
-    /// The kind of decision that the session waits for.
-    pub requires: Option<Requires>,
-    /// The running turn.
-    pub turn_id: Option<TurnId>,
-    /// Tokens so far.
-    pub usage: Usage,
-    /// Cost so far in millionths of a dollar, if every price is known.
-    pub cost_usd_micros: Option<u64>,
-    /// The known part of the cost: a lower bound, in millionths of a dollar.
-    pub cost_at_least_usd_micros: u64,
-    /// The last line of text in the conversation.
-    pub last_line: String,
-    /// How the newest turn ended.
-    pub last_turn: Option<LastTurn>,
-    /// The first call that waits for an answer or runs, and the number of further ones, as text for users.
-    pub activity: Option<String>,
-    /// Tokens of the newest answer and of its request; `None` before an answer.
-    pub context_tokens: Option<u64>,
-    /// Time of the newest event; attaching and detaching clients do not count.
-    pub updated_at: Timestamp,
 }
 
 impl Engine {
@@ -329,9 +292,9 @@ impl Engine {
 
     /// The values that `session.list` shows.
     #[must_use]
-    pub fn snapshot(&self) -> Snapshot {
+    pub fn snapshot(&self) -> SessionSummary {
         let state = &self.state;
-        Snapshot {
+        SessionSummary {
             title: state.spec.title.clone(),
             model: state.spec.model.clone(),
             mode: state.spec.mode,
@@ -347,7 +310,7 @@ impl Engine {
             last_turn: state.last_turn.clone(),
             activity: self.activity(),
             context_tokens: Some(state.context_tokens).filter(|tokens| *tokens > 0),
-            updated_at: state.updated_at,
+            updated_at_ms: state.updated_at,
         }
     }
 

@@ -1,17 +1,21 @@
 //! Maps session errors to error codes; no other module does this. Do not add a wildcard arm, because
 //! the compiler must require a code for each new error.
 
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use api::params::{ApproveParams, SubscriptionId};
-use api::{Code, Fault};
-use session::{IdempotencyKey, PermissionAnswer, PolicyError, Rule, SessionError, StoreError};
+use api::{ApiMethod, Code, Fault};
+use session::{AnswerRequest, IdempotencyKey, PolicyError, Rule, SessionError, StoreError};
 use transport::SubscribeError;
 use types::depth;
 use types::event::Origin;
 use types::hex;
 use types::permission::{Decision, Scope};
+use types::permission_request::PermissionAnswer;
 
 /// The id of a subscription that was opened.
 pub(super) fn subscription(opened: Result<String, SubscribeError>) -> Result<SubscriptionId, Fault> {
@@ -258,7 +262,7 @@ pub(super) fn permission_answer(
     p: ApproveParams,
     keyed: Option<IdempotencyKey>,
     origin: Origin,
-) -> Result<PermissionAnswer, Fault> {
+) -> Result<AnswerRequest, Fault> {
     if p.answers.is_some() {
         return Err(invalid_param("answers", "an answer holds no further answers"));
     }
@@ -291,21 +295,18 @@ pub(super) fn permission_answer(
     }
     let grant = p.grant.map(|grant| grant.parse::<Rule>()).transpose();
     let grant = grant.map_err(|error| invalid_param("grant", &error.to_string()))?;
-    Ok(PermissionAnswer {
+    let answer = PermissionAnswer {
         request_id,
         decision,
         scope: p.scope,
-        grant,
+        grant: grant.as_ref().map(Rule::to_string),
         feedback: p.feedback,
         stop: p.stop,
-        mode: p.mode,
         no_approver: p.no_approver,
-        updated_input: p.updated_input,
-        edited: None,
+        mode: p.mode,
         digest: p.digest,
-        keyed,
-        origin,
-    })
+    };
+    Ok(AnswerRequest { answer, grant, updated_input: p.updated_input, edited: None, keyed, origin })
 }
 
 /// The fault of a wrong parameter.
@@ -325,6 +326,21 @@ pub(super) fn idempotency_key<P: serde::Serialize>(
     Some(IdempotencyKey { key, digest: hex::encode(&digest) })
 }
 
+/// A caller's idempotency key for a method whose parameters had another order of fields in older versions. The digest
+/// is the same as in those versions, so that a call may be repeated after an update.
+pub(super) fn ordered_idempotency_key<M: ApiMethod>(
+    key: Option<String>,
+    params: &M::Params,
+) -> Option<IdempotencyKey> {
+    let key = key?;
+    let text = serde_json::to_string(params).unwrap_or_default();
+    let members: BTreeMap<&str, &RawValue> = serde_json::from_str(&text).unwrap_or_default();
+    let names = M::METHOD.param_names();
+    let in_order = names.iter().filter_map(|name| Some(format!("\"{name}\":{}", members.get(name)?)));
+    let text = format!("{{{}}}", in_order.collect::<Vec<_>>().join(","));
+    Some(IdempotencyKey { key, digest: hex::encode(&Sha256::digest(text.as_bytes())) })
+}
+
 /// Limits a page size to the range from 1 to `most`.
 pub(super) fn limit(wanted: Option<u32>, default: u32, most: u32) -> u32 {
     wanted.unwrap_or(default).clamp(1, most)
@@ -338,4 +354,22 @@ pub(super) fn cursor<T: std::str::FromStr>(text: Option<&str>) -> Result<Option<
         Fault::new(Code::InvalidParams, "cursor: not one of ours; pass next_cursor as it came")
             .with("path", "cursor")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use api::methods;
+    use api::params::SubmitParams;
+
+    use super::*;
+
+    #[test]
+    fn key_digest_keeps_field_order_of_older_versions() {
+        let older = r#"{"session_id":"ses_0190f2a4-0000-7000-8000-000000000001","input":"hi","when_busy":"steer","budgets":{"usd_micros":5,"model_calls":2},"model":"p/m","temperature":0.5,"raw":true,"safe_mode":true,"stop":["END"]}"#;
+        let params: SubmitParams = serde_json::from_str(older).unwrap();
+        let keyed = ordered_idempotency_key::<methods::session::Submit>(Some("k".into()), &params);
+        let digest = hex::encode(&Sha256::digest(older.as_bytes()));
+        assert_eq!(keyed.map(|keyed| keyed.digest), Some(digest));
+        assert_ne!(serde_json::to_string(&params).unwrap(), older, "otherwise the plain digest would do");
+    }
 }

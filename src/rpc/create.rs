@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::convert;
 use super::params::Caller;
 use crate::context::RpcContext;
-use api::Fault;
 use api::params::{CreateParams, InitialItem, SessionReply, SubmitBlock, SubmitInput};
+use api::{Fault, methods};
 use session::{InitialMessage, NewSessionRequest};
 
 pub(super) async fn create(
@@ -14,7 +14,7 @@ pub(super) async fn create(
     caller: Caller,
     mut p: CreateParams,
 ) -> Result<SessionReply, Fault> {
-    let keyed = convert::idempotency_key(p.idempotency_key.take(), &p);
+    let keyed = convert::ordered_idempotency_key::<methods::session::Create>(p.idempotency_key.take(), &p);
     let options = p.options();
     let items = p.initial_items.unwrap_or_default();
     let initial_items = items.into_iter().enumerate().map(message).collect::<Result<_, _>>()?;

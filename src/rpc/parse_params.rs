@@ -45,7 +45,7 @@ fn object<'r>(method: &Method, raw: Option<&'r str>) -> Result<Cow<'r, str>, Fau
 fn name_by_position<'r>(method: &Method, values: Vec<&'r RawValue>) -> Result<NamedParams<'r>, Fault> {
     let names = method.param_names();
     if values.len() > names.len() {
-        let why = match names {
+        let why = match names.as_slice() {
             [] => format!("{} takes no parameters, got {}", method.name, values.len()),
             names => format!(
                 "{} takes at most {} parameters ({}), got {}",
@@ -76,7 +76,7 @@ fn refuse_unknown(method: &Method, named: &NamedParams<'_>) -> Result<(), Fault>
     match named.keys().find(|name| !is_known(name)) {
         Some(name) => {
             let shown = shorten_name(name);
-            Err(unknown(&shown, &format!("{} has no parameter `{shown}`", method.name), names))
+            Err(unknown(&shown, &format!("{} has no parameter `{shown}`", method.name), &names))
         }
         None => Ok(()),
     }

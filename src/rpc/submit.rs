@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::params::Caller;
 use crate::context::RpcContext;
 use crate::{convert, input_files};
-use api::Fault;
 use api::params::{SubmitParams, SubmitReply, SubmitState, WhenBusy};
+use api::{Fault, methods};
 use session::{BusyPolicy, Submission};
 use types::outcome::{AcceptedState, SubmitOutcome};
 
@@ -15,7 +15,7 @@ pub(super) async fn submit(
     caller: Caller,
     mut p: SubmitParams,
 ) -> Result<SubmitReply, Fault> {
-    let keyed = convert::idempotency_key(p.idempotency_key.take(), &p);
+    let keyed = convert::ordered_idempotency_key::<methods::session::Submit>(p.idempotency_key.take(), &p);
     let submission = Submission {
         when_busy: match p.when_busy {
             None => BusyPolicy::Unspecified,

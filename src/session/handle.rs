@@ -12,8 +12,8 @@ use crate::attach::{AttachGuard, AttachReply, AttachState, AttachedClients};
 use crate::idempotency::IdempotencyKey;
 use crate::lease::{Lease, LeaseCount};
 use crate::requests::{
-    AbortOutcome, CommandSubmission, IndexUsage, PermissionAnswer, QuestionAnswer, QueueChange,
-    RewindOutcome, RewindRequest, SessionFacts, SettingsUpdate, Submission, SubmittedInput,
+    AbortOutcome, AnswerRequest, CommandSubmission, IndexUsage, QuestionAnswer, QueueChange, RewindOutcome,
+    RewindRequest, SessionFacts, SettingsUpdate, Submission, SubmittedInput,
 };
 use crate::stream::feed::Feed;
 use crate::stream::follow::Follower;
@@ -182,16 +182,19 @@ impl SessionHandle {
     ///
     /// # Errors
     /// The request is not pending, or the store failed.
-    pub(super) async fn answer(&self, mut answer: PermissionAnswer) -> Result<AnswerOutcome, SessionError> {
-        if let Some(input) = answer.updated_input.clone() {
-            match self.send_command(|reply| SessionCommand::EditContext(answer.request_id, reply)).await {
-                Ok(context) => answer.edited = Some(context.prepare(input).await?),
+    pub(super) async fn answer(&self, mut request: AnswerRequest) -> Result<AnswerOutcome, SessionError> {
+        if let Some(input) = request.updated_input.clone() {
+            match self
+                .send_command(|reply| SessionCommand::EditContext(request.answer.request_id, reply))
+                .await
+            {
+                Ok(context) => request.edited = Some(context.prepare(input).await?),
                 // An earlier call with this idempotency key may have answered the request.
                 Err(SessionError::Refused(Refusal::NotPending)) => {}
                 Err(error) => return Err(error),
             }
         }
-        self.send_command(|reply| SessionCommand::Answer(Box::new(answer), reply)).await
+        self.send_command(|reply| SessionCommand::Answer(Box::new(request), reply)).await
     }
 
     pub(super) async fn update(&self, changes: SettingsUpdate) -> Result<(), SessionError> {

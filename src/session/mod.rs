@@ -54,7 +54,7 @@ pub use registry::session_changes::{ChangedSession, SessionFollower};
 pub use registry::trust::TrustStatus;
 pub use registry::views::PendingRequestView;
 pub use requests::{
-    AbortOutcome, IndexUsage, PermissionAnswer, QuestionAnswer, QuestionReply, QueueChange, RewindOutcome,
+    AbortOutcome, AnswerRequest, IndexUsage, QuestionAnswer, QuestionReply, QueueChange, RewindOutcome,
     RewindRequest, SettingsUpdate, Submission, SubmittedInput,
 };
 pub use shared::{Components, ConfiguredRule, Observer, PendingChange, SessionChangeKind, Settings, Shared};

@@ -7,9 +7,10 @@ use project::workspace::{Memory, NoteFile};
 use types::blob::Blob;
 use types::event::Origin;
 use types::history::{RewindConflict, RewoundFile};
-use types::ids::{CallId, ItemId, PermissionId, QuestionId, TurnId};
+use types::ids::{CallId, ItemId, QuestionId, TurnId};
 use types::message::InputBlock;
-use types::permission::{Decision, Mode, Scope};
+use types::permission::Mode;
+use types::permission_request::PermissionAnswer;
 use types::question::{Choice, UserAnswer};
 use types::session::SessionSpec;
 use types::slash_command::SlashCommand;
@@ -98,32 +99,18 @@ pub struct SubmittedInput {
     pub blobs: Vec<Blob>,
 }
 
-/// An answer to a permission request.
+/// A call that answers a permission request.
 #[derive(Clone, Debug)]
-pub struct PermissionAnswer {
-    /// Id of the permission request.
-    pub request_id: PermissionId,
-    /// The user's decision: allow or deny.
-    pub decision: Decision,
-    /// How long an allow answer is valid.
-    pub scope: Scope,
-    /// The grant to store, if the answer gives one.
+pub struct AnswerRequest {
+    /// The answer.
+    pub answer: PermissionAnswer,
+    /// The grant of the answer as a rule.
     pub grant: Option<Rule>,
-    /// Feedback text for the model.
-    pub feedback: Option<String>,
-    /// Whether this denial ends the turn.
-    pub stop: bool,
-    /// Whether the client denied because it has no user to ask.
-    pub no_approver: bool,
     /// Arguments that replace the model's.
     pub updated_input: Option<serde_json::Value>,
     /// The call as prepared with these arguments. The handle prepares it before sending, because
     /// preparing reads files and the session's task must not wait for a file system.
     pub edited: Option<EditedCall>,
-    /// The mode that follows plan mode, for the approval of a plan.
-    pub mode: Option<Mode>,
-    /// Digest of the request that the user saw.
-    pub digest: Option<String>,
     /// Idempotency key, if the caller sent one.
     pub keyed: Option<IdempotencyKey>,
     /// The client that sent the request.

@@ -8,6 +8,7 @@ use super::tests::{append, id, idempotency, new_session, summary, with_timeout};
 use super::*;
 use types::event::{Envelope, Event, HISTORY_LOST};
 use types::ids::{Seq, SessionId};
+use types::session::SessionSummary;
 use types::time::{Clock, Timestamp};
 
 const PAGE_BYTES: usize = 4_096;
@@ -57,7 +58,7 @@ async fn create_sessions(store: &Store, events: u64) {
 
 async fn append_events(store: &Store, key: SessionKey, number: u128, from: u64, to: u64) {
     let rows = (from..=to).map(|seq| notice_row(id(number), seq)).collect();
-    let idle_summary = Summary { state: types::session::SessionState::Idle, ..summary("told") };
+    let idle_summary = SessionSummary { state: types::session::SessionState::Idle, ..summary("told") };
     store.append(Append { summary: Some(idle_summary), ..append(key, rows) }).await.expect("written");
 }
 
@@ -74,8 +75,9 @@ impl DatabaseFolder {
         self.0.path().join("backups")
     }
     async fn open(&self) -> (Store, StoreOwner) {
-        let saved =
-            |_: &[Envelope]| Some(Summary { state: types::session::SessionState::Idle, ..summary("saved") });
+        let saved = |_: &[Envelope]| {
+            Some(SessionSummary { state: types::session::SessionState::Idle, ..summary("saved") })
+        };
         let opened = Store::open_or_recover(&self.db(), &self.backups(), NOW, &saved).await;
         opened.expect("whatever the damage, something opens")
     }

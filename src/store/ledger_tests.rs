@@ -136,6 +136,6 @@ async fn migration_fills_ledger_from_journals() {
     assert_eq!((spent.calls, spent.lost_attempts, spent.estimated_calls, spent.unpriced_calls), (2, 1, 1, 1));
     assert_eq!((spent.cost_usd_micros, spent.cost_at_least_usd_micros), (None, 9));
     let view = store.view(id(1)).await.expect("read").expect("the session");
-    assert_eq!(view.cost_at_least_usd_micros, 10);
+    assert_eq!(view.summary.cost_at_least_usd_micros, 10);
     with_timeout(owner.close()).await;
 }

@@ -47,7 +47,7 @@ pub use recovery::daily_backups::backups;
 pub use recovery::recover_damaged::{SummaryFn, notices};
 pub use rows::{
     Append, Durability, Idempotency, InitialHistory, ItemRow, JournalRow, MessageText, NewSession, Page,
-    PendingGrant, ProcessRow, RequestRow, Row, SessionKey, Summary, TrustChange,
+    PendingGrant, ProcessRow, RequestRow, Row, SessionKey, TrustChange,
 };
 pub use tables::audit::{AuditCheck, AuditQuery};
 pub use tables::blobs::StoredBlob;

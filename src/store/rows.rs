@@ -7,7 +7,7 @@ use types::blob::Blob;
 use types::event::{Envelope, Event};
 use types::ids::{BlobId, CallId, ItemId, RequestId, Seq, SessionId, TurnId};
 use types::ledger::UsageRecord;
-use types::session::{ItemKind, ItemStatus, LastTurn, Requires, SessionSpec, SessionState};
+use types::session::{ItemKind, ItemStatus, LastTurn, Requires, SessionSpec, SessionState, SessionSummary};
 use types::time::Timestamp;
 use types::tool::ProcessRecord;
 use types::usage::Usage;
@@ -86,43 +86,6 @@ pub enum ProcessRow {
     Gone(CallId),
 }
 
-/// The columns that `session.list` returns.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Summary {
-    /// Short title of the session.
-    pub title: String,
-    /// Model as `PROVIDER/MODEL`.
-    pub model: String,
-    /// Approval mode.
-    pub mode: types::permission::Mode,
-    /// Thinking setting of its models.
-    pub thinking: Option<types::thinking::Thinking>,
-    /// Sampling settings of its models.
-    pub sampling: types::sampling::Sampling,
-    /// State of the session.
-    pub state: SessionState,
-    /// The kind of user decision that the session waits for.
-    pub requires: Option<Requires>,
-    /// The current turn.
-    pub turn_id: Option<TurnId>,
-    /// Time of the newest synced event.
-    pub updated_at: Timestamp,
-    /// Tokens used so far.
-    pub usage: Usage,
-    /// Cost so far in millionths of a US dollar; `None` if a part is unknown.
-    pub cost_usd_micros: Option<u64>,
-    /// Known part of the cost in millionths of a US dollar.
-    pub cost_at_least_usd_micros: u64,
-    /// Last line of the newest message.
-    pub last_line: String,
-    /// The end of the newest turn.
-    pub last_turn: Option<LastTurn>,
-    /// The calls that run or wait for an answer.
-    pub activity: Option<String>,
-    /// Tokens of the newest answer and of its request.
-    pub context_tokens: Option<u64>,
-}
-
 /// A stored reply of an idempotent call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Idempotency {
@@ -150,7 +113,7 @@ pub struct Append {
     /// Changes of permission requests and questions.
     pub requests: Vec<RequestRow>,
     /// The new session summary, if it changed.
-    pub summary: Option<Summary>,
+    pub summary: Option<SessionSummary>,
     /// Usage records of the model calls in these rows.
     pub bookings: Vec<UsageRecord>,
     /// A reply to store.
@@ -219,7 +182,7 @@ pub struct InitialHistory {
     /// Blobs to copy from another session.
     pub copied_blobs: Option<(SessionKey, Vec<BlobId>)>,
     /// The session summary after the history.
-    pub summary: Option<Summary>,
+    pub summary: Option<SessionSummary>,
 }
 
 /// A grant that a user gave and that is not yet in its policy file.

@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use super::*;
 use types::ids::{Mint, PermissionId, QuestionId, RequestId, Seed, Seq, SessionId};
 use types::permission::Mode;
+use types::session::SessionSummary;
 use types::session::{ItemKind, ItemStatus, SessionSpec, SessionState};
 use types::time::Timestamp;
 use types::usage::{Budgets, Usage};
@@ -126,8 +127,8 @@ pub(super) fn item(first_seq: Seq, last_seq: Seq) -> ItemRow {
     ItemRow { first_seq, last_seq, kind: ItemKind::AssistantMessage, status: ItemStatus::Completed }
 }
 
-pub(super) fn summary(title: &str) -> Summary {
-    Summary {
+pub(super) fn summary(title: &str) -> SessionSummary {
+    SessionSummary {
         title: title.into(),
         model: "p/m".into(),
         mode: Mode::Default,
@@ -136,7 +137,7 @@ pub(super) fn summary(title: &str) -> Summary {
         state: SessionState::Running,
         requires: None,
         turn_id: None,
-        updated_at: Timestamp(9),
+        updated_at_ms: Timestamp(9),
         usage: Usage { input_tokens: 3, ..Usage::default() },
         cost_usd_micros: None,
         cost_at_least_usd_micros: 0,
@@ -182,10 +183,10 @@ async fn failed_append_is_rolled_back_without_affecting_group() {
     assert_eq!(place.store.items_after(keys[1], 0, 9, usize::MAX).await.unwrap().rows, []);
     assert_eq!(place.store.request(RequestId::Permission(request(9))).await.unwrap(), None);
     assert_eq!(place.store.stored_reply("session.submit", "k").await.unwrap(), None);
-    assert_eq!(place.store.view(id(2)).await.unwrap().unwrap().title, "a title");
+    assert_eq!(place.store.view(id(2)).await.unwrap().unwrap().summary.title, "a title");
     for (key, number) in [(keys[0], 1), (keys[2], 3)] {
         assert_eq!(place.seqs(key).await, [1, 2]);
-        assert_eq!(place.store.view(id(number)).await.unwrap().unwrap().title, "good");
+        assert_eq!(place.store.view(id(number)).await.unwrap().unwrap().summary.title, "good");
     }
     // The corrected append is accepted.
     let mended = Append { prune_deltas_of: vec![2], ..append(keys[1], vec![row(5, None)]) };

@@ -7,11 +7,10 @@ use uuid::Uuid;
 
 use super::error::StoreError;
 use super::handle::{Store, StoreOwner};
-use super::rows::{
-    Append, Durability, Idempotency, ItemRow, NewSession, RequestRow, Row, SessionKey, Summary,
-};
+use super::rows::{Append, Durability, Idempotency, ItemRow, NewSession, RequestRow, Row, SessionKey};
 use types::ids::{PermissionId, RequestId, Seq, SessionId};
 use types::permission::Mode;
+use types::session::SessionSummary;
 use types::session::{ItemKind, ItemStatus, SessionSpec, SessionState};
 use types::time::Timestamp;
 use types::usage::{Budgets, Usage};
@@ -125,9 +124,12 @@ async fn created_session_is_found_with_its_summary() {
     assert_eq!(fixture.store.find(second_id).await, Ok(Some(second)));
     assert_eq!(fixture.rows(second).await, expected([1]));
     let view = fixture.store.view(second_id).await.expect("read").expect("there");
-    assert_eq!((view.title.as_str(), view.cwd.as_str(), view.model.as_str()), ("a title", "/w", "p/m"));
-    assert_eq!((view.state, view.background, view.last_seq), (SessionState::Idle, true, 1));
-    assert_eq!((view.created_at_ms, view.cost_usd_micros), (Timestamp(5), Some(0)));
+    assert_eq!(
+        (view.summary.title.as_str(), view.cwd.as_str(), view.summary.model.as_str()),
+        ("a title", "/w", "p/m")
+    );
+    assert_eq!((view.summary.state, view.background, view.last_seq), (SessionState::Idle, true, 1));
+    assert_eq!((view.created_at_ms, view.summary.cost_usd_micros), (Timestamp(5), Some(0)));
     let reply = fixture.store.stored_reply("m", &format!("key-of-create-{second_id}")).await.expect("read");
     assert_eq!(reply.map(|reply| reply.reply), Some(second_id.to_string()));
     // A second create with the same id is refused and changes nothing. The writer continues.
@@ -148,7 +150,7 @@ async fn check_everything(count: Seq) {
     let item = ItemRow { first_seq: 2, last_seq: 2, kind: ItemKind::ToolCall, status: ItemStatus::Running };
     whole.items = vec![item, ItemRow { last_seq: last, status: ItemStatus::Completed, ..item }];
     whole.requests = vec![RequestRow::Raised { request_id: RequestId::Permission(request_id), seq: 2 }];
-    whole.summary = Some(Summary {
+    whole.summary = Some(SessionSummary {
         title: "it's \"new\"; -- really".into(),
         model: "p/other".into(),
         mode: Mode::AcceptEdits,
@@ -157,7 +159,7 @@ async fn check_everything(count: Seq) {
         state: SessionState::Running,
         requires: None,
         turn_id: None,
-        updated_at: Timestamp(9),
+        updated_at_ms: Timestamp(9),
         usage: Usage { input_tokens: 3, ..Usage::default() },
         cost_usd_micros: None,
         cost_at_least_usd_micros: 0,
@@ -172,13 +174,16 @@ async fn check_everything(count: Seq) {
 
     assert_eq!(fixture.rows(key).await, expected(1..=last), "{count} rows");
     let view = fixture.store.view(session_id).await.expect("read").expect("there");
-    assert_eq!(view.title, "it's \"new\"; -- really");
+    assert_eq!(view.summary.title, "it's \"new\"; -- really");
     assert_eq!(
-        (view.model.as_str(), view.mode, view.state),
+        (view.summary.model.as_str(), view.summary.mode, view.summary.state),
         ("p/other", Mode::AcceptEdits, SessionState::Running)
     );
-    assert_eq!((view.last_seq, view.cost_usd_micros, view.usage.input_tokens), (last, None, 3));
-    assert_eq!((view.updated_at_ms, view.last_line.as_str()), (Timestamp(9), "said"));
+    assert_eq!(
+        (view.last_seq, view.summary.cost_usd_micros, view.summary.usage.input_tokens),
+        (last, None, 3)
+    );
+    assert_eq!((view.summary.updated_at_ms, view.summary.last_line.as_str()), (Timestamp(9), "said"));
     let items = fixture.store.items_after(key, 0, 10, usize::MAX).await.expect("read").rows;
     assert_eq!(items.len(), 1);
     assert_eq!((items[0].first_seq, items[0].last_seq, items[0].status.as_str()), (2, last, "completed"));

@@ -5,9 +5,50 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::ids::{CallId, PermissionId, SessionId};
-use super::permission::{CommandPart, OnTimeout, RequestKind};
+use super::permission::{CommandPart, Decision, Mode, OnTimeout, RequestKind, Scope};
 use super::time::Timestamp;
 use super::tool::{Blocked, Subject};
+
+/// A user's answer to a permission request, as the engine decides about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PermissionAnswer {
+    /// Id of the request.
+    pub request_id: PermissionId,
+    /// Allow or deny.
+    pub decision: Decision,
+    /// How long an allow answer is valid.
+    pub scope: Scope,
+    /// The grant to store, for the scopes `session` and `project`.
+    pub grant: Option<String>,
+    /// Feedback of the user for the model.
+    pub feedback: Option<String>,
+    /// Whether the turn ends with this denial.
+    pub stop: bool,
+    /// Whether the client denies because it has no user to ask: the action of `on_timeout` then applies at once.
+    pub no_approver: bool,
+    /// The mode that follows plan mode, for the approval of a plan.
+    pub mode: Option<Mode>,
+    /// Digest of the request that the user saw; the answer is refused if the pending request differs.
+    pub digest: Option<String>,
+}
+
+impl PermissionAnswer {
+    /// A decision about this call only.
+    #[must_use]
+    pub const fn new(request_id: PermissionId, decision: Decision) -> Self {
+        Self {
+            request_id,
+            decision,
+            scope: Scope::Once,
+            grant: None,
+            feedback: None,
+            stop: false,
+            no_approver: false,
+            mode: None,
+            digest: None,
+        }
+    }
+}
 
 /// A permission request as clients receive it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

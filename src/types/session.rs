@@ -164,14 +164,10 @@ pub struct SessionSpec {
     pub agent: Option<AgentProfile>,
 }
 
-/// A session as `session.list` and `session.get` return it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct SessionView {
-    /// Its id.
-    pub session_id: SessionId,
-    /// A small number that is accepted instead of the id. It is unique in its daemon and never used again.
-    #[serde(default)]
-    pub number: u64,
+/// What changes in a session and is shown in lists: the engine computes it, the store keeps it in columns, and clients
+/// receive it as part of [`SessionView`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SessionSummary {
     /// Short name.
     pub title: String,
     /// Its state.
@@ -179,8 +175,6 @@ pub struct SessionView {
     /// The kind of decision that it waits for, in `requires_action`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub requires: Option<Requires>,
-    /// Its folder.
-    pub cwd: String,
     /// `PROVIDER/MODEL`.
     pub model: String,
     /// Approval mode.
@@ -191,14 +185,8 @@ pub struct SessionView {
     /// Sampling settings of its models.
     #[serde(flatten)]
     pub sampling: Sampling,
-    /// Whether the session is unattended.
-    pub background: bool,
-    /// Time of its creation.
-    pub created_at_ms: Timestamp,
     /// Time of the newest change; attaching and detaching clients do not count.
     pub updated_at_ms: Timestamp,
-    /// Seq of its newest event.
-    pub last_seq: Seq,
     /// Tokens of all its model calls.
     pub usage: Usage,
     /// Cost so far, in millionths of a dollar; `null` if a price is unknown.
@@ -206,11 +194,6 @@ pub struct SessionView {
     /// Cost of the calls whose price is known, in millionths of a dollar: a lower bound of the total cost.
     #[serde(default)]
     pub cost_at_least_usd_micros: u64,
-    /// The ledger by `PROVIDER/MODEL`. Lists omit it: `model.usage` returns it for many sessions.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub models: BTreeMap<String, ModelUsage>,
-    /// Clients attached now.
-    pub clients: u32,
     /// The running or paused turn, if any.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub turn_id: Option<TurnId>,
@@ -226,6 +209,32 @@ pub struct SessionView {
     /// Tokens of the newest answer and of its request, which fill the context window. Absent before the first answer.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub context_tokens: Option<u64>,
+}
+
+/// A session as `session.list` and `session.get` return it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SessionView {
+    /// Its id.
+    pub session_id: SessionId,
+    /// A small number that is accepted instead of the id. It is unique in its daemon and never used again.
+    #[serde(default)]
+    pub number: u64,
+    /// What changes in it.
+    #[serde(flatten)]
+    pub summary: SessionSummary,
+    /// Its folder.
+    pub cwd: String,
+    /// Whether the session is unattended.
+    pub background: bool,
+    /// Time of its creation.
+    pub created_at_ms: Timestamp,
+    /// Seq of its newest event.
+    pub last_seq: Seq,
+    /// The ledger by `PROVIDER/MODEL`. Lists omit it: `model.usage` returns it for many sessions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub models: BTreeMap<String, ModelUsage>,
+    /// Clients attached now.
+    pub clients: u32,
     /// Commands that run in the background now.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub background_commands: Vec<BackgroundCommand>,

@@ -1,72 +1,175 @@
 //! The options of a turn, and of the turns of a session.
-
-use std::collections::BTreeMap;
+//!
+//! Each option is defined once, in [`with_turn_options`]. The struct below and the parameters of three methods are made
+//! of that list, so a new option is one line there, a field of [`SessionSpec`], and its use in the engine.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::compaction::CompactRequest;
-use crate::permission::Mode;
-use crate::sampling::Sampling;
+use crate::sampling::{Sampling, Temperature, TopP};
 use crate::session::SessionSpec;
 use crate::slash_command::SlashCommand;
 use crate::thinking::Thinking;
-use crate::tool::ToolChoice;
-use crate::usage::Budgets;
 
-/// Options that a turn takes from its input, and a session from its settings. An absent option means the
-/// session's value. An empty value (`""`, `[]`, `{}`) means the default of the configuration.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct TurnOptions {
-    /// Limits of a turn.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub budgets: Option<Budgets>,
-    /// Approval mode.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub mode: Option<Mode>,
-    /// `PROVIDER/MODEL`.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub model: Option<String>,
-    /// How much the model may think; constant during a turn.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub thinking: Option<Thinking>,
-    /// Tools on offer.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub tools: Option<ToolChoice>,
-    /// Sampling settings; constant during a turn.
-    #[serde(flatten)]
-    pub sampling: Sampling,
-    /// Whether tools run one at a time and every call needs a request.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub safe_mode: Option<bool>,
-    /// Replaces the default system prompt.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub system_prompt: Option<String>,
-    /// Appended to the system prompt.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub append_system_prompt: Option<String>,
-    /// The complete list of additional folders of the workspace, absolute and free of links.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub additional_dirs: Option<Vec<String>>,
-    /// `PROVIDER/MODEL` that replaces an overloaded, missing or unreachable model.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub fallback_model: Option<String>,
-    /// Texts at which the model stops its answer.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub stop: Option<Vec<String>>,
-    /// Labels that the provider receives with each model request.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub metadata: Option<BTreeMap<String, String>>,
-    /// The slash command whose expansion is the input; never a setting of a session.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub command: Option<SlashCommand>,
-    /// The turn has no input and only compacts the conversation; never a setting of a session.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub compact: Option<CompactRequest>,
-    /// JSON Schema that the result must satisfy; `{}` for none.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub output_schema: Option<serde_json::Value>,
+/// Calls a macro with its own tokens and the list of options. Each option has a documentation, a name, a type, and the
+/// place of its value in [`SessionSpec`].
+#[macro_export]
+macro_rules! with_turn_options {
+    ($callback:ident { $($tokens:tt)* }) => {
+        $callback! {
+            $($tokens)*
+            options {
+                /// Limits of a turn; by default the session's. In a session they replace all previous limits.
+                budgets: $crate::usage::Budgets => budgets;
+                /// Approval mode. In a session it applies from the next verdict on, also in a running turn; pending
+                /// requests that it allows are settled.
+                mode: $crate::permission::Mode => mode;
+                /// `PROVIDER/MODEL`, or the name of a pointer of `[models]`, for example `reasoning`. By default the
+                /// session's model, and `[models] main` for a new session.
+                model: String => model;
+                /// How much the model may think. A running turn keeps its setting.
+                thinking: $crate::thinking::Thinking => thinking;
+                /// The tools on offer; `{}` for all.
+                tools: $crate::tool::ToolChoice => tools;
+                /// Temperature, by default the model's own. From 0, which nearly always selects the most likely token,
+                /// to 2. A running turn keeps its setting.
+                temperature: $crate::sampling::Temperature => sampling.temperature;
+                /// The probability mass of the most likely tokens to choose from, from 0 to 1. Vendors advise to set
+                /// only one of `temperature` and `top_p`.
+                top_p: $crate::sampling::TopP => sampling.top_p;
+                /// Whether tools run one at a time and every call needs a permission request.
+                safe_mode: bool => safe_mode;
+                /// Replaces the default system prompt; empty for the default. Another system prompt begins a new prompt
+                /// cache.
+                system_prompt: String => system_prompt;
+                /// Appended to the system prompt; empty for nothing.
+                append_system_prompt: String => append_system_prompt;
+                /// The complete list of additional existing folders of the workspace, absolute. Their AGENTS.md is read
+                /// for the next turn.
+                additional_dirs: Vec<String> => additional_dirs;
+                /// `PROVIDER/MODEL` that replaces an overloaded, missing or unreachable model; by default `[models]
+                /// fallback`. Empty for that default.
+                fallback_model: String => fallback_model;
+                /// Texts at which the model stops its answer: at most 4, of at most 256 bytes each.
+                stop: Vec<String> => stop;
+                /// Labels that the provider receives with each model request: at most 16, with keys of at most 64 and
+                /// values of at most 512 bytes. Anthropic accepts only `user_id`.
+                metadata: std::collections::BTreeMap<String, String> => metadata;
+                /// JSON Schema of the result: `turn.completed.result.structured` is a value that satisfies it. `{}` for
+                /// none. References to other documents are refused.
+                output_schema: serde_json::Value => output_schema;
+            }
+        }
+    };
 }
+
+/// A value of a session that an option replaces.
+trait OptionValue<New> {
+    /// Takes over a new value. An empty one removes a value that may be absent.
+    fn set_option(&mut self, new: &New);
+    /// Whether the new value changes nothing.
+    fn equals_option(&self, new: &New) -> bool;
+}
+
+impl<T: Clone + PartialEq> OptionValue<T> for T {
+    fn set_option(&mut self, new: &T) {
+        self.clone_from(new);
+    }
+
+    fn equals_option(&self, new: &T) -> bool {
+        self == new
+    }
+}
+
+impl OptionValue<String> for Option<String> {
+    fn set_option(&mut self, new: &String) {
+        *self = Some(new.clone()).filter(|new| !new.is_empty());
+    }
+
+    fn equals_option(&self, new: &String) -> bool {
+        self.as_deref().unwrap_or_default() == new
+    }
+}
+
+impl OptionValue<Value> for Option<Value> {
+    fn set_option(&mut self, new: &Value) {
+        *self = Some(new.clone()).filter(|new| !is_empty_object(new));
+    }
+
+    fn equals_option(&self, new: &Value) -> bool {
+        self.as_ref().map_or_else(|| is_empty_object(new), |known| known == new)
+    }
+}
+
+fn is_empty_object(value: &Value) -> bool {
+    value.as_object().is_some_and(serde_json::Map::is_empty)
+}
+
+macro_rules! optional_values {
+    ($($value:ty),+) => {
+        $(
+            impl OptionValue<$value> for Option<$value> {
+                fn set_option(&mut self, new: &$value) {
+                    *self = Some(*new);
+                }
+
+                fn equals_option(&self, new: &$value) -> bool {
+                    *self == Some(*new)
+                }
+            }
+        )+
+    };
+}
+
+optional_values!(Thinking, Temperature, TopP);
+
+macro_rules! turn_options {
+    (options { $($(#[$doc:meta])* $option:ident: $value:ty => $($place:ident).+;)+ }) => {
+        /// Options that a turn takes from its input, and a session from its settings. An absent option means the
+        /// session's value. An empty value (`""`, `[]`, `{}`) means the default of the configuration.
+        #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+        pub struct TurnOptions {
+            $(
+                $(#[$doc])*
+                #[serde(skip_serializing_if = "Option::is_none", default)]
+                pub $option: Option<$value>,
+            )+
+            /// The slash command whose expansion is the input; never a setting of a session.
+            #[serde(skip_serializing_if = "Option::is_none", default)]
+            pub command: Option<SlashCommand>,
+            /// The turn has no input and only compacts the conversation; never a setting of a session.
+            #[serde(skip_serializing_if = "Option::is_none", default)]
+            pub compact: Option<CompactRequest>,
+        }
+
+        impl TurnOptions {
+            /// The options without those that equal the values of `spec`.
+            #[must_use]
+            pub fn changes_of(self, spec: &SessionSpec) -> Self {
+                Self {
+                    $($option: self.$option.filter(|new| !spec.$($place).+.equals_option(new)),)+
+                    command: None,
+                    compact: None,
+                }
+            }
+        }
+
+        impl SessionSpec {
+            /// Takes over the options that are present. An empty text removes the session's value.
+            pub fn set(&mut self, options: &TurnOptions) {
+                $(
+                    if let Some(new) = &options.$option {
+                        self.$($place).+.set_option(new);
+                    }
+                )+
+            }
+        }
+    };
+}
+
+with_turn_options!(turn_options {});
 
 impl TurnOptions {
     /// Whether the options change the beginning of the model's requests, so that a turn needs its own system prompt.
@@ -75,68 +178,16 @@ impl TurnOptions {
         self.system_prompt.is_some() || self.append_system_prompt.is_some() || self.additional_dirs.is_some()
     }
 
-    /// The options without those that equal the values of `spec`.
+    /// The sampling settings.
     #[must_use]
-    pub fn changes_of(self, spec: &SessionSpec) -> Self {
-        let no_schema = serde_json::json!({});
-        let text = |new: Option<String>, known: &Option<String>| {
-            new.filter(|new| new != known.as_deref().unwrap_or_default())
-        };
-        Self {
-            budgets: self.budgets.filter(|new| *new != spec.budgets),
-            mode: self.mode.filter(|new| *new != spec.mode),
-            model: self.model.filter(|new| *new != spec.model),
-            thinking: self.thinking.filter(|new| Some(*new) != spec.thinking),
-            tools: self.tools.filter(|new| *new != spec.tools),
-            sampling: Sampling {
-                temperature: self.sampling.temperature.filter(|new| Some(*new) != spec.sampling.temperature),
-                top_p: self.sampling.top_p.filter(|new| Some(*new) != spec.sampling.top_p),
-            },
-            safe_mode: self.safe_mode.filter(|new| *new != spec.safe_mode),
-            system_prompt: text(self.system_prompt, &spec.system_prompt),
-            append_system_prompt: text(self.append_system_prompt, &spec.append_system_prompt),
-            additional_dirs: self.additional_dirs.filter(|new| *new != spec.additional_dirs),
-            fallback_model: text(self.fallback_model, &spec.fallback_model),
-            stop: self.stop.filter(|new| *new != spec.stop),
-            metadata: self.metadata.filter(|new| *new != spec.metadata),
-            command: None,
-            compact: None,
-            output_schema: self
-                .output_schema
-                .filter(|new| new != spec.output_schema.as_ref().unwrap_or(&no_schema)),
-        }
+    pub fn sampling(&self) -> Sampling {
+        Sampling { temperature: self.temperature, top_p: self.top_p }
     }
-}
 
-impl SessionSpec {
-    /// Takes over the options that are present. An empty text removes the session's value.
-    pub fn set(&mut self, options: &TurnOptions) {
-        fn set<T: Clone>(known: &mut T, new: &Option<T>) {
-            if let Some(new) = new {
-                known.clone_from(new);
-            }
-        }
-        fn set_text(known: &mut Option<String>, new: &Option<String>) {
-            if let Some(new) = new {
-                *known = Some(new.clone()).filter(|new| !new.is_empty());
-            }
-        }
-        set(&mut self.budgets, &options.budgets);
-        set(&mut self.mode, &options.mode);
-        set(&mut self.model, &options.model);
-        self.thinking = options.thinking.or(self.thinking);
-        set(&mut self.tools, &options.tools);
-        self.sampling = options.sampling.or(self.sampling);
-        set(&mut self.safe_mode, &options.safe_mode);
-        set_text(&mut self.system_prompt, &options.system_prompt);
-        set_text(&mut self.append_system_prompt, &options.append_system_prompt);
-        set(&mut self.additional_dirs, &options.additional_dirs);
-        set_text(&mut self.fallback_model, &options.fallback_model);
-        set(&mut self.stop, &options.stop);
-        set(&mut self.metadata, &options.metadata);
-        if let Some(schema) = &options.output_schema {
-            self.output_schema = Some(schema.clone()).filter(|schema| *schema != serde_json::json!({}));
-        }
+    /// These options with other sampling settings.
+    #[must_use]
+    pub fn with_sampling(self, Sampling { temperature, top_p }: Sampling) -> Self {
+        Self { temperature, top_p, ..self }
     }
 }
 

@@ -94,4 +94,13 @@ mod tests {
             assert!(error.starts_with("duplicate field `a`"), "{error}");
         }
     }
+
+    /// Digests and the caches of providers depend on it: a dependency that switches on serde_json's `preserve_order`
+    /// would change them.
+    #[test]
+    fn maps_of_json_keep_sorted_keys() {
+        let map: serde_json::Map<String, serde_json::Value> =
+            serde_json::from_str(r#"{"b":1,"a":{"d":2,"c":3}}"#).expect("an object");
+        assert_eq!(serde_json::to_string(&map).expect("a text"), r#"{"a":{"c":3,"d":2},"b":1}"#);
+    }
 }

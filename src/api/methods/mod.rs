@@ -62,6 +62,8 @@ pub struct Traits {
     pub notifications: &'static [&'static str],
     /// Errors of this method in addition to those that every method can return.
     pub errors: &'static [Code],
+    /// The first parameters by position, if their order differs from that of the fields.
+    first_positions: &'static [&'static str],
 }
 
 /// A method that only reads.
@@ -72,6 +74,7 @@ const READS: Traits = Traits {
     unsupported_params: &[],
     notifications: &[],
     errors: &[],
+    first_positions: &[],
 };
 
 /// A method that changes state.
@@ -94,6 +97,10 @@ impl Traits {
         Self { notifications, ..self }
     }
 
+    const fn in_order(self, first_positions: &'static [&'static str]) -> Self {
+        Self { first_positions, ..self }
+    }
+
     const fn errors(self, errors: &'static [Code]) -> Self {
         Self { errors, ..self }
     }
@@ -110,11 +117,12 @@ impl Method {
         }
     }
 
-    /// Names of the parameters in their declared order. Parameters by position follow this order, so new parameters
-    /// are appended.
+    /// Names of the parameters in the order of parameters by position. New parameters are appended.
     #[must_use]
-    pub fn param_names(&self) -> &'static [&'static str] {
-        (self.names)()
+    pub fn param_names(&self) -> Vec<&'static str> {
+        let first = self.traits.first_positions;
+        let others = (self.names)().iter().filter(|name| !first.contains(name));
+        first.iter().chain(others).copied().collect()
     }
 
     /// Whether a repeated call with the same `idempotency_key` returns the first reply and does nothing else.

@@ -6,17 +6,91 @@ use crate::fault::Code;
 use crate::params as p;
 use types::context_view::ContextView;
 
+/// Parameters by position, in the order of older versions. An option that is not in a list follows after it.
+const CREATE_ORDER: &[&str] = &[
+    "session_id",
+    "cwd",
+    "title",
+    "model",
+    "mode",
+    "background",
+    "safe_mode",
+    "on_restart",
+    "budgets",
+    "thinking",
+    "temperature",
+    "top_p",
+    "system_prompt",
+    "append_system_prompt",
+    "tools",
+    "additional_dirs",
+    "idempotency_key",
+    "fallback_model",
+    "stop",
+    "metadata",
+    "ablation",
+    "binary_feedback",
+    "mcp_servers",
+    "coordinator",
+    "agent",
+    "initial_items",
+    "output_schema",
+];
+const SUBMIT_ORDER: &[&str] = &[
+    "session_id",
+    "input",
+    "when_busy",
+    "expected_turn_id",
+    "idempotency_key",
+    "budgets",
+    "mode",
+    "model",
+    "thinking",
+    "tools",
+    "temperature",
+    "top_p",
+    "output_schema",
+    "raw",
+    "safe_mode",
+    "system_prompt",
+    "append_system_prompt",
+    "additional_dirs",
+    "fallback_model",
+    "stop",
+    "metadata",
+];
+const UPDATE_ORDER: &[&str] = &[
+    "session_id",
+    "title",
+    "mode",
+    "budgets",
+    "model",
+    "tools",
+    "additional_dirs",
+    "thinking",
+    "temperature",
+    "top_p",
+    "idempotency_key",
+    "safe_mode",
+    "system_prompt",
+    "append_system_prompt",
+    "fallback_model",
+    "stop",
+    "metadata",
+    "output_schema",
+];
+
 methods! {
     /// Make a session in a folder.
     Create = "session.create", p::CreateParams => p::SessionReply,
-        CHANGES.errors(&[Code::Conflict, Code::StorageReadOnly, Code::ShuttingDown]);
+        CHANGES.in_order(CREATE_ORDER).errors(&[Code::Conflict, Code::StorageReadOnly, Code::ShuttingDown]);
     /// Sessions with their live state, newest first.
     List = "session.list", p::ListParams => p::ListReply, READS;
     /// One session.
     Get = "session.get", p::SessionParams => p::SessionReply, READS.errors(&[Code::NotFound]);
     /// Give the session something to do. The reply means that it is on disk.
     Submit = "session.submit", p::SubmitParams => p::SubmitReply,
-        CHANGES.errors(&[
+        CHANGES.in_order(SUBMIT_ORDER).errors(&[
             Code::NotFound, Code::Conflict, Code::StalePrecondition, Code::Busy, Code::StorageReadOnly,
             Code::ShuttingDown,
         ]);
@@ -37,7 +111,7 @@ methods! {
     /// Change a session's title, model, approval mode, limits, tools, folders or other options, also while a
     /// turn runs.
     Update = "session.update", p::UpdateParams => p::SessionReply,
-        CHANGES.errors(&[Code::NotFound, Code::Conflict, Code::StorageReadOnly]);
+        CHANGES.in_order(UPDATE_ORDER).errors(&[Code::NotFound, Code::Conflict, Code::StorageReadOnly]);
     /// Answer a question: what to do about a call whose outcome is unknown, or whether an interrupted turn
     /// goes on. The first answer wins.
     Answer = "session.answer", p::AnswerParams => p::AnswerReply,

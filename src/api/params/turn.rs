@@ -1,17 +1,11 @@
 //! Parameters and replies for submitting inputs, and for updating, compacting and aborting.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::input::SubmitInput;
+use super::turn_options::params;
 use types::ids::{CallId, Seq, SessionId, TurnId};
-use types::permission::Mode;
-use types::sampling::{Temperature, TopP};
-use types::thinking::Thinking;
-use types::tool::ToolChoice;
-use types::usage::Budgets;
 
 /// The action of a submit while a turn runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -28,143 +22,53 @@ pub enum WhenBusy {
     Reject,
 }
 
-/// `session.submit`
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct SubmitParams {
-    /// Id of the session.
-    pub session_id: SessionId,
-    /// Text or blocks; must not be empty.
-    pub input: SubmitInput,
-    /// The action if a turn runs. By default the input is queued, and pending questions whether to continue are
-    /// settled with `continue`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub when_busy: Option<WhenBusy>,
-    /// The submit is refused unless this is the current turn.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expected_turn_id: Option<TurnId>,
-    /// The same key with the same input returns the same turn, also after a restart.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub idempotency_key: Option<String>,
-    /// Limits of this turn; by default the session's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub budgets: Option<Budgets>,
-    /// Approval mode of this turn; by default the session's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mode: Option<Mode>,
-    /// `PROVIDER/MODEL` of this turn, or the name of a pointer of `[models]`, for example `reasoning`; by
-    /// default the session's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
-    /// How much the model may think in this turn; by default the session's setting.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub thinking: Option<Thinking>,
-    /// The tools that this turn offers its model, instead of the session's choice; `{}` for all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tools: Option<ToolChoice>,
-    /// Temperature in this turn; by default the session's. From 0, which nearly always selects the most likely
-    /// token, to 2.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub temperature: Option<Temperature>,
-    /// The probability mass of the most likely tokens to choose from, from 0 to 1. Vendors advise to set only
-    /// one of `temperature` and `top_p`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub top_p: Option<TopP>,
-    /// JSON Schema of the turn's result: `turn.completed.result.structured` is a value that satisfies it. By default
-    /// the session's schema; `{}` for none. References to other documents are refused.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output_schema: Option<serde_json::Value>,
-    /// Whether to send the text to the model even if it looks like a slash command or a note. Otherwise a single text
-    /// block of one line is a command (`/name …`) or a note for the project instructions (`# …`).
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub raw: bool,
-    /// Whether tools run one at a time and every call needs a permission request.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub safe_mode: Option<bool>,
-    /// Replaces the default system prompt; empty for the default. Another system prompt begins a new prompt cache.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub system_prompt: Option<String>,
-    /// Appended to the system prompt; empty for nothing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub append_system_prompt: Option<String>,
-    /// The complete list of additional folders of the workspace in this turn, absolute and existing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub additional_dirs: Option<Vec<String>>,
-    /// `PROVIDER/MODEL` that replaces an overloaded, missing or unreachable model; by default `[models]
-    /// fallback`. Empty for that default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fallback_model: Option<String>,
-    /// Texts at which the model stops its answer: at most 4, of at most 256 bytes each.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stop: Option<Vec<String>>,
-    /// Labels that the provider receives with each model request: at most 16, with keys of at most 64 and values of
-    /// at most 512 bytes. Anthropic accepts only `user_id`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<BTreeMap<String, String>>,
-}
+types::with_turn_options!(params {
+    /// `session.submit`
+    #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+    pub struct SubmitParams {
+        required {
+            /// Id of the session.
+            pub session_id: SessionId,
+            /// Text or blocks; must not be empty.
+            pub input: SubmitInput,
+        }
+        optional {
+            /// The action if a turn runs. By default the input is queued, and pending questions whether to continue are
+            /// settled with `continue`.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub when_busy: Option<WhenBusy>,
+            /// The submit is refused unless this is the current turn.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub expected_turn_id: Option<TurnId>,
+            /// The same key with the same input returns the same turn, also after a restart.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub idempotency_key: Option<String>,
+            /// Whether to send the text to the model even if it looks like a slash command or a note. Otherwise a single text
+            /// block of one line is a command (`/name …`) or a note for the project instructions (`# …`).
+            #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+            pub raw: bool,
+        }
+    }
+});
 
-/// `session.update`. Absent values stay unchanged.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct UpdateParams {
-    /// Id of the session.
-    pub session_id: SessionId,
-    /// Short name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    /// Approval mode. It applies from the next verdict on, also in a running turn; pending requests that it
-    /// allows are settled.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mode: Option<Mode>,
-    /// Limits of later turns; they replace all previous limits.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub budgets: Option<Budgets>,
-    /// `PROVIDER/MODEL` of later turns. The system prompt names the model, so the prompt is built again for the next
-    /// turn.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
-    /// The tools that later turns offer; `{}` for all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tools: Option<ToolChoice>,
-    /// The complete list of additional existing folders of the workspace, absolute. They apply at once; their
-    /// AGENTS.md is read for the next turn.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub additional_dirs: Option<Vec<String>>,
-    /// How much models may think, from the next turn on: a running turn keeps its setting.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub thinking: Option<Thinking>,
-    /// Temperature from the next turn on. From 0, which nearly always selects the most likely token, to 2.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub temperature: Option<Temperature>,
-    /// The probability mass of the most likely tokens to choose from, from 0 to 1. Vendors advise to set only
-    /// one of `temperature` and `top_p`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub top_p: Option<TopP>,
-    /// A repeated call with the same key returns the reply of the first call.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub idempotency_key: Option<String>,
-    /// Whether tools run one at a time and every call needs a permission request.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub safe_mode: Option<bool>,
-    /// Replaces the default system prompt; empty for the default. Another system prompt begins a new prompt cache.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub system_prompt: Option<String>,
-    /// Appended to the system prompt; empty for nothing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub append_system_prompt: Option<String>,
-    /// `PROVIDER/MODEL` that replaces an overloaded, missing or unreachable model; by default `[models]
-    /// fallback`. Empty for that default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fallback_model: Option<String>,
-    /// Texts at which the model stops its answer: at most 4, of at most 256 bytes each.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stop: Option<Vec<String>>,
-    /// Labels that the provider receives with each model request: at most 16, with keys of at most 64 and values of
-    /// at most 512 bytes. Anthropic accepts only `user_id`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<BTreeMap<String, String>>,
-    /// JSON Schema of the results of turns, as in `session.submit`; `{}` for none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output_schema: Option<serde_json::Value>,
-}
+types::with_turn_options!(params {
+    /// `session.update`. Absent values stay unchanged.
+    #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+    pub struct UpdateParams {
+        required {
+            /// Id of the session.
+            pub session_id: SessionId,
+        }
+        optional {
+            /// Short name.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub title: Option<String>,
+            /// A repeated call with the same key returns the reply of the first call.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub idempotency_key: Option<String>,
+        }
+    }
+});
 
 /// The result of a submit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

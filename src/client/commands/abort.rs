@@ -52,7 +52,7 @@ pub(crate) async fn kill(
     let client = reach.connect_or_start().await?;
     let sessions = if all {
         let mut every = resolve_id::all_sessions(&client, &ListParams::default()).await?;
-        every.retain(|session| OPEN_STATES.contains(&session.state));
+        every.retain(|session| OPEN_STATES.contains(&session.summary.state));
         if !force && !every.is_empty() {
             confirm(&all_question(&every), "-f")?;
         }
@@ -78,7 +78,7 @@ pub(crate) async fn kill(
 fn all_question(sessions: &[SessionView]) -> String {
     let folders: std::collections::BTreeSet<&str> = sessions.iter().map(|it| it.cwd.as_str()).collect();
     let is_working =
-        |it: &&SessionView| matches!(it.state, SessionState::Running | SessionState::RequiresAction);
+        |it: &&SessionView| matches!(it.summary.state, SessionState::Running | SessionState::RequiresAction);
     let working = sessions.iter().filter(is_working).count();
     let plural = |count: usize| if count == 1 { "" } else { "s" };
     format!(
@@ -98,12 +98,13 @@ pub(crate) async fn remove(
 ) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
     let sessions = find(&client, names).await?;
-    let busy = |s: &&SessionView| matches!(s.state, SessionState::Running | SessionState::RequiresAction);
+    let busy =
+        |s: &&SessionView| matches!(s.summary.state, SessionState::Running | SessionState::RequiresAction);
     if let Some(busy) = sessions.iter().find(busy).filter(|_| !force) {
         return Err(Failure::internal(format!(
             "{} is working ({}); abort or kill it first, or use -f. Nothing was removed",
             busy.session_id,
-            busy.state.name()
+            busy.summary.state.name()
         )));
     }
     for session in sessions {

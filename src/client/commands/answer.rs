@@ -109,10 +109,10 @@ pub(crate) async fn all_open(client: &Client) -> Result<Vec<(SessionView, Questi
     let mut open = Vec::new();
     for session in waiting {
         let asks = matches!(
-            session.requires,
+            session.summary.requires,
             Some(Requires::UnknownOutcome | Requires::Question | Requires::Permission)
         );
-        if session.state == SessionState::Paused || asks {
+        if session.summary.state == SessionState::Paused || asks {
             let questions = of_session(client, session.session_id).await?;
             open.extend(questions.into_iter().map(|question| (session.clone(), question)));
         }

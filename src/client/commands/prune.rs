@@ -42,9 +42,9 @@ pub(crate) async fn prune(
         let (tone, state) = state(session);
         table.push([
             (Tone::Bold, session.number.to_string()),
-            (Tone::Plain, escape::line(&session.title).into_owned()),
+            (Tone::Plain, escape::line(&session.summary.title).into_owned()),
             (tone, state),
-            (Tone::Dim, age(now().since(session.updated_at_ms))),
+            (Tone::Dim, age(now().since(session.summary.updated_at_ms))),
         ]);
     }
     if args.dry_run {
@@ -72,15 +72,15 @@ pub(crate) async fn prune(
 /// Whether to delete a session: it has ended, or it is idle and never had a turn. Archived sessions are
 /// deleted only on request, because a user kept them on purpose.
 fn is_pruned(session: &SessionView, args: &PruneArgs, now: types::time::Timestamp) -> bool {
-    let is_empty = session.state == SessionState::Idle
-        && session.last_turn.is_none()
-        && session.last_line.is_empty()
-        && session.usage.all_tokens() == 0
+    let is_empty = session.summary.state == SessionState::Idle
+        && session.summary.last_turn.is_none()
+        && session.summary.last_line.is_empty()
+        && session.summary.usage.all_tokens() == 0
         && session.clients == 0;
-    let is_chosen = session.state == SessionState::Ended
-        || session.state == SessionState::Archived && args.archived
+    let is_chosen = session.summary.state == SessionState::Ended
+        || session.summary.state == SessionState::Archived && args.archived
         || is_empty;
-    is_chosen && args.older_than.is_none_or(|age| now.since(session.updated_at_ms) >= age)
+    is_chosen && args.older_than.is_none_or(|age| now.since(session.summary.updated_at_ms) >= age)
 }
 
 #[cfg(test)]

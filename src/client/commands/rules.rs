@@ -159,6 +159,6 @@ pub(crate) async fn rename(
     let client = reach.connect_or_start().await?;
     let session_id = session(&client, name).await?;
     let view = update(&client, session_id, None, Some(title.into())).await?;
-    let title = escape::line(&view.session.title).into_owned();
+    let title = escape::line(&view.session.summary.title).into_owned();
     Ok(out.say(&format!("{}: {title}", crate::terminal::format::short_id(session_id)))?)
 }

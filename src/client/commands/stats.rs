@@ -107,7 +107,7 @@ fn cells(name: String, spent: &ModelUsage) -> [(Tone, String); 6] {
 fn counts(sessions: &[SessionView]) -> BTreeMap<&'static str, usize> {
     let mut counts = BTreeMap::from([("all", sessions.len())]);
     for session in sessions {
-        let what = match session.state {
+        let what = match session.summary.state {
             SessionState::Running => "working",
             SessionState::RequiresAction | SessionState::Paused => "waiting",
             SessionState::Ended => "ended",

@@ -26,7 +26,7 @@ pub(crate) async fn wait(
     let until = Some(until).filter(|states| !states.is_empty());
     let reply: WaitReply =
         client.call::<methods::session::Wait>(&WaitParams { session_id, until, timeout_ms }).await?;
-    let state = reply.session.state;
+    let state = reply.session.summary.state;
     if json {
         out.json(&reply)?;
     } else if !reply.timed_out {

@@ -21,17 +21,18 @@ pub fn state(session: &SessionView) -> (Tone, String) {
 /// Whether the last turn failed or was stopped by a limit, and nothing has started since.
 #[must_use]
 pub fn has_failed(session: &SessionView) -> bool {
-    matches!(session.state, SessionState::Idle | SessionState::Failed)
+    matches!(session.summary.state, SessionState::Idle | SessionState::Failed)
         && session
+            .summary
             .last_turn
             .as_ref()
             .is_some_and(|turn| !matches!(turn.subtype, Subtype::Success | Subtype::Aborted))
-        || session.state == SessionState::Failed
+        || session.summary.state == SessionState::Failed
 }
 
 fn state_words(session: &SessionView) -> (Tone, String) {
-    let activity = session.activity.as_deref().map(|text| cut(&escape::line(text), MAX_CALL_COLUMNS));
-    match (session.state, session.requires) {
+    let activity = session.summary.activity.as_deref().map(|text| cut(&escape::line(text), MAX_CALL_COLUMNS));
+    match (session.summary.state, session.summary.requires) {
         (SessionState::Running, _) => (Tone::Good, activity.unwrap_or_else(|| "running".into())),
         (SessionState::RequiresAction, Some(Requires::Permission)) => {
             // Show the tool only, because `approvals` and `attach` show the whole call.
@@ -48,7 +49,9 @@ fn state_words(session: &SessionView) -> (Tone, String) {
         }
         (SessionState::Paused, _) => (Tone::Warn, "paused: answer".into()),
         (SessionState::Failed, _) => (Tone::Bad, "failed".into()),
-        (SessionState::Idle, _) => session.last_turn.as_ref().map_or((Tone::Dim, "idle".into()), last_turn),
+        (SessionState::Idle, _) => {
+            session.summary.last_turn.as_ref().map_or((Tone::Dim, "idle".into()), last_turn)
+        }
         (other, _) => (Tone::Dim, other.name().into()),
     }
 }
@@ -92,11 +95,15 @@ pub fn last_turn(turn: &LastTurn) -> (Tone, String) {
 /// The last line for lists: the error of a failed turn, else the end of the conversation.
 #[must_use]
 pub fn last_line(session: &SessionView) -> (Tone, &str) {
-    let error =
-        session.last_turn.as_ref().filter(|_| has_failed(session)).and_then(|turn| turn.message.as_deref());
+    let error = session
+        .summary
+        .last_turn
+        .as_ref()
+        .filter(|_| has_failed(session))
+        .and_then(|turn| turn.message.as_deref());
     match error {
         Some(error) => (Tone::Bad, error),
-        None => (Tone::Dim, session.last_line.trim_end()),
+        None => (Tone::Dim, session.summary.last_line.trim_end()),
     }
 }
 

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::decide::plan::PlanBuilder;
-use crate::input::{Refusal, RequestAnswer};
+use crate::input::{EditedCall, Refusal, RequestAnswer};
 use crate::output::Reply;
 use crate::request::model_texts;
 use crate::state::{CallStage, CallState, Deadline};
@@ -12,6 +12,7 @@ use types::event::{Event, SettledBy};
 use types::ids::{CallId, PermissionId};
 use types::outcome::AnswerOutcome;
 use types::permission::{Decision, Mode, OnTimeout, Scope};
+use types::permission_request::PermissionAnswer;
 use types::session::Subtype;
 use types::tool::{PathSensitivity, PreparedCall, ProposedPlan, Subject, ToolOutcome, ToolStatus};
 use types::turn_options::TurnOptions;
@@ -46,6 +47,7 @@ impl Settlement {
 impl PlanBuilder<'_> {
     /// Decides the effect of an answer to a permission request: settles the request, then ends or advances its call.
     pub fn answer_permission(&mut self, answer: RequestAnswer) -> Result<(), Refusal> {
+        let RequestAnswer { answer, edited, .. } = answer;
         let Some(call) = self.awaiting_call(answer.request_id).filter(|_| !self.is_aborting()) else {
             return Err(Refusal::NotPending);
         };
@@ -58,10 +60,10 @@ impl PlanBuilder<'_> {
         if answer.no_approver && answer.decision == Decision::Deny {
             return self.settle_without_approver(&call, answer.request_id, answer.stop);
         }
-        if call.blocked_run.is_some() && (answer.scope == Scope::Project || answer.edited.is_some()) {
+        if call.blocked_run.is_some() && (answer.scope == Scope::Project || edited.is_some()) {
             return Err(Refusal::RetryMustBeUnchanged);
         }
-        let plan = self.proposed_plan(&call, &answer)?;
+        let plan = self.proposed_plan(&call, &answer, edited.as_ref())?;
         let is_lasting = answer.decision == Decision::Allow && answer.scope != Scope::Once;
         let grant = match is_lasting {
             true => Some(answer.grant.or_else(|| suggestions.first().cloned()).ok_or(Refusal::NoGrant)?),
@@ -75,7 +77,7 @@ impl PlanBuilder<'_> {
             scope: answer.scope,
             grant,
             feedback: answer.feedback.clone(),
-            edited: answer.edited.map(|edited| (edited.input, edited.prepared)),
+            edited: edited.map(|edited| (edited.input, edited.prepared)),
             stop,
             ..Settlement::new(answer.decision, SettledBy::Answer)
         };
@@ -113,7 +115,8 @@ impl PlanBuilder<'_> {
     fn proposed_plan(
         &self,
         call: &CallState,
-        answer: &RequestAnswer,
+        answer: &PermissionAnswer,
+        edited: Option<&EditedCall>,
     ) -> Result<Option<ApprovedPlan>, Refusal> {
         let is_approval = is_plan(call) && answer.decision == Decision::Allow;
         if !is_approval {
@@ -123,7 +126,7 @@ impl PlanBuilder<'_> {
         if mode == Mode::Plan || answer.scope != Scope::Once {
             return Err(Refusal::PlanNeedsOtherMode);
         }
-        let edited = answer.edited.as_ref().map(|edited| ProposedPlan::text(&edited.input).to_owned());
+        let edited = edited.map(|edited| ProposedPlan::text(&edited.input).to_owned());
         Ok(Some(ApprovedPlan { mode, edited }))
     }
 

@@ -124,9 +124,8 @@ impl PlanBuilder<'_> {
             mode: Some(options.mode.unwrap_or(spec.mode)),
             budgets: Some(budgets),
             thinking: if spec.ablation.thinking { Some(Thinking::Off) } else { thinking },
-            sampling: options.sampling.or(spec.sampling),
             output_schema: schema.filter(|schema| *schema != serde_json::json!({})),
-            ..options.clone()
+            ..options.clone().with_sampling(options.sampling().or(spec.sampling))
         };
         self.push(None, Some(*turn_id), Event::TurnStarted { options: Box::new(options) })
     }
@@ -386,7 +385,7 @@ fn check_steering_options(options: &TurnOptions) -> Result<(), Refusal> {
     if options.tools.is_some() {
         return Err(Refusal::ToolsOfSteer);
     }
-    if !options.sampling.is_empty() {
+    if !options.sampling().is_empty() {
         return Err(Refusal::SamplingOfSteer);
     }
     if options.command.is_some() {

@@ -7,6 +7,7 @@ use types::history::RewoundFile;
 use types::ids::{CallId, ItemId, Mint, PermissionId, Seed, Seq, TurnId};
 use types::message::InputBlock;
 use types::permission::{Decision, Mode, Scope, Verdict};
+use types::permission_request::PermissionAnswer;
 use types::question::WrongAnswer;
 use types::slash_command::SlashCommand;
 use types::time::Timestamp;
@@ -90,30 +91,13 @@ pub struct JudgedCall {
     pub result: Result<(PreparedCall, Verdict), ToolOutcome>,
 }
 
-/// A user's answer to a permission request.
+/// A user's answer to a permission request, with what belongs to it.
 #[derive(Clone, Debug)]
 pub struct RequestAnswer {
-    /// Id of the request.
-    pub request_id: PermissionId,
-    /// Allow or deny.
-    pub decision: Decision,
-    /// How long an allow answer is valid.
-    pub scope: Scope,
-    /// The grant to store, for the scopes `session` and `project`.
-    pub grant: Option<String>,
-    /// Feedback of the user for the model.
-    pub feedback: Option<String>,
-    /// Whether the turn ends with this denial.
-    pub stop: bool,
-    /// Whether the client denies because it has no user to ask: the action of `on_timeout` then applies at
-    /// once.
-    pub no_approver: bool,
+    /// The answer.
+    pub answer: PermissionAnswer,
     /// Arguments that replace the model's, prepared and judged before. Never present with a denial.
     pub edited: Option<EditedCall>,
-    /// The mode that follows plan mode, for the approval of a plan.
-    pub mode: Option<Mode>,
-    /// Digest of the request that the user saw; the answer is refused if the pending request differs.
-    pub digest: Option<String>,
     /// The client that answered.
     pub origin: Option<Origin>,
 }

@@ -8,7 +8,8 @@ use crate::simulator::{OutstandingEffect, Simulator, choose};
 use engine::{Input, Plan, RequestAnswer};
 use types::ids::Seq;
 use types::model::{Delta, ModelFault, Overflow};
-use types::permission::{Decision, Scope};
+use types::permission::Decision;
+use types::permission_request::PermissionAnswer;
 use types::question::Choice;
 use types::tool::{ToolProgress, ToolStatus};
 
@@ -251,16 +252,8 @@ impl Simulator {
             {
                 let request_id = pending.request_id;
                 self.feed(Input::Answer(Box::new(RequestAnswer {
-                    request_id,
-                    decision: Decision::Allow,
-                    scope: Scope::Once,
-                    grant: None,
-                    feedback: None,
-                    stop: false,
-                    no_approver: false,
-                    mode: None,
+                    answer: PermissionAnswer::new(request_id, Decision::Allow),
                     edited: None,
-                    digest: None,
                     origin: None,
                 })))?;
             } else if let Some((request_id, items)) = self.engine.inspect().open_feedback

@@ -58,35 +58,38 @@ impl ReferenceModel {
                 let why = format!("the session's limit of {limit} model calls was reached");
                 Some(Refusal::Budget(why))
             }
-            Input::Answer(answer) => match self.requests.get(&answer.request_id) {
-                Some((_, _, false)) if !self.is_aborting() && answer.digest.is_some() => {
-                    Some(Refusal::OtherRequest)
+            Input::Answer(input) => {
+                let answer = &input.answer;
+                match self.requests.get(&answer.request_id) {
+                    Some((_, _, false)) if !self.is_aborting() && answer.digest.is_some() => {
+                        Some(Refusal::OtherRequest)
+                    }
+                    Some((.., false))
+                        if !self.is_aborting() && answer.no_approver && answer.decision == Decision::Deny =>
+                    {
+                        let may_pause = self.setup.settings.unattended.on_timeout == OnTimeout::Pause;
+                        may_pause.then_some(Refusal::Paused)
+                    }
+                    Some((.., false)) if !self.is_aborting() && self.outside.contains(&answer.request_id) => {
+                        let is_lasting = answer.decision == Decision::Allow && answer.scope == Scope::Session;
+                        let is_other = answer.grant.as_ref().is_some_and(|grant| grant != OUTSIDE);
+                        let is_else = answer.scope == Scope::Project || input.edited.is_some();
+                        (is_else || is_lasting && is_other).then_some(Refusal::RetryMustBeUnchanged)
+                    }
+                    Some((.., false))
+                        if !self.is_aborting()
+                            && self.plans.contains(&answer.request_id)
+                            && answer.decision == Decision::Allow =>
+                    {
+                        (answer.scope != Scope::Once).then_some(Refusal::PlanNeedsOtherMode)
+                    }
+                    Some((_, suggests, false)) if !self.is_aborting() => {
+                        let needs_grant = answer.decision == Decision::Allow && answer.scope != Scope::Once;
+                        (needs_grant && answer.grant.is_none() && !suggests).then_some(Refusal::NoGrant)
+                    }
+                    _ => Some(Refusal::NotPending),
                 }
-                Some((.., false))
-                    if !self.is_aborting() && answer.no_approver && answer.decision == Decision::Deny =>
-                {
-                    let may_pause = self.setup.settings.unattended.on_timeout == OnTimeout::Pause;
-                    may_pause.then_some(Refusal::Paused)
-                }
-                Some((.., false)) if !self.is_aborting() && self.outside.contains(&answer.request_id) => {
-                    let is_lasting = answer.decision == Decision::Allow && answer.scope == Scope::Session;
-                    let is_other = answer.grant.as_ref().is_some_and(|grant| grant != OUTSIDE);
-                    let is_else = answer.scope == Scope::Project || answer.edited.is_some();
-                    (is_else || is_lasting && is_other).then_some(Refusal::RetryMustBeUnchanged)
-                }
-                Some((.., false))
-                    if !self.is_aborting()
-                        && self.plans.contains(&answer.request_id)
-                        && answer.decision == Decision::Allow =>
-                {
-                    (answer.scope != Scope::Once).then_some(Refusal::PlanNeedsOtherMode)
-                }
-                Some((_, suggests, false)) if !self.is_aborting() => {
-                    let needs_grant = answer.decision == Decision::Allow && answer.scope != Scope::Once;
-                    (needs_grant && answer.grant.is_none() && !suggests).then_some(Refusal::NoGrant)
-                }
-                _ => Some(Refusal::NotPending),
-            },
+            }
             Input::EditQueue { edit, .. } => {
                 let missing = |id: &TurnId| !self.queue.contains(id);
                 let (turn_id, before) = match edit {

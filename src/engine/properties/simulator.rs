@@ -22,8 +22,9 @@ use types::event::{Envelope, Event, SettledBy};
 use types::ids::{CallId, Mint, PermissionId, QuestionId, Seed, Seq, SessionId, TurnId};
 use types::message::{InputBlock, ToolCall};
 use types::permission::{Decision, Mode, RuleKind};
+use types::permission_request::PermissionAnswer;
 use types::question::Choice;
-use types::sampling::{Sampling, Temperature};
+use types::sampling::Temperature;
 use types::session::SessionSpec;
 use types::slash_command::SlashCommand;
 use types::time::Timestamp;
@@ -189,10 +190,7 @@ impl Simulator {
                         system_prompt: number.is_multiple_of(11).then(|| "be brief".into()),
                         // Set together with `thinking`, because an input with these options cannot
                         // steer a turn and is then refused for `thinking`.
-                        sampling: Sampling {
-                            temperature: Temperature::new(300).filter(|_| thinking.is_some()),
-                            top_p: None,
-                        },
+                        temperature: Temperature::new(300).filter(|_| thinking.is_some()),
                         command: command.then(|| SlashCommand {
                             allow_rules: vec!["Bash(ls)".into()],
                             ..SlashCommand::new("custom", "x")
@@ -271,16 +269,16 @@ impl Simulator {
                         prepared: (*pending.prepared).clone(),
                     });
                 self.feed(Input::Answer(Box::new(RequestAnswer {
-                    request_id,
-                    decision: *decision,
-                    scope: *scope,
-                    grant: grant.then(|| granted.unwrap_or_else(|| "Bash(ls)".into())),
-                    feedback: feedback.then(|| "not like this".into()),
-                    stop: *stop,
-                    no_approver: pick % 5 == 0,
-                    mode: None,
+                    answer: PermissionAnswer {
+                        scope: *scope,
+                        grant: grant.then(|| granted.unwrap_or_else(|| "Bash(ls)".into())),
+                        feedback: feedback.then(|| "not like this".into()),
+                        stop: *stop,
+                        no_approver: pick % 5 == 0,
+                        digest: other.then(|| "another one".into()),
+                        ..PermissionAnswer::new(request_id, *decision)
+                    },
                     edited,
-                    digest: other.then(|| "another one".into()),
                     origin: origin(),
                 })))?;
             }

@@ -64,7 +64,7 @@ impl ReferenceModel {
                     started_at: envelope.at_ms,
                     budgets: options.budgets.ok_or("a turn tells its limits")?,
                     thinking: options.thinking,
-                    sampling: options.sampling,
+                    sampling: options.sampling(),
                     warned: BTreeSet::new(),
                     aborting: false,
                     ending: false,

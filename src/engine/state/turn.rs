@@ -199,7 +199,7 @@ impl Turn {
             tools: options.tools.clone().unwrap_or_else(|| spec.tools.clone()),
             budgets: options.budgets.unwrap_or_default(),
             thinking: options.thinking,
-            sampling: options.sampling,
+            sampling: options.sampling(),
             options: Arc::new(options),
             rejected_outputs: 0,
             started_at: at,

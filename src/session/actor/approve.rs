@@ -8,7 +8,7 @@ use crate::effective_rules::EffectiveRules;
 use crate::error::SessionError;
 use crate::grant_outbox;
 use crate::idempotency::method;
-use crate::requests::PermissionAnswer;
+use crate::requests::AnswerRequest;
 use engine::{EditedCall, Input, PendingPermission, Refusal, Reply};
 use judge::Rule;
 use store::PendingGrant;
@@ -28,11 +28,11 @@ impl Actor {
     /// Commits an answer and replies, then settles the other pending requests that its grant allows.
     pub(super) async fn answer_and_approve_matching(
         &mut self,
-        answer: PermissionAnswer,
+        request: AnswerRequest,
         reply: ReplyTo<AnswerOutcome>,
     ) {
         let mode_before = self.engine.mode();
-        let (result, extended) = match self.answer(answer).await {
+        let (result, extended) = match self.answer(request).await {
             Ok(CommittedAnswer { outcome, extended }) => (Ok(outcome), extended),
             Err(error) => (Err(error), None),
         };
@@ -48,36 +48,25 @@ impl Actor {
         }
     }
 
-    async fn answer(&mut self, answer: PermissionAnswer) -> Result<CommittedAnswer, SessionError> {
-        if let Some(outcome) = self.remembered(method::APPROVE, answer.keyed.as_ref()).await? {
+    async fn answer(&mut self, request: AnswerRequest) -> Result<CommittedAnswer, SessionError> {
+        let AnswerRequest { answer, grant, updated_input, edited, keyed, origin } = request;
+        if let Some(outcome) = self.remembered(method::APPROVE, keyed.as_ref()).await? {
             return Ok(CommittedAnswer { outcome, extended: None });
         }
         let permission = self.pending_request(answer.request_id)?;
         let effective = EffectiveRules::load(&self.shared, &self.call_context()).await;
-        let edited = answer.edited.clone();
-        if edited.is_none() && answer.updated_input.is_some() {
+        if edited.is_none() && updated_input.is_some() {
             // `SessionHandle::answer` could not prepare `updated_input`, because the request was not pending then.
             return Err(SessionError::Refused(Refusal::NotPending));
         }
-        self.check_grant(&effective, &permission, &answer)?;
+        self.check_grant(&effective, &permission, grant.as_ref())?;
         match &edited {
             Some(edited) => self.check_edit(&effective, &permission, edited)?,
-            None => self.check_still_permitted(&effective, &permission, &answer)?,
+            None => self.check_still_permitted(&effective, &permission, answer.decision)?,
         }
-        let (request_id, scope, origin) = (answer.request_id, answer.scope, Some(answer.origin));
-        let decision = self.decide(Input::Answer(Box::new(engine::RequestAnswer {
-            request_id,
-            decision: answer.decision,
-            scope,
-            grant: answer.grant.map(|grant| grant.to_string()),
-            feedback: answer.feedback,
-            stop: answer.stop,
-            no_approver: answer.no_approver,
-            mode: answer.mode,
-            edited,
-            digest: answer.digest,
-            origin: origin.clone(),
-        })))?;
+        let (request_id, scope, origin) = (answer.request_id, answer.scope, Some(origin));
+        let input = engine::RequestAnswer { answer, edited, origin: origin.clone() };
+        let decision = self.decide(Input::Answer(Box::new(input)))?;
         let Reply::Answered(outcome) = decision.reply.clone() else {
             return Err(SessionError::Refused(Refusal::NotPending));
         };
@@ -85,7 +74,7 @@ impl Actor {
             let entry = grant_outbox::policy_entry(&self.shared, rule, origin, self.id, request_id);
             grant_outbox::pending_grant(&self.engine.spec().cwd, request_id, &entry)
         });
-        let idempotency = answer.keyed.and_then(|keyed| keyed.row(method::APPROVE, self.id, &outcome));
+        let idempotency = keyed.and_then(|keyed| keyed.row(method::APPROVE, self.id, &outcome));
         let unwritten = UnwrittenPlan {
             idempotency,
             pending_grant: pending_grant.clone(),
@@ -132,9 +121,9 @@ impl Actor {
         &self,
         effective: &EffectiveRules,
         permission: &PendingPermission,
-        answer: &PermissionAnswer,
+        grant: Option<&Rule>,
     ) -> Result<(), SessionError> {
-        let Some(grant) = &answer.grant else { return Ok(()) };
+        let Some(grant) = grant else { return Ok(()) };
         if permission.outside.is_some() {
             // The engine accepts only the single grant for this purpose.
             return Ok(());
@@ -161,9 +150,9 @@ impl Actor {
         &self,
         effective: &EffectiveRules,
         permission: &PendingPermission,
-        answer: &PermissionAnswer,
+        decision: Decision,
     ) -> Result<(), SessionError> {
-        if answer.decision != Decision::Allow {
+        if decision != Decision::Allow {
             return Ok(());
         }
         let settings = &self.shared.components().settings;

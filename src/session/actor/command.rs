@@ -9,8 +9,8 @@ use crate::edit_context::EditContext;
 use crate::error::SessionError;
 use crate::idempotency::IdempotencyKey;
 use crate::requests::{
-    AbortOutcome, CommandSubmission, IndexUsage, PermissionAnswer, QuestionAnswer, QueueChange,
-    RewindOutcome, RewindRequest, SessionFacts, SettingsUpdate, Submission, SubmittedInput,
+    AbortOutcome, AnswerRequest, CommandSubmission, IndexUsage, QuestionAnswer, QueueChange, RewindOutcome,
+    RewindRequest, SessionFacts, SettingsUpdate, Submission, SubmittedInput,
 };
 use engine::SessionRules;
 use types::compaction::CompactRequest;
@@ -41,7 +41,7 @@ pub(crate) enum SessionCommand {
     Facts(ReplyTo<SessionFacts>),
     /// Replies with the data that a caller needs to prepare changed arguments of a pending call.
     EditContext(PermissionId, ReplyTo<EditContext>),
-    Answer(Box<PermissionAnswer>, ReplyTo<AnswerOutcome>),
+    Answer(Box<AnswerRequest>, ReplyTo<AnswerOutcome>),
     Update(Box<SettingsUpdate>, ReplyTo<()>),
     /// Adds or removes a rule of the session.
     Rule {

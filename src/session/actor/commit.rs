@@ -102,7 +102,7 @@ impl Actor {
         if plan.is_stream() {
             return batch;
         }
-        batch.append.summary = journal::changes_summary(plan).then(|| journal::summary(next.snapshot()));
+        batch.append.summary = journal::changes_summary(plan).then(|| next.snapshot());
         batch.append.processes = journal::ended_process_rows(plan, &self.state.recorded_calls);
         batch.append.audit = audit::plan_notes(plan, &self.engine);
         batch.append.pending_grant.clone_from(&unwritten.pending_grant);

@@ -61,7 +61,7 @@ impl Registry {
         };
         let title = match &request.title {
             Some(title) => title.clone(),
-            None => self.view(id).await?.title + TITLE_SUFFIX,
+            None => self.view(id).await?.summary.title + TITLE_SUFFIX,
         };
         let (now, forked_from) = (shared.clock.now(), ForkedFrom { session_id: id, item_id });
         let fork_id = Mint::new(now.0, Seed::random()).session();

@@ -62,7 +62,7 @@ pub(super) fn new_session(
         rows.push(row);
         blobs.extend(cut);
     }
-    let summary = Some(journal::summary(snapshot));
+    let summary = Some(snapshot);
     let history = InitialHistory { texts, copied_blobs: None, summary };
     Some(NewSession { session_id, spec: *spec, at, rows, items, blobs, audit, idempotency: None, history })
 }

@@ -17,7 +17,8 @@ pub(super) struct PageHeader {
 
 impl PageHeader {
     pub fn new(view: SessionView) -> Self {
-        let title = if view.title.trim().is_empty() { "Session".into() } else { view.title.clone() };
+        let title =
+            if view.summary.title.trim().is_empty() { "Session".into() } else { view.summary.title.clone() };
         Self { title, view }
     }
 
@@ -27,9 +28,9 @@ impl PageHeader {
         let mut facts = vec![
             ("Session", view.session_id.to_string()),
             ("Folder", view.cwd.clone()),
-            ("Model", view.model.clone()),
+            ("Model", view.summary.model.clone()),
             ("Created", view.created_at_ms.date()),
-            ("Cost", money(view.cost_usd_micros, view.cost_at_least_usd_micros)),
+            ("Cost", money(view.summary.cost_usd_micros, view.summary.cost_at_least_usd_micros)),
         ];
         if let Some(from) = &view.forked_from {
             facts.push(("Forked from", from.session_id.to_string()));
@@ -67,9 +68,9 @@ impl UsageTable {
         let mut rows: Vec<_> = view.models.iter().map(|(model, spent)| row(model, spent)).collect();
         rows.push([
             "all".into(),
-            view.usage.input_tokens.to_string(),
-            view.usage.output_tokens.to_string(),
-            money(view.cost_usd_micros, view.cost_at_least_usd_micros),
+            view.summary.usage.input_tokens.to_string(),
+            view.summary.usage.output_tokens.to_string(),
+            money(view.summary.cost_usd_micros, view.summary.cost_at_least_usd_micros),
         ]);
         Self { rows }
     }

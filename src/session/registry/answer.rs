@@ -2,7 +2,7 @@
 
 use crate::error::SessionError;
 use crate::registry::Registry;
-use crate::requests::{PermissionAnswer, QuestionAnswer};
+use crate::requests::{AnswerRequest, QuestionAnswer};
 use engine::Refusal;
 use types::ids::{RequestId, Seq, SessionId};
 use types::outcome::AnswerOutcome;
@@ -12,15 +12,15 @@ impl Registry {
     ///
     /// # Errors
     /// The request does not exist or is settled.
-    pub async fn answer(&self, answer: PermissionAnswer) -> Result<(SessionId, AnswerOutcome), SessionError> {
+    pub async fn answer(&self, request: AnswerRequest) -> Result<(SessionId, AnswerOutcome), SessionError> {
         let store = &self.inner.shared.store;
-        let request_id = RequestId::Permission(answer.request_id);
+        let request_id = RequestId::Permission(request.answer.request_id);
         let known = store.request(request_id).await?.ok_or(SessionError::NoSuchRequest)?;
-        if let Some(mode) = answer.mode {
+        if let Some(mode) = request.answer.mode {
             self.check_mode(mode)?;
         }
         let handle = self.open(known.session_id).await?;
-        let answered = handle.answer(answer).await;
+        let answered = handle.answer(request).await;
         if answered == Err(SessionError::Refused(Refusal::NotPending))
             && let Some(settled) = store.request(request_id).await?.and_then(|known| known.settled)
         {

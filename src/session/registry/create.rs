@@ -137,7 +137,7 @@ impl NewSessionRequest {
             mode: options.mode.unwrap_or(known.mode),
             safe_mode: options.safe_mode.unwrap_or(known.safe_mode),
             thinking: options.thinking.or(known.thinking),
-            sampling: options.sampling.or(known.sampling),
+            sampling: options.sampling().or(known.sampling),
             budgets: if options.budgets.is_some() { spec.budgets } else { known.budgets },
             ablation: self.ablation.unwrap_or(known.ablation),
             fallback_model: match options.fallback_model {

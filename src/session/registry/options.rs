@@ -126,8 +126,9 @@ impl Registry {
     /// The session does not exist, or the model's price is unknown.
     async fn turn_budgets(&self, id: SessionId, requested: Budgets) -> Result<Budgets, SessionError> {
         let view = self.view(id).await?;
-        let budgets = if view.background { self.unattended(&view.model, requested) } else { requested };
-        check_money(&self.inner.shared.components(), &view.model, budgets)?;
+        let budgets =
+            if view.background { self.unattended(&view.summary.model, requested) } else { requested };
+        check_money(&self.inner.shared.components(), &view.summary.model, budgets)?;
         Ok(budgets)
     }
 

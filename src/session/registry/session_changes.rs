@@ -125,7 +125,7 @@ impl SessionFollower {
             }
             match self.registry.view(session_id).await {
                 Ok(view) => {
-                    let is_over = view.state == SessionState::Ended;
+                    let is_over = view.summary.state == SessionState::Ended;
                     let kind = if is_over { SessionChangeKind::Ended } else { change.kind };
                     news.push(ChangedSession { kind, view, deleted: false });
                 }

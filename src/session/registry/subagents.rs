@@ -370,7 +370,7 @@ impl Registry {
     /// The last result of a session that accepts no more input.
     async fn result_of_ended(&self, id: SessionId) -> Result<Option<TurnResult>, SessionError> {
         let view = self.view(id).await?;
-        if view.state != types::session::SessionState::Ended {
+        if view.summary.state != types::session::SessionState::Ended {
             return Ok(None);
         }
         self.last_result(id).await

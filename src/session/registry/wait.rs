@@ -18,7 +18,7 @@ impl Registry {
         // Subscribe before the state is read, so that no change between both is lost.
         let mut changes = self.inner.shared.subscribe_status();
         let view = self.view(id).await?;
-        if until.contains(&view.state) {
+        if until.contains(&view.summary.state) {
             return Ok(view);
         }
         loop {
@@ -27,14 +27,15 @@ impl Registry {
                 Ok(change) => match change.state {
                     None => return Err(SessionError::NotFound),
                     Some(state) if until.contains(&state) => {
-                        let (view, requires) = (self.view(id).await?, change.requires);
-                        return Ok(SessionView { state, requires, ..view });
+                        let mut view = self.view(id).await?;
+                        (view.summary.state, view.summary.requires) = (state, change.requires);
+                        return Ok(view);
                     }
                     Some(_) => {}
                 },
                 Err(RecvError::Lagged(_)) => {
                     let view = self.view(id).await?;
-                    if until.contains(&view.state) {
+                    if until.contains(&view.summary.state) {
                         return Ok(view);
                     }
                 }

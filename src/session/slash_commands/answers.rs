@@ -51,8 +51,8 @@ pub(super) fn status(view: &SessionView, facts: &SessionFacts) -> String {
     let mut text = format!(
         "Session {}: {}\nState: {}\nModel: {}\nMode: {}\nFolder: {}",
         view.session_id,
-        if view.title.is_empty() { "(no title)" } else { &view.title },
-        view.state.name(),
+        if view.summary.title.is_empty() { "(no title)" } else { &view.summary.title },
+        view.summary.state.name(),
         if facts.spec.model.is_empty() { "(none)" } else { &facts.spec.model },
         facts.mode.name(),
         facts.spec.cwd,
@@ -60,7 +60,7 @@ pub(super) fn status(view: &SessionView, facts: &SessionFacts) -> String {
     for folder in &facts.spec.additional_dirs {
         let _ = write!(text, "\nAdditional folder: {folder}");
     }
-    if let Some(turn_id) = view.turn_id {
+    if let Some(turn_id) = view.summary.turn_id {
         let _ = write!(text, "\nTurn: {turn_id}");
     }
     let _ = write!(text, "\nClients: {}\nTokens: {}\nCost: {}", view.clients, tokens(view), money(view));
@@ -145,11 +145,11 @@ pub(super) fn model(facts: &SessionFacts, models: &[ModelView]) -> String {
 }
 
 fn tokens(view: &SessionView) -> u64 {
-    view.usage.all_tokens()
+    view.summary.usage.all_tokens()
 }
 
 fn money(view: &SessionView) -> String {
-    dollars(view.cost_usd_micros, view.cost_at_least_usd_micros)
+    dollars(view.summary.cost_usd_micros, view.summary.cost_at_least_usd_micros)
 }
 
 fn dollars(cost: Option<u64>, at_least: u64) -> String {

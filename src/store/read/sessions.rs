@@ -15,7 +15,7 @@ use types::event::Event;
 use types::history::RewoundHistory;
 use types::ids::{Seq, SessionId};
 use types::sampling::{Sampling, Temperature, TopP};
-use types::session::{SessionSpec, SessionState, SessionView};
+use types::session::{SessionSpec, SessionState, SessionSummary, SessionView};
 use types::subagent::HIDDEN_AGENT;
 use types::time::Timestamp;
 use types::todo::Todo;
@@ -338,34 +338,38 @@ fn view(row: &SqliteRow) -> Result<SessionView, StoreError> {
     Ok(SessionView {
         session_id: parse(row.try_get("session_id")?)?,
         number: unsigned(row.try_get("id")?),
-        title: row.try_get("title")?,
-        state: word(&row.try_get::<String, _>("state")?)?,
-        requires: requires.as_deref().map(word).transpose()?,
-        cwd: row.try_get("cwd")?,
-        model: row.try_get("model")?,
-        mode: word(&row.try_get::<String, _>("mode")?)?,
-        thinking: thinking.map(|text| text.parse().map_err(StoreError::Corrupt)).transpose()?,
-        sampling: Sampling {
-            temperature: row.try_get::<Option<u16>, _>("temperature_thousandths")?.and_then(Temperature::new),
-            top_p: row.try_get::<Option<u16>, _>("top_p_thousandths")?.and_then(TopP::new),
+        summary: SessionSummary {
+            title: row.try_get("title")?,
+            state: word(&row.try_get::<String, _>("state")?)?,
+            requires: requires.as_deref().map(word).transpose()?,
+            model: row.try_get("model")?,
+            mode: word(&row.try_get::<String, _>("mode")?)?,
+            thinking: thinking.map(|text| text.parse().map_err(StoreError::Corrupt)).transpose()?,
+            sampling: Sampling {
+                temperature: row
+                    .try_get::<Option<u16>, _>("temperature_thousandths")?
+                    .and_then(Temperature::new),
+                top_p: row.try_get::<Option<u16>, _>("top_p_thousandths")?.and_then(TopP::new),
+            },
+            updated_at_ms: Timestamp(row.try_get("updated_at_ms")?),
+            usage: serde_json::from_str(&usage).map_err(|error| StoreError::Corrupt(error.to_string()))?,
+            cost_usd_micros: row.try_get::<Option<i64>, _>("cost_usd_micros")?.map(unsigned),
+            cost_at_least_usd_micros: unsigned(row.try_get("cost_at_least_usd_micros")?),
+            turn_id: turn_id.as_deref().map(word).transpose()?,
+            last_line: row.try_get("last_line")?,
+            // Ignore a subtype that a newer version wrote, so that the list of sessions can still be read.
+            last_turn: row
+                .try_get::<Option<String>, _>("last_turn")?
+                .and_then(|text| serde_json::from_str(&text).ok()),
+            activity: row.try_get("activity")?,
+            context_tokens: row.try_get::<Option<i64>, _>("context_tokens")?.map(unsigned),
         },
+        cwd: row.try_get("cwd")?,
         background: row.try_get("background")?,
         created_at_ms: Timestamp(row.try_get("created_at_ms")?),
-        updated_at_ms: Timestamp(row.try_get("updated_at_ms")?),
         last_seq: unsigned(row.try_get("newest_seq")?),
-        usage: serde_json::from_str(&usage).map_err(|error| StoreError::Corrupt(error.to_string()))?,
-        cost_usd_micros: row.try_get::<Option<i64>, _>("cost_usd_micros")?.map(unsigned),
-        cost_at_least_usd_micros: unsigned(row.try_get("cost_at_least_usd_micros")?),
         models: BTreeMap::new(),
         clients: 0,
-        turn_id: turn_id.as_deref().map(word).transpose()?,
-        last_line: row.try_get("last_line")?,
-        // Ignore a subtype that a newer version wrote, so that the list of sessions can still be read.
-        last_turn: row
-            .try_get::<Option<String>, _>("last_turn")?
-            .and_then(|text| serde_json::from_str(&text).ok()),
-        activity: row.try_get("activity")?,
-        context_tokens: row.try_get::<Option<i64>, _>("context_tokens")?.map(unsigned),
         background_commands: Vec::new(),
         forked_from: row
             .try_get::<Option<String>, _>("forked_from")?

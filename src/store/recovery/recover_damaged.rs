@@ -28,7 +28,7 @@ use crate::recovery::backup::problems;
 use crate::recovery::daily_backups::backups;
 use crate::recovery::salvage::{DamagedDatabase, SalvagedJournal, SalvagedRow};
 use crate::recovery::summaries::Summaries;
-use crate::rows::{MessageText, SessionKey, Summary};
+use crate::rows::{MessageText, SessionKey};
 use crate::sql_batch::SqlBatch;
 use crate::sql_batch::{integer, to_text};
 use crate::tables::audit;
@@ -37,6 +37,7 @@ use crate::tables::ledger;
 use crate::tables::texts;
 use types::event::{Envelope, Event, HISTORY_LOST};
 use types::ledger::UsageRecord;
+use types::session::SessionSummary;
 use types::time::Timestamp;
 
 /// Number of seqs that are skipped before the notice `HISTORY_LOST`. Lost events may have used these seqs,
@@ -44,7 +45,7 @@ use types::time::Timestamp;
 const SKIPPED_SEQS: u64 = 1_000_000;
 
 /// Computes a session's summary from its events; `None` if the events do not fit together.
-pub type SummaryFn<'a> = &'a (dyn Fn(&[Envelope]) -> Option<Summary> + std::marker::Sync);
+pub type SummaryFn<'a> = &'a (dyn Fn(&[Envelope]) -> Option<SessionSummary> + std::marker::Sync);
 
 impl Store {
     /// Opens the database like [`Store::open`]. If it is damaged, moves it aside, recovers what can be read and
@@ -403,7 +404,7 @@ async fn save_journal(
             .push_bind(summary.state.name())
             .push_bind(summary.requires.map(to_text))
             .push_bind(summary.turn_id.map(|id| id.to_string()))
-            .push_bind(summary.updated_at.0)
+            .push_bind(summary.updated_at_ms.0)
             .push_bind(integer(journal.last_seq().max(journal.highest)))
             .push_bind(serde_json::to_string(&summary.usage).unwrap_or_default())
             .push_bind(summary.cost_usd_micros.map(integer))

@@ -1,7 +1,7 @@
 //! The SQL statements of decisions.
 
 use crate::rows::{
-    Append, Idempotency, ItemRow, NewSession, RequestRow, Row, SessionKey, Summary, WITHOUT_SESSION_MS,
+    Append, Idempotency, ItemRow, NewSession, RequestRow, Row, SessionKey, WITHOUT_SESSION_MS,
 };
 use crate::sql_batch::{SqlBatch, integer, to_text, values};
 use crate::tables::audit;
@@ -12,6 +12,7 @@ use crate::tables::processes;
 use crate::tables::texts;
 use types::audit::AuditHead;
 use types::ids::RequestId;
+use types::session::SessionSummary;
 
 /// All statements of a group of decisions. Audit rows continue the chain at `head`, which moves to the last of
 /// them.
@@ -146,7 +147,7 @@ fn request(script: &mut SqlBatch, key: SessionKey, request: &RequestRow) {
     }
 }
 
-fn summary(script: &mut SqlBatch, key: SessionKey, summary: &Summary, last_seq: Option<u64>) {
+fn summary(script: &mut SqlBatch, key: SessionKey, summary: &SessionSummary, last_seq: Option<u64>) {
     script.add(
         "update session set title = ?, model = ?, mode = ?, thinking = ?, temperature_thousandths = ?, \
          top_p_thousandths = ?, requires = ?, turn_id = ?, updated_at_ms = ?, \
@@ -161,7 +162,7 @@ fn summary(script: &mut SqlBatch, key: SessionKey, summary: &Summary, last_seq: 
             summary.sampling.top_p.map(|it| it.get()),
             summary.requires.map(to_text),
             summary.turn_id.map(|id| id.to_string()),
-            summary.updated_at.0,
+            summary.updated_at_ms.0,
             last_seq.map(integer),
             serde_json::to_string(&summary.usage).unwrap_or_default(),
             summary.cost_usd_micros.map(integer),

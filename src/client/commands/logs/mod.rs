@@ -89,12 +89,14 @@ async fn changes(reach: &Connector, json: bool, out: &mut OutputStreams) -> Resu
                 continue;
             }
             let (tone, state_text) = state(session);
-            if known.is_some_and(|known| state(known).1 == state_text && known.title == session.title) {
+            if known.is_some_and(|known| {
+                state(known).1 == state_text && known.summary.title == session.summary.title
+            }) {
                 continue;
             }
             let line = StyledLine::new(Tone::Bold, format!("{:>4}  ", session.number))
                 .and(tone, format!("{state_text}  "))
-                .and(Tone::Plain, escape::line(&session.title).into_owned());
+                .and(Tone::Plain, escape::line(&session.summary.title).into_owned());
             out.line(&line.cut(terminal_columns()))?;
         }
         for deleted in

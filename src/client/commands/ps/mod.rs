@@ -112,7 +112,7 @@ fn select_sessions<'s>(
     folder: Option<&str>,
 ) -> Vec<&'s SessionView> {
     let is_shown = |session: &&SessionView| {
-        (args.all || OPEN_STATES.contains(&session.state))
+        (args.all || OPEN_STATES.contains(&session.summary.state))
             && (args.tree || session.parent_session_id.is_none())
             && folder.is_none_or(|folder| session.cwd == folder)
     };
@@ -150,7 +150,9 @@ async fn watch(
         if let Some(search) = &args.search {
             let search = search.to_lowercase();
             sessions.retain(|it| {
-                format!("{}\n{}\n{}", it.title, it.cwd, it.last_line).to_lowercase().contains(&search)
+                format!("{}\n{}\n{}", it.summary.title, it.cwd, it.summary.last_line)
+                    .to_lowercase()
+                    .contains(&search)
             });
         }
         if args.json {
@@ -225,8 +227,8 @@ fn row(session: &SessionView) -> Value {
             ("id", session.session_id.to_string()),
             ("status", status),
             ("age", age(now().since(session.created_at_ms))),
-            ("cost", cost(session.cost_usd_micros, session.cost_at_least_usd_micros)),
-            ("tokens", tokens(all_tokens(&session.usage))),
+            ("cost", cost(session.summary.cost_usd_micros, session.summary.cost_at_least_usd_micros)),
+            ("tokens", tokens(all_tokens(&session.summary.usage))),
             ("folder", session.cwd.clone()),
         ];
         fields.extend(texts.map(|(name, text)| (name.to_owned(), text.into())));

@@ -28,12 +28,12 @@ pub(super) struct SessionListing<'s> {
 
 /// Whether a session waits for the user.
 pub(super) fn is_waiting(session: &SessionView) -> bool {
-    matches!(session.state, SessionState::RequiresAction | SessionState::Paused)
+    matches!(session.summary.state, SessionState::RequiresAction | SessionState::Paused)
 }
 
 /// Sorts the sessions: those that wait for the user, those that work, then the rest; each group newest first.
 pub(super) fn sort_by_state(mut sessions: Vec<&SessionView>) -> Vec<&SessionView> {
-    let rank = |session: &SessionView| match session.state {
+    let rank = |session: &SessionView| match session.summary.state {
         _ if is_waiting(session) => 0,
         SessionState::Running => 1,
         SessionState::Ended | SessionState::Archived => 3,
@@ -98,15 +98,16 @@ pub(super) fn screen(
         let depth = depths.get(&session.session_id).copied().unwrap_or(0);
         let (tone, line) = last_line(session);
         // Show the name of the model only, because it is the part that differs. `inspect` shows the vendor, too.
-        let model = session.model.split_once('/').map_or(session.model.as_str(), |(_, model)| model);
+        let model =
+            session.summary.model.split_once('/').map_or(session.summary.model.as_str(), |(_, model)| model);
         table.push([
             (Tone::Bold, session.number.to_string()),
             (Tone::Bold, title_cell(session, depth)),
             state(session),
             (Tone::Dim, age(now.since(session.created_at_ms))),
             (Tone::Plain, escape::line(model).into_owned()),
-            (Tone::Plain, cost(session.cost_usd_micros, session.cost_at_least_usd_micros)),
-            (Tone::Dim, tokens(all_tokens(&session.usage))),
+            (Tone::Plain, cost(session.summary.cost_usd_micros, session.summary.cost_at_least_usd_micros)),
+            (Tone::Dim, tokens(all_tokens(&session.summary.usage))),
             (Tone::Dim, session.clients.to_string()),
             (Tone::Plain, escape::line(&paths::short(&session.cwd, home)).into_owned()),
             (tone, escape::line(line).into_owned()),
@@ -146,7 +147,7 @@ fn with_matches(
 
 /// The title. The title of a sub-agent is indented and preceded by the name of its agent.
 fn title_cell(session: &SessionView, depth: usize) -> String {
-    let title = escape::line(session.title.trim());
+    let title = escape::line(session.summary.title.trim());
     let title = if title.is_empty() { "(no input yet)".into() } else { title };
     match depth {
         0 => title.into_owned(),

@@ -158,7 +158,7 @@ async fn submit_and_follow(
 ) -> Result<TurnEnd, Failure> {
     let id = session.session_id;
     if args.output == Output::Text && !args.quiet {
-        let title = crate::terminal::escape::line(&session.title).into_owned();
+        let title = crate::terminal::escape::line(&session.summary.title).into_owned();
         out.note(&format!("session #{} · {title}", session.number))?;
     }
     let options = args.turn.options()?;

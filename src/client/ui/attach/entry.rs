@@ -22,7 +22,7 @@ use crate::ui::watch::TurnEnd;
 use api::params::{CreateParams, NoParams, SessionParams, SessionReply, StatusReply};
 use types::ids::{SessionId, TurnId};
 use types::permission::Mode;
-use types::session::{SessionState, SessionView};
+use types::session::{SessionState, SessionSummary, SessionView};
 use types::time::Timestamp;
 use types::usage::Usage;
 
@@ -109,7 +109,7 @@ async fn open_existing(
     let include = options.thinking.include();
     let OmittedPart { upto, queue } = find_omitted_part(&client, &session).await?;
     let follow = SessionFollower::start_with(reach, &client, session.session_id, upto, include).await?;
-    let title = escape::line(&session.title).into_owned();
+    let title = escape::line(&session.summary.title).into_owned();
     out.note(&format!("session {} · {title} · {}", name(&session), escape::line(&session.cwd)))?;
     let mut app = App::new(session, setup(reach, options));
     if upto > 0 {
@@ -150,7 +150,7 @@ async fn new(
         None => return Err(Failure::no_model()),
     };
     let draft = draft(&create, &model)?;
-    let place = StartFacts::new(&create.cwd, &model, draft.mode.name());
+    let place = StartFacts::new(&create.cwd, &model, draft.summary.mode.name());
     let mut app = App::new(draft, ClientSetup { is_new: true, ..setup(reach, options) });
     app.show_start_lines(vec![place.line()]);
     let create = CreateParams { idempotency_key: Some(idempotency_key()), ..create };
@@ -221,7 +221,7 @@ fn print_farewell(app: &App, out: &mut OutputStreams) -> Result<(), Failure> {
         return Ok(());
     }
     let name = name(&app.session);
-    let how = match app.session.state {
+    let how = match app.session.summary.state {
         SessionState::Running => "it goes on",
         SessionState::RequiresAction => "it waits for you",
         SessionState::Ended => "it has ended",
@@ -235,32 +235,21 @@ fn draft(create: &CreateParams, model: &str) -> Result<SessionView, Failure> {
     let nil: SessionId = "ses_00000000-0000-7000-8000-000000000000"
         .parse()
         .map_err(|_| Failure::internal("could not name the new session"))?;
-    let never = Timestamp(0);
     Ok(SessionView {
         session_id: nil,
         number: 0,
-        title: String::new(),
-        state: SessionState::Idle,
-        requires: None,
+        summary: SessionSummary {
+            model: model.to_owned(),
+            mode: create.mode.unwrap_or(Mode::Default),
+            thinking: create.thinking,
+            ..SessionSummary::default()
+        },
         cwd: create.cwd.clone(),
-        model: model.to_owned(),
-        mode: create.mode.unwrap_or(Mode::Default),
-        thinking: create.thinking,
-        sampling: Default::default(),
         background: false,
-        created_at_ms: never,
-        updated_at_ms: never,
+        created_at_ms: Timestamp(0),
         last_seq: 0,
-        usage: Usage::default(),
-        cost_usd_micros: None,
-        cost_at_least_usd_micros: 0,
         models: Default::default(),
         clients: 1,
-        turn_id: None,
-        last_line: String::new(),
-        last_turn: None,
-        activity: None,
-        context_tokens: None,
         background_commands: Vec::new(),
         forked_from: None,
         parent_session_id: None,

@@ -56,7 +56,7 @@ async fn pipe(
     out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let mut lines = BufReader::new(input).lines();
-    let mut reading = session.state != SessionState::Ended;
+    let mut reading = session.summary.state != SessionState::Ended;
     let mut transcript = Transcript::with_input();
     let mut submitted = false;
     let mut unanswered: Vec<TurnId> = Vec::new();

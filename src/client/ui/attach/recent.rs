@@ -60,10 +60,10 @@ pub(super) async fn find_omitted_part(
 /// turn is read from its beginning, because its requests and calls may be open as well.
 fn find_cut(items: &[Item], session: &SessionView) -> Option<Seq> {
     let is_open = !matches!(
-        session.state,
+        session.summary.state,
         SessionState::Idle | SessionState::Failed | SessionState::Ended | SessionState::Archived
     );
-    let open = session.turn_id.filter(|_| is_open);
+    let open = session.summary.turn_id.filter(|_| is_open);
     if is_open && (open.is_none() || items.iter().all(|item| Some(item.turn_id) == open)) {
         return None;
     }

@@ -94,7 +94,7 @@ fn waiting_line(waiting: &[SessionView]) -> Option<StyledLine> {
         1 => "1 session waits".to_owned(),
         count => format!("{count} sessions wait"),
     };
-    let title = cut(&escape::line(&first.title), 30);
+    let title = cut(&escape::line(&first.summary.title), 30);
     Some(
         StyledLine::new(Tone::Warn, format!("{count} for you here: "))
             .and(Tone::Bold, format!("#{} {title}", first.number))

@@ -81,7 +81,7 @@ impl Picker {
                 return self.search();
             }
             KeyCode::Char('r') if is_control => {
-                self.renaming = self.current().map(|session| session.title.clone());
+                self.renaming = self.current().map(|session| session.summary.title.clone());
             }
             KeyCode::Char('u') if is_control => {
                 self.query.clear();

@@ -62,7 +62,7 @@ fn table(picker: &Picker, columns: usize, room: usize, now: Timestamp) -> Vec<St
     let first = (picker.selected + 1).saturating_sub(height);
     for (nth, session) in picker.sessions.iter().enumerate().skip(first).take(height) {
         let is_here = nth == picker.selected;
-        let title = match session.title.trim() {
+        let title = match session.summary.title.trim() {
             "" => "(no input yet)".to_owned(),
             title => escape::line(title).into_owned(),
         };
@@ -71,8 +71,8 @@ fn table(picker: &Picker, columns: usize, room: usize, now: Timestamp) -> Vec<St
             (Tone::Bold, session.number.to_string()),
             (if is_here { Tone::Bold } else { Tone::Plain }, title),
             state(session),
-            (Tone::Dim, age(now.since(session.updated_at_ms))),
-            (Tone::Plain, cost(session.cost_usd_micros, session.cost_at_least_usd_micros)),
+            (Tone::Dim, age(now.since(session.summary.updated_at_ms))),
+            (Tone::Plain, cost(session.summary.cost_usd_micros, session.summary.cost_at_least_usd_micros)),
             (Tone::Dim, escape::line(&home_relative(&session.cwd)).into_owned()),
             last_words(session),
         ]);
@@ -112,8 +112,8 @@ fn bottom(picker: &Picker, columns: usize) -> Vec<StyledLine> {
             let text = format!(
                 "{} · {} · {}",
                 escape::line(&folder),
-                escape::line(&session.model),
-                session.mode.name()
+                escape::line(&session.summary.model),
+                session.summary.mode.name()
             );
             let more = if picker.has_more { " · older ones: search" } else { "" };
             StyledLine::new(Tone::Dim, format!("{text}{more}"))

@@ -21,8 +21,8 @@ fn options_text(options: &TurnOptions) -> Vec<String> {
     let dirs = options.additional_dirs.as_ref();
     news.extend(dirs.map(|dirs| format!("also in: {}", escape::line(&dirs.join(", ")))));
     news.extend(options.thinking.map(|thinking| format!("thinking: {thinking}")));
-    news.extend(options.sampling.temperature.map(|it| format!("temperature: {it}")));
-    news.extend(options.sampling.top_p.map(|it| format!("top_p: {it}")));
+    news.extend(options.temperature.map(|it| format!("temperature: {it}")));
+    news.extend(options.top_p.map(|it| format!("top_p: {it}")));
     news.extend(options.safe_mode.map(|is_on| format!("safe mode: {}", if is_on { "on" } else { "off" })));
     let prompts = options.system_prompt.as_ref().or(options.append_system_prompt.as_ref());
     news.extend(prompts.map(|_| "another system prompt".to_string()));

@@ -156,7 +156,7 @@ async fn refresh(feed: &SessionFeed, overview: &mut Overview) -> Result<(), Fail
     let sessions: Vec<_> =
         feed.sessions().into_iter().filter(|it| it.parent_session_id.is_none()).cloned().collect();
     // Read the requests only if some session waits. Otherwise there are none.
-    let waits = sessions.iter().any(|it| it.requires.is_some());
+    let waits = sessions.iter().any(|it| it.summary.requires.is_some());
     overview.requests = match waits {
         // Ignore a lost connection here, because the feed detects it.
         true => resolve_id::all_requests(feed.client()).await.unwrap_or_default(),

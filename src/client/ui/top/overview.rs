@@ -45,11 +45,13 @@ impl Filter {
     pub(super) fn accepts(self, session: &SessionView) -> bool {
         match self {
             Filter::All => true,
-            Filter::NeedsYou => matches!(session.state, SessionState::RequiresAction | SessionState::Paused),
-            Filter::Working => {
-                session.state == SessionState::Running || !session.background_commands.is_empty()
+            Filter::NeedsYou => {
+                matches!(session.summary.state, SessionState::RequiresAction | SessionState::Paused)
             }
-            Filter::Idle => session.state == SessionState::Idle && !has_failed(session),
+            Filter::Working => {
+                session.summary.state == SessionState::Running || !session.background_commands.is_empty()
+            }
+            Filter::Idle => session.summary.state == SessionState::Idle && !has_failed(session),
             Filter::Failed => has_failed(session),
         }
     }
@@ -116,20 +118,24 @@ pub(super) struct Overview {
 impl Overview {
     /// Replaces the sessions by the newest ones.
     pub(super) fn update(&mut self, sessions: Vec<SessionView>, now: Timestamp) {
-        self.sessions = sessions.into_iter().filter(|it| OPEN_STATES.contains(&it.state)).collect();
-        let rank = |session: &SessionView| match session.state {
+        self.sessions = sessions.into_iter().filter(|it| OPEN_STATES.contains(&it.summary.state)).collect();
+        let rank = |session: &SessionView| match session.summary.state {
             _ if Filter::NeedsYou.accepts(session) => 0,
             SessionState::Running => 1,
             _ => 2,
         };
         self.sessions.sort_by_key(|session| (rank(session), std::cmp::Reverse(session.number)));
         for session in &self.sessions {
-            self.rates.record(session.session_id, now, session.cost_at_least_usd_micros);
+            self.rates.record(session.session_id, now, session.summary.cost_at_least_usd_micros);
             let (_, state_text) = state(session);
             let is_known = self.since.get(&session.session_id).is_some_and(|(known, _)| *known == state_text);
             if !is_known {
-                let quiet = session.last_turn.as_ref().filter(|_| session.state == SessionState::Idle);
-                let at = quiet.map_or(session.updated_at_ms, |turn| turn.ended_at_ms);
+                let quiet = session
+                    .summary
+                    .last_turn
+                    .as_ref()
+                    .filter(|_| session.summary.state == SessionState::Idle);
+                let at = quiet.map_or(session.summary.updated_at_ms, |turn| turn.ended_at_ms);
                 self.since.insert(session.session_id, (state_text, at));
             }
         }

@@ -110,12 +110,13 @@ fn row(
     home: Option<&str>,
 ) -> [(Tone, String); 12] {
     let is_selected = Some(session.session_id) == overview.selected;
-    let title = match session.title.trim() {
+    let title = match session.summary.title.trim() {
         "" => "(no input yet)".to_owned(),
         title => escape::line(title).into_owned(),
     };
     let rate = overview.rates.per_hour(session.session_id, now);
-    let model = session.model.split_once('/').map_or(session.model.as_str(), |(_, model)| model);
+    let model =
+        session.summary.model.split_once('/').map_or(session.summary.model.as_str(), |(_, model)| model);
     let (last_tone, last) = last_line(session);
     let strong = if is_selected { Tone::Bold } else { Tone::Plain };
     [
@@ -126,8 +127,8 @@ fn row(
         (Tone::Dim, age(overview.state_ms(session, now))),
         context(overview, session),
         (Tone::Plain, rate.map_or_else(|| "–".into(), |micros| money(Some(micros)))),
-        (Tone::Plain, cost(session.cost_usd_micros, session.cost_at_least_usd_micros)),
-        (Tone::Dim, tokens(all_tokens(&session.usage))),
+        (Tone::Plain, cost(session.summary.cost_usd_micros, session.summary.cost_at_least_usd_micros)),
+        (Tone::Dim, tokens(all_tokens(&session.summary.usage))),
         (Tone::Dim, escape::line(model).into_owned()),
         (Tone::Plain, escape::line(&paths::short(&session.cwd, home)).into_owned()),
         (last_tone, escape::line(last).into_owned()),
@@ -136,8 +137,8 @@ fn row(
 
 /// The used part of the context window in percent. From 80 percent on it is shown as a warning.
 fn context(overview: &Overview, session: &SessionView) -> (Tone, String) {
-    let window = overview.facts.windows.get(&session.model).copied().filter(|window| *window > 0);
-    match (session.context_tokens, window) {
+    let window = overview.facts.windows.get(&session.summary.model).copied().filter(|window| *window > 0);
+    match (session.summary.context_tokens, window) {
         (Some(used), Some(window)) => {
             let percent = used.saturating_mul(100) / window;
             (if percent >= 80 { Tone::Warn } else { Tone::Dim }, format!("{percent}%"))
@@ -248,7 +249,7 @@ mod tests {
     fn top_screen_matches_fixture() {
         let mut overview = overview();
         let mut sessions = overview.sessions.clone();
-        sessions[0].cost_at_least_usd_micros += 30_000;
+        sessions[0].summary.cost_at_least_usd_micros += 30_000;
         overview.update(sessions, Timestamp(100_000));
         check_screen("top", |size| view(&overview, Timestamp(100_000), Some("/home/me"), size));
     }
@@ -257,7 +258,7 @@ mod tests {
     fn top_at_120_by_40_adds_columns_and_sparkline() {
         let mut overview = overview();
         let mut sessions = overview.sessions.clone();
-        sessions[0].cost_at_least_usd_micros += 30_000;
+        sessions[0].summary.cost_at_least_usd_micros += 30_000;
         overview.update(sessions, Timestamp(100_000));
         let screen = plain(&overview, (120, 40));
         assert!(screen[0].ends_with("█ $/min"), "{}", screen[0]);

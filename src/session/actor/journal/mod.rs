@@ -4,12 +4,13 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::stream::feed::{FeedEntry, entry_kind};
-use engine::{Engine, Plan, Snapshot};
-use store::{Append, Durability, ItemRow, MessageText, ProcessRow, RequestRow, Row, SessionKey, Summary};
+use engine::{Engine, Plan};
+use store::{Append, Durability, ItemRow, MessageText, ProcessRow, RequestRow, Row, SessionKey};
 use types::blob::Blob;
 use types::event::{Envelope, Event};
 use types::ids::CallId;
 use types::ledger::UsageRecord;
+use types::session::SessionSummary;
 use types::time::Timestamp;
 use types::tool::ProcessRecord;
 use types::wire;
@@ -149,34 +150,13 @@ pub(crate) fn surviving_pids(detail: Option<&serde_json::Value>) -> Vec<i32> {
     list.into_iter().flatten().filter_map(|pid| i32::try_from(pid.as_i64()?).ok()).collect()
 }
 
-pub(crate) fn summary(snapshot: Snapshot) -> Summary {
-    Summary {
-        title: snapshot.title,
-        model: snapshot.model,
-        mode: snapshot.mode,
-        thinking: snapshot.thinking,
-        sampling: snapshot.sampling,
-        state: snapshot.state,
-        requires: snapshot.requires,
-        turn_id: snapshot.turn_id,
-        updated_at: snapshot.updated_at,
-        usage: snapshot.usage,
-        cost_usd_micros: snapshot.cost_usd_micros,
-        cost_at_least_usd_micros: snapshot.cost_at_least_usd_micros,
-        last_line: snapshot.last_line,
-        last_turn: snapshot.last_turn,
-        activity: snapshot.activity,
-        context_tokens: snapshot.context_tokens,
-    }
-}
-
 /// The `session.list` columns of a session with these events, for a journal without a loaded session. `None` if
 /// there are no events.
 #[must_use]
-pub fn summary_of_events(events: &[Envelope]) -> Option<Summary> {
+pub fn summary_of_events(events: &[Envelope]) -> Option<SessionSummary> {
     let mut engine = Engine::new(events.first()?.session_id, Arc::default());
     events.iter().for_each(|event| engine.apply(event));
-    Some(summary(engine.snapshot()))
+    Some(engine.snapshot())
 }
 
 /// Whether a plan changes the `session.list` columns.

@@ -41,7 +41,7 @@ impl App {
         {
             return None;
         }
-        if self.session.state == SessionState::Ended {
+        if self.session.summary.state == SessionState::Ended {
             self.notice = "the session has ended; `agentctl fork` continues it in a new one".into();
             return None;
         }
@@ -112,7 +112,7 @@ impl App {
     }
 
     fn submission(&mut self, text: String, after_turn: bool) -> Submission {
-        let is_running = self.session.state == SessionState::Running;
+        let is_running = self.session.summary.state == SessionState::Running;
         let is_command = text.starts_with('/') && !text.trim_end().contains('\n');
         let when_busy = match (is_running && !is_command, after_turn) {
             (true, false) => Some(WhenBusy::Steer),
@@ -174,7 +174,7 @@ impl App {
     /// The next mode of Shift-Tab. This never reaches `bypass`.
     pub(super) fn next_mode(&mut self) -> Mode {
         // The daemon may not have answered the last press yet, so continue from the requested mode.
-        let next = following_mode(self.asked_mode.unwrap_or(self.session.mode));
+        let next = following_mode(self.asked_mode.unwrap_or(self.session.summary.mode));
         self.asked_mode = Some(next);
         next
     }

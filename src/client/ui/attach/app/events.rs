@@ -118,12 +118,13 @@ impl App {
         let session = &mut self.session;
         match &envelope.event {
             Event::SessionStatus { state, requires } => {
-                (session.state, session.requires) = (*state, *requires);
+                (session.summary.state, session.summary.requires) = (*state, *requires);
             }
             Event::SessionUpdated { title, options, .. } => {
-                session.title = title.clone().unwrap_or(std::mem::take(&mut session.title));
-                session.model = options.model.clone().unwrap_or(std::mem::take(&mut session.model));
-                session.mode = options.mode.unwrap_or(session.mode);
+                session.summary.title = title.clone().unwrap_or(std::mem::take(&mut session.summary.title));
+                session.summary.model =
+                    options.model.clone().unwrap_or(std::mem::take(&mut session.summary.model));
+                session.summary.mode = options.mode.unwrap_or(session.summary.mode);
                 // If this is the answer to an earlier press of Shift-Tab, the answer to the last press is
                 // still missing.
                 let is_step = |mode: Mode| matches!(mode, Mode::Default | Mode::AcceptEdits | Mode::Plan);
@@ -132,12 +133,12 @@ impl App {
                 if options.mode.is_some() && !is_earlier {
                     self.asked_mode = None;
                 }
-                session.thinking = options.thinking.or(session.thinking);
+                session.summary.thinking = options.thinking.or(session.summary.thinking);
             }
             Event::SessionAttached { clients } | Event::SessionDetached { clients } => {
                 session.clients = *clients;
             }
-            Event::SessionEnded { .. } => session.state = SessionState::Ended,
+            Event::SessionEnded { .. } => session.summary.state = SessionState::Ended,
             _ => {}
         }
     }

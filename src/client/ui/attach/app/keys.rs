@@ -282,7 +282,7 @@ impl App {
             return Some(Effect::Detach);
         }
         self.is_leave_armed = true;
-        self.notice = match self.session.state {
+        self.notice = match self.session.summary.state {
             SessionState::Ended => "Ctrl-C again to leave".into(),
             _ => "Ctrl-C again to leave; the session goes on".into(),
         };

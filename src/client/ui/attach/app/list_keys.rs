@@ -46,7 +46,7 @@ impl App {
         if key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) {
             return None;
         }
-        let (mode, can_all) = (self.session.mode, self.can_all());
+        let (mode, can_all) = (self.session.summary.mode, self.can_all());
         if !self.has_list_focus() {
             // The input line contains a draft. Typed keys continue it, and the list waits for an arrow key.
             return match key.code {

@@ -232,7 +232,7 @@ impl App {
 
     /// Sets the mode of a session that does not exist yet.
     pub(super) fn set_mode(&mut self, mode: Mode) {
-        (self.session.mode, self.asked_mode) = (mode, None);
+        (self.session.summary.mode, self.asked_mode) = (mode, None);
     }
 
     /// Shows the failure of a call.
@@ -288,7 +288,7 @@ impl App {
 
     /// Whether something on the screen changes with the time, such as the spinner.
     pub(super) fn is_moving(&self) -> bool {
-        let is_working = self.session.state == SessionState::Running || self.shell.is_some();
+        let is_working = self.session.summary.state == SessionState::Running || self.shell.is_some();
         self.pager.is_none() && (is_working || self.waits_since.is_some())
     }
 
@@ -314,7 +314,7 @@ impl App {
     /// Whether a turn runs or waits.
     pub(super) fn is_busy(&self) -> bool {
         matches!(
-            self.session.state,
+            self.session.summary.state,
             SessionState::Running | SessionState::RequiresAction | SessionState::Paused
         )
     }

@@ -85,7 +85,9 @@ impl App {
         self.overlay = None;
         match models.is_empty() {
             true => self.notice = "no model is known; /model PROVIDER/MODEL takes any".into(),
-            false => self.overlay = Some(Overlay::Models(ModelList::new(models, &self.session.model))),
+            false => {
+                self.overlay = Some(Overlay::Models(ModelList::new(models, &self.session.summary.model)))
+            }
         }
     }
 
@@ -95,7 +97,7 @@ impl App {
         match &self.overlay {
             None => Vec::new(),
             Some(Overlay::Loading) => vec![dim("reading…")],
-            Some(Overlay::Models(list)) => list.rows(&self.session.model, self.columns),
+            Some(Overlay::Models(list)) => list.rows(&self.session.summary.model, self.columns),
             Some(Overlay::Keys) => KEYS
                 .iter()
                 .flat_map(|(group, keys)| {

@@ -52,8 +52,9 @@ impl Progress {
     pub(super) fn new(session: &SessionView) -> Self {
         Self {
             usd_micros: session
+                .summary
                 .cost_usd_micros
-                .or(Some(session.cost_at_least_usd_micros).filter(|it| *it > 0)),
+                .or(Some(session.summary.cost_at_least_usd_micros).filter(|it| *it > 0)),
             known_seq: session.last_seq,
             is_context_stale: true,
             ..Self::default()

@@ -90,7 +90,7 @@ impl LiveConversation {
                 self.calls.spawn(self.caller.clone().read_earlier(session, setup, screen.size().0, part));
             }
             Effect::SetModel(model) if self.app.setup.is_new => {
-                self.app.session.model.clone_from(&model);
+                self.app.session.summary.model.clone_from(&model);
                 self.create.model = Some(model);
             }
             Effect::Copy(text) => screen.copy(&text)?,

@@ -200,7 +200,7 @@ impl LiveConversation {
     /// The time of the next frame if no event and no key arrives.
     fn next_draw(&self, is_dirty: bool, drawn_at: Instant) -> Option<Instant> {
         let frame = is_dirty.then(|| drawn_at + FRAME_INTERVAL);
-        let is_still = self.app.setup.is_plain || self.app.session.state != SessionState::Running;
+        let is_still = self.app.setup.is_plain || self.app.session.summary.state != SessionState::Running;
         let tick = self
             .app
             .is_moving()

@@ -145,7 +145,7 @@ fn request(app: &App, columns: usize, room: usize) -> Vec<StyledLine> {
     app.requests.rows(ListStyle {
         columns,
         rows: room,
-        mode: app.session.mode,
+        mode: app.session.summary.mode,
         is_answerable: is_answerable && !app.is_writing(),
         has_draft: !app.has_list_focus(),
         can_all: app.can_all(),

@@ -40,10 +40,10 @@ pub(super) fn spinner_line(app: &App, columns: usize) -> Option<StyledLine> {
                 .cut(columns),
         );
     }
-    if app.session.state != SessionState::Running || app.lost {
+    if app.session.summary.state != SessionState::Running || app.lost {
         return None;
     }
-    let model = escape::line(short_model(&app.session.model)).into_owned();
+    let model = escape::line(short_model(&app.session.summary.model)).into_owned();
     let progress = &app.progress;
     let calls = app.running_calls();
     let doing = match (progress.doing, calls) {
@@ -99,18 +99,19 @@ pub(super) fn status_line(app: &App, columns: usize) -> StyledLine {
     }
     if !app.setup.is_new {
         let number = if session.number > 0 { format!("#{} ", session.number) } else { String::new() };
-        let title = cut(&escape::line(&session.title), if is_wide { 50 } else { 24 });
+        let title = cut(&escape::line(&session.summary.title), if is_wide { 50 } else { 24 });
         left.insert(0, (Tone::Bold, format!("{number}{title}").trim_end().to_owned()));
     }
-    let model = if is_wide { session.model.as_str() } else { short_model(&session.model) };
-    let thinking = session.thinking.map_or_else(String::new, |thinking| format!(" · thinking {thinking}"));
+    let model = if is_wide { session.summary.model.as_str() } else { short_model(&session.summary.model) };
+    let thinking =
+        session.summary.thinking.map_or_else(String::new, |thinking| format!(" · thinking {thinking}"));
     left.push((Tone::Dim, format!("{}{thinking}", escape::line(model))));
-    let mode_tone = match session.mode {
+    let mode_tone = match session.summary.mode {
         Mode::Bypass => Tone::Bad,
         Mode::Default => Tone::Dim,
         Mode::AcceptEdits | Mode::Plan | Mode::DontAsk => Tone::Warn,
     };
-    left.push((mode_tone, session.mode.name().into()));
+    left.push((mode_tone, session.summary.mode.name().into()));
     if is_wide {
         left.push((Tone::Dim, escape::line(&home_relative(&session.cwd)).into_owned()));
     }
@@ -170,7 +171,7 @@ fn state(app: &App) -> Option<(Tone, String)> {
     let session = &app.session;
     let since =
         app.waits_since.map_or(String::new(), |since| format!(" {}", seconds(app.seconds_since(since))));
-    match (session.state, session.requires) {
+    match (session.summary.state, session.summary.requires) {
         _ if app.lost => Some((Tone::Bad, "looking for the daemon…".into())),
         (SessionState::RequiresAction, Some(Requires::Question)) => {
             Some((Tone::Warn, format!("asks you{since}")))
@@ -216,7 +217,7 @@ pub(super) fn hint(app: &App, columns: usize) -> StyledLine {
         "Enter after this step · Tab after the turn"
     } else if app.is_busy() {
         "Esc stops · type to steer · Ctrl-O all · ? keys · Ctrl-D detaches"
-    } else if app.session.state == SessionState::Ended {
+    } else if app.session.summary.state == SessionState::Ended {
         "the session has ended · agentctl fork goes on in a new one · Ctrl-D detaches"
     } else if app.editor.is_empty() {
         "? keys · / commands · @ files · ! shell · Ctrl-D detaches, sessions go on"
