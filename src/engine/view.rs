@@ -13,13 +13,10 @@ use types::mcp::McpCatalog;
 use types::message::ToolCall;
 use types::permission::Mode;
 use types::queue::QueuedTurn;
-use types::sampling::Sampling;
-use types::session::{LastTurn, Requires, SessionSpec, SessionState, SessionSummary};
-use types::thinking::Thinking;
+use types::session::{SessionSpec, SessionState, SessionSummary};
 use types::time::Timestamp;
 use types::todo::Todo;
 use types::tool::{Confinement, PreparedCall, ReadRecord};
-use types::usage::Usage;
 
 /// Maximum characters of a session's activity.
 const MAX_ACTIVITY_CHARS: usize = 120;

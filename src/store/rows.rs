@@ -5,12 +5,11 @@ use std::sync::Arc;
 use types::audit::AuditNote;
 use types::blob::Blob;
 use types::event::{Envelope, Event};
-use types::ids::{BlobId, CallId, ItemId, RequestId, Seq, SessionId, TurnId};
+use types::ids::{BlobId, CallId, ItemId, RequestId, Seq, SessionId};
 use types::ledger::UsageRecord;
-use types::session::{ItemKind, ItemStatus, LastTurn, Requires, SessionSpec, SessionState, SessionSummary};
+use types::session::{ItemKind, ItemStatus, SessionSpec, SessionSummary};
 use types::time::Timestamp;
 use types::tool::ProcessRecord;
-use types::usage::Usage;
 
 /// Short key of a session inside the store. No session has the default key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

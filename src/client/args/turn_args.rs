@@ -8,7 +8,7 @@ use super::values::{duration, label, mode, share, temperature, usd_micros};
 use crate::failure::Failure;
 use crate::terminal::escape;
 use types::permission::Mode;
-use types::sampling::{Sampling, Temperature, TopP};
+use types::sampling::{Temperature, TopP};
 use types::thinking::Thinking as HowMuch;
 use types::tool::ToolChoice;
 use types::turn_options::TurnOptions;

@@ -6,7 +6,7 @@ use types::event::Origin;
 use types::history::RewoundFile;
 use types::ids::{CallId, ItemId, Mint, PermissionId, Seed, Seq, TurnId};
 use types::message::InputBlock;
-use types::permission::{Decision, Mode, Scope, Verdict};
+use types::permission::Verdict;
 use types::permission_request::PermissionAnswer;
 use types::question::WrongAnswer;
 use types::slash_command::SlashCommand;

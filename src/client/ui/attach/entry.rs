@@ -24,7 +24,6 @@ use types::ids::{SessionId, TurnId};
 use types::permission::Mode;
 use types::session::{SessionState, SessionSummary, SessionView};
 use types::time::Timestamp;
-use types::usage::Usage;
 
 /// Display options of a conversation.
 #[derive(Clone, Copy, Debug, Default)]
