@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::model_catalog::{FallbackModels, ModelCatalog, TitleModel};
+use types::compaction::CompactionSettings;
 use types::permission::OnTimeout;
 use types::session::OnRestart;
 use types::tool::{OfferUnsandboxedRetry, ToolDefinition};
@@ -72,42 +73,6 @@ impl Default for Settings {
             unattended: UnattendedSettings::default(),
             offer_unsandboxed_retry: OfferUnsandboxedRetry::default(),
             compaction: CompactionSettings::default(),
-        }
-    }
-}
-
-/// The stages of compaction and their limits (`[compaction]`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CompactionSettings {
-    /// Whether a model summarises the conversation when the other stages do not suffice.
-    pub auto: bool,
-    /// Part of the usable window, in percent, at which compaction starts.
-    pub threshold_percent: u64,
-    /// Whether long tool results are shortened.
-    pub tool_results: bool,
-    /// Whether results that later calls made useless are cleared.
-    pub snip: bool,
-    /// Whether old tool results are cleared.
-    pub microcompact: bool,
-    /// Whether old turns are shortened.
-    pub collapse: bool,
-    /// Tokens of the newest messages, which compaction does not change; at most a quarter of the usable window.
-    pub keep_recent_tokens: u64,
-    /// Number of failed summaries in a row after which the session requests no further summary by itself.
-    pub max_failures: u32,
-}
-
-impl Default for CompactionSettings {
-    fn default() -> Self {
-        Self {
-            auto: true,
-            threshold_percent: 80,
-            tool_results: true,
-            snip: true,
-            microcompact: true,
-            collapse: true,
-            keep_recent_tokens: 20_000,
-            max_failures: 3,
         }
     }
 }

@@ -17,9 +17,7 @@ impl Models {
         let mut names: BTreeSet<String> = named.iter().cloned().collect();
         names.extend(self.configured());
         for (provider, kind) in self.vendor_providers() {
-            names.extend(
-                builtin::vendor_models(kind).into_iter().map(|(name, ..)| format!("{provider}/{name}")),
-            );
+            names.extend(builtin::vendor_models(kind).map(|name| format!("{provider}/{name}")));
         }
         names.iter().filter_map(|name| self.view(name)).collect()
     }
@@ -29,7 +27,7 @@ impl Models {
         let (facts, is_known) = self.look_up(&model);
         let configured = self.configured_facts(name).filter(|configured| configured.price.is_some());
         let (price_as_of, price_source) = match (configured, facts.price) {
-            (Some(configured), _) => (configured.as_of.clone(), Some(CONFIGURED.into())),
+            (Some(_), _) => (None, Some(CONFIGURED.into())),
             (None, Some(_)) => {
                 let noted =
                     self.kind(&model.provider).and_then(|kind| builtin::price_source(kind, &model.model));

@@ -203,9 +203,9 @@ impl Api {
     }
 }
 
-/// Configured properties of one model; absent values use the defaults.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+/// `[model."PROVIDER/MODEL"]`: known properties of one model; absent values use the defaults.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct ModelFacts {
     /// Tokens that fit in a request and its answer.
     pub context_window: Option<u32>,
@@ -213,17 +213,17 @@ pub struct ModelFacts {
     pub max_output_tokens: Option<u32>,
     /// It can call tools.
     pub tools: Option<bool>,
-    /// It can stream.
-    pub streaming: Option<bool>,
-    /// It accepts a system prompt.
-    pub system_role: Option<bool>,
+    /// It accepts images.
+    pub vision: Option<bool>,
+    /// It accepts PDFs.
+    pub documents: Option<bool>,
     /// It can return its reasoning.
     pub thinking: Option<bool>,
     /// It decides how much it thinks (Anthropic's adaptive thinking); other models receive token budgets.
     pub adaptive_thinking: Option<bool>,
     /// It also thinks between the calls of a turn (Anthropic's models with budgets).
     pub interleaved_thinking: Option<bool>,
-    /// The lowest reasoning effort that it accepts, for thinking that is off (OpenAI).
+    /// The lowest reasoning effort that it accepts, for thinking that is off, for example `minimal` (OpenAI).
     pub min_effort: Option<String>,
     /// It accepts a temperature and `top_p`.
     pub sampling: Option<bool>,
@@ -233,14 +233,12 @@ pub struct ModelFacts {
     pub top_p: Option<TopP>,
     /// Which earlier reasoning is sent back to it (Chat Completions).
     pub replay_reasoning: Option<ReplayReasoning>,
-    /// It accepts images.
-    pub vision: Option<bool>,
-    /// It accepts PDFs.
-    pub documents: Option<bool>,
-    /// Its price.
+    /// It can stream.
+    pub streaming: Option<bool>,
+    /// It accepts a system prompt.
+    pub system_role: Option<bool>,
+    /// Its price in US dollars per million tokens.
     pub price: Option<Price>,
-    /// Date of the price, as text for users.
-    pub as_of: Option<String>,
 }
 
 /// Properties of one model.

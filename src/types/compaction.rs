@@ -4,8 +4,61 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::config_values::part;
 use super::ids::CallId;
 use super::message::Message;
+
+/// `[compaction]`: the stages and their limits.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CompactionSettings {
+    /// Whether a model summarises the conversation when the other stages do not suffice.
+    pub auto: bool,
+    /// Part of the usable window at which compaction starts, above 0 and at most 1. The engine rounds it to percent.
+    #[serde(deserialize_with = "part")]
+    pub threshold: f64,
+    /// Whether long tool results are shortened.
+    pub tool_results: bool,
+    /// Whether results that later calls made useless are cleared.
+    pub snip: bool,
+    /// Whether old tool results are cleared.
+    pub microcompact: bool,
+    /// Whether old turns are shortened.
+    pub collapse: bool,
+    /// Tokens of the newest messages, which compaction does not change; at most a quarter of the usable window.
+    pub keep_recent_tokens: u64,
+    /// Number of failed summaries in a row after which the session requests no further summary by itself.
+    pub max_failures: u32,
+}
+
+impl Default for CompactionSettings {
+    fn default() -> Self {
+        Self {
+            auto: true,
+            threshold: 0.8,
+            tool_results: true,
+            snip: true,
+            microcompact: true,
+            collapse: true,
+            keep_recent_tokens: 20_000,
+            max_failures: 3,
+        }
+    }
+}
+
+impl CompactionSettings {
+    /// The threshold in percent.
+    #[must_use]
+    pub fn threshold_percent(&self) -> u64 {
+        percent(self.threshold)
+    }
+}
+
+/// Converts a part of a whole to percent, rounded.
+#[must_use]
+pub fn percent(part: f64) -> u64 {
+    (part * 100.0).round() as u64
+}
 
 /// A stage of compaction, in the order in which the stages run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]

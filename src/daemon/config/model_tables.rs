@@ -5,9 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use model::{ProviderKind, ReplayReasoning};
-use types::sampling::{Temperature, TopP};
-use types::usage::Price;
+use model::ProviderKind;
 
 impl Provider {
     /// The name of the systemd credential with the key, if `api_key_file` names one.
@@ -88,42 +86,4 @@ impl Pointers {
             ("vision", &self.vision),
         ]
     }
-}
-
-/// `[model."PROVIDER/MODEL"]`
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Model {
-    /// Maximum tokens of input and output together.
-    pub context_window: Option<u32>,
-    /// Maximum tokens of one answer.
-    pub max_output_tokens: Option<u32>,
-    /// Whether the model supports tools.
-    pub tools: Option<bool>,
-    /// Whether the model supports images.
-    pub vision: Option<bool>,
-    /// Whether the model supports PDF documents.
-    pub documents: Option<bool>,
-    /// Whether the model supports thinking.
-    pub thinking: Option<bool>,
-    /// Whether the model decides how much it thinks (Anthropic's adaptive thinking).
-    pub adaptive_thinking: Option<bool>,
-    /// Whether the model thinks between the calls of a turn as well (Anthropic's models with budgets).
-    pub interleaved_thinking: Option<bool>,
-    /// The lowest reasoning effort that the model supports, for example `minimal` (OpenAI).
-    pub min_effort: Option<String>,
-    /// Whether the model supports `temperature` and `top_p`.
-    pub sampling: Option<bool>,
-    /// Default temperature of the model.
-    pub temperature: Option<Temperature>,
-    /// Default `top_p` of the model.
-    pub top_p: Option<TopP>,
-    /// The earlier reasoning that is sent back to the model (Chat Completions).
-    pub replay_reasoning: Option<ReplayReasoning>,
-    /// Whether the model supports streaming.
-    pub streaming: Option<bool>,
-    /// Whether the model supports a system role.
-    pub system_role: Option<bool>,
-    /// Price in US dollars per million tokens.
-    pub price: Option<Price>,
 }

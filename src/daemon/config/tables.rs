@@ -9,13 +9,15 @@ use serde::{Deserialize, Serialize};
 
 use super::knowledge::Knowledge;
 use super::limits::Limits;
-use super::model_tables::{Model, Pointers, Provider};
+use super::model_tables::{Pointers, Provider};
 use super::permission_tables::{Permissions, Sandbox};
 use super::source::Source;
 use super::values::CgroupChoice;
 use mcp::ServerConfig;
+use model::ModelFacts;
 use types::ablation::Ablation;
-use types::config_values::{ConfigDuration, ConfigSize, dollars, part};
+use types::compaction::CompactionSettings;
+use types::config_values::{ConfigDuration, ConfigSize, dollars};
 use types::permission::Mode;
 use types::session::OnRestart;
 use types::thinking::Thinking;
@@ -31,7 +33,7 @@ pub struct Config {
     /// Pointers from a purpose to a model.
     pub models: Pointers,
     /// Properties of models that the daemon does not know, by `PROVIDER/MODEL`.
-    pub model: BTreeMap<String, Model>,
+    pub model: BTreeMap<String, ModelFacts>,
     /// Defaults of sessions.
     pub session: Session,
     /// Permission rules.
@@ -45,7 +47,7 @@ pub struct Config {
     /// Settings of the tools.
     pub tools: Tools,
     /// How conversations are made to fit the model's context window.
-    pub compaction: Compaction,
+    pub compaction: CompactionSettings,
     /// Hooks: accepted, but without effect yet.
     pub hooks: toml::Table,
     /// `[mcp.NAME]`: MCP servers of the user.
@@ -205,44 +207,6 @@ pub struct Budgets {
     pub session_output_tokens: Option<u64>,
     /// Elapsed time of all turns of the session together.
     pub session_wall_time: Option<ConfigDuration>,
-}
-
-/// `[compaction]`
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Compaction {
-    /// Whether a model summarises the conversation when the other stages do not suffice.
-    pub auto: bool,
-    /// The part of the usable window from which on the conversation is compacted.
-    #[serde(deserialize_with = "part")]
-    pub threshold: f64,
-    /// Whether long tool results are shortened.
-    pub tool_results: bool,
-    /// Whether results are cleared that later calls made useless.
-    pub snip: bool,
-    /// Whether old tool results are cleared.
-    pub microcompact: bool,
-    /// Whether old turns are shortened.
-    pub collapse: bool,
-    /// Tokens of the newest messages that stay as they are; at most a quarter of the usable window.
-    pub keep_recent_tokens: u64,
-    /// Failed summaries in a row after which a session requests none by itself.
-    pub max_failures: u32,
-}
-
-impl Default for Compaction {
-    fn default() -> Self {
-        Self {
-            auto: true,
-            threshold: 0.8,
-            tool_results: true,
-            snip: true,
-            microcompact: true,
-            collapse: true,
-            keep_recent_tokens: 20_000,
-            max_failures: 3,
-        }
-    }
 }
 
 /// `[telemetry]`: export of traces and metrics.

@@ -16,7 +16,7 @@ use crate::config::{Config, Network, SandboxLevel};
 use crate::error::DaemonError;
 use crate::paths::DaemonPaths;
 use crate::wiring::models::{
-    check_model, check_retry, compaction, fallback_models, model_catalog, models, retry, title_model,
+    check_model, check_retry, fallback_models, model_catalog, models, retry, title_model,
 };
 use crate::wiring::sandbox::{
     check_bypass, check_sandbox, limits, offer_unsandboxed_retry, protected_paths, sandbox,
@@ -129,7 +129,7 @@ pub(super) fn components(
         tool_search: Some(tools.tool_search_definition()),
         unattended: unattended(config),
         offer_unsandboxed_retry: offer_unsandboxed_retry(config),
-        compaction: compaction(config),
+        compaction: config.compaction,
     };
     let engine_with_index =
         engine::Settings { tools: with_index_search(&engine.tools, &tools), ..engine.clone() };

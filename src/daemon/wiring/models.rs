@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::config::{Config, OnRateLimit};
 use crate::error::DaemonError;
 use crate::wiring::millis;
-use model::{KeySource, ModelError, ModelFacts, Models};
+use model::{KeySource, ModelError, Models};
 use types::model::ModelRef;
 
 /// Time limit for connecting to a provider.
@@ -38,35 +38,9 @@ pub(super) fn models(config: &Config) -> Result<Models, DaemonError> {
             (name.clone(), provider)
         })
         .collect();
-    let known = config
-        .model
-        .iter()
-        .map(|(name, section)| {
-            let facts = ModelFacts {
-                context_window: section.context_window,
-                max_output_tokens: section.max_output_tokens,
-                tools: section.tools,
-                streaming: section.streaming,
-                system_role: section.system_role,
-                price: section.price,
-                thinking: section.thinking,
-                adaptive_thinking: section.adaptive_thinking,
-                interleaved_thinking: section.interleaved_thinking,
-                min_effort: section.min_effort.clone(),
-                sampling: section.sampling,
-                temperature: section.temperature,
-                top_p: section.top_p,
-                replay_reasoning: section.replay_reasoning,
-                vision: section.vision,
-                documents: section.documents,
-                as_of: None,
-            };
-            (name.clone(), facts)
-        })
-        .collect();
     let settings = model::Settings {
         providers,
-        models: known,
+        models: config.model.clone(),
         user_agent: concat!("agentd/", env!("CARGO_PKG_VERSION")).into(),
         cache: config.session.response_cache,
         connect_timeout: CONNECT_TIMEOUT,
@@ -101,21 +75,6 @@ pub(super) fn retry(config: &Config) -> engine::RetrySettings {
             OnRateLimit::Wait => engine::OnRateLimit::Wait,
             OnRateLimit::Backup => engine::OnRateLimit::Backup,
         },
-    }
-}
-
-pub(super) fn compaction(config: &Config) -> engine::CompactionSettings {
-    let section = &config.compaction;
-    engine::CompactionSettings {
-        auto: section.auto,
-        // `threshold` is between 0 and 1, because the configuration checks that.
-        threshold_percent: (section.threshold * 100.0).round() as u64,
-        tool_results: section.tool_results,
-        snip: section.snip,
-        microcompact: section.microcompact,
-        collapse: section.collapse,
-        keep_recent_tokens: section.keep_recent_tokens,
-        max_failures: section.max_failures,
     }
 }
 

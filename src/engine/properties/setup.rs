@@ -2,10 +2,11 @@
 
 use crate::script::{on_timeout, thinking};
 use engine::{
-    CompactionSettings, FallbackModels, ModelCapabilities, ModelCatalog, OnRateLimit, RetrySettings,
+    FallbackModels, ModelCapabilities, ModelCatalog, OnRateLimit, RetrySettings,
     Settings, TitleModel, UnattendedSettings,
 };
 use proptest::prelude::*;
+use types::compaction::CompactionSettings;
 use types::session::OnRestart;
 use types::thinking::Thinking;
 use types::tool::OfferUnsandboxedRetry;

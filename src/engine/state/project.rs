@@ -1,7 +1,7 @@
 //! Effective settings: the daemon's settings, with the changes of the session's project.
 
 use super::Engine;
-use crate::settings::CompactionSettings;
+use types::compaction::CompactionSettings;
 
 impl Engine {
     /// Settings for making the conversation fit the window.
@@ -9,7 +9,7 @@ impl Engine {
         let (known, project) = (self.settings.compaction, &self.state.spec.project_settings.compaction);
         CompactionSettings {
             auto: project.auto.unwrap_or(known.auto),
-            threshold_percent: project.threshold_percent.unwrap_or(known.threshold_percent),
+            threshold: project.threshold_percent.map_or(known.threshold, |percent| percent as f64 / 100.0),
             tool_results: project.tool_results.unwrap_or(known.tool_results),
             snip: project.snip.unwrap_or(known.snip),
             microcompact: project.microcompact.unwrap_or(known.microcompact),

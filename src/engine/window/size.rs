@@ -1,7 +1,7 @@
 //! Token limits: the part of a model's window for requests, and the limits that follow from this part.
 
-use crate::settings::CompactionSettings;
 use crate::state::Engine;
+use types::compaction::CompactionSettings;
 
 /// Divisor of the usable window: maximum length of all results of one message.
 const RESULTS_PART: u64 = 3;
@@ -43,7 +43,7 @@ impl WindowSize {
 
     /// Tokens of a request at which compaction starts.
     pub fn threshold(self, settings: &CompactionSettings) -> u64 {
-        self.usable().saturating_mul(settings.threshold_percent) / 100
+        self.usable().saturating_mul(settings.threshold_percent()) / 100
     }
 
     /// Tokens that a request should have after a compaction.

@@ -29,7 +29,6 @@ impl ModelFacts {
             vision: self.vision.or(other.vision),
             documents: self.documents.or(other.documents),
             price: self.price.or(other.price),
-            as_of: self.as_of.clone().or_else(|| other.as_of.clone()),
         }
     }
 
@@ -59,7 +58,10 @@ impl ModelFacts {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Vendor {
+    /// Address of the prices.
     source: String,
+    /// Dates of the prices by model.
+    as_of: BTreeMap<String, String>,
     models: BTreeMap<String, ModelFacts>,
 }
 
@@ -81,13 +83,7 @@ pub(crate) fn look_up(
     model: &str,
     configured: Option<&ModelFacts>,
 ) -> (ModelSettings, bool) {
-    let vendor = |pick: fn(&Table) -> &Vendor| TABLE.as_ref().map(pick);
-    let vendor = match kind {
-        Some(ProviderKind::Anthropic) => vendor(|table| &table.anthropic),
-        Some(ProviderKind::OpenAiChat | ProviderKind::OpenAiResponses) => vendor(|table| &table.openai),
-        Some(ProviderKind::Replay) | None => None,
-    };
-    let found = vendor.and_then(|vendor| find_entry(&vendor.models, model)).map(|found| {
+    let found = kind.and_then(vendor).and_then(|vendor| find_entry(&vendor.models, model)).map(|found| {
         let price = found.price.filter(|_| at_vendor);
         ModelFacts { price, ..found.clone() }
     });
@@ -97,26 +93,28 @@ pub(crate) fn look_up(
     (facts.with_defaults(), is_known)
 }
 
-/// All models of a vendor in the table: names, properties, and the source of the prices.
-pub(crate) fn vendor_models(kind: ProviderKind) -> Vec<(&'static str, &'static ModelFacts, &'static str)> {
-    let vendor = match (kind, TABLE.as_ref()) {
-        (ProviderKind::Anthropic, Some(table)) => &table.anthropic,
-        (ProviderKind::OpenAiChat | ProviderKind::OpenAiResponses, Some(table)) => &table.openai,
-        (ProviderKind::Replay, _) | (_, None) => return Vec::new(),
-    };
-    vendor.models.iter().map(|(name, facts)| (name.as_str(), facts, vendor.source.as_str())).collect()
+fn vendor(kind: ProviderKind) -> Option<&'static Vendor> {
+    let table = TABLE.as_ref()?;
+    match kind {
+        ProviderKind::Anthropic => Some(&table.anthropic),
+        ProviderKind::OpenAiChat | ProviderKind::OpenAiResponses => Some(&table.openai),
+        ProviderKind::Replay => None,
+    }
+}
+
+/// The names of all models of a vendor in the table.
+pub(crate) fn vendor_models(kind: ProviderKind) -> impl Iterator<Item = &'static str> {
+    vendor(kind).into_iter().flat_map(|vendor| vendor.models.keys().map(String::as_str))
 }
 
 /// Date and source of the price of a model in the table.
 pub(crate) fn price_source(kind: ProviderKind, model: &str) -> Option<(&'static str, &'static str)> {
-    let vendor = vendor_models(kind);
-    let longest = vendor.iter().filter(|(name, ..)| *name == model || is_version(model, name));
-    let (_, facts, source) = longest.max_by_key(|(name, ..)| name.len())?;
-    Some((facts.as_of.as_deref()?, *source))
+    let vendor = vendor(kind)?;
+    Some((find_entry(&vendor.as_of, model)?, &vendor.source))
 }
 
 /// The entry of a model, whose name may end in a date or `-latest`.
-fn find_entry<'t>(models: &'t BTreeMap<String, ModelFacts>, model: &str) -> Option<&'t ModelFacts> {
+fn find_entry<'t, T>(models: &'t BTreeMap<String, T>, model: &str) -> Option<&'t T> {
     models.get(model).or_else(|| {
         let longest = models.iter().filter(|(name, _)| is_version(model, name));
         longest.max_by_key(|(name, _)| name.len()).map(|(_, facts)| facts)
@@ -139,15 +137,17 @@ mod tests {
     #[test]
     fn catalog_entries_are_readable_and_prices_are_dated() {
         let table: Table = toml::from_str(include_str!("known.toml")).expect("the table");
-        for (name, facts) in table.anthropic.models.iter().chain(&table.openai.models) {
-            assert!(facts.context_window > facts.max_output_tokens, "{name}");
-            let price = facts.price.unwrap_or_else(|| panic!("{name} has no price"));
-            assert!(
-                price.input > 0.0 && price.output > price.input && price.cache_read < price.input,
-                "{name}"
-            );
-            let date = facts.as_of.as_deref().unwrap_or_else(|| panic!("{name}: when was its price so?"));
-            assert!(date.len() >= 7 && date.starts_with("202"), "{name}: {date}");
+        for vendor in [&table.anthropic, &table.openai] {
+            for (name, facts) in &vendor.models {
+                assert!(facts.context_window > facts.max_output_tokens, "{name}");
+                let price = facts.price.unwrap_or_else(|| panic!("{name} has no price"));
+                assert!(
+                    price.input > 0.0 && price.output > price.input && price.cache_read < price.input,
+                    "{name}"
+                );
+                let date = vendor.as_of.get(name).unwrap_or_else(|| panic!("{name}: when was its price so?"));
+                assert!(date.len() >= 7 && date.starts_with("202"), "{name}: {date}");
+            }
         }
     }
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer};
 use toml::de::DeTable;
 
 use super::keys::{KeyUse, key_use};
+use types::compaction::percent;
 use types::config_values::{ConfigDuration, ConfigSize, dollars, micros, part};
 use types::permission::Mode;
 use types::project_settings::{CompactionOverrides, ProjectSettings};
@@ -201,7 +202,7 @@ pub(super) fn parse(text: &str) -> Result<(ProjectValues, Permissions), String> 
             output_tokens: session.output_tokens.map(NonZeroU32::get),
             compaction: CompactionOverrides {
                 auto: compaction.auto,
-                threshold_percent: compaction.threshold.map(|part| (part * 100.0).round() as u64),
+                threshold_percent: compaction.threshold.map(percent),
                 tool_results: compaction.tool_results,
                 snip: compaction.snip,
                 microcompact: compaction.microcompact,
