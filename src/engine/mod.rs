@@ -36,7 +36,7 @@ pub use output::{Decision, Effect, ItemChange, Plan, PlannedEvent, Reply, Reques
 pub use request::model_texts;
 pub use request::repair_history::{RepairedHistory, find_breach, repair};
 pub use request::vision::needs_vision;
-pub use settings::{OnRateLimit, RetrySettings, Settings, UnattendedSettings};
+pub use settings::Settings;
 #[doc(hidden)]
 pub use state::CONTEXT_OVERFLOW;
 pub use state::{Engine, SessionRules};

@@ -79,10 +79,10 @@ impl Models {
                 clients: Clients::new(settings.user_agent, settings.connect_timeout),
                 connect_timeout: settings.connect_timeout,
                 timeouts: StreamTimeouts {
-                    warn: settings.idle_warn,
-                    silence: settings.idle_timeout,
-                    content: settings.content_timeout,
-                    attempt: settings.attempt_timeout,
+                    warn: settings.retry.idle_warn.0,
+                    silence: settings.retry.idle_timeout.0,
+                    content: settings.retry.content_timeout.0,
+                    attempt: settings.retry.attempt_timeout.0,
                 },
             }),
         })

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::keys::KeySource;
 use crate::stream::fault::is_secret_header;
+use types::retry::RetrySettings;
 use types::sampling::{Sampling, Temperature, TopP};
 use types::usage::Price;
 
@@ -26,14 +27,8 @@ pub struct Settings {
     pub connect_timeout: Duration,
     /// Whether the same request within five minutes gets the same answer from memory.
     pub cache: bool,
-    /// Duration of a silence after which it is reported, before the answer begins and inside it.
-    pub idle_warn: Duration,
-    /// Maximum time without any byte from the provider.
-    pub idle_timeout: Duration,
-    /// Maximum time without content: pings, comments and empty events only.
-    pub content_timeout: Duration,
-    /// Maximum time of one answer.
-    pub attempt_timeout: Duration,
+    /// Time limits of an answer: the keys `idle_…`, `content_timeout` and `attempt_timeout` of `[retry]`.
+    pub retry: RetrySettings,
 }
 
 impl Default for Settings {
@@ -44,10 +39,7 @@ impl Default for Settings {
             user_agent: concat!("agentd/", env!("CARGO_PKG_VERSION")).into(),
             cache: false,
             connect_timeout: Duration::from_secs(15),
-            idle_warn: Duration::from_secs(30),
-            idle_timeout: Duration::from_secs(90),
-            content_timeout: Duration::from_secs(600),
-            attempt_timeout: Duration::from_secs(3_600),
+            retry: RetrySettings::default(),
         }
     }
 }

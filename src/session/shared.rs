@@ -80,11 +80,6 @@ pub struct Settings {
     pub bypass: Result<(), String>,
     /// Limits of sessions that name no limits.
     pub budgets: Budgets,
-    /// Limits of unattended sessions that name no limits. An unattended session always has limits.
-    pub unattended_budgets: Budgets,
-    /// Whether the unattended money limit is the built-in default. It applies only to models with a known
-    /// price.
-    pub unattended_usd_is_default: bool,
     /// How long an unused session stays loaded.
     pub idle_unload: Duration,
     /// Size limit of the journal in bytes. Beyond it, new input is refused.

@@ -13,6 +13,18 @@ const UNITS_MS: [(&str, u64); 5] =
     [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
 
 impl ConfigDuration {
+    /// A duration of whole seconds.
+    #[must_use]
+    pub const fn from_secs(secs: u64) -> Self {
+        Self(Duration::from_secs(secs))
+    }
+
+    /// A duration of whole milliseconds.
+    #[must_use]
+    pub const fn from_millis(ms: u64) -> Self {
+        Self(Duration::from_millis(ms))
+    }
+
     /// The duration in milliseconds.
     #[must_use]
     pub fn millis(self) -> u64 {
@@ -43,6 +55,18 @@ impl Serialize for ConfigDuration {
             None => serializer.serialize_str("0s"),
         }
     }
+}
+
+/// Reads a duration above zero.
+///
+/// # Errors
+/// The duration is zero, or it has no unit.
+pub fn nonzero_duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ConfigDuration, D::Error> {
+    let span = ConfigDuration::deserialize(deserializer)?;
+    if span.0.is_zero() {
+        return Err(de::Error::custom("0 leaves no time for anything; give a time like \"30m\""));
+    }
+    Ok(span)
 }
 
 /// A number of bytes, with or without a unit: `4096`, `"512MiB"`, `"4GiB"`, `"2GB"`; never 0.

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::config_values::{ConfigDuration, dollars, micros};
 use super::ids::{Seq, SessionId};
 use super::time::Timestamp;
 
@@ -224,6 +225,45 @@ impl Budgets {
     #[must_use]
     pub const fn limits_money(&self) -> bool {
         self.usd_micros.is_some() || self.session_usd_micros.is_some()
+    }
+}
+
+/// `[session.budgets]` in configuration files: the same limits in dollars and with units of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BudgetSettings {
+    /// Cost of one turn in US dollars.
+    #[serde(deserialize_with = "dollars")]
+    pub usd: Option<f64>,
+    /// Model calls of one turn.
+    pub model_calls: Option<u64>,
+    /// Output tokens of one turn.
+    pub output_tokens: Option<u64>,
+    /// Elapsed time of one turn.
+    pub wall_time: Option<ConfigDuration>,
+    /// Cost of the whole session in US dollars.
+    #[serde(deserialize_with = "dollars")]
+    pub session_usd: Option<f64>,
+    /// Model calls of the whole session.
+    pub session_model_calls: Option<u64>,
+    /// Output tokens of the whole session.
+    pub session_output_tokens: Option<u64>,
+    /// Elapsed time of all turns of the session together.
+    pub session_wall_time: Option<ConfigDuration>,
+}
+
+impl From<BudgetSettings> for Budgets {
+    fn from(settings: BudgetSettings) -> Self {
+        Self {
+            usd_micros: settings.usd.map(micros),
+            model_calls: settings.model_calls,
+            output_tokens: settings.output_tokens,
+            wall_time_ms: settings.wall_time.map(ConfigDuration::millis),
+            session_usd_micros: settings.session_usd.map(micros),
+            session_model_calls: settings.session_model_calls,
+            session_output_tokens: settings.session_output_tokens,
+            session_wall_time_ms: settings.session_wall_time.map(ConfigDuration::millis),
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use super::*;
 use crate::support::printed;
 
 /// How long a provider may be silent in these tests.
-const IDLE_TIMEOUT: Duration = Duration::from_millis(300);
+const IDLE_TIMEOUT: ConfigDuration = ConfigDuration::from_millis(300);
 
 /// The behaviour of a row's server.
 enum ServerBehaviour {
@@ -181,7 +181,8 @@ async fn failure_table_matches_document_for_every_api() {
     let mut servers = Vec::new();
     for kind in ALL {
         let server = ModelServer::start().await;
-        let models = models_with(provider(kind, &server), |settings| settings.idle_timeout = IDLE_TIMEOUT);
+        let models =
+            models_with(provider(kind, &server), |settings| settings.retry.idle_timeout = IDLE_TIMEOUT);
         servers.push((kind, server, models));
     }
     for (name, does) in rows(&shut) {

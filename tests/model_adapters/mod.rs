@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agentd::model::{KeySource, ModelFacts, Models, Provider, ProviderKind, Settings};
+use agentd::types::config_values::ConfigDuration;
 use agentd::types::ids::{Mint, Seed};
 use agentd::types::message::{Block, Message, Role, ToolCall};
 use agentd::types::model::{Delta, FaultKind, ModelFault, ModelReply, ModelRequest, ReplyBlock, StopReason};

@@ -21,7 +21,7 @@ async fn idle_timeout_ends_call_before_and_during_reply() {
         server.push(Step::text("too late").hold(&never));
         server.push(Step::text("one two").hold_after(1, &never));
         let models = models_with(provider(kind, &server), |settings| {
-            settings.idle_timeout = Duration::from_millis(600);
+            settings.retry.idle_timeout = ConfigDuration::from_millis(600);
         });
         assert_eq!(fault(&models, &hello()).await.kind, FaultKind::Idle);
         let (deltas, outcome) = call(&models, &hello()).await;

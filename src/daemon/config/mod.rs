@@ -12,7 +12,7 @@ use types::typed_toml::{self, WrongToml};
 pub use knowledge::{EmbedderKind, Knowledge};
 pub use model_tables::Provider;
 pub use permission_tables::{Network, SandboxLevel};
-pub use tables::{Config, LogFormat, LogLevel, OnRateLimit};
+pub use tables::{Config, LogFormat, LogLevel};
 
 mod changes;
 mod knowledge;

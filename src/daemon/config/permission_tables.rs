@@ -1,14 +1,11 @@
 //! The tables of the configuration for permissions and the sandbox.
 
-use std::num::NonZeroU64;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
 use judge::Rule;
-use types::config_values::{ConfigDuration, dollars};
-use types::permission::OnTimeout;
+use types::unattended::UnattendedSettings;
 
 /// `[permissions]`
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -33,7 +30,7 @@ pub struct Permissions {
     #[serde(deserialize_with = "rules")]
     pub deny: Vec<String>,
     /// Settings of unattended sessions.
-    pub unattended: Unattended,
+    pub unattended: UnattendedSettings,
 }
 
 impl Default for Permissions {
@@ -46,20 +43,9 @@ impl Default for Permissions {
             allow: Vec::new(),
             ask: Vec::new(),
             deny: Vec::new(),
-            unattended: Unattended::default(),
+            unattended: UnattendedSettings::default(),
         }
     }
-}
-
-/// Deserializes a duration above zero.
-pub(super) fn deserialize_nonzero_span<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<ConfigDuration, D::Error> {
-    let span = ConfigDuration::deserialize(deserializer)?;
-    if span.0.is_zero() {
-        return Err(serde::de::Error::custom("0 leaves no time for anything; give a time like \"30m\""));
-    }
-    Ok(span)
 }
 
 /// Deserializes rules. They are parsed here, so that an error names their line.
@@ -73,46 +59,6 @@ pub(super) fn rules<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<St
         }
     }
     Ok(rules)
-}
-
-/// `[permissions.unattended]`: sessions created with `background`. They always have limits.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Unattended {
-    /// How long a request waits for a user; 0 asks no user.
-    pub deadline: ConfigDuration,
-    /// Decision at the deadline.
-    pub on_timeout: OnTimeout,
-    /// Cost of one turn in US dollars.
-    #[serde(deserialize_with = "dollars")]
-    pub usd: Option<f64>,
-    /// Model calls of one turn.
-    pub model_calls: NonZeroU64,
-    /// Output tokens of one turn.
-    pub output_tokens: NonZeroU64,
-    /// Elapsed time of one turn.
-    #[serde(deserialize_with = "deserialize_nonzero_span")]
-    pub wall_time: ConfigDuration,
-    /// Program and arguments that the daemon starts for a pending request. The program receives JSON on its
-    /// standard input.
-    pub notify_command: Vec<String>,
-    /// Address that receives the same JSON by POST.
-    pub notify_url: Option<String>,
-}
-
-impl Default for Unattended {
-    fn default() -> Self {
-        Self {
-            deadline: ConfigDuration(Duration::from_secs(3_600)),
-            on_timeout: OnTimeout::Deny,
-            usd: None,
-            model_calls: NonZeroU64::new(200).unwrap_or(NonZeroU64::MIN),
-            output_tokens: NonZeroU64::new(400_000).unwrap_or(NonZeroU64::MIN),
-            wall_time: ConfigDuration(Duration::from_secs(4 * 3_600)),
-            notify_command: Vec::new(),
-            notify_url: None,
-        }
-    }
 }
 
 /// `[sandbox]`

@@ -17,10 +17,12 @@ use mcp::ServerConfig;
 use model::ModelFacts;
 use types::ablation::Ablation;
 use types::compaction::CompactionSettings;
-use types::config_values::{ConfigDuration, ConfigSize, dollars};
+use types::config_values::{ConfigDuration, ConfigSize};
 use types::permission::Mode;
+use types::retry::RetrySettings;
 use types::session::OnRestart;
 use types::thinking::Thinking;
+use types::usage::BudgetSettings;
 
 /// The whole configuration.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -43,7 +45,7 @@ pub struct Config {
     /// Limits per client and limits of memory.
     pub limits: Limits,
     /// Retries of model calls.
-    pub retry: Retry,
+    pub retry: RetrySettings,
     /// Settings of the tools.
     pub tools: Tools,
     /// How conversations are made to fit the model's context window.
@@ -166,7 +168,7 @@ pub struct Session {
     /// Output tokens of the first request for an answer. The daemon requests more only if they do not suffice.
     pub output_tokens: NonZeroU32,
     /// Limits of each turn.
-    pub budgets: Budgets,
+    pub budgets: BudgetSettings,
 }
 
 impl Default for Session {
@@ -180,33 +182,9 @@ impl Default for Session {
             response_cache: false,
             binary_feedback: false,
             output_tokens: NonZeroU32::new(32_000).unwrap_or(NonZeroU32::MIN),
-            budgets: Budgets::default(),
+            budgets: BudgetSettings::default(),
         }
     }
-}
-
-/// `[session.budgets]`
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Budgets {
-    /// Cost of one turn in US dollars.
-    #[serde(deserialize_with = "dollars")]
-    pub usd: Option<f64>,
-    /// Model calls of one turn.
-    pub model_calls: Option<u64>,
-    /// Output tokens of one turn.
-    pub output_tokens: Option<u64>,
-    /// Elapsed time of one turn.
-    pub wall_time: Option<ConfigDuration>,
-    /// Cost of the whole session in US dollars.
-    #[serde(deserialize_with = "dollars")]
-    pub session_usd: Option<f64>,
-    /// Model calls of the whole session.
-    pub session_model_calls: Option<u64>,
-    /// Output tokens of the whole session.
-    pub session_output_tokens: Option<u64>,
-    /// Elapsed time of all turns of the session together.
-    pub session_wall_time: Option<ConfigDuration>,
 }
 
 /// `[telemetry]`: export of traces and metrics.
@@ -232,70 +210,6 @@ impl Default for Telemetry {
             service_name: "agentd".into(),
         }
     }
-}
-
-/// `[retry]`: retries of model calls, and resumes of turns after restarts.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Retry {
-    /// Maximum attempts of one model call.
-    pub attempts: u32,
-    /// First wait in milliseconds.
-    pub base_ms: u64,
-    /// Longest wait in milliseconds.
-    pub max_ms: u64,
-    /// Longest wait in milliseconds in unattended sessions, which retry rate limits and overloads without end.
-    pub unattended_max_ms: u64,
-    /// Longest accepted wait of a provider. In attended sessions a longer one fails the turn.
-    pub max_retry_after: ConfigDuration,
-    /// Interval of the events during a long wait.
-    pub heartbeat: ConfigDuration,
-    /// Reaction to a rate limit.
-    pub on_rate_limit: OnRateLimit,
-    /// A stream without a byte for this time causes a warning.
-    pub idle_warn: ConfigDuration,
-    /// A stream without a byte for this time is dropped, and the call is retried.
-    pub idle_timeout: ConfigDuration,
-    /// The same for a stream that sends only keep-alive messages.
-    pub content_timeout: ConfigDuration,
-    /// Time limit of one attempt.
-    pub attempt_timeout: ConfigDuration,
-    /// Maximum resumes of one turn after restarts of the daemon.
-    pub resumes: u32,
-    /// Wait before the second resume in milliseconds. It doubles with each further one.
-    pub resume_base_ms: u64,
-}
-
-impl Default for Retry {
-    fn default() -> Self {
-        let span = |seconds| ConfigDuration(Duration::from_secs(seconds));
-        Self {
-            attempts: 10,
-            base_ms: 500,
-            max_ms: 32_000,
-            unattended_max_ms: 300_000,
-            max_retry_after: span(600),
-            heartbeat: span(30),
-            on_rate_limit: OnRateLimit::Wait,
-            idle_warn: span(30),
-            idle_timeout: span(90),
-            content_timeout: span(600),
-            attempt_timeout: span(3_600),
-            resumes: 3,
-            resume_base_ms: 2_000,
-        }
-    }
-}
-
-/// Reactions to a rate limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OnRateLimit {
-    /// Wait and retry.
-    #[default]
-    Wait,
-    /// Use the model of `[models] backup`.
-    Backup,
 }
 
 /// `[tools]`

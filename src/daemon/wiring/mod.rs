@@ -16,7 +16,7 @@ use crate::config::{Config, Network, SandboxLevel};
 use crate::error::DaemonError;
 use crate::paths::DaemonPaths;
 use crate::wiring::models::{
-    check_model, check_retry, fallback_models, model_catalog, models, retry, title_model,
+    check_model, check_retry, fallback_models, model_catalog, models, title_model,
 };
 use crate::wiring::sandbox::{
     check_bypass, check_sandbox, limits, offer_unsandboxed_retry, protected_paths, sandbox,
@@ -28,11 +28,9 @@ use project::hooks::own_hooks;
 use session::{Components, ConfiguredRule, Settings};
 use tools::{KNOWLEDGE_SEARCH, SpoolSettings, Toolbox};
 use types::ablation::Ablation;
-use types::config_values::micros;
 use types::permission::{Mode, RuleScope};
 use types::subagent::TASK;
 use types::tool::ToolDefinition;
-use types::usage::Budgets;
 
 /// Facts about the host that are collected at the start. Empty if no tool will run.
 #[derive(Clone, Debug, Default)]
@@ -112,13 +110,11 @@ pub(super) fn components(
     let bypass = check_bypass(config, is_root && !found.sandboxes.is_some_and(held));
     check_mode(config, &bypass)?;
     let engine = engine::Settings {
-        retry: retry(config),
+        retry: config.retry,
         fallback_models: fallback_models(config),
         quick: title_model(config, &models),
         known: model_catalog(&models),
         output_tokens: config.session.output_tokens.get(),
-        max_resumes: config.retry.resumes,
-        resume_base_ms: config.retry.resume_base_ms,
         on_restart: config.daemon.on_restart,
         parallel_tools: config.tools.parallel,
         background_commands: config.tools.background_commands,
@@ -127,7 +123,7 @@ pub(super) fn components(
         results_bytes: usize::try_from(config.tools.max_results_total.0).unwrap_or(usize::MAX),
         tools: offered_tools(config, &tools),
         tool_search: Some(tools.tool_search_definition()),
-        unattended: unattended(config),
+        unattended: config.permissions.unattended.clone(),
         offer_unsandboxed_retry: offer_unsandboxed_retry(config),
         compaction: config.compaction,
     };
@@ -158,9 +154,7 @@ pub(super) fn components(
         safe_commands: config.permissions.safe_commands,
         bypass,
         bypass_guard: config.permissions.bypass_guard,
-        budgets: budgets(config),
-        unattended_budgets: unattended_budgets(config),
-        unattended_usd_is_default: config.permissions.unattended.usd.is_none(),
+        budgets: config.session.budgets.into(),
         idle_unload: config.limits.idle_unload(),
         subagent_depth: config.limits.subagent_depth(),
         loaded_sessions: config.limits.loaded_sessions(),
@@ -220,42 +214,6 @@ pub(super) fn telemetry(
     otel::Exporter::check(&settings)
         .map_err(|why| config.key_error(&["telemetry"], format!("[telemetry]: {why}")))?;
     Ok(Some(settings))
-}
-
-fn budgets(config: &Config) -> Budgets {
-    let section = &config.session.budgets;
-    Budgets {
-        usd_micros: section.usd.map(micros),
-        model_calls: section.model_calls,
-        output_tokens: section.output_tokens,
-        wall_time_ms: section.wall_time.map(|span| millis(span.0)),
-        session_usd_micros: section.session_usd.map(micros),
-        session_model_calls: section.session_model_calls,
-        session_output_tokens: section.session_output_tokens,
-        session_wall_time_ms: section.session_wall_time.map(|span| millis(span.0)),
-    }
-}
-
-/// Default money limit of one turn of an unattended session in US dollars.
-const UNATTENDED_USD: f64 = 5.0;
-
-fn unattended_budgets(config: &Config) -> Budgets {
-    let section = &config.permissions.unattended;
-    Budgets {
-        usd_micros: Some(micros(section.usd.unwrap_or(UNATTENDED_USD))),
-        model_calls: Some(section.model_calls.get()),
-        output_tokens: Some(section.output_tokens.get()),
-        wall_time_ms: Some(millis(section.wall_time.0)),
-        ..Budgets::default()
-    }
-}
-
-fn unattended(config: &Config) -> engine::UnattendedSettings {
-    let section = &config.permissions.unattended;
-    engine::UnattendedSettings {
-        deadline_ms: Some(millis(section.deadline.0)).filter(|ms| *ms > 0),
-        on_timeout: section.on_timeout,
-    }
 }
 
 /// The system's file belongs to the administrator; all others belong to the user.

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use crate::config::{Config, OnRateLimit};
+use crate::config::Config;
 use crate::error::DaemonError;
-use crate::wiring::millis;
 use model::{KeySource, ModelError, Models};
 use types::model::ModelRef;
+use types::retry::OnRateLimit;
 
 /// Time limit for connecting to a provider.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
@@ -44,10 +44,7 @@ pub(super) fn models(config: &Config) -> Result<Models, DaemonError> {
         user_agent: concat!("agentd/", env!("CARGO_PKG_VERSION")).into(),
         cache: config.session.response_cache,
         connect_timeout: CONNECT_TIMEOUT,
-        idle_warn: config.retry.idle_warn.0,
-        idle_timeout: config.retry.idle_timeout.0,
-        content_timeout: config.retry.content_timeout.0,
-        attempt_timeout: config.retry.attempt_timeout.0,
+        retry: config.retry,
     };
     Models::new(settings).map_err(|error| {
         let path = match &error {
@@ -60,22 +57,6 @@ pub(super) fn models(config: &Config) -> Result<Models, DaemonError> {
         };
         config.key_error(&path, error.to_string()).into()
     })
-}
-
-pub(super) fn retry(config: &Config) -> engine::RetrySettings {
-    let section = &config.retry;
-    engine::RetrySettings {
-        attempts: section.attempts.max(1),
-        base_ms: section.base_ms,
-        max_ms: section.max_ms,
-        unattended_max_ms: section.unattended_max_ms,
-        max_retry_after_ms: millis(section.max_retry_after.0),
-        heartbeat_ms: millis(section.heartbeat.0),
-        on_rate_limit: match section.on_rate_limit {
-            OnRateLimit::Wait => engine::OnRateLimit::Wait,
-            OnRateLimit::Backup => engine::OnRateLimit::Backup,
-        },
-    }
 }
 
 pub(super) fn fallback_models(config: &Config) -> engine::FallbackModels {

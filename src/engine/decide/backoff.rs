@@ -14,7 +14,7 @@ impl PlanBuilder<'_> {
 
     /// The part of a wait, in milliseconds, after which it is reported again.
     fn next_slice_ms(&self, left_ms: u64) -> u64 {
-        left_ms.min(self.engine.settings.retry.heartbeat_ms.max(1))
+        left_ms.min(self.engine.settings.retry.heartbeat.millis().max(1))
     }
 
     pub fn timer_fired(&mut self, token: Seq) {

@@ -1,7 +1,7 @@
 //! Selects the model of a turn: the session's model, unless a failure requires a fallback model.
 
 use crate::decide::plan::PlanBuilder;
-use crate::decide::retry::{RetryContext, RetryDecision};
+use crate::decide::retry::{RetryContext, RetryDecision, decide_retry};
 use crate::model_catalog::FallbackModels;
 use crate::request::vision::{count_media, needs_vision};
 use types::event::{Event, SwitchReason, TombstoneReason};
@@ -28,7 +28,7 @@ impl PlanBuilder<'_> {
             random,
             now: self.now.at,
         };
-        self.engine.settings.retry.decide(fault, &past)
+        decide_retry(&self.engine.settings.retry, fault, &past)
     }
 
     /// Number of pictures and documents in the request.

@@ -53,7 +53,7 @@ impl PlanBuilder<'_> {
             // The answer ends with its complete calls, and the turn continues with those calls.
         } else if let Activity::Calling { partial, .. } = &turn.activity {
             if let Some(partial) = partial {
-                self.interrupt_message(partial, turn.resumes < self.engine.settings.max_resumes);
+                self.interrupt_message(partial, turn.resumes < self.engine.settings.retry.resumes);
             }
             self.book_lost_attempt(partial.as_ref(), None, recovery.model_snapshot);
         }
@@ -127,13 +127,13 @@ impl PlanBuilder<'_> {
     /// Counts a resume and continues, at once or after a wait. A turn that was resumed too often ends. A resume
     /// after a clean shutdown is not counted and does not wait.
     fn resume(&mut self, resumes: u32, was_parked: bool) {
-        let settings = &self.engine.settings;
+        let retry = &self.engine.settings.retry;
         if was_parked {
             self.push_turn(Event::TurnResumed { resumes, delay_ms: 0 });
             self.continue_turn();
             return;
         }
-        if resumes >= settings.max_resumes {
+        if resumes >= retry.resumes {
             let message =
                 format!("the daemon stopped {} times during this turn; it is not resumed again", resumes + 1);
             let error = TurnError::new(RESUMED_TOO_OFTEN, message);
@@ -144,7 +144,7 @@ impl PlanBuilder<'_> {
         }
         let delay_ms = match resumes {
             0 => 0,
-            again => settings.resume_base_ms.saturating_mul(1 << (again - 1).min(20)),
+            again => retry.resume_base_ms.saturating_mul(1 << (again - 1).min(20)),
         };
         let token = self.push_turn(Event::TurnResumed { resumes: resumes + 1, delay_ms });
         if delay_ms == 0 {

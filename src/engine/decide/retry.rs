@@ -3,10 +3,10 @@
 
 use crate::model_catalog::FallbackModels;
 use crate::request::vision::is_about_media;
-use crate::settings::{OnRateLimit, RetrySettings};
 use crate::state::CONTEXT_OVERFLOW;
 use types::event::SwitchReason;
 use types::model::{FaultKind, ModelFault, Overflow};
+use types::retry::{OnRateLimit, RetrySettings};
 use types::session::TurnError;
 use types::time::Timestamp;
 
@@ -76,114 +76,117 @@ pub(crate) enum RetryDecision {
     GiveUp(TurnError),
 }
 
-impl RetrySettings {
-    /// Selects the row of the table that matches the fault.
-    pub(crate) fn decide(&self, fault: &ModelFault, past: &RetryContext) -> RetryDecision {
-        if let Some(reaction) = self.shrink_request(fault, past) {
-            return reaction;
-        }
-        let switch_decision =
-            |to: &Option<String>, reason| to.clone().map(|to| RetryDecision::Switch { to, reason });
-        // Every later request would contain the same media and be refused.
-        if past.shows && is_about_media(fault) {
-            return switch_decision(&past.fallback_models.vision, SwitchReason::Vision)
-                .unwrap_or(RetryDecision::Withhold);
-        }
-        let fallback = |reason| switch_decision(&past.fallback_models.fallback, reason);
-        let now = match fault.kind {
-            FaultKind::RateLimited if self.on_rate_limit == OnRateLimit::Backup => {
-                switch_decision(&past.fallback_models.backup, SwitchReason::RateLimited)
-            }
-            FaultKind::Overloaded if past.overloads + 1 >= MAX_OVERLOADS => {
-                fallback(SwitchReason::Overloaded)
-            }
-            FaultKind::NotFound => fallback(SwitchReason::NotFound),
-            _ => None,
-        };
-        if let Some(reaction) = now {
-            return reaction;
-        }
-        if !fault.kind.is_retryable() {
-            let mut error = turn_error(fault, past.failures);
-            if past.shows && fault.kind == FaultKind::BadRequest {
-                error.message += "; the conversation shows pictures or documents: if that is why, vision = false in \
-                                  [model.\"PROVIDER/MODEL\"] leaves them out";
-            }
-            return RetryDecision::GiveUp(error);
-        }
-        let last = || fallback(SwitchReason::Unavailable);
-        if let Some(reaction) = self.refuse_long_wait(fault, past) {
-            return last().unwrap_or(reaction);
-        }
-        match self.next_wait(fault, past) {
-            Some((max, delay_ms)) => RetryDecision::Retry { max, delay_ms, max_output_tokens: None },
-            None => last().unwrap_or_else(|| RetryDecision::GiveUp(turn_error(fault, past.failures))),
-        }
+/// Selects the row of the table that matches the fault.
+pub(crate) fn decide_retry(retry: &RetrySettings, fault: &ModelFault, past: &RetryContext) -> RetryDecision {
+    if let Some(reaction) = shrink_request(fault, past) {
+        return reaction;
     }
-
-    /// The maximum number of attempts and the wait before the next one, or `None` to give up.
-    fn next_wait(&self, fault: &ModelFault, past: &RetryContext) -> Option<(u32, u64)> {
-        let busy = matches!(fault.kind, FaultKind::RateLimited | FaultKind::Overloaded);
-        let endless = past.unattended && busy;
-        let max = if endless { 0 } else { self.attempts };
-        if !endless && past.failures.saturating_add(1) >= max {
-            return None;
-        }
-        let longest = if endless { self.unattended_max_ms } else { self.max_ms };
-        let ceiling = self.base_ms.saturating_mul(1 << past.failures.min(20)).min(longest);
-        // Half fixed, half random: waits grow, and clients do not retry at the same moment.
-        let jittered = ceiling / 2 + past.random % (ceiling / 2 + 1);
-        // A provider may repeatedly request no wait at all, so the usual wait is the minimum.
-        let wait =
-            fault.retry_after_ms.filter(|requested_ms| *requested_ms >= self.base_ms).unwrap_or(jittered);
-        // The turn ends at its time limit, so a longer wait is useless.
-        Some((max, past.time_left_ms.map_or(wait, |left| wait.min(left))))
+    let switch_decision =
+        |to: &Option<String>, reason| to.clone().map(|to| RetryDecision::Switch { to, reason });
+    // Every later request would contain the same media and be refused.
+    if past.shows && is_about_media(fault) {
+        return switch_decision(&past.fallback_models.vision, SwitchReason::Vision)
+            .unwrap_or(RetryDecision::Withhold);
     }
-
-    /// Gives up if the provider requests a longer wait than an attended user would expect.
-    fn refuse_long_wait(&self, fault: &ModelFault, past: &RetryContext) -> Option<RetryDecision> {
-        let wait = fault.retry_after_ms.filter(|wait| !past.unattended && *wait > self.max_retry_after_ms)?;
+    let fallback = |reason| switch_decision(&past.fallback_models.fallback, reason);
+    let now = match fault.kind {
+        FaultKind::RateLimited if retry.on_rate_limit == OnRateLimit::Backup => {
+            switch_decision(&past.fallback_models.backup, SwitchReason::RateLimited)
+        }
+        FaultKind::Overloaded if past.overloads + 1 >= MAX_OVERLOADS => {
+            fallback(SwitchReason::Overloaded)
+        }
+        FaultKind::NotFound => fallback(SwitchReason::NotFound),
+        _ => None,
+    };
+    if let Some(reaction) = now {
+        return reaction;
+    }
+    if !fault.kind.is_retryable() {
         let mut error = turn_error(fault, past.failures);
-        error.message = format!(
-            "{}; it asks to wait until {} ({}), longer than [retry] max_retry_after ({}): submit again then, or set \
-             [models] fallback",
-            error.message,
-            past.now.plus(wait).minute(),
-            duration_text(wait),
-            duration_text(self.max_retry_after_ms)
-        );
-        Some(RetryDecision::GiveUp(error))
+        if past.shows && fault.kind == FaultKind::BadRequest {
+            error.message += "; the conversation shows pictures or documents: if that is why, vision = false in \
+                              [model.\"PROVIDER/MODEL\"] leaves them out";
+        }
+        return RetryDecision::GiveUp(error);
     }
+    let last = || fallback(SwitchReason::Unavailable);
+    if let Some(reaction) = refuse_long_wait(retry, fault, past) {
+        return last().unwrap_or(reaction);
+    }
+    match next_wait(retry, fault, past) {
+        Some((max, delay_ms)) => RetryDecision::Retry { max, delay_ms, max_output_tokens: None },
+        None => last().unwrap_or_else(|| RetryDecision::GiveUp(turn_error(fault, past.failures))),
+    }
+}
 
-    /// The reaction if the request and its answer exceed the window. It first tries a shorter answer,
-    /// then a compacted conversation, then a model with a larger window. Otherwise it gives up.
-    fn shrink_request(&self, fault: &ModelFault, past: &RetryContext) -> Option<RetryDecision> {
-        let says_so = fault.word.as_deref() == Some("context_length_exceeded");
-        if fault.overflow.is_none() && !says_so {
-            return None;
-        }
-        let room = fault.overflow.map_or(0, |Overflow { limit, input }| limit.saturating_sub(input));
-        let shorter = past.output_limit.is_none_or(|output_limit| room < u64::from(output_limit));
-        if !past.is_fitted && room >= MIN_OUTPUT_TOKENS && shorter {
-            let max_output_tokens = Some(u32::try_from(room).unwrap_or(u32::MAX));
-            let max = past.failures.saturating_add(2);
-            return Some(RetryDecision::Retry { max, delay_ms: 0, max_output_tokens });
-        }
-        if past.can_compact {
-            return Some(RetryDecision::Compact { limit: fault.overflow.map(|overflow| overflow.limit) });
-        }
-        if let Some(to) = past.fallback_models.large_context.clone() {
-            return Some(RetryDecision::Switch { to, reason: SwitchReason::LargeContext });
-        }
-        let mut error = turn_error(fault, past.failures);
-        error.kind = CONTEXT_OVERFLOW.into();
-        error.message = format!(
-            "{}; the conversation does not fit the model's window: set [models] large_context, or begin a new \
-             session",
-            error.message
-        );
-        Some(RetryDecision::GiveUp(error))
+/// The maximum number of attempts and the wait before the next one, or `None` to give up.
+fn next_wait(retry: &RetrySettings, fault: &ModelFault, past: &RetryContext) -> Option<(u32, u64)> {
+    let busy = matches!(fault.kind, FaultKind::RateLimited | FaultKind::Overloaded);
+    let endless = past.unattended && busy;
+    let max = if endless { 0 } else { retry.attempts };
+    if !endless && past.failures.saturating_add(1) >= max {
+        return None;
     }
+    let longest = if endless { retry.unattended_max_ms } else { retry.max_ms };
+    let ceiling = retry.base_ms.saturating_mul(1 << past.failures.min(20)).min(longest);
+    // Half fixed, half random: waits grow, and clients do not retry at the same moment.
+    let jittered = ceiling / 2 + past.random % (ceiling / 2 + 1);
+    // A provider may repeatedly request no wait at all, so the usual wait is the minimum.
+    let wait =
+        fault.retry_after_ms.filter(|requested_ms| *requested_ms >= retry.base_ms).unwrap_or(jittered);
+    // The turn ends at its time limit, so a longer wait is useless.
+    Some((max, past.time_left_ms.map_or(wait, |left| wait.min(left))))
+}
+
+/// Gives up if the provider requests a longer wait than an attended user would expect.
+fn refuse_long_wait(
+    retry: &RetrySettings,
+    fault: &ModelFault,
+    past: &RetryContext,
+) -> Option<RetryDecision> {
+    let max_ms = retry.max_retry_after.millis();
+    let wait = fault.retry_after_ms.filter(|wait| !past.unattended && *wait > max_ms)?;
+    let mut error = turn_error(fault, past.failures);
+    error.message = format!(
+        "{}; it asks to wait until {} ({}), longer than [retry] max_retry_after ({}): submit again then, or set \
+         [models] fallback",
+        error.message,
+        past.now.plus(wait).minute(),
+        duration_text(wait),
+        duration_text(max_ms)
+    );
+    Some(RetryDecision::GiveUp(error))
+}
+
+/// The reaction if the request and its answer exceed the window. It first tries a shorter answer,
+/// then a compacted conversation, then a model with a larger window. Otherwise it gives up.
+fn shrink_request(fault: &ModelFault, past: &RetryContext) -> Option<RetryDecision> {
+    let says_so = fault.word.as_deref() == Some("context_length_exceeded");
+    if fault.overflow.is_none() && !says_so {
+        return None;
+    }
+    let room = fault.overflow.map_or(0, |Overflow { limit, input }| limit.saturating_sub(input));
+    let shorter = past.output_limit.is_none_or(|output_limit| room < u64::from(output_limit));
+    if !past.is_fitted && room >= MIN_OUTPUT_TOKENS && shorter {
+        let max_output_tokens = Some(u32::try_from(room).unwrap_or(u32::MAX));
+        let max = past.failures.saturating_add(2);
+        return Some(RetryDecision::Retry { max, delay_ms: 0, max_output_tokens });
+    }
+    if past.can_compact {
+        return Some(RetryDecision::Compact { limit: fault.overflow.map(|overflow| overflow.limit) });
+    }
+    if let Some(to) = past.fallback_models.large_context.clone() {
+        return Some(RetryDecision::Switch { to, reason: SwitchReason::LargeContext });
+    }
+    let mut error = turn_error(fault, past.failures);
+    error.kind = CONTEXT_OVERFLOW.into();
+    error.message = format!(
+        "{}; the conversation does not fit the model's window: set [models] large_context, or begin a new \
+         session",
+        error.message
+    );
+    Some(RetryDecision::GiveUp(error))
 }
 
 fn turn_error(fault: &ModelFault, failures: u32) -> TurnError {
@@ -240,7 +243,7 @@ mod tests {
 
     #[track_caller]
     fn assert_retries(retry: &RetrySettings, fault: &ModelFault, past: &RetryContext) -> (u32, u64) {
-        match retry.decide(fault, past) {
+        match decide_retry(retry, fault, past) {
             RetryDecision::Retry { max, delay_ms, max_output_tokens: None } => (max, delay_ms),
             other => panic!("{fault:?}: {other:?}"),
         }
@@ -248,7 +251,7 @@ mod tests {
 
     #[track_caller]
     fn assert_gives_up(retry: &RetrySettings, fault: &ModelFault, past: &RetryContext) -> TurnError {
-        match retry.decide(fault, past) {
+        match decide_retry(retry, fault, past) {
             RetryDecision::GiveUp(error) => error,
             other => panic!("{fault:?}: {other:?}"),
         }
@@ -279,7 +282,7 @@ mod tests {
                 (error.kind.as_str(), error.message.as_str()),
                 (kind.name(), "so it is (tried 10 times)")
             );
-            let reaction = retry().decide(&fault(kind), &tired(full_context()));
+            let reaction = decide_retry(&retry(), &fault(kind), &tired(full_context()));
             assert_eq!(reaction, switch_decision("fallback", SwitchReason::Unavailable), "{kind:?}");
         }
         for kind in [
@@ -294,7 +297,7 @@ mod tests {
             assert_eq!(assert_gives_up(&retry(), &fault(kind), &full_context()).kind, kind.name());
         }
         assert_eq!(assert_gives_up(&retry(), &fault(Kind::NotFound), &alone).kind, "not_found");
-        let reaction = retry().decide(&fault(Kind::NotFound), &full_context());
+        let reaction = decide_retry(&retry(), &fault(Kind::NotFound), &full_context());
         assert_eq!(reaction, switch_decision("fallback", SwitchReason::NotFound));
     }
 
@@ -304,7 +307,7 @@ mod tests {
         for overloads in 0..2 {
             assert_retries(&retry(), &fault(FaultKind::Overloaded), &overloaded(overloads));
         }
-        let reaction = retry().decide(&fault(FaultKind::Overloaded), &overloaded(2));
+        let reaction = decide_retry(&retry(), &fault(FaultKind::Overloaded), &overloaded(2));
         assert_eq!(reaction, switch_decision("fallback", SwitchReason::Overloaded));
         // Other failures do not count.
         assert_retries(&retry(), &fault(FaultKind::Server), &overloaded(2));
@@ -321,7 +324,7 @@ mod tests {
         let backup = RetrySettings { on_rate_limit: OnRateLimit::Backup, ..retry() };
         assert_retries(&retry(), &limited, &full_context());
         assert_eq!(
-            backup.decide(&limited, &full_context()),
+            decide_retry(&backup, &limited, &full_context()),
             switch_decision("backup", SwitchReason::RateLimited)
         );
         assert_retries(&backup, &limited, &RetryContext::default());
@@ -358,7 +361,7 @@ mod tests {
             assert!(error.message.contains(word), "{error:?}");
         }
         assert_eq!(
-            retry().decide(&asks(86_400_000), &full_context()),
+            decide_retry(&retry(), &asks(86_400_000), &full_context()),
             switch_decision("fallback", SwitchReason::Unavailable)
         );
         // No user is present in an unattended session, but its time limit still applies.
@@ -389,7 +392,7 @@ mod tests {
             overflow: Some(Overflow { limit, input }),
             ..fault(FaultKind::BadRequest)
         };
-        let shorter = |fault: &ModelFault, past: &RetryContext| match retry().decide(fault, past) {
+        let shorter = |fault: &ModelFault, past: &RetryContext| match decide_retry(&retry(), fault, past) {
             RetryDecision::Retry { delay_ms: 0, max_output_tokens, .. } => max_output_tokens,
             _ => None,
         };
@@ -412,7 +415,7 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                retry().decide(&fault, &past),
+                decide_retry(&retry(), &fault, &past),
                 switch_decision("large", SwitchReason::LargeContext),
                 "{fault:?}"
             );
@@ -431,10 +434,10 @@ mod tests {
         let refused = ModelFault::new(FaultKind::BadRequest, "Could not process image");
         let shows = |past: RetryContext| RetryContext { shows: true, ..past };
         assert_eq!(
-            retry().decide(&refused, &shows(full_context())),
+            decide_retry(&retry(), &refused, &shows(full_context())),
             switch_decision("vision", SwitchReason::Vision)
         );
-        assert_eq!(retry().decide(&refused, &shows(RetryContext::default())), RetryDecision::Withhold);
+        assert_eq!(decide_retry(&retry(), &refused, &shows(RetryContext::default())), RetryDecision::Withhold);
         // Without media in the request, the error has another cause.
         assert_eq!(assert_gives_up(&retry(), &refused, &full_context()).kind, "bad_request");
         let other = assert_gives_up(&retry(), &fault(FaultKind::BadRequest), &shows(full_context()));

@@ -239,14 +239,14 @@ impl PlanBuilder<'_> {
     /// The deadline of a request that is raised now, and the action at the deadline; `None` in attended
     /// sessions.
     pub fn deadline(&self) -> Option<(Timestamp, OnTimeout)> {
-        let unattended = self.engine.settings.unattended;
-        let wait = unattended.deadline_ms.filter(|_| self.state.spec.background)?;
+        let unattended = &self.engine.settings.unattended;
+        let wait = unattended.deadline_ms().filter(|_| self.state.spec.background)?;
         Some((self.now.at.plus(wait), unattended.on_timeout))
     }
 
     /// Whether a request would be refused at once, because no user can answer it.
     pub fn has_no_approver(&self) -> bool {
-        self.state.spec.background && self.engine.settings.unattended.deadline_ms.is_none()
+        self.state.spec.background && self.engine.settings.unattended.deadline_ms().is_none()
     }
 
     /// Records how a call ended. The events of its changed files come first.

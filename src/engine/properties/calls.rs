@@ -87,7 +87,7 @@ impl ReferenceModel {
                     "requests of unattended sessions have a deadline, others have none"
                 );
                 if let (Some(at), Some(on_timeout)) = (request.deadline_ms, request.on_timeout) {
-                    let wait = self.setup.settings.unattended.deadline_ms;
+                    let wait = self.setup.settings.unattended.deadline_ms();
                     property!(
                         Some(at.since(envelope.at_ms)) == wait,
                         "a deadline is as far away as is configured"

@@ -167,7 +167,7 @@ impl ReferenceModel {
                 self.check_model_request(request)?;
             }
             Effect::Sleep { token, delay_ms } => {
-                let beat = self.setup.settings.retry.heartbeat_ms;
+                let beat = self.setup.settings.retry.heartbeat.millis();
                 let is_wait_written = match event_at(*token) {
                     Some(Event::TurnResumed { delay_ms: ms, .. }) => ms == delay_ms,
                     Some(Event::Retry { delay_ms: ms, .. } | Event::Heartbeat { remaining_ms: ms, .. }) => {

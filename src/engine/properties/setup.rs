@@ -2,14 +2,16 @@
 
 use crate::script::{on_timeout, thinking};
 use engine::{
-    FallbackModels, ModelCapabilities, ModelCatalog, OnRateLimit, RetrySettings,
-    Settings, TitleModel, UnattendedSettings,
+    FallbackModels, ModelCapabilities, ModelCatalog, Settings, TitleModel,
 };
 use proptest::prelude::*;
 use types::compaction::CompactionSettings;
+use types::config_values::ConfigDuration;
+use types::retry::{OnRateLimit, RetrySettings};
 use types::session::OnRestart;
 use types::thinking::Thinking;
 use types::tool::OfferUnsandboxedRetry;
+use types::unattended::UnattendedSettings;
 use types::usage::{Budgets, ModelSnapshot};
 
 /// Settings that are fixed for one script.
@@ -66,12 +68,13 @@ fn title_model() -> impl Strategy<Value = Option<TitleModel>> {
 
 fn retry() -> impl Strategy<Value = RetrySettings> {
     let on_rate_limit = prop_oneof![Just(OnRateLimit::Wait), Just(OnRateLimit::Backup)];
-    (1..6u32, on_rate_limit, prop_oneof![3 => Just(30_000), 1 => Just(400)]).prop_map(
+    let heartbeat_ms = prop_oneof![3 => Just(30_000), 1 => Just(400)];
+    (1..6u32, on_rate_limit, heartbeat_ms).prop_map(
         |(attempts, on_rate_limit, heartbeat_ms)| RetrySettings {
             attempts,
             on_rate_limit,
-            heartbeat_ms,
-            max_retry_after_ms: 4_000,
+            heartbeat: ConfigDuration::from_millis(heartbeat_ms),
+            max_retry_after: ConfigDuration::from_secs(4),
             ..RetrySettings::default()
         },
     )
@@ -133,7 +136,7 @@ pub fn setup() -> impl Strategy<Value = Setup> {
     )
         .prop_map(
             |(
-                (retry, parallel_tools, max_resumes, policy, background_commands),
+                (retry, parallel_tools, resumes, policy, background_commands),
                 own,
                 (safe, binary_feedback),
                 has_model,
@@ -141,16 +144,19 @@ pub fn setup() -> impl Strategy<Value = Setup> {
                 unattended,
             )| Setup {
                 settings: Settings {
-                    retry,
+                    retry: RetrySettings { resumes, ..retry },
                     fallback_models: unattended.3.0,
                     quick: unattended.3.1,
                     compaction: unattended.3.2,
                     known: ModelCatalog::from_lookup(model_capabilities),
                     parallel_tools,
-                    max_resumes,
                     background_commands,
                     on_restart: policy,
-                    unattended: UnattendedSettings { deadline_ms: unattended.0, on_timeout: unattended.1 },
+                    unattended: UnattendedSettings {
+                        deadline: ConfigDuration::from_millis(unattended.0.map_or(0, |ms| ms.max(1))),
+                        on_timeout: unattended.1,
+                        ..UnattendedSettings::default()
+                    },
                     offer_unsandboxed_retry: unattended.2,
                     ..Settings::default()
                 },

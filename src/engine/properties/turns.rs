@@ -136,10 +136,10 @@ impl ReferenceModel {
         if let (Event::UsageBooked { usage, .. }, Some(_)) = (&envelope.event, &self.turn) {
             self.usage.add(usage);
         }
-        let retry = self.setup.settings.retry.clone();
+        let retry = self.setup.settings.retry;
         let fallback_models = self.setup.settings.fallback_models.clone();
         let limits_money = self.setup.budgets.limits_money();
-        let max_resumes = self.setup.settings.max_resumes;
+        let max_resumes = retry.resumes;
         let Some(turn) = &mut self.turn else { return Ok(()) };
         // A clean shutdown counts only for the first event after it. All events of one decision have the same time.
         let was_parked = turn.parked && turn.woken.is_none_or(|at| at == envelope.at_ms);
@@ -238,7 +238,7 @@ impl ReferenceModel {
                 let limited = endless || shorter || is_overflow || (attempt < max && *max <= retry.attempts);
                 property!(*attempt == turn.retries && limited, "attempts are limited");
                 property!(
-                    self.setup.background || *delay_ms <= retry.max_retry_after_ms.max(retry.max_ms),
+                    self.setup.background || *delay_ms <= retry.max_retry_after.millis().max(retry.max_ms),
                     "an attended session does not wait for ever"
                 );
                 (turn.may_repeat, turn.waits_ms) = (true, *delay_ms);

@@ -167,9 +167,10 @@ impl Registry {
     /// omitted if the model's price is unknown; the other limits apply.
     pub(super) fn unattended(&self, model: &str, requested: Budgets) -> Budgets {
         let components = self.inner.shared.components();
-        let mut limits = components.settings.unattended_budgets;
+        let unattended = &components.settings.engine.unattended;
+        let mut limits = unattended.budgets();
         let price = model.parse::<ModelRef>().ok().and_then(|known| components.models.price(&known));
-        if components.settings.unattended_usd_is_default && price.is_none() {
+        if unattended.usd.is_none() && price.is_none() {
             limits.usd_micros = None;
         }
         requested.or(limits)

@@ -8,12 +8,12 @@ use toml::de::DeTable;
 
 use super::keys::{KeyUse, key_use};
 use types::compaction::percent;
-use types::config_values::{ConfigDuration, ConfigSize, dollars, micros, part};
+use types::config_values::{ConfigDuration, ConfigSize, part};
 use types::permission::Mode;
 use types::project_settings::{CompactionOverrides, ProjectSettings};
 use types::thinking::Thinking;
 use types::typed_toml;
-use types::usage::Budgets;
+use types::usage::{BudgetSettings, Budgets};
 
 /// Characters of a value that is shown.
 const MAX_SHOWN_CHARS: usize = 100;
@@ -96,22 +96,7 @@ struct Session {
     safe_mode: Option<bool>,
     output_tokens: Option<NonZeroU32>,
     ablation: BTreeMap<String, bool>,
-    budgets: BudgetLimits,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct BudgetLimits {
-    #[serde(deserialize_with = "dollars")]
-    usd: Option<f64>,
-    model_calls: Option<u64>,
-    output_tokens: Option<u64>,
-    wall_time: Option<ConfigDuration>,
-    #[serde(deserialize_with = "dollars")]
-    session_usd: Option<f64>,
-    session_model_calls: Option<u64>,
-    session_output_tokens: Option<u64>,
-    session_wall_time: Option<ConfigDuration>,
+    budgets: BudgetSettings,
 }
 
 #[derive(Default, Deserialize)]
@@ -176,7 +161,6 @@ pub(super) fn parse(text: &str) -> Result<(ProjectValues, Permissions), String> 
     })?;
     keys.sort_by_key(|set: &SetKey| set.line);
     let File { models, session, permissions, compaction, tools } = file;
-    let budgets = session.budgets;
     let values = ProjectValues {
         main_model: models.main,
         fallback_model: models.fallback,
@@ -185,16 +169,7 @@ pub(super) fn parse(text: &str) -> Result<(ProjectValues, Permissions), String> 
         simple: session.simple,
         safe_mode: session.safe_mode,
         ablation: session.ablation,
-        budgets: Budgets {
-            usd_micros: budgets.usd.map(micros),
-            model_calls: budgets.model_calls,
-            output_tokens: budgets.output_tokens,
-            wall_time_ms: budgets.wall_time.map(ConfigDuration::millis),
-            session_usd_micros: budgets.session_usd.map(micros),
-            session_model_calls: budgets.session_model_calls,
-            session_output_tokens: budgets.session_output_tokens,
-            session_wall_time_ms: budgets.session_wall_time.map(ConfigDuration::millis),
-        },
+        budgets: session.budgets.into(),
         settings: ProjectSettings {
             backup_model: models.backup,
             large_context_model: models.large_context,

@@ -21,6 +21,7 @@ use types::ids::{Mint, Seed};
 use types::message::InputBlock;
 use types::outcome::SubmitOutcome;
 use types::permission::Mode;
+use types::retry::RetrySettings;
 use types::time::{Clock, Timestamp};
 use types::tool::ProcessRecord;
 use types::usage::Budgets;
@@ -47,7 +48,7 @@ impl RegistryFixture {
         let home = folder.path().to_path_buf();
         let settings = Settings {
             engine: Arc::new(engine::Settings {
-                retry: engine::RetrySettings { attempts: 1, ..engine::RetrySettings::default() },
+                retry: RetrySettings { attempts: 1, ..RetrySettings::default() },
                 ..engine::Settings::default()
             }),
             mcp: Arc::from([]),
@@ -71,9 +72,7 @@ impl RegistryFixture {
             bypass: Err("not here".into()),
             bypass_guard: true,
             budgets: Budgets::default(),
-            unattended_budgets: Budgets::default(),
             pointers: Default::default(),
-            unattended_usd_is_default: true,
             idle_unload,
             subagent_depth: 3,
             loaded_sessions,
