@@ -14,7 +14,10 @@ pub(super) fn tool_limits(tool: &str, settings: &Settings) -> ToolLimits {
         _ => PermissionNeed::Always,
     };
     let (timeout_ms, max_timeout_ms) = match tool {
-        "Bash" => (Some(settings.bash_timeout_ms), Some(settings.bash_timeout_max_ms)),
+        "Bash" => {
+            let config = &settings.config;
+            (Some(config.bash_timeout.millis()), Some(config.bash_timeout_max.millis()))
+        }
         "WebFetch" => (Some(millis(FETCH_TIMEOUT)), None),
         _ => (None, None),
     };

@@ -60,9 +60,7 @@ pub use fs::pinned::PinnedPath;
 pub use knowledge_search::NAME as KNOWLEDGE_SEARCH;
 pub use mcp_context::{McpContext, McpServers};
 pub use sensitivity::Access;
-pub use settings::{
-    CgroupSetting, LevelSetting, Limits, NetworkSetting, SandboxSettings, Settings, SpoolSettings,
-};
+pub use settings::{CgroupSetting, LevelSetting, NetworkSetting, SandboxSettings, Settings, ToolConfig};
 pub use shell::{
     AvailableLevels, ProcessStarted, RunningServer, RunningTask, ServerLaunch, ServerStreams, SweepResult,
 };

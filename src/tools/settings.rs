@@ -1,10 +1,14 @@
 //! The settings of the tools: plain values without behaviour.
 
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
 use crate::address::AddressRanges;
 use knowledge::registry::Indexes;
+use types::config_values::{ConfigDuration, ConfigSize};
 use types::tool::OfferUnsandboxedRetry;
 
 /// Settings of the tools, filled by the daemon.
@@ -14,21 +18,10 @@ pub struct Settings {
     pub home: PathBuf,
     /// The daemon's configuration, data and runtime folders. No tool may write them.
     pub protected: Vec<PathBuf>,
-    /// Names of further environment variables that commands may see. `NAME_*` matches all names with this
-    /// prefix except those that look like secrets; a secret must be listed by its full name.
-    pub env_allow: Vec<String>,
-    /// Default time limit of a command, in milliseconds.
-    pub bash_timeout_ms: u64,
-    /// Highest time limit of a command, in milliseconds.
-    pub bash_timeout_max_ms: u64,
-    /// Time limit of a background task.
-    pub background_timeout: Duration,
+    /// The values of the configuration.
+    pub config: ToolConfig,
     /// Characters of output that the model receives. Longer output is reduced to its head and tail.
     pub output_cap: usize,
-    /// Whether the model must have read a file before it changes the file.
-    pub edit_requires_read: bool,
-    /// Maximum size in bytes of a file whose content is kept before a call changes it.
-    pub checkpoint_bytes: u64,
     /// Bytes of progress that one call may send.
     pub max_progress_bytes: usize,
     /// The daemon's instance, set as `AGENTD_INSTANCE` of every process. It is the same after each restart with
@@ -37,22 +30,19 @@ pub struct Settings {
     /// The daemon's socket, set as `AGENTD_SOCKET` of every command. An `agentctl` in a script connects to this
     /// daemon, which recognises it as a tool's process, instead of the default daemon.
     pub socket: Option<PathBuf>,
-    /// Resource limits of commands.
-    pub limits: Limits,
-    /// The folder in which the daemon creates a cgroup per call.
-    pub cgroup: CgroupSetting,
+    /// Open files of commands, soft and hard: the daemon's own initial limits.
+    pub open_files: Option<(u64, u64)>,
     /// The program that converts documents if it is started with
     /// [`DOCUMENT_ARGUMENT`](super::DOCUMENT_ARGUMENT). `None` converts in this process without limits, for
     /// tests with trusted documents.
     pub converter: Option<PathBuf>,
     /// Non-public addresses that WebFetch may reach.
     pub web_allowed_private: AddressRanges,
-    /// The proxy of WebFetch. Proxy variables of the environment are ignored.
-    pub web_proxy: Option<String>,
     /// Settings of the sandbox.
     pub sandbox: SandboxSettings,
     /// The folder for the full output of commands, if it exceeds the excerpt for the model; `None` stores nothing.
-    pub spools: Option<SpoolSettings>,
+    /// It is created with the first spool.
+    pub spool_folder: Option<PathBuf>,
     /// The indexes of workspaces; `None` for none.
     pub knowledge: Option<Indexes>,
 }
@@ -64,32 +54,107 @@ impl Settings {
         Self {
             home,
             protected: Vec::new(),
-            env_allow: Vec::new(),
-            bash_timeout_ms: 120_000,
-            bash_timeout_max_ms: 600_000,
-            background_timeout: Duration::from_secs(12 * 3_600),
+            config: ToolConfig { cgroup: CgroupSetting::Off, ..ToolConfig::default() },
             output_cap: 30_000,
-            edit_requires_read: true,
-            checkpoint_bytes: 8 << 20,
             max_progress_bytes: 1 << 20,
             instance: String::new(),
             socket: None,
-            limits: Limits::default(),
-            cgroup: CgroupSetting::Off,
+            open_files: None,
             converter: None,
             web_allowed_private: AddressRanges::default(),
-            web_proxy: None,
             // The folder for temporary files and the hidden paths are not known yet.
             sandbox: SandboxSettings { level: LevelSetting::Off, ..SandboxSettings::default() },
-            spools: None,
+            spool_folder: None,
             knowledge: None,
+        }
+    }
+
+    /// Resource limits of commands.
+    pub(crate) fn limits(&self) -> Limits {
+        Limits {
+            memory: self.config.memory.map(|size| size.0),
+            processes: self.config.processes.map(NonZeroU64::get),
+            file_size: self.config.file_size.map(|size| size.0),
+            cpu_time: self.config.cpu_time.map(|span| span.0),
+            open_files: self.open_files,
+        }
+    }
+}
+
+/// `[tools]`
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ToolConfig {
+    /// Whether the model must have read a file before it changes the file.
+    pub edit_requires_read: bool,
+    /// Maximum number of parallel calls.
+    pub parallel: usize,
+    /// Default time limit of a command.
+    pub bash_timeout: ConfigDuration,
+    /// Highest time limit of a command.
+    pub bash_timeout_max: ConfigDuration,
+    /// Time limit of a background task.
+    pub background_timeout: ConfigDuration,
+    /// Maximum number of background tasks per session.
+    pub background_commands: usize,
+    /// Names of further environment variables that commands may see. `NAME_*` matches all names with this
+    /// prefix except those that look like secrets; a secret must be listed by its full name.
+    pub env: Vec<String>,
+    /// The folder in which the daemon creates a cgroup per call.
+    pub cgroup: CgroupSetting,
+    /// Memory limit of a command.
+    pub memory: Option<ConfigSize>,
+    /// Process limit of a command.
+    pub processes: Option<NonZeroU64>,
+    /// Maximum size of a file that a command may write.
+    pub file_size: Option<ConfigSize>,
+    /// Processor time limit of each process of a command.
+    pub cpu_time: Option<ConfigDuration>,
+    /// Private addresses and ranges that WebFetch may reach, unparsed: see [`Settings::web_allowed_private`].
+    pub web_allowed_private: Vec<String>,
+    /// The proxy of WebFetch. Proxy variables of the environment are ignored.
+    pub web_proxy: Option<String>,
+    /// Maximum size of one result for the model. The full result is stored as a blob.
+    pub max_result_size: ConfigSize,
+    /// Maximum size of all results of one message.
+    pub max_results_total: ConfigSize,
+    /// Maximum stored output of one command.
+    pub max_spool_size: ConfigSize,
+    /// Maximum stored output of all commands of all sessions.
+    pub max_spool_total: ConfigSize,
+    /// Maximum size of a file whose content is kept before a call changes it.
+    pub max_checkpoint_size: ConfigSize,
+}
+
+impl Default for ToolConfig {
+    fn default() -> Self {
+        Self {
+            edit_requires_read: true,
+            parallel: 10,
+            bash_timeout: ConfigDuration::from_secs(120),
+            bash_timeout_max: ConfigDuration::from_secs(600),
+            background_timeout: ConfigDuration::from_secs(12 * 3_600),
+            background_commands: 8,
+            env: Vec::new(),
+            cgroup: CgroupSetting::Auto,
+            memory: None,
+            processes: None,
+            file_size: None,
+            cpu_time: None,
+            web_allowed_private: Vec::new(),
+            web_proxy: None,
+            max_result_size: ConfigSize(128 << 10),
+            max_results_total: ConfigSize(256 << 10),
+            max_spool_size: ConfigSize(1 << 30),
+            max_spool_total: ConfigSize(8 << 30),
+            max_checkpoint_size: ConfigSize(8 << 20),
         }
     }
 }
 
 /// Limits of commands; `None` sets none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Limits {
+pub(crate) struct Limits {
     /// Bytes of memory: of all processes of a call in a cgroup, otherwise of the data segment of each process.
     pub memory: Option<u64>,
     /// Processes and threads: of a call in a cgroup, otherwise of the user. Without a cgroup, root has no
@@ -103,11 +168,10 @@ pub struct Limits {
     pub open_files: Option<(u64, u64)>,
 }
 
-/// The location of the cgroups of calls.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// The location of the cgroups of calls: `"auto"`, `"off"`, or a folder of the v2 hierarchy.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CgroupSetting {
     /// No cgroups.
-    #[default]
     Off,
     /// In the daemon's own cgroup, if possible.
     Auto,
@@ -115,8 +179,33 @@ pub enum CgroupSetting {
     At(PathBuf),
 }
 
+impl<'de> Deserialize<'de> for CgroupSetting {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        match text.as_str() {
+            "auto" => Ok(CgroupSetting::Auto),
+            "off" => Ok(CgroupSetting::Off),
+            path if path.starts_with('/') => Ok(CgroupSetting::At(path.into())),
+            _ => Err(de::Error::custom(format!(
+                "expected \"auto\", \"off\" or a folder of the cgroup v2 hierarchy, got {text:?}"
+            ))),
+        }
+    }
+}
+
+impl Serialize for CgroupSetting {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            CgroupSetting::Auto => serializer.serialize_str("auto"),
+            CgroupSetting::Off => serializer.serialize_str("off"),
+            CgroupSetting::At(folder) => folder.serialize(serializer),
+        }
+    }
+}
+
 /// `[sandbox] level`
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum LevelSetting {
     /// Landlock in attended sessions, bubblewrap in unattended ones; otherwise the next available level.
     #[default]
@@ -146,7 +235,8 @@ impl LevelSetting {
 }
 
 /// `[sandbox] network`
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum NetworkSetting {
     /// Network access in attended sessions only.
     #[default]
@@ -157,8 +247,9 @@ pub enum NetworkSetting {
     Off,
 }
 
-/// Settings of the sandbox for commands.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// `[sandbox]`: the sandbox of commands. The daemon adds the paths, which no file sets.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct SandboxSettings {
     /// The sandbox level.
     pub level: LevelSetting,
@@ -166,23 +257,32 @@ pub struct SandboxSettings {
     pub network: NetworkSetting,
     /// Files and folders outside the workspace that commands may write, absolute.
     pub writable: Vec<PathBuf>,
-    /// Hidden files and folders: the daemon's own, and those with keys.
-    pub hidden: Vec<PathBuf>,
-    /// Files that configure the daemon, by the path that it opens. No command may replace one.
-    pub daemon_files: Vec<PathBuf>,
-    /// The parent of the sessions' folders for temporary files. It is created on first use.
-    pub temp: PathBuf,
     /// Whether the user may repeat a blocked command without the sandbox.
     pub offer_unsandboxed_retry: OfferUnsandboxedRetry,
+    /// Hidden files and folders: the daemon's own, and those with keys.
+    #[serde(skip)]
+    pub hidden: Vec<PathBuf>,
+    /// Files that configure the daemon, by the path that it opens. No command may replace one.
+    #[serde(skip)]
+    pub daemon_files: Vec<PathBuf>,
+    /// The parent of the sessions' folders for temporary files. It is created on first use.
+    #[serde(skip)]
+    pub temp: PathBuf,
 }
 
-/// The folder of spools and their quotas in bytes.
-#[derive(Clone, Debug)]
-pub struct SpoolSettings {
-    /// The folder; it is created with the first spool.
-    pub folder: PathBuf,
-    /// Longest spool.
-    pub call_bytes: u64,
-    /// All files of the folder.
-    pub total_bytes: u64,
+#[cfg(test)]
+mod tests {
+    use crate::settings::*;
+
+    #[test]
+    fn cgroup_setting_accepts_keyword_or_folder() {
+        for (value, expected) in [
+            ("auto", Some(CgroupSetting::Auto)),
+            ("off", Some(CgroupSetting::Off)),
+            ("/sys/fs/cgroup/a", Some(CgroupSetting::At("/sys/fs/cgroup/a".into()))),
+            ("on", None),
+        ] {
+            assert_eq!(serde_json::from_value(value.into()).ok(), expected, "{value}");
+        }
+    }
 }

@@ -61,7 +61,8 @@ impl Confinement {
 
 /// The sessions in which the daemon offers to run a blocked command again outside the sandbox:
 /// `[sandbox] offer_unsandboxed_retry`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Option<bool>", into = "Option<bool>")]
 pub enum OfferUnsandboxedRetry {
     /// In no session.
     Never,
@@ -70,6 +71,26 @@ pub enum OfferUnsandboxedRetry {
     Attended,
     /// In unattended sessions as well; their deadline applies.
     Always,
+}
+
+impl From<Option<bool>> for OfferUnsandboxedRetry {
+    fn from(configured: Option<bool>) -> Self {
+        match configured {
+            None => OfferUnsandboxedRetry::Attended,
+            Some(true) => OfferUnsandboxedRetry::Always,
+            Some(false) => OfferUnsandboxedRetry::Never,
+        }
+    }
+}
+
+impl From<OfferUnsandboxedRetry> for Option<bool> {
+    fn from(offer: OfferUnsandboxedRetry) -> Self {
+        match offer {
+            OfferUnsandboxedRetry::Attended => None,
+            OfferUnsandboxedRetry::Always => Some(true),
+            OfferUnsandboxedRetry::Never => Some(false),
+        }
+    }
 }
 
 impl OfferUnsandboxedRetry {

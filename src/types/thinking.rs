@@ -119,6 +119,35 @@ impl JsonSchema for Thinking {
 mod tests {
     use super::*;
 
+    #[derive(Debug, Deserialize)]
+    struct Table {
+        thinking: Thinking,
+    }
+
+    fn check(value: &str, expected: Option<Thinking>) {
+        let got = toml::from_str::<Table>(&format!("thinking = {value}")).map(|table| table.thinking);
+        match expected {
+            Some(expected) => assert_eq!(got.as_ref().ok(), Some(&expected), "{value}: {got:?}"),
+            None => {
+                assert!(got.as_ref().is_err_and(|e| e.to_string().contains("number of tokens")), "{got:?}")
+            }
+        }
+    }
+
+    #[test]
+    fn thinking_setting_accepts_keyword_or_token_count() {
+        check("\"off\"", Some(Thinking::Off));
+        check("\"medium\"", Some(Thinking::Medium));
+        check("4096", Some(Thinking::Tokens(4096)));
+        check("\"4096\"", Some(Thinking::Tokens(4096)));
+        check("0", None);
+        check("-1", None);
+        check("\"-1\"", None);
+        check("\"hihg\"", None);
+        check("99999999999", None);
+        check("true", None);
+    }
+
     #[test]
     fn thinking_values_round_trip_through_json() {
         let all = [Thinking::Off, Thinking::Auto, Thinking::Low, Thinking::Medium, Thinking::High];

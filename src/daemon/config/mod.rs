@@ -11,7 +11,6 @@ use types::typed_toml::{self, WrongToml};
 
 pub use knowledge::{EmbedderKind, Knowledge};
 pub use model_tables::Provider;
-pub use permission_tables::{Network, SandboxLevel};
 pub use tables::{Config, LogFormat, LogLevel};
 
 mod changes;
@@ -23,7 +22,6 @@ mod paths;
 mod permission_tables;
 mod source;
 mod tables;
-mod values;
 
 pub(super) use changes::{Changes, is_read_at_start, without_effect};
 pub(super) use listing::{Override, list, variable_origin};

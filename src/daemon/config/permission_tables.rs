@@ -1,6 +1,4 @@
-//! The tables of the configuration for permissions and the sandbox.
-
-use std::path::PathBuf;
+//! The table of the configuration for permissions.
 
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -59,50 +57,4 @@ pub(super) fn rules<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<St
         }
     }
     Ok(rules)
-}
-
-/// `[sandbox]`
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Sandbox {
-    /// The sandbox level.
-    pub level: SandboxLevel,
-    /// Whether tools have network access.
-    pub network: Network,
-    /// Additional folders that tools may write.
-    pub writable: Vec<PathBuf>,
-    /// Whether the daemon offers to repeat a blocked command without the sandbox. If absent: in attended
-    /// sessions only.
-    pub offer_unsandboxed_retry: Option<bool>,
-}
-
-/// The sandbox levels.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SandboxLevel {
-    /// The strongest level that works on this host. In attended sessions, the fastest level that protects
-    /// files.
-    #[default]
-    Auto,
-    /// Namespaces, through bubblewrap.
-    Bubblewrap,
-    /// Landlock rules.
-    Landlock,
-    /// Resource limits only.
-    Rlimits,
-    /// No sandbox.
-    Off,
-}
-
-/// Whether tools have network access.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Network {
-    /// Access in attended sessions only.
-    #[default]
-    Auto,
-    /// Access in all sessions.
-    On,
-    /// No access.
-    Off,
 }

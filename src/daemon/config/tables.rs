@@ -1,23 +1,21 @@
 //! The tables of `config.toml` and their defaults.
 
 use std::collections::BTreeMap;
-use std::num::{NonZeroU32, NonZeroU64};
+use std::num::NonZeroU32;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::knowledge::Knowledge;
 use super::limits::Limits;
 use super::model_tables::{Pointers, Provider};
-use super::permission_tables::{Permissions, Sandbox};
+use super::permission_tables::Permissions;
 use super::source::Source;
-use super::values::CgroupChoice;
 use mcp::ServerConfig;
 use model::ModelFacts;
+use tools::{SandboxSettings, ToolConfig};
 use types::ablation::Ablation;
 use types::compaction::CompactionSettings;
-use types::config_values::{ConfigDuration, ConfigSize};
 use types::permission::Mode;
 use types::retry::RetrySettings;
 use types::session::OnRestart;
@@ -41,13 +39,13 @@ pub struct Config {
     /// Permission rules.
     pub permissions: Permissions,
     /// The sandbox of tools.
-    pub sandbox: Sandbox,
+    pub sandbox: SandboxSettings,
     /// Limits per client and limits of memory.
     pub limits: Limits,
     /// Retries of model calls.
     pub retry: RetrySettings,
     /// Settings of the tools.
-    pub tools: Tools,
+    pub tools: ToolConfig,
     /// How conversations are made to fit the model's context window.
     pub compaction: CompactionSettings,
     /// Hooks: accepted, but without effect yet.
@@ -208,76 +206,6 @@ impl Default for Telemetry {
             headers: BTreeMap::new(),
             headers_env: BTreeMap::new(),
             service_name: "agentd".into(),
-        }
-    }
-}
-
-/// `[tools]`
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Tools {
-    /// Whether a file must be read before it is edited.
-    pub edit_requires_read: bool,
-    /// Maximum number of parallel calls.
-    pub parallel: usize,
-    /// Time limit of a command that sets none.
-    pub bash_timeout: ConfigDuration,
-    /// Longest time limit that a command may set.
-    pub bash_timeout_max: ConfigDuration,
-    /// Time limit of a background task.
-    pub background_timeout: ConfigDuration,
-    /// Maximum number of background tasks per session.
-    pub background_commands: usize,
-    /// Environment variables that tools may see in addition to the usual ones.
-    pub env: Vec<String>,
-    /// Where each command gets a separate cgroup.
-    pub cgroup: CgroupChoice,
-    /// Memory limit of a command.
-    pub memory: Option<ConfigSize>,
-    /// Process limit of a command.
-    pub processes: Option<NonZeroU64>,
-    /// Maximum size of a file that a command may write.
-    pub file_size: Option<ConfigSize>,
-    /// Processor time limit of each process of a command.
-    pub cpu_time: Option<ConfigDuration>,
-    /// Private addresses and ranges that WebFetch may reach.
-    pub web_allowed_private: Vec<String>,
-    /// The proxy of WebFetch.
-    pub web_proxy: Option<String>,
-    /// Maximum size of one result for the model. The full result is stored as a blob.
-    pub max_result_size: ConfigSize,
-    /// Maximum size of all results of one message.
-    pub max_results_total: ConfigSize,
-    /// Maximum stored output of one command.
-    pub max_spool_size: ConfigSize,
-    /// Maximum stored output of all commands of all sessions.
-    pub max_spool_total: ConfigSize,
-    /// Maximum size of a file whose content is kept before a tool changes it.
-    pub max_checkpoint_size: ConfigSize,
-}
-
-impl Default for Tools {
-    fn default() -> Self {
-        Self {
-            edit_requires_read: true,
-            parallel: 10,
-            bash_timeout: ConfigDuration(Duration::from_secs(120)),
-            bash_timeout_max: ConfigDuration(Duration::from_secs(600)),
-            background_timeout: ConfigDuration(Duration::from_secs(12 * 3_600)),
-            background_commands: 8,
-            env: Vec::new(),
-            cgroup: CgroupChoice::default(),
-            memory: None,
-            processes: None,
-            file_size: None,
-            cpu_time: None,
-            web_allowed_private: Vec::new(),
-            web_proxy: None,
-            max_result_size: ConfigSize(128 << 10),
-            max_results_total: ConfigSize(256 << 10),
-            max_spool_size: ConfigSize(1 << 30),
-            max_spool_total: ConfigSize(8 << 30),
-            max_checkpoint_size: ConfigSize(8 << 20),
         }
     }
 }

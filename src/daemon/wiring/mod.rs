@@ -10,23 +10,21 @@ pub(super) use mcp::ServerLauncher;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
-use crate::config::{Config, Network, SandboxLevel};
+use crate::config::Config;
 use crate::error::DaemonError;
 use crate::paths::DaemonPaths;
 use crate::wiring::models::{
     check_model, check_retry, fallback_models, model_catalog, models, title_model,
 };
 use crate::wiring::sandbox::{
-    check_bypass, check_sandbox, limits, offer_unsandboxed_retry, protected_paths, sandbox,
-    web_allowed_private, web_proxy,
+    check_bypass, check_sandbox, check_web_proxy, protected_paths, sandbox, web_allowed_private,
 };
 use ::knowledge::registry::Indexes;
 use judge::Rules;
 use project::hooks::own_hooks;
 use session::{Components, ConfiguredRule, Settings};
-use tools::{KNOWLEDGE_SEARCH, SpoolSettings, Toolbox};
+use tools::{KNOWLEDGE_SEARCH, LevelSetting, NetworkSetting, Toolbox};
 use types::ablation::Ablation;
 use types::permission::{Mode, RuleScope};
 use types::subagent::TASK;
@@ -48,8 +46,8 @@ impl HostFacts {
     /// Detects the sandboxes if the configuration depends on one (level, network off, `bypass`). Such a
     /// configuration is invalid if that sandbox does not work.
     pub async fn with_sandboxes(self, config: &Config) -> Self {
-        let asks = matches!(config.sandbox.level, SandboxLevel::Bubblewrap | SandboxLevel::Landlock)
-            || config.sandbox.network == Network::Off
+        let asks = matches!(config.sandbox.level, LevelSetting::Bubblewrap | LevelSetting::Landlock)
+            || config.sandbox.network == NetworkSetting::Off
             || config.permissions.allow_bypass;
         let sandboxes = if asks { Some(tools::AvailableLevels::probe_once().await) } else { None };
         Self { sandboxes, ..self }
@@ -77,28 +75,19 @@ pub(super) fn components(
     check_retry(config)?;
     let sandbox = sandbox(config, places, &found.instance);
     check_sandbox(config, &sandbox, found)?;
+    let web_allowed_private = web_allowed_private(config)?;
+    check_web_proxy(config)?;
     let tools = Toolbox::new(tools::Settings {
         sandbox: sandbox.clone(),
         protected: protected_paths(places, &config.files),
-        env_allow: config.tools.env.clone(),
-        bash_timeout_ms: millis(config.tools.bash_timeout.0),
-        bash_timeout_max_ms: millis(config.tools.bash_timeout_max.0),
-        background_timeout: config.tools.background_timeout.0,
-        edit_requires_read: config.tools.edit_requires_read,
-        checkpoint_bytes: config.tools.max_checkpoint_size.0,
+        config: config.tools.clone(),
         instance: found.instance.clone(),
         socket: Some(places.socket.clone()),
-        limits: limits(config, found.open_files),
-        cgroup: config.tools.cgroup.setting(),
+        open_files: found.open_files,
         // This path names the running program, even after its file was replaced.
         converter: Some(PathBuf::from("/proc/self/exe")),
-        web_allowed_private: web_allowed_private(config)?,
-        web_proxy: web_proxy(config)?,
-        spools: Some(SpoolSettings {
-            folder: places.data_dir.join("blobs"),
-            call_bytes: config.tools.max_spool_size.0,
-            total_bytes: config.tools.max_spool_total.0,
-        }),
+        web_allowed_private,
+        spool_folder: Some(places.data_dir.join("blobs")),
         knowledge: indexes.cloned(),
         ..tools::Settings::new(places.home.clone())
     });
@@ -124,7 +113,7 @@ pub(super) fn components(
         tools: offered_tools(config, &tools),
         tool_search: Some(tools.tool_search_definition()),
         unattended: config.permissions.unattended.clone(),
-        offer_unsandboxed_retry: offer_unsandboxed_retry(config),
+        offer_unsandboxed_retry: config.sandbox.offer_unsandboxed_retry,
         compaction: config.compaction,
     };
     let engine_with_index =
@@ -226,10 +215,6 @@ fn configured_rules(config: &Config) -> Arc<[ConfiguredRule]> {
     config.rules().into_iter().map(of).collect()
 }
 
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -261,10 +246,10 @@ mod tests {
             "{error_text}"
         );
         config.tools.web_proxy = Some("proxy:secret@x".into());
-        let error_text = web_proxy(&config).expect_err("no url").to_string();
+        let error_text = check_web_proxy(&config).expect_err("no url").to_string();
         assert!(error_text.contains("web_proxy") && !error_text.contains("secret"), "{error_text}");
         config.tools.web_proxy = Some("http://x:1".into());
-        assert_eq!(web_proxy(&config).expect("right").as_deref(), Some("http://x:1"));
+        check_web_proxy(&config).expect("right");
     }
 
     #[test]

@@ -1,13 +1,11 @@
 //! Sandbox, limits and protected paths from the configuration.
 
-use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
-use crate::config::{Config, Network, SandboxLevel};
+use crate::config::Config;
 use crate::error::DaemonError;
 use crate::paths::DaemonPaths;
 use crate::wiring::HostFacts;
-use types::tool::OfferUnsandboxedRetry;
 
 pub(super) fn web_allowed_private(config: &Config) -> Result<tools::AddressRanges, DaemonError> {
     tools::AddressRanges::parse(&config.tools.web_allowed_private).map_err(|error| {
@@ -17,14 +15,14 @@ pub(super) fn web_allowed_private(config: &Config) -> Result<tools::AddressRange
     })
 }
 
-pub(super) fn web_proxy(config: &Config) -> Result<Option<String>, DaemonError> {
+pub(super) fn check_web_proxy(config: &Config) -> Result<(), DaemonError> {
     match &config.tools.web_proxy {
         Some(proxy) if !["http://", "https://"].iter().any(|scheme| proxy.starts_with(scheme)) => {
             // Do not repeat the value: it may contain a password.
             let why = "[tools] web_proxy: expected a url like http://proxy.example:3128";
             Err(config.key_error(&["tools", "web_proxy"], why.to_owned()).into())
         }
-        proxy => Ok(proxy.clone()),
+        _ => Ok(()),
     }
 }
 
@@ -39,16 +37,7 @@ pub(super) fn protected_paths(places: &DaemonPaths, config_files: &[PathBuf]) ->
     protected.iter().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())).collect()
 }
 
-pub(super) fn offer_unsandboxed_retry(config: &Config) -> OfferUnsandboxedRetry {
-    match config.sandbox.offer_unsandboxed_retry {
-        None => OfferUnsandboxedRetry::Attended,
-        Some(true) => OfferUnsandboxedRetry::Always,
-        Some(false) => OfferUnsandboxedRetry::Never,
-    }
-}
-
 pub(super) fn sandbox(config: &Config, places: &DaemonPaths, instance: &str) -> tools::SandboxSettings {
-    let section = &config.sandbox;
     let mut hidden = protected_paths(places, &config.files);
     // A folder in which the user works cannot be hidden, but the socket in the folder can.
     if let Some(folder) = places.socket.parent()
@@ -73,28 +62,15 @@ pub(super) fn sandbox(config: &Config, places: &DaemonPaths, instance: &str) -> 
     }
     let uid = nix::unistd::geteuid();
     tools::SandboxSettings {
-        level: match section.level {
-            SandboxLevel::Auto => tools::LevelSetting::Auto,
-            SandboxLevel::Bubblewrap => tools::LevelSetting::Bubblewrap,
-            SandboxLevel::Landlock => tools::LevelSetting::Landlock,
-            SandboxLevel::Rlimits => tools::LevelSetting::Rlimits,
-            SandboxLevel::Off => tools::LevelSetting::Off,
-        },
-        network: match section.network {
-            Network::Auto => tools::NetworkSetting::Auto,
-            Network::On => tools::NetworkSetting::On,
-            Network::Off => tools::NetworkSetting::Off,
-        },
-        writable: section.writable.clone(),
         hidden,
         daemon_files: [&places.config_dir, &places.data_dir]
             .into_iter()
             .chain(&config.files)
             .cloned()
             .collect(),
-        offer_unsandboxed_retry: offer_unsandboxed_retry(config),
         // The path is the same at every start, so that the next daemon finds the folder.
         temp: std::env::temp_dir().join(format!("agentd-{uid}-{}", instance.get(..12).unwrap_or("none"))),
+        ..config.sandbox.clone()
     }
 }
 
@@ -121,15 +97,4 @@ pub(super) fn check_bypass(config: &Config, is_root: bool) -> Result<(), String>
             .into());
     }
     Ok(())
-}
-
-pub(super) fn limits(config: &Config, open_files: Option<(u64, u64)>) -> tools::Limits {
-    let section = &config.tools;
-    tools::Limits {
-        memory: section.memory.map(|size| size.0),
-        processes: section.processes.map(NonZeroU64::get),
-        file_size: section.file_size.map(|size| size.0),
-        cpu_time: section.cpu_time.map(|span| span.0),
-        open_files,
-    }
 }

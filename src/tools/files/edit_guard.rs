@@ -40,7 +40,7 @@ pub(crate) fn require_known(
     let shown = context.show(path);
     let not_read = |text: String| Err(ToolError::new("not_read", text).with(json!({ "path": path })));
     let Some(record) = context.record(path) else {
-        if !context.settings.edit_requires_read {
+        if !context.settings.config.edit_requires_read {
             return Ok(());
         }
         return not_read(format!("{shown} was not read yet; read it before changing it"));
@@ -48,7 +48,7 @@ pub(crate) fn require_known(
     if record.sha256 != found.sha256.hex() {
         return Err(disk::changed_content_error(path));
     }
-    if needs == RequiredRead::Whole && !record.whole && context.settings.edit_requires_read {
+    if needs == RequiredRead::Whole && !record.whole && context.settings.config.edit_requires_read {
         return not_read(format!(
             "only a part of {shown} was read; read the whole file before overwriting it, or use Edit"
         ));

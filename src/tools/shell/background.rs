@@ -40,7 +40,7 @@ pub(crate) async fn start(
     channels: CallChannels,
 ) -> Result<RunningTask, ToolOutcome> {
     let settings = &context.settings;
-    let limit = input.timeout_ms().map_or(settings.background_timeout, Duration::from_millis);
+    let limit = input.timeout_ms().map_or(settings.config.background_timeout.0, Duration::from_millis);
     let started = match bash::start(context, call_id, input, prepared, channels).await {
         Ok(Some(started)) => started,
         Ok(None) => return Err(cancelled()),
@@ -52,8 +52,8 @@ pub(crate) async fn start(
         killed_by: OnceLock::new(),
         written: CancellationToken::new(),
     });
-    let limit = limit.min(settings.background_timeout);
-    Ok(RunningTask { started, live, limit, limits: settings.limits })
+    let limit = limit.min(settings.config.background_timeout.0);
+    Ok(RunningTask { started, live, limit, limits: settings.limits() })
 }
 
 impl RunningTask {

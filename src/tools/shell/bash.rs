@@ -170,8 +170,8 @@ pub(crate) async fn run(
     channels: CallChannels,
 ) -> Result<ToolOutcome, ToolError> {
     let settings = &context.settings;
-    let usual = context.session_context.bash_timeout_ms.unwrap_or(settings.bash_timeout_ms);
-    let limit = input.timeout_ms.unwrap_or(usual).min(settings.bash_timeout_max_ms);
+    let usual = context.session_context.bash_timeout_ms.unwrap_or(settings.config.bash_timeout.millis());
+    let limit = input.timeout_ms.unwrap_or(usual).min(settings.config.bash_timeout_max.millis());
     let stop = channels.stop.clone();
     let Some(started) = start(context, call_id, input, prepared, channels).await? else {
         return Ok(cancelled());
@@ -217,13 +217,13 @@ pub(super) async fn start(
     call::same_target(prepared, &input.subject(&cwd, &context.session_context.workspace))?;
     let started_at = Instant::now();
 
-    let cgroup = context.cgroups.open(call_id, &settings.limits);
+    let cgroup = context.cgroups.open(call_id, &settings.limits());
     let powers = if cgroup.is_some() { context.cgroups.controllers() } else { CgroupControllers::default() };
     let launch = ShellLaunch {
         command: &input.command,
         cwd: &cwd,
         environment: environment(context, call_id, &confined),
-        limits: settings.limits.rlimits(powers),
+        limits: settings.limits().rlimits(powers),
         cgroup: cgroup.as_ref(),
         confined: &confined,
     };
@@ -377,7 +377,7 @@ fn environment(
     confined: &CommandSandbox,
 ) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
     let settings = &context.settings;
-    let mut variables = scrub(std::env::vars_os(), &settings.env_allow, &settings.home);
+    let mut variables = scrub(std::env::vars_os(), &settings.config.env, &settings.home);
     for (name, value) in confined.variables() {
         variables.retain(|(known, _)| known != name);
         variables.push((name.into(), value.into()));

@@ -42,7 +42,7 @@ use types::tool::Confinement;
 
 /// The environment that programs of the user get: that of commands, without the marks of a call.
 pub(super) fn environment(settings: &Settings) -> Vec<(OsString, OsString)> {
-    let mut variables = environment::scrub(std::env::vars_os(), &settings.env_allow, &settings.home);
+    let mut variables = environment::scrub(std::env::vars_os(), &settings.config.env, &settings.home);
     variables.push(("AGENTD_INSTANCE".into(), settings.instance.clone().into()));
     variables
 }

@@ -121,7 +121,7 @@ impl CommandReport<'_> {
             (CommandEnd::Exited, exit_code) => {
                 let trouble;
                 (limit_reached, blocked, trouble) =
-                    self.ran.probable_cause(&self.context.settings.limits, &text);
+                    self.ran.probable_cause(&self.context.settings.limits(), &text);
                 notes.extend(trouble);
                 notes.push(match (signal, exit_code) {
                     (Some(signal), _) => format!("The command was ended by signal {signal}."),

@@ -126,7 +126,7 @@ pub(crate) async fn launch(
         true => confine(context, &launch).await.map_err(|refusal| refusal.text)?,
         false => CommandSandbox::unrestricted(),
     };
-    let cgroup = context.cgroups.open(launch.mark, &settings.limits);
+    let cgroup = context.cgroups.open(launch.mark, &settings.limits());
     let powers = if cgroup.is_some() { context.cgroups.controllers() } else { CgroupControllers::default() };
     let mut command = confined.command(&launch.program.program);
     command
@@ -140,7 +140,7 @@ pub(crate) async fn launch(
         .kill_on_drop(true);
     let entrance = cgroup.as_ref().and_then(|cgroup: &CallCgroup| cgroup.open_procs_file().ok());
     let entrance_fd = entrance.as_ref().map(|file| file.as_raw_fd());
-    confined.enforce_in(&mut command, settings.limits.rlimits(powers), entrance_fd, None);
+    confined.enforce_in(&mut command, settings.limits().rlimits(powers), entrance_fd, None);
     let mut child = spawn(&mut command, &launch)?;
     drop(entrance);
     let (pid, streams) = (child.id().and_then(|pid| i32::try_from(pid).ok()), take_streams(&mut child));
@@ -210,7 +210,7 @@ fn environment(
     confined: &CommandSandbox,
 ) -> Vec<(OsString, OsString)> {
     let settings = &context.settings;
-    let mut variables = scrub(std::env::vars_os(), &settings.env_allow, &settings.home);
+    let mut variables = scrub(std::env::vars_os(), &settings.config.env, &settings.home);
     let mut set = |name: &str, value: OsString| {
         variables.retain(|(known, _)| known != name);
         variables.push((name.into(), value));

@@ -72,7 +72,7 @@ struct CaseFixture {
 impl CaseFixture {
     fn new(grants: &Grants) -> Self {
         let mut fixture = ToolFixture::with_settings(|settings| {
-            settings.edit_requires_read = false;
+            settings.config.edit_requires_read = false;
             let root = settings.home.parent().unwrap();
             settings.protected.push(root.join("run/agentd"));
         });

@@ -384,7 +384,7 @@ async fn large_file_changed_after_preparation_is_not_replaced() {
 
 #[tokio::test]
 async fn unguarded_edit_refuses_file_changed_after_request() {
-    let mut fixture = ToolFixture::with_settings(|settings| settings.edit_requires_read = false);
+    let mut fixture = ToolFixture::with_settings(|settings| settings.config.edit_requires_read = false);
     fixture.write_file("a.txt", "one\n");
     completed(&fixture.run("Edit", edit("a.txt", "one", "two")).await);
     fixture.write_file("b.txt", "one\nmore\n");
@@ -410,7 +410,7 @@ async fn edit_errors_reveal_nothing_of_unreadable_files() {
 
 #[tokio::test]
 async fn unguarded_edit_reports_error_only_after_approval() {
-    let mut fixture = ToolFixture::with_settings(|settings| settings.edit_requires_read = false);
+    let mut fixture = ToolFixture::with_settings(|settings| settings.config.edit_requires_read = false);
     fixture.write_file(".env", "TOKEN=abcdef\n");
     let prepared = fixture.prepare("Edit", edit(".env", "TOKEN=abcdeg", "x")).await.unwrap();
     assert_eq!((prepared.diff, prepared.summary.as_str()), (None, "Edit .env"));

@@ -82,9 +82,11 @@ impl Toolbox {
         let places = Arc::new(SensitivePaths::new(&home, &protected).with_links());
         let jails = Arc::new(Jails::new(Arc::clone(&places)));
         AvailableLevels::mark(&settings.instance);
-        let cgroups = Arc::new(Cgroups::find(&settings.cgroup, &settings.instance));
-        let spools = settings.spools.as_ref();
-        let spools = spools.map(|it| Arc::new(Spools::new(&it.folder, it.call_bytes, it.total_bytes)));
+        let cgroups = Arc::new(Cgroups::find(&settings.config.cgroup, &settings.instance));
+        let config = &settings.config;
+        let (call_bytes, total_bytes) = (config.max_spool_size.0, config.max_spool_total.0);
+        let spools = settings.spool_folder.as_ref();
+        let spools = spools.map(|folder| Arc::new(Spools::new(folder, call_bytes, total_bytes)));
         Self {
             settings: Arc::new(settings),
             places,
@@ -355,7 +357,7 @@ impl Toolbox {
         session_context: &SessionContext,
     ) -> Vec<FileVersion> {
         let paths = checkpoint::paths_of(&prepared.subject);
-        self.file_versions(paths, self.settings.checkpoint_bytes, session_context).await
+        self.file_versions(paths, self.settings.config.max_checkpoint_size.0, session_context).await
     }
 
     /// The current versions of files. Contents of more than `max_bytes` are left out. Cancel-safe.

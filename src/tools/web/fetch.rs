@@ -83,7 +83,7 @@ async fn fetch(
     let mut url = requested_url.clone();
     for _ in 0..=MAX_REDIRECTS {
         // Judge every redirect separately. Addresses from the configuration may support http only.
-        let is_added = match &settings.web_proxy {
+        let is_added = match &settings.config.web_proxy {
             // With a proxy, the daemon does not resolve names; a literal address still counts.
             Some(_) if host(&url).parse::<std::net::IpAddr>().is_err() => false,
             _ => check_host(&url, &settings.web_allowed_private).await?,
@@ -92,8 +92,9 @@ async fn fetch(
             // The change between these two schemes cannot fail.
             let _ = url.set_scheme("https");
         }
-        let answer =
-            client.request_page(&url, &settings.web_allowed_private, settings.web_proxy.as_deref()).await?;
+        let answer = client
+            .request_page(&url, &settings.web_allowed_private, settings.config.web_proxy.as_deref())
+            .await?;
         let Some(to) = &answer.location else {
             return page_outcome(context, &requested_url, &url, answer, stop).await;
         };
