@@ -50,6 +50,7 @@ pub(super) struct Address {
 impl Backend {
     pub(super) fn new(name: &str, provider: Provider) -> Result<Self, ModelError> {
         let is_replay = provider.kind == ProviderKind::Replay;
+        let key_source = provider.key();
         match provider.cassette {
             Some(file) if is_replay => return Ok(Backend::Replay(Player::new(file))),
             None if is_replay => return Err(ModelError::NoCassette { provider: name.into() }),
@@ -109,7 +110,7 @@ impl Backend {
             is_direct,
             is_vendor,
             store: provider.store,
-            key: provider.key,
+            key: key_source,
             printed: Mutex::default(),
             headers,
             secrets,

@@ -25,7 +25,7 @@ const MAX_KEY_BYTES: u64 = 64 << 10;
 
 /// The source of a provider's key.
 #[derive(Clone, PartialEq, Eq)]
-pub enum KeySource {
+pub(super) enum KeySource {
     /// The provider needs no key.
     None,
     /// An environment variable.

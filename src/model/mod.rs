@@ -32,10 +32,10 @@ mod settings;
 mod stream;
 mod testing;
 
-pub use keys::KeySource;
 pub use models::Models;
 pub use settings::{
-    ModelError, ModelFacts, ModelSettings, Provider, ProviderKind, ReplayReasoning, Settings,
+    CREDENTIAL_PREFIX, ModelError, ModelFacts, ModelSettings, Provider, ProviderKind, ReplayReasoning,
+    Settings,
 };
 
 #[cfg(test)]

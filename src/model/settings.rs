@@ -44,24 +44,41 @@ impl Default for Settings {
     }
 }
 
-/// One provider.
-#[derive(Clone)]
+/// Prefix of the name of a systemd credential in `api_key_file`.
+pub const CREDENTIAL_PREFIX: &str = "credential:";
+
+/// `[providers.NAME]`
+#[derive(Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
 pub struct Provider {
     /// The API of the provider.
     pub kind: ProviderKind,
     /// Base URL; absent for the vendor's own address.
+    #[serde(default)]
     pub base_url: Option<String>,
-    /// Source of its key.
-    pub key: KeySource,
+    /// Environment variable with the key.
+    #[serde(default)]
+    pub api_key_env: Option<String>,
+    /// File with the key, or `credential:NAME`.
+    #[serde(default)]
+    pub api_key_file: Option<PathBuf>,
+    /// Command that prints the key.
+    #[serde(default)]
+    pub api_key_command: Option<String>,
     /// Additional headers of every request.
+    #[serde(default)]
     pub headers: BTreeMap<String, String>,
     /// The cassette of a replay provider.
+    #[serde(default)]
     pub cassette: Option<PathBuf>,
     /// File to which a recording of every answer is appended.
+    #[serde(default)]
     pub record: Option<PathBuf>,
     /// Responses only: the provider stores the conversation, and requests name the answer that they continue.
+    #[serde(default)]
     pub store: bool,
     /// Anthropic only: the value of the API version header; absent for `2023-06-01`.
+    #[serde(default)]
     pub api_version: Option<String>,
 }
 
@@ -72,12 +89,33 @@ impl Provider {
         Self {
             kind,
             base_url: None,
-            key: KeySource::None,
+            api_key_env: None,
+            api_key_file: None,
+            api_key_command: None,
             headers: BTreeMap::new(),
             cassette: None,
             record: None,
             store: false,
             api_version: None,
+        }
+    }
+
+    /// The name of the systemd credential with the key, if `api_key_file` names one.
+    #[must_use]
+    pub fn credential(&self) -> Option<&str> {
+        self.api_key_file.as_ref()?.to_str()?.strip_prefix(CREDENTIAL_PREFIX)
+    }
+
+    /// The source of the key. The variable comes before the file, and the file before the command.
+    pub(super) fn key(&self) -> KeySource {
+        match (&self.api_key_env, &self.api_key_file, &self.api_key_command) {
+            (Some(variable), _, _) => KeySource::Env(variable.clone()),
+            (None, Some(file), _) => match self.credential() {
+                Some(name) => KeySource::Credential(name.to_owned()),
+                None => KeySource::File(file.clone()),
+            },
+            (None, None, Some(command)) => KeySource::Command(command.clone()),
+            (None, None, None) => KeySource::None,
         }
     }
 }
@@ -93,7 +131,7 @@ impl fmt::Debug for Provider {
         f.debug_struct("Provider")
             .field("kind", &self.kind)
             .field("base_url", &self.base_url)
-            .field("key", &self.key)
+            .field("key", &self.key())
             .field("headers", &headers)
             .field("cassette", &self.cassette)
             .field("record", &self.record)
@@ -405,7 +443,7 @@ mod tests {
         let mut provider = Provider::new(ProviderKind::OpenAiChat);
         provider.headers.insert("X-Api-Key".into(), "hush-1".into());
         provider.headers.insert("X-Title".into(), "agentd".into());
-        provider.key = KeySource::Command("echo hush-2".into());
+        provider.api_key_command = Some("echo hush-2".into());
         let shown = format!("{provider:?}");
         assert!(!shown.contains("hush"), "{shown}");
         assert!(shown.contains("agentd"), "{shown}");

@@ -129,13 +129,13 @@ async fn missing_api_key_fails_before_sending() {
 
     let server = ModelServer::start().await;
     let mut provider = provider(ProviderKind::OpenAiChat, &server);
-    provider.key = KeySource::Env("AGENTD_NO_SUCH_KEY".into());
+    provider.api_key_env = Some("AGENTD_NO_SUCH_KEY".into());
     let fault_ = fault(&models_with(provider.clone(), |_| {}), &hello()).await;
     assert_eq!(fault_.kind, FaultKind::NoKey);
     assert_eq!(server.requests().len(), 0);
 
     // A local server needs no key.
-    provider.key = KeySource::None;
+    provider.api_key_env = None;
     server.push(Step::text("hi"));
     assert!(call(&models_with(provider, |_| {}), &hello()).await.1.is_ok());
     assert_eq!(server.requests()[0].header("authorization"), None);
@@ -150,10 +150,9 @@ async fn changed_api_key_is_reread_and_retried_once() {
     for (kind, refusal) in ALL.into_iter().flat_map(|kind| [(kind, 401), (kind, 403)]) {
         let _ = std::fs::remove_file(&count);
         let server = ModelServer::start().await;
-        let models = models_with(
-            Provider { key: KeySource::Command(command.clone()), ..provider(kind, &server) },
-            |_| {},
-        );
+        let api_key_command = Some(command.clone());
+        let models =
+            models_with(Provider { api_key_env: None, api_key_command, ..provider(kind, &server) }, |_| {});
         server.push(Step::text("first"));
         server.push(Step::error(refusal, "authentication_error", "expired"));
         server.push(Step::text("second"));

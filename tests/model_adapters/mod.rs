@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agentd::model::{KeySource, ModelFacts, Models, Provider, ProviderKind, Settings};
+use agentd::model::{ModelFacts, Models, Provider, ProviderKind, Settings};
 use agentd::types::config_values::ConfigDuration;
 use agentd::types::ids::{Mint, Seed};
 use agentd::types::message::{Block, Message, Role, ToolCall};
@@ -37,7 +37,7 @@ const KEY: &str = env!("CARGO_MANIFEST_DIR");
 
 fn provider(kind: ProviderKind, server: &ModelServer) -> Provider {
     let base_url = if kind == ProviderKind::Anthropic { server.url().into() } else { server.openai_url() };
-    Provider { base_url: Some(base_url), key: KeySource::Env(KEY_VARIABLE.into()), ..Provider::new(kind) }
+    Provider { base_url: Some(base_url), api_key_env: Some(KEY_VARIABLE.into()), ..Provider::new(kind) }
 }
 
 fn models_with(provider: Provider, change: impl FnOnce(&mut Settings)) -> Models {

@@ -1,16 +1,14 @@
 //! Reads files and environment into a checked configuration. Errors name file, line and key.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use api::endpoint::{self, Env};
-use model::ProviderKind;
+use model::{Provider, ProviderKind};
 use types::permission::RuleKind;
 use types::typed_toml::{self, WrongToml};
 
 pub use knowledge::{EmbedderKind, Knowledge};
-pub use model_tables::Provider;
 pub use tables::{Config, LogFormat, LogLevel};
 
 mod changes;
@@ -136,16 +134,9 @@ impl Config {
     fn fill_from_environment(&mut self, env: Env<'_>) {
         let set = |name: &str| env(name).filter(|value| !value.is_empty());
         let provider = |kind, base_url: Option<String>, api_key_env: Option<&str>| Provider {
-            kind,
             base_url,
             api_key_env: api_key_env.map(String::from),
-            api_key_file: None,
-            api_key_command: None,
-            headers: BTreeMap::new(),
-            cassette: None,
-            record: None,
-            store: false,
-            api_version: None,
+            ..Provider::new(kind)
         };
         let mut main = None;
         if let Some(host) = set("OLLAMA_HOST") {

@@ -1,53 +1,6 @@
-//! The tables of the configuration for providers and models.
-
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+//! The table of the configuration for pointers to models.
 
 use serde::{Deserialize, Serialize};
-
-use model::ProviderKind;
-
-impl Provider {
-    /// The name of the systemd credential with the key, if `api_key_file` names one.
-    pub fn credential(&self) -> Option<&str> {
-        self.api_key_file.as_ref()?.to_str()?.strip_prefix(super::paths::CREDENTIAL)
-    }
-}
-
-/// `[providers.NAME]`
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct Provider {
-    /// The API of the provider.
-    pub kind: ProviderKind,
-    /// Base address of the API.
-    #[serde(default)]
-    pub base_url: Option<String>,
-    /// Environment variable with the key.
-    #[serde(default)]
-    pub api_key_env: Option<String>,
-    /// File with the key, or `credential:NAME`.
-    #[serde(default)]
-    pub api_key_file: Option<PathBuf>,
-    /// Command that prints the key.
-    #[serde(default)]
-    pub api_key_command: Option<String>,
-    /// Additional HTTP headers.
-    #[serde(default)]
-    pub headers: BTreeMap<String, String>,
-    /// For `replay`: the file with the recorded answers.
-    #[serde(default)]
-    pub cassette: Option<PathBuf>,
-    /// File to record every answer to.
-    #[serde(default)]
-    pub record: Option<PathBuf>,
-    /// For `openai_responses`: the provider stores the conversation.
-    #[serde(default)]
-    pub store: bool,
-    /// For `anthropic`: the API version that is sent as a header.
-    #[serde(default)]
-    pub api_version: Option<String>,
-}
 
 /// `[models]`
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]

@@ -8,13 +8,12 @@ use toml::{Table, Value};
 use super::ConfigError;
 use super::source::{self, Source};
 use api::endpoint::{self, Env};
+use model::CREDENTIAL_PREFIX;
 
 /// Keys of `[daemon]` that are paths.
 const DAEMON_PATH_KEYS: [&str; 2] = ["socket", "data_dir"];
 /// Keys of `[providers.NAME]` that are paths.
 const PROVIDER_PATH_KEYS: [&str; 3] = ["cassette", "record", "api_key_file"];
-/// Prefix of the name of a systemd credential, used in place of a key file.
-pub(super) const CREDENTIAL: &str = "credential:";
 
 /// Makes every path in `table`, which was read from `source`, absolute.
 ///
@@ -66,9 +65,9 @@ pub(super) fn resolve(table: &mut Table, source: &Source, env: Env<'_>) -> Resul
 
 /// Whether a key file is a systemd credential. Its path is not resolved, because systemd chooses its location.
 fn is_credential(text: &str) -> Result<bool, String> {
-    let Some(name) = text.strip_prefix(CREDENTIAL) else { return Ok(false) };
+    let Some(name) = text.strip_prefix(CREDENTIAL_PREFIX) else { return Ok(false) };
     if name.is_empty() || name.contains(['/', '\0']) || matches!(name, "." | "..") {
-        return Err(format!("{name:?} is not a credential name: write {CREDENTIAL}NAME"));
+        return Err(format!("{name:?} is not a credential name: write {CREDENTIAL_PREFIX}NAME"));
     }
     Ok(true)
 }

@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use super::knowledge::Knowledge;
 use super::limits::Limits;
-use super::model_tables::{Pointers, Provider};
+use super::model_tables::Pointers;
 use super::permission_tables::Permissions;
 use super::source::Source;
 use mcp::ServerConfig;
-use model::ModelFacts;
+use model::{ModelFacts, Provider};
 use tools::{SandboxSettings, ToolConfig};
 use types::ablation::Ablation;
 use types::compaction::CompactionSettings;

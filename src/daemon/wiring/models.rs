@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::config::Config;
 use crate::error::DaemonError;
-use model::{KeySource, ModelError, Models};
+use model::{ModelError, Models};
 use types::model::ModelRef;
 use types::retry::OnRateLimit;
 
@@ -12,34 +12,8 @@ use types::retry::OnRateLimit;
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
 pub(super) fn models(config: &Config) -> Result<Models, DaemonError> {
-    let providers = config
-        .providers
-        .iter()
-        .map(|(name, provider)| {
-            let key = match (&provider.api_key_env, &provider.api_key_file, &provider.api_key_command) {
-                (Some(variable), _, _) => KeySource::Env(variable.clone()),
-                (None, Some(file), _) => match provider.credential() {
-                    Some(name) => KeySource::Credential(name.to_owned()),
-                    None => KeySource::File(file.clone()),
-                },
-                (None, None, Some(command)) => KeySource::Command(command.clone()),
-                (None, None, None) => KeySource::None,
-            };
-            let provider = model::Provider {
-                base_url: provider.base_url.clone(),
-                key,
-                headers: provider.headers.clone(),
-                cassette: provider.cassette.clone(),
-                record: provider.record.clone(),
-                store: provider.store,
-                api_version: provider.api_version.clone(),
-                ..model::Provider::new(provider.kind)
-            };
-            (name.clone(), provider)
-        })
-        .collect();
     let settings = model::Settings {
-        providers,
+        providers: config.providers.clone(),
         models: config.model.clone(),
         user_agent: concat!("agentd/", env!("CARGO_PKG_VERSION")).into(),
         cache: config.session.response_cache,
