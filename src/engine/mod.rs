@@ -30,7 +30,7 @@ pub use input::{
     RequestAnswer, Rewind, SessionUpdate, SubmitRequest,
 };
 pub use inspect::Inspection;
-pub use model_catalog::{FallbackModels, ModelCapabilities, ModelCatalog, TitleModel};
+pub use model_catalog::{ModelCapabilities, ModelCatalog, TitleModel};
 pub use output::{Decision, Effect, ItemChange, Plan, PlannedEvent, Reply, RequestChange};
 #[doc(hidden)]
 pub use request::model_texts;

@@ -1,4 +1,4 @@
-//! Data about models for the engine: their fallback models and their capabilities.
+//! Data about models for the engine: their capabilities.
 
 use std::fmt;
 use std::sync::Arc;
@@ -48,19 +48,6 @@ impl fmt::Debug for ModelCatalog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Known")
     }
-}
-
-/// Fallback models for the session's own model, as `PROVIDER/MODEL`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FallbackModels {
-    /// Replaces an overloaded, missing or unreachable model.
-    pub fallback: Option<String>,
-    /// Replaces a model whose rate is limited.
-    pub backup: Option<String>,
-    /// Replaces a model whose window is too small.
-    pub large_context: Option<String>,
-    /// Replaces a model that does not accept pictures.
-    pub vision: Option<String>,
 }
 
 /// The model for small tasks (`[models] quick`).

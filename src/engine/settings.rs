@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::model_catalog::{FallbackModels, ModelCatalog, TitleModel};
+use crate::model_catalog::{ModelCatalog, TitleModel};
 use types::compaction::CompactionSettings;
+use types::model_pointers::ModelPointers;
 use types::retry::RetrySettings;
 use types::session::OnRestart;
 use types::tool::{OfferUnsandboxedRetry, ToolDefinition};
@@ -17,8 +18,8 @@ pub(crate) const DEFAULT_OUTPUT_TOKENS: u32 = 32_000;
 pub struct Settings {
     /// Policy for failed model calls and interrupted turns.
     pub retry: RetrySettings,
-    /// Models that replace the session's own after a failure.
-    pub fallback_models: FallbackModels,
+    /// The pointers of `[models]`: the models that replace the session's own after a failure, and others.
+    pub models: ModelPointers,
     /// The model that generates titles; `None` turns titles off.
     pub quick: Option<TitleModel>,
     /// Known capabilities of models.
@@ -53,7 +54,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             retry: RetrySettings::default(),
-            fallback_models: FallbackModels::default(),
+            models: ModelPointers::default(),
             quick: None,
             known: ModelCatalog::default(),
             output_tokens: DEFAULT_OUTPUT_TOKENS,

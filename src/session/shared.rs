@@ -1,6 +1,5 @@
 //! Services and settings that all sessions share.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
@@ -60,8 +59,6 @@ pub struct Settings {
     pub memory_dir: PathBuf,
     /// Model of sessions that name no model.
     pub main_model: Option<String>,
-    /// The pointers of `[models]` by name, including unset ones.
-    pub pointers: BTreeMap<&'static str, Option<String>>,
     /// Approval mode of sessions that name no mode.
     pub mode: Mode,
     /// Thinking level of sessions that name none.

@@ -27,6 +27,7 @@ pub mod memory;
 pub mod message;
 pub mod metrics;
 pub mod model;
+pub mod model_pointers;
 pub mod names;
 pub mod origin;
 pub mod outcome;

@@ -15,7 +15,6 @@ mod changes;
 mod knowledge;
 mod limits;
 mod listing;
-mod model_tables;
 mod paths;
 mod permission_tables;
 mod source;

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 
 use super::knowledge::Knowledge;
 use super::limits::Limits;
-use super::model_tables::Pointers;
 use super::permission_tables::Permissions;
 use super::source::Source;
 use mcp::ServerConfig;
@@ -16,6 +15,7 @@ use model::{ModelFacts, Provider};
 use tools::{SandboxSettings, ToolConfig};
 use types::ablation::Ablation;
 use types::compaction::CompactionSettings;
+use types::model_pointers::ModelPointers;
 use types::permission::Mode;
 use types::retry::RetrySettings;
 use types::session::OnRestart;
@@ -31,7 +31,7 @@ pub struct Config {
     /// Model providers by name.
     pub providers: BTreeMap<String, Provider>,
     /// Pointers from a purpose to a model.
-    pub models: Pointers,
+    pub models: ModelPointers,
     /// Properties of models that the daemon does not know, by `PROVIDER/MODEL`.
     pub model: BTreeMap<String, ModelFacts>,
     /// Defaults of sessions.

@@ -14,9 +14,7 @@ use std::sync::Arc;
 use crate::config::Config;
 use crate::error::DaemonError;
 use crate::paths::DaemonPaths;
-use crate::wiring::models::{
-    check_model, check_retry, fallback_models, model_catalog, models, title_model,
-};
+use crate::wiring::models::{check_model, check_retry, model_catalog, models, title_model};
 use crate::wiring::sandbox::{
     check_bypass, check_sandbox, check_web_proxy, protected_paths, sandbox, web_allowed_private,
 };
@@ -100,7 +98,7 @@ pub(super) fn components(
     check_mode(config, &bypass)?;
     let engine = engine::Settings {
         retry: config.retry,
-        fallback_models: fallback_models(config),
+        models: config.models.clone(),
         quick: title_model(config, &models),
         known: model_catalog(&models),
         output_tokens: config.session.output_tokens.get(),
@@ -134,7 +132,6 @@ pub(super) fn components(
         reports_dir: places.data_dir.join("reports"),
         memory_dir: places.data_dir.join("memory"),
         main_model: config.models.main.clone(),
-        pointers: config.models.all().map(|(name, model)| (name, model.clone())).into(),
         mode: config.session.mode,
         thinking: config.session.thinking,
         safe_mode: config.session.safe_mode,

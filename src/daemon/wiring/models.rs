@@ -33,16 +33,6 @@ pub(super) fn models(config: &Config) -> Result<Models, DaemonError> {
     })
 }
 
-pub(super) fn fallback_models(config: &Config) -> engine::FallbackModels {
-    let section = &config.models;
-    engine::FallbackModels {
-        fallback: section.fallback.clone(),
-        backup: section.backup.clone(),
-        large_context: section.large_context.clone(),
-        vision: section.vision.clone(),
-    }
-}
-
 /// The title model. There is none unless `[models] quick` is set, so the daemon never calls a model
 /// that the user did not configure.
 pub(super) fn title_model(config: &Config, models: &Models) -> Option<engine::TitleModel> {

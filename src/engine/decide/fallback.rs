@@ -2,10 +2,10 @@
 
 use crate::decide::plan::PlanBuilder;
 use crate::decide::retry::{RetryContext, RetryDecision, decide_retry};
-use crate::model_catalog::FallbackModels;
 use crate::request::vision::{count_media, needs_vision};
 use types::event::{Event, SwitchReason, TombstoneReason};
 use types::model::{ModelFault, Overflow};
+use types::model_pointers::ModelPointers;
 use types::session::TurnError;
 
 impl PlanBuilder<'_> {
@@ -83,9 +83,9 @@ impl PlanBuilder<'_> {
     }
 
     /// Fallback models that are possible now.
-    fn fallback_models(&self, overflow: Option<Overflow>) -> FallbackModels {
+    fn fallback_models(&self, overflow: Option<Overflow>) -> ModelPointers {
         let settings = &self.engine.settings;
-        let Some(turn) = &self.state.turn else { return FallbackModels::default() };
+        let Some(turn) = &self.state.turn else { return ModelPointers::default() };
         let limits_money = turn.budgets.limits_money() || self.state.spec.budgets.limits_money();
         let usable_model = |model: &Option<String>| {
             let is_new = |model: &String| *model != turn.model && !turn.tried_models.contains(model);
@@ -101,18 +101,19 @@ impl PlanBuilder<'_> {
             let window = settings.known.capabilities(model).context_window;
             window.is_none_or(|window| u64::from(window) > needed)
         };
-        FallbackModels {
+        ModelPointers {
             fallback: usable_model(
-                &self.state.fallback_model().or(settings.fallback_models.fallback.as_ref()).cloned(),
+                &self.state.fallback_model().or(settings.models.fallback.as_ref()).cloned(),
             ),
-            backup: usable_model(first_set(&project.backup_model, &settings.fallback_models.backup)),
+            backup: usable_model(first_set(&project.backup_model, &settings.models.backup)),
             large_context: usable_model(first_set(
                 &project.large_context_model,
-                &settings.fallback_models.large_context,
+                &settings.models.large_context,
             ))
             .filter(has_room),
-            vision: usable_model(first_set(&project.vision_model, &settings.fallback_models.vision))
+            vision: usable_model(first_set(&project.vision_model, &settings.models.vision))
                 .filter(|model| settings.known.capabilities(model).accepts_images),
+            ..ModelPointers::default()
         }
     }
 }

@@ -1,11 +1,11 @@
 //! The reaction to a failed model call. It is a pure table from a fault and the history of the turn to a
 //! reaction.
 
-use crate::model_catalog::FallbackModels;
 use crate::request::vision::is_about_media;
 use crate::state::CONTEXT_OVERFLOW;
 use types::event::SwitchReason;
 use types::model::{FaultKind, ModelFault, Overflow};
+use types::model_pointers::ModelPointers;
 use types::retry::{OnRateLimit, RetrySettings};
 use types::session::TurnError;
 use types::time::Timestamp;
@@ -37,7 +37,7 @@ pub(crate) struct RetryContext {
     /// Whether the conversation can be compacted, or the summary's own request can be shortened.
     pub can_compact: bool,
     /// Available fallback models: configured, not tried in this turn, and within the limits on money.
-    pub fallback_models: FallbackModels,
+    pub fallback_models: ModelPointers,
     /// Milliseconds until the turn's time limit.
     pub time_left_ms: Option<u64>,
     /// Random value that spreads the waits.
@@ -93,9 +93,7 @@ pub(crate) fn decide_retry(retry: &RetrySettings, fault: &ModelFault, past: &Ret
         FaultKind::RateLimited if retry.on_rate_limit == OnRateLimit::Backup => {
             switch_decision(&past.fallback_models.backup, SwitchReason::RateLimited)
         }
-        FaultKind::Overloaded if past.overloads + 1 >= MAX_OVERLOADS => {
-            fallback(SwitchReason::Overloaded)
-        }
+        FaultKind::Overloaded if past.overloads + 1 >= MAX_OVERLOADS => fallback(SwitchReason::Overloaded),
         FaultKind::NotFound => fallback(SwitchReason::NotFound),
         _ => None,
     };
@@ -133,18 +131,13 @@ fn next_wait(retry: &RetrySettings, fault: &ModelFault, past: &RetryContext) -> 
     // Half fixed, half random: waits grow, and clients do not retry at the same moment.
     let jittered = ceiling / 2 + past.random % (ceiling / 2 + 1);
     // A provider may repeatedly request no wait at all, so the usual wait is the minimum.
-    let wait =
-        fault.retry_after_ms.filter(|requested_ms| *requested_ms >= retry.base_ms).unwrap_or(jittered);
+    let wait = fault.retry_after_ms.filter(|requested_ms| *requested_ms >= retry.base_ms).unwrap_or(jittered);
     // The turn ends at its time limit, so a longer wait is useless.
     Some((max, past.time_left_ms.map_or(wait, |left| wait.min(left))))
 }
 
 /// Gives up if the provider requests a longer wait than an attended user would expect.
-fn refuse_long_wait(
-    retry: &RetrySettings,
-    fault: &ModelFault,
-    past: &RetryContext,
-) -> Option<RetryDecision> {
+fn refuse_long_wait(retry: &RetrySettings, fault: &ModelFault, past: &RetryContext) -> Option<RetryDecision> {
     let max_ms = retry.max_retry_after.millis();
     let wait = fault.retry_after_ms.filter(|wait| !past.unattended && *wait > max_ms)?;
     let mut error = turn_error(fault, past.failures);
@@ -228,11 +221,12 @@ mod tests {
     /// A context in which all four fallback models are available.
     fn full_context() -> RetryContext {
         let of = |name: &str| Some(format!("p/{name}"));
-        let fallback_models = FallbackModels {
+        let fallback_models = ModelPointers {
             fallback: of("fallback"),
             backup: of("backup"),
             large_context: of("large"),
             vision: of("vision"),
+            ..ModelPointers::default()
         };
         RetryContext { fallback_models, ..RetryContext::default() }
     }
@@ -437,7 +431,10 @@ mod tests {
             decide_retry(&retry(), &refused, &shows(full_context())),
             switch_decision("vision", SwitchReason::Vision)
         );
-        assert_eq!(decide_retry(&retry(), &refused, &shows(RetryContext::default())), RetryDecision::Withhold);
+        assert_eq!(
+            decide_retry(&retry(), &refused, &shows(RetryContext::default())),
+            RetryDecision::Withhold
+        );
         // Without media in the request, the error has another cause.
         assert_eq!(assert_gives_up(&retry(), &refused, &full_context()).kind, "bad_request");
         let other = assert_gives_up(&retry(), &fault(FaultKind::BadRequest), &shows(full_context()));

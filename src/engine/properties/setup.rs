@@ -1,12 +1,11 @@
 //! Random settings for a script.
 
 use crate::script::{on_timeout, thinking};
-use engine::{
-    FallbackModels, ModelCapabilities, ModelCatalog, Settings, TitleModel,
-};
+use engine::{ModelCapabilities, ModelCatalog, Settings, TitleModel};
 use proptest::prelude::*;
 use types::compaction::CompactionSettings;
 use types::config_values::ConfigDuration;
+use types::model_pointers::ModelPointers;
 use types::retry::{OnRateLimit, RetrySettings};
 use types::session::OnRestart;
 use types::thinking::Thinking;
@@ -44,14 +43,15 @@ pub fn model_capabilities(model: &str) -> ModelCapabilities {
     }
 }
 
-fn fallback_models() -> impl Strategy<Value = FallbackModels> {
+fn fallback_models() -> impl Strategy<Value = ModelPointers> {
     let maybe = |name: &'static str| proptest::option::weighted(0.5, Just(name.to_string()));
     (maybe("p/fallback"), maybe("p/backup"), maybe("p/large"), maybe("p/vision")).prop_map(
-        |(fallback, backup, large_context, vision)| FallbackModels {
+        |(fallback, backup, large_context, vision)| ModelPointers {
             fallback,
             backup,
             large_context,
             vision,
+            ..ModelPointers::default()
         },
     )
 }
@@ -69,15 +69,13 @@ fn title_model() -> impl Strategy<Value = Option<TitleModel>> {
 fn retry() -> impl Strategy<Value = RetrySettings> {
     let on_rate_limit = prop_oneof![Just(OnRateLimit::Wait), Just(OnRateLimit::Backup)];
     let heartbeat_ms = prop_oneof![3 => Just(30_000), 1 => Just(400)];
-    (1..6u32, on_rate_limit, heartbeat_ms).prop_map(
-        |(attempts, on_rate_limit, heartbeat_ms)| RetrySettings {
-            attempts,
-            on_rate_limit,
-            heartbeat: ConfigDuration::from_millis(heartbeat_ms),
-            max_retry_after: ConfigDuration::from_secs(4),
-            ..RetrySettings::default()
-        },
-    )
+    (1..6u32, on_rate_limit, heartbeat_ms).prop_map(|(attempts, on_rate_limit, heartbeat_ms)| RetrySettings {
+        attempts,
+        on_rate_limit,
+        heartbeat: ConfigDuration::from_millis(heartbeat_ms),
+        max_retry_after: ConfigDuration::from_secs(4),
+        ..RetrySettings::default()
+    })
 }
 
 pub(super) fn budgets() -> impl Strategy<Value = Budgets> {
@@ -145,7 +143,7 @@ pub fn setup() -> impl Strategy<Value = Setup> {
             )| Setup {
                 settings: Settings {
                     retry: RetrySettings { resumes, ..retry },
-                    fallback_models: unattended.3.0,
+                    models: unattended.3.0,
                     quick: unattended.3.1,
                     compaction: unattended.3.2,
                     known: ModelCatalog::from_lookup(model_capabilities),

@@ -137,7 +137,7 @@ impl ReferenceModel {
             self.usage.add(usage);
         }
         let retry = self.setup.settings.retry;
-        let fallback_models = self.setup.settings.fallback_models.clone();
+        let fallback_models = self.setup.settings.models.clone();
         let limits_money = self.setup.budgets.limits_money();
         let max_resumes = retry.resumes;
         let Some(turn) = &mut self.turn else { return Ok(()) };

@@ -187,8 +187,8 @@ impl Registry {
     pub(super) fn known_model_of(&self, name: &'static str, text: &str) -> Result<String, SessionError> {
         let components = self.inner.shared.components();
         let wrong = |why: &str| SessionError::BadParam(name, format!("{text:?}: {why}"));
-        let text = match components.settings.pointers.get(text) {
-            Some(Some(model)) => model.as_str(),
+        let text = match components.settings.engine.models.get(text) {
+            Some(Some(model)) => model,
             Some(None) => return Err(wrong("this pointer of [models] is not set")),
             None => text,
         };

@@ -162,7 +162,7 @@ impl Registry {
             return Err(SessionError::BadParam("subagent_type", why));
         }
         let settings = &shared.components().settings;
-        let task_model = settings.pointers.get("task").cloned().flatten();
+        let task_model = settings.engine.models.task.clone();
         let named = agent.model_name.filter(|model| model != "inherit");
         let model = named.or(task_model).unwrap_or_else(|| spec.model.clone());
         let mut tools = match agent.tools {

@@ -162,10 +162,11 @@ impl Registry {
         let components = self.inner.shared.components();
         let settings = &components.settings;
         // `main` comes first. If it is not configured, its model comes from the environment.
-        let others = settings.pointers.iter().filter(|(name, _)| **name != MAIN_POINTER);
-        let others = others.filter_map(|(name, model)| Some((*name, model.as_ref()?)));
-        let pointers: Vec<(&str, &String)> =
-            settings.main_model.iter().map(|model| (MAIN_POINTER, model)).chain(others).collect();
+        let others = settings.engine.models.all().into_iter().filter(|(name, _)| *name != MAIN_POINTER);
+        let mut pointers: Vec<(&str, &String)> =
+            others.filter_map(|(name, model)| Some((name, model.as_ref()?))).collect();
+        pointers.sort_unstable();
+        pointers.splice(0..0, settings.main_model.iter().map(|model| (MAIN_POINTER, model)));
         let mut models =
             components.models.list(&pointers.iter().map(|(_, model)| (*model).clone()).collect::<Vec<_>>());
         for view in &mut models {

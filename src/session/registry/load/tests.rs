@@ -72,7 +72,6 @@ impl RegistryFixture {
             bypass: Err("not here".into()),
             bypass_guard: true,
             budgets: Budgets::default(),
-            pointers: Default::default(),
             idle_unload,
             subagent_depth: 3,
             loaded_sessions,

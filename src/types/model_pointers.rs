@@ -1,11 +1,11 @@
-//! The table of the configuration for pointers to models.
+//! Pointers from a purpose to a model.
 
 use serde::{Deserialize, Serialize};
 
-/// `[models]`
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+/// `[models]`: pointers from a purpose to a model, each as `PROVIDER/MODEL`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Pointers {
+pub struct ModelPointers {
     /// Model of sessions that name none.
     pub main: Option<String>,
     /// Model for small tasks such as titles. It, `task` and `reasoning` are used if a caller names them.
@@ -24,7 +24,13 @@ pub struct Pointers {
     pub vision: Option<String>,
 }
 
-impl Pointers {
+impl ModelPointers {
+    /// The pointer of this name; `None` if there is no such pointer.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<Option<&str>> {
+        self.all().into_iter().find(|(known, _)| *known == name).map(|(_, model)| model.as_deref())
+    }
+
     /// All pointers by name, including unset ones.
     #[must_use]
     pub fn all(&self) -> [(&'static str, &Option<String>); 8] {
