@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use agentd::knowledge::index::{Budget, IndexRequest, Indexer, InsertDocument, insert_documents, run_job};
-use agentd::knowledge::{JobOutcome, JobSink, Level};
+use agentd::knowledge::index::{Budget, IndexRequest, Indexer, insert_documents, run_job};
+use agentd::knowledge::{JobOutcome, JobSink};
+use agentd::types::knowledge::{IndexLevel, InsertedDocument};
 use measure::{FolderSource, SilentSink, Table, Target, cpu_time, new_indexer, new_runtime, peak_mib, to_ms};
 use tokio_util::sync::CancellationToken;
 
@@ -34,16 +35,16 @@ async fn measure(folder: &Path, file: &Path) {
     let sink: Arc<dyn JobSink> = Arc::new(SilentSink);
     let mut table = Table::default();
     for (name, level, limit) in [
-        ("lexical", Level::Lexical, Target::None),
-        ("structure, after lexical", Level::Structure, Target::AtMost(20.0)),
-        ("structure, unchanged", Level::Structure, Target::AtMost(1.0)),
+        ("lexical", IndexLevel::Lexical, Target::None),
+        ("structure, after lexical", IndexLevel::Structure, Target::AtMost(20.0)),
+        ("structure, unchanged", IndexLevel::Structure, Target::AtMost(1.0)),
     ] {
         let request =
             IndexRequest { id: format!("job_{name}"), paths: Vec::new(), level, budget: Budget::default() };
         let (start, used) = (Instant::now(), cpu_time());
         let outcome = run_job(&request, &indexer, &sink, &CancellationToken::new()).await;
         let (wall, cpu) = (start.elapsed(), cpu_time() - used);
-        assert!(matches!(outcome, JobOutcome::Done { .. }), "{outcome:?}");
+        assert!(matches!(outcome, JobOutcome::Done(_)), "{outcome:?}");
         let counts = indexer.store.read(|reader| reader.counts()).await.expect("counts");
         table.print_row(&format!("{name}: wall"), wall.as_secs_f64(), "s", limit);
         if !name.contains("unchanged") {
@@ -83,7 +84,7 @@ async fn measure_insert(indexer: &Indexer, table: &mut Table) {
     let line = "The writer thread stores each document in one transaction and never blocks a session.\n";
     let text = line.repeat(DOCUMENT_BYTES / line.len());
     let (size, before) = (text.len() as f64, written_bytes());
-    let document = InsertDocument { id: Some("bench".into()), path: None, text };
+    let document = InsertedDocument { id: Some("bench".into()), path: None, text };
     insert_documents(indexer, vec![document], &CancellationToken::new()).await.expect("inserted");
     let factor = (written_bytes() - before) / size;
     table.print_row("inserting a document: bytes written per byte", factor, "", Target::AtMost(50.0));

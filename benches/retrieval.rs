@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agentd::knowledge::index::{Budget, IndexRequest, run_job};
-use agentd::knowledge::query::{QueryParams, build_context, find_context, tool_params, tool_text};
+use agentd::knowledge::query::{build_context, find_context, tool_params, tool_text};
 use agentd::knowledge::store::{DocumentContent, EntityRecord, KnowledgeStore, NewDocument, RelationRecord};
-use agentd::knowledge::{Chunk, ChunkId, DocId, DocumentSource, JobSink, Level, tokens};
-use agentd::types::knowledge::{Metadata, QueryMode};
+use agentd::knowledge::{Chunk, ChunkId, DocId, JobSink, tokens};
+use agentd::types::knowledge::{DocumentSource, IndexLevel, Metadata, QueryMode, QueryParams};
 use measure::{FolderSource, SilentSink, Table, Target, cpu_time, new_indexer, new_runtime, peak_mib, to_ms};
 use tokio_util::sync::CancellationToken;
 
@@ -128,7 +128,7 @@ async fn measure_speed(file: &Path, table: &mut Table) {
     for number in 0..DOCUMENTS {
         let (new, content) = create_document(number, &mut numbers);
         store
-            .write(move |writer| writer.store_document(&new, &content, Level::Structure, 1))
+            .write(move |writer| writer.store_document(&new, &content, IndexLevel::Structure, 1))
             .await
             .expect("stored");
     }
@@ -141,9 +141,9 @@ async fn measure_speed(file: &Path, table: &mut Table) {
         for round in 0..QUERIES + 20 {
             let params = QueryParams {
                 query: random_words(&mut numbers, 8),
-                mode,
-                hl_keywords: vec![random_words(&mut numbers, 2), random_words(&mut numbers, 2)],
-                ll_keywords: (0..4).map(|_| random_words(&mut numbers, 1)).collect(),
+                mode: Some(mode),
+                hl_keywords: Some(vec![random_words(&mut numbers, 2), random_words(&mut numbers, 2)]),
+                ll_keywords: Some((0..4).map(|_| random_words(&mut numbers, 1)).collect()),
                 ..QueryParams::default()
             };
             let used = cpu_time();
@@ -265,7 +265,7 @@ fn search_plain_table(connection: &rusqlite::Connection, question: &str) -> Vec<
     rows.map(|row| row.expect("a row")).collect()
 }
 
-async fn create_index(file: &Path, level: Level) -> KnowledgeStore {
+async fn create_index(file: &Path, level: IndexLevel) -> KnowledgeStore {
     let indexer = new_indexer(file, repository());
     let request =
         IndexRequest { id: "job_bench".into(), paths: Vec::new(), level, budget: Budget::default() };
@@ -278,9 +278,9 @@ async fn create_index(file: &Path, level: Level) -> KnowledgeStore {
 async fn find_files(store: &KnowledgeStore, question: &str, mode: QueryMode) -> Vec<String> {
     let params = QueryParams {
         query: question.to_owned(),
-        mode,
-        ll_keywords: extract_keywords(question),
-        chunk_top_k: Some(40),
+        mode: Some(mode),
+        ll_keywords: Some(extract_keywords(question)),
+        chunk_top_k: Some(Some(40)),
         ..QueryParams::default()
     };
     store
@@ -295,8 +295,8 @@ async fn find_files(store: &KnowledgeStore, question: &str, mode: QueryMode) -> 
 async fn measure_quality(folder: &Path, table: &mut Table) {
     let repository = repository();
     let questions = read_questions(&repository.root);
-    let lexical = create_index(&folder.join("lexical.db"), Level::Lexical).await;
-    let structure = create_index(&folder.join("structure.db"), Level::Structure).await;
+    let lexical = create_index(&folder.join("lexical.db"), IndexLevel::Lexical).await;
+    let structure = create_index(&folder.join("structure.db"), IndexLevel::Structure).await;
     let texts: Vec<(String, String)> = repository
         .files()
         .into_iter()
@@ -369,7 +369,7 @@ async fn measure_bytes(
         let text = store
             .read(move |reader| {
                 let (_, selection) = find_context(reader, &params, &tokens::count)?;
-                Ok(tool_text(&selection, params.max_total_tokens, &tokens::count).unwrap_or_default())
+                Ok(tool_text(&selection, params.max_total_tokens(), &tokens::count).unwrap_or_default())
             })
             .await
             .expect("a text");

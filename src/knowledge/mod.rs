@@ -24,7 +24,6 @@ pub use traits::{
     JobSink, LanguageModel, ModelCall, QueryVector,
 };
 pub use types::{
-    CacheKind, Chunk, ChunkId, DocId, Document, DocumentSource, DocumentStatus, Edge, Entity, ErrorKind,
-    FileRefusal, IndexCounts, JobEvent, JobOutcome, JobProgress, JobStage, KnowledgeError, Level, ModelUsage,
-    PairKey, Relation, SearchHit, VectorKind,
+    Chunk, ChunkId, DocId, Edge, Entity, ErrorKind, FileRefusal, IndexCounts, JobEvent, JobOutcome,
+    KnowledgeError, ModelUsage, SearchHit, VectorKind,
 };

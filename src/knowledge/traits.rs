@@ -8,9 +8,10 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::types::{
-    CacheKind, Chunk, ChunkId, Edge, Entity, FileRefusal, IndexCounts, JobEvent, KnowledgeError, ModelUsage,
-    PairKey, SearchHit, VectorKind,
+    Chunk, ChunkId, Edge, Entity, FileRefusal, IndexCounts, JobEvent, KnowledgeError, ModelUsage, SearchHit,
+    VectorKind,
 };
+use types::knowledge::{CacheKind, PairKey};
 
 /// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

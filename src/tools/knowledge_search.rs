@@ -7,10 +7,10 @@ use tokio_util::sync::CancellationToken;
 use crate::call::internal_error;
 use crate::context::ToolContext;
 use crate::error::{ToolError, cancelled};
-use knowledge::query::{QueryParams, tool_params};
+use knowledge::query::tool_params;
 use knowledge::registry::Indexes;
 use knowledge::{ErrorKind, KnowledgeError};
-use types::knowledge::QueryMode;
+use types::knowledge::{QueryMode, QueryParams};
 use types::tool::{PreparedCall, Subject, ToolOutcome};
 
 /// The name of the tool.
@@ -55,8 +55,8 @@ impl Input {
             None | Some("") => QueryMode::Mix,
             Some(name) => name.parse().map_err(|why| invalid_input("mode", why))?,
         };
-        let tokens = self.max_tokens.unwrap_or(DEFAULT_TOKENS).clamp(MIN_TOKENS, MAX_TOKENS);
-        let top_k = self.top_k.map(|top_k| top_k.clamp(1, MAX_TOP_K));
+        let tokens = self.max_tokens.unwrap_or(DEFAULT_TOKENS).clamp(MIN_TOKENS, MAX_TOKENS) as u32;
+        let top_k = self.top_k.map(|top_k| top_k.clamp(1, MAX_TOP_K) as u32);
         let keywords = self.keywords.iter().filter(|word| !word.trim().is_empty()).cloned().collect();
         let params = tool_params(self.query.clone(), mode, keywords, top_k, tokens);
         params.check().map_err(|bad| invalid_input(&bad.path, bad.why))?;

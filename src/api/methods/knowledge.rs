@@ -8,7 +8,7 @@ use crate::params as p;
 methods! {
     /// Index a workspace, or update its index. The reply comes at once with the job and an estimate;
     /// `knowledge.subscribe` reports the progress.
-    Index = "knowledge.index", p::KnowledgeIndexParams => p::KnowledgeIndexReply,
+    Index = "knowledge.index", p::KnowledgeIndexParams => types::knowledge::StartedIndexJob,
         CHANGES.waits().errors(&[
             Code::InvalidParams, Code::Budget, Code::Busy, Code::Overloaded, Code::Internal,
         ]);
@@ -19,7 +19,7 @@ methods! {
         ]);
     /// Ask a question about an index. Without `stream` the reply is the result; every path has one, with
     /// `status` success, no_context or failed.
-    Query = "knowledge.query", p::KnowledgeQueryParams => p::KnowledgeQueryReply,
+    Query = "knowledge.query", types::knowledge::QueryParams => p::KnowledgeQueryReply,
         CHANGES.waits().errors(&[Code::InvalidParams, Code::NotFound, Code::Overloaded, Code::Internal]);
     /// The documents of an index by path.
     DocumentsList = "knowledge.documents.list", p::KnowledgeDocumentsParams => p::KnowledgeDocumentsReply,
@@ -36,7 +36,7 @@ methods! {
     Graph = "knowledge.graph", p::KnowledgeGraphParams => p::KnowledgeGraphReply,
         READS.waits().errors(&[Code::InvalidParams, Code::NotFound, Code::Internal]);
     /// State and size of an index, and its newest job.
-    Status = "knowledge.status", p::KnowledgeStatusParams => p::KnowledgeStatusReply,
+    Status = "knowledge.status", p::KnowledgeStatusParams => types::knowledge::IndexStatus,
         READS.waits().errors(&[Code::InvalidParams, Code::NotFound, Code::Internal]);
     /// Stop an index job or a query. A stopped job goes on with the next `knowledge.index`.
     Cancel = "knowledge.cancel", p::KnowledgeWorkParams => p::KnowledgeCancelReply,

@@ -2,6 +2,7 @@
 
 use types::audit::AuditEntry;
 use types::event::Envelope;
+use types::knowledge::Document;
 use types::ledger::LedgerRow;
 use types::model::ModelView;
 use types::queue::QueuedTurn;
@@ -64,7 +65,7 @@ pages! {
     EventsParams => EventsReply, events: Envelope;
     ExportParams => ExportReply;
     ItemsParams => ItemsReply, items: Item;
-    KnowledgeDocumentsParams => KnowledgeDocumentsReply, documents: DocumentView;
+    KnowledgeDocumentsParams => KnowledgeDocumentsReply, documents: Document;
     ListParams => ListReply, sessions: SessionView;
     ModelListParams => ModelListReply, models: ModelView;
     ModelUsageParams => ModelUsageReply, rows: LedgerRow;

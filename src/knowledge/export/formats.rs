@@ -166,7 +166,8 @@ fn shortened(text: &str) -> String {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::types::{Entity, Relation};
+    use crate::types::Entity;
+    use types::knowledge::Relation;
 
     pub(crate) fn hostile() -> SubGraph {
         let entity = |name: &str| Entity {

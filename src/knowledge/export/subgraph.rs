@@ -3,7 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::traits::IndexReader;
-use crate::types::{Entity, KnowledgeError, Relation};
+use crate::types::{Entity, KnowledgeError};
+use types::knowledge::Relation;
 
 /// Maximum number of relations that are read for one step: a hub may have tens of thousands.
 const MAX_EDGES_PER_NODE: usize = 50;

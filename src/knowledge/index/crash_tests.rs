@@ -10,7 +10,8 @@ use super::testing::{CountingClock, MemoryFiles, ScriptedModel, answer, request}
 use super::*;
 use crate::store::{KnowledgeStore, unfinished_jobs};
 use crate::traits::{CallPurpose, JobSink};
-use crate::types::{JobOutcome, Level};
+use crate::types::JobOutcome;
+use types::knowledge::{IndexLevel, IndexSummary, InsertedDocument};
 
 /// The folder of the child's index.
 const FOLDER: &str = "AGENTD_TEST_INDEX_FOLDER";
@@ -76,9 +77,10 @@ async fn run(file: &Path) -> JobOutcome {
     let indexer = indexer(file);
     let sink: Arc<dyn JobSink> = Arc::new(super::testing::EventRecorder::default());
     let cancel = tokio_util::sync::CancellationToken::new();
-    let document = InsertDocument { id: Some("inserted".into()), path: None, text: "fact of its own".into() };
+    let document =
+        InsertedDocument { id: Some("inserted".into()), path: None, text: "fact of its own".into() };
     insert_documents(&indexer, vec![document], &cancel).await.expect("inserted");
-    let mut request = request(Level::Semantic);
+    let mut request = request(IndexLevel::Semantic);
     request.budget.tokens = Some(1_000_000);
     run_job(&request, &indexer, &sink, &cancel).await
 }
@@ -100,7 +102,7 @@ async fn child_runs_one_job_until_its_crash_point() {
 async fn job_killed_at_any_step_converges_after_restart() {
     let folder = tempfile::tempdir().expect("a folder");
     let whole = folder.path().join("whole.db");
-    assert!(matches!(run(&whole).await, JobOutcome::Done { failed: 0, .. }));
+    assert!(matches!(run(&whole).await, JobOutcome::Done(IndexSummary { failed: 0, .. })));
     let expected = dump(&whole);
     for (point, times) in POINTS {
         for time in *times {
@@ -116,7 +118,10 @@ async fn job_killed_at_any_step_converges_after_restart() {
             if *point == "KN.answer" {
                 assert_eq!(unfinished_jobs(folder.path()).len(), 0, "the workspace was not named");
             }
-            assert!(matches!(run(&file).await, JobOutcome::Done { failed: 0, .. }), "{point}:{time}");
+            assert!(
+                matches!(run(&file).await, JobOutcome::Done(IndexSummary { failed: 0, .. })),
+                "{point}:{time}"
+            );
             assert_eq!(dump(&file), expected, "{point}:{time}");
         }
     }

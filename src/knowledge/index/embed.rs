@@ -7,7 +7,8 @@ use tokio_util::sync::CancellationToken;
 use super::progress::{StageProgress, UsedBudget};
 use crate::store::KnowledgeStore;
 use crate::traits::{Embedder, JobSink};
-use crate::types::{ErrorKind, JobStage, KnowledgeError, VectorKind};
+use crate::types::{ErrorKind, KnowledgeError, VectorKind};
+use types::knowledge::IndexStage;
 
 /// Batches that are embedded at the same time.
 const MAX_CONCURRENT_BATCHES: usize = 8;
@@ -41,7 +42,7 @@ pub(super) async fn embed(
 ) -> Result<u64, KnowledgeError> {
     let model = embedder.model_id();
     let batch = embedder.batch_size().clamp(1, MAX_BATCH);
-    let mut progress = StageProgress::begin(sink, spent, JobStage::Embedding, 0);
+    let mut progress = StageProgress::begin(sink, spent, IndexStage::Embedding, 0);
     let mut embedded = 0;
     let mut dimension = embedder.dimension();
     let known = model.clone();

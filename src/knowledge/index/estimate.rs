@@ -11,8 +11,8 @@ use super::request::IndexRequest;
 use super::scan::{KnownFiles, is_probably_text, scan};
 use super::semantic;
 use crate::traits::LanguageModel;
-use crate::types::{ErrorKind, KnowledgeError, Level};
-use types::knowledge::IndexEstimate;
+use crate::types::{ErrorKind, KnowledgeError};
+use types::knowledge::{IndexEstimate, IndexLevel};
 
 /// Bytes of a token in source code and prose, measured on 16 MB.
 const BYTES_PER_TOKEN: f64 = 4.1;
@@ -51,7 +51,7 @@ pub async fn estimate(
         cost_usd_micros: Some(0),
         ..IndexEstimate::default()
     };
-    if request.level == Level::Semantic {
+    if request.level == IndexLevel::Semantic {
         // Documents that are in the index and were not read by a model count too.
         let unread = indexer.store.write(|writer| writer.unread_documents()).await?;
         let is_read_again: HashSet<&str> = scan.to_read.iter().map(|entry| entry.path.as_str()).collect();

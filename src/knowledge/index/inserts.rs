@@ -7,7 +7,8 @@ use super::prepare::prepare;
 use super::progress::StageProgress;
 use super::text;
 use crate::store::{KeptDocument, NewDocument, WorkThread, Writer};
-use crate::types::{DocId, DocumentSource, DocumentStatus, ErrorKind, KnowledgeError, Level, hash128};
+use crate::types::{DocId, ErrorKind, KnowledgeError, hash128};
+use types::knowledge::{DocumentSource, DocumentStatus, IndexLevel, InsertOutcome, InsertedDocument};
 
 /// Number of inserted documents that are loaded at once.
 const INSERT_BATCH: u32 = 8;
@@ -16,26 +17,6 @@ const MAX_INSERT_BYTES: usize = 8 * 1024 * 1024;
 /// Bytes of a caller's document id or path.
 const MAX_ID_BYTES: usize = 512;
 
-/// A document that a client inserts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InsertDocument {
-    /// Id of the document; absent for a hash of its text.
-    pub id: Option<String>,
-    /// Path for references. The file need not exist. A document with the same path is replaced.
-    pub path: Option<String>,
-    /// The text.
-    pub text: String,
-}
-
-/// The result for one inserted document.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InsertOutcome {
-    /// Its id.
-    pub id: DocId,
-    /// Whether the same document was in the index already.
-    pub unchanged: bool,
-}
-
 /// Stores documents that are no files, then processes them without a model. If processing fails, the next job
 /// or insert continues. A later job at level semantic has a model read them.
 ///
@@ -43,7 +24,7 @@ pub struct InsertOutcome {
 /// A document is empty, too large or has a bad id; the store failed; or the call was cancelled.
 pub async fn insert_documents(
     indexer: &Indexer,
-    documents: Vec<InsertDocument>,
+    documents: Vec<InsertedDocument>,
     cancel: &CancellationToken,
 ) -> Result<Vec<InsertOutcome>, KnowledgeError> {
     for document in &documents {
@@ -51,7 +32,7 @@ pub async fn insert_documents(
     }
     let mut outcomes = Vec::with_capacity(documents.len());
     for document in documents {
-        let id = document.id.unwrap_or_else(|| DocId::from_content(document.text.as_bytes()).0);
+        let id = document.id.unwrap_or_else(|| format!("doc-{}", hash128(&[document.text.as_bytes()])));
         let inserted = KeptDocument { id: id.clone(), path: document.path, text: document.text };
         let (folder, now_ms) = (indexer.store.inserted_documents(), indexer.clock.now().0);
         let accept = move |writer: &mut Writer| {
@@ -61,11 +42,11 @@ pub async fn insert_documents(
             writer.accept_document(&inserted_document(&inserted), &inserted.text, now_ms)
         };
         let is_new = indexer.store.write(accept).await?;
-        outcomes.push(InsertOutcome { id: DocId(id), unchanged: !is_new });
+        outcomes.push(InsertOutcome { id, unchanged: !is_new });
     }
     base::crash::point("KN.accepted");
     let worker = WorkThread::start("index-work", ())?;
-    process_inserted(indexer, &worker, Level::Structure, cancel).await?;
+    process_inserted(indexer, &worker, IndexLevel::Structure, cancel).await?;
     resolve_references(indexer, None, cancel).await?;
     Ok(outcomes)
 }
@@ -84,7 +65,7 @@ pub(super) fn inserted_document(inserted: &KeptDocument) -> NewDocument {
     }
 }
 
-fn check_insert(document: &InsertDocument) -> Result<(), KnowledgeError> {
+fn check_insert(document: &InsertedDocument) -> Result<(), KnowledgeError> {
     let refuse = |what: &str| {
         Err(KnowledgeError::new(ErrorKind::Invalid, format!("could not insert the document: {what}")))
     };
@@ -113,10 +94,10 @@ fn check_insert(document: &InsertDocument) -> Result<(), KnowledgeError> {
 pub(super) async fn process_inserted(
     indexer: &Indexer,
     worker: &WorkThread<()>,
-    level: Level,
+    level: IndexLevel,
     cancel: &CancellationToken,
 ) -> Result<(u64, u64), KnowledgeError> {
-    let level = level.min(Level::Structure);
+    let level = level.min(IndexLevel::Structure);
     let (mut processed, mut failed) = (0, 0);
     let mut after = String::new();
     loop {

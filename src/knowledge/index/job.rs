@@ -13,23 +13,13 @@ use super::scan::{KnownFiles, ReadFile, read_file, scan};
 use super::{embed, inserts, restore, semantic};
 use crate::store::{KnownFile, NewDocument, SkippedFile, WorkThread};
 use crate::traits::{FileEntry, JobSink};
-use crate::types::{DocId, ErrorKind, JobEvent, JobOutcome, JobStage, KnowledgeError, Level, hash128};
+use crate::types::{DocId, ErrorKind, JobEvent, JobOutcome, KnowledgeError, hash128};
+use types::knowledge::{IndexLevel, IndexStage, IndexSummary};
 
 /// Bytes of files that are read before the writer stores them.
 const BATCH_BYTES: u64 = 256 * 1024;
 /// Maximum number of files in one batch.
 const BATCH_FILES: usize = 64;
-
-/// Counters of a job's end.
-#[derive(Debug, Default)]
-struct JobCounts {
-    indexed: u64,
-    unchanged: u64,
-    removed: u64,
-    skipped: u64,
-    failed: u64,
-    warning: Option<String>,
-}
 
 /// Runs a job to its end and reports its events; the last one is [`JobEvent::Ended`]. A dropped future, for
 /// example at the end of the daemon, leaves the job unfinished.
@@ -42,19 +32,12 @@ pub async fn run_job(
     cancel: &CancellationToken,
 ) -> JobOutcome {
     let outcome = match JobRun::new(request, indexer, sink, cancel).run().await {
-        Ok(counts) => JobOutcome::Done {
-            indexed: counts.indexed,
-            unchanged: counts.unchanged,
-            removed: counts.removed,
-            skipped: counts.skipped,
-            failed: counts.failed,
-            warning: counts.warning,
-        },
+        Ok(summary) => JobOutcome::Done(summary),
         Err(error) if error.kind == ErrorKind::Cancelled => JobOutcome::Cancelled,
         Err(error) => JobOutcome::Failed { error: error.message },
     };
     let (state, error) = match &outcome {
-        JobOutcome::Done { .. } => ("done", None),
+        JobOutcome::Done(_) => ("done", None),
         JobOutcome::Cancelled => ("cancelled", None),
         JobOutcome::Failed { error } => ("failed", Some(error.clone())),
     };
@@ -74,7 +57,7 @@ struct JobRun<'a> {
     sink: &'a Arc<dyn JobSink>,
     cancel: &'a CancellationToken,
     spent: Arc<UsedBudget>,
-    counts: JobCounts,
+    counts: IndexSummary,
 }
 
 impl<'a> JobRun<'a> {
@@ -84,7 +67,7 @@ impl<'a> JobRun<'a> {
         sink: &'a Arc<dyn JobSink>,
         cancel: &'a CancellationToken,
     ) -> Self {
-        Self { request, indexer, sink, cancel, spent: Arc::default(), counts: JobCounts::default() }
+        Self { request, indexer, sink, cancel, spent: Arc::default(), counts: IndexSummary::default() }
     }
 
     fn now_ms(&self) -> i64 {
@@ -95,10 +78,10 @@ impl<'a> JobRun<'a> {
         if self.cancel.is_cancelled() { Err(KnowledgeError::cancelled()) } else { Ok(()) }
     }
 
-    async fn run(mut self) -> Result<JobCounts, KnowledgeError> {
+    async fn run(mut self) -> Result<IndexSummary, KnowledgeError> {
         let indexer = self.indexer;
         let store = &indexer.store;
-        let is_semantic = self.request.level == Level::Semantic;
+        let is_semantic = self.request.level == IndexLevel::Semantic;
         if is_semantic && !self.request.budget.is_set() {
             return Err(KnowledgeError::new(
                 ErrorKind::BudgetRequired,
@@ -162,7 +145,7 @@ impl<'a> JobRun<'a> {
         let indexer = self.indexer;
         let store = &indexer.store;
         let known = store.write(|writer| KnownFiles::load(writer)).await?;
-        let scanning = StageProgress::begin(self.sink, &self.spent, JobStage::Scanning, 0);
+        let scanning = StageProgress::begin(self.sink, &self.spent, IndexStage::Scanning, 0);
         let known = Arc::new(known);
         let found = {
             let (files, paths) = (self.indexer.files.clone(), self.request.paths.clone());
@@ -173,7 +156,7 @@ impl<'a> JobRun<'a> {
         self.counts.unchanged += found.unchanged;
         self.counts.skipped += found.skipped;
         let total = (found.to_read.len() + found.removed_documents.len()) as u64;
-        let mut progress = StageProgress::begin(self.sink, &self.spent, JobStage::Chunking, total);
+        let mut progress = StageProgress::begin(self.sink, &self.spent, IndexStage::Chunking, total);
         let by_path: Arc<HashMap<String, KnownFile>> =
             Arc::new(known.documents.iter().map(|file| (file.path.clone(), file.clone())).collect());
         // The worker reads and parses one batch while the writer stores the one before.
@@ -204,7 +187,7 @@ impl<'a> JobRun<'a> {
         entries: Vec<FileEntry>,
         known: &Arc<HashMap<String, KnownFile>>,
     ) -> Result<Batch, KnowledgeError> {
-        let (files, level) = (self.indexer.files.clone(), self.request.level.min(Level::Structure));
+        let (files, level) = (self.indexer.files.clone(), self.request.level.min(IndexLevel::Structure));
         let (settings, known) = (self.indexer.chunks.clone(), known.clone());
         worker
             .run(move |()| {
@@ -252,7 +235,7 @@ impl<'a> JobRun<'a> {
 
     async fn write_batch(&self, batch: Option<Batch>) -> Result<Batch, KnowledgeError> {
         let Some(mut batch) = batch else { return Ok(Batch::default()) };
-        let (now_ms, level) = (self.now_ms(), self.request.level.min(Level::Structure));
+        let (now_ms, level) = (self.now_ms(), self.request.level.min(IndexLevel::Structure));
         self.indexer
             .store
             .write(move |writer| {
@@ -302,7 +285,7 @@ impl<'a> JobRun<'a> {
 
     /// Resolves calls, imports and links.
     async fn resolve(&mut self) -> Result<(), KnowledgeError> {
-        let mut progress = StageProgress::begin(self.sink, &self.spent, JobStage::Merging, 0);
+        let mut progress = StageProgress::begin(self.sink, &self.spent, IndexStage::Merging, 0);
         inserts::resolve_references(self.indexer, Some(&mut progress), self.cancel).await
     }
 }

@@ -32,7 +32,7 @@ pub use chunk::{ChunkSettings, WINDOW_OVERLAP_TOKENS, WINDOW_TOKENS};
 pub use embed::embed_pending;
 pub use estimate::estimate;
 pub use indexer::Indexer;
-pub use inserts::{InsertDocument, InsertOutcome, insert_documents};
+pub use inserts::insert_documents;
 pub use job::run_job;
 pub use progress::Budget;
 pub use request::IndexRequest;

@@ -3,7 +3,8 @@
 use super::chunk::{ChunkSettings, TextOrigin, chunks};
 use crate::graph::{self, ChunkSpan, language_of_path};
 use crate::store::{DocumentContent, NewDocument};
-use crate::types::{DocId, DocumentSource, KnowledgeError, Level, hash128};
+use crate::types::{DocId, KnowledgeError, hash128};
+use types::knowledge::{DocumentSource, IndexLevel};
 
 /// A text that is ready to be stored.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,7 +34,7 @@ pub(super) fn file_document(path: &str, bytes: u64, modified_ns: i64, hash: Stri
 pub(super) fn prepare(
     new: NewDocument,
     text: &str,
-    level: Level,
+    level: IndexLevel,
     settings: &ChunkSettings,
 ) -> Result<PreparedDocument, KnowledgeError> {
     let language = new.language.as_deref();
@@ -41,7 +42,7 @@ pub(super) fn prepare(
     let origin = TextOrigin { doc: &new.id, path: new.path.as_deref(), language };
     let chunks = chunks(&origin, text, outline.as_ref(), settings)?;
     let mut content = DocumentContent::default();
-    if level >= Level::Structure {
+    if level >= IndexLevel::Structure {
         let spans: Vec<ChunkSpan> = chunks
             .iter()
             .map(|chunk| ChunkSpan {

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::traits::JobSink;
-use crate::types::{JobEvent, JobProgress, JobStage, ModelUsage};
+use crate::types::{JobEvent, ModelUsage};
+use types::knowledge::{IndexProgress, IndexStage};
 
 /// Shortest time between two reports of one stage.
 const REPORT_INTERVAL: Duration = Duration::from_millis(100);
@@ -84,7 +85,7 @@ impl UsedBudget {
 pub(super) struct StageProgress {
     sink: Arc<dyn JobSink>,
     spent: Arc<UsedBudget>,
-    stage: JobStage,
+    stage: IndexStage,
     total: u64,
     done: u64,
     reported: Option<(Instant, u64)>,
@@ -92,7 +93,7 @@ pub(super) struct StageProgress {
 
 impl StageProgress {
     /// Begins a stage and reports its beginning.
-    pub fn begin(sink: &Arc<dyn JobSink>, spent: &Arc<UsedBudget>, stage: JobStage, total: u64) -> Self {
+    pub fn begin(sink: &Arc<dyn JobSink>, spent: &Arc<UsedBudget>, stage: IndexStage, total: u64) -> Self {
         let mut progress =
             Self { sink: sink.clone(), spent: spent.clone(), stage, total, done: 0, reported: None };
         progress.report();
@@ -114,7 +115,7 @@ impl StageProgress {
 
     fn report(&mut self) {
         self.reported = Some((Instant::now(), self.done));
-        self.sink.emit(JobEvent::Progress(JobProgress {
+        self.sink.emit(JobEvent::Progress(IndexProgress {
             stage: self.stage,
             done: self.done,
             total: self.total.max(self.done),

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::progress::Budget;
-use crate::types::Level;
+use types::knowledge::IndexLevel;
 
 /// The request of an index job. It is stored with the job, so that a restart can continue it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,7 +15,7 @@ pub struct IndexRequest {
     pub paths: Vec<String>,
     /// Level of extraction.
     #[serde(default)]
-    pub level: Level,
+    pub level: IndexLevel,
     /// Limit of a job at level semantic, which is refused without one.
     #[serde(default)]
     pub budget: Budget,

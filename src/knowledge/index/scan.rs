@@ -9,7 +9,8 @@ use super::text::{MAX_FILE_BYTES, UnsuitableReason, decode, is_secret_path};
 use crate::graph::language_of_path;
 use crate::store::{KnownFile, SkippedFile, Writer};
 use crate::traits::{FileEntry, FileSource};
-use crate::types::{DocId, DocumentStatus, FileRefusal, KnowledgeError, Level, hash128};
+use crate::types::{DocId, FileRefusal, KnowledgeError, hash128};
+use types::knowledge::{DocumentStatus, IndexLevel};
 
 /// Maximum number of files of one workspace.
 const MAX_FILES: usize = 200_000;
@@ -54,7 +55,7 @@ pub(super) fn scan(
     files: &dyn FileSource,
     paths: &[String],
     known: &KnownFiles,
-    level: Level,
+    level: IndexLevel,
     cancel: &CancellationToken,
 ) -> Result<Scan, KnowledgeError> {
     let skipped: HashMap<&str, &SkippedFile> =
@@ -84,7 +85,7 @@ pub(super) fn scan(
             file.modified_ns == entry.modified_ns
                 && file.bytes == entry.bytes
                 && file.status != DocumentStatus::Failed
-                && file.level >= level.min(Level::Structure)
+                && file.level >= level.min(IndexLevel::Structure)
         });
         let is_left_out = skipped.get(entry.path.as_str()).is_some_and(|file| {
             file.modified_ns == entry.modified_ns
@@ -150,7 +151,7 @@ pub(super) fn read_file(
     files: &dyn FileSource,
     entry: &FileEntry,
     known: Option<&KnownFile>,
-    level: Level,
+    level: IndexLevel,
 ) -> ReadFile {
     let bytes = match files.read(&entry.path, MAX_FILE_BYTES) {
         Ok(bytes) => bytes,
@@ -163,7 +164,7 @@ pub(super) fn read_file(
     let is_current = known.is_some_and(|file| {
         file.hash == hash
             && file.status != DocumentStatus::Failed
-            && file.level >= level.min(Level::Structure)
+            && file.level >= level.min(IndexLevel::Structure)
     });
     if let (Some(file), true) = (known, is_current) {
         return ReadFile::Unchanged(file.id.clone());

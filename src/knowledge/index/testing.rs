@@ -20,8 +20,9 @@ use crate::store::KnowledgeStore;
 use crate::traits::{
     Completion, Embedder, FileEntry, FileSource, FileVisit, JobSink, LanguageModel, ModelCall,
 };
-use crate::types::{ErrorKind, FileRefusal, JobEvent, JobOutcome, KnowledgeError, Level, ModelUsage};
+use crate::types::{ErrorKind, FileRefusal, JobEvent, JobOutcome, KnowledgeError, ModelUsage};
 use base::sync::lock;
+use types::knowledge::IndexLevel;
 use types::time::{Clock, Timestamp};
 
 /// Waits until the condition is true, at most ten seconds.
@@ -293,9 +294,9 @@ impl IndexFixture {
         workspace
     }
 
-    pub async fn index(&self, level: Level) -> JobOutcome {
+    pub async fn index(&self, level: IndexLevel) -> JobOutcome {
         let mut request = request(level);
-        request.budget.tokens = (level == Level::Semantic).then_some(1_000_000);
+        request.budget.tokens = (level == IndexLevel::Semantic).then_some(1_000_000);
         self.run(&request).await
     }
 
@@ -305,6 +306,6 @@ impl IndexFixture {
     }
 }
 
-pub(crate) fn request(level: Level) -> IndexRequest {
+pub(crate) fn request(level: IndexLevel) -> IndexRequest {
     IndexRequest { id: "job_1".into(), paths: Vec::new(), level, budget: super::Budget::default() }
 }

@@ -8,16 +8,15 @@ use super::testing::{HashEmbedder, IndexFixture, ScriptedModel, answer, model_er
 use super::*;
 use crate::store::{DeleteOutcome, DocumentFilter};
 use crate::traits::{CallPurpose, Completion, QueryVector};
-use crate::types::{DocumentStatus, ErrorKind, JobEvent, JobOutcome, JobStage, Level, PairKey};
+use crate::types::{ErrorKind, JobEvent, JobOutcome};
+use types::knowledge::{DocumentStatus, IndexLevel, IndexStage, InsertedDocument, PairKey};
 
 const RUST: &str =
     "//! Keeps rows.\n\n/// Opens it.\npub fn open_store() { check_rows() }\n\nfn check_rows() {}\n";
 
 fn outcome_counts(outcome: &JobOutcome) -> (u64, u64, u64, u64, u64) {
     match outcome {
-        JobOutcome::Done { indexed, unchanged, removed, skipped, failed, .. } => {
-            (*indexed, *unchanged, *removed, *skipped, *failed)
-        }
+        JobOutcome::Done(it) => (it.indexed, it.unchanged, it.removed, it.skipped, it.failed),
         other => panic!("{other:?}"),
     }
 }
@@ -30,7 +29,7 @@ async fn second_job_reads_changed_files_only() {
     workspace.files.put("data.bin", b"\0\x01\x02");
     workspace.files.put(".ssh/id_rsa", "x");
     workspace.files.put("big.txt", "x".repeat(1024 * 1024 + 1));
-    assert_eq!(outcome_counts(&workspace.index(Level::Structure).await), (2, 0, 0, 3, 0));
+    assert_eq!(outcome_counts(&workspace.index(IndexLevel::Structure).await), (2, 0, 0, 3, 0));
     let reads = workspace.files.take_reads();
     assert_eq!(reads, ["README.md", "data.bin", "src/store.rs"]);
     let store = &workspace.indexer.store;
@@ -44,20 +43,20 @@ async fn second_job_reads_changed_files_only() {
     assert_eq!(link[0].relation.keywords, "links");
 
     let generation = store.read(|reader| reader.generation()).await.unwrap();
-    assert_eq!(outcome_counts(&workspace.index(Level::Structure).await), (0, 2, 0, 3, 0));
+    assert_eq!(outcome_counts(&workspace.index(IndexLevel::Structure).await), (0, 2, 0, 3, 0));
     assert_eq!(workspace.files.take_reads(), [""; 0], "a binary is not read again");
     let unchanged = store.read(|reader| reader.generation()).await.unwrap();
     assert_eq!(unchanged, generation, "cached answers to queries stay valid");
 
     workspace.files.put("src/store.rs", RUST);
     assert_eq!(
-        outcome_counts(&workspace.index(Level::Structure).await).0,
+        outcome_counts(&workspace.index(IndexLevel::Structure).await).0,
         0,
         "touched, but the same content"
     );
     workspace.files.put("src/store.rs", "fn other_name() {}\n");
     workspace.files.remove("README.md");
-    assert_eq!(outcome_counts(&workspace.index(Level::Structure).await), (1, 0, 1, 3, 0));
+    assert_eq!(outcome_counts(&workspace.index(IndexLevel::Structure).await), (1, 0, 1, 3, 0));
     let hits = store.read(|reader| reader.search_chunks("check_rows Title", 10)).await.unwrap();
     assert!(hits.is_empty());
 }
@@ -66,14 +65,14 @@ async fn second_job_reads_changed_files_only() {
 async fn lexical_level_makes_no_graph_and_structure_adds_it_later() {
     let workspace = IndexFixture::new();
     workspace.files.put("src/store.rs", RUST);
-    workspace.index(Level::Lexical).await;
+    workspace.index(IndexLevel::Lexical).await;
     let store = &workspace.indexer.store;
     let counts = store.read(|reader| reader.counts()).await.unwrap();
     assert_eq!((counts.chunks, counts.entities, counts.relations), (1, 0, 0));
-    assert_eq!(outcome_counts(&workspace.index(Level::Structure).await).0, 1);
+    assert_eq!(outcome_counts(&workspace.index(IndexLevel::Structure).await).0, 1);
     assert!(store.read(|reader| reader.counts()).await.unwrap().entities >= 4);
     assert_eq!(
-        outcome_counts(&workspace.index(Level::Lexical).await).1,
+        outcome_counts(&workspace.index(IndexLevel::Lexical).await).1,
         1,
         "a lower level keeps what is there"
     );
@@ -84,7 +83,7 @@ async fn unreadable_file_fails_alone_and_is_tried_again() {
     let workspace = IndexFixture::new();
     workspace.files.put("a.txt", "unreadable");
     workspace.files.put("b.txt", "words");
-    assert_eq!(outcome_counts(&workspace.index(Level::Structure).await), (1, 0, 0, 0, 1));
+    assert_eq!(outcome_counts(&workspace.index(IndexLevel::Structure).await), (1, 0, 0, 0, 1));
     let store = &workspace.indexer.store;
     let failed = store
         .read_rows(|reader| {
@@ -94,7 +93,7 @@ async fn unreadable_file_fails_alone_and_is_tried_again() {
         .unwrap();
     assert!(failed[0].error.as_deref().unwrap().contains("permission denied"));
     workspace.files.put("a.txt", "readable");
-    assert_eq!(outcome_counts(&workspace.index(Level::Structure).await), (1, 1, 0, 0, 0));
+    assert_eq!(outcome_counts(&workspace.index(IndexLevel::Structure).await), (1, 1, 0, 0, 0));
 }
 
 #[tokio::test]
@@ -103,9 +102,9 @@ async fn job_reports_stages_in_order_and_one_end() {
     for n in 0..200 {
         workspace.files.put(&format!("f{n}.rs"), format!("fn f{n}() {{}}"));
     }
-    workspace.index(Level::Structure).await;
+    workspace.index(IndexLevel::Structure).await;
     let events = base::sync::lock(&workspace.events.0).clone();
-    let mut stages: Vec<JobStage> = Vec::new();
+    let mut stages: Vec<IndexStage> = Vec::new();
     for event in &events {
         if let JobEvent::Progress(progress) = event {
             assert!(progress.done <= progress.total);
@@ -114,9 +113,9 @@ async fn job_reports_stages_in_order_and_one_end() {
             }
         }
     }
-    assert_eq!(stages, [JobStage::Scanning, JobStage::Chunking, JobStage::Merging]);
+    assert_eq!(stages, [IndexStage::Scanning, IndexStage::Chunking, IndexStage::Merging]);
     let last = events.iter().rev().find_map(|event| match event {
-        JobEvent::Progress(progress) if progress.stage == JobStage::Chunking => Some(progress.done),
+        JobEvent::Progress(progress) if progress.stage == IndexStage::Chunking => Some(progress.done),
         _ => None,
     });
     assert_eq!(last, Some(200));
@@ -131,15 +130,15 @@ async fn cancelled_job_keeps_finished_documents_and_continues() {
         workspace.files.put(&format!("f{n}.rs"), format!("fn f{n}() {{}}"));
     }
     workspace.cancel.cancel();
-    assert_eq!(workspace.index(Level::Structure).await, JobOutcome::Cancelled);
+    assert_eq!(workspace.index(IndexLevel::Structure).await, JobOutcome::Cancelled);
     let workspace = IndexFixture { cancel: CancellationToken::new(), ..workspace };
-    assert_eq!(outcome_counts(&workspace.index(Level::Structure).await).0, 300);
+    assert_eq!(outcome_counts(&workspace.index(IndexLevel::Structure).await).0, 300);
 }
 
 #[tokio::test]
 async fn inserted_documents_are_searchable_and_repeats_are_no_ops() {
     let workspace = IndexFixture::new();
-    let insert = |id: Option<&str>, path: Option<&str>, text: &str| InsertDocument {
+    let insert = |id: Option<&str>, path: Option<&str>, text: &str| InsertedDocument {
         id: id.map(str::to_owned),
         path: path.map(str::to_owned),
         text: text.into(),
@@ -156,7 +155,7 @@ async fn inserted_documents_are_searchable_and_repeats_are_no_ops() {
     assert_eq!(store.read(|reader| reader.search_chunks("lazy dog", 5)).await.unwrap().len(), 1);
     assert_eq!(store.read(|reader| reader.search_entities("notes", 5)).await.unwrap().len(), 3);
     // A job over the files does not touch them.
-    workspace.index(Level::Structure).await;
+    workspace.index(IndexLevel::Structure).await;
     assert_eq!(store.read(|reader| reader.counts()).await.unwrap().documents, 2);
     let changed = vec![insert(Some("mine"), Some("notes/a.md"), "only cats")];
     assert!(!insert_documents(&workspace.indexer, changed, &workspace.cancel).await.unwrap()[0].unchanged);
@@ -178,21 +177,21 @@ async fn semantic_level_needs_a_budget_and_uses_cached_answers() {
     let model = ScriptedModel::with_answer(EXTRACTION);
     let workspace = IndexFixture::with_model(&model);
     workspace.files.put("a.txt", "Alice works at Acme and leads the team.");
-    let refused = workspace.run(&request(Level::Semantic)).await;
+    let refused = workspace.run(&request(IndexLevel::Semantic)).await;
     assert!(matches!(refused, JobOutcome::Failed { ref error } if error.contains("budget")), "{refused:?}");
     assert_eq!(model.count(), 0);
-    assert_eq!(outcome_counts(&workspace.index(Level::Semantic).await).0, 1);
+    assert_eq!(outcome_counts(&workspace.index(IndexLevel::Semantic).await).0, 1);
     assert_eq!(model.count(), 2, "one call and one gleaning call");
     let store = &workspace.indexer.store;
     let entities = store.read(|reader| reader.entities(&["Alice".into()])).await.unwrap();
     assert_eq!((entities[0].entity_type.as_str(), entities[0].degree), ("person", 1));
-    assert_eq!(outcome_counts(&workspace.index(Level::Semantic).await).1, 1);
+    assert_eq!(outcome_counts(&workspace.index(IndexLevel::Semantic).await).1, 1);
     assert_eq!(model.count(), 2, "the document was read");
     // Deleted and indexed again: the answers come from the cache.
     let deleted = store.write(|writer| writer.delete_document("a.txt", false)).await.unwrap();
     assert_eq!(deleted, DeleteOutcome::Deleted);
     assert!(store.read(|reader| reader.entities(&["Alice".into()])).await.unwrap().is_empty());
-    workspace.index(Level::Semantic).await;
+    workspace.index(IndexLevel::Semantic).await;
     assert_eq!(model.count(), 2);
     assert_eq!(store.read(|reader| reader.entities(&["Alice".into()])).await.unwrap().len(), 1);
 }
@@ -202,12 +201,12 @@ async fn truncated_extraction_is_used_but_not_cached() {
     let model = ScriptedModel::new(|_| Ok(Completion { truncated: true, ..answer(EXTRACTION) }));
     let workspace = IndexFixture::with_model(&model);
     workspace.files.put("a.txt", "Alice");
-    workspace.index(Level::Semantic).await;
+    workspace.index(IndexLevel::Semantic).await;
     let store = &workspace.indexer.store;
     assert_eq!(store.read(|reader| reader.entities(&["Acme".into()])).await.unwrap().len(), 1);
     let before = model.count();
     store.write(|writer| writer.delete_document("a.txt", false)).await.unwrap();
-    workspace.index(Level::Semantic).await;
+    workspace.index(IndexLevel::Semantic).await;
     assert_eq!(model.count(), 2 * before);
 }
 
@@ -218,7 +217,7 @@ async fn used_up_budget_ends_the_job_and_a_new_one_continues() {
     for n in 0..10 {
         workspace.files.put(&format!("f{n}.txt"), format!("Alice {n}"));
     }
-    let mut limited = request(Level::Semantic);
+    let mut limited = request(IndexLevel::Semantic);
     limited.budget.tokens = Some(500);
     let outcome = workspace.run(&limited).await;
     assert!(matches!(outcome, JobOutcome::Failed { ref error } if error.contains("budget")), "{outcome:?}");
@@ -229,7 +228,7 @@ async fn used_up_budget_ends_the_job_and_a_new_one_continues() {
     let first = model.count();
     assert!((5..=9).contains(&first), "{first}");
     assert!(model.most_running.load(Ordering::SeqCst) <= 4);
-    assert_eq!(outcome_counts(&workspace.index(Level::Semantic).await).4, 0);
+    assert_eq!(outcome_counts(&workspace.index(IndexLevel::Semantic).await).4, 0);
     assert!(model.count() <= 20 + 4, "{} calls: answers are not asked for twice", model.count());
     let store = &workspace.indexer.store;
     let alice = store.read(|reader| reader.entity_chunks(&["Alice".into()])).await.unwrap();
@@ -243,7 +242,7 @@ async fn unavailable_model_ends_the_job_after_five_failures() {
     for n in 0..20 {
         workspace.files.put(&format!("f{n}.txt"), format!("text {n}"));
     }
-    assert!(matches!(workspace.index(Level::Semantic).await, JobOutcome::Failed { .. }));
+    assert!(matches!(workspace.index(IndexLevel::Semantic).await, JobOutcome::Failed { .. }));
     assert!(model.count() <= 8);
     let counts = workspace.indexer.store.read(|reader| reader.counts()).await.unwrap();
     assert!(counts.failed_documents >= 5 && counts.chunks == 20, "{counts:?}");
@@ -265,14 +264,14 @@ async fn many_descriptions_are_summarised_once() {
     for n in 0..9 {
         workspace.files.put(&format!("f{n}.txt"), format!("fact number {n} of Alice"));
     }
-    workspace.index(Level::Semantic).await;
+    workspace.index(IndexLevel::Semantic).await;
     let store = &workspace.indexer.store;
     let alice = store.read(|reader| reader.entities(&["Alice".into()])).await.unwrap();
     assert_eq!(alice[0].description, "Alice: all facts.");
     let summaries =
         || base::sync::lock(&model.calls).iter().filter(|call| call.purpose == CallPurpose::Summary).count();
     assert_eq!(summaries(), 1);
-    workspace.index(Level::Semantic).await;
+    workspace.index(IndexLevel::Semantic).await;
     assert_eq!(summaries(), 1);
     let chunk_text = base::sync::lock(&model.calls)[0].messages[0].content.clone();
     assert!(chunk_text.contains("```"), "the text is fenced: {chunk_text}");
@@ -283,11 +282,13 @@ async fn estimate_names_calls_and_tokens_without_calling_the_model() {
     let model = ScriptedModel::with_answer("");
     let workspace = IndexFixture::with_model(&model);
     workspace.files.put("a.txt", "word ".repeat(5000));
-    let found = estimate(&request(Level::Semantic), &workspace.indexer, &workspace.cancel).await.unwrap();
+    let found =
+        estimate(&request(IndexLevel::Semantic), &workspace.indexer, &workspace.cancel).await.unwrap();
     assert_eq!((found.files, found.bytes), (1, 25_000));
     assert!((8..=14).contains(&found.model_calls), "{found:?}");
     assert!(found.input_tokens > 12_000 && found.output_tokens > 3000, "{found:?}");
-    let free = estimate(&request(Level::Structure), &workspace.indexer, &workspace.cancel).await.unwrap();
+    let free =
+        estimate(&request(IndexLevel::Structure), &workspace.indexer, &workspace.cancel).await.unwrap();
     assert_eq!((free.model_calls, free.files), (0, 1));
     assert_eq!(model.count(), 0);
     assert!(workspace.files.take_reads().is_empty());
@@ -299,15 +300,15 @@ async fn semantic_job_over_paths_reads_and_estimates_these_only() {
     let workspace = IndexFixture::with_model(&model);
     workspace.files.put("docs/a.txt", "Alice");
     workspace.files.put("src/b.txt", "word ".repeat(5000));
-    workspace.index(Level::Structure).await;
-    let mut narrow = request(Level::Semantic);
+    workspace.index(IndexLevel::Structure).await;
+    let mut narrow = request(IndexLevel::Semantic);
     narrow.paths = vec!["docs".into()];
     narrow.budget.tokens = Some(100_000);
     let found = estimate(&narrow, &workspace.indexer, &workspace.cancel).await.unwrap();
     assert_eq!(found.model_calls, 2);
-    assert!(matches!(workspace.run(&narrow).await, JobOutcome::Done { .. }));
+    assert!(matches!(workspace.run(&narrow).await, JobOutcome::Done(_)));
     assert_eq!(model.count(), 2);
-    let all = estimate(&request(Level::Semantic), &workspace.indexer, &workspace.cancel).await.unwrap();
+    let all = estimate(&request(IndexLevel::Semantic), &workspace.indexer, &workspace.cancel).await.unwrap();
     assert!(all.model_calls >= 8, "{all:?}");
 }
 
@@ -318,14 +319,14 @@ async fn changed_embedding_model_embeds_everything_again() {
     workspace.files.put("b.txt", "other words");
     let first = HashEmbedder::new("m1", 32);
     workspace.indexer.embedder = Some(first.clone());
-    workspace.index(Level::Structure).await;
+    workspace.index(IndexLevel::Structure).await;
     let count = first.texts.load(Ordering::Relaxed);
     assert!(count > 5);
-    workspace.index(Level::Structure).await;
+    workspace.index(IndexLevel::Structure).await;
     assert_eq!(first.texts.load(Ordering::Relaxed), count, "nothing is embedded twice");
     let second = HashEmbedder::new("m2", 16);
     workspace.indexer.embedder = Some(second.clone());
-    workspace.index(Level::Structure).await;
+    workspace.index(IndexLevel::Structure).await;
     assert_eq!(second.texts.load(Ordering::Relaxed), count);
     let query = QueryVector { model: "m2".into(), values: second.vector("other words").await };
     let near =
@@ -338,7 +339,7 @@ async fn unfinished_job_is_listed_until_it_ends() {
     let workspace = IndexFixture::new();
     let folder = workspace.folder.path().to_owned();
     let store = workspace.indexer.store.clone();
-    let stored = serde_json::to_string(&request(Level::Structure)).unwrap();
+    let stored = serde_json::to_string(&request(IndexLevel::Structure)).unwrap();
     store
         .write(move |writer| {
             writer.set_workspace("/work")?;
@@ -349,6 +350,6 @@ async fn unfinished_job_is_listed_until_it_ends() {
     let found = crate::store::unfinished_jobs(&folder);
     assert_eq!(found[0].0, std::path::Path::new("/work"));
     let again: IndexRequest = serde_json::from_str(&found[0].1).unwrap();
-    assert!(matches!(workspace.run(&again).await, JobOutcome::Done { .. }));
+    assert!(matches!(workspace.run(&again).await, JobOutcome::Done(_)));
     assert!(crate::store::unfinished_jobs(&folder).is_empty());
 }

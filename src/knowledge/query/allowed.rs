@@ -4,7 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use crate::query::context::Selection;
 use crate::traits::IndexReader;
-use crate::types::{ChunkId, KnowledgeError, PairKey};
+use crate::types::{ChunkId, KnowledgeError};
+use types::knowledge::PairKey;
 
 /// Removes chunks, entities and relations of paths that are not allowed. An entity or relation with several sources
 /// is removed if one of them is not allowed, because its description may come from there. Blocks on the index.

@@ -4,11 +4,10 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::context::QueryContext;
-use super::params::QueryParams;
 use super::progress::{Progress, QueryEvent};
 use crate::traits::{CallPurpose, ChatMessage, Completion, LanguageModel, ModelCall};
 use crate::types::KnowledgeError;
-use types::knowledge::HistoryRole;
+use types::knowledge::{HistoryRole, QueryParams};
 
 /// Capacity of the queue of deltas for a slow reader.
 const DELTA_CAPACITY: usize = 32;
@@ -21,7 +20,7 @@ pub fn answer_call(context: &QueryContext, params: &QueryParams) -> ModelCall {
         HistoryRole::Assistant => ChatMessage::assistant(text),
     };
     let mut messages: Vec<ChatMessage> =
-        params.history.iter().map(|it| message(it.role, &it.content)).collect();
+        params.history().iter().map(|it| message(it.role, &it.content)).collect();
     messages.push(ChatMessage::user(params.query.clone()));
     ModelCall { purpose: CallPurpose::Answer, system: context.system.clone(), messages, json: false }
 }

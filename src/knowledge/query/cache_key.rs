@@ -1,8 +1,8 @@
 //! Keys of cached keywords and answers.
 
-use super::params::QueryParams;
+use super::context::RELATED_CHUNKS;
 use crate::types::hash128;
-use types::knowledge::{ChunkPick, EntityOrder, Keywords};
+use types::knowledge::{ChunkPick, EntityOrder, Keywords, QueryParams};
 
 /// Rises when prompts or stages change, so that answers of an older daemon are not used.
 const POLICY_VERSION: u32 = 1;
@@ -31,29 +31,29 @@ pub fn answer_key(
     generation: u64,
 ) -> String {
     let numbers = [
-        params.top_k,
+        params.top_k(),
         params.chunk_limit(),
-        params.max_entity_tokens,
-        params.max_relation_tokens,
-        params.max_total_tokens,
-        params.related_chunks,
-        usize::from(params.enable_rerank),
-        usize::from(params.local_relations),
-        usize::from(params.relation_chunks),
-        usize::from(params.entity_order == EntityOrder::Similarity),
-        usize::from(params.chunk_pick == ChunkPick::Weight),
+        params.max_entity_tokens(),
+        params.max_relation_tokens(),
+        params.max_total_tokens(),
+        RELATED_CHUNKS,
+        usize::from(params.enable_rerank()),
+        usize::from(params.local_relations == Some(true)),
+        usize::from(params.relation_chunks == Some(true)),
+        usize::from(params.entity_order == Some(EntityOrder::Similarity)),
+        usize::from(params.chunk_pick == Some(ChunkPick::Weight)),
     ];
     let numbers: Vec<u8> = numbers.iter().flat_map(|number| (*number as u64).to_le_bytes()).collect();
     let (version, generation) = (POLICY_VERSION.to_le_bytes(), generation.to_le_bytes());
-    let score = params.min_rerank_score.to_le_bytes();
+    let score = params.min_rerank_score().to_le_bytes();
     let (high, low) = (keywords.high_level.len().to_le_bytes(), keywords.low_level.len().to_le_bytes());
     let mut fields: Vec<&[u8]> = vec![
         &version,
         b"query",
-        params.mode.name().as_bytes(),
+        params.mode().name().as_bytes(),
         params.query.as_bytes(),
-        params.response_type.as_bytes(),
-        params.user_prompt.as_bytes(),
+        params.response_type().as_bytes(),
+        params.user_prompt().as_bytes(),
         params.language.as_deref().unwrap_or_default().as_bytes(),
         model.as_bytes(),
         embedder.as_bytes(),
@@ -73,7 +73,8 @@ mod tests {
 
     #[test]
     fn answer_keys_differ_in_each_field() {
-        let base = QueryParams { query: "ab".into(), user_prompt: "c".into(), ..QueryParams::default() };
+        let base =
+            QueryParams { query: "ab".into(), user_prompt: Some("c".into()), ..QueryParams::default() };
         let words = |high: &[&str], low: &[&str]| Keywords {
             high_level: high.iter().map(|word| (*word).into()).collect(),
             low_level: low.iter().map(|word| (*word).into()).collect(),
@@ -88,16 +89,16 @@ mod tests {
             answer_key(&base, &words(&["x", "y"], &[]), "m", "", 1),
             answer_key(&base, &words(&["xy"], &[]), "m", "", 1),
             answer_key(
-                &QueryParams { query: "a".into(), user_prompt: "bc".into(), ..base.clone() },
+                &QueryParams { query: "a".into(), user_prompt: Some("bc".into()), ..base.clone() },
                 &none,
                 "m",
                 "",
                 1,
             ),
-            answer_key(&QueryParams { top_k: 41, ..base.clone() }, &none, "m", "", 1),
-            answer_key(&QueryParams { min_rerank_score: 0.5, ..base.clone() }, &none, "m", "", 1),
+            answer_key(&QueryParams { top_k: Some(41), ..base.clone() }, &none, "m", "", 1),
+            answer_key(&QueryParams { min_rerank_score: Some(0.5), ..base.clone() }, &none, "m", "", 1),
             answer_key(
-                &QueryParams { mode: types::knowledge::QueryMode::Mix, ..base.clone() },
+                &QueryParams { mode: Some(types::knowledge::QueryMode::Mix), ..base.clone() },
                 &none,
                 "m",
                 "",

@@ -8,17 +8,18 @@ use serde::Serialize;
 use super::budget::{CountTokens, fitting_prefix, line_tokens};
 use super::chunk_pick::{assign_chunks, pick_chunks};
 use super::fusion::round_robin;
-use super::params::QueryParams;
 use super::prompt::{PromptOptions, system_prompt};
 use super::references::references;
 use super::search::{QueryVectors, SearchResult};
 use crate::traits::IndexReader;
-use crate::types::{Chunk, ChunkId, Edge, Entity, KnowledgeError, PairKey};
+use crate::types::{Chunk, ChunkId, Edge, Entity, KnowledgeError};
 use types::knowledge::{
-    ChunkPick, FoundChunk, FoundCounts, FoundEntity, FoundRelation, Metadata, PromptTokens, QueryStage,
-    RawData, Reference,
+    ChunkPick, FoundChunk, FoundCounts, FoundEntity, FoundRelation, Metadata, PairKey, PromptTokens,
+    QueryParams, QueryStage, RawData, Reference,
 };
 
+/// Maximum number of chunks for each entity or relation.
+pub(super) const RELATED_CHUNKS: usize = 5;
 /// Tokens kept free: the reference list and the marks of a chat.
 pub const BUFFER_TOKENS: usize = 200;
 
@@ -57,17 +58,17 @@ pub fn select(
         FoundCounts { entities: found.entities.len(), relations: found.relations.len(), chunks: 0 };
     let SearchResult { mut entities, mut relations, direct_chunks } = found;
     let (fitting_count, entity_tokens) =
-        fitting_prefix(&entities, params.max_entity_tokens, entity_line, count);
+        fitting_prefix(&entities, params.max_entity_tokens(), entity_line, count);
     entities.truncate(fitting_count);
     let (fitting_count, relation_tokens) =
-        fitting_prefix(&relations, params.max_relation_tokens, relation_line, count);
+        fitting_prefix(&relations, params.max_relation_tokens(), relation_line, count);
     relations.truncate(fitting_count);
-    let wants_more = params.mode.has_entity_chunks() || params.wants_relation_chunks();
-    if wants_more && !params.mode.has_direct_chunks() {
+    let wants_more = params.mode().has_entity_chunks() || params.wants_relation_chunks();
+    if wants_more && !params.mode().has_direct_chunks() {
         on_stage(QueryStage::RetrievingChunks);
     }
     let mut of_entities = Vec::new();
-    if params.mode.has_entity_chunks() && !entities.is_empty() {
+    if params.mode().has_entity_chunks() && !entities.is_empty() {
         let names: Vec<String> = entities.iter().map(|entity| entity.name.clone()).collect();
         of_entities = related_chunks(reader, reader.entity_chunks(&names)?, params, vectors)?;
     }
@@ -101,14 +102,15 @@ fn related_chunks(
     vectors: &QueryVectors,
 ) -> Result<Vec<ChunkId>, KnowledgeError> {
     let assigned = assign_chunks(lists);
+    let pick = params.chunk_pick.unwrap_or_default();
     let similarities = match &vectors.query {
-        Some(vector) if params.chunk_pick == ChunkPick::Vector => {
+        Some(vector) if pick == ChunkPick::Vector => {
             let ids: Vec<ChunkId> = assigned.iter().flatten().cloned().collect();
             reader.similarities(vector, &ids)?
         }
         _ => Vec::new(),
     };
-    Ok(pick_chunks(&assigned, params.chunk_pick, params.related_chunks, &similarities))
+    Ok(pick_chunks(&assigned, pick, RELATED_CHUNKS, &similarities))
 }
 
 #[derive(Serialize)]
@@ -187,7 +189,7 @@ impl QueryContext {
     #[must_use]
     pub fn full_prompt(&self, params: &QueryParams) -> String {
         let mut text = self.system.clone();
-        for message in &params.history {
+        for message in params.history() {
             text.push_str(&format!("\n\n---{}---\n{}", message.role.name(), message.content));
         }
         text.push_str("\n\n---user---\n");
@@ -206,8 +208,8 @@ pub fn build_context(
 ) -> QueryContext {
     let options = PromptOptions {
         language: params.language.as_deref(),
-        response_type: &params.response_type,
-        user_prompt: &params.user_prompt,
+        response_type: params.response_type(),
+        user_prompt: params.user_prompt(),
     };
     let entity_lines: Vec<String> = selection.entities.iter().map(entity_line).collect();
     let relation_lines: Vec<String> = selection.relations.iter().map(relation_line).collect();
@@ -220,14 +222,14 @@ pub fn build_context(
         relations: of_relations,
         chunks: 0,
         query: count(&params.query),
-        history: params.history.iter().map(|message| count(&message.content)).sum(),
+        history: params.history().iter().map(|message| count(&message.content)).sum(),
     };
     let charged = tokens.system + tokens.entities + tokens.relations + tokens.query + BUFFER_TOKENS;
-    let budget = params.max_total_tokens.saturating_sub(charged);
+    let budget = params.max_total_tokens().saturating_sub(charged);
     let mut chunks = selection.chunks;
     let scores = selection.rerank_scores;
     let is_wanted =
-        |chunk: &Chunk| scores.get(&chunk.id).is_none_or(|score| *score >= params.min_rerank_score);
+        |chunk: &Chunk| scores.get(&chunk.id).is_none_or(|score| *score >= params.min_rerank_score());
     chunks.retain(is_wanted);
     chunks.truncate(params.chunk_limit());
     let counted = fitting_chunks(&chunks, budget, count);

@@ -4,11 +4,10 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::model_json::first_object;
-use super::params::{MAX_KEYWORD_CHARS, MAX_KEYWORDS, QueryParams};
 use super::prompt::{fence, fill};
 use crate::traits::{CallPurpose, ChatMessage, Completion, LanguageModel, ModelCall};
 use crate::types::{ErrorKind, KnowledgeError, ModelUsage};
-use types::knowledge::Keywords;
+use types::knowledge::{Keywords, MAX_KEYWORD_CHARS, MAX_KEYWORDS, QueryParams};
 
 /// The result of the first stage.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,10 +25,13 @@ pub struct ExtractedKeywords {
 /// Keywords that need no model: those of the caller, or none for a mode without them.
 #[must_use]
 pub fn given_keywords(params: &QueryParams) -> Option<Keywords> {
-    if !params.mode.needs_keywords() {
+    if !params.mode().needs_keywords() {
         return Some(Keywords::default());
     }
-    let keywords = Keywords { high_level: params.hl_keywords.clone(), low_level: params.ll_keywords.clone() };
+    let keywords = Keywords {
+        high_level: params.hl_keywords.clone().unwrap_or_default(),
+        low_level: params.ll_keywords.clone().unwrap_or_default(),
+    };
     (!keywords.is_empty()).then_some(keywords)
 }
 
@@ -167,9 +169,9 @@ mod tests {
     fn given_keywords_are_used_unchanged() {
         let mut params = QueryParams { query: "q".into(), ..QueryParams::default() };
         assert_eq!(given_keywords(&params), None);
-        params.ll_keywords = vec!["x, y".into()];
+        params.ll_keywords = Some(vec!["x, y".into()]);
         assert_eq!(given_keywords(&params), Some(keywords(&[], &["x, y"])));
-        params.mode = types::knowledge::QueryMode::Naive;
+        params.mode = Some(types::knowledge::QueryMode::Naive);
         assert_eq!(given_keywords(&params), Some(Keywords::default()));
     }
 

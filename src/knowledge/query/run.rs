@@ -10,14 +10,15 @@ use super::budget::CountTokens;
 use super::cache_key::{answer_key, keywords_key};
 use super::context::{Selection, build_context, select};
 use super::keywords::{ExtractedKeywords, extract_keywords, given_keywords, without_model};
-use super::params::QueryParams;
 use super::progress::{Progress, QueryEvent};
 use super::rerank::{Reranker, rerank};
 use super::result::{failed_result, no_context_result};
 use super::search::{FusionWeights, QueryVectors, search};
 use crate::traits::{Embedder, IndexReader, LanguageModel, QueryVector};
-use crate::types::{CacheKind, ErrorKind, KnowledgeError};
-use types::knowledge::{Keywords, Metadata, QueryMode, QueryResult, QueryStage, QueryStatus, RawData};
+use crate::types::{ErrorKind, KnowledgeError};
+use types::knowledge::{
+    CacheKind, Keywords, Metadata, QueryMode, QueryParams, QueryResult, QueryStage, QueryStatus, RawData,
+};
 
 /// Stores answers of models. Reads use the index reader.
 pub trait AnswerCache: Send + Sync {
@@ -68,8 +69,8 @@ pub async fn run_query(
     progress: &Progress,
     cancel: CancellationToken,
 ) -> QueryResult {
-    let metadata = Metadata { query_mode: params.mode, ..Metadata::default() };
-    if params.mode == QueryMode::Bypass {
+    let metadata = Metadata { query_mode: params.mode(), ..Metadata::default() };
+    if params.mode() == QueryMode::Bypass {
         let raw_data = RawData { metadata: metadata.clone(), ..RawData::default() };
         progress.send(QueryEvent::RawData(Box::new(raw_data))).await;
         return no_context_result(metadata);
@@ -142,7 +143,7 @@ impl QueryRun<'_> {
             (Arc::clone(&self.params), self.metadata.clone(), Arc::clone(&self.env.count));
         let built = tokio::task::spawn_blocking(move || build_context(selection, &params, metadata, &*count));
         let context = built.await.map_err(|_| self.failure(panic_error()))?;
-        if self.params.only_need_context {
+        if self.params.wants_context() {
             self.progress.send(QueryEvent::RawData(Box::new(context.raw_data.clone()))).await;
             let text = context.full_prompt(&self.params);
             return Ok(success(String::new(), Some(text), context.raw_data));
@@ -162,7 +163,7 @@ impl QueryRun<'_> {
             return Err((KnowledgeError::new(ErrorKind::Model, text), Box::new(context.raw_data)));
         };
         // Do not cache an answer that depends on a conversation, because no other conversation can use it.
-        let key = self.params.history.is_empty().then(|| {
+        let key = self.params.history().is_empty().then(|| {
             let embedder = self.env.embedder.as_ref().map(|it| it.model_id()).unwrap_or_default();
             let (keywords, generation) = (&self.metadata.keywords, self.metadata.generation);
             answer_key(&self.params, keywords, &model.identity(), &embedder, generation)
@@ -224,7 +225,7 @@ impl QueryRun<'_> {
         if self.env.weights.dense <= 0.0 {
             return QueryVectors::default();
         }
-        let mode = self.params.mode;
+        let mode = self.params.mode();
         let mut texts = vec![self.params.query.clone()];
         if mode.has_entities() {
             texts.push(keywords.search_text(&self.params.query));
@@ -253,7 +254,9 @@ impl QueryRun<'_> {
     }
 
     async fn rerank(&mut self, selection: &mut Selection) {
-        let Some(reranker) = self.env.reranker.as_ref().filter(|_| self.params.enable_rerank) else { return };
+        let Some(reranker) = self.env.reranker.as_ref().filter(|_| self.params.enable_rerank()) else {
+            return;
+        };
         if selection.chunks.is_empty() {
             return;
         }

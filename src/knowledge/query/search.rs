@@ -3,10 +3,9 @@
 use std::collections::HashSet;
 
 use super::fusion::{fuse, round_robin};
-use super::params::QueryParams;
 use crate::traits::{IndexReader, QueryVector};
-use crate::types::{ChunkId, Edge, Entity, KnowledgeError, PairKey, SearchHit};
-use types::knowledge::{EntityOrder, Keywords, QueryStage};
+use crate::types::{ChunkId, Edge, Entity, KnowledgeError, SearchHit};
+use types::knowledge::{EntityOrder, Keywords, PairKey, QueryParams, QueryStage};
 
 /// The embedded texts of a query; `None` without an embedder.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -68,22 +67,22 @@ pub fn search(
     on_stage: &dyn Fn(QueryStage),
 ) -> Result<SearchResult, KnowledgeError> {
     let mut found = SearchResult::default();
-    if params.mode.has_entities() {
+    if params.mode().has_entities() {
         on_stage(QueryStage::RetrievingEntities);
         found.entities = search_entities(reader, params, keywords, vectors, weights)?;
     }
-    if params.mode.has_relations() {
+    if params.mode().has_relations() {
         on_stage(QueryStage::RetrievingRelations);
         let themed = search_relations(reader, params, keywords, vectors, weights)?;
         let edges = related_edges(reader, &found.entities)?;
         found.entities =
-            merge_relation_ends(reader, std::mem::take(&mut found.entities), &themed, params.top_k)?;
+            merge_relation_ends(reader, std::mem::take(&mut found.entities), &themed, params.top_k())?;
         found.relations = join_relations(themed, edges);
     } else if params.wants_relations() {
         on_stage(QueryStage::RetrievingRelations);
         found.relations = related_edges(reader, &found.entities)?;
     }
-    if params.mode.has_direct_chunks() {
+    if params.mode().has_direct_chunks() {
         on_stage(QueryStage::RetrievingChunks);
         found.direct_chunks = search_chunks(reader, params, vectors, weights)?;
     }
@@ -105,16 +104,16 @@ pub fn search_entities(
     vectors: &QueryVectors,
     weights: FusionWeights,
 ) -> Result<Vec<Entity>, KnowledgeError> {
-    let lexical = keys(reader.search_entities(&keywords.search_text(&params.query), params.top_k)?);
+    let lexical = keys(reader.search_entities(&keywords.search_text(&params.query), params.top_k())?);
     let dense = match &vectors.entities {
         Some(vector) if weights.dense > 0.0 => {
-            keys(reader.nearest_entities(vector, params.top_k, weights.min_cosine)?)
+            keys(reader.nearest_entities(vector, params.top_k(), weights.min_cosine)?)
         }
         _ => Vec::new(),
     };
-    let names = fuse(&[(&lexical, weights.lexical), (&dense, weights.dense)], params.top_k);
+    let names = fuse(&[(&lexical, weights.lexical), (&dense, weights.dense)], params.top_k());
     let mut entities = reader.entities(&names)?;
-    if params.entity_order == EntityOrder::Degree {
+    if params.entity_order.unwrap_or_default() == EntityOrder::Degree {
         // Stable: ties keep the order of similarity.
         entities.sort_by_key(|entity| std::cmp::Reverse(entity.degree));
     }
@@ -129,14 +128,14 @@ fn search_relations(
     vectors: &QueryVectors,
     weights: FusionWeights,
 ) -> Result<Vec<Edge>, KnowledgeError> {
-    let lexical = keys(reader.search_relations(&keywords.relation_text(&params.query), params.top_k)?);
+    let lexical = keys(reader.search_relations(&keywords.relation_text(&params.query), params.top_k())?);
     let dense = match &vectors.relations {
         Some(vector) if weights.dense > 0.0 => {
-            keys(reader.nearest_relations(vector, params.top_k, weights.min_cosine)?)
+            keys(reader.nearest_relations(vector, params.top_k(), weights.min_cosine)?)
         }
         _ => Vec::new(),
     };
-    let pairs: Vec<PairKey> = fuse(&[(&lexical, weights.lexical), (&dense, weights.dense)], params.top_k);
+    let pairs: Vec<PairKey> = fuse(&[(&lexical, weights.lexical), (&dense, weights.dense)], params.top_k());
     reader.relations(&pairs)
 }
 

@@ -10,10 +10,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::traits::{CallPurpose, Completion, Embedder, IndexReader, LanguageModel, ModelCall, QueryVector};
 use crate::types::{
-    CacheKind, Chunk, ChunkId, DocId, Edge, Entity, ErrorKind, IndexCounts, KnowledgeError, ModelUsage,
-    PairKey, Relation, SearchHit, VectorKind,
+    Chunk, ChunkId, DocId, Edge, Entity, ErrorKind, IndexCounts, KnowledgeError, ModelUsage, SearchHit,
+    VectorKind,
 };
 use base::sync::lock;
+use types::knowledge::{CacheKind, PairKey, Relation};
 
 pub(super) fn count_words(text: &str) -> usize {
     text.split_whitespace().count()

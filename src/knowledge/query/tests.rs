@@ -14,7 +14,7 @@ use crate::types::{ChunkId, ErrorKind, KnowledgeError};
 use base::sync::lock;
 use types::knowledge::{
     ChunkPick, EntityOrder, FoundChunk, HistoryMessage, HistoryRole, Keywords, Metadata, QueryMode,
-    QueryResult, QueryStatus,
+    QueryParams, QueryResult, QueryStatus,
 };
 
 fn index() -> MemoryIndex {
@@ -54,7 +54,7 @@ fn setup() -> QueryFixture {
 }
 
 fn params(mode: QueryMode) -> QueryParams {
-    QueryParams { query: "how does the parser work".into(), mode, ..QueryParams::default() }
+    QueryParams { query: "how does the parser work".into(), mode: Some(mode), ..QueryParams::default() }
 }
 
 async fn run(setup: &QueryFixture, params: QueryParams) -> QueryResult {
@@ -86,16 +86,16 @@ async fn modes_read_indexes_and_call_models_as_in_table() {
         assert_eq!(result.status, expected, "{mode}");
 
         // Given keywords save one call; returning only the context saves another one.
-        let query_params = QueryParams { ll_keywords: vec!["Parser".into()], ..params(mode) };
+        let query_params = QueryParams { ll_keywords: Some(vec!["Parser".into()]), ..params(mode) };
         let case = setup();
         run(&case, query_params.clone()).await;
         assert_eq!(case.model.purposes().len(), calls.min(1), "{mode} with keywords");
         let case = setup();
-        let result = run(&case, QueryParams { only_need_context: true, ..query_params }).await;
+        let result = run(&case, QueryParams { only_need_context: Some(true), ..query_params }).await;
         assert_eq!(case.model.purposes(), [], "{mode} with keywords, context alone");
         assert_eq!(result.response.is_empty(), mode != QueryMode::Bypass, "{mode}");
         let case = setup();
-        run(&case, QueryParams { only_need_context: true, ..params(mode) }).await;
+        run(&case, QueryParams { only_need_context: Some(true), ..params(mode) }).await;
         let purposes = case.model.purposes();
         assert_eq!(purposes.len(), calls.saturating_sub(1), "{mode}, context alone");
         assert!(purposes.iter().all(|purpose| *purpose == CallPurpose::Keywords));
@@ -106,7 +106,7 @@ async fn modes_read_indexes_and_call_models_as_in_table() {
 async fn missing_context_ends_query_with_tag_and_without_answer_call() {
     let case = setup();
     let query =
-        QueryParams { query: "zzz".into(), hl_keywords: vec!["yyy".into()], ..params(QueryMode::Mix) };
+        QueryParams { query: "zzz".into(), hl_keywords: Some(vec!["yyy".into()]), ..params(QueryMode::Mix) };
     let result = run(&case, query).await;
     assert_eq!((result.status, result.context.as_deref()), (QueryStatus::NoContext, Some("")));
     assert!(result.response.ends_with("[no-context]"), "{}", result.response);
@@ -118,8 +118,8 @@ async fn missing_context_ends_query_with_tag_and_without_answer_call() {
 #[tokio::test]
 async fn context_alone_is_exactly_the_prompt_of_the_answer_call() {
     let case = setup();
-    let query = QueryParams { user_prompt: "Be short.".into(), ..params(QueryMode::Mix) };
-    let context = run(&case, QueryParams { only_need_context: true, ..query.clone() })
+    let query = QueryParams { user_prompt: Some("Be short.".into()), ..params(QueryMode::Mix) };
+    let context = run(&case, QueryParams { only_need_context: Some(true), ..query.clone() })
         .await
         .context
         .expect("a context");
@@ -137,7 +137,7 @@ async fn history_reaches_answer_call_alone() {
         HistoryMessage { role: HistoryRole::User, content: "secretword".into() },
         HistoryMessage { role: HistoryRole::Assistant, content: "reply".into() },
     ];
-    run(&case, QueryParams { history, ..params(QueryMode::Hybrid) }).await;
+    run(&case, QueryParams { conversation_history: Some(history), ..params(QueryMode::Hybrid) }).await;
     let calls = lock(&case.model.calls);
     let has_word = |index: usize| calls[index].messages.iter().any(|message| message.content == "secretword");
     assert_eq!((calls.len(), has_word(0), has_word(1)), (2, false, true));
@@ -156,7 +156,7 @@ async fn answers_are_cached_until_index_changes() {
     run(&case, query()).await;
     assert_eq!(case.model.purposes().len(), 2, "another generation");
     let history = vec![HistoryMessage { role: HistoryRole::User, content: "x".into() }];
-    let with_history = QueryParams { history, ..query() };
+    let with_history = QueryParams { conversation_history: Some(history), ..query() };
     run(&case, with_history.clone()).await;
     run(&case, with_history).await;
     assert_eq!(case.model.purposes().len(), 4, "never cached with a history");
@@ -272,7 +272,7 @@ fn entities_are_ordered_by_degree_and_edges_by_rank() {
     let weights: Vec<f64> = edges.iter().map(|edge| edge.relation.weight).collect();
     assert_eq!(weights, [2.0, 1.0]);
     let by_similarity =
-        QueryParams { entity_order: EntityOrder::Similarity, query: "parser".into(), ..query };
+        QueryParams { entity_order: Some(EntityOrder::Similarity), query: "parser".into(), ..query };
     let found =
         search_entities(&index, &by_similarity, &Keywords::default(), &vectors, FusionWeights::default());
     assert_eq!(found.expect("entities")[0].name, "Lexer");
@@ -281,7 +281,7 @@ fn entities_are_ordered_by_degree_and_edges_by_rank() {
 #[test]
 fn missing_chunks_are_counted_and_left_out() {
     let index = index();
-    let query = QueryParams { chunk_pick: ChunkPick::Weight, ..params(QueryMode::Local) };
+    let query = QueryParams { chunk_pick: Some(ChunkPick::Weight), ..params(QueryMode::Local) };
     let (_, selection) = find_context(&index, &query, &count_words).expect("a selection");
     assert_eq!(selection.missing_chunks, 1);
     assert!(selection.chunks.iter().all(|chunk| index.chunks.contains_key(&chunk.id)));
@@ -311,13 +311,13 @@ async fn reranker_orders_chunks_and_failure_keeps_order() {
     let ids = |result: &QueryResult| -> Vec<String> {
         result.raw_data.chunks.iter().map(|chunk| chunk.chunk_id.clone()).collect()
     };
-    let query = || QueryParams { only_need_context: true, ..params(QueryMode::Naive) };
+    let query = || QueryParams { only_need_context: Some(true), ..params(QueryMode::Naive) };
     let mut case = setup();
     let plain = ids(&run(&case, query()).await);
     case.env.reranker = Some(Arc::new(ReversingReranker(false)));
     let ranked = run(&case, query()).await;
     assert_eq!(ids(&ranked), plain.iter().rev().cloned().collect::<Vec<_>>());
-    let best = run(&case, QueryParams { min_rerank_score: 1.5, ..query() }).await;
+    let best = run(&case, QueryParams { min_rerank_score: Some(1.5), ..query() }).await;
     assert!(ids(&best).len() < plain.len());
     case.env.reranker = Some(Arc::new(ReversingReranker(true)));
     let failed = run(&case, query()).await;
@@ -327,7 +327,7 @@ async fn reranker_orders_chunks_and_failure_keeps_order() {
 
 fn build(index: &MemoryIndex, query: &QueryParams) -> QueryContext {
     let (keywords, selection) = find_context(index, query, &count_words).expect("a selection");
-    let metadata = Metadata { query_mode: query.mode, keywords, ..Metadata::default() };
+    let metadata = Metadata { query_mode: query.mode(), keywords, ..Metadata::default() };
     build_context(selection, query, metadata, &count_words)
 }
 
@@ -344,11 +344,11 @@ proptest! {
     /// The budget is never exceeded, parts are prefixes, no chunk comes twice.
     #[test]
     fn prompts_stay_within_their_budgets(
-        total in 0..600_usize,
-        for_entities in 0..60_usize,
-        for_relations in 0..60_usize,
+        total in 0..600_u32,
+        for_entities in 0..60_u32,
+        for_relations in 0..60_u32,
         words in proptest::collection::vec(1..40_usize, 1..12),
-        top_k in 1..12_usize,
+        top_k in 1..12_u32,
     ) {
         let mut index = MemoryIndex::default();
         for (n, words) in words.iter().enumerate() {
@@ -358,10 +358,10 @@ proptest! {
             index.add_relation(&name, "E0", "parser", 1.0);
         }
         let query = QueryParams {
-            max_total_tokens: total,
-            max_entity_tokens: for_entities,
-            max_relation_tokens: for_relations,
-            top_k,
+            max_total_tokens: Some(total),
+            max_entity_tokens: Some(for_entities),
+            max_relation_tokens: Some(for_relations),
+            top_k: Some(top_k),
             ..params(QueryMode::Mix)
         };
         let context = build(&index, &query);
@@ -369,19 +369,19 @@ proptest! {
         let lines_after = |title: &str| -> Vec<&str> {
             context.system.lines().skip_while(|line| *line != title).skip(1).take_while(|line| line.starts_with('{')).collect()
         };
-        prop_assert!(lines_after("# entities").iter().map(|line| count_words(line)).sum::<usize>() <= for_entities);
-        prop_assert!(lines_after("# relations").iter().map(|line| count_words(line)).sum::<usize>() <= for_relations);
+        prop_assert!(lines_after("# entities").iter().map(|line| count_words(line)).sum::<usize>() <= for_entities as usize);
+        prop_assert!(lines_after("# relations").iter().map(|line| count_words(line)).sum::<usize>() <= for_relations as usize);
         let tokens = raw.metadata.tokens;
         let fixed = tokens.system + tokens.entities + tokens.relations + tokens.query + BUFFER_TOKENS;
-        prop_assert!(raw.chunks.is_empty() || count_words(&context.full_prompt(&query)) <= total);
-        prop_assert!(raw.chunks.is_empty() || fixed <= total);
+        prop_assert!(raw.chunks.is_empty() || count_words(&context.full_prompt(&query)) <= total as usize);
+        prop_assert!(raw.chunks.is_empty() || fixed <= total as usize);
         let mut ids: Vec<&str> = raw.chunks.iter().map(|chunk| chunk.chunk_id.as_str()).collect();
         let all = ids.len();
         ids.sort_unstable();
         ids.dedup();
         prop_assert_eq!(ids.len(), all);
         // A larger budget only appends.
-        let wider = build(&index, &QueryParams { max_total_tokens: total + 100, ..query.clone() });
+        let wider = build(&index, &QueryParams { max_total_tokens: Some(total + 100), ..query.clone() });
         let prefix: Vec<&FoundChunk> = raw.chunks.iter().collect();
         let of_wider: Vec<&FoundChunk> = wider.raw_data.chunks.iter().take(prefix.len()).collect();
         prop_assert_eq!(

@@ -2,9 +2,8 @@
 
 use super::budget::CountTokens;
 use super::context::Selection;
-use super::params::QueryParams;
 use crate::types::{Chunk, Edge, Entity};
-use types::knowledge::QueryMode;
+use types::knowledge::{QueryMode, QueryParams};
 
 /// Parameters of a search for a tool.
 #[must_use]
@@ -12,20 +11,20 @@ pub fn tool_params(
     query: String,
     mode: QueryMode,
     keywords: Vec<String>,
-    top_k: Option<usize>,
-    max_tokens: usize,
+    top_k: Option<u32>,
+    max_tokens: u32,
 ) -> QueryParams {
     let top_k = top_k.unwrap_or(10);
     QueryParams {
         query,
-        mode,
-        ll_keywords: keywords,
-        top_k,
-        chunk_top_k: Some(top_k),
+        mode: Some(mode),
+        ll_keywords: Some(keywords),
+        top_k: Some(top_k),
+        chunk_top_k: Some(Some(top_k)),
         // The graph is only an overview; the model reads the chunks.
-        max_entity_tokens: max_tokens / 6,
-        max_relation_tokens: max_tokens / 6,
-        max_total_tokens: max_tokens,
+        max_entity_tokens: Some(max_tokens / 6),
+        max_relation_tokens: Some(max_tokens / 6),
+        max_total_tokens: Some(max_tokens),
         ..QueryParams::default()
     }
 }

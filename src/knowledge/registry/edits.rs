@@ -5,7 +5,8 @@ use std::path::Path;
 use super::Indexes;
 use crate::store::{DeleteOutcome, EntityEdit, RelationEdit, Writer};
 use crate::traits::IndexReader as _;
-use crate::types::{Entity, ErrorKind, KnowledgeError, PairKey, Relation};
+use crate::types::{Entity, ErrorKind, KnowledgeError};
+use types::knowledge::{PairKey, Relation};
 
 impl Indexes {
     /// Deletes a document by its id or path. Returns whether there was one.

@@ -9,14 +9,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::Indexes;
 use super::event_log::{EventLog, LogFollower};
-use crate::index::{
-    Budget, IndexRequest, Indexer, InsertDocument, InsertOutcome, estimate, insert_documents, run_job,
-};
+use crate::index::{Budget, IndexRequest, Indexer, estimate, insert_documents, run_job};
 use crate::store::{KnowledgeStore, unfinished_jobs};
 use crate::traits::JobSink;
-use crate::types::{ErrorKind, JobEvent, JobOutcome, JobProgress, JobStage, KnowledgeError, Level};
+use crate::types::{ErrorKind, JobEvent, JobOutcome, KnowledgeError};
 use base::sync::lock;
-use types::knowledge::{IndexEstimate, IndexProgress, IndexStage, IndexSummary, KnowledgeEvent, QueryError};
+use types::knowledge::{
+    IndexEstimate, IndexJobView, IndexLevel, IndexProgress, InsertOutcome, InsertedDocument, KnowledgeEvent,
+    QueryError, StartedIndexJob,
+};
 
 /// Maximum number of stored events of one job: the newest ones show its progress.
 const MAX_EVENTS: usize = 256;
@@ -46,35 +47,10 @@ struct JobState {
     outcome: Option<JobOutcome>,
 }
 
-/// A job, for status replies.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct JobView {
-    /// Its id.
-    pub id: String,
-    /// `running`, `done`, `failed` or `cancelled`.
-    pub state: &'static str,
-    /// The newest progress.
-    pub progress: Option<IndexProgress>,
-    /// The result of the job.
-    pub summary: Option<IndexSummary>,
-    /// The reason of the failure.
-    pub error: Option<String>,
-}
-
-/// A started job, or only its estimate.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StartedJob {
-    /// The job; `None` for an estimate.
-    pub id: Option<String>,
-    /// The estimate of the job.
-    pub estimate: IndexEstimate,
-}
-
 impl JobSink for IndexJob {
     fn emit(&self, event: JobEvent) {
         match event {
             JobEvent::Progress(progress) => {
-                let progress = index_progress(&progress);
                 lock(&self.state).progress = Some(progress.clone());
                 self.log.push(&KnowledgeEvent::Progress { progress });
             }
@@ -86,7 +62,9 @@ impl JobSink for IndexJob {
 impl IndexJob {
     fn end_job(&self, outcome: JobOutcome) {
         let event = match &outcome {
-            JobOutcome::Done { .. } => KnowledgeEvent::Done { result: None, summary: summary(&outcome) },
+            JobOutcome::Done(summary) => {
+                KnowledgeEvent::Done { result: None, summary: Some(summary.clone()) }
+            }
             JobOutcome::Cancelled => KnowledgeEvent::Cancelled {},
             JobOutcome::Failed { error } => KnowledgeEvent::Failed {
                 error: QueryError { kind: "failed".into(), message: error.clone() },
@@ -97,19 +75,19 @@ impl IndexJob {
         self.log.push(&event);
     }
 
-    fn view(&self) -> JobView {
+    fn view(&self) -> IndexJobView {
         let state = lock(&self.state);
-        let (name, error) = match &state.outcome {
-            None => ("running", None),
-            Some(JobOutcome::Done { .. }) => ("done", None),
-            Some(JobOutcome::Cancelled) => ("cancelled", None),
-            Some(JobOutcome::Failed { error }) => ("failed", Some(error.clone())),
+        let (name, summary, error) = match state.outcome.clone() {
+            None => ("running", None, None),
+            Some(JobOutcome::Done(summary)) => ("done", Some(summary), None),
+            Some(JobOutcome::Cancelled) => ("cancelled", None, None),
+            Some(JobOutcome::Failed { error }) => ("failed", None, Some(error)),
         };
-        JobView {
-            id: self.id.clone(),
-            state: name,
+        IndexJobView {
+            job_id: self.id.clone(),
+            state: name.to_owned(),
             progress: state.progress.clone(),
-            summary: state.outcome.as_ref().and_then(summary),
+            summary,
             error,
         }
     }
@@ -127,41 +105,14 @@ impl Drop for EndGuard {
     }
 }
 
-fn summary(outcome: &JobOutcome) -> Option<IndexSummary> {
-    match outcome.clone() {
-        JobOutcome::Done { indexed, unchanged, removed, skipped, failed, warning } => {
-            Some(IndexSummary { indexed, unchanged, removed, skipped, failed, warning })
-        }
-        JobOutcome::Cancelled | JobOutcome::Failed { .. } => None,
-    }
-}
-
-fn index_progress(progress: &JobProgress) -> IndexProgress {
-    let stage = match progress.stage {
-        JobStage::Scanning => IndexStage::Scanning,
-        JobStage::Chunking => IndexStage::Chunking,
-        JobStage::Embedding => IndexStage::Embedding,
-        JobStage::Extracting => IndexStage::Extracting,
-        JobStage::Merging => IndexStage::Merging,
-        JobStage::Summarizing => IndexStage::Summarizing,
-    };
-    IndexProgress {
-        stage,
-        done: progress.done,
-        total: progress.total,
-        tokens: progress.tokens,
-        cost_usd_micros: progress.cost_usd_micros,
-    }
-}
-
 impl IndexJobs {
     /// The running job of a workspace.
-    pub(super) fn running_in(&self, workspace: &Path) -> Option<JobView> {
+    pub(super) fn running_in(&self, workspace: &Path) -> Option<IndexJobView> {
         self.newest_in(workspace).filter(|job| job.state == "running")
     }
 
     /// The newest job of a workspace since the start.
-    pub(super) fn newest_in(&self, workspace: &Path) -> Option<JobView> {
+    pub(super) fn newest_in(&self, workspace: &Path) -> Option<IndexJobView> {
         let known = lock(&self.known);
         // Ids of later jobs are greater.
         let newest = known.values().filter(|job| job.workspace == workspace).max_by(|a, b| a.id.cmp(&b.id));
@@ -213,7 +164,7 @@ fn busy_error(id: &str) -> KnowledgeError {
 
 impl Indexes {
     pub(super) fn refuse_if_busy(&self, workspace: &Path) -> Result<(), KnowledgeError> {
-        self.0.jobs.running_in(workspace).map_or(Ok(()), |job| Err(busy_error(&job.id)))
+        self.0.jobs.running_in(workspace).map_or(Ok(()), |job| Err(busy_error(&job.job_id)))
     }
 
     pub(super) async fn indexer(
@@ -251,16 +202,16 @@ impl Indexes {
         &self,
         workspace: &Path,
         paths: Vec<String>,
-        level: Option<Level>,
+        level: Option<IndexLevel>,
         budget: Budget,
         dry_run: bool,
-    ) -> Result<StartedJob, KnowledgeError> {
+    ) -> Result<StartedIndexJob, KnowledgeError> {
         if !dry_run && self.has_index(workspace) {
             self.refuse_if_busy(workspace)?;
             let store = self.store(workspace).await?;
             if let Some(job) = self.0.jobs.running_in(workspace) {
                 // The index was damaged, and opening it has just started a job that builds it again.
-                return Ok(StartedJob { id: Some(job.id), estimate: IndexEstimate::default() });
+                return Ok(StartedIndexJob { job_id: Some(job.job_id), estimate: IndexEstimate::default() });
             }
             // Remove the notice, because the user has had time to read it.
             store.write(|writer| writer.set_notice("")).await?;
@@ -272,10 +223,10 @@ impl Indexes {
         &self,
         workspace: &Path,
         paths: Vec<String>,
-        level: Option<Level>,
+        level: Option<IndexLevel>,
         budget: Budget,
         dry_run: bool,
-    ) -> Result<StartedJob, KnowledgeError> {
+    ) -> Result<StartedIndexJob, KnowledgeError> {
         let settings = self.settings()?;
         let level = level.unwrap_or(settings.level);
         let request = IndexRequest { id: self.services()?.new_id("job"), paths, level, budget };
@@ -287,11 +238,11 @@ impl Indexes {
         let indexer = self.indexer(workspace, store).await?;
         let cancel = CancellationToken::new();
         let estimated = estimate(&request, &indexer, &cancel).await;
-        let needs_budget = level == Level::Semantic && !budget.is_set();
+        let needs_budget = level == IndexLevel::Semantic && !budget.is_set();
         let estimated = estimated.and_then(|estimate| {
             // A budget in money limits nothing if the price of the model is unknown.
             let is_unlimited = !dry_run && budget.tokens.is_none() && budget.usd_micros.is_some();
-            if level == Level::Semantic && is_unlimited && estimate.cost_usd_micros.is_none() {
+            if level == IndexLevel::Semantic && is_unlimited && estimate.cost_usd_micros.is_none() {
                 let text = "could not start: the price of the model is not known, so a budget in dollars limits nothing; give \
                             a budget in tokens, or configure the price";
                 return Err(KnowledgeError::new(ErrorKind::BudgetRequired, text));
@@ -304,7 +255,7 @@ impl Indexes {
             self.delete(workspace).await?;
         } else if !dry_run && !needs_budget && estimated.is_ok() {
             let id = self.start(workspace, request, indexer, cancel, settings.max_jobs)?;
-            return estimated.map(|estimate| StartedJob { id: Some(id), estimate });
+            return estimated.map(|estimate| StartedIndexJob { job_id: Some(id), estimate });
         }
         let estimate = estimated?;
         if needs_budget && !dry_run {
@@ -318,7 +269,7 @@ impl Indexes {
             );
             return Err(KnowledgeError::new(ErrorKind::BudgetRequired, text));
         }
-        Ok(StartedJob { id: None, estimate })
+        Ok(StartedIndexJob { job_id: None, estimate })
     }
 
     pub(super) fn start(
@@ -389,7 +340,7 @@ impl Indexes {
     pub async fn insert(
         &self,
         workspace: &Path,
-        documents: Vec<InsertDocument>,
+        documents: Vec<InsertedDocument>,
     ) -> Result<Vec<InsertOutcome>, KnowledgeError> {
         if documents.is_empty() || documents.len() > MAX_DOCUMENTS {
             let text =
@@ -422,7 +373,7 @@ impl Indexes {
 
     /// The newest job of a workspace since the daemon started.
     #[must_use]
-    pub fn newest_job(&self, workspace: &Path) -> Option<JobView> {
+    pub fn newest_job(&self, workspace: &Path) -> Option<IndexJobView> {
         self.0.jobs.newest_in(workspace)
     }
 }

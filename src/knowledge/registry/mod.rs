@@ -11,9 +11,7 @@ mod views;
 mod watched;
 
 pub use event_log::{EventLog, LogFollower};
-pub use jobs::{JobView, StartedJob};
 pub use services::{EmbedderChoice, Services, Settings};
-pub use views::IndexStatus;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

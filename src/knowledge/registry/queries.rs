@@ -15,15 +15,17 @@ use tokio_util::sync::CancellationToken;
 use super::event_log::{EventLog, LogFollower};
 use super::{Indexes, Settings};
 use crate::query::{
-    AnswerCache, Progress, QueryEnv, QueryEvent, QueryParams, ReadIndex, find_context, retain_allowed,
-    run_query, tool_text,
+    AnswerCache, Progress, QueryEnv, QueryEvent, ReadIndex, find_context, retain_allowed, run_query,
+    tool_text,
 };
 use crate::store::{CachedAnswer, KnowledgeStore};
 use crate::tokens;
 use crate::traits::{Embedder, IndexReader};
-use crate::types::{CacheKind, ErrorKind, KnowledgeError};
+use crate::types::{ErrorKind, KnowledgeError};
 use base::sync::lock;
-use types::knowledge::{KnowledgeEvent, QueryError, QueryMode, QueryResult, QueryStatus};
+use types::knowledge::{
+    CacheKind, KnowledgeEvent, QueryError, QueryMode, QueryParams, QueryResult, QueryStatus,
+};
 
 /// How long to keep the events of a finished query.
 const FINISHED_QUERY_TTL: Duration = Duration::from_secs(300);
@@ -135,7 +137,7 @@ impl Indexes {
     ) -> Result<QueryResult, KnowledgeError> {
         let settings = self.settings()?;
         let _running = self.0.queries.begin_query(&settings)?;
-        if params.mode == QueryMode::Bypass {
+        if params.mode() == QueryMode::Bypass {
             // This mode reads no index, so none is opened.
             let env = QueryEnv::lexical(Arc::new(tokens::count));
             return Ok(run_query(&env, &EmptyIndex, params, progress, cancel).await);
@@ -203,7 +205,7 @@ impl Indexes {
     /// The workspace has no index.
     pub async fn start_query(&self, workspace: &Path, params: QueryParams) -> Result<String, KnowledgeError> {
         // A missing index is an error of the call, not of the stream.
-        if params.mode != QueryMode::Bypass {
+        if params.mode() != QueryMode::Bypass {
             self.store(workspace).await?;
         }
         let id = self.services()?.new_id("query");
@@ -292,7 +294,7 @@ impl Indexes {
         let read = move |reader: &dyn IndexReader| {
             let (_, mut selection) = find_context(reader, &params, &tokens::count)?;
             retain_allowed(reader, &mut selection, &is_allowed)?;
-            Ok(tool_text(&selection, params.max_total_tokens, &tokens::count))
+            Ok(tool_text(&selection, params.max_total_tokens(), &tokens::count))
         };
         KnowledgeStore::read(&store, read).await
     }

@@ -7,9 +7,10 @@ use std::time::Duration;
 use crate::embed::{HttpReranker, StaticEmbedder};
 use crate::index::ChunkSettings;
 use crate::index::semantic::SemanticSettings;
-use crate::query::{FusionWeights, QueryParams, Reranker};
+use crate::query::{FusionWeights, Reranker};
 use crate::traits::{Embedder, FileSource, LanguageModel};
-use crate::types::{KnowledgeError, Level};
+use crate::types::KnowledgeError;
+use types::knowledge::{IndexLevel, QueryParams};
 use types::time::Clock;
 
 /// The source of vectors.
@@ -28,7 +29,7 @@ pub enum EmbedderChoice {
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Level of jobs that name none.
-    pub level: Level,
+    pub level: IndexLevel,
     /// Settings for splitting texts.
     pub chunks: ChunkSettings,
     /// Model for keywords, answers and extraction, as `PROVIDER/MODEL`; absent for none.
@@ -58,7 +59,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            level: Level::default(),
+            level: IndexLevel::default(),
             chunks: ChunkSettings::default(),
             model: None,
             semantic: SemanticSettings::default(),

@@ -3,37 +3,32 @@
 use std::path::Path;
 
 use super::Indexes;
-use super::jobs::JobView;
 use crate::export::{SubGraph, around};
 use crate::store::DocumentFilter;
 use crate::traits::IndexReader as _;
-use crate::types::{
-    CacheKind, Chunk, DocId, Document, DocumentStatus, ErrorKind, IndexCounts, KnowledgeError, Level,
-};
-use types::knowledge::IndexState;
+use crate::types::{Chunk, DocId, ErrorKind, IndexCounts, KnowledgeError};
+use types::knowledge::{CacheKind, Document, DocumentStatus, IndexJobView, IndexState, IndexStatus};
 
 /// Chunks of a document that a reply shows.
 const MAX_SHOWN_CHUNKS: usize = 500;
 /// Number of entities with which a graph without a start begins.
 const GRAPH_START_ENTITIES: u32 = 20;
 
-/// State and size of an index.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IndexStatus {
-    /// The state.
-    pub state: IndexState,
-    /// Level of the newest job.
-    pub level: Option<Level>,
-    /// Number of rows.
-    pub counts: IndexCounts,
-    /// Rises with each change.
-    pub generation: u64,
-    /// The newest job since the daemon started.
-    pub job: Option<JobView>,
-    /// Whether the files are watched, so that a change starts a job.
-    pub is_watched: bool,
-    /// The notice for the user, for example about data that a damaged file lost.
-    pub notice: Option<String>,
+/// The status of an index without a level.
+fn index_status(state: IndexState, counts: IndexCounts, job: Option<IndexJobView>) -> IndexStatus {
+    IndexStatus {
+        state,
+        level: None,
+        documents: counts.documents,
+        failed_documents: counts.failed_documents,
+        chunks: counts.chunks,
+        entities: counts.entities,
+        relations: counts.relations,
+        generation: 0,
+        job,
+        watched: false,
+        notice: None,
+    }
 }
 
 impl Indexes {
@@ -44,9 +39,7 @@ impl Indexes {
     pub async fn status(&self, workspace: &Path) -> Result<IndexStatus, KnowledgeError> {
         let job = self.newest_job(workspace);
         if !self.has_index(workspace) {
-            let (state, counts) = (IndexState::None, IndexCounts::default());
-            let (level, generation, is_watched, notice) = (None, 0, false, None);
-            return Ok(IndexStatus { state, level, counts, generation, job, is_watched, notice });
+            return Ok(index_status(IndexState::None, IndexCounts::default(), job));
         }
         let store = self.store(workspace).await?;
         let (counts, generation, level, stored, notice) = store
@@ -57,18 +50,19 @@ impl Indexes {
             .await?;
         // A job may have begun meanwhile: opening a damaged index starts one.
         let job = self.newest_job(workspace);
-        let last =
-            job.as_ref().map(|job| job.state).or(stored.as_ref().map(|job| match job.state.as_str() {
+        let last = job.as_ref().map(|job| job.state.as_str()).or(stored.as_ref().map(|job| {
+            match job.state.as_str() {
                 "failed" => "failed",
                 _ => "done",
-            }));
+            }
+        }));
         let state = match last {
             Some("running") => IndexState::Indexing,
             Some("failed") => IndexState::Failed,
             _ => IndexState::Ready,
         };
-        let is_watched = self.is_watched(workspace);
-        Ok(IndexStatus { state, level, counts, generation, job, is_watched, notice })
+        let watched = self.is_watched(workspace);
+        Ok(IndexStatus { level, generation, watched, notice, ..index_status(state, counts, job) })
     }
 
     /// A page of documents in the order of their ids.

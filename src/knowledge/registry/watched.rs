@@ -9,8 +9,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::Indexes;
 use crate::index::{Budget, IndexRequest, Indexer, estimate};
-use crate::types::{KnowledgeError, Level};
+use crate::types::KnowledgeError;
 use base::sync::lock;
+use types::knowledge::IndexLevel;
 
 /// Maximum number of watched workspaces: the most recently used ones.
 const MAX_WATCHED: usize = 16;
@@ -152,7 +153,7 @@ impl Indexes {
             id: self.services()?.new_id("job"),
             paths: Vec::new(),
             // Only users start jobs that call a model.
-            level: level.min(Level::Structure),
+            level: level.min(IndexLevel::Structure),
             budget: Budget::default(),
         };
         Ok((request, self.indexer(workspace, store).await?))

@@ -3,7 +3,8 @@
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::writer::Writer;
-use crate::types::{CacheKind, ChunkId, KnowledgeError};
+use crate::types::{ChunkId, KnowledgeError};
+use types::knowledge::CacheKind;
 
 /// Maximum number of stored answers to queries; the oldest are deleted. Each may contain a long text, and a changed
 /// index makes them useless.

@@ -12,7 +12,8 @@ use super::relations::{RelationContribution, TouchedRows, contribute_relation, e
 use super::schema::origin;
 use super::words::split_words;
 use super::writer::{Writer, raise_generation};
-use crate::types::{ErrorKind, KnowledgeError, PairKey};
+use crate::types::{ErrorKind, KnowledgeError};
+use types::knowledge::PairKey;
 
 /// Chunk of a user's contribution.
 const NO_CHUNK: i64 = 0;

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::tests::{TestStore, document, entity, relation};
 use super::*;
-use crate::types::Level;
+use types::knowledge::IndexLevel;
 
 /// One random document: its number, and the statements of its chunks as small numbers.
 #[derive(Clone, Debug)]
@@ -87,7 +87,7 @@ fn content(script: &DocumentScript) -> (NewDocument, DocumentContent) {
 
 fn put(test: &mut TestStore, script: &DocumentScript, now_ms: i64) {
     let (new, content) = content(script);
-    test.writer.store_document(&new, &content, Level::Structure, now_ms).expect("stored");
+    test.writer.store_document(&new, &content, IndexLevel::Structure, now_ms).expect("stored");
 }
 
 fn resolve(test: &mut TestStore) {

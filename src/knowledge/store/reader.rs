@@ -14,10 +14,8 @@ use super::vectors::VectorTables;
 use super::writer::{meta, meta_value};
 use super::{cache, search, writer};
 use crate::traits::{IndexReader, QueryVector};
-use crate::types::{
-    CacheKind, Chunk, ChunkId, Document, Edge, Entity, IndexCounts, KnowledgeError, Level, PairKey, Relation,
-    SearchHit, VectorKind,
-};
+use crate::types::{Chunk, ChunkId, Edge, Entity, IndexCounts, KnowledgeError, SearchHit, VectorKind};
+use types::knowledge::{CacheKind, Document, IndexLevel, PairKey, Relation};
 
 /// The reading connection.
 #[derive(Debug)]
@@ -93,8 +91,8 @@ impl Reader {
     ///
     /// # Errors
     /// The read failed.
-    pub fn level(&self) -> Result<Option<Level>, KnowledgeError> {
-        Ok(meta_value(&self.connection, meta::LEVEL)?.and_then(|name| Level::from_name(&name)))
+    pub fn level(&self) -> Result<Option<IndexLevel>, KnowledgeError> {
+        Ok(meta_value(&self.connection, meta::LEVEL)?.and_then(|name| IndexLevel::from_name(&name)))
     }
 
     /// The newest job.

@@ -3,7 +3,8 @@
 use rusqlite::{Connection, params};
 
 use super::words::match_query;
-use crate::types::{ChunkId, KnowledgeError, PairKey, SearchHit};
+use crate::types::{ChunkId, KnowledgeError, SearchHit};
+use types::knowledge::PairKey;
 
 /// Maximum number of results of one search.
 const MAX_RESULTS: usize = 10_000;

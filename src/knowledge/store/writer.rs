@@ -2,7 +2,8 @@
 
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 
-use crate::types::{Chunk, KnowledgeError, Level};
+use crate::types::{Chunk, KnowledgeError};
+use types::knowledge::IndexLevel;
 
 /// A statement about an entity by one chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -183,8 +184,9 @@ impl Writer {
     ///
     /// # Errors
     /// The write failed.
-    pub fn raise_level(&mut self, level: Level) -> Result<(), KnowledgeError> {
-        let current = meta_value(&self.connection, meta::LEVEL)?.and_then(|name| Level::from_name(&name));
+    pub fn raise_level(&mut self, level: IndexLevel) -> Result<(), KnowledgeError> {
+        let current =
+            meta_value(&self.connection, meta::LEVEL)?.and_then(|name| IndexLevel::from_name(&name));
         if current.is_some_and(|current| current >= level) {
             return Ok(());
         }

@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::index::Level;
-
 /// The id of a document: `doc-` and 32 hexadecimal digits, unless the caller of an insert chose another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -16,12 +14,6 @@ pub struct DocId(pub String);
 pub struct ChunkId(pub String);
 
 impl DocId {
-    /// The id of a document without an id of its own.
-    #[must_use]
-    pub fn from_content(text: &[u8]) -> Self {
-        Self(format!("doc-{}", hash128(&[text])))
-    }
-
     /// The id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -53,81 +45,6 @@ pub fn hash128(fields: &[&[u8]]) -> String {
         hasher.update(field);
     }
     hasher.finalize().to_hex()[..32].to_owned()
-}
-
-/// The state of a document during indexing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DocumentStatus {
-    /// Known, not begun.
-    Pending,
-    /// Begun. After a crash it begins again; cached answers are reused.
-    Processing,
-    /// Completely in the index.
-    Processed,
-    /// Gave an error, which the document holds.
-    Failed,
-}
-
-impl DocumentStatus {
-    /// All states.
-    pub const ALL: [Self; 4] = [Self::Pending, Self::Processing, Self::Processed, Self::Failed];
-
-    /// The name on the wire and in the store.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            DocumentStatus::Pending => "pending",
-            DocumentStatus::Processing => "processing",
-            DocumentStatus::Processed => "processed",
-            DocumentStatus::Failed => "failed",
-        }
-    }
-
-    /// The state with this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.as_str() == name)
-    }
-}
-
-/// The origin of a document's text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DocumentSource {
-    /// A file of the workspace. Its document is deleted with the file.
-    File,
-    /// A text that a client inserted.
-    Inserted,
-}
-
-/// One document without its text.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Document {
-    /// Its id.
-    pub id: DocId,
-    /// Path relative to the workspace, with `/`. Inserted documents may have none.
-    pub path: Option<String>,
-    /// Hash of the content.
-    pub hash: String,
-    /// The origin of its text.
-    pub source: DocumentSource,
-    /// State during indexing.
-    pub status: DocumentStatus,
-    /// The level at which it was processed.
-    pub level: Level,
-    /// The reason of the failure.
-    pub error: Option<String>,
-    /// Language of the text, such as `rust`, if known.
-    pub language: Option<String>,
-    /// Size of the text in bytes.
-    pub bytes: u64,
-    /// Number of its chunks.
-    pub chunks: u32,
-    /// Time at which it was first seen, in milliseconds since the Unix epoch.
-    pub created_at_ms: i64,
-    /// Time at which the state last changed, in milliseconds since the Unix epoch.
-    pub updated_at_ms: i64,
 }
 
 /// One part of a document, the unit of search.

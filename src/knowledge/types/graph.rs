@@ -1,6 +1,7 @@
 //! Entities, relations, and the results of a search.
 
 use serde::{Deserialize, Serialize};
+use types::knowledge::Relation;
 
 /// A node of the graph. Its name is its key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,57 +17,6 @@ pub struct Entity {
     pub degree: u32,
     /// Whether the entity is so far only named as an end of a relation.
     pub stub: bool,
-}
-
-/// An undirected edge of the graph. The pair of its ends is its key.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Relation {
-    /// One end. `source` and `target` keep the direction in which the relation was first described.
-    pub source: String,
-    /// The other end.
-    pub target: String,
-    /// Key words, separated by commas and sorted.
-    pub keywords: String,
-    /// Its description.
-    pub description: String,
-    /// Strength: at least the number of chunks that name it.
-    pub weight: f64,
-}
-
-impl Relation {
-    /// Its key.
-    #[must_use]
-    pub fn key(&self) -> PairKey {
-        PairKey::new(&self.source, &self.target)
-    }
-}
-
-/// The key of a relation: both ends, the lesser first.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct PairKey {
-    a: String,
-    b: String,
-}
-
-impl PairKey {
-    /// The key of the relation between two names.
-    #[must_use]
-    pub fn new(one: &str, other: &str) -> Self {
-        let (a, b) = if one <= other { (one, other) } else { (other, one) };
-        Self { a: a.to_owned(), b: b.to_owned() }
-    }
-
-    /// The lesser name.
-    #[must_use]
-    pub fn first(&self) -> &str {
-        &self.a
-    }
-
-    /// The greater name.
-    #[must_use]
-    pub fn second(&self) -> &str {
-        &self.b
-    }
 }
 
 /// A relation as the query needs it.

@@ -1,4 +1,4 @@
-//! Plain values of the index: documents, chunks, entities, relations, progress, errors.
+//! Plain values of the index that no client receives: chunks, entities, outcomes, errors.
 
 mod document;
 mod error;

@@ -9,13 +9,13 @@ use crate::convert::invalid_param;
 use crate::params::Caller;
 use api::Fault;
 use api::params::{
-    CacheKindParam, KnowledgeCacheClearParams, KnowledgeCacheClearReply, KnowledgeDeleteParams,
-    KnowledgeDeleteReply, KnowledgeDocumentDeleteParams, KnowledgeDocumentDeleteReply,
-    KnowledgeEntityMergeParams, KnowledgeEntityParams, KnowledgeEntityReply, KnowledgeRelationParams,
-    KnowledgeRelationReply,
+    KnowledgeCacheClearParams, KnowledgeCacheClearReply, KnowledgeDeleteParams, KnowledgeDeleteReply,
+    KnowledgeDocumentDeleteParams, KnowledgeDocumentDeleteReply, KnowledgeEntityMergeParams,
+    KnowledgeEntityParams, KnowledgeEntityReply, KnowledgeRelationParams, KnowledgeRelationReply,
 };
 use knowledge::store::{EntityEdit, RelationEdit};
-use knowledge::{Entity, ErrorKind, KnowledgeError, PairKey, Relation};
+use knowledge::{Entity, ErrorKind, KnowledgeError};
+use types::knowledge::{CacheKind, PairKey, Relation};
 
 /// Maximum bytes of an entity's name.
 const MAX_NAME_BYTES: usize = 512;
@@ -50,8 +50,7 @@ pub(crate) async fn cache_clear(
     p: KnowledgeCacheClearParams,
 ) -> Result<KnowledgeCacheClearReply, Fault> {
     change(&ctx, "knowledge.cache.clear", p, async |folder, p| {
-        let kinds = p.kinds.unwrap_or_else(|| vec![CacheKindParam::Query, CacheKindParam::Keywords]);
-        let kinds = kinds.into_iter().map(convert::cache_kind).collect::<Vec<_>>();
+        let kinds = p.kinds.unwrap_or_else(|| vec![CacheKind::Query, CacheKind::Keywords]);
         // An empty list clears no cache. It does not mean all caches.
         let removed = match kinds.is_empty() {
             true => 0,
@@ -190,7 +189,7 @@ fn checked_weight(weight: Option<f64>) -> Result<Option<f64>, Fault> {
 }
 
 fn relation_reply(relation: Result<Relation, KnowledgeError>) -> Result<KnowledgeRelationReply, Fault> {
-    Ok(KnowledgeRelationReply { relation: Some(convert::edge(relation.map_err(convert::fault)?)) })
+    Ok(KnowledgeRelationReply { relation: Some(relation.map_err(convert::fault)?) })
 }
 
 pub(crate) async fn create_relation(

@@ -8,13 +8,13 @@ use crate::convert::invalid_param;
 use crate::params::Caller;
 use api::params::SubscriptionId;
 use api::params::{
-    InsertedView, KnowledgeCancelReply, KnowledgeIndexParams, KnowledgeIndexReply, KnowledgeInsertParams,
-    KnowledgeInsertReply, KnowledgeWorkParams,
+    KnowledgeCancelReply, KnowledgeIndexParams, KnowledgeInsertParams, KnowledgeInsertReply,
+    KnowledgeWorkParams,
 };
 use api::{Fault, KNOWLEDGE_EVENT};
-use knowledge::index::InsertDocument;
 use knowledge::registry::LogFollower;
 use transport::SubscriptionSink;
+use types::knowledge::StartedIndexJob;
 
 /// Maximum number of paths of one job.
 const MAX_PATHS: usize = 1_000;
@@ -23,7 +23,7 @@ pub(crate) async fn index(
     ctx: Arc<RpcContext>,
     _: Caller,
     p: KnowledgeIndexParams,
-) -> Result<KnowledgeIndexReply, Fault> {
+) -> Result<StartedIndexJob, Fault> {
     change(&ctx, "knowledge.index", p, async |folder, p| {
         let budget = convert::budget(p.budget)?;
         let paths = p.paths.unwrap_or_default();
@@ -35,10 +35,7 @@ pub(crate) async fn index(
             let why = "expected a path below the workspace, relative to it";
             return Err(invalid_param(&format!("paths[{index}]"), why));
         }
-        let level = p.level.map(convert::level);
-        let started = ctx.indexes.index(&folder, paths, level, budget, p.dry_run).await;
-        let started = started.map_err(convert::fault)?;
-        Ok(KnowledgeIndexReply { job_id: started.id, estimate: started.estimate })
+        ctx.indexes.index(&folder, paths, p.level, budget, p.dry_run).await.map_err(convert::fault)
     })
     .await
 }
@@ -49,12 +46,8 @@ pub(crate) async fn insert(
     p: KnowledgeInsertParams,
 ) -> Result<KnowledgeInsertReply, Fault> {
     change(&ctx, "knowledge.insert", p, async |folder, p| {
-        let insertions = p.documents.into_iter();
-        let documents =
-            insertions.map(|it| InsertDocument { id: it.id, path: it.path, text: it.text }).collect();
-        let outcomes = ctx.indexes.insert(&folder, documents).await.map_err(convert::fault)?;
-        let views = outcomes.into_iter().map(|it| InsertedView { id: it.id.0, unchanged: it.unchanged });
-        Ok(KnowledgeInsertReply { documents: views.collect() })
+        let documents = ctx.indexes.insert(&folder, p.documents).await.map_err(convert::fault)?;
+        Ok(KnowledgeInsertReply { documents })
     })
     .await
 }

@@ -10,10 +10,9 @@ use api::Fault;
 use api::params::{
     GraphFormatParam, KnowledgeDocumentParams, KnowledgeDocumentReply, KnowledgeDocumentsParams,
     KnowledgeDocumentsReply, KnowledgeGraphParams, KnowledgeGraphReply, KnowledgeStatusParams,
-    KnowledgeStatusReply,
 };
-use knowledge::DocumentStatus;
 use knowledge::export::{SubGraph, dot, graphml, html_page, mermaid};
+use types::knowledge::{DocumentStatus, IndexStatus};
 
 /// Maximum number of steps from the start entity of a graph.
 const MAX_DEPTH: u32 = 8;
@@ -26,22 +25,9 @@ pub(crate) async fn status(
     ctx: Arc<RpcContext>,
     _: Caller,
     p: KnowledgeStatusParams,
-) -> Result<KnowledgeStatusReply, Fault> {
+) -> Result<IndexStatus, Fault> {
     let folder = workspace(&ctx, &p.workspace).await?;
-    let status = ctx.indexes.status(&folder).await.map_err(convert::fault)?;
-    Ok(KnowledgeStatusReply {
-        state: status.state,
-        level: status.level.map(convert::index_level),
-        documents: status.counts.documents,
-        failed_documents: status.counts.failed_documents,
-        chunks: status.counts.chunks,
-        entities: status.counts.entities,
-        relations: status.counts.relations,
-        generation: status.generation,
-        job: status.job.map(convert::job),
-        watched: status.is_watched,
-        notice: status.notice,
-    })
+    ctx.indexes.status(&folder).await.map_err(convert::fault)
 }
 
 pub(crate) async fn documents(
@@ -62,8 +48,7 @@ pub(crate) async fn documents(
         ctx.indexes.documents(&folder, status, p.cursor, limit + 1).await.map_err(convert::fault)?;
     let has_more = documents.len() > limit as usize;
     documents.truncate(limit as usize);
-    let next_cursor = documents.last().filter(|_| has_more).map(|document| document.id.0.clone());
-    let documents = documents.into_iter().map(convert::document).collect();
+    let next_cursor = documents.last().filter(|_| has_more).map(|document| document.id.clone());
     Ok(KnowledgeDocumentsReply { documents, next_cursor })
 }
 
@@ -75,7 +60,7 @@ pub(crate) async fn get_document(
     let folder = workspace(&ctx, &p.workspace).await?;
     let (document, chunks) = ctx.indexes.document(&folder, p.id).await.map_err(convert::fault)?;
     let chunks = chunks.into_iter().map(convert::chunk).collect();
-    Ok(KnowledgeDocumentReply { document: convert::document(document), chunks })
+    Ok(KnowledgeDocumentReply { document, chunks })
 }
 
 pub(crate) async fn graph(
@@ -110,7 +95,7 @@ pub(crate) async fn graph(
     }
     Ok(KnowledgeGraphReply {
         nodes: graph.nodes.into_iter().map(convert::node).collect(),
-        edges: graph.edges.into_iter().map(convert::edge).collect(),
+        edges: graph.edges,
         truncated: graph.truncated,
         data: None,
     })

@@ -18,6 +18,24 @@ pub enum IndexLevel {
     Semantic,
 }
 
+impl IndexLevel {
+    /// The name on the wire and in the store.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            IndexLevel::Lexical => "lexical",
+            IndexLevel::Structure => "structure",
+            IndexLevel::Semantic => "semantic",
+        }
+    }
+
+    /// The level with this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Lexical, Self::Structure, Self::Semantic].into_iter().find(|level| level.as_str() == name)
+    }
+}
+
 /// The state of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -106,4 +124,94 @@ pub struct IndexEstimate {
     pub tokens: u64,
     /// Cost of these tokens in millionths of a dollar: 0 without a model, `null` if the price is unknown.
     pub cost_usd_micros: Option<u64>,
+}
+
+/// A started index job, or only its estimate: the reply of `knowledge.index`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StartedIndexJob {
+    /// Id of the job; absent with `dry_run`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job_id: Option<String>,
+    /// The estimated work of the job.
+    pub estimate: IndexEstimate,
+}
+
+/// The newest job of an index.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct IndexJobView {
+    /// Its id.
+    pub job_id: String,
+    /// `running`, `done`, `failed` or `cancelled`.
+    pub state: String,
+    /// Its progress.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<IndexProgress>,
+    /// Its result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<IndexSummary>,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// State and size of an index: the reply of `knowledge.status`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct IndexStatus {
+    /// State of the index.
+    pub state: IndexState,
+    /// The level of the index.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<IndexLevel>,
+    /// Number of documents.
+    pub documents: u64,
+    /// Number of documents that failed.
+    pub failed_documents: u64,
+    /// Number of chunks.
+    pub chunks: u64,
+    /// Number of entities.
+    pub entities: u64,
+    /// Number of relations.
+    pub relations: u64,
+    /// A number that rises with each change of the index.
+    pub generation: u64,
+    /// The newest job since the daemon started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<IndexJobView>,
+    /// Whether the daemon watches its files and starts a job when one changes.
+    #[serde(default)]
+    pub watched: bool,
+    /// A notice for the user, for example about data that was lost with a damaged file. The next `knowledge.index`
+    /// removes the notice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notice: Option<String>,
+}
+
+/// Kinds of model answers that an index caches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CacheKind {
+    /// Entities and relations of chunks.
+    Extract,
+    /// Summaries of descriptions.
+    Summary,
+    /// Keywords of queries.
+    Keywords,
+    /// Answers to queries.
+    Query,
+}
+
+impl CacheKind {
+    /// All kinds.
+    pub const ALL: [Self; 4] = [Self::Extract, Self::Summary, Self::Keywords, Self::Query];
+
+    /// The name on the wire and in the store.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            CacheKind::Extract => "extract",
+            CacheKind::Summary => "summary",
+            CacheKind::Keywords => "keywords",
+            CacheKind::Query => "query",
+        }
+    }
 }

@@ -3,18 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A text for the index that is not a file.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct InsertedDocument {
-    /// An id that the client chooses. If it is absent, the daemon derives one from the text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub id: Option<String>,
-    /// A name with which results refer to the document.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub path: Option<String>,
-    /// The text.
-    pub text: String,
-}
+use types::knowledge::{CacheKind, Document, InsertOutcome, InsertedDocument};
 
 /// `knowledge.insert`
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -32,16 +21,7 @@ pub struct KnowledgeInsertParams {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct KnowledgeInsertReply {
     /// The documents in the given order.
-    pub documents: Vec<InsertedView>,
-}
-
-/// The result of inserting one document.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct InsertedView {
-    /// Its id.
-    pub id: String,
-    /// Whether the index already contained the same document.
-    pub unchanged: bool,
+    pub documents: Vec<InsertOutcome>,
 }
 
 /// `knowledge.documents.list`
@@ -60,39 +40,11 @@ pub struct KnowledgeDocumentsParams {
     pub limit: Option<u32>,
 }
 
-/// A document of an index.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct DocumentView {
-    /// Its id.
-    pub id: String,
-    /// Its path; absent for an inserted document without one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub path: Option<String>,
-    /// `pending`, `processing`, `processed` or `failed`.
-    pub status: String,
-    /// The level at which it was processed: `lexical`, `structure` or `semantic`.
-    pub level: String,
-    /// `file` or `inserted`.
-    pub source: String,
-    /// Why it failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-    /// Its language, if known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub language: Option<String>,
-    /// Size of its text in bytes.
-    pub bytes: u64,
-    /// Number of its chunks.
-    pub chunks: u32,
-    /// Time of the last change of its state, in milliseconds since the Unix epoch.
-    pub updated_at_ms: i64,
-}
-
 /// Reply of `knowledge.documents.list`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct KnowledgeDocumentsReply {
     /// The documents of this page.
-    pub documents: Vec<DocumentView>,
+    pub documents: Vec<Document>,
     /// Cursor of the next page; absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
@@ -129,7 +81,7 @@ pub struct ChunkView {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct KnowledgeDocumentReply {
     /// The document.
-    pub document: DocumentView,
+    pub document: Document,
     /// Its chunks in order, at most 500.
     pub chunks: Vec<ChunkView>,
 }
@@ -159,20 +111,6 @@ pub struct KnowledgeDocumentDeleteReply {
     pub message: Option<String>,
 }
 
-/// Kinds of model answers that an index caches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum CacheKindParam {
-    /// Entities and relations of chunks.
-    Extract,
-    /// Summaries of descriptions.
-    Summary,
-    /// Keywords of queries.
-    Keywords,
-    /// Answers to queries.
-    Query,
-}
-
 /// `knowledge.cache.clear`
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct KnowledgeCacheClearParams {
@@ -180,7 +118,7 @@ pub struct KnowledgeCacheClearParams {
     pub workspace: String,
     /// The kinds to delete. By default `query` and `keywords`, which cost least to request again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kinds: Option<Vec<CacheKindParam>>,
+    pub kinds: Option<Vec<CacheKind>>,
     /// A repeated call with the same key returns the same reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use types::knowledge::Relation;
+
 /// The format of a graph.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -53,28 +55,13 @@ pub struct GraphNode {
     pub degree: u32,
 }
 
-/// An edge of a graph.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct GraphEdge {
-    /// Name of the entity at one end.
-    pub source: String,
-    /// Name of the entity at the other end.
-    pub target: String,
-    /// Its keywords.
-    pub keywords: String,
-    /// Its description.
-    pub description: String,
-    /// Its strength; a higher number means a stronger relation.
-    pub weight: f64,
-}
-
 /// Reply of `knowledge.graph`
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KnowledgeGraphReply {
     /// The nodes; empty if `format` is not `json`.
     pub nodes: Vec<GraphNode>,
     /// The edges between the nodes; empty if `format` is not `json`.
-    pub edges: Vec<GraphEdge>,
+    pub edges: Vec<Relation>,
     /// Whether `max_nodes` cut the graph.
     pub truncated: bool,
     /// The graph as text; absent if `format` is `json`.
@@ -153,5 +140,5 @@ pub struct KnowledgeRelationParams {
 pub struct KnowledgeRelationReply {
     /// The relation; absent after `delete`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub relation: Option<GraphEdge>,
+    pub relation: Option<Relation>,
 }

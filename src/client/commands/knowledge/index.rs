@@ -13,11 +13,13 @@ use crate::failure::Failure;
 use crate::terminal::out::OutputStreams;
 use crate::terminal::{escape, format};
 use api::params::{
-    IndexBudget, InsertedDocument, KnowledgeCancelReply, KnowledgeIndexParams, KnowledgeIndexReply,
-    KnowledgeInsertParams, KnowledgeInsertReply, KnowledgeStatusParams, KnowledgeStatusReply,
-    KnowledgeWorkParams,
+    IndexBudget, KnowledgeCancelReply, KnowledgeIndexParams, KnowledgeInsertParams, KnowledgeInsertReply,
+    KnowledgeStatusParams, KnowledgeWorkParams,
 };
-use types::knowledge::{IndexEstimate, IndexProgress, IndexStage, IndexSummary, KnowledgeEvent};
+use types::knowledge::{
+    IndexEstimate, IndexProgress, IndexStage, IndexStatus, IndexSummary, InsertedDocument, KnowledgeEvent,
+    StartedIndexJob,
+};
 
 /// Characters of a progress bar.
 const BAR_WIDTH: u64 = 24;
@@ -33,7 +35,7 @@ pub(super) async fn index(target: &Target, args: IndexArgs, out: &mut OutputStre
         dry_run: args.dry_run,
         idempotency_key: None,
     };
-    let reply: KnowledgeIndexReply = target.client.call::<methods::knowledge::Index>(&params).await?;
+    let reply: StartedIndexJob = target.client.call::<methods::knowledge::Index>(&params).await?;
     let Some(job_id) = reply.job_id.clone() else {
         return if args.json { Ok(out.json(&reply)?) } else { Ok(out.say(&estimate_line(&reply.estimate))?) };
     };
@@ -184,7 +186,7 @@ pub(super) async fn insert(
 
 pub(super) async fn cancel(target: &Target, out: &mut OutputStreams) -> Result<(), Failure> {
     let params = KnowledgeStatusParams { workspace: target.workspace.clone() };
-    let status: KnowledgeStatusReply = target.client.call::<methods::knowledge::Status>(&params).await?;
+    let status: IndexStatus = target.client.call::<methods::knowledge::Status>(&params).await?;
     let Some(job) = status.job.filter(|job| job.state == "running") else {
         return Ok(out.note("no job works on this index")?);
     };

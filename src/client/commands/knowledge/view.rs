@@ -12,12 +12,12 @@ use crate::failure::Failure;
 use crate::terminal::escape;
 use crate::terminal::out::OutputStreams;
 use api::params::{
-    CacheKindParam, KnowledgeCacheClearParams, KnowledgeCacheClearReply, KnowledgeDeleteParams,
-    KnowledgeDeleteReply, KnowledgeDocumentDeleteParams, KnowledgeDocumentDeleteReply,
-    KnowledgeDocumentParams, KnowledgeDocumentReply, KnowledgeDocumentsParams, KnowledgeGraphParams,
-    KnowledgeGraphReply, KnowledgeStatusParams, KnowledgeStatusReply,
+    KnowledgeCacheClearParams, KnowledgeCacheClearReply, KnowledgeDeleteParams, KnowledgeDeleteReply,
+    KnowledgeDocumentDeleteParams, KnowledgeDocumentDeleteReply, KnowledgeDocumentParams,
+    KnowledgeDocumentReply, KnowledgeDocumentsParams, KnowledgeGraphParams, KnowledgeGraphReply,
+    KnowledgeStatusParams,
 };
-use types::knowledge::IndexState;
+use types::knowledge::{CacheKind, IndexState, IndexStatus};
 
 /// Documents of one page.
 const PAGE_ROWS: u32 = 500;
@@ -42,7 +42,7 @@ pub(super) async fn documents(
     for document in &all {
         let name = escape::line(document.path.as_deref().unwrap_or(&document.id)).into_owned();
         let error = document.error.as_deref().map(|error| format!("  {}", escape::line(error)));
-        let (status, chunks) = (&document.status, document.chunks);
+        let (status, chunks) = (document.status.as_str(), document.chunks);
         out.say(&format!("{status:<10} {chunks:>5} chunks  {name}{}", error.unwrap_or_default()))?;
     }
     Ok(())
@@ -62,7 +62,7 @@ pub(super) async fn document(
     }
     let document = &reply.document;
     let name = escape::line(document.path.as_deref().unwrap_or(&document.id)).into_owned();
-    out.say(&format!("{name}  {} ({}, {} bytes)", document.id, document.status, document.bytes))?;
+    out.say(&format!("{name}  {} ({}, {} bytes)", document.id, document.status.as_str(), document.bytes))?;
     for chunk in &reply.chunks {
         let symbol = chunk.symbol.as_deref().map(|symbol| format!("  {}", escape::line(symbol)));
         let (from, to, tokens) = (chunk.start_line, chunk.end_line, chunk.tokens);
@@ -129,7 +129,7 @@ pub(super) async fn graph(target: &Target, args: GraphArgs, out: &mut OutputStre
 
 pub(super) async fn status(target: &Target, json: bool, out: &mut OutputStreams) -> Result<(), Failure> {
     let params = KnowledgeStatusParams { workspace: target.workspace.clone() };
-    let reply: KnowledgeStatusReply = target.client.call::<methods::knowledge::Status>(&params).await?;
+    let reply: IndexStatus = target.client.call::<methods::knowledge::Status>(&params).await?;
     if json {
         return Ok(out.json(&reply)?);
     }
@@ -179,14 +179,8 @@ pub(super) async fn clear(
         let text = if reply.deleted { "deleted the index" } else { "there was no index" };
         return if json { Ok(out.json(&reply)?) } else { Ok(out.say(text)?) };
     }
-    let kinds = all.then(|| {
-        vec![
-            CacheKindParam::Extract,
-            CacheKindParam::Summary,
-            CacheKindParam::Keywords,
-            CacheKindParam::Query,
-        ]
-    });
+    let kinds =
+        all.then(|| vec![CacheKind::Extract, CacheKind::Summary, CacheKind::Keywords, CacheKind::Query]);
     let params = KnowledgeCacheClearParams { workspace, kinds, idempotency_key: None };
     let reply: KnowledgeCacheClearReply =
         target.client.call::<methods::knowledge::CacheClear>(&params).await?;

@@ -17,13 +17,13 @@ use gate::CallGate;
 use knowledge::embed::{HttpEmbedder, HttpReranker, HttpTarget};
 use knowledge::index::ChunkSettings;
 use knowledge::index::semantic::SemanticSettings;
-use knowledge::query::{FusionWeights, QueryParams};
+use knowledge::query::FusionWeights;
 use knowledge::registry::{self, EmbedderChoice, Services};
-use knowledge::{FileSource, LanguageModel, Level};
+use knowledge::{FileSource, LanguageModel};
 use model::WorkspaceModel;
 use session::Registry;
 use types::ids::{Mint, Seeds};
-use types::knowledge::IndexLevel;
+use types::knowledge::{IndexLevel, QueryParams};
 use types::model::ModelRef;
 use types::time::Clock;
 
@@ -51,14 +51,16 @@ pub(super) fn settings(config: &Config) -> Result<registry::Settings, DaemonErro
         let why = "expected at least 16, and more than chunk_overlap".to_owned();
         return Err(wrong(&["knowledge", "chunk_tokens"], why));
     }
+    // A number that no query can have is refused by the check below.
+    let limit = |number: usize| Some(u32::try_from(number).unwrap_or(u32::MAX));
     let query = QueryParams {
-        mode: section.mode,
-        top_k: section.top_k,
-        chunk_top_k: Some(section.chunk_top_k),
-        max_entity_tokens: section.max_entity_tokens,
-        max_relation_tokens: section.max_relation_tokens,
-        max_total_tokens: section.max_total_tokens,
-        min_rerank_score: section.reranker.min_score,
+        mode: Some(section.mode),
+        top_k: limit(section.top_k),
+        chunk_top_k: Some(limit(section.chunk_top_k)),
+        max_entity_tokens: limit(section.max_entity_tokens),
+        max_relation_tokens: limit(section.max_relation_tokens),
+        max_total_tokens: limit(section.max_total_tokens),
+        min_rerank_score: Some(section.reranker.min_score),
         ..QueryParams::default()
     };
     QueryParams { query: "x".into(), ..query.clone() }
@@ -68,7 +70,7 @@ pub(super) fn settings(config: &Config) -> Result<registry::Settings, DaemonErro
     let defaults = SemanticSettings::default();
     let types = &section.entity_types;
     Ok(registry::Settings {
-        level: if section.level == IndexLevel::Lexical { Level::Lexical } else { Level::Structure },
+        level: section.level,
         chunks: ChunkSettings {
             tokens: section.chunk_tokens,
             overlap: section.chunk_overlap,

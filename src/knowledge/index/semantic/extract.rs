@@ -11,7 +11,8 @@ use crate::index::chunk::WINDOW_TOKENS;
 use crate::store::{CachedAnswer, EntityRecord, RelationRecord};
 use crate::tokens;
 use crate::traits::{CallPurpose, ChatMessage, ModelCall};
-use crate::types::{CacheKind, Chunk, KnowledgeError, PairKey, hash128};
+use crate::types::{Chunk, KnowledgeError, hash128};
+use types::knowledge::{CacheKind, PairKey};
 
 /// Consecutive chunks that a model reads together.
 #[derive(Debug, PartialEq, Eq)]

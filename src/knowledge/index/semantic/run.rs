@@ -12,7 +12,8 @@ use super::summarize::summarize;
 use crate::index::progress::StageProgress;
 use crate::index::scan::is_below;
 use crate::store::UnreadDocument;
-use crate::types::{DocId, DocumentStatus, ErrorKind, JobStage, KnowledgeError};
+use crate::types::{DocId, ErrorKind, KnowledgeError};
+use types::knowledge::{DocumentStatus, IndexStage};
 
 /// Number of consecutive failed documents after which the job ends, because the model is not available.
 const MAX_FAILURES_IN_A_ROW: u32 = 5;
@@ -38,7 +39,7 @@ pub async fn run(run: &SemanticRun<'_>) -> Result<u64, KnowledgeError> {
         .filter(|document| is_requested(document, &run.request.paths))
         .map(|document| document.id)
         .collect();
-    let progress = StageProgress::begin(run.sink, run.spent, JobStage::Extracting, documents.len() as u64);
+    let progress = StageProgress::begin(run.sink, run.spent, IndexStage::Extracting, documents.len() as u64);
     let progress = Mutex::new(progress);
     let (failed, failed_in_a_row) = (&AtomicU32::new(0), &AtomicU32::new(0));
     let (shared_progress, first_error) = (&progress, &Mutex::new(None));
@@ -121,7 +122,7 @@ async fn read_document(run: &SemanticRun<'_>, id: DocId) -> Result<(), Knowledge
 
 /// Summarises until no summary is due. A failed summary stays due, and the joined descriptions are used meanwhile.
 async fn write_summaries(run: &SemanticRun<'_>) -> Result<(), KnowledgeError> {
-    let mut progress = StageProgress::begin(run.sink, run.spent, JobStage::Summarizing, 0);
+    let mut progress = StageProgress::begin(run.sink, run.spent, IndexStage::Summarizing, 0);
     let mut tried: HashSet<(bool, String)> = HashSet::new();
     loop {
         // Failed summaries stay due and are returned first again, so read that many more.

@@ -5,7 +5,8 @@ use super::prompt::{SUMMARY_POLICY, summary_system, summary_user};
 use crate::store::{CachedAnswer, MAX_JOINED_DESCRIPTIONS, MAX_JOINED_TOKENS};
 use crate::tokens;
 use crate::traits::{CallPurpose, ChatMessage, ModelCall};
-use crate::types::{CacheKind, KnowledgeError, hash128};
+use crate::types::{KnowledgeError, hash128};
+use types::knowledge::CacheKind;
 
 /// Tokens of the descriptions in one call.
 const MAX_CALL_TOKENS: usize = 12_000;

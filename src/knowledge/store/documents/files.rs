@@ -4,7 +4,8 @@ use rusqlite::params;
 
 use super::write::{NewDocument, delete, insert_row};
 use crate::store::writer::{Writer, raise_generation};
-use crate::types::{DocId, DocumentStatus, KnowledgeError, Level};
+use crate::types::{DocId, KnowledgeError};
+use types::knowledge::{DocumentStatus, IndexLevel};
 
 /// Changes when the content rules for omitted files change, so that all files are read again.
 const SKIP_RULES: i64 = 1;
@@ -23,7 +24,7 @@ pub struct KnownFile {
     /// Time of the last change in nanoseconds since the Unix epoch.
     pub modified_ns: i64,
     /// The level at which it was processed.
-    pub level: Level,
+    pub level: IndexLevel,
     /// State of the document.
     pub status: DocumentStatus,
 }
@@ -56,7 +57,7 @@ impl Writer {
                 hash: row.get(2)?,
                 bytes: row.get(3)?,
                 modified_ns: row.get(4)?,
-                level: Level::from_name(&level).unwrap_or(Level::Lexical),
+                level: IndexLevel::from_name(&level).unwrap_or(IndexLevel::Lexical),
                 status: DocumentStatus::from_name(&status).unwrap_or(DocumentStatus::Failed),
             })
         })?;
@@ -136,9 +137,9 @@ impl Writer {
                 .query_map(params![new.id.0, new.path], |row| row.get(0))?
                 .collect::<Result<_, _>>()?;
             for id in old {
-                delete(connection, &DocId(id))?;
+                delete(connection, &id)?;
             }
-            let doc = insert_row(connection, new, DocumentStatus::Failed, Level::Lexical, now_ms)?;
+            let doc = insert_row(connection, new, DocumentStatus::Failed, IndexLevel::Lexical, now_ms)?;
             connection
                 .prepare_cached("update kn_doc set error = ?2 where id = ?1")?
                 .execute(params![doc, error])?;

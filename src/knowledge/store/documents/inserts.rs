@@ -2,10 +2,11 @@
 
 use rusqlite::params;
 
-use super::read::document;
+use super::read::{document, has_hash};
 use super::write::{NewDocument, delete, insert_row};
 use crate::store::writer::{Writer, raise_generation};
-use crate::types::{DocId, DocumentSource, DocumentStatus, KnowledgeError, Level};
+use crate::types::{DocId, KnowledgeError};
+use types::knowledge::{DocumentSource, DocumentStatus, IndexLevel};
 
 impl Writer {
     /// Stores an inserted document durably before it is processed. Returns false if this id and hash were
@@ -21,19 +22,20 @@ impl Writer {
     ) -> Result<bool, KnowledgeError> {
         self.transaction(|connection| {
             if let Some(known) = document(connection, new.id.as_str())?
-                && known.id == new.id
+                && known.id == new.id.0
             {
-                if known.hash == new.hash && known.status == DocumentStatus::Processed {
+                let is_processed = known.status == DocumentStatus::Processed;
+                if is_processed && has_hash(connection, &known.id, &new.hash)? {
                     return Ok(false);
                 }
                 // The new text replaces a document that is not processed or has another text.
-                delete(connection, &new.id)?;
+                delete(connection, new.id.as_str())?;
             }
             let same_path = new.path.as_deref().map(|path| document(connection, path)).transpose()?.flatten();
             if let Some(other) = same_path.filter(|other| other.path == new.path) {
                 delete(connection, &other.id)?;
             }
-            let doc = insert_row(connection, new, DocumentStatus::Pending, Level::Lexical, now_ms)?;
+            let doc = insert_row(connection, new, DocumentStatus::Pending, IndexLevel::Lexical, now_ms)?;
             connection
                 .prepare_cached("insert into kn_doc_text (doc_id, text) values (?1, ?2)")?
                 .execute(params![doc, text])?;

@@ -4,7 +4,8 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::store::chunks::chunks_of_document;
 use crate::store::writer::Writer;
-use crate::types::{Chunk, DocId, Document, DocumentSource, DocumentStatus, KnowledgeError, Level};
+use crate::types::{Chunk, DocId, KnowledgeError};
+use types::knowledge::{Document, DocumentSource, DocumentStatus, IndexLevel};
 
 /// A document that a model has not read yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,24 +27,22 @@ pub struct DocumentFilter {
     pub after: Option<DocId>,
 }
 
-const DOCUMENT_COLUMNS: &str = "d.key, d.path, d.hash, d.source, d.status, d.level, d.error, d.lang, d.bytes, \
-     (select count(*) from kn_chunk c where c.doc_id = d.id), d.created_ms, d.updated_ms";
+const DOCUMENT_COLUMNS: &str = "d.key, d.path, d.status, d.level, d.source, d.error, d.lang, d.bytes, \
+     (select count(*) from kn_chunk c where c.doc_id = d.id), d.updated_ms";
 
 fn document_of_row(row: &Row<'_>) -> rusqlite::Result<Document> {
-    let (source, status, level): (String, String, String) = (row.get(3)?, row.get(4)?, row.get(5)?);
+    let (status, level, source): (String, String, String) = (row.get(2)?, row.get(3)?, row.get(4)?);
     Ok(Document {
-        id: DocId(row.get(0)?),
+        id: row.get(0)?,
         path: row.get(1)?,
-        hash: row.get(2)?,
-        source: if source == "file" { DocumentSource::File } else { DocumentSource::Inserted },
         status: DocumentStatus::from_name(&status).unwrap_or(DocumentStatus::Failed),
-        level: Level::from_name(&level).unwrap_or(Level::Lexical),
-        error: row.get(6)?,
-        language: row.get(7)?,
-        bytes: row.get(8)?,
-        chunks: row.get(9)?,
-        created_at_ms: row.get(10)?,
-        updated_at_ms: row.get(11)?,
+        level: IndexLevel::from_name(&level).unwrap_or(IndexLevel::Lexical),
+        source: if source == "file" { DocumentSource::File } else { DocumentSource::Inserted },
+        error: row.get(5)?,
+        language: row.get(6)?,
+        bytes: row.get(7)?,
+        chunks: row.get(8)?,
+        updated_at_ms: row.get(9)?,
     })
 }
 
@@ -73,6 +72,12 @@ pub(crate) fn document(
         "select {DOCUMENT_COLUMNS} from kn_doc d where d.key = ?1 or d.path = ?1 order by d.key = ?1 desc limit 1"
     );
     Ok(connection.prepare_cached(&sql)?.query_row([id_or_path], document_of_row).optional()?)
+}
+
+/// Whether the stored document has this hash of its content.
+pub(super) fn has_hash(connection: &Connection, id: &str, hash: &str) -> Result<bool, KnowledgeError> {
+    let mut statement = connection.prepare_cached("select hash = ?2 from kn_doc where key = ?1")?;
+    Ok(statement.query_row([id, hash], |row| row.get(0)).optional()?.unwrap_or(false))
 }
 
 pub(super) fn document_row(connection: &Connection, id: &str) -> Result<Option<i64>, KnowledgeError> {

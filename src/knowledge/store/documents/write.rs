@@ -13,7 +13,8 @@ use crate::store::schema::origin;
 use crate::store::writer::{
     DocumentContent, EntityRecord, RelationRecord, Writer, generation, raise_generation,
 };
-use crate::types::{DocId, DocumentSource, DocumentStatus, ErrorKind, KnowledgeError, Level};
+use crate::types::{DocId, ErrorKind, KnowledgeError};
+use types::knowledge::{DocumentSource, DocumentStatus, IndexLevel};
 
 /// A document that is about to be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +54,7 @@ impl Writer {
         &mut self,
         new: &NewDocument,
         content: &DocumentContent,
-        level: Level,
+        level: IndexLevel,
         now_ms: i64,
     ) -> Result<(), KnowledgeError> {
         self.transaction(|connection| {
@@ -187,7 +188,7 @@ pub(super) fn insert_row(
     connection: &Connection,
     new: &NewDocument,
     status: DocumentStatus,
-    level: Level,
+    level: IndexLevel,
     now_ms: i64,
 ) -> Result<i64, KnowledgeError> {
     let source = match new.source {
@@ -216,8 +217,8 @@ pub(super) fn insert_row(
 }
 
 /// Deletes a document with all dependent data.
-pub(super) fn delete(connection: &Connection, id: &DocId) -> Result<(), KnowledgeError> {
-    let Some(doc) = document_row(connection, id.as_str())? else { return Ok(()) };
+pub(super) fn delete(connection: &Connection, id: &str) -> Result<(), KnowledgeError> {
+    let Some(doc) = document_row(connection, id)? else { return Ok(()) };
     let mut touched = TouchedRows::default();
     remove_rows(connection, doc, &mut touched)?;
     touched.rebuild(connection)

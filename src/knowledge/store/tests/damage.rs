@@ -54,7 +54,7 @@ async fn damage_below_the_first_pages_is_noticed_and_reopened_empty() {
                 writer.store_document(
                     &new,
                     &DocumentContent { chunks, ..Default::default() },
-                    Level::Lexical,
+                    IndexLevel::Lexical,
                     1,
                 )?;
             }
@@ -114,7 +114,7 @@ async fn edited_index(path: &Path) {
                 let (text, path) = (format!("text {n}").repeat(200), format!("f{n}"));
                 let (new, chunks) = document(&path, &[&text]);
                 let content = DocumentContent { chunks, ..Default::default() };
-                writer.store_document(&new, &content, Level::Lexical, 1)?;
+                writer.store_document(&new, &content, IndexLevel::Lexical, 1)?;
             }
             writer.create_entity("Mine", "concept", "my own words", 1)?;
             writer.create_entity("Other", "concept", "d", 1)?;

@@ -43,12 +43,14 @@ fn inserted_document_is_kept_until_processed_and_then_a_repeat_is_no_op() {
     assert_eq!(test.writer.unprocessed_inserts("", 10).unwrap()[0].1, "text");
     assert_eq!(test.read(IndexReader::counts).open_documents, 1);
     let content = DocumentContent { chunks, ..DocumentContent::default() };
-    test.writer.store_document(&new, &content, Level::Structure, 2).unwrap();
+    test.writer.store_document(&new, &content, IndexLevel::Structure, 2).unwrap();
     assert!(test.writer.unprocessed_inserts("", 10).unwrap().is_empty());
     assert_eq!(test.writer.accept_document(&new, "text", 3), Ok(false));
     let document = test.read(|reader| reader.document(new.id.as_str())).unwrap();
     assert_eq!((document.status, document.chunks), (DocumentStatus::Processed, 1));
-    assert_eq!(document.created_at_ms, 1, "the time of the first insert");
+    let created_ms =
+        test.writer.connection().query_row("select created_ms from kn_doc", [], |row| row.get(0));
+    assert_eq!(created_ms, Ok(1_i64), "the time of the first insert");
 }
 
 #[test]

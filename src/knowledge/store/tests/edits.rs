@@ -97,7 +97,7 @@ fn part_of_a_name_is_enough_unless_several_entities_have_it() {
         parent: "Store".into(),
     }];
     let content = DocumentContent { chunks, entities, symbols, ..DocumentContent::default() };
-    test.writer.store_document(&new, &content, Level::Structure, 1).unwrap();
+    test.writer.store_document(&new, &content, IndexLevel::Structure, 1).unwrap();
     let mut find = |name: &str| test.reader.snapshot(|reader| reader.find_entity(name));
     for (name, whole) in [
         ("Parser (src/a.rs)", "Parser (src/a.rs)"),

@@ -105,7 +105,7 @@ fn calls_are_resolved_when_their_symbol_comes_later_and_undone_when_it_goes() {
         }],
         ..DocumentContent::default()
     };
-    test.writer.store_document(&new, &content, Level::Structure, 1).unwrap();
+    test.writer.store_document(&new, &content, IndexLevel::Structure, 1).unwrap();
     while test.writer.resolve_references().unwrap() > 0 {}
     let before = test.dump();
     let (new, chunks) = document("b.rs", &["callee"]);
@@ -120,7 +120,7 @@ fn calls_are_resolved_when_their_symbol_comes_later_and_undone_when_it_goes() {
         }],
         ..DocumentContent::default()
     };
-    test.writer.store_document(&new, &content, Level::Structure, 2).unwrap();
+    test.writer.store_document(&new, &content, IndexLevel::Structure, 2).unwrap();
     while test.writer.resolve_references().unwrap() > 0 {}
     let edges = test.read(|reader| reader.edges_of(&["caller (a.rs)".into()]));
     assert_eq!(edges[0].relation.target, "open_store (b.rs)");

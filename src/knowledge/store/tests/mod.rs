@@ -11,9 +11,8 @@ use rusqlite::Connection;
 
 use super::*;
 use crate::traits::QueryVector;
-use crate::types::{
-    CacheKind, Chunk, ChunkId, DocId, DocumentSource, DocumentStatus, Level, PairKey, VectorKind, hash128,
-};
+use crate::types::{Chunk, ChunkId, DocId, VectorKind, hash128};
+use types::knowledge::{CacheKind, DocumentSource, DocumentStatus, IndexLevel, PairKey};
 
 /// A store in a folder of its own, with direct access to the writer and the reader.
 pub(super) struct TestStore {
@@ -169,5 +168,5 @@ fn store(
 ) {
     let (new, chunks) = document(path, texts);
     let content = DocumentContent { chunks, entities, relations, ..DocumentContent::default() };
-    test.writer.store_document(&new, &content, Level::Structure, 1000).expect("stored");
+    test.writer.store_document(&new, &content, IndexLevel::Structure, 1000).expect("stored");
 }
