@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 use super::fault::Code;
 use super::methods::{METHODS, Method, SCHEMAS};
 use super::params::ClientRole;
-use super::params::DaemonEvent;
 use super::{DAEMON_EVENT, PERMISSION_EVENT, PROTOCOL_VERSION, SESSION_EVENT};
+use types::daemon_event::DaemonEvent;
 use types::event::Envelope;
 
 fn generator() -> SchemaGenerator {

@@ -8,8 +8,9 @@ use crate::terminal::escape;
 use crate::terminal::format::short_id;
 use crate::terminal::style::cut;
 use api::methods;
-use api::params::{ListParams, ListReply, PendingRequest, PermissionListParams, SessionParams, SessionReply};
+use api::params::{ListParams, ListReply, PermissionListParams, SessionParams, SessionReply};
 use types::ids::{PermissionId, SessionId};
+use types::permission_request::PendingRequest;
 use types::session::{SessionState, SessionView};
 
 /// Minimum characters of a short id; shorter names are not treated as ids.

@@ -20,8 +20,8 @@ pub mod traits;
 pub mod types;
 
 pub use traits::{
-    CallPurpose, ChatMessage, ChatRole, Completion, Embedder, FileEntry, FileSource, FileVisit, IndexReader,
-    JobSink, LanguageModel, ModelCall, QueryVector,
+    CallPurpose, Completion, Embedder, FileEntry, FileSource, FileVisit, IndexReader, JobSink, LanguageModel,
+    ModelCall, QueryVector,
 };
 pub use types::{
     Chunk, ChunkId, DocId, Edge, Entity, ErrorKind, FileRefusal, IndexCounts, JobEvent, JobOutcome,

@@ -3,7 +3,6 @@
 use std::ops::ControlFlow;
 
 use futures_util::future::BoxFuture;
-use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -11,38 +10,7 @@ use super::types::{
     Chunk, ChunkId, Edge, Entity, FileRefusal, IndexCounts, JobEvent, KnowledgeError, ModelUsage, SearchHit,
     VectorKind,
 };
-use types::knowledge::{CacheKind, PairKey};
-
-/// The author of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ChatRole {
-    /// The user.
-    User,
-    /// The model.
-    Assistant,
-}
-
-/// One message of a model call.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChatMessage {
-    /// Its author.
-    pub role: ChatRole,
-    /// The text.
-    pub content: String,
-}
-
-impl ChatMessage {
-    /// A message of the user.
-    pub fn user(content: impl Into<String>) -> Self {
-        Self { role: ChatRole::User, content: content.into() }
-    }
-
-    /// A message of the model.
-    pub fn assistant(content: impl Into<String>) -> Self {
-        Self { role: ChatRole::Assistant, content: content.into() }
-    }
-}
+use types::knowledge::{CacheKind, ChatMessage, PairKey};
 
 /// The purpose of a model call. It decides the priority of the call and its name in the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

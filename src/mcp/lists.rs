@@ -8,7 +8,8 @@ use rmcp::service::{RoleClient, ServiceError};
 use crate::catalog::{self, Prompt, ServerOffer};
 use crate::config::ServerConfig;
 use crate::connection::{Connection, service_error};
-use crate::resource::{Resource, ResourceList, ResourcePart, ResourceTemplate};
+use crate::resource::{ResourcePart, resource, resource_template};
+use types::mcp::McpResourceList;
 
 /// Maximum number of pages of a list.
 const MAX_PAGES: usize = 50;
@@ -28,7 +29,7 @@ impl Connection {
     }
 
     /// Reads the list of resources.
-    pub fn resources(&self) -> BoxFuture<'static, Result<ResourceList, String>> {
+    pub fn resources(&self) -> BoxFuture<'static, Result<McpResourceList, String>> {
         Box::pin(resources(self.service.peer().clone()))
     }
 
@@ -97,19 +98,19 @@ fn prompt(prompt: rmcp::model::Prompt) -> Prompt {
     }
 }
 
-async fn resources(peer: Peer<RoleClient>) -> Result<ResourceList, String> {
+async fn resources(peer: Peer<RoleClient>) -> Result<McpResourceList, String> {
     let info = peer.peer_info();
     if info.is_some_and(|info| info.capabilities.resources.is_none()) {
-        return Ok(ResourceList { is_complete: true, ..ResourceList::default() });
+        return Ok(McpResourceList { is_complete: true, ..McpResourceList::default() });
     }
-    let mut list = ResourceList::default();
+    let mut list = McpResourceList::default();
     let mut cursor = None;
     for _ in 0..MAX_PAGES {
         let params = PaginatedRequestParams::default().with_cursor(cursor);
         let reply = peer.list_resources(Some(params)).await.map_err(|error| failed("resources", &error))?;
         let room = MAX_RESOURCES.saturating_sub(list.resources.len());
         let is_cut = reply.resources.len() > room;
-        list.resources.extend(reply.resources.into_iter().take(room).map(Resource::from));
+        list.resources.extend(reply.resources.into_iter().take(room).map(resource));
         cursor = reply.next_cursor.filter(|cursor| !cursor.is_empty());
         list.is_complete = cursor.is_none() && !is_cut;
         if cursor.is_none() || is_cut {
@@ -119,7 +120,7 @@ async fn resources(peer: Peer<RoleClient>) -> Result<ResourceList, String> {
     // Many servers have no templates and refuse the request.
     if let Ok(reply) = peer.list_resource_templates(None).await {
         let templates = reply.resource_templates.into_iter().take(MAX_RESOURCES);
-        list.templates = templates.map(ResourceTemplate::from).collect();
+        list.templates = templates.map(resource_template).collect();
     }
     Ok(list)
 }

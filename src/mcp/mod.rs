@@ -45,7 +45,7 @@ pub use launch::{LaunchedProcess, Launcher, ServerProcess};
 pub use names::{is_tool_name, server_part, tool_name};
 pub use of_sessions::SessionServerFiles;
 pub use pool::{Lease, Pool, ServerUse};
-pub use resource::{Resource, ResourceList, ResourcePart, ResourceTemplate};
+pub use resource::ResourcePart;
 pub use server::{CallError, ServerView};
 pub use settings::PoolSettings;
 pub use tool_result::{ResultMedia, ToolAnswer};

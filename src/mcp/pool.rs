@@ -16,13 +16,14 @@ use crate::config::{ServerConfig, ServerSource};
 use crate::launch::Launcher;
 use crate::names::server_part;
 use crate::of_sessions::SessionServerFiles;
-use crate::resource::{ResourceList, ResourcePart};
+use crate::resource::ResourcePart;
 use crate::server::{CallError, NewServer, Server, ServerView};
 use crate::server_log::ServerLog;
 use crate::settings::PoolSettings;
 use crate::tool_result::ToolAnswer;
 use crate::variables::{ResolvedConfig, resolve};
 use base::sync::lock;
+use types::mcp::McpResourceList;
 
 /// Maximum number of logs that are kept.
 const MAX_LOGS: usize = 50;
@@ -282,7 +283,7 @@ impl Lease {
     ///
     /// # Errors
     /// The server does not answer.
-    pub async fn resources(&self) -> Result<ResourceList, String> {
+    pub async fn resources(&self) -> Result<McpResourceList, String> {
         self.server.resources().await
     }
 

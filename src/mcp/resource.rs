@@ -3,46 +3,10 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rmcp::model::ResourceContents;
+use types::mcp::{McpResource, McpResourceTemplate};
 
 /// Maximum bytes of a name or a description.
 const MAX_TEXT_BYTES: usize = 2_000;
-
-/// A resource that a server lists.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Resource {
-    /// Its URI.
-    pub uri: String,
-    /// Its name.
-    pub name: String,
-    /// The data that it contains.
-    pub description: Option<String>,
-    /// Its media type as the server says.
-    pub media_type: Option<String>,
-    /// Its size in bytes as the server says.
-    pub size: Option<u64>,
-}
-
-/// A pattern of URIs that a server can read.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ResourceTemplate {
-    /// The pattern, for example `file:///{path}`.
-    pub uri_template: String,
-    /// Its name.
-    pub name: String,
-    /// Its purpose.
-    pub description: Option<String>,
-}
-
-/// The resources of a server.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ResourceList {
-    /// In the order of the server.
-    pub resources: Vec<Resource>,
-    /// Patterns of further ones.
-    pub templates: Vec<ResourceTemplate>,
-    /// Whether no resource is left out.
-    pub is_complete: bool,
-}
 
 /// A part of a resource's content. Most resources have one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,23 +27,23 @@ pub enum ResourcePart {
     },
 }
 
-impl From<rmcp::model::Resource> for Resource {
-    fn from(listed: rmcp::model::Resource) -> Self {
-        let description = listed.description.or(listed.title);
-        Self {
-            uri: listed.uri,
-            name: cut(listed.name),
-            description: description.map(cut),
-            media_type: listed.mime_type,
-            size: listed.size,
-        }
+pub(crate) fn resource(listed: rmcp::model::Resource) -> McpResource {
+    let description = listed.description.or(listed.title);
+    McpResource {
+        uri: listed.uri,
+        name: cut(listed.name),
+        description: description.map(cut),
+        media_type: listed.mime_type,
+        size: listed.size,
     }
 }
 
-impl From<rmcp::model::ResourceTemplate> for ResourceTemplate {
-    fn from(listed: rmcp::model::ResourceTemplate) -> Self {
-        let description = listed.description.or(listed.title);
-        Self { uri_template: listed.uri_template, name: cut(listed.name), description: description.map(cut) }
+pub(crate) fn resource_template(listed: rmcp::model::ResourceTemplate) -> McpResourceTemplate {
+    let description = listed.description.or(listed.title);
+    McpResourceTemplate {
+        uri_template: listed.uri_template,
+        name: cut(listed.name),
+        description: description.map(cut),
     }
 }
 

@@ -16,12 +16,12 @@ use crate::catalog::{self, Prompt, ServerOffer};
 use crate::config::ServerConfig;
 use crate::connection::{self, ConnectRequest, Connection, OwnedProcess};
 use crate::launch::Launcher;
-use crate::resource::{ResourceList, ResourcePart};
+use crate::resource::ResourcePart;
 use crate::server_log::ServerLog;
 use crate::settings::PoolSettings;
 use crate::tool_result::ToolAnswer;
 use crate::variables::ResolvedConfig;
-use types::mcp::{McpInstructions, McpState, McpTool};
+use types::mcp::{McpInstructions, McpResourceList, McpState, McpTool};
 
 /// Failures in a row after which the server pauses for longer.
 const BREAKER_FAILURES: u32 = 5;
@@ -238,7 +238,7 @@ impl Server {
     }
 
     /// The resources that the server lists.
-    pub async fn resources(&self) -> Result<ResourceList, String> {
+    pub async fn resources(&self) -> Result<McpResourceList, String> {
         self.send_request(|connection| async move { connection.resources().await }).await
     }
 

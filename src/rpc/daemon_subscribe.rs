@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use super::params::Caller;
 use crate::context::RpcContext;
+use api::params::NoParams;
 use api::params::SubscriptionId;
-use api::params::{DaemonEvent, DaemonEventKind, NoParams};
 use api::{DAEMON_EVENT, Fault};
-use session::{ChangedSession, SessionChangeKind, SessionFollower};
+use session::SessionFollower;
 use transport::SubscriptionSink;
 
 /// Changes within this time are reported together, because a running turn changes its session many times a second.
@@ -46,18 +46,12 @@ async fn pump(mut follower: SessionFollower, sink: SubscriptionSink) {
                 return;
             }
         };
-        let events: Vec<Arc<str>> = changed.into_iter().filter_map(text).collect();
+        let events: Vec<Arc<str>> = changed
+            .into_iter()
+            .filter_map(|event| serde_json::to_string(&event).ok().map(Arc::from))
+            .collect();
         if room.publish(DAEMON_EVENT, events).is_err() {
             return;
         }
     }
-}
-
-fn text(ChangedSession { kind, view, deleted }: ChangedSession) -> Option<Arc<str>> {
-    let kind = match kind {
-        SessionChangeKind::Created => DaemonEventKind::SessionCreated,
-        SessionChangeKind::Updated => DaemonEventKind::SessionUpdated,
-        SessionChangeKind::Ended => DaemonEventKind::SessionEnded,
-    };
-    serde_json::to_string(&DaemonEvent { kind, session: view, deleted }).ok().map(Arc::from)
 }

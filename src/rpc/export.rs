@@ -8,8 +8,8 @@ use super::params::Caller;
 use crate::context::RpcContext;
 use crate::redact_thinking::redact;
 use api::Fault;
-use api::params::{ExportFormatParam, ExportParams, ExportReply, ImportParams, ImportReply};
-use session::{ExportFormat, StoredItem};
+use api::params::{ExportParams, ExportReply, ImportParams, ImportReply};
+use session::StoredItem;
 
 pub(super) async fn export(ctx: Arc<RpcContext>, _: Caller, p: ExportParams) -> Result<ExportReply, Fault> {
     let include = p.include;
@@ -22,12 +22,7 @@ pub(super) async fn export(ctx: Arc<RpcContext>, _: Caller, p: ExportParams) -> 
         let last = redact(stored.last.as_str().into(), include)?.to_string();
         item(&StoredItem { last, ..stored.clone() })
     };
-    let format = match p.format {
-        ExportFormatParam::Jsonl => ExportFormat::JsonLines,
-        ExportFormatParam::Markdown => ExportFormat::Markdown,
-        ExportFormatParam::Html => ExportFormat::Html,
-    };
-    let exported = ctx.registry.export(p.session_id, format, p.cursor.as_deref(), &shown, &read).await;
+    let exported = ctx.registry.export(p.session_id, p.format, p.cursor.as_deref(), &shown, &read).await;
     let (data, next_cursor) = exported.map_err(convert::fault)?;
     Ok(ExportReply { data, next_cursor })
 }

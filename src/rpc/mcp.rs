@@ -7,25 +7,16 @@ use crate::context::RpcContext;
 use crate::convert::{self, invalid_param};
 use api::Fault;
 use api::params::{
-    McpAddParams, McpChangeReply, McpListParams, McpListReply, McpLogsReply, McpRemoveParams,
-    McpResourceTemplateView, McpResourceView, McpResourcesReply, McpScope, McpServerParams, McpServerView,
-    McpTestParams, McpTestReply, McpToolView, McpToolsReply,
+    McpAddParams, McpChangeReply, McpListParams, McpListReply, McpLogsReply, McpRemoveParams, McpScope,
+    McpServerParams, McpTestParams, McpToolView, McpToolsReply,
 };
 use session::McpOwner;
 use types::ids::SessionId;
+use types::mcp::{McpResourceList, McpTest};
 
 pub(super) async fn list(ctx: Arc<RpcContext>, _: Caller, p: McpListParams) -> Result<McpListReply, Fault> {
-    let found = ctx.registry.mcp_servers(&mcp_place(p.cwd, p.session_id)).await.map_err(convert::fault)?;
-    let servers = found.into_iter().map(|server| McpServerView {
-        name: server.name,
-        state: server.state,
-        transport: server.transport.unwrap_or_default().to_owned(),
-        source: server.source.to_owned(),
-        tools: server.tools.into_iter().map(|tool| tool.name).collect(),
-        error: server.error,
-        instructions: server.instructions,
-    });
-    Ok(McpListReply { servers: servers.collect() })
+    let servers = ctx.registry.mcp_servers(&mcp_place(p.cwd, p.session_id)).await.map_err(convert::fault)?;
+    Ok(McpListReply { servers })
 }
 
 pub(super) async fn tools(
@@ -48,43 +39,17 @@ pub(super) async fn resources(
     ctx: Arc<RpcContext>,
     _: Caller,
     p: McpServerParams,
-) -> Result<McpResourcesReply, Fault> {
-    let list = ctx.registry.mcp_resources(&p.name, &mcp_place(p.cwd, p.session_id)).await;
-    let list = list.map_err(convert::fault)?;
-    let resources = list.resources.into_iter().map(|it| McpResourceView {
-        uri: it.uri,
-        name: it.name,
-        description: it.description,
-        media_type: it.media_type,
-        size: it.size,
-    });
-    let templates = list.templates.into_iter().map(|it| McpResourceTemplateView {
-        uri_template: it.uri_template,
-        name: it.name,
-        description: it.description,
-    });
-    Ok(McpResourcesReply {
-        resources: resources.collect(),
-        templates: templates.collect(),
-        is_complete: list.is_complete,
-    })
+) -> Result<McpResourceList, Fault> {
+    ctx.registry.mcp_resources(&p.name, &mcp_place(p.cwd, p.session_id)).await.map_err(convert::fault)
 }
 
 fn mcp_place(cwd: Option<String>, session_id: Option<SessionId>) -> McpOwner {
     McpOwner { cwd, session_id }
 }
 
-pub(super) async fn test(ctx: Arc<RpcContext>, _: Caller, p: McpTestParams) -> Result<McpTestReply, Fault> {
-    let tested = ctx.registry.mcp_test(p.name.as_deref(), p.config, &mcp_place(p.cwd, p.session_id)).await;
-    let tested = tested.map_err(convert::fault)?;
-    Ok(McpTestReply {
-        state: tested.state,
-        error: tested.error,
-        protocol: Some(tested.protocol).filter(|protocol| !protocol.is_empty()),
-        tools: tested.tools,
-        problems: tested.problems,
-        duration_ms: tested.duration_ms,
-    })
+pub(super) async fn test(ctx: Arc<RpcContext>, _: Caller, p: McpTestParams) -> Result<McpTest, Fault> {
+    let owner = mcp_place(p.cwd, p.session_id);
+    ctx.registry.mcp_test(p.name.as_deref(), p.config, &owner).await.map_err(convert::fault)
 }
 
 pub(super) async fn logs(ctx: Arc<RpcContext>, _: Caller, p: McpServerParams) -> Result<McpLogsReply, Fault> {

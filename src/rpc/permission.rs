@@ -8,13 +8,12 @@ use super::params::Caller;
 use crate::context::RpcContext;
 use api::params::SubscriptionId;
 use api::params::{
-    ExplainParams, ExplainReply, NoParams, PendingRequest, PermissionListParams, PermissionListReply,
-    RuleParams, RuleReply, RuleView, RulesParams, RulesReply,
+    ExplainReply, NoParams, PermissionListParams, PermissionListReply, RuleReply, RulesParams, RulesReply,
 };
 use api::{Fault, PERMISSION_EVENT};
-use session::{KnownRule, PendingFollower, PendingRequestView, RuleChange};
+use session::PendingFollower;
 use transport::SubscriptionSink;
-use types::permission::RuleScope;
+use types::permission::{ExplainParams, RuleParams, RuleScope};
 
 pub(super) async fn list(
     ctx: Arc<RpcContext>,
@@ -24,19 +23,6 @@ pub(super) async fn list(
     let after = convert::cursor(p.cursor.as_deref())?;
     let limit = convert::limit(p.limit, 100, 500);
     let (requests, next) = ctx.registry.pending(p.session_id, after, limit).await.map_err(convert::fault)?;
-    let requests = requests
-        .into_iter()
-        .map(|it: PendingRequestView| PendingRequest {
-            session_id: it.session_id,
-            number: it.number,
-            at_ms: it.at_ms,
-            truncated_fields: it.truncated_fields,
-            request: it.request,
-            read_only: it.read_only,
-            change: it.change,
-            sandbox: it.sandbox,
-        })
-        .collect();
     Ok(PermissionListReply { requests, next_cursor: next.map(|id| id.to_string()) })
 }
 
@@ -78,19 +64,8 @@ pub(super) async fn rules(ctx: Arc<RpcContext>, _: Caller, p: RulesParams) -> Re
     let (known, problems) =
         ctx.registry.rules(p.session_id, p.workspace.as_deref()).await.map_err(convert::fault)?;
     let next_cursor = (known.len() > after.saturating_add(limit)).then(|| (after + limit).to_string());
-    let rules = known.into_iter().skip(after).take(limit).map(view).collect();
+    let rules = known.into_iter().skip(after).take(limit).collect();
     Ok(RulesReply { rules, problems, next_cursor })
-}
-
-fn view(known: KnownRule) -> RuleView {
-    RuleView {
-        kind: known.kind,
-        rule: known.rule,
-        scope: known.scope,
-        file: known.file.map(|file| file.display().to_string()),
-        added_at_ms: known.added_at,
-        by: known.by,
-    }
 }
 
 pub(super) async fn add_rule(
@@ -117,26 +92,14 @@ async fn change_rule(
 ) -> Result<RuleReply, Fault> {
     let keyed = convert::idempotency_key(p.idempotency_key.take(), &p);
     let session = p.session_id.filter(|_| p.scope == RuleScope::Session);
-    let change = change(caller, p);
     let work = async {
         let changed = match method {
-            "permission.add_rule" => ctx.registry.add_rule(change).await,
-            _ => ctx.registry.remove_rule(change).await,
+            "permission.add_rule" => ctx.registry.add_rule(p, caller.origin()).await,
+            _ => ctx.registry.remove_rule(p, caller.origin()).await,
         };
         Ok(RuleReply { changed: changed.map_err(convert::fault)? })
     };
     ctx.registry.once(method, session, keyed, convert::fault, work).await
-}
-
-fn change(caller: &Caller, p: RuleParams) -> RuleChange {
-    RuleChange {
-        kind: p.kind,
-        rule: p.rule,
-        scope: p.scope,
-        session_id: p.session_id,
-        workspace: p.workspace,
-        origin: caller.origin(),
-    }
 }
 
 pub(super) async fn explain(
@@ -144,20 +107,9 @@ pub(super) async fn explain(
     _: Caller,
     p: ExplainParams,
 ) -> Result<ExplainReply, Fault> {
-    let home = p.home.unwrap_or_else(|| ctx.registry.shared().components().settings.home.clone());
-    let question = session::ExplainRequest {
-        workspace: p.workspace,
-        home,
-        mode: p.mode.unwrap_or_default(),
-        safe_commands: p.safe_commands.unwrap_or(true),
-        allow: p.allow,
-        ask: p.ask,
-        deny: p.deny,
-        tool: p.tool,
-        input: p.input,
-    };
+    let home = ctx.registry.shared().components().settings.home.clone();
     // Run this on a blocking thread, because it reads the disk and judging a long command takes time.
-    let judged = tokio::task::spawn_blocking(move || session::explain(&question)).await;
+    let judged = tokio::task::spawn_blocking(move || session::explain(&p, &home)).await;
     let verdict = judged.unwrap_or(Err(session::SessionError::Crashed)).map_err(convert::fault)?;
     Ok(ExplainReply {
         verdict: verdict.verdict,

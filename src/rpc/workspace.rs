@@ -6,31 +6,32 @@ use super::convert;
 use super::params::Caller;
 use crate::context::RpcContext;
 use api::Fault;
-use api::params::{TrustParams, UntrustParams, WorkspaceParams, WorkspaceReply};
-use session::{TrustStatus, changed_files};
+use api::params::{TrustParams, UntrustParams, WorkspaceParams};
+use session::changed_files;
+use types::trust::TrustStatus;
 
 pub(super) async fn status(
     ctx: Arc<RpcContext>,
     _: Caller,
     p: WorkspaceParams,
-) -> Result<WorkspaceReply, Fault> {
+) -> Result<TrustStatus, Fault> {
     let found = ctx.registry.workspace(&p.cwd).await.map_err(convert::fault)?;
     let changed_files = match p.count_changes && found.trusted {
         true => changed_files(std::path::Path::new(&found.cwd)).await,
         false => None,
     };
-    Ok(WorkspaceReply { changed_files, ..reply(found) })
+    Ok(TrustStatus { changed_files, ..found })
 }
 
 pub(super) async fn trust(
     ctx: Arc<RpcContext>,
     caller: Caller,
     mut p: TrustParams,
-) -> Result<WorkspaceReply, Fault> {
+) -> Result<TrustStatus, Fault> {
     let keyed = convert::idempotency_key(p.idempotency_key.take(), &p);
     let trust = async {
         let trusted = ctx.registry.trust(&p.cwd, p.digest.as_deref(), caller.origin()).await;
-        trusted.map(reply).map_err(convert::fault)
+        trusted.map_err(convert::fault)
     };
     ctx.registry.once("workspace.trust", None, keyed, convert::fault, trust).await
 }
@@ -39,20 +40,8 @@ pub(super) async fn untrust(
     ctx: Arc<RpcContext>,
     caller: Caller,
     mut p: UntrustParams,
-) -> Result<WorkspaceReply, Fault> {
+) -> Result<TrustStatus, Fault> {
     let keyed = convert::idempotency_key(p.idempotency_key.take(), &p);
-    let untrust =
-        async { ctx.registry.untrust(&p.cwd, caller.origin()).await.map(reply).map_err(convert::fault) };
+    let untrust = async { ctx.registry.untrust(&p.cwd, caller.origin()).await.map_err(convert::fault) };
     ctx.registry.once("workspace.untrust", None, keyed, convert::fault, untrust).await
-}
-
-fn reply(found: TrustStatus) -> WorkspaceReply {
-    WorkspaceReply {
-        cwd: found.cwd,
-        trusted: found.trusted,
-        digest: found.digest,
-        parts: found.parts,
-        programs: found.programs,
-        changed_files: None,
-    }
 }

@@ -39,30 +39,27 @@ pub use attach::AttachReply;
 pub use changes::cumulative_diff as changes_of;
 pub use error::SessionError;
 pub use handle::SessionHandle;
-pub use history::{ExportFormat, ForkRequest};
+pub use history::ForkRequest;
 pub use idempotency::IdempotencyKey;
 pub use loaded_workspaces::LoadedWorkspaces;
 pub use registry::Registry;
 pub use registry::create::NewSessionRequest;
-pub use registry::explain::{ExplainRequest, explain};
+pub use registry::explain::explain;
 pub use registry::initial_items::InitialMessage;
-pub use registry::mcp::{McpOwner, McpServerFacts, McpTest};
+pub use registry::mcp::McpOwner;
 pub use registry::pending::PendingFollower;
 pub use registry::project::{ProjectConfig, ProjectValue};
-pub use registry::rules::{KnownRule, RuleChange};
-pub use registry::session_changes::{ChangedSession, SessionFollower};
-pub use registry::trust::TrustStatus;
-pub use registry::views::PendingRequestView;
+pub use registry::session_changes::SessionFollower;
 pub use requests::{
     AbortOutcome, AnswerRequest, IndexUsage, QuestionAnswer, QuestionReply, QueueChange, RewindOutcome,
     RewindRequest, SettingsUpdate, Submission, SubmittedInput,
 };
-pub use shared::{Components, ConfiguredRule, Observer, PendingChange, SessionChangeKind, Settings, Shared};
-pub use slash_commands::{CommandList, CommandSource, ListedCommand};
+pub use shared::{Components, ConfiguredRule, Observer, PendingChange, Settings, Shared};
+pub use slash_commands::CommandList;
 pub use stream::follow::Follower;
 
 // Types of lower layers that belong to this layer's interface.
-pub use engine::{BusyPolicy, QueueEdit, Refusal};
+pub use engine::{QueueEdit, Refusal};
 pub use judge::Rule;
 pub use project::extensions::Diagnostic;
 pub use project::extensions::agents::Agent;

@@ -1,7 +1,7 @@
 //! Requests of callers to a session, and the reply to an abort.
 
 use crate::idempotency::IdempotencyKey;
-use engine::{BusyPolicy, EditedCall, QueueEdit};
+use engine::{EditedCall, QueueEdit};
 use judge::Rule;
 use project::workspace::{Memory, NoteFile};
 use types::blob::Blob;
@@ -12,6 +12,7 @@ use types::message::InputBlock;
 use types::permission::Mode;
 use types::permission_request::PermissionAnswer;
 use types::question::{Choice, UserAnswer};
+use types::queue::WhenBusy;
 use types::session::SessionSpec;
 use types::slash_command::SlashCommand;
 use types::turn_options::TurnOptions;
@@ -21,7 +22,7 @@ use types::usage::{ModelSnapshot, Usage};
 #[derive(Clone, Debug)]
 pub struct Submission {
     /// Policy for a session whose turn is running.
-    pub when_busy: BusyPolicy,
+    pub when_busy: Option<WhenBusy>,
     /// Refuse the input unless this turn is the current one.
     pub expected_turn: Option<TurnId>,
     /// Options of the turn.

@@ -21,6 +21,7 @@ use project::workspace::GitFacts;
 use store::{Store, StoreError, StoreReader};
 use tools::Toolbox;
 use types::ablation::Ablation;
+use types::daemon_event::SessionChangeKind;
 use types::event::Envelope;
 use types::ids::{RequestId, SessionId};
 use types::permission::{Mode, RuleKind, RuleScope};
@@ -134,17 +135,6 @@ pub struct StatusChange {
     pub state: Option<SessionState>,
     /// The kind of decision that the session waits for.
     pub requires: Option<Requires>,
-}
-
-/// The kind of a session's change, for lists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SessionChangeKind {
-    /// The session was created.
-    Created,
-    /// A value that lists show has changed.
-    Updated,
-    /// The session was killed or deleted.
-    Ended,
 }
 
 /// A change of a session: it was created, changed, ended or deleted.

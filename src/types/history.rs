@@ -108,3 +108,16 @@ pub struct RewoundHistory {
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub files: Vec<RewoundFile>,
 }
+
+/// The form of an export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ExportFormat {
+    /// JSON Lines: the complete session, which can be imported. Only the first line contains ids of sessions and the
+    /// time of the export.
+    Jsonl,
+    /// The conversation as Markdown.
+    Markdown,
+    /// The conversation as one self-contained HTML page.
+    Html,
+}

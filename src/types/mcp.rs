@@ -115,3 +115,84 @@ impl McpCatalog {
         self.tools.iter().find(|tool| tool.name == name)
     }
 }
+
+/// One MCP server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct McpServerView {
+    /// Its name.
+    pub name: String,
+    /// Its state.
+    pub state: McpState,
+    /// `stdio` or `http`; empty if its configuration is wrong.
+    pub transport: String,
+    /// Source of its configuration: `system`, `user`, `project` or `session`.
+    pub source: String,
+    /// Names of its tools for the model.
+    pub tools: Vec<String>,
+    /// Why it is not ready.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Its instructions for the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
+}
+
+/// The result of `mcp.test`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct McpTest {
+    /// The state after the start.
+    pub state: McpState,
+    /// Why it is not ready.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The revision of the Model Context Protocol that the server uses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<String>,
+    /// Names of its tools for the model.
+    pub tools: Vec<String>,
+    /// Tools that the daemon leaves out, each with the reason.
+    pub problems: Vec<String>,
+    /// Duration of the start in milliseconds; 0 if the server ran already.
+    pub duration_ms: u64,
+}
+
+/// One resource of an MCP server. A user attaches it with an input block `resource_link`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct McpResource {
+    /// Its URI.
+    pub uri: String,
+    /// Its name.
+    pub name: String,
+    /// Its description.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Its media type, as the server reports it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub media_type: Option<String>,
+    /// Its size in bytes, as the server reports it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+}
+
+/// A pattern of URIs that an MCP server can read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct McpResourceTemplate {
+    /// The pattern, for example `file:///{path}`.
+    pub uri_template: String,
+    /// Its name.
+    pub name: String,
+    /// Its description.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+/// The resources of an MCP server: the reply of `mcp.resources`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct McpResourceList {
+    /// At most 1,000 resources in the order of the server.
+    pub resources: Vec<McpResource>,
+    /// Patterns of the URIs of further resources.
+    pub templates: Vec<McpResourceTemplate>,
+    /// Whether `resources` contains all resources of the server.
+    pub is_complete: bool,
+}

@@ -1,34 +1,41 @@
 //! Replies of a session to requests. These values are stored with an idempotency key, so that a repeated request gets
 //! the same reply.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{Seq, TurnId};
 
-/// The result of a submit.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The result of a submit, the reply of `session.submit`: the input is on disk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SubmitOutcome {
-    /// The turn that answers the input.
+    /// The turn that processes the input. A command that needs no model belongs to the running turn, if there is one.
     pub turn_id: TurnId,
-    /// Whether the input runs, is queued or steers.
+    /// Whether the turn started, waits, was steered, or is already done.
     pub state: AcceptedState,
-    /// Seq of the event that recorded the input.
+    /// Seq of the event that records the input.
     pub seq: Seq,
-    /// The answer of a command that needed no model.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    /// The answer of a command that needs no model. The event `command.completed` contains it as well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
 
 /// How a submit was accepted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+// Older databases contain the names of the variants.
+#[serde(rename_all = "snake_case")]
 pub enum AcceptedState {
-    /// Its turn is running.
+    /// The turn started.
+    #[serde(alias = "Running")]
     Running,
-    /// The input is queued.
+    /// The input waits for the turn before it.
+    #[serde(alias = "Queued")]
     Queued,
-    /// The running turn receives the input.
+    /// The input steers the running turn.
+    #[serde(alias = "Steered")]
     Steered,
-    /// The input was a command, and it is answered.
+    /// The input was a command that needs no model, and it is answered.
+    #[serde(alias = "Completed")]
     Completed,
 }
 

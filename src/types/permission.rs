@@ -1,5 +1,7 @@
 //! Approval modes, verdicts and answers.
 
+use std::path::PathBuf;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -7,6 +9,8 @@ use sha2::{Digest as _, Sha256};
 
 use super::hex;
 use super::ids::SessionId;
+use super::origin::Origin;
+use super::time::Timestamp;
 
 /// How much a session may do without a permission request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -228,6 +232,77 @@ impl RuleScope {
             RuleScope::Session => "session",
         }
     }
+}
+
+/// A rule with its origin.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RuleView {
+    /// Whether the rule allows, asks or denies.
+    pub kind: RuleKind,
+    /// The rule as written.
+    pub rule: String,
+    /// Scope of the rule.
+    pub scope: RuleScope,
+    /// The file that contains it; absent for rules of a session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Time at which it was added, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub added_at_ms: Option<Timestamp>,
+    /// The client that added it, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Origin>,
+}
+
+/// A rule to add or remove: the parameters of `permission.add_rule` and `permission.remove_rule`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct RuleParams {
+    /// The rule, for example `Bash(npm run:*)`.
+    pub rule: String,
+    /// Whether the rule allows, asks or denies.
+    #[serde(default)]
+    pub kind: RuleKind,
+    /// `session`, `project` (its folder) or `user` (everywhere).
+    pub scope: RuleScope,
+    /// With scope `session`: the session. With scope `project`: a session in the folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+    /// With scope `project`: the folder, absolute.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<String>,
+    /// The same key with the same parameters returns the first reply: for a session's rule until the session is
+    /// deleted, else within 24 hours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
+}
+
+/// A call to judge and the values that its verdict depends on: the parameters of `permission.explain`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ExplainParams {
+    /// The folder of the session that would call, absolute. It need not exist.
+    pub workspace: PathBuf,
+    /// The user's home folder, absolute; that of the daemon's user by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub home: Option<PathBuf>,
+    /// The session's mode; `default` by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
+    /// Whether read-only commands run without a rule; true by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub safe_commands: Option<bool>,
+    /// Allow rules, for example `Bash(git status:*)`.
+    #[serde(default)]
+    pub allow: Vec<String>,
+    /// Ask rules.
+    #[serde(default)]
+    pub ask: Vec<String>,
+    /// Deny rules.
+    #[serde(default)]
+    pub deny: Vec<String>,
+    /// Bash, Read, Write, Edit, Delete or LS.
+    pub tool: String,
+    /// The call's input: `{command}`, `{file_path}`, for LS `{path}`.
+    pub input: Value,
 }
 
 /// The digest that binds an answer to the exact call, its folder and its session. SHA-256 in hexadecimal.

@@ -1,13 +1,14 @@
-//! A permission request as clients receive it.
+//! Permission requests as clients receive them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::blob::TruncatedField;
 use super::ids::{CallId, PermissionId, SessionId};
 use super::permission::{CommandPart, Decision, Mode, OnTimeout, RequestKind, Scope};
 use super::time::Timestamp;
-use super::tool::{Blocked, Subject};
+use super::tool::{Blocked, Confinement, PlannedChange, Subject};
 
 /// A user's answer to a permission request, as the engine decides about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,4 +104,32 @@ pub struct PermissionRequest {
     /// SHA-256 over session, folder, tool and arguments, in hexadecimal. It binds an answer to this exact call.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub digest: String,
+}
+
+/// One pending request with its session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PendingRequest {
+    /// Id of the session.
+    pub session_id: SessionId,
+    /// Number of the session and position among its requests and questions, for example `12.1`. It is accepted
+    /// instead of the id.
+    #[serde(default)]
+    pub number: String,
+    /// Time at which the request was raised.
+    pub at_ms: Timestamp,
+    /// Truncated values of the request; `session.blob` reads the complete value.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub truncated_fields: Vec<TruncatedField>,
+    /// The request as in `permission.requested`.
+    #[serde(flatten)]
+    pub request: PermissionRequest,
+    /// Whether the call changes nothing.
+    #[serde(default)]
+    pub read_only: bool,
+    /// For calls that change a file: its content hash before and after.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub change: Option<PlannedChange>,
+    /// For commands: their confinement.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sandbox: Option<Confinement>,
 }

@@ -30,3 +30,18 @@ pub struct QueuedTurn {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub origin: Option<Origin>,
 }
+
+/// The action of a submit while a turn runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WhenBusy {
+    /// Wait for the turn to end.
+    #[default]
+    Queue,
+    /// Steer the running turn: the input arrives with the next tool results.
+    Steer,
+    /// Abort the running turn first.
+    Interrupt,
+    /// Answer with the error `busy`.
+    Reject,
+}

@@ -30,3 +30,36 @@ impl SlashCommand {
         format!("/{} {}", self.name, self.arguments).trim_end().to_owned()
     }
 }
+
+/// The origin of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CommandSource {
+    /// The daemon itself.
+    BuiltIn,
+    /// A Markdown file of the user.
+    User,
+    /// A Markdown file of the trusted project.
+    Project,
+    /// A prompt of an MCP server.
+    Mcp,
+    /// A skill of the user or of the trusted project.
+    Skill,
+}
+
+/// One slash command.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CommandView {
+    /// Its name without the slash.
+    pub name: String,
+    /// Description for users.
+    pub description: String,
+    /// Hint about its arguments, for users.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub argument_hint: Option<String>,
+    /// Its origin.
+    pub source: CommandSource,
+    /// Path of the file that defines it, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+}

@@ -11,9 +11,9 @@ methods! {
     /// The tools of an MCP server, with the schemas of their inputs.
     Tools = "mcp.tools", p::McpServerParams => p::McpToolsReply, READS.waits();
     /// The resources of an MCP server, which users can attach to their inputs.
-    Resources = "mcp.resources", p::McpServerParams => p::McpResourcesReply, READS.waits();
+    Resources = "mcp.resources", p::McpServerParams => types::mcp::McpResourceList, READS.waits();
     /// Start an MCP server and report how that went. A server that pauses after failures is started at once.
-    Test = "mcp.test", p::McpTestParams => p::McpTestReply,
+    Test = "mcp.test", p::McpTestParams => types::mcp::McpTest,
         CHANGES.waits().errors(&[Code::Conflict, Code::StorageReadOnly]);
     /// The newest lines that an MCP server wrote.
     Logs = "mcp.logs", p::McpServerParams => p::McpLogsReply, READS;

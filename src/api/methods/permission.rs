@@ -10,7 +10,7 @@ methods! {
     List = "permission.list", p::PermissionListParams => p::PermissionListReply,
         READS.errors(&[Code::NotFound]);
     /// What rules would say of a call: judged from just the rules given, nothing runs.
-    Explain = "permission.explain", p::ExplainParams => p::ExplainReply, READS;
+    Explain = "permission.explain", types::permission::ExplainParams => p::ExplainReply, READS;
     /// The same as session.approve.
     Respond = "permission.respond", p::ApproveParams => p::ApproveReply,
         CHANGES.errors(&[Code::NotFound, Code::NotPending, Code::Conflict, Code::StorageReadOnly]);
@@ -23,10 +23,10 @@ methods! {
     Rules = "permission.rules", p::RulesParams => p::RulesReply, READS.errors(&[Code::NotFound]);
     /// Add a rule for a session, a folder, or everywhere. It counts from the next verdict on, also in
     /// sessions that run.
-    AddRule = "permission.add_rule", p::RuleParams => p::RuleReply,
+    AddRule = "permission.add_rule", types::permission::RuleParams => p::RuleReply,
         CHANGES.errors(&[Code::NotFound, Code::Conflict, Code::StorageReadOnly]);
     /// Take a rule or a grant back. That counts from the next verdict on.
-    RemoveRule = "permission.remove_rule", p::RuleParams => p::RuleReply,
+    RemoveRule = "permission.remove_rule", types::permission::RuleParams => p::RuleReply,
         CHANGES.errors(&[Code::NotFound, Code::Conflict, Code::StorageReadOnly]);
     /// The audit log: every decision, who made it and by which rule, oldest first.
     Audit = "permission.audit", p::AuditParams => p::AuditReply, READS;

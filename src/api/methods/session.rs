@@ -89,7 +89,7 @@ methods! {
     /// One session.
     Get = "session.get", p::SessionParams => p::SessionReply, READS.errors(&[Code::NotFound]);
     /// Give the session something to do. The reply means that it is on disk.
-    Submit = "session.submit", p::SubmitParams => p::SubmitReply,
+    Submit = "session.submit", p::SubmitParams => types::outcome::SubmitOutcome,
         CHANGES.in_order(SUBMIT_ORDER).errors(&[
             Code::NotFound, Code::Conflict, Code::StalePrecondition, Code::Busy, Code::StorageReadOnly,
             Code::ShuttingDown,

@@ -4,7 +4,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use types::session::SessionView;
 use types::time::Timestamp;
 
 /// The role of a client, which decides which methods it may call.
@@ -199,32 +198,6 @@ pub struct ProjectFileState {
     /// A mistake in the file, with its line. Until it is fixed, only ask and deny rules are used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-}
-
-/// The change of a session that a notification reports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum DaemonEventKind {
-    /// The session was created.
-    #[serde(rename = "session.created")]
-    SessionCreated,
-    /// A value changed that `session.list` shows.
-    #[serde(rename = "session.updated")]
-    SessionUpdated,
-    /// The session was killed or deleted.
-    #[serde(rename = "session.ended")]
-    SessionEnded,
-}
-
-/// A notification `daemon.event` of `daemon.subscribe`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct DaemonEvent {
-    /// The change of the session.
-    pub kind: DaemonEventKind,
-    /// The session as `session.list` shows it, at the time of the notification.
-    pub session: SessionView,
-    /// Whether the session was deleted with its history.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub deleted: bool,
 }
 
 /// `daemon.reload`

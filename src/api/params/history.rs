@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::reading::Include;
-use types::history::{RewindConflict, RewoundFile};
+use types::history::{ExportFormat, RewindConflict, RewoundFile};
 use types::ids::{ItemId, SessionId};
 use types::session::SessionView;
 
@@ -55,26 +55,13 @@ pub struct RewindReply {
     pub conflicts: Vec<RewindConflict>,
 }
 
-/// The form of an export.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ExportFormatParam {
-    /// JSON Lines: the complete session, which can be imported. Only the first line contains ids of sessions and the
-    /// time of the export.
-    Jsonl,
-    /// The conversation as Markdown.
-    Markdown,
-    /// The conversation as one self-contained HTML page.
-    Html,
-}
-
 /// `session.export`
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ExportParams {
     /// Id of the session.
     pub session_id: SessionId,
     /// The form of the export.
-    pub format: ExportFormatParam,
+    pub format: ExportFormat,
     /// `next_cursor` of the previous page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,

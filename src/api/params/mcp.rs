@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use types::ids::SessionId;
-use types::mcp::McpState;
+use types::mcp::McpServerView;
 
 /// `mcp.list`
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -18,27 +18,6 @@ pub struct McpListParams {
     /// `cwd`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
-}
-
-/// One MCP server.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct McpServerView {
-    /// Its name.
-    pub name: String,
-    /// Its state.
-    pub state: McpState,
-    /// `stdio` or `http`; empty if its configuration is wrong.
-    pub transport: String,
-    /// Source of its configuration: `system`, `user`, `project` or `session`.
-    pub source: String,
-    /// Names of its tools for the model.
-    pub tools: Vec<String>,
-    /// Why it is not ready.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-    /// Its instructions for the model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub instructions: Option<String>,
 }
 
 /// Reply of `mcp.list`
@@ -114,25 +93,6 @@ pub struct McpTestParams {
     pub session_id: Option<SessionId>,
 }
 
-/// Reply of `mcp.test`
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct McpTestReply {
-    /// The state after the start.
-    pub state: McpState,
-    /// Why it is not ready.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-    /// The revision of the Model Context Protocol that the server uses.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub protocol: Option<String>,
-    /// Names of its tools for the model.
-    pub tools: Vec<String>,
-    /// Tools that the daemon leaves out, each with the reason.
-    pub problems: Vec<String>,
-    /// Duration of the start in milliseconds; 0 if the server ran already.
-    pub duration_ms: u64,
-}
-
 /// `mcp.tools`, `mcp.resources` and `mcp.logs`
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct McpServerParams {
@@ -172,45 +132,4 @@ pub struct McpLogsReply {
     /// The newest lines that the running server wrote to standard error or sent as log messages, oldest first. Empty
     /// if the server does not run.
     pub lines: Vec<String>,
-}
-
-/// One resource of an MCP server. A user attaches it with an input block `resource_link`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct McpResourceView {
-    /// Its URI.
-    pub uri: String,
-    /// Its name.
-    pub name: String,
-    /// Its description.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// Its media type, as the server reports it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub media_type: Option<String>,
-    /// Its size in bytes, as the server reports it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub size: Option<u64>,
-}
-
-/// A pattern of URIs that an MCP server can read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct McpResourceTemplateView {
-    /// The pattern, for example `file:///{path}`.
-    pub uri_template: String,
-    /// Its name.
-    pub name: String,
-    /// Its description.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-}
-
-/// Reply of `mcp.resources`
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct McpResourcesReply {
-    /// At most 1,000 resources in the order of the server.
-    pub resources: Vec<McpResourceView>,
-    /// Patterns of the URIs of further resources.
-    pub templates: Vec<McpResourceTemplateView>,
-    /// Whether `resources` contains all resources of the server.
-    pub is_complete: bool,
 }

@@ -10,6 +10,8 @@ use types::session::FileDiff;
 use types::session::{Item, SessionView};
 
 use super::*;
+use types::permission::RuleView;
+use types::permission_request::PendingRequest;
 
 /// Parameters of a method that answers in pages.
 pub trait PageParams {

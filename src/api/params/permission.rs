@@ -1,19 +1,13 @@
 //! Permissions: rules, requests, explanations and the audit log.
 
-use std::path::PathBuf;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use types::audit::{AuditEntry, AuditHead};
-use types::blob::TruncatedField;
-use types::event::Origin;
 use types::ids::SessionId;
-use types::permission::{CommandPart, Mode, RuleKind, RuleScope, VerdictKind};
-use types::session::PermissionRequest;
+use types::permission::{CommandPart, RuleView, VerdictKind};
+use types::permission_request::PendingRequest;
 use types::time::Timestamp;
-use types::tool::{Confinement, PlannedChange};
 
 /// `permission.rules`
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -32,26 +26,6 @@ pub struct RulesParams {
     pub limit: Option<u32>,
 }
 
-/// A rule with its origin.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct RuleView {
-    /// Whether the rule allows, asks or denies.
-    pub kind: RuleKind,
-    /// The rule as written.
-    pub rule: String,
-    /// Scope of the rule.
-    pub scope: RuleScope,
-    /// The file that contains it; absent for rules of a session.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub file: Option<String>,
-    /// Time at which it was added, if known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub added_at_ms: Option<Timestamp>,
-    /// The client that added it, if known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub by: Option<Origin>,
-}
-
 /// Reply of `permission.rules`. Deny overrides ask, and ask overrides allow, in every scope.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RulesReply {
@@ -63,28 +37,6 @@ pub struct RulesReply {
     /// Cursor of the next page, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
-}
-
-/// `permission.add_rule` and `permission.remove_rule`
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct RuleParams {
-    /// The rule, for example `Bash(npm run:*)`.
-    pub rule: String,
-    /// Whether the rule allows, asks or denies.
-    #[serde(default)]
-    pub kind: RuleKind,
-    /// `session`, `project` (its folder) or `user` (everywhere).
-    pub scope: RuleScope,
-    /// With scope `session`: the session. With scope `project`: a session in the folder.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub session_id: Option<SessionId>,
-    /// With scope `project`: the folder, absolute.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workspace: Option<String>,
-    /// The same key with the same parameters returns the first reply: for a session's rule until the session is
-    /// deleted, else within 24 hours.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub idempotency_key: Option<String>,
 }
 
 /// Reply of `permission.add_rule` and `permission.remove_rule`: the change applies from the next verdict on.
@@ -108,34 +60,6 @@ pub struct PermissionListParams {
     pub limit: Option<u32>,
 }
 
-/// One pending request with its session.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct PendingRequest {
-    /// Id of the session.
-    pub session_id: SessionId,
-    /// Number of the session and position among its requests and questions, for example `12.1`. It is accepted
-    /// instead of the id.
-    #[serde(default)]
-    pub number: String,
-    /// Time at which the request was raised.
-    pub at_ms: Timestamp,
-    /// Truncated values of the request; `session.blob` reads the complete value.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub truncated_fields: Vec<TruncatedField>,
-    /// The request as in `permission.requested`.
-    #[serde(flatten)]
-    pub request: PermissionRequest,
-    /// Whether the call changes nothing.
-    #[serde(default)]
-    pub read_only: bool,
-    /// For calls that change a file: its content hash before and after.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub change: Option<PlannedChange>,
-    /// For commands: their confinement.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub sandbox: Option<Confinement>,
-}
-
 /// Reply of `permission.list`: oldest first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PermissionListReply {
@@ -144,35 +68,6 @@ pub struct PermissionListReply {
     /// Cursor of the next page, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
-}
-
-/// `permission.explain`
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub struct ExplainParams {
-    /// The folder of the session that would call, absolute. It need not exist.
-    pub workspace: PathBuf,
-    /// The user's home folder, absolute; that of the daemon's user by default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub home: Option<PathBuf>,
-    /// The session's mode; `default` by default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mode: Option<Mode>,
-    /// Whether read-only commands run without a rule; true by default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub safe_commands: Option<bool>,
-    /// Allow rules, for example `Bash(git status:*)`.
-    #[serde(default)]
-    pub allow: Vec<String>,
-    /// Ask rules.
-    #[serde(default)]
-    pub ask: Vec<String>,
-    /// Deny rules.
-    #[serde(default)]
-    pub deny: Vec<String>,
-    /// Bash, Read, Write, Edit, Delete or LS.
-    pub tool: String,
-    /// The call's input: `{command}`, `{file_path}`, for LS `{path}`.
-    pub input: Value,
 }
 
 /// Reply of `permission.explain`.

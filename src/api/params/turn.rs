@@ -6,21 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::input::SubmitInput;
 use super::turn_options::params;
 use types::ids::{CallId, Seq, SessionId, TurnId};
-
-/// The action of a submit while a turn runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum WhenBusy {
-    /// Wait for the turn to end.
-    #[default]
-    Queue,
-    /// Steer the running turn: the input arrives with the next tool results.
-    Steer,
-    /// Abort the running turn first.
-    Interrupt,
-    /// Answer with the error `busy`.
-    Reject,
-}
+use types::queue::WhenBusy;
 
 types::with_turn_options!(params {
     /// `session.submit`
@@ -69,34 +55,6 @@ types::with_turn_options!(params {
         }
     }
 });
-
-/// The result of a submit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum SubmitState {
-    /// The turn started.
-    Running,
-    /// The input waits for the turn before it.
-    Queued,
-    /// The input steers the running turn.
-    Steered,
-    /// The input was a command that needs no model, and it is answered.
-    Completed,
-}
-
-/// Reply of `session.submit`: the input is on disk.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct SubmitReply {
-    /// The turn that processes the input. A command that needs no model belongs to the running turn, if there is one.
-    pub turn_id: TurnId,
-    /// Whether the turn started, waits, was steered, or is already done.
-    pub state: SubmitState,
-    /// Seq of the event that records the input.
-    pub seq: Seq,
-    /// The answer of a command that needs no model. The event `command.completed` contains it as well.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub text: Option<String>,
-}
 
 /// `session.compact`
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

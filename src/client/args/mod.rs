@@ -16,7 +16,6 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use crate::connection::input_files::InputFileArgs;
-use api::params::ExportFormatParam;
 pub use daemon::{ConfigCommand, ConfigShowArgs, DaemonCommand, MemoryCommand};
 pub use help::command;
 pub use knowledge::{GraphArgs, IndexArgs, KnowledgeCommand, QueryArgs};
@@ -26,6 +25,7 @@ pub use rules::{ApproveArgs, AuditCommand, ExplainArgs, PermissionsCommand, Rule
 pub use run::RunArgs;
 pub use session::{BusyArgs, QueueCommand};
 pub use turn_args::{TurnArgs, folder};
+use types::history::ExportFormat;
 use types::ids::ItemId;
 use types::permission::Mode;
 use types::session::SessionState;
@@ -190,7 +190,7 @@ pub enum Command {
         session: String,
         /// jsonl (can be imported), markdown, or html
         #[arg(long, value_name = "FORMAT", default_value = "jsonl", value_parser = export_format)]
-        format: ExportFormatParam,
+        format: ExportFormat,
         /// The file, readable for its owner alone; by default standard output
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,

@@ -1,8 +1,7 @@
 //! Arguments of the commands that change a session, its queue or its history.
 
 use clap::{Args, Subcommand};
-
-use api::params::WhenBusy;
+use types::queue::WhenBusy;
 
 /// How a running turn receives a submitted input.
 #[derive(Clone, Copy, Debug, Default, Args)]

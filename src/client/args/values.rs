@@ -3,8 +3,9 @@
 use clap::ValueEnum;
 
 use crate::terminal::template::Template;
-use api::params::{ExportFormatParam, Include, ThinkingShown};
+use api::params::{Include, ThinkingShown};
 use types::audit::AuditHead;
+use types::history::ExportFormat;
 use types::permission::{Mode, Scope};
 use types::sampling::{Temperature, TopP};
 use types::session::SessionState;
@@ -73,7 +74,7 @@ pub(super) fn template(text: &str) -> Result<Template, String> {
     Template::parse(text)
 }
 
-pub(super) fn export_format(text: &str) -> Result<ExportFormatParam, String> {
+pub(super) fn export_format(text: &str) -> Result<ExportFormat, String> {
     serde_json::from_value(serde_json::Value::from(text))
         .map_err(|_| "one of jsonl, markdown, html".to_string())
 }

@@ -14,8 +14,9 @@ use crate::terminal::style::{StyledLine, Tone};
 use crate::terminal::table::{Table, column};
 use crate::ui::{prompt, question, render, summary};
 use api::methods;
-use api::params::{ApproveParams, ApproveReply, Approved, PendingRequest};
+use api::params::{ApproveParams, ApproveReply, Approved};
 use types::permission::{Decision, Scope};
+use types::permission_request::PendingRequest;
 use types::session::PermissionRequest;
 use types::time::Timestamp;
 

@@ -9,7 +9,8 @@ use crate::terminal::out::OutputStreams;
 use crate::terminal::style::Tone;
 use crate::terminal::table::{Table, column};
 use api::methods;
-use api::params::{CommandListParams, CommandListReply, CommandSource, CommandView};
+use api::params::{CommandListParams, CommandListReply};
+use types::slash_command::{CommandSource, CommandView};
 
 pub(crate) async fn commands(
     reach: &Connector,

@@ -9,8 +9,8 @@ use crate::failure::Failure;
 use crate::terminal::escape;
 use crate::terminal::out::OutputStreams;
 use crate::terminal::style::{StyledLine, Tone};
-use api::params::{ExplainParams, ExplainReply};
-use types::permission::{Mode, VerdictKind};
+use api::params::ExplainReply;
+use types::permission::{ExplainParams, Mode, VerdictKind};
 
 pub(crate) async fn explain(
     reach: &Connector,

@@ -12,7 +12,8 @@ use crate::failure::Failure;
 use crate::resolve_id;
 use crate::terminal::escape;
 use crate::terminal::out::OutputStreams;
-use api::params::{ExportFormatParam, ExportParams, ImportParams, ImportReply, Include};
+use api::params::{ExportParams, ImportParams, ImportReply, Include};
+use types::history::ExportFormat;
 
 /// Bytes of one part of an import.
 const PART_BYTES: usize = 4 << 20;
@@ -20,7 +21,7 @@ const PART_BYTES: usize = 4 << 20;
 pub(crate) async fn export(
     reach: &Connector,
     name: &str,
-    format: ExportFormatParam,
+    format: ExportFormat,
     file: Option<&Path>,
     out: &mut OutputStreams,
 ) -> Result<(), Failure> {

@@ -15,10 +15,10 @@ use crate::terminal::style::{StyledLine, Tone};
 use crate::terminal::table::{Table, column};
 use crate::ui::summary::one_line;
 use api::params::{
-    McpAddParams, McpChangeReply, McpListParams, McpListReply, McpLogsReply, McpRemoveParams,
-    McpResourcesReply, McpScope, McpServerParams, McpServerView, McpTestParams, McpTestReply, McpToolsReply,
+    McpAddParams, McpChangeReply, McpListParams, McpListReply, McpLogsReply, McpRemoveParams, McpScope,
+    McpServerParams, McpTestParams, McpToolsReply,
 };
-use types::mcp::McpState;
+use types::mcp::{McpResourceList, McpServerView, McpState, McpTest};
 
 pub(crate) async fn mcp(reach: &Connector, what: McpCommand, out: &mut OutputStreams) -> Result<(), Failure> {
     match what {
@@ -156,7 +156,7 @@ async fn remove(
 async fn test(reach: &Connector, name: String, json: bool, out: &mut OutputStreams) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
     let params = McpTestParams { name: Some(name.clone()), config: None, cwd: folder()?, session_id: None };
-    let reply: McpTestReply = client.call::<methods::mcp::Test>(&params).await?;
+    let reply: McpTest = client.call::<methods::mcp::Test>(&params).await?;
     if json {
         out.json(&reply)?;
     } else {
@@ -202,7 +202,7 @@ async fn resources(
 ) -> Result<(), Failure> {
     let client = reach.as_observer().connect_or_start().await?;
     let params = McpServerParams { name: name.clone(), cwd: folder()?, session_id: None };
-    let reply: McpResourcesReply = client.call::<methods::mcp::Resources>(&params).await?;
+    let reply: McpResourceList = client.call::<methods::mcp::Resources>(&params).await?;
     if json {
         return Ok(out.json(&reply)?);
     }

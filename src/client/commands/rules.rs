@@ -11,9 +11,9 @@ use crate::terminal::out::OutputStreams;
 use crate::terminal::style::Tone;
 use crate::terminal::table::{Table, column};
 use api::methods;
-use api::params::{RuleParams, RuleReply, RuleView, RulesParams};
+use api::params::{RuleReply, RulesParams};
 use types::ids::SessionId;
-use types::permission::{Mode, RuleKind, RuleScope};
+use types::permission::{Mode, RuleKind, RuleParams, RuleScope, RuleView};
 
 pub(crate) async fn rules(
     reach: &Connector,

@@ -10,7 +10,9 @@ use crate::resolve_id;
 use crate::terminal::escape;
 use crate::terminal::out::OutputStreams;
 use api::methods;
-use api::params::{SubmitParams, SubmitReply, SubmitState, WhenBusy};
+use api::params::SubmitParams;
+use types::outcome::{AcceptedState, SubmitOutcome};
+use types::queue::WhenBusy;
 
 pub(crate) async fn submit(
     reach: &Connector,
@@ -32,15 +34,15 @@ pub(crate) async fn submit(
     let client = reach.connect_or_start().await?;
     let session = resolve_id::session(&client, name).await?.session_id;
     let params = SubmitParams { raw, ..session_calls::submit_params(session, input, when_busy, options) };
-    let reply: SubmitReply = client.call::<methods::session::Submit>(&params).await?;
+    let reply: SubmitOutcome = client.call::<methods::session::Submit>(&params).await?;
     if let Some(text) = &reply.text {
         out.stream(&escape::text(text))?;
         return Ok(out.fresh_line()?);
     }
     out.say(&reply.turn_id.to_string())?;
     match reply.state {
-        SubmitState::Running | SubmitState::Completed => Ok(()),
-        SubmitState::Queued => Ok(out.note("queued: it starts when the running turn has ended")?),
-        SubmitState::Steered => Ok(out.note("given to the running turn")?),
+        AcceptedState::Running | AcceptedState::Completed => Ok(()),
+        AcceptedState::Queued => Ok(out.note("queued: it starts when the running turn has ended")?),
+        AcceptedState::Steered => Ok(out.note("given to the running turn")?),
     }
 }

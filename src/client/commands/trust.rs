@@ -14,7 +14,8 @@ use crate::terminal::out::{OutputStreams, terminal_columns};
 use crate::terminal::style::{StyledLine, Tone};
 use crate::ui::choice::choose;
 use crate::ui::render::untrusted_parts;
-use api::params::{TrustParams, UntrustParams, WorkspaceParams, WorkspaceReply};
+use api::params::{TrustParams, UntrustParams, WorkspaceParams};
+use types::trust::TrustStatus;
 
 /// Shows what trust would activate, and trusts the folder if the user confirms. Without `dir`, the
 /// current folder.
@@ -26,7 +27,7 @@ pub(crate) async fn trust(
 ) -> Result<(), Failure> {
     let cwd = folder(dir)?;
     let client = reach.connect_or_start().await?;
-    let found: WorkspaceReply =
+    let found: TrustStatus =
         client.call::<methods::workspace::Status>(&WorkspaceParams { cwd, count_changes: false }).await?;
     let name = escape::line(&found.cwd).into_owned();
     if found.trusted {
@@ -48,7 +49,7 @@ pub(crate) async fn untrust(
 ) -> Result<(), Failure> {
     let cwd = folder(dir)?;
     let client = reach.connect_or_start().await?;
-    let _: WorkspaceReply = client
+    let _: TrustStatus = client
         .call::<methods::workspace::Untrust>(&UntrustParams { cwd: cwd.clone(), idempotency_key: None })
         .await?;
     Ok(out.say(&format!("{} is not trusted any more", escape::line(&cwd)))?)
@@ -56,7 +57,7 @@ pub(crate) async fn untrust(
 
 /// For `run --trust`: trusts the folder's current content and prints what that activates.
 pub(crate) async fn trust_now(client: &Client, cwd: String, out: &mut OutputStreams) -> Result<(), Failure> {
-    let found: WorkspaceReply =
+    let found: TrustStatus =
         client.call::<methods::workspace::Status>(&WorkspaceParams { cwd, count_changes: false }).await?;
     if found.trusted {
         return Ok(());
@@ -105,7 +106,7 @@ pub(crate) async fn ask_once(
     out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let params = WorkspaceParams { cwd: cwd.to_owned(), count_changes: false };
-    let found: WorkspaceReply = client.call::<methods::workspace::Status>(&params).await?;
+    let found: TrustStatus = client.call::<methods::workspace::Status>(&params).await?;
     let parts = untrusted_parts(&found.parts);
     let file = reach.places.data_dir.join(ASKED_FILE);
     if found.trusted || parts.is_empty() || !is_first_time(&file, &found.cwd) {
@@ -123,13 +124,13 @@ pub(crate) async fn ask_once(
     Ok(out.note("not trusted; `agentctl trust` shows it again")?)
 }
 
-async fn send_trust(client: &Client, found: WorkspaceReply) -> Result<(), Failure> {
+async fn send_trust(client: &Client, found: TrustStatus) -> Result<(), Failure> {
     let params = TrustParams { cwd: found.cwd, digest: Some(found.digest), idempotency_key: None };
-    let _: WorkspaceReply = client.call::<methods::workspace::Trust>(&params).await?;
+    let _: TrustStatus = client.call::<methods::workspace::Trust>(&params).await?;
     Ok(())
 }
 
-fn show(found: &WorkspaceReply, out: &mut OutputStreams) -> Result<(), Failure> {
+fn show(found: &TrustStatus, out: &mut OutputStreams) -> Result<(), Failure> {
     let name = escape::line(&found.cwd);
     if found.parts.is_empty() {
         return Ok(

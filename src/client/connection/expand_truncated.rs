@@ -8,9 +8,10 @@ use serde_json::value::RawValue;
 
 use crate::connection::client::{CallError, Client};
 use crate::connection::wire::ReceivedEvent;
-use api::params::{BlobEncoding, BlobParams, BlobReply, PendingRequest};
+use api::params::{BlobEncoding, BlobParams, BlobReply};
 use types::blob::TruncatedField;
 use types::ids::{BlobId, SessionId};
+use types::permission_request::PendingRequest;
 use types::wire::fill;
 
 /// Bytes per request.

@@ -5,9 +5,11 @@ use crate::connection::input_files::with_mentions;
 use crate::connection::wire::CallError;
 use crate::failure::Failure;
 use api::methods;
-use api::params::{ListParams, SessionReply, SubmitInput, SubmitParams, SubmitReply, UpdateParams, WhenBusy};
+use api::params::{ListParams, SessionReply, SubmitInput, SubmitParams, UpdateParams};
 use types::ids::SessionId;
+use types::outcome::SubmitOutcome;
 use types::permission::Mode;
+use types::queue::WhenBusy;
 use types::session::SessionView;
 use types::turn_options::TurnOptions;
 
@@ -27,7 +29,7 @@ pub(crate) async fn submit(
     session_id: SessionId,
     input: impl Into<SubmitInput>,
     when_busy: Option<WhenBusy>,
-) -> Result<SubmitReply, Failure> {
+) -> Result<SubmitOutcome, Failure> {
     let input = with_mentions(input.into());
     let params = submit_params(session_id, input, when_busy, TurnOptions::default());
     Ok(client.call::<methods::session::Submit>(&params).await?)

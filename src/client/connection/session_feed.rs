@@ -16,7 +16,8 @@ use crate::connection::wire::{
     CallError, GREETING_TIMEOUT, Lines, Message, dial, no_answer, parse, subscribe_requests,
 };
 use crate::failure::{Failure, code};
-use api::params::{DaemonEvent, HelloParams, ListParams, NoParams};
+use api::params::{HelloParams, ListParams, NoParams};
+use types::daemon_event::DaemonEvent;
 use types::ids::SessionId;
 use types::session::SessionView;
 

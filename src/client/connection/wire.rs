@@ -15,8 +15,9 @@ use tokio::time::timeout;
 use crate::failure::{Failure, code};
 use crate::terminal::escape;
 use api::fault::WireFault;
-use api::params::{DaemonEvent, HelloParams};
+use api::params::HelloParams;
 use api::{ApiMethod, DAEMON_EVENT, SESSION_EVENT, methods};
+use types::daemon_event::DaemonEvent;
 use types::event::Envelope;
 use types::ids::Seq;
 

@@ -1,12 +1,13 @@
 //! Records the runs of hooks as events. A hook on `stop` can make the session continue.
 
 use crate::decide::plan::PlanBuilder;
-use crate::input::{BusyPolicy, SubmitRequest};
+use crate::input::SubmitRequest;
 use crate::request::model_texts;
 use types::event::Event;
 use types::hook::HookRun;
 use types::ids::CallId;
 use types::message::InputBlock;
+use types::queue::WhenBusy;
 use types::session::SessionState;
 use types::turn_options::TurnOptions;
 
@@ -31,7 +32,7 @@ impl PlanBuilder<'_> {
         let _ = self.submit(SubmitRequest {
             input: vec![InputBlock::Text { text }],
             blobs: Vec::new(),
-            when_busy: BusyPolicy::Queue,
+            when_busy: Some(WhenBusy::Queue),
             expected_turn: None,
             options: TurnOptions::default(),
             origin: None,

@@ -4,10 +4,11 @@
 //! also while a turn runs; then its answer belongs to that turn.
 
 use crate::decide::plan::PlanBuilder;
-use crate::input::{AnsweredCommand, BusyPolicy, Refusal};
+use crate::input::{AnsweredCommand, Refusal};
 use crate::state::QueuedInput;
 use types::event::Event;
 use types::message::InputBlock;
+use types::queue::WhenBusy;
 use types::session::{SessionState, Subtype};
 use types::slash_command::SlashCommand;
 use types::turn_options::TurnOptions;
@@ -108,7 +109,7 @@ impl PlanBuilder<'_> {
         if expected_turn.is_some() && expected_turn != current {
             return Err(Refusal::StaleTurn { current });
         }
-        if let Some(turn_id) = current.filter(|_| when_busy == BusyPolicy::Reject) {
+        if let Some(turn_id) = current.filter(|_| when_busy == Some(WhenBusy::Reject)) {
             return Err(Refusal::Busy { turn_id });
         }
         self.origin = origin;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::decide::plan::PlanBuilder;
 use crate::decide::tool_calls::StartableCall;
-use crate::input::{BusyPolicy, SubmitRequest};
+use crate::input::SubmitRequest;
 use crate::output::Effect;
 use crate::request::model_texts;
 use crate::state::{CallStage, Subagent};
@@ -16,6 +16,7 @@ use types::ids::{CallId, RequestId, SessionId};
 use types::message::{InputBlock, ToolCall};
 use types::permission::{Decision, Scope};
 use types::question::QuestionKind;
+use types::queue::WhenBusy;
 use types::session::{SessionState, Subtype, TurnError, TurnResult};
 use types::tool::{PreparedCall, Subject, ToolOutcome, ToolStatus};
 use types::turn_options::TurnOptions;
@@ -248,7 +249,7 @@ impl PlanBuilder<'_> {
             input: vec![InputBlock::Text { text }],
             blobs: Vec::new(),
             // The result does not answer an open question, so it must not settle the question by steering.
-            when_busy: if is_busy { BusyPolicy::Queue } else { BusyPolicy::Steer },
+            when_busy: if is_busy { Some(WhenBusy::Queue) } else { Some(WhenBusy::Steer) },
             expected_turn: None,
             options: TurnOptions { budgets, ..TurnOptions::default() },
             origin: None,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::decide::plan::PlanBuilder;
 use crate::decide::slash_command;
-use crate::input::{BusyPolicy, Refusal, SubmitRequest};
+use crate::input::{Refusal, SubmitRequest};
 use crate::output::{Effect, Reply};
 use crate::request::{model_texts, tokens};
 use crate::state::{Activity, QueuedInput};
@@ -13,6 +13,7 @@ use types::event::{Event, Phase, TitledBy};
 use types::ids::{Seq, TurnId};
 use types::message::{Block, InputBlock, input_content, input_text};
 use types::outcome::{AcceptedState, SubmitOutcome};
+use types::queue::WhenBusy;
 use types::reminder::FileVersion;
 use types::session::{ItemKind, Subtype, TurnError, TurnResult, UntrustedParts};
 use types::slash_command::SlashCommand;
@@ -38,11 +39,9 @@ impl PlanBuilder<'_> {
             return Err(Refusal::StaleTurn { current });
         }
         let steers = match submit.when_busy {
-            BusyPolicy::Steer => current.is_some() && !self.is_aborting(),
-            BusyPolicy::Unspecified => {
-                !self.is_aborting() && self.has_questions() && submit.options.command.is_none()
-            }
-            BusyPolicy::Queue | BusyPolicy::Interrupt | BusyPolicy::Reject => false,
+            Some(WhenBusy::Steer) => current.is_some() && !self.is_aborting(),
+            None => !self.is_aborting() && self.has_questions() && submit.options.command.is_none(),
+            Some(WhenBusy::Queue | WhenBusy::Interrupt | WhenBusy::Reject) => false,
         };
         if steers {
             check_steering_options(&submit.options)?;
@@ -67,7 +66,7 @@ impl PlanBuilder<'_> {
             }
             return Ok(());
         };
-        if submit.when_busy == BusyPolicy::Reject {
+        if submit.when_busy == Some(WhenBusy::Reject) {
             return Err(Refusal::Busy { turn_id: running });
         }
         if steers {
@@ -79,7 +78,7 @@ impl PlanBuilder<'_> {
             }
             return Ok(());
         }
-        let (turn_id, front) = (self.mint.turn(), submit.when_busy == BusyPolicy::Interrupt);
+        let (turn_id, front) = (self.mint.turn(), submit.when_busy == Some(WhenBusy::Interrupt));
         let budgets = Some(options.budgets.unwrap_or(self.state.spec.budgets));
         let options = Box::new(TurnOptions { budgets, ..options });
         let queued = Event::TurnQueued { input, front, options };

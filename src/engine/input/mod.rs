@@ -3,8 +3,8 @@
 mod values;
 
 pub use values::{
-    AnsweredCommand, BusyPolicy, EditedCall, JudgedCall, Now, QueueEdit, Refusal, RequestAnswer, Rewind,
-    SessionUpdate, SubmitRequest,
+    AnsweredCommand, EditedCall, JudgedCall, Now, QueueEdit, Refusal, RequestAnswer, Rewind, SessionUpdate,
+    SubmitRequest,
 };
 
 use crate::copy::CopyEnd;

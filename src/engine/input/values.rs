@@ -9,6 +9,7 @@ use types::message::InputBlock;
 use types::permission::Verdict;
 use types::permission_request::PermissionAnswer;
 use types::question::WrongAnswer;
+use types::queue::WhenBusy;
 use types::slash_command::SlashCommand;
 use types::time::Timestamp;
 use types::tool::{PreparedCall, ToolOutcome};
@@ -37,8 +38,9 @@ pub struct SubmitRequest {
     pub input: Vec<InputBlock>,
     /// Contents of the pictures and documents of `input`.
     pub blobs: Vec<Blob>,
-    /// Action if a turn is running.
-    pub when_busy: BusyPolicy,
+    /// Action if a turn is running. By default the input is queued, but if a question is open, it is settled by
+    /// continuing.
+    pub when_busy: Option<WhenBusy>,
     /// Refuse unless this is the current turn.
     pub expected_turn: Option<TurnId>,
     /// Options of the turn.
@@ -56,28 +58,12 @@ pub struct AnsweredCommand {
     pub text: String,
     /// The change of the session that the command requests.
     pub change: Option<Box<SessionUpdate>>,
-    /// With [`BusyPolicy::Reject`], refuse the command while a turn runs. With any other policy, answer it at once.
-    pub when_busy: BusyPolicy,
+    /// With [`WhenBusy::Reject`], refuse the command while a turn runs. With any other policy, answer it at once.
+    pub when_busy: Option<WhenBusy>,
     /// Refuse unless this is the current turn.
     pub expected_turn: Option<TurnId>,
     /// The client that submits.
     pub origin: Option<Origin>,
-}
-
-/// The action of a submit while a turn runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum BusyPolicy {
-    /// The caller gave no policy: queue the input, but if a question is open, settle it by continuing.
-    #[default]
-    Unspecified,
-    /// Wait for the running turn to end.
-    Queue,
-    /// Steer the running turn.
-    Steer,
-    /// Abort the running turn first.
-    Interrupt,
-    /// Refuse the submit.
-    Reject,
 }
 
 /// A prepared call with its verdict, or the reason why it cannot run.

@@ -2,11 +2,12 @@
 
 use crate::calls::OUTSIDE;
 use crate::reference_model::ReferenceModel;
-use engine::{BusyPolicy, Input, QueueEdit, Refusal, SubmitRequest};
+use engine::{Input, QueueEdit, Refusal, SubmitRequest};
 use types::ids::TurnId;
 use types::message::input_line;
 use types::permission::{Decision, OnTimeout, Scope};
 use types::question::WrongAnswer;
+use types::queue::WhenBusy;
 use types::session::SessionState;
 
 impl ReferenceModel {
@@ -42,13 +43,13 @@ impl ReferenceModel {
             Input::Command(it) if it.expected_turn.is_some() && it.expected_turn != current => {
                 Some(Refusal::StaleTurn { current })
             }
-            Input::Command(it) if it.when_busy == BusyPolicy::Reject => {
+            Input::Command(it) if it.when_busy == Some(WhenBusy::Reject) => {
                 current.map(|turn_id| Refusal::Busy { turn_id })
             }
             Input::Submit(submit) if submit.options.system_prompt.is_some() && self.is_steering(submit) => {
                 Some(Refusal::OptionOfSteer("system_prompt"))
             }
-            Input::Submit(submit) if submit.when_busy == BusyPolicy::Reject && current.is_some() => {
+            Input::Submit(submit) if submit.when_busy == Some(WhenBusy::Reject) && current.is_some() => {
                 current.map(|turn_id| Refusal::Busy { turn_id })
             }
             Input::Submit(submit) if current.is_none() => {
@@ -177,8 +178,7 @@ impl ReferenceModel {
     fn is_steering(&self, submit: &SubmitRequest) -> bool {
         let (paused, unknown) = self.open_questions();
         let continues = (paused || unknown) && submit.options.command.is_none();
-        let joins =
-            submit.when_busy == BusyPolicy::Steer || submit.when_busy == BusyPolicy::Unspecified && continues;
+        let joins = submit.when_busy == Some(WhenBusy::Steer) || submit.when_busy == None && continues;
         joins && self.turn.is_some() && !self.is_aborting()
     }
 }

@@ -4,10 +4,10 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use crate::setup::budgets;
-use engine::BusyPolicy;
 use types::model::{FaultKind, StopReason};
 use types::permission::{Decision, Mode, OnTimeout, RuleKind, Scope};
 use types::question::Choice;
+use types::queue::WhenBusy;
 use types::thinking::Thinking;
 use types::tool::ToolStatus;
 use types::usage::{Budgets, Usage};
@@ -24,7 +24,7 @@ pub enum NamedTurn {
 #[derive(Clone, Debug)]
 pub enum ScriptStep {
     Submit {
-        busy: BusyPolicy,
+        busy: Option<WhenBusy>,
         named: NamedTurn,
         blank: bool,
         budgets: Option<Budgets>,
@@ -40,7 +40,7 @@ pub enum ScriptStep {
     /// A command that needs no model. With `clear`, it resets the conversation.
     Slash {
         clear: bool,
-        busy: BusyPolicy,
+        busy: Option<WhenBusy>,
         named: NamedTurn,
         mode: Option<Mode>,
     },
@@ -277,7 +277,7 @@ pub(super) fn thinking() -> impl Strategy<Value = Option<Thinking>> {
 }
 
 fn step() -> impl Strategy<Value = ScriptStep> {
-    let busy = || prop_oneof![2 => Just(BusyPolicy::Unspecified), 2 => Just(BusyPolicy::Queue), 5 => Just(BusyPolicy::Steer), 1 => Just(BusyPolicy::Interrupt), 1 => Just(BusyPolicy::Reject)];
+    let busy = || prop_oneof![2 => Just(None), 2 => Just(Some(WhenBusy::Queue)), 5 => Just(Some(WhenBusy::Steer)), 1 => Just(Some(WhenBusy::Interrupt)), 1 => Just(Some(WhenBusy::Reject))];
     let seldom = || prop_oneof![9 => Just(false), 1 => Just(true)];
     let submit = (
         busy(),

@@ -9,12 +9,13 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use crate::generators::model_snapshot;
-use engine::{BusyPolicy, Effect, Engine, Input, JudgedCall, Now, Settings, SubmitRequest};
+use engine::{Effect, Engine, Input, JudgedCall, Now, Settings, SubmitRequest};
 use types::event::{Envelope, Event};
 use types::ids::{CallId, Mint, Seed, SessionId};
 use types::message::InputBlock;
 use types::model::{ModelReply, ReplyBlock, StopReason};
 use types::permission::{Verdict, VerdictKind};
+use types::queue::WhenBusy;
 use types::session::{SessionSpec, TurnResult};
 use types::subagent::ParentCall;
 use types::time::Timestamp;
@@ -136,7 +137,7 @@ impl Tree {
         let submit = SubmitRequest {
             input: vec![InputBlock::Text { text: "go".into() }],
             blobs: Vec::new(),
-            when_busy: BusyPolicy::Queue,
+            when_busy: Some(WhenBusy::Queue),
             expected_turn: None,
             options: TurnOptions::default(),
             origin: None,

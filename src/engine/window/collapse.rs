@@ -133,10 +133,7 @@ fn text_of(messages: &[Arc<Message>]) -> String {
 pub(crate) fn transcript_of(messages: &[Arc<Message>]) -> String {
     let mut text = String::new();
     for message in messages {
-        let role = match message.role {
-            Role::User => "user",
-            Role::Assistant => "assistant",
-        };
+        let role = message.role.name();
         for block in &message.content {
             // Writing to a string cannot fail.
             let _ = match block {

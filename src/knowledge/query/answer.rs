@@ -5,9 +5,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::context::QueryContext;
 use super::progress::{Progress, QueryEvent};
-use crate::traits::{CallPurpose, ChatMessage, Completion, LanguageModel, ModelCall};
+use crate::traits::{CallPurpose, Completion, LanguageModel, ModelCall};
 use crate::types::KnowledgeError;
-use types::knowledge::{HistoryRole, QueryParams};
+use types::knowledge::{ChatMessage, QueryParams};
 
 /// Capacity of the queue of deltas for a slow reader.
 const DELTA_CAPACITY: usize = 32;
@@ -15,12 +15,7 @@ const DELTA_CAPACITY: usize = 32;
 /// The answer call for this context.
 #[must_use]
 pub fn answer_call(context: &QueryContext, params: &QueryParams) -> ModelCall {
-    let message = |role: HistoryRole, text: &str| match role {
-        HistoryRole::User => ChatMessage::user(text),
-        HistoryRole::Assistant => ChatMessage::assistant(text),
-    };
-    let mut messages: Vec<ChatMessage> =
-        params.history().iter().map(|it| message(it.role, &it.content)).collect();
+    let mut messages = params.history().to_vec();
     messages.push(ChatMessage::user(params.query.clone()));
     ModelCall { purpose: CallPurpose::Answer, system: context.system.clone(), messages, json: false }
 }

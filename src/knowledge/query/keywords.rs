@@ -5,9 +5,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::model_json::first_object;
 use super::prompt::{fence, fill};
-use crate::traits::{CallPurpose, ChatMessage, Completion, LanguageModel, ModelCall};
+use crate::traits::{CallPurpose, Completion, LanguageModel, ModelCall};
 use crate::types::{ErrorKind, KnowledgeError, ModelUsage};
-use types::knowledge::{Keywords, MAX_KEYWORD_CHARS, MAX_KEYWORDS, QueryParams};
+use types::knowledge::{ChatMessage, Keywords, MAX_KEYWORD_CHARS, MAX_KEYWORDS, QueryParams};
 
 /// The result of the first stage.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

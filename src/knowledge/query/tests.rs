@@ -13,8 +13,8 @@ use crate::traits::CallPurpose;
 use crate::types::{ChunkId, ErrorKind, KnowledgeError};
 use base::sync::lock;
 use types::knowledge::{
-    ChunkPick, EntityOrder, FoundChunk, HistoryMessage, HistoryRole, Keywords, Metadata, QueryMode,
-    QueryParams, QueryResult, QueryStatus,
+    ChatMessage, ChunkPick, EntityOrder, FoundChunk, Keywords, Metadata, QueryMode, QueryParams, QueryResult,
+    QueryStatus,
 };
 
 fn index() -> MemoryIndex {
@@ -133,10 +133,7 @@ async fn context_alone_is_exactly_the_prompt_of_the_answer_call() {
 #[tokio::test]
 async fn history_reaches_answer_call_alone() {
     let case = setup();
-    let history = vec![
-        HistoryMessage { role: HistoryRole::User, content: "secretword".into() },
-        HistoryMessage { role: HistoryRole::Assistant, content: "reply".into() },
-    ];
+    let history = vec![ChatMessage::user("secretword"), ChatMessage::assistant("reply")];
     run(&case, QueryParams { conversation_history: Some(history), ..params(QueryMode::Hybrid) }).await;
     let calls = lock(&case.model.calls);
     let has_word = |index: usize| calls[index].messages.iter().any(|message| message.content == "secretword");
@@ -155,7 +152,7 @@ async fn answers_are_cached_until_index_changes() {
     case.index.generation += 1;
     run(&case, query()).await;
     assert_eq!(case.model.purposes().len(), 2, "another generation");
-    let history = vec![HistoryMessage { role: HistoryRole::User, content: "x".into() }];
+    let history = vec![ChatMessage::user("x")];
     let with_history = QueryParams { conversation_history: Some(history), ..query() };
     run(&case, with_history.clone()).await;
     run(&case, with_history).await;

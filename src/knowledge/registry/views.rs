@@ -37,9 +37,8 @@ impl Indexes {
     /// # Errors
     /// The index could not be read.
     pub async fn status(&self, workspace: &Path) -> Result<IndexStatus, KnowledgeError> {
-        let job = self.newest_job(workspace);
         if !self.has_index(workspace) {
-            return Ok(index_status(IndexState::None, IndexCounts::default(), job));
+            return Ok(index_status(IndexState::None, IndexCounts::default(), self.newest_job(workspace)));
         }
         let store = self.store(workspace).await?;
         let (counts, generation, level, stored, notice) = store
@@ -48,7 +47,7 @@ impl Indexes {
                 Ok((reader.counts()?, reader.generation()?, reader.level()?, job, notice))
             })
             .await?;
-        // A job may have begun meanwhile: opening a damaged index starts one.
+        // Read the job after the index was opened, because opening a damaged index starts one.
         let job = self.newest_job(workspace);
         let last = job.as_ref().map(|job| job.state.as_str()).or(stored.as_ref().map(|job| {
             match job.state.as_str() {

@@ -21,10 +21,7 @@ pub(crate) fn request_hash(request: &ModelRequest) -> String {
     };
     let mut messages = Vec::with_capacity(request.messages.len());
     for message in &request.messages {
-        let role = match message.role {
-            Role::User => "user",
-            Role::Assistant => "assistant",
-        };
+        let role = message.role.name();
         let mut blocks = Vec::with_capacity(message.content.len());
         for block in &message.content {
             blocks.push(match block {

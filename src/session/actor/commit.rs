@@ -13,11 +13,12 @@ use crate::actor::effects::context_check::PendingContextCheck;
 use crate::actor::journal::JournalBatch;
 use crate::actor::{Actor, audit, crash_points, journal, sleep_until};
 use crate::error::SessionError;
-use crate::shared::{PendingChange, SessionChangeKind, StatusChange};
+use crate::shared::{PendingChange, StatusChange};
 use crate::stream::feed::FeedEntry;
 use engine::{Decision, Effect, Engine, Plan, PlannedEvent, Reply};
 use store::{Durability, Idempotency, PendingGrant, StoreError};
 use tools::ProcessStarted;
+use types::daemon_event::SessionChangeKind;
 use types::event::{Envelope, Event};
 use types::session::SessionState;
 

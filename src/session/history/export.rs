@@ -13,6 +13,7 @@ use crate::journal_copy::blobs_in;
 use crate::registry::Registry;
 use store::{Page, SessionKey, StoredItem};
 use types::event::{Envelope, Event};
+use types::history::ExportFormat;
 use types::ids::{BlobId, CallId, Seq, SessionId};
 use types::message::Block;
 use types::session::Item;
@@ -28,17 +29,6 @@ const MAX_BLOB_BYTES: u64 = 8 << 20;
 const MAX_PICTURE_BYTES: u64 = 2 << 20;
 /// Picture types that an HTML page shows.
 const PICTURE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
-
-/// The form of an export.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ExportFormat {
-    /// JSON Lines: complete, so it can be imported.
-    JsonLines,
-    /// Markdown for users and for other programs.
-    Markdown,
-    /// One self-contained HTML page.
-    Html,
-}
 
 /// Filters the body of an event; `None` omits the event.
 pub type EventFilter<'f> = &'f (dyn Fn(String) -> Option<String> + Send + Sync);
@@ -61,7 +51,7 @@ impl Registry {
     ) -> Result<(String, Option<String>), SessionError> {
         let key = self.inner.shared.store.find(id).await?.ok_or(SessionError::NotFound)?;
         match format {
-            ExportFormat::JsonLines => self.export_lines(id, key, cursor, filter).await,
+            ExportFormat::Jsonl => self.export_lines(id, key, cursor, filter).await,
             ExportFormat::Markdown | ExportFormat::Html => {
                 self.export_page(id, key, format, cursor, read).await
             }

@@ -10,5 +10,4 @@ mod neutral;
 mod new_session;
 mod page;
 
-pub use export::ExportFormat;
 pub use fork::ForkRequest;

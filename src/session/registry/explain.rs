@@ -10,38 +10,15 @@ use crate::error::SessionError;
 use judge::{BypassGuard, Policy, Rules};
 use project::workspace::repository;
 use tools::{Access, Jail};
-use types::permission::{Mode, Verdict, VerdictKind};
+use types::permission::{ExplainParams, Verdict, VerdictKind};
 use types::tool::Subject;
 
-/// A call to judge and all values that the verdict depends on.
-#[derive(Clone, Debug)]
-pub struct ExplainRequest {
-    /// The folder of the session.
-    pub workspace: PathBuf,
-    /// The user's home folder.
-    pub home: PathBuf,
-    /// The session's approval mode.
-    pub mode: Mode,
-    /// Whether read-only commands run without a rule.
-    pub safe_commands: bool,
-    /// Allow rules.
-    pub allow: Vec<String>,
-    /// Ask rules.
-    pub ask: Vec<String>,
-    /// Deny rules.
-    pub deny: Vec<String>,
-    /// Name of the tool.
-    pub tool: String,
-    /// Input of the tool as JSON.
-    pub input: Value,
-}
-
-/// Judges the call. Nothing runs and nothing changes. Resolving paths reads the disk, so this must run
-/// on a blocking thread.
+/// Judges the call; without a home folder of its own, `home` applies. Nothing runs and nothing changes. Resolving
+/// paths reads the disk, so this must run on a blocking thread.
 ///
 /// # Errors
 /// A parameter is invalid.
-pub fn explain(question: &ExplainRequest) -> Result<Verdict, SessionError> {
+pub fn explain(question: &ExplainParams, home: &Path) -> Result<Verdict, SessionError> {
     let rules = |name: &'static str, list: &[String]| {
         match name {
             "allow" => Rules::parse(list, &[], &[]),
@@ -56,7 +33,7 @@ pub fn explain(question: &ExplainRequest) -> Result<Verdict, SessionError> {
         deny: rules("deny", &question.deny)?.deny,
     };
     let workspace = resolve_folder("workspace", &question.workspace)?;
-    let home = resolve_folder("home", &question.home)?;
+    let home = resolve_folder("home", question.home.as_deref().unwrap_or(home))?;
     let rules = resolve_linked_rules(Arc::new(rules), &workspace, &home);
     let text = |key: &str| question.input.get(key).and_then(Value::as_str);
     let path_of = |name: &'static str| {
@@ -86,14 +63,14 @@ pub fn explain(question: &ExplainRequest) -> Result<Verdict, SessionError> {
         }
     };
     let policy = Policy {
-        mode: question.mode,
+        mode: question.mode.unwrap_or_default(),
         rules: &rules,
         grants: &[],
         workspace: &workspace,
         additional: &[],
         home: &home,
         safe_mode: false,
-        safe_commands: question.safe_commands,
+        safe_commands: question.safe_commands.unwrap_or(true),
         repository: repository(&workspace),
         bypass_guard: BypassGuard::Ask,
         key_folders: &judge::key_folders(&home),

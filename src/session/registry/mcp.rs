@@ -8,9 +8,9 @@ use std::time::Duration;
 use crate::error::SessionError;
 use crate::mcp::{ConfiguredServers, ListedServer, start_all};
 use crate::registry::Registry;
-use mcp::{AddedError, ScopedServer, ServerConfig, ServerSource, TransportKind, server_part};
+use mcp::{AddedError, ScopedServer, ServerConfig, ServerSource, ServerView, TransportKind, server_part};
 use types::ids::SessionId;
-use types::mcp::{McpState, McpTool};
+use types::mcp::{McpServerView, McpState, McpTest, McpTool};
 use types::typed_json;
 
 /// How long a list of commands waits for servers that start.
@@ -48,61 +48,25 @@ pub(crate) struct OwnerServers {
     pub unattended: bool,
 }
 
-/// A configured server as `mcp.list` reports it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct McpServerFacts {
-    /// Its name.
-    pub name: String,
-    /// Its state.
-    pub state: McpState,
-    /// Its transport; `None` if its configuration is wrong.
-    pub transport: Option<&'static str>,
-    /// `system`, `user`, `project` or `session`.
-    pub source: &'static str,
-    /// Its tools.
-    pub tools: Vec<McpTool>,
-    /// The reason why it is not ready.
-    pub error: Option<String>,
-    /// Its instructions.
-    pub instructions: Option<String>,
-}
-
-/// The result of `mcp.test`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct McpTest {
-    /// The state after the start.
-    pub state: McpState,
-    /// The reason why it is not ready.
-    pub error: Option<String>,
-    /// The revision of the protocol.
-    pub protocol: String,
-    /// Names of the server's tools.
-    pub tools: Vec<String>,
-    /// Tools that are omitted, each with the reason.
-    pub problems: Vec<String>,
-    /// Duration of the start in milliseconds.
-    pub duration_ms: u64,
-}
-
 impl Registry {
     /// Lists the configured servers. Usable servers are started to determine their state, and end after a while.
     ///
     /// # Errors
     /// The folder does not exist.
-    pub async fn mcp_servers(&self, place: &McpOwner) -> Result<Vec<McpServerFacts>, SessionError> {
+    pub async fn mcp_servers(&self, place: &McpOwner) -> Result<Vec<McpServerView>, SessionError> {
         let OwnerServers { configured, workspace, unattended } = self.configured(place).await?;
         let listed = start_all(self.shared(), &configured, &workspace, unattended, None).await;
-        let mut facts: Vec<McpServerFacts> = listed.into_iter().map(server_facts).collect();
-        facts.extend(configured.problems.into_iter().map(|(name, problem)| McpServerFacts {
+        let mut servers: Vec<McpServerView> = listed.into_iter().map(server_view).collect();
+        servers.extend(configured.problems.into_iter().map(|(name, problem)| McpServerView {
             name,
             state: McpState::Failed,
-            transport: None,
-            source: if place.cwd.is_some() { "project" } else { "user" },
+            transport: String::new(),
+            source: if place.cwd.is_some() { "project" } else { "user" }.to_owned(),
             tools: Vec::new(),
             error: Some(problem),
             instructions: None,
         }));
-        Ok(facts)
+        Ok(servers)
     }
 
     /// The servers of a place. Without a folder and a session, the servers start in the home folder.
@@ -208,10 +172,8 @@ impl Registry {
         Ok(McpTest {
             state: status.state,
             error: status.error,
-            protocol: view.map(|view| view.protocol.clone()).unwrap_or_default(),
-            tools: view
-                .map(|view| view.tools.iter().map(|tool| tool.name.clone()).collect())
-                .unwrap_or_default(),
+            protocol: view.map(|view| view.protocol.clone()).filter(|protocol| !protocol.is_empty()),
+            tools: view.map(tool_names).unwrap_or_default(),
             problems: view.map(|view| view.problems.to_vec()).unwrap_or_default(),
             duration_ms,
         })
@@ -413,15 +375,20 @@ fn parse_config(field: &'static str, config: serde_json::Value) -> Result<Server
     Ok(config)
 }
 
-fn server_facts(listed: ListedServer) -> McpServerFacts {
+fn server_view(listed: ListedServer) -> McpServerView {
     let ListedServer { server, status, view, .. } = listed;
-    McpServerFacts {
+    let transport = server.config.ok().and_then(|config| config.transport().ok());
+    McpServerView {
         name: server.name,
         state: status.state,
-        transport: server.config.ok().and_then(|config| config.transport().ok()).map(TransportKind::name),
-        source: server.source.name(),
-        tools: view.as_ref().map(|view| view.tools.to_vec()).unwrap_or_default(),
+        transport: transport.map(TransportKind::name).unwrap_or_default().to_owned(),
+        source: server.source.name().to_owned(),
+        tools: view.as_ref().map(tool_names).unwrap_or_default(),
         error: status.error,
         instructions: view.and_then(|view| view.instructions).map(|instructions| instructions.text),
     }
+}
+
+fn tool_names(view: &ServerView) -> Vec<String> {
+    view.tools.iter().map(|tool| tool.name.clone()).collect()
 }

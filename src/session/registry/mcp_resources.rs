@@ -3,9 +3,10 @@
 use crate::error::SessionError;
 use crate::registry::Registry;
 use crate::registry::mcp::McpOwner;
-use mcp::{ResourceList, ResourcePart};
+use mcp::ResourcePart;
 use tools::{InputFile, InputSource};
 use types::ids::SessionId;
+use types::mcp::McpResourceList;
 
 /// Maximum number of parts of one resource.
 const MAX_PARTS: usize = 20;
@@ -15,7 +16,7 @@ impl Registry {
     ///
     /// # Errors
     /// There is no such server, or it is not ready or does not answer.
-    pub async fn mcp_resources(&self, name: &str, place: &McpOwner) -> Result<ResourceList, SessionError> {
+    pub async fn mcp_resources(&self, name: &str, place: &McpOwner) -> Result<McpResourceList, SessionError> {
         let (listed, _) = self.find_server(name, place).await?;
         let wrong = |why: String| SessionError::BadParam("name", why);
         let Some(lease) = &listed.lease else {

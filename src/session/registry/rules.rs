@@ -10,42 +10,7 @@ use judge::Rule;
 use project::policy::{PolicyEntry, PolicyScope};
 use types::event::Origin;
 use types::ids::SessionId;
-use types::permission::{RuleKind, RuleScope};
-use types::time::Timestamp;
-
-/// A rule and its scope.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KnownRule {
-    /// Allow, ask or deny.
-    pub kind: RuleKind,
-    /// The rule as text, `Tool(pattern)`.
-    pub rule: String,
-    /// Scope of the rule.
-    pub scope: RuleScope,
-    /// The file that contains it; absent for rules of a session.
-    pub file: Option<PathBuf>,
-    /// When the rule was added, if known.
-    pub added_at: Option<Timestamp>,
-    /// The client that added the rule, if known.
-    pub by: Option<Origin>,
-}
-
-/// A rule to add or remove.
-#[derive(Clone, Debug)]
-pub struct RuleChange {
-    /// Allow, ask or deny.
-    pub kind: RuleKind,
-    /// The rule as text, `Tool(pattern)`.
-    pub rule: String,
-    /// Scope: `user`, `project` or `session`.
-    pub scope: RuleScope,
-    /// The session that gets the rule, or whose workspace gets it.
-    pub session_id: Option<SessionId>,
-    /// The workspace, if no session is given.
-    pub workspace: Option<String>,
-    /// The client that requests the change.
-    pub origin: Origin,
-}
+use types::permission::{RuleKind, RuleParams, RuleScope, RuleView};
 
 impl Registry {
     /// The effective rules of a workspace, or of a session and its workspace, and the errors of policy
@@ -57,17 +22,17 @@ impl Registry {
         &self,
         session_id: Option<SessionId>,
         workspace: Option<&str>,
-    ) -> Result<(Vec<KnownRule>, Vec<String>), SessionError> {
+    ) -> Result<(Vec<RuleView>, Vec<String>), SessionError> {
         let shared = Arc::clone(&self.inner.shared);
         let configured = Arc::clone(&shared.components().settings.configured);
-        let mut known: Vec<KnownRule> = configured
+        let mut known: Vec<RuleView> = configured
             .iter()
-            .map(|rule| KnownRule {
+            .map(|rule| RuleView {
                 kind: rule.kind,
                 rule: rule.rule.clone(),
                 scope: rule.scope,
-                file: Some(rule.file.clone()),
-                added_at: None,
+                file: Some(rule.file.display().to_string()),
+                added_at_ms: None,
                 by: None,
             })
             .collect();
@@ -82,12 +47,12 @@ impl Registry {
                     (_, None) => continue,
                 };
                 match shared.policies.read(place) {
-                    Ok(policy) => read.0.extend(policy.entries.iter().map(|entry| KnownRule {
+                    Ok(policy) => read.0.extend(policy.entries.iter().map(|entry| RuleView {
                         kind: entry.kind,
                         rule: entry.rule.clone(),
                         scope,
-                        file: Some(shared.policies.file(place)),
-                        added_at: Some(entry.added_at_ms),
+                        file: Some(shared.policies.file(place).display().to_string()),
+                        added_at_ms: Some(entry.added_at_ms),
                         by: entry.by.clone(),
                     })),
                     Err(error) => read.1.push(error.to_string()),
@@ -100,12 +65,12 @@ impl Registry {
         if let Some(id) = session_id {
             let own = self.open(id).await?.rules().await?;
             for kind in [RuleKind::Deny, RuleKind::Ask, RuleKind::Allow] {
-                known.extend(own.with_kind(kind).iter().map(|rule| KnownRule {
+                known.extend(own.with_kind(kind).iter().map(|rule| RuleView {
                     kind,
                     rule: rule.clone(),
                     scope: RuleScope::Session,
                     file: None,
-                    added_at: None,
+                    added_at_ms: None,
                     by: None,
                 }));
             }
@@ -117,21 +82,21 @@ impl Registry {
     ///
     /// # Errors
     /// The rule or its scope is invalid, or the rule could not be written.
-    pub async fn add_rule(&self, change: RuleChange) -> Result<bool, SessionError> {
-        self.change_rule(true, change).await
+    pub async fn add_rule(&self, rule: RuleParams, origin: Origin) -> Result<bool, SessionError> {
+        self.change_rule(true, rule, origin).await
     }
 
     /// Removes a rule. The removal applies from the next verdict on.
     ///
     /// # Errors
     /// The rule does not exist there, or the change could not be written.
-    pub async fn remove_rule(&self, change: RuleChange) -> Result<bool, SessionError> {
-        self.change_rule(false, change).await
+    pub async fn remove_rule(&self, rule: RuleParams, origin: Origin) -> Result<bool, SessionError> {
+        self.change_rule(false, rule, origin).await
     }
 
-    async fn change_rule(&self, add: bool, change: RuleChange) -> Result<bool, SessionError> {
+    async fn change_rule(&self, add: bool, rule: RuleParams, origin: Origin) -> Result<bool, SessionError> {
         self.check_open()?;
-        let RuleChange { kind, rule, scope, session_id, workspace, origin } = change;
+        let RuleParams { rule, kind, scope, session_id, workspace, .. } = rule;
         let rule: Rule = rule
             .parse()
             .map_err(|error: judge::BadRule| SessionError::BadParam("rule", error.to_string()))?;

@@ -9,26 +9,16 @@ use tokio::sync::broadcast::{self, error::RecvError};
 
 use crate::error::SessionError;
 use crate::registry::Registry;
-use crate::shared::{SessionChange, SessionChangeKind};
+use crate::shared::SessionChange;
+use types::daemon_event::{DaemonEvent, SessionChangeKind};
 use types::ids::SessionId;
-use types::session::{SessionState, SessionView};
+use types::session::SessionState;
 use types::time::Timestamp;
 
 /// Sessions per read.
 const BATCH_SESSIONS: usize = 100;
 /// Tolerance in milliseconds, because the time of a write may be slightly earlier than the time of its report.
 const CLOCK_MARGIN_MS: i64 = 10_000;
-
-/// One change of a session.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ChangedSession {
-    /// Whether the session was created, changed, or ended.
-    pub kind: SessionChangeKind,
-    /// The session as `session.list` shows it.
-    pub view: SessionView,
-    /// Whether the session was deleted.
-    pub deleted: bool,
-}
 
 /// Follows the changes of all sessions.
 pub struct SessionFollower {
@@ -98,7 +88,7 @@ impl SessionFollower {
     ///
     /// # Errors
     /// The database could not be read.
-    pub async fn next(&mut self) -> Result<Vec<ChangedSession>, SessionError> {
+    pub async fn next(&mut self) -> Result<Vec<DaemonEvent>, SessionError> {
         let shared = Arc::clone(&self.registry.inner.shared);
         let now = shared.clock.now();
         if std::mem::take(&mut self.has_lagged) {
@@ -116,9 +106,9 @@ impl SessionFollower {
             && let Some((session_id, change)) = self.changed.pop_first()
         {
             if let Some(view) = change.deleted {
-                news.push(ChangedSession {
+                news.push(DaemonEvent {
                     kind: SessionChangeKind::Ended,
-                    view: (*view).clone(),
+                    session: (*view).clone(),
                     deleted: true,
                 });
                 continue;
@@ -127,7 +117,7 @@ impl SessionFollower {
                 Ok(view) => {
                     let is_over = view.summary.state == SessionState::Ended;
                     let kind = if is_over { SessionChangeKind::Ended } else { change.kind };
-                    news.push(ChangedSession { kind, view, deleted: false });
+                    news.push(DaemonEvent { kind, session: view, deleted: false });
                 }
                 // The session was deleted meanwhile. Its deletion is reported next.
                 Err(SessionError::NotFound) => {}

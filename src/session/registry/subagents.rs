@@ -22,10 +22,11 @@ use crate::registry::create::{NewSessionRequest, SubagentInheritance};
 use crate::registry::earlier_requests::EarlierRequests;
 use crate::registry::{Inner, Registry};
 use crate::requests::{Submission, SubmittedInput};
-use engine::{BusyPolicy, Input};
+use engine::Input;
 use types::event::{Envelope, Event, Origin};
 use types::ids::{CallId, Seq, SessionId, TurnId};
 use types::message::InputBlock;
+use types::queue::WhenBusy;
 use types::session::TurnResult;
 use types::subagent::{AgentProfile, TASK};
 use types::tool::{ToolChoice, ToolOutcome, ToolProgress};
@@ -231,7 +232,7 @@ impl Registry {
         prompt: String,
     ) -> Result<TurnId, SessionError> {
         let submission = Submission {
-            when_busy: BusyPolicy::Queue,
+            when_busy: Some(WhenBusy::Queue),
             expected_turn: None,
             options: TurnOptions::default(),
             raw: true,

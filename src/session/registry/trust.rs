@@ -9,21 +9,7 @@ use project::workspace;
 use store::TrustChange;
 use types::audit::{AuditKind, AuditNote};
 use types::event::Origin;
-
-/// The trust state of a folder.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TrustStatus {
-    /// The folder as an absolute path without symbolic links.
-    pub cwd: String,
-    /// Whether the folder is trusted in its current state.
-    pub trusted: bool,
-    /// Digest of the files that trust would cover.
-    pub digest: String,
-    /// The parts that become active with trust.
-    pub parts: Vec<String>,
-    /// The programs that its hooks and MCP servers run, each with the file that names it.
-    pub programs: Vec<String>,
-}
+use types::trust::TrustStatus;
 
 impl Registry {
     /// The trust state of a folder.
@@ -39,7 +25,14 @@ impl Registry {
         };
         let (inventory, programs) = tokio::task::spawn_blocking(scan).await.unwrap_or_default();
         let trusted = trust::is_trusted(self.shared(), Path::new(&cwd), &inventory.digest).await?;
-        Ok(TrustStatus { cwd, trusted, digest: inventory.digest, parts: inventory.parts, programs })
+        Ok(TrustStatus {
+            cwd,
+            trusted,
+            digest: inventory.digest,
+            parts: inventory.parts,
+            programs,
+            changed_files: None,
+        })
     }
 
     /// Trusts a folder in the state with this digest. Without a digest, trusts the folder in its current state.

@@ -6,14 +6,13 @@ use std::sync::Arc;
 use crate::error::SessionError;
 use crate::registry::Registry;
 use store::{LedgerQuery, SessionQuery, StoredRequest};
-use types::blob::TruncatedField;
 use types::event::{Envelope, Event};
 use types::ids::{PermissionId, SessionId};
 use types::ledger::{LedgerRow, ModelUsage};
 use types::model::ModelView;
-use types::session::{PermissionRequest, SessionDetails, SessionView};
-use types::time::Timestamp;
-use types::tool::{Confinement, PlannedChange, ToolDefinition, ToolLimits};
+use types::permission_request::PendingRequest;
+use types::session::{SessionDetails, SessionView};
+use types::tool::{ToolDefinition, ToolLimits};
 
 /// The pointer of `[models]` for sessions that name no model.
 const MAIN_POINTER: &str = "main";
@@ -21,27 +20,6 @@ const MAIN_POINTER: &str = "main";
 const MAX_MODELS: u32 = 1_000;
 /// Maximum bytes of the events behind one page of pending requests.
 const PAGE_BYTES: usize = 4 << 20;
-
-/// A pending permission request.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PendingRequestView {
-    /// The session of the request.
-    pub session_id: SessionId,
-    /// Number of the request, such as `12.1`: the session's number and the position of the request.
-    pub number: String,
-    /// When the request was raised.
-    pub at_ms: Timestamp,
-    /// Truncated fields of the request.
-    pub truncated_fields: Vec<TruncatedField>,
-    /// The permission request.
-    pub request: PermissionRequest,
-    /// Whether the call changes nothing.
-    pub read_only: bool,
-    /// For a call that changes a file: the planned change.
-    pub change: Option<PlannedChange>,
-    /// For a command: the sandbox in which it would run.
-    pub sandbox: Option<Confinement>,
-}
 
 impl Registry {
     /// The summary of one session.
@@ -221,7 +199,7 @@ impl Registry {
         session: Option<SessionId>,
         after: Option<PermissionId>,
         limit: u32,
-    ) -> Result<(Vec<PendingRequestView>, Option<PermissionId>), SessionError> {
+    ) -> Result<(Vec<PendingRequest>, Option<PermissionId>), SessionError> {
         let store = &self.inner.shared.store;
         let key = match session {
             Some(id) => Some(store.find(id).await?.ok_or(SessionError::NotFound)?),
@@ -237,14 +215,14 @@ impl Registry {
         let page = rows.iter().take(limit as usize).take_while(|row| fits(row)).count().max(1);
         let more = rows.len() > page;
         rows.truncate(page);
-        let requests: Vec<PendingRequestView> = rows
+        let requests: Vec<PendingRequest> = rows
             .iter()
             .filter_map(|row| Some((&row.number, serde_json::from_str::<Envelope>(&row.body).ok()?)))
             .filter_map(|(number, envelope)| match envelope.event {
                 Event::PermissionRequested { request, read_only, change, sandbox } => {
                     let Envelope { session_id, at_ms, truncated_fields, .. } = envelope;
                     let number = number.clone();
-                    Some(PendingRequestView {
+                    Some(PendingRequest {
                         session_id,
                         number,
                         at_ms,

@@ -3,11 +3,10 @@
 use std::fmt::Write as _;
 
 use crate::agents::AgentList;
-use crate::registry::mcp::McpServerFacts;
 use crate::requests::SessionFacts;
 use crate::slash_commands::custom::CommandFiles;
 use types::context_view::ContextView;
-use types::mcp::McpState;
+use types::mcp::{McpServerView, McpState};
 use types::model::ModelView;
 use types::session::SessionView;
 use types::subagent::AgentSource;
@@ -75,7 +74,7 @@ pub(super) fn todos(view: &SessionView) -> String {
 }
 
 /// The MCP servers of the session's folder.
-pub(super) fn mcp(servers: &[McpServerFacts]) -> String {
+pub(super) fn mcp(servers: &[McpServerView]) -> String {
     if servers.is_empty() {
         return "No MCP servers. `agentctl mcp add` adds one; a project's .mcp.json is used once it is trusted.".into();
     }
@@ -89,7 +88,7 @@ pub(super) fn mcp(servers: &[McpServerFacts]) -> String {
             let _ = write!(text, " - {error}");
         }
         for tool in &server.tools {
-            let _ = write!(text, "\n  {}", tool.name);
+            let _ = write!(text, "\n  {tool}");
         }
     }
     text

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 
 use crate::agents::{self, AgentList};
@@ -16,42 +15,13 @@ use engine::{BUILT_IN, find_built_in, is_command_name};
 use judge::Rule;
 use project::extensions::commands::{self, CustomCommand, PROJECT_FOLDERS};
 use project::extensions::{Diagnostic, ExtensionSource};
-
-/// The origin of a listed command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum CommandSource {
-    /// The daemon itself.
-    BuiltIn,
-    /// A Markdown file of the user.
-    User,
-    /// A Markdown file of the trusted project.
-    Project,
-    /// A prompt of an MCP server.
-    Mcp,
-    /// A skill of the user or of the trusted project.
-    Skill,
-}
-
-/// A command as `command.list` shows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ListedCommand {
-    /// Its name without the slash.
-    pub name: String,
-    /// Its description.
-    pub description: String,
-    /// Its arguments.
-    pub argument_hint: Option<String>,
-    /// Its origin.
-    pub source: CommandSource,
-    /// Its file.
-    pub path: Option<PathBuf>,
-}
+use types::slash_command::{CommandSource, CommandView};
 
 /// The commands of a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandList {
     /// The commands: first the built-in ones, then all others by name.
-    pub commands: Vec<ListedCommand>,
+    pub commands: Vec<CommandView>,
     /// Files that cannot be used, or only in part.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -123,14 +93,14 @@ impl CommandFiles {
 
     pub fn sort_by_name(mut self) -> CommandList {
         self.commands.sort_by(|one, other| one.name.cmp(&other.name));
-        let built_in = BUILT_IN.iter().map(|command| ListedCommand {
+        let built_in = BUILT_IN.iter().map(|command| CommandView {
             name: command.name.into(),
             description: command.description.into(),
             argument_hint: command.argument_hint.map(str::to_owned),
             source: CommandSource::BuiltIn,
             path: None,
         });
-        let of_files = self.commands.into_iter().map(|command| ListedCommand {
+        let of_files = self.commands.into_iter().map(|command| CommandView {
             name: command.name,
             description: command.description,
             argument_hint: command.argument_hint,
@@ -139,7 +109,7 @@ impl CommandFiles {
                 ExtensionSource::User => CommandSource::User,
                 ExtensionSource::Project => CommandSource::Project,
             },
-            path: Some(command.path),
+            path: Some(command.path.display().to_string()),
         });
         CommandList { commands: built_in.chain(of_files).collect(), diagnostics: self.diagnostics }
     }
@@ -176,7 +146,7 @@ impl Registry {
         };
         let mut list = self.load_command_files(&cwd).await?.sort_by_name();
         let prompts = self.mcp_prompts(place).await;
-        list.commands.extend(prompts.iter().map(|prompt| ListedCommand {
+        list.commands.extend(prompts.iter().map(|prompt| CommandView {
             name: prompt.command.clone(),
             description: prompt.prompt.description.clone(),
             argument_hint: prompt.hint(),

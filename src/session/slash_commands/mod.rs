@@ -8,7 +8,7 @@ mod custom;
 
 use std::path::Path;
 
-pub use custom::{CommandList, CommandSource, ListedCommand};
+pub use custom::CommandList;
 
 use crate::error::SessionError;
 use crate::handle::SessionHandle;

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 /// A relation between two entities: an undirected edge of the graph. The pair of its ends is its key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Relation {
-    /// Name of the entity at one end. `source` and `target` keep the direction in which the relation was first described.
+    /// Name of the entity at one end. `source` and `target` keep the direction in which the relation was first
+    /// described.
     pub source: String,
     /// Name of the entity at the other end.
     pub target: String,

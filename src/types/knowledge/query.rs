@@ -6,6 +6,8 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::message::Role;
+
 /// The parts of the index that a query reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -113,34 +115,25 @@ pub enum ChunkPick {
     Weight,
 }
 
-/// The author of a message in the conversation before the query.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum HistoryRole {
-    /// The user.
-    User,
-    /// The model.
-    Assistant,
-}
-
-impl HistoryRole {
-    /// The name on the wire.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Assistant => "assistant",
-        }
-    }
-}
-
-/// One message of the conversation before the query.
+/// One message of a conversation: before a query, or of a model call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct HistoryMessage {
+pub struct ChatMessage {
     /// Its author.
-    pub role: HistoryRole,
+    pub role: Role,
     /// Its text.
     pub content: String,
+}
+
+impl ChatMessage {
+    /// A message of the user.
+    pub fn user(content: impl Into<String>) -> Self {
+        Self { role: Role::User, content: content.into() }
+    }
+
+    /// A message of the model.
+    pub fn assistant(content: impl Into<String>) -> Self {
+        Self { role: Role::Assistant, content: content.into() }
+    }
 }
 
 /// The keywords of a query.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::query::{ChunkPick, EntityOrder, HistoryMessage, QueryMode};
+use super::query::{ChatMessage, ChunkPick, EntityOrder, QueryMode};
 
 /// Maximum characters of a query.
 const MAX_QUERY_CHARS: usize = 64 * 1024;
@@ -70,7 +70,7 @@ pub struct QueryParams {
     pub language: Option<String>,
     /// The conversation before the query, at most 128 messages. Only the model call for the answer contains it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub conversation_history: Option<Vec<HistoryMessage>>,
+    pub conversation_history: Option<Vec<ChatMessage>>,
     /// Whether the configured reranker, if there is one, ranks the chunks again; `true` by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enable_rerank: Option<bool>,
@@ -184,7 +184,7 @@ impl QueryParams {
 
     /// The conversation before the query.
     #[must_use]
-    pub fn history(&self) -> &[HistoryMessage] {
+    pub fn history(&self) -> &[ChatMessage] {
         self.conversation_history.as_deref().unwrap_or_default()
     }
 
@@ -274,7 +274,6 @@ impl QueryParams {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::knowledge::HistoryRole;
 
     #[test]
     fn unknown_query_mode_is_refused_with_all_names() {
@@ -328,7 +327,7 @@ mod tests {
         );
         refused(QueryParams { language: Some("k".repeat(129)), ..base() }, "language");
         refused(QueryParams { response_type: Some("k".repeat(513)), ..base() }, "response_type");
-        let message = HistoryMessage { role: HistoryRole::User, content: String::new() };
+        let message = ChatMessage::user("");
         refused(
             QueryParams { conversation_history: Some(vec![message; 129]), ..base() },
             "conversation_history",

@@ -1,4 +1,4 @@
-//! Parameters and reply of a query of an index.
+//! The reply of a query of an index. Its parameters are `types::knowledge::QueryParams`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -20,11 +20,10 @@ use crate::ui::approval_prompt::AnswerPolicy;
 use crate::ui::attach;
 use crate::ui::attach::Options as Shown;
 use crate::ui::watch::{TurnEnd, TurnWatcher};
-use api::params::{
-    CreateParams, EndParams, NoParams, SessionReply, StatusReply, SubmitInput, SubmitParams, SubmitReply,
-};
+use api::params::{CreateParams, EndParams, NoParams, SessionReply, StatusReply, SubmitInput, SubmitParams};
 use types::ablation::Ablation;
 use types::ids::{SessionId, TurnId};
+use types::outcome::SubmitOutcome;
 use types::session::SessionView;
 use types::turn_options::TurnOptions;
 
@@ -243,7 +242,7 @@ async fn submit_first(
     client: &Client,
     session_id: SessionId,
     task: NewInput,
-) -> Result<SubmitReply, Failure> {
+) -> Result<SubmitOutcome, Failure> {
     let NewInput { input, raw } = task;
     let params = SubmitParams { raw, ..submit_params(session_id, input, None, TurnOptions::default()) };
     match client.call::<methods::session::Submit>(&params).await {

@@ -7,8 +7,8 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use crate::resolve_id::OPEN_STATES;
 use crate::ui::session_state::{has_failed, state};
 use crate::ui::top::rates::Rates;
-use api::params::PendingRequest;
 use types::ids::{PermissionId, SessionId};
+use types::permission_request::PendingRequest;
 use types::session::{SessionState, SessionView};
 use types::time::Timestamp;
 

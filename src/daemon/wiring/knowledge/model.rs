@@ -11,9 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::booking::{Bookings, SentCall};
 use super::gate::CallGate;
-use knowledge::{
-    CallPurpose, ChatRole, Completion, ErrorKind, KnowledgeError, LanguageModel, ModelCall, ModelUsage,
-};
+use knowledge::{CallPurpose, Completion, ErrorKind, KnowledgeError, LanguageModel, ModelCall, ModelUsage};
 use session::Registry;
 use types::message::{Block, Message, Role};
 use types::model::{
@@ -44,11 +42,7 @@ pub(super) struct WorkspaceModel {
 
 impl WorkspaceModel {
     fn request(&self, call: &ModelCall, is_repeated: bool) -> ModelRequest {
-        let message = |role: ChatRole, text: &str| {
-            let role = match role {
-                ChatRole::User => Role::User,
-                ChatRole::Assistant => Role::Assistant,
-            };
+        let message = |role: Role, text: &str| {
             Arc::new(Message { role, content: vec![Block::Text { text: text.to_owned() }], model: None })
         };
         ModelRequest {

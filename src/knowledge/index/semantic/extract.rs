@@ -10,9 +10,9 @@ use super::prompt::{EXTRACT_POLICY, extraction_system, extraction_user, gleaning
 use crate::index::chunk::WINDOW_TOKENS;
 use crate::store::{CachedAnswer, EntityRecord, RelationRecord};
 use crate::tokens;
-use crate::traits::{CallPurpose, ChatMessage, ModelCall};
+use crate::traits::{CallPurpose, ModelCall};
 use crate::types::{Chunk, KnowledgeError, hash128};
-use types::knowledge::{CacheKind, PairKey};
+use types::knowledge::{CacheKind, ChatMessage, PairKey};
 
 /// Consecutive chunks that a model reads together.
 #[derive(Debug, PartialEq, Eq)]

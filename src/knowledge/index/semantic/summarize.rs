@@ -4,9 +4,9 @@ use super::calls::SemanticRun;
 use super::prompt::{SUMMARY_POLICY, summary_system, summary_user};
 use crate::store::{CachedAnswer, MAX_JOINED_DESCRIPTIONS, MAX_JOINED_TOKENS};
 use crate::tokens;
-use crate::traits::{CallPurpose, ChatMessage, ModelCall};
+use crate::traits::{CallPurpose, ModelCall};
 use crate::types::{KnowledgeError, hash128};
-use types::knowledge::CacheKind;
+use types::knowledge::{CacheKind, ChatMessage};
 
 /// Tokens of the descriptions in one call.
 const MAX_CALL_TOKENS: usize = 12_000;

@@ -10,7 +10,6 @@ use sqlx::sqlite::SqliteConnectOptions;
 use crate::actor::journal;
 use crate::registry::load::*;
 use crate::{Components, IdempotencyKey, NewSessionRequest, Settings, Shared, Submission, SubmittedInput};
-use engine::BusyPolicy;
 use judge::Rules;
 use model::Models;
 use store::{Append, Store, StoreError, StoreOwner};
@@ -21,6 +20,7 @@ use types::ids::{Mint, Seed};
 use types::message::InputBlock;
 use types::outcome::SubmitOutcome;
 use types::permission::Mode;
+use types::queue::WhenBusy;
 use types::retry::RetrySettings;
 use types::time::{Clock, Timestamp};
 use types::tool::ProcessRecord;
@@ -95,14 +95,14 @@ impl RegistryFixture {
     }
 
     async fn submit(&self, id: SessionId) -> Result<Seq, SessionError> {
-        self.submit_keyed(id, None, BusyPolicy::Queue).await.map(|submitted| submitted.seq)
+        self.submit_keyed(id, None, Some(WhenBusy::Queue)).await.map(|submitted| submitted.seq)
     }
 
     async fn submit_keyed(
         &self,
         id: SessionId,
         keyed: Option<IdempotencyKey>,
-        when_busy: BusyPolicy,
+        when_busy: Option<WhenBusy>,
     ) -> Result<SubmitOutcome, SessionError> {
         let (options, origin) = (Default::default(), Origin::default());
         let (raw, runs_hooks) = (false, true);
@@ -349,7 +349,7 @@ async fn unloadable_session_reports_same_error_each_time() {
 async fn concurrent_submits_with_one_key_share_one_turn() {
     let place = RegistryFixture::new(NEVER, 1_000).await;
     let key = |digest: &str| Some(IdempotencyKey { key: "k".into(), digest: digest.into() });
-    for when_busy in [BusyPolicy::Queue, BusyPolicy::Reject] {
+    for when_busy in [Some(WhenBusy::Queue), Some(WhenBusy::Reject)] {
         let id = place.create().await;
         let calls = (0..8).map(|_| place.submit_keyed(id, key("d"), when_busy));
         let replies = within_deadline(futures_util::future::join_all(calls)).await;

@@ -2,7 +2,7 @@
 
 use crate::terminal::escape;
 use crate::ui::attach::app::{App, Effect};
-use api::params::CommandView;
+use types::slash_command::CommandView;
 
 /// Maximum rows of a menu.
 const MENU_ROWS: usize = 8;

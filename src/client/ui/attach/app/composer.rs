@@ -9,8 +9,8 @@ use crate::ui::attach::app::overlay::Overlay;
 use crate::ui::attach::app::{App, Effect, Submission};
 use crate::ui::question;
 use crate::ui::request_timing::Phase;
-use api::params::WhenBusy;
 use types::permission::Mode;
+use types::queue::WhenBusy;
 use types::session::SessionState;
 
 /// Maximum lines of a command's output that are shown.

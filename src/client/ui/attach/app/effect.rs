@@ -1,8 +1,9 @@
 //! Effects of a key: requests to the daemon or to the terminal.
 
-use api::params::{AnswerParams, ApproveParams, FeedbackParams, WhenBusy};
+use api::params::{AnswerParams, ApproveParams, FeedbackParams};
 use types::ids::{ItemId, TurnId};
 use types::permission::Mode;
+use types::queue::WhenBusy;
 
 /// An input for the session.
 #[derive(Clone, Debug, PartialEq)]

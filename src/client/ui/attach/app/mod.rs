@@ -26,11 +26,11 @@ use crate::ui::pager::Pager;
 use crate::ui::render::{OpenCall, Transcript};
 use crate::ui::request_list::{Choice, RequestList};
 use crate::ui::request_timing::{Pending, Phase, RequestTiming};
-use api::params::CommandView;
 use types::ids::{ItemId, PermissionId, QuestionId, Seq, SessionId, TurnId};
 use types::permission::Mode;
 use types::question::{Question, UserAnswer};
 use types::session::{SessionState, SessionView};
+use types::slash_command::CommandView;
 use types::time::Timestamp;
 use types::todo::Todo;
 

@@ -9,11 +9,12 @@ use crate::terminal::style::StyledLine;
 use crate::ui::attach::app::{Effect, Point, Submission};
 use api::methods;
 use api::params::{
-    AbortParams, ApproveParams, CommandView, QueueRemoveParams, RewindParams, SubmitBlock, SubmitInput,
-    UpdateParams, WhenBusy,
+    AbortParams, ApproveParams, QueueRemoveParams, RewindParams, SubmitBlock, SubmitInput, UpdateParams,
 };
 use types::ids::SessionId;
 use types::model::ModelView;
+use types::queue::WhenBusy;
+use types::slash_command::CommandView;
 use types::turn_options::TurnOptions;
 
 /// Result of an effect.

@@ -1,7 +1,7 @@
 //! Tests of the input line: text, commands, menus, history.
 
 use super::*;
-use api::params::WhenBusy;
+use types::queue::WhenBusy;
 
 #[test]
 fn interrupt_stops_the_turn_clears_the_line_or_leaves() {
