@@ -53,6 +53,7 @@ pub enum DocumentSource {
 
 /// A document of an index.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "IndexDocument")]
 pub struct Document {
     /// Its id.
     pub id: String,
