@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use crate::schema::server_validator;
 use types::question::{QuestionOption, UserAnswer, UserQuestion};
 
 /// Maximum number of values that a server may ask for at once.
@@ -167,7 +168,7 @@ impl Form {
             values.insert(field.name.clone(), value);
         }
         // Check lengths, ranges and patterns. An invalid schema is no obstacle, because the server checks as well.
-        if let Ok(validator) = jsonschema::validator_for(&self.schema)
+        if let Some(validator) = server_validator(&self.schema)
             && let Some(mistake) = validator.iter_errors(&Value::Object(values.clone())).next()
         {
             return Err(format!(

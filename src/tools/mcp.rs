@@ -8,7 +8,7 @@ use crate::context::{SessionContext, ToolContext, escape_name};
 use crate::error::{ToolError, cancelled};
 use crate::files::input_files::{self, IngestedFile, InputFile, InputSource};
 use crate::mcp_context::McpServers;
-use mcp::{CallChannels, CallError, FormAnswer, ResultMedia, ServerQuestion, ToolAnswer};
+use mcp::{CallChannels, CallError, FormAnswer, ResultMedia, ServerQuestion, ToolAnswer, server_validator};
 use types::blob::{Attachment, AttachmentKind};
 use types::ids::CallId;
 use types::mcp::{MCP_PREFIX, McpTool};
@@ -65,7 +65,7 @@ pub(super) fn parse(call: &ToolCall, context: &SessionContext) -> Result<McpCall
         }
     };
     // The server checks its arguments itself, so a schema that cannot be used is no obstacle.
-    if let Ok(validator) = jsonschema::validator_for(&tool.input_schema) {
+    if let Some(validator) = server_validator(&tool.input_schema) {
         let input = Value::Object(arguments.clone());
         let mistakes: Vec<String> = validator
             .iter_errors(&input)

@@ -60,7 +60,10 @@ const WORDS: &[(&[&str], &[&str])] = &[
     (
         &[
             "types",
-            "base",
+            "crash",
+            "sync",
+            "proc",
+            "watch",
             "api",
             "engine",
             "judge",

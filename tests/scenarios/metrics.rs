@@ -1,6 +1,6 @@
 //! Metrics of a daemon: each number rises with the events that it counts, and `GET /metrics` returns the same
-//! numbers in the format of Prometheus. Neither contains texts of sessions. Also tests `[telemetry]` in builds
-//! with and without a receiver.
+//! numbers in the format of Prometheus. Neither contains texts of sessions. Also tests
+//! `[telemetry]` with a receiver.
 
 use std::collections::BTreeMap;
 

@@ -150,6 +150,7 @@ mod tests {
             match method {
                 "session.list" => Ok(json!({"sessions": [session]})),
                 "session.abort" => Ok(json!({"stopped": ["turn_x"], "survivors": [7]})),
+                "session.kill" => Ok(json!({"stopped": [], "survivors": []})),
                 _ => Ok(json!({})),
             }
         })
