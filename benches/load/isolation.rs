@@ -110,8 +110,7 @@ pub fn run_flooding_tool() -> Outcome<()> {
 
 /// Only a build with crash points can make a job panic, so this part needs one. Such a build is slower for all
 /// neighbours alike. Run: `AGENTD_CRASH=tool.Glob:0:panic cargo bench --config
-/// profile.release.package.agentd.debug-assertions=true --config profile.bench.package.agentd.debug-assertions=true
-/// --bench load -- s13`.
+/// profile.release.debug-assertions=true --config profile.bench.debug-assertions=true --bench load -- s13`.
 fn run_panicking_job() -> Outcome<()> {
     if std::env::var("AGENTD_CRASH").is_err() {
         return Err(

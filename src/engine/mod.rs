@@ -1,5 +1,5 @@
 //! The turn as a pure state machine. It computes events and effects from a state and an input.
-//! No code here waits, reads a clock, or does I/O. The session (layer 4) executes each decision in the
+//! No code here waits, reads a clock, or does I/O. The session (the crate `session`) executes each decision in the
 //! order decide → write → apply → publish → run effects.
 
 mod apply;

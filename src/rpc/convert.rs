@@ -334,10 +334,14 @@ pub(super) fn ordered_idempotency_key<M: ApiMethod>(
 ) -> Option<IdempotencyKey> {
     let key = key?;
     let text = serde_json::to_string(params).unwrap_or_default();
-    let members: BTreeMap<&str, &RawValue> = serde_json::from_str(&text).unwrap_or_default();
-    let names = M::METHOD.param_names();
-    let in_order = names.iter().filter_map(|name| Some(format!("\"{name}\":{}", members.get(name)?)));
-    let text = format!("{{{}}}", in_order.collect::<Vec<_>>().join(","));
+    let text = match serde_json::from_str::<BTreeMap<&str, &RawValue>>(&text) {
+        Ok(members) => {
+            let names = M::METHOD.param_names();
+            let member = |name: &&str| Some(format!("\"{name}\":{}", members.get(name)?));
+            format!("{{{}}}", names.iter().filter_map(member).collect::<Vec<_>>().join(","))
+        }
+        Err(_) => text,
+    };
     Some(IdempotencyKey { key, digest: hex::encode(&Sha256::digest(text.as_bytes())) })
 }
 
@@ -365,6 +369,18 @@ mod tests {
 
     #[test]
     fn key_digest_keeps_field_order_of_older_versions() {
+        fn check<M: ApiMethod>(older: &str) {
+            let params: M::Params = serde_json::from_str(older).expect("parameters");
+            let keyed = ordered_idempotency_key::<M>(Some("k".into()), &params);
+            let digest = hex::encode(&Sha256::digest(older.as_bytes()));
+            assert_eq!(keyed.map(|keyed| keyed.digest), Some(digest), "{older}");
+        }
+        check::<methods::session::Create>(
+            r#"{"cwd":"/w","title":"t","model":"p/m","mode":"plan","background":false,"safe_mode":true,"thinking":"low","tools":{"deny":["Bash"]},"agent":"reviewer"}"#,
+        );
+        check::<methods::session::Update>(
+            r#"{"session_id":"ses_0190f2a4-0000-7000-8000-000000000001","title":"t","mode":"plan","model":"p/m","safe_mode":false,"metadata":{"user_id":"u"}}"#,
+        );
         let older = r#"{"session_id":"ses_0190f2a4-0000-7000-8000-000000000001","input":"hi","when_busy":"steer","budgets":{"usd_micros":5,"model_calls":2},"model":"p/m","temperature":0.5,"raw":true,"safe_mode":true,"stop":["END"]}"#;
         let params: SubmitParams = serde_json::from_str(older).unwrap();
         let keyed = ordered_idempotency_key::<methods::session::Submit>(Some("k".into()), &params);

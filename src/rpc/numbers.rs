@@ -58,10 +58,15 @@ fn may_hold_number(text: &str) -> bool {
 
 async fn resolve_list<'r>(ctx: &RpcContext, method: &Method, text: &'r str) -> Result<Cow<'r, str>, Fault> {
     let Ok(values) = serde_json::from_str::<Vec<&RawValue>>(text) else { return Ok(Cow::Borrowed(text)) };
+    let names = method.param_names();
+    if values.len() > names.len() {
+        // Parsing the parameters reports it.
+        return Ok(Cow::Borrowed(text));
+    }
     let mut is_changed = false;
     let mut list = Vec::with_capacity(values.len());
     for (at, value) in values.into_iter().enumerate() {
-        let name = method.param_names().get(at).copied().filter(|name| NAMES.contains(name));
+        let name = names.get(at).copied().filter(|name| NAMES.contains(name));
         let id = match name {
             Some(name) => find_id(ctx, name, value.get()).await?,
             None => None,

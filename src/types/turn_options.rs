@@ -21,20 +21,20 @@ macro_rules! with_turn_options {
         $callback! {
             $($tokens)*
             options {
-                /// Limits of a turn; by default the session's. In a session they replace all previous limits.
+                /// Limits of a turn. In a session they replace all previous limits.
                 budgets: $crate::usage::Budgets => budgets;
-                /// Approval mode. In a session it applies from the next verdict on, also in a running turn; pending
-                /// requests that it allows are settled.
+                /// Approval mode. A session's applies from the next verdict on, also in a running turn; pending requests
+                /// that it allows are settled.
                 mode: $crate::permission::Mode => mode;
-                /// `PROVIDER/MODEL`, or the name of a pointer of `[models]`, for example `reasoning`. By default the
-                /// session's model, and `[models] main` for a new session.
+                /// `PROVIDER/MODEL`. A parameter may also be the name of a pointer of `[models]`, for example
+                /// `reasoning`. The system prompt names the model, so another one begins a new prompt cache.
                 model: String => model;
                 /// How much the model may think. A running turn keeps its setting.
                 thinking: $crate::thinking::Thinking => thinking;
                 /// The tools on offer; `{}` for all.
                 tools: $crate::tool::ToolChoice => tools;
-                /// Temperature, by default the model's own. From 0, which nearly always selects the most likely token,
-                /// to 2. A running turn keeps its setting.
+                /// Temperature, from 0, which nearly always selects the most likely token, to 2. A running turn keeps
+                /// its setting.
                 temperature: $crate::sampling::Temperature => sampling.temperature;
                 /// The probability mass of the most likely tokens to choose from, from 0 to 1. Vendors advise to set
                 /// only one of `temperature` and `top_p`.
@@ -46,8 +46,8 @@ macro_rules! with_turn_options {
                 system_prompt: String => system_prompt;
                 /// Appended to the system prompt; empty for nothing.
                 append_system_prompt: String => append_system_prompt;
-                /// The complete list of additional existing folders of the workspace, absolute. Their AGENTS.md is read
-                /// for the next turn.
+                /// The complete list of additional existing folders of the workspace, absolute. Those of a session apply
+                /// at once; their AGENTS.md is read when the next turn starts.
                 additional_dirs: Vec<String> => additional_dirs;
                 /// `PROVIDER/MODEL` that replaces an overloaded, missing or unreachable model; by default `[models]
                 /// fallback`. Empty for that default.

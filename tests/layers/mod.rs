@@ -448,3 +448,24 @@ fn client_names_methods_by_type_only() {
     }
     assert!(found.is_empty(), "write methods::NAMESPACE::TYPE instead:\n{}", found.join("\n"));
 }
+
+/// A name that no file has would make its rules say nothing.
+#[test]
+fn rules_name_folders_that_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let shared: Vec<&str> =
+        SHARED_CRATES.iter().flat_map(|(_, folders)| *folders).map(|(name, _)| *name).collect();
+    let named = WORDS.iter().map(|(folders, _)| folders).chain(TEXTS.iter().map(|(folders, _)| folders));
+    for folder in named.copied().flatten() {
+        let is_crate = root.join(folder).is_dir() && !SHARED_CRATES.iter().any(|(name, _)| name == folder);
+        assert!(is_crate || shared.contains(folder), "there is no folder {folder}");
+    }
+}
+
+/// Crash points and other switches for tests exist in builds with debug assertions only.
+#[test]
+fn no_profile_of_releases_has_debug_assertions() {
+    let manifest =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml")).expect("the manifest");
+    assert!(!manifest.contains("debug-assertions"), "a release would have crash points");
+}

@@ -62,7 +62,7 @@ pub struct Traits {
     pub notifications: &'static [&'static str],
     /// Errors of this method in addition to those that every method can return.
     pub errors: &'static [Code],
-    /// The first parameters by position, if their order differs from that of the fields.
+    /// All parameters by position, if their order differs from that of the fields. New ones are appended.
     first_positions: &'static [&'static str],
 }
 
@@ -212,4 +212,23 @@ pub(super) static SCHEMAS: &[MethodSchemas] = table!(SCHEMAS);
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Method> {
     METHODS.iter().find(|method| method.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The place of a parameter that is not in the list would depend on the order of two lists of fields, and so would
+    /// digests of idempotency keys.
+    #[test]
+    fn order_of_parameters_names_each_parameter() {
+        let ordered = METHODS.iter().filter(|method| !method.traits.first_positions.is_empty());
+        for method in ordered {
+            let (mut listed, mut fields) =
+                (method.traits.first_positions.to_vec(), (method.names)().to_vec());
+            listed.sort_unstable();
+            fields.sort_unstable();
+            assert_eq!(listed, fields, "{}: append new parameters to its list", method.name);
+        }
+    }
 }

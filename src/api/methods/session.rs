@@ -6,7 +6,7 @@ use crate::fault::Code;
 use crate::params as p;
 use types::context_view::ContextView;
 
-/// Parameters by position, in the order of older versions. An option that is not in a list follows after it.
+/// Parameters by position, in the order of older versions. Append new ones.
 const CREATE_ORDER: &[&str] = &[
     "session_id",
     "cwd",

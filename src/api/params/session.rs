@@ -13,7 +13,8 @@ use types::message::Role;
 use types::session::{OnRestart, SessionState, SessionView};
 
 types::with_turn_options!(params {
-    /// `session.create`
+    /// `session.create`. An option that is absent has the value of the configuration, for example `[models] main`,
+    /// `[session] mode` and `[session] thinking`.
     #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
     pub struct CreateParams {
         required {

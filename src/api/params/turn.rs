@@ -9,7 +9,7 @@ use types::ids::{CallId, Seq, SessionId, TurnId};
 use types::queue::WhenBusy;
 
 types::with_turn_options!(params {
-    /// `session.submit`
+    /// `session.submit`. An option that is absent has the session's value.
     #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
     pub struct SubmitParams {
         required {
