@@ -12,9 +12,12 @@ use std::path::{Path, PathBuf};
 
 use source::{SourceToken, pieces, submodules_of, tokens, without_tests};
 
+/// A folder, and the folders of its crate that it may import.
+type FolderImports = (&'static str, &'static [&'static str]);
+
 /// Crates with several folders, and the folders of the same crate that each folder may import. What a crate may
 /// import of other crates is in its manifest, so the compiler checks it.
-const SHARED_CRATES: &[(&str, &[(&str, &[&str])])] = &[
+const SHARED_CRATES: &[(&str, &[FolderImports])] = &[
     ("base", &[("crash", &[]), ("sync", &[]), ("proc", &["sync"]), ("watch", &[])]),
     ("project", &[("policy", &[]), ("workspace", &[]), ("extensions", &[]), ("hooks", &[])]),
 ];

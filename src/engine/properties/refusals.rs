@@ -178,7 +178,7 @@ impl ReferenceModel {
     fn is_steering(&self, submit: &SubmitRequest) -> bool {
         let (paused, unknown) = self.open_questions();
         let continues = (paused || unknown) && submit.options.command.is_none();
-        let joins = submit.when_busy == Some(WhenBusy::Steer) || submit.when_busy == None && continues;
+        let joins = submit.when_busy == Some(WhenBusy::Steer) || submit.when_busy.is_none() && continues;
         joins && self.turn.is_some() && !self.is_aborting()
     }
 }
