@@ -113,6 +113,13 @@ pub enum Effect {
         /// The calls, in call order.
         calls: Vec<Arc<ToolCall>>,
     },
+    /// Judge calls again that waited after their verdict; answer with `RulesChecked`.
+    CheckRules {
+        /// The turn that made the calls.
+        turn_id: TurnId,
+        /// The calls with the arguments that would run, and the prepared calls that were judged.
+        calls: Vec<(Arc<ToolCall>, Arc<PreparedCall>)>,
+    },
     /// Run a call; answer with `Progress` and `ToolDone`.
     RunTool {
         /// The call, with a user's arguments if the user changed them.

@@ -47,9 +47,12 @@ fn mcp_place(cwd: Option<String>, session_id: Option<SessionId>) -> McpOwner {
     McpOwner { cwd, session_id }
 }
 
-pub(super) async fn test(ctx: Arc<RpcContext>, _: Caller, p: McpTestParams) -> Result<McpTest, Fault> {
-    let owner = mcp_place(p.cwd, p.session_id);
-    ctx.registry.mcp_test(p.name.as_deref(), p.config, &owner).await.map_err(convert::fault)
+pub(super) async fn test(ctx: Arc<RpcContext>, _: Caller, mut p: McpTestParams) -> Result<McpTest, Fault> {
+    let keyed = convert::idempotency_key(p.idempotency_key.take(), &p);
+    let McpTestParams { name, config, cwd, session_id, .. } = p;
+    let owner = mcp_place(cwd, session_id);
+    let test = async { ctx.registry.mcp_test(name.as_deref(), config, &owner).await.map_err(convert::fault) };
+    ctx.registry.once("mcp.test", None, keyed, convert::fault, test).await
 }
 
 pub(super) async fn logs(ctx: Arc<RpcContext>, _: Caller, p: McpServerParams) -> Result<McpLogsReply, Fault> {

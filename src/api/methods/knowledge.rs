@@ -39,7 +39,7 @@ methods! {
     Status = "knowledge.status", p::KnowledgeStatusParams => types::knowledge::IndexStatus,
         READS.waits().errors(&[Code::InvalidParams, Code::NotFound, Code::Internal]);
     /// Stop an index job or a query. A stopped job goes on with the next `knowledge.index`.
-    Cancel = "knowledge.cancel", p::KnowledgeWorkParams => p::KnowledgeCancelReply,
+    Cancel = "knowledge.cancel", p::KnowledgeCancelParams => p::KnowledgeCancelReply,
         CHANGES.waits().errors(&[
             Code::InvalidParams, Code::NotFound, Code::Conflict, Code::Busy, Code::Internal,
         ]);

@@ -91,6 +91,9 @@ pub struct McpTestParams {
     /// The session, as in `mcp.list`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
+    /// Repeating the call with the same key returns the first reply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
 }
 
 /// `mcp.tools`, `mcp.resources` and `mcp.logs`

@@ -155,7 +155,13 @@ async fn remove(
 
 async fn test(reach: &Connector, name: String, json: bool, out: &mut OutputStreams) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
-    let params = McpTestParams { name: Some(name.clone()), config: None, cwd: folder()?, session_id: None };
+    let params = McpTestParams {
+        name: Some(name.clone()),
+        config: None,
+        cwd: folder()?,
+        session_id: None,
+        idempotency_key: None,
+    };
     let reply: McpTest = client.call::<methods::mcp::Test>(&params).await?;
     if json {
         out.json(&reply)?;

@@ -8,6 +8,7 @@ use crate::state::{CallStage, CallState, Deadline, State};
 use types::event::{Envelope, Event};
 use types::ids::{RequestId, SessionId};
 use types::permission::{Decision, RuleKind, Scope, digest};
+use types::reason::SettledBy;
 use types::tool::PreparedCall;
 
 impl State {
@@ -96,8 +97,9 @@ impl State {
 
 /// Makes an allowed call ready to start, with its verdict and bound to the request that the user saw.
 fn apply_settled(call: &mut CallState, session_id: SessionId, event: &Event) {
-    let Event::PermissionResolved { request_id, decision: Decision::Allow, prepared: edited, rule, .. } =
-        event
+    let Event::PermissionResolved {
+        request_id, decision: Decision::Allow, prepared: edited, rule, by, ..
+    } = event
     else {
         return;
     };
@@ -111,5 +113,6 @@ fn apply_settled(call: &mut CallState, session_id: SessionId, event: &Event) {
         prepared: edited.clone().map_or_else(|| Arc::clone(prepared), Arc::new),
         allowed_by: rule.clone().unwrap_or_else(|| request_id.to_string()),
         bound: bound.map(|digest| (folder.clone(), digest)),
+        answered: *by == SettledBy::Answer,
     };
 }

@@ -69,7 +69,7 @@ impl State {
                     call.edited.clone_from(updated_input);
                 }
                 let (prepared, allowed_by) = (Arc::new(prepared.clone()), allowed_by.clone());
-                let stage = CallStage::Ready { prepared, allowed_by, bound: None };
+                let stage = CallStage::Ready { prepared, allowed_by, bound: None, answered: false };
                 set_stage(turn, *call_id, stage);
             }
             Event::ToolStarted { call_id, .. } => {

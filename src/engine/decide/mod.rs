@@ -75,6 +75,7 @@ impl Engine {
             }
             Input::TimerFired { token } => builder.timer_fired(token),
             Input::Prepared { turn_id, mode, calls } => builder.judge_prepared_calls(turn_id, mode, calls),
+            Input::RulesChecked { turn_id, mode, verdicts } => builder.rules_checked(turn_id, mode, verdicts),
             Input::Progress { call_id, progress } => builder.progress(call_id, progress),
             Input::FilesRead { call_id, files, blobs } => builder.files_read(call_id, files, blobs),
             Input::ToolDone { call_id, outcome, duration_ms } => {

@@ -26,13 +26,26 @@ pub(crate) struct PlanBuilder<'a> {
     step: Option<u64>,
     /// The value of a final answer that satisfies the schema of the turn.
     pub structured: Option<serde_json::Value>,
+    /// Calls that the current rules still allow, each with the rule or mode that allows it.
+    pub checked: Vec<(CallId, String)>,
 }
 
 impl<'a> PlanBuilder<'a> {
     pub fn new(engine: &'a Engine, now: Now) -> Self {
         let state = engine.state.clone();
         let (plan, reply) = (Plan::default(), Reply::default());
-        Self { engine, state, plan, reply, now, mint: now.mint(), origin: None, step: None, structured: None }
+        Self {
+            engine,
+            state,
+            plan,
+            reply,
+            now,
+            mint: now.mint(),
+            origin: None,
+            step: None,
+            structured: None,
+            checked: Vec::new(),
+        }
     }
 
     /// Reports a change of the session's status, if the events caused one, and ends the decision.

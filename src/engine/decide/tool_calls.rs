@@ -351,7 +351,7 @@ impl PlanBuilder<'_> {
                 CallStage::Awaiting { prepared, .. } | CallStage::Running { prepared, .. } => {
                     (Some(prepared), None)
                 }
-                CallStage::Ready { prepared, allowed_by, bound } => {
+                CallStage::Ready { prepared, allowed_by, bound, .. } => {
                     (Some(prepared), Some((Arc::clone(prepared), allowed_by.clone(), bound.clone())))
                 }
             };
@@ -395,6 +395,63 @@ impl PlanBuilder<'_> {
         true
     }
 
+    /// The startable calls whose verdict holds now. A call that was allowed before this decision has waited, so
+    /// the rules may have changed: its verdict is asked for again, and it starts when the answer is here.
+    fn checked_startable_calls(&mut self) -> Vec<StartableCall> {
+        let (mut start, mut waited) = (Vec::new(), Vec::new());
+        for mut ready in self.startable_calls() {
+            let call_id = ready.call.call_id;
+            let before = self.engine.state.call(call_id);
+            let has_waited = before.is_some_and(|call| matches!(call.stage, CallStage::Ready { .. }));
+            match self.checked.iter().find(|(checked, _)| *checked == call_id) {
+                Some((_, allowed_by)) => {
+                    ready.allowed_by.clone_from(allowed_by);
+                    start.push(ready);
+                }
+                None if has_waited => waited.push((ready.call, ready.prepared)),
+                None => start.push(ready),
+            }
+        }
+        let is_asked = |effect: &Effect| matches!(effect, Effect::CheckRules { .. });
+        if let Some(turn_id) = self.state.turn.as_ref().map(|turn| turn.id)
+            && !waited.is_empty()
+            && !self.plan.effects.iter().any(is_asked)
+        {
+            self.add_effect(Effect::CheckRules { turn_id, calls: waited });
+        }
+        start
+    }
+
+    /// Acts on new verdicts of calls that waited. A user's answer to this very call outlasts a rule that asks, but
+    /// no rule that denies.
+    pub fn rules_checked(&mut self, turn_id: TurnId, mode: Mode, verdicts: Vec<(CallId, Verdict)>) {
+        let current = self.state.turn.as_ref().filter(|turn| turn.id == turn_id && !turn.aborting);
+        let Some(current) = current else { return };
+        // If a client changed the mode meanwhile, `advance_tools` asks again.
+        let is_current = current.mode == mode;
+        for (call_id, verdict) in verdicts.into_iter().filter(|_| is_current) {
+            let Some(call) = self.state.call(call_id).cloned() else { continue };
+            let CallStage::Ready { prepared, allowed_by, answered, .. } = &call.stage else { continue };
+            match verdict.verdict {
+                VerdictKind::Allow if !answered => {
+                    self.checked.push((call_id, verdict.rule.unwrap_or(verdict.reason)));
+                }
+                VerdictKind::Allow => self.checked.push((call_id, allowed_by.clone())),
+                VerdictKind::Ask if *answered => self.checked.push((call_id, allowed_by.clone())),
+                // The sandbox blocked the first run of this call, so its result exists.
+                VerdictKind::Ask | VerdictKind::Deny if call.blocked_run.is_some() => {
+                    let text = model_texts::denied_by_rule(&verdict.reason);
+                    self.finish_with_first_run(call_id, "denied_by_rule", &text);
+                }
+                VerdictKind::Ask | VerdictKind::Deny => {
+                    let prepared = PreparedCall::clone(prepared);
+                    self.apply_verdict(&call, prepared, verdict, call.edited.clone());
+                }
+            }
+        }
+        self.advance_tools();
+    }
+
     /// Starts the startable calls. Calls the model again once every call has its result. Does nothing
     /// while recovery holds the turn.
     pub fn advance_tools(&mut self) {
@@ -407,7 +464,7 @@ impl PlanBuilder<'_> {
             self.stop_for(Subtype::ErrorMaxTime);
             return;
         }
-        let (startable, mut has_refused) = (self.startable_calls(), false);
+        let (startable, mut has_refused) = (self.checked_startable_calls(), false);
         let mut tasks = startable.iter().filter(|it| it.prepared.is_task()).count() as u64;
         for startable in startable {
             let StartableCall { call, item_id, prepared, allowed_by, .. } = startable.clone();

@@ -17,7 +17,7 @@ use types::hook::HookRun;
 use types::ids::{CallId, ItemId, PermissionId, QuestionId, Seq, TurnId};
 use types::mcp::{McpCatalog, McpStatus};
 use types::model::{Delta, ModelFault, ModelReply};
-use types::permission::{Mode, RuleKind};
+use types::permission::{Mode, RuleKind, Verdict};
 use types::question::{Choice, UserAnswer, UserQuestion};
 use types::reminder::FileVersion;
 use types::session::{TurnResult, UntrustedParts};
@@ -125,6 +125,15 @@ pub enum Input {
         mode: Mode,
         /// The judged calls, in call order.
         calls: Vec<JudgedCall>,
+    },
+    /// Calls that waited were judged by the rules and the mode in force now.
+    RulesChecked {
+        /// The turn that made the calls.
+        turn_id: TurnId,
+        /// The mode in which they were judged.
+        mode: Mode,
+        /// The verdicts, in call order.
+        verdicts: Vec<(CallId, Verdict)>,
     },
     /// A running tool wrote output.
     Progress {

@@ -57,12 +57,20 @@ impl ReferenceModel {
                     property!(!self.setup.background, "an unattended session approves no plan");
                     self.plans.insert(request.request_id);
                 }
+                let is_again = self.judged_again.contains(&request.call_id);
                 property!(
-                    is_sandbox_request || !self.asked_before,
+                    is_sandbox_request || is_again || !self.asked_before,
                     "all requests of a message are raised together"
                 );
                 let may_leave = self.setup.settings.offer_unsandboxed_retry.applies_to(self.setup.background);
                 let call = self.open_call(request.call_id)?;
+                if is_again {
+                    property!(
+                        call.allowed && call.started.is_none(),
+                        "only a call that waits is judged again"
+                    );
+                    (call.allowed, call.permission_id) = (false, None);
+                }
                 property!(call.permission_id.is_none() && !call.allowed, "a call is judged once");
                 property!(
                     call.blocked.is_some() == is_sandbox_request,

@@ -1,5 +1,7 @@
 //! Properties of effects, of refusals, and of the state between two inputs.
 
+use std::collections::HashSet;
+
 use crate::property;
 use crate::reference_model::ReferenceModel;
 use crate::request::{check_continuation, is_valid, message_text};
@@ -16,6 +18,11 @@ use types::time::Timestamp;
 impl ReferenceModel {
     /// Checks a plan; an error names the violated property.
     pub fn check_plan(&mut self, input: &Input, plan: &Plan) -> Result<(), String> {
+        self.judged_again = match input {
+            Input::RulesChecked { verdicts, .. } => verdicts.iter().map(|(call_id, _)| *call_id).collect(),
+            _ => HashSet::new(),
+        };
+        self.rechecked.retain(|call_id| !self.judged_again.contains(call_id));
         for entry in &plan.events {
             self.check_event(entry, input)?;
         }
@@ -198,6 +205,16 @@ impl ReferenceModel {
                     "all calls of a message are looked at together"
                 );
             }
+            Effect::CheckRules { calls, .. } => {
+                let waits = |id: &CallId| self.calls[id].allowed && self.calls[id].status.is_none();
+                property!(
+                    calls
+                        .iter()
+                        .all(|(call, _)| waits(&call.call_id) && !self.running.contains(&call.call_id)),
+                    "only calls that wait are judged again"
+                );
+                self.rechecked.extend(calls.iter().map(|(call, _)| call.call_id));
+            }
             Effect::RunTool { call, prepared } => {
                 let edited = self.calls[&call.call_id].edited.as_ref();
                 let requested_call = self.message.iter().find(|it| it.call_id == call.call_id);
@@ -346,8 +363,9 @@ impl ReferenceModel {
             let exclusive = self.is_exclusive(call_id);
             let free = if exclusive { !unfinished } else { !barrier };
             let is_waiting = call.allowed && call.started.is_none();
+            let is_rechecked = self.rechecked.contains(&call_id);
             property!(
-                !(is_waiting && free && running < self.setup.settings.parallel_tools),
+                !(is_waiting && !is_rechecked && free && running < self.setup.settings.parallel_tools),
                 "what may run does not wait"
             );
             running += usize::from(is_waiting && free);

@@ -5,7 +5,7 @@ use crate::generators::{GeneratedAnswer, context, inspection, model_snapshot, pr
 use crate::property;
 use crate::script::{EffectOutcome, FileState, ModelFailure, ModelStep, ToolStep};
 use crate::simulator::{OutstandingEffect, Simulator, choose};
-use engine::{Input, Plan, RequestAnswer};
+use engine::{Effect, Input, Plan, RequestAnswer};
 use types::ids::Seq;
 use types::model::{Delta, ModelFault, Overflow};
 use types::permission::Decision;
@@ -23,6 +23,9 @@ impl Simulator {
             }
             OutstandingEffect::Timer { token } => Input::TimerFired { token },
             OutstandingEffect::Prepare { turn_id, mode, calls } => prepared_calls(turn_id, mode, &calls, &[]),
+            OutstandingEffect::CheckRules { turn_id, mode, calls } => {
+                generators::checked_rules(turn_id, mode, &calls, 0)
+            }
             OutstandingEffect::Tool { call_id } => tool_done(call_id, ToolStatus::Cancelled, false),
             OutstandingEffect::Inspect { call_id } => inspection(call_id, FileState::New),
             OutstandingEffect::Stop => return,
@@ -75,6 +78,11 @@ impl Simulator {
             }
             OutstandingEffect::Prepare { turn_id, mode, calls } => {
                 let input = prepared_calls(turn_id, mode, &calls, &chance.preparations);
+                self.late.push(input.clone());
+                self.feed(input)?;
+            }
+            OutstandingEffect::CheckRules { turn_id, mode, calls } => {
+                let input = generators::checked_rules(turn_id, mode, &calls, chance.wait_ms);
                 self.late.push(input.clone());
                 self.feed(input)?;
             }
@@ -228,6 +236,10 @@ impl Simulator {
             Input::Inspected { call_id, .. } => self.engine.open_calls().contains(call_id),
             // The engine prepares these calls again, because a client changed the mode meanwhile.
             Input::Prepared { .. } => self.watch.is_unjudged(),
+            // A call that still waits may be checked twice.
+            Input::RulesChecked { verdicts, .. } => {
+                verdicts.iter().any(|(call_id, _)| self.engine.open_calls().contains(call_id))
+            }
             // During a second run, only the result of the second run counts; the first run has already reported
             // its end.
             Input::ToolDone { call_id, .. } | Input::Progress { call_id, .. } => {
@@ -238,7 +250,11 @@ impl Simulator {
         if awaited {
             return Ok(());
         }
-        let plan = self.feed(input)?;
+        let mut plan = self.feed(input)?;
+        // A call that waits may be judged once more: that changes nothing.
+        if let Some(plan) = &mut plan {
+            plan.effects.retain(|effect| !matches!(effect, Effect::CheckRules { .. }));
+        }
         property!(plan == Some(Plan::default()), "what comes late changes nothing");
         Ok(())
     }

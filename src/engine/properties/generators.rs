@@ -153,6 +153,28 @@ pub fn prepared_calls(
     Input::Prepared { turn_id, mode, calls }
 }
 
+/// New verdicts of calls that waited. Most calls are still allowed.
+pub fn checked_rules(turn_id: TurnId, mode: Mode, calls: &[CallId], chance: u16) -> Input {
+    let kind = match chance % 8 {
+        5 => VerdictKind::Ask,
+        6 => VerdictKind::Deny,
+        _ => VerdictKind::Allow,
+    };
+    let verdict = |call_id: &CallId| {
+        let verdict = Verdict {
+            verdict: kind,
+            rule: None,
+            reason: "the rules changed".into(),
+            suggestions: Vec::new(),
+            parts: Vec::new(),
+            read_only_command: false,
+            read_only: false,
+        };
+        (*call_id, verdict)
+    };
+    Input::RulesChecked { turn_id, mode, verdicts: calls.iter().map(verdict).collect() }
+}
+
 #[expect(clippy::result_large_err, reason = "the engine takes it in this shape")]
 fn judged_call(fate: PreparationOutcome) -> Result<(PreparedCall, Verdict), ToolOutcome> {
     let (verdict, read_only, suggests) = match fate {

@@ -61,6 +61,10 @@ pub struct ReferenceModel {
     pub streaming: Option<(ItemId, Seq, String)>,
     /// Calls that this process runs.
     pub running: Vec<CallId>,
+    /// Calls that are judged again before they start.
+    pub rechecked: HashSet<CallId>,
+    /// Calls with a new verdict in the input that is being decided.
+    pub judged_again: HashSet<CallId>,
     pub sent: Option<ModelRequest>,
     /// Pictures that a provider refused, and the seq of the refusal.
     pub withheld: HashMap<BlobId, Seq>,
@@ -130,6 +134,8 @@ impl ReferenceModel {
             compacting: None,
             streaming: None,
             running: Vec::new(),
+            rechecked: HashSet::new(),
+            judged_again: HashSet::new(),
             sent: None,
             withheld: HashMap::new(),
             cut: Vec::new(),

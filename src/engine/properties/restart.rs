@@ -100,6 +100,7 @@ impl Simulator {
         }
         if twice {
             self.watch.running.clear();
+            self.watch.rechecked.clear();
             self.drop_state()?;
             let second = self.feed(recovered())?.unwrap_or_default();
             self.same_recovery(&first, &second)?;

@@ -38,6 +38,7 @@ pub(super) enum OutstandingEffect {
     Model { token: Seq, answer: Option<GeneratedAnswer> },
     Timer { token: Seq },
     Prepare { turn_id: TurnId, mode: Mode, calls: Vec<Arc<ToolCall>> },
+    CheckRules { turn_id: TurnId, mode: Mode, calls: Vec<CallId> },
     Tool { call_id: CallId },
     Inspect { call_id: CallId },
     Stop,

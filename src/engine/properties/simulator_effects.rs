@@ -80,6 +80,10 @@ impl Simulator {
                 let mode = self.engine.mode();
                 OutstandingEffect::Prepare { turn_id: *turn_id, mode, calls: calls.clone() }
             }
+            Effect::CheckRules { turn_id, calls } => {
+                let calls = calls.iter().map(|(call, _)| call.call_id).collect();
+                OutstandingEffect::CheckRules { turn_id: *turn_id, mode: self.engine.mode(), calls }
+            }
             Effect::RunTool { call, .. } => OutstandingEffect::Tool { call_id: call.call_id },
             Effect::Inspect { call, .. } => OutstandingEffect::Inspect { call_id: call.call_id },
             Effect::StopAll => {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use crate::generators::model_snapshot;
+use crate::generators::{checked_rules, model_snapshot};
 use engine::{Effect, Engine, Input, JudgedCall, Now, Settings, SubmitRequest};
 use types::event::{Envelope, Event};
 use types::ids::{CallId, Mint, Seed, SessionId};
@@ -233,6 +233,11 @@ impl Tree {
                 let calls = calls.iter().map(|call| call.call_id).map(judge).collect();
                 let mode = self.nodes[&id].engine.mode();
                 self.feed(id, Input::Prepared { turn_id, mode, calls });
+            }
+            Effect::CheckRules { turn_id, calls } => {
+                let calls: Vec<CallId> = calls.iter().map(|(call, _)| call.call_id).collect();
+                let mode = self.nodes[&id].engine.mode();
+                self.feed(id, checked_rules(turn_id, mode, &calls, 0));
             }
             Effect::RunSubagent { call, child_session_id, budgets, .. } => {
                 self.add(child_session_id, Some((id, call.call_id)), budgets, depth + 1);

@@ -71,8 +71,8 @@ pub(crate) enum CallStage {
         read_only_command: bool,
     },
     /// The call may run once the calls before it are done. `bound` holds the folder and the digest that
-    /// the user allowed.
-    Ready { prepared: Arc<PreparedCall>, allowed_by: String, bound: Option<(String, String)> },
+    /// the user allowed. `answered` tells whether a user allowed this very call.
+    Ready { prepared: Arc<PreparedCall>, allowed_by: String, bound: Option<(String, String)>, answered: bool },
     /// The call runs. `started_seq` identifies its progress rows, and `output` holds an excerpt of its
     /// output. `question` is set while the tool asks the user.
     Running {

@@ -8,8 +8,8 @@ use crate::convert::invalid_param;
 use crate::params::Caller;
 use api::params::SubscriptionId;
 use api::params::{
-    KnowledgeCancelReply, KnowledgeIndexParams, KnowledgeInsertParams, KnowledgeInsertReply,
-    KnowledgeWorkParams,
+    KnowledgeCancelParams, KnowledgeCancelReply, KnowledgeIndexParams, KnowledgeInsertParams,
+    KnowledgeInsertReply, KnowledgeWorkParams,
 };
 use api::{Fault, KNOWLEDGE_EVENT};
 use knowledge::registry::LogFollower;
@@ -58,8 +58,8 @@ enum WorkId {
     Query(String),
 }
 
-fn work_id(p: KnowledgeWorkParams) -> Result<WorkId, Fault> {
-    match (p.job_id, p.query_id) {
+fn work_id(job_id: Option<String>, query_id: Option<String>) -> Result<WorkId, Fault> {
+    match (job_id, query_id) {
         (Some(id), None) => Ok(WorkId::Job(id)),
         (None, Some(id)) => Ok(WorkId::Query(id)),
         _ => Err(invalid_param("job_id", "name exactly one of job_id and query_id")),
@@ -69,14 +69,16 @@ fn work_id(p: KnowledgeWorkParams) -> Result<WorkId, Fault> {
 pub(crate) async fn cancel(
     ctx: Arc<RpcContext>,
     _: Caller,
-    p: KnowledgeWorkParams,
+    p: KnowledgeCancelParams,
 ) -> Result<KnowledgeCancelReply, Fault> {
-    let folder = workspace(&ctx, &p.workspace).await?;
-    let cancelled = match work_id(p)? {
-        WorkId::Job(id) => ctx.indexes.cancel_job(&folder, &id),
-        WorkId::Query(id) => ctx.indexes.cancel_query(&folder, &id),
-    };
-    Ok(KnowledgeCancelReply { cancelled: cancelled.map_err(convert::fault)? })
+    change(&ctx, "knowledge.cancel", p, async |folder, p| {
+        let cancelled = match work_id(p.job_id, p.query_id)? {
+            WorkId::Job(id) => ctx.indexes.cancel_job(&folder, &id),
+            WorkId::Query(id) => ctx.indexes.cancel_query(&folder, &id),
+        };
+        Ok(KnowledgeCancelReply { cancelled: cancelled.map_err(convert::fault)? })
+    })
+    .await
 }
 
 pub(crate) async fn subscribe(
@@ -85,7 +87,7 @@ pub(crate) async fn subscribe(
     p: KnowledgeWorkParams,
 ) -> Result<SubscriptionId, Fault> {
     let folder = workspace(&ctx, &p.workspace).await?;
-    let follower = match work_id(p)? {
+    let follower = match work_id(p.job_id, p.query_id)? {
         WorkId::Job(id) => ctx.indexes.follow_job(&folder, &id),
         WorkId::Query(id) => ctx.indexes.follow_query(&folder, &id),
     };

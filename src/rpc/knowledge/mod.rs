@@ -25,10 +25,11 @@ use super::convert::idempotency_key;
 use crate::context::RpcContext;
 use api::Fault;
 use api::params::{
-    KnowledgeCacheClearParams, KnowledgeDeleteParams, KnowledgeDocumentDeleteParams,
+    KnowledgeCacheClearParams, KnowledgeCancelParams, KnowledgeDeleteParams, KnowledgeDocumentDeleteParams,
     KnowledgeEntityMergeParams, KnowledgeEntityParams, KnowledgeIndexParams, KnowledgeInsertParams,
     KnowledgeRelationParams,
 };
+use types::knowledge::QueryParams;
 
 /// Resolves the folder that a call names. The folder must exist and its path must be absolute; links are resolved.
 async fn workspace(ctx: &RpcContext, folder: &str) -> Result<PathBuf, Fault> {
@@ -64,6 +65,8 @@ change_params!(
     KnowledgeEntityParams,
     KnowledgeEntityMergeParams,
     KnowledgeRelationParams,
+    KnowledgeCancelParams,
+    QueryParams,
 );
 
 /// Runs the common steps of a change: resolves the folder, and returns the stored reply for a known

@@ -61,6 +61,9 @@ impl Actor {
             Effect::Prepare { turn_id, calls } => {
                 self.effects.prepare(turn_id, calls, self.call_context());
             }
+            Effect::CheckRules { turn_id, calls } => {
+                self.effects.check_rules(turn_id, calls, self.call_context());
+            }
             Effect::RunTool { call, prepared } => {
                 self.effects.run_tool(call, prepared, self.call_context(), self.state.spans.current());
             }
@@ -143,6 +146,7 @@ impl Actor {
             | Effect::AskHelper { .. }
             | Effect::Sleep { .. }
             | Effect::Prepare { .. }
+            | Effect::CheckRules { .. }
             | Effect::RunTool { .. }
             | Effect::RunSubagent { .. }
             | Effect::FollowSubagent { .. }

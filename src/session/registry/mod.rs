@@ -70,7 +70,7 @@ pub(super) struct Inner {
     /// Imports that wait for their last part.
     pub imports: StagedImports,
     /// Per method: a lock that serialises calls with an idempotency key, if these calls write to no journal.
-    keyed_calls: DashMap<&'static str, Arc<Mutex<()>>>,
+    keyed_calls: DashMap<(&'static str, String), Arc<Mutex<()>>>,
     /// Number of running sub-agents by the first session of their tree.
     pub subagents: DashMap<SessionId, usize>,
     /// Number of loaded sessions.

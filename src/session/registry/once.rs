@@ -2,12 +2,28 @@
 
 use std::sync::Arc;
 
+use dashmap::DashMap;
+use tokio::sync::Mutex;
+
 use crate::error::SessionError;
 use crate::idempotency::{IdempotencyKey, scoped_key};
 use crate::registry::Registry;
 use store::{Durability, Idempotency};
 use types::audit::AuditNote;
 use types::ids::SessionId;
+
+/// Removes the lock of a key when its last call ends.
+struct KeyedCall<'a> {
+    calls: &'a DashMap<(&'static str, String), Arc<Mutex<()>>>,
+    id: (&'static str, String),
+}
+
+impl Drop for KeyedCall<'_> {
+    fn drop(&mut self) {
+        // The map holds one reference, and a call that is over or waits holds another.
+        self.calls.remove_if(&self.id, |_, lock| Arc::strong_count(lock) <= 2);
+    }
+}
 
 impl Registry {
     /// Runs `work`, unless a call of `method` with this key was answered before: then returns the stored
@@ -28,8 +44,10 @@ impl Registry {
         T: serde::Serialize + serde::de::DeserializeOwned,
     {
         let Some(IdempotencyKey { key, digest }) = keyed else { return work.await };
-        let one_at_a_time = Arc::clone(&self.inner.keyed_calls.entry(method).or_default());
-        let _alone = one_at_a_time.lock().await;
+        // Only calls with the same key wait for each other: a query may take minutes.
+        let lock = Arc::clone(&self.inner.keyed_calls.entry((method, key.clone())).or_default());
+        let _entry = KeyedCall { calls: &self.inner.keyed_calls, id: (method, key.clone()) };
+        let _alone = lock.lock().await;
         let (store, clock) = (&self.inner.shared.store, &self.inner.shared.clock);
         let failed = |error| to_error(SessionError::Store(error));
         let key = session.map_or_else(|| key.clone(), |id| scoped_key(id, &key));

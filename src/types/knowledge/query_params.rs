@@ -92,6 +92,9 @@ pub struct QueryParams {
     /// Whether the reply comes at once with `query_id`. `knowledge.subscribe` then sends the events.
     #[serde(default)]
     pub stream: bool,
+    /// Repeating the call with the same key returns the first reply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
 }
 
 /// Distinguishes `null` from an absent value.

@@ -52,7 +52,23 @@ pub struct KnowledgeStatusParams {
     pub workspace: String,
 }
 
-/// `knowledge.cancel` and `knowledge.subscribe`: select a job or a query.
+/// `knowledge.cancel`: selects a job or a query.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct KnowledgeCancelParams {
+    /// The workspace folder, absolute.
+    pub workspace: String,
+    /// Id of the job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job_id: Option<String>,
+    /// Id of the query.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub query_id: Option<String>,
+    /// Repeating the call with the same key returns the first reply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
+}
+
+/// `knowledge.subscribe`: selects a job or a query.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct KnowledgeWorkParams {
     /// The workspace folder, absolute.

@@ -7,14 +7,15 @@ use std::path::{Path, PathBuf};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::Target;
+use crate::CallError;
 use crate::args::IndexArgs;
 use crate::connection::stdin;
 use crate::failure::Failure;
 use crate::terminal::out::OutputStreams;
 use crate::terminal::{escape, format};
 use api::params::{
-    IndexBudget, KnowledgeCancelReply, KnowledgeIndexParams, KnowledgeInsertParams, KnowledgeInsertReply,
-    KnowledgeStatusParams, KnowledgeWorkParams,
+    IndexBudget, KnowledgeCancelParams, KnowledgeCancelReply, KnowledgeIndexParams, KnowledgeInsertParams,
+    KnowledgeInsertReply, KnowledgeStatusParams, KnowledgeWorkParams,
 };
 use types::knowledge::{
     IndexEstimate, IndexProgress, IndexStage, IndexStatus, IndexSummary, InsertedDocument, KnowledgeEvent,
@@ -67,7 +68,7 @@ async fn follow(target: &Target, job_id: String, json: bool, out: &mut OutputStr
                 if std::mem::replace(&mut is_cancelling, true) {
                     return Err(Failure::internal("left the job while it stops".to_owned()));
                 }
-                let _: KnowledgeCancelReply = target.client.call::<methods::knowledge::Cancel>(&work).await?;
+                let _: KnowledgeCancelReply = cancel_job(target, &job_id).await?;
                 continue;
             }
         };
@@ -190,10 +191,18 @@ pub(super) async fn cancel(target: &Target, out: &mut OutputStreams) -> Result<(
     let Some(job) = status.job.filter(|job| job.state == "running") else {
         return Ok(out.note("no job works on this index")?);
     };
-    let params =
-        KnowledgeWorkParams { workspace: target.workspace.clone(), job_id: Some(job.job_id), query_id: None };
-    let _: KnowledgeCancelReply = target.client.call::<methods::knowledge::Cancel>(&params).await?;
+    let _: KnowledgeCancelReply = cancel_job(target, &job.job_id).await?;
     Ok(out.say("cancelled")?)
+}
+
+async fn cancel_job(target: &Target, job_id: &str) -> Result<KnowledgeCancelReply, CallError> {
+    let params = KnowledgeCancelParams {
+        workspace: target.workspace.clone(),
+        job_id: Some(job_id.to_owned()),
+        query_id: None,
+        idempotency_key: None,
+    };
+    target.client.call::<methods::knowledge::Cancel>(&params).await
 }
 
 #[cfg(test)]

@@ -30,10 +30,14 @@ impl HookCache {
         Arc::clone(lock(&self.0).entry(call_id).or_default())
     }
 
+    /// The answers of the hooks that ran for a call.
+    pub fn answers(&self, call_id: CallId) -> Option<HookAnswers> {
+        lock(&self.0).get(&call_id).and_then(|cell| cell.get().cloned())
+    }
+
     /// Whether a hook leaves the decision about this call to the user.
     pub fn asks(&self, call_id: CallId) -> bool {
-        let answers = lock(&self.0).get(&call_id).and_then(|cell| cell.get().cloned());
-        answers.is_some_and(|answers| answers.decision == Some(HookDecision::Ask))
+        self.answers(call_id).is_some_and(|answers| answers.decision == Some(HookDecision::Ask))
     }
 
     /// Forgets the calls of a turn that has ended.

@@ -26,7 +26,7 @@ use types::history::FileCheckpoint;
 use types::hook::HookEvent;
 use types::ids::{CallId, TurnId};
 use types::message::ToolCall;
-use types::permission::{Mode, Verdict};
+use types::permission::{Mode, Verdict, VerdictKind};
 use types::subagent::TASK;
 use types::tool::{Inspection, PreparedCall, Subject, ToolOutcome, ToolProgress};
 
@@ -93,6 +93,40 @@ impl EffectRunner {
             }
         });
         PendingPreparation { task, turn_id, mode, call_ids, _wanted: wanted }
+    }
+
+    /// Judges calls that waited by the rules in force now. The answers of their hooks still count.
+    pub fn check_rules(
+        &mut self,
+        turn_id: TurnId,
+        calls: Vec<(Arc<ToolCall>, Arc<PreparedCall>)>,
+        call_context: CallContext,
+    ) {
+        let (shared, components, cache) =
+            (Arc::clone(&self.shared), self.shared.components(), self.hook_cache.clone());
+        let (runtime, mode) = (Handle::current(), call_context.mode);
+        self.start(async move {
+            let ids: Vec<CallId> = calls.iter().map(|(call, _)| call.call_id).collect();
+            let checking = tokio::task::spawn_blocking(move || {
+                let effective = EffectiveRules::load_blocking(&shared, &call_context, &runtime);
+                let check = |(call, prepared): &(Arc<ToolCall>, Arc<PreparedCall>)| {
+                    let (prepared, verdict) = effective_rules::judge_call(
+                        &effective,
+                        &components.settings,
+                        &call_context,
+                        &call.tool,
+                        PreparedCall::clone(prepared),
+                    );
+                    let answers = cache.answers(call.call_id).unwrap_or_default();
+                    (call.call_id, hooks::combine(verdict, &prepared, &answers, &call_context))
+                };
+                calls.iter().map(check).collect()
+            });
+            let unknown = |id: CallId| (id, unchecked());
+            let verdicts =
+                checking.await.unwrap_or_else(|_| ids.into_iter().map(unknown).collect::<Vec<_>>());
+            Some(Input::RulesChecked { turn_id, mode, verdicts })
+        });
     }
 
     /// Inspects the file that an interrupted call was changing.
@@ -227,6 +261,19 @@ impl CallJudge {
             Err(_) => Err(panic_outcome()),
         };
         JudgedCall { call_id: call.call_id, updated_input: None, result }
+    }
+}
+
+/// The verdict if the rules could not be checked.
+fn unchecked() -> Verdict {
+    Verdict {
+        verdict: VerdictKind::Ask,
+        rule: None,
+        reason: "the rules could not be checked; the daemon's log says why".into(),
+        suggestions: Vec::new(),
+        parts: Vec::new(),
+        read_only_command: false,
+        read_only: false,
     }
 }
 
