@@ -119,6 +119,7 @@ pub fn methods(ctx: RpcContext) -> Result<Methods, String> {
     serve(m, methods::model::Check, model::check)?;
     serve(m, methods::model::Usage, model::usage)?;
     serve(m, methods::workspace::Status, workspace::status)?;
+    serve(m, methods::workspace::Restrictions, workspace::restrictions)?;
     serve(m, methods::workspace::Trust, workspace::trust)?;
     serve(m, methods::workspace::Untrust, workspace::untrust)?;
     serve(m, methods::permission::Respond, approve::approve)?;

@@ -6,8 +6,9 @@ use super::convert;
 use super::params::Caller;
 use crate::context::RpcContext;
 use api::Fault;
-use api::params::{TrustParams, UntrustParams, WorkspaceParams};
+use api::params::{RestrictionsParams, TrustParams, UntrustParams, WorkspaceParams};
 use session::changed_files;
+use types::restriction::Restrictions;
 use types::trust::TrustStatus;
 
 pub(super) async fn status(
@@ -21,6 +22,14 @@ pub(super) async fn status(
         false => None,
     };
     Ok(TrustStatus { changed_files, ..found })
+}
+
+pub(super) async fn restrictions(
+    ctx: Arc<RpcContext>,
+    _: Caller,
+    p: RestrictionsParams,
+) -> Result<Restrictions, Fault> {
+    ctx.registry.restrictions(&p.cwd).await.map_err(convert::fault)
 }
 
 pub(super) async fn trust(

@@ -40,6 +40,7 @@ pub mod question;
 pub mod queue;
 pub mod reason;
 pub mod reminder;
+pub mod restriction;
 pub mod retry;
 pub mod sampling;
 pub mod secret_names;

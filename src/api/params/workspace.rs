@@ -23,6 +23,13 @@ pub struct WorkspaceParams {
     pub count_changes: bool,
 }
 
+/// `workspace.restrictions`
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct RestrictionsParams {
+    /// The folder, absolute.
+    pub cwd: String,
+}
+
 /// `workspace.trust`
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TrustParams {

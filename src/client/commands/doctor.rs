@@ -14,7 +14,8 @@ use crate::failure::{Failure, code};
 use crate::terminal::escape;
 use crate::terminal::out::OutputStreams;
 use crate::terminal::style::{StyledLine, Tone};
-use api::params::{ModelCheckParams, NoParams, SandboxReply, StatusReply};
+use api::params::{ModelCheckParams, NoParams, RestrictionsParams, SandboxReply, StatusReply};
+use types::restriction::Restriction;
 
 /// How long the daemon program may take to check a configuration.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
@@ -62,6 +63,7 @@ pub(crate) async fn doctor(reach: &Connector, out: &mut OutputStreams) -> Result
     findings.push(private("data", &reach.places.data_dir, "[daemon] data_dir or AGENTD_DATA_DIR"));
     findings.extend(disk(&reach.places.data_dir));
     findings.extend(daemon(reach).await);
+    findings.extend(restrictions(reach).await);
     let path = std::env::var("PATH").unwrap_or_default();
     findings.push(program_in(&path, "bash", "the Bash tool runs commands with it"));
     report(&findings, out)
@@ -210,6 +212,38 @@ async fn daemon(reach: &Connector) -> Vec<Finding> {
             vec![fail(format!("the daemon answers with an error: {error}"), "agentctl daemon logs")]
         }
     }
+}
+
+/// The restrictions of the current folder, and those that could not be read. Without a daemon there is none to ask.
+async fn restrictions(reach: &Connector) -> Vec<Finding> {
+    let Ok(cwd) = std::env::current_dir() else { return Vec::new() };
+    let Ok(client) = reach.connect().await else { return Vec::new() };
+    let params = RestrictionsParams { cwd: cwd.to_string_lossy().into_owned() };
+    let found = match client.call::<methods::workspace::Restrictions>(&params).await {
+        Ok(found) => found,
+        Err(error) => return vec![fail(format!("restrictions: {error}"), "agentctl daemon logs")],
+    };
+    let place = |it: &Restriction| match (&it.file, it.line) {
+        (Some(file), Some(line)) => format!("{file}:{line}"),
+        (Some(file), None) => file.clone(),
+        (None, _) => "the session".into(),
+    };
+    let heading = format!(
+        "restrictions in {}, project {}: {} in force, {} not readable",
+        found.cwd,
+        found.project_root,
+        found.in_force.len(),
+        found.unread.len()
+    );
+    let mut findings = vec![ok(heading)];
+    findings.extend(found.in_force.iter().map(|it| ok(format!("  {}  ({})", it.text, place(it)))));
+    findings.extend(found.unread.iter().map(|it| {
+        warn(
+            format!("{}: {}", place(it), it.text),
+            "correct it there; until then the calls that it may concern ask",
+        )
+    }));
+    findings
 }
 
 /// Checks whether each provider can be reached with its key. Only the main model's provider has to work.

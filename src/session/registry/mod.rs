@@ -16,6 +16,7 @@ mod once;
 mod options;
 pub(super) mod pending;
 pub(super) mod project;
+mod restrictions;
 pub(super) mod rules;
 pub(super) mod session_changes;
 mod subagents;
