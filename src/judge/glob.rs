@@ -151,6 +151,16 @@ impl PathPattern {
         Ok(Self { base, matcher, folded, exact, floats, parts })
     }
 
+    /// The same pattern with its relative paths starting at `folder` instead of the workspace. `None` if the folder's
+    /// path is not UTF-8.
+    pub(super) fn with_base(&self, folder: &Path) -> Option<Self> {
+        if !matches!(self.base, Base::Workspace) {
+            return Some(self.clone());
+        }
+        let any_depth = if self.floats { "**/" } else { "" };
+        Self::parse(&format!("{}/{any_depth}{}", escape(folder.to_str()?), self.parts.join("/"))).ok()
+    }
+
     fn relative_path<'p>(&self, path: &'p Path, workspace: &Path, home: &Path) -> Option<&'p Path> {
         match self.base {
             Base::Root => path.strip_prefix("/").ok(),

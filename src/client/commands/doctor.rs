@@ -14,7 +14,9 @@ use crate::failure::{Failure, code};
 use crate::terminal::escape;
 use crate::terminal::out::OutputStreams;
 use crate::terminal::style::{StyledLine, Tone};
-use api::params::{ModelCheckParams, NoParams, SandboxReply, StatusReply};
+use crate::ui::render::untrusted_parts;
+use api::params::{ModelCheckParams, NoParams, SandboxReply, StatusReply, WorkspaceParams};
+use types::trust::TrustStatus;
 
 /// How long the daemon program may take to check a configuration.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
@@ -62,6 +64,7 @@ pub(crate) async fn doctor(reach: &Connector, out: &mut OutputStreams) -> Result
     findings.push(private("data", &reach.places.data_dir, "[daemon] data_dir or AGENTD_DATA_DIR"));
     findings.extend(disk(&reach.places.data_dir));
     findings.extend(daemon(reach).await);
+    findings.extend(project(reach).await);
     let path = std::env::var("PATH").unwrap_or_default();
     findings.push(program_in(&path, "bash", "the Bash tool runs commands with it"));
     report(&findings, out)
@@ -209,6 +212,27 @@ async fn daemon(reach: &Connector) -> Vec<Finding> {
         Err(error) => {
             vec![fail(format!("the daemon answers with an error: {error}"), "agentctl daemon logs")]
         }
+    }
+}
+
+/// The project of the current folder, if a daemon runs: the folder whose files count, and whether they are trusted.
+async fn project(reach: &Connector) -> Option<Finding> {
+    let client = reach.connect().await.ok()?;
+    let cwd = crate::connection::paths::current_folder().ok()?.to_str()?.to_owned();
+    let params = WorkspaceParams { cwd, count_changes: false };
+    let found = client.call::<methods::workspace::Status>(&params).await.ok()?;
+    Some(project_finding(&found))
+}
+
+fn project_finding(found: &TrustStatus) -> Finding {
+    let root = found.project_root.as_deref().unwrap_or(&found.cwd);
+    let what = format!("project root of {}: {root}", found.cwd);
+    match found.trusted || untrusted_parts(&found.parts).is_empty() {
+        true => ok(what),
+        false => warn(
+            format!("{what}; its files are not trusted as they are"),
+            "agentctl trust shows them; sessions work without them",
+        ),
     }
 }
 
@@ -441,6 +465,29 @@ mod tests {
             assert_eq!(judge_disk(free, "/d").grade, grade);
         }
         assert!(disk(Path::new("/nonexistent/below")).is_some());
+    }
+
+    #[test]
+    fn doctor_names_project_root_and_missing_trust() {
+        let found = |trusted, parts: &[&str], root: Option<&str>| TrustStatus {
+            cwd: "/r/sub".into(),
+            project_root: root.map(str::to_owned),
+            trusted,
+            parts: parts.iter().map(|part| (*part).to_owned()).collect(),
+            ..TrustStatus::default()
+        };
+        for (status, grade, root) in [
+            (found(true, &["/r/.mcp.json (x)"], Some("/r")), Grade::Ok, "/r/sub: /r"),
+            (found(false, &["/r/.mcp.json (x)"], Some("/r")), Grade::Warn, "/r/sub: /r;"),
+            (found(false, &[], None), Grade::Ok, "/r/sub: /r/sub"),
+        ] {
+            let finding = project_finding(&status);
+            assert_eq!(finding.grade, grade, "{finding:?}");
+            assert!(
+                finding.what.starts_with("project root of ") && finding.what.contains(root),
+                "{finding:?}"
+            );
+        }
     }
 
     #[test]
