@@ -297,6 +297,44 @@ mod tests {
     }
 
     #[test]
+    fn relative_pattern_starts_at_given_folder() {
+        for (pattern, path, expected) in [
+            ("src/**", "/w/src/a.rs", true),
+            ("src/**", "/w/proj/src/a.rs", false),
+            ("./a.txt", "/w/a.txt", true),
+            ("./a.txt", "/w/proj/a.txt", false),
+            (".env", "/w/.env", true),
+            (".env", "/w/proj/deep/.env", true),
+            (".env", "/v/.env", false),
+            ("*.pem", "/w/proj/a.pem", true),
+            ("*.pem", "/w/proj/keys.pem/x", true),
+            ("**", "/w/x", true),
+            ("**", "/x", false),
+            ("proj/*.rs", "/w/proj/a.rs", true),
+            ("/abs/**", "/abs/a", true),
+            ("/abs/**", "/w/abs/a", false),
+            ("~/notes", "/home/u/notes/a", true),
+            ("app/\\[x\\]", "/w/app/[x]/a", true),
+        ] {
+            let pattern_parsed = PathPattern::parse(pattern).unwrap().with_base(Path::new("/w")).unwrap();
+            let (workspace, home) = (Path::new("/w/proj"), Path::new("/home/u"));
+            assert_eq!(
+                pattern_parsed.matches(Path::new(path), workspace, home),
+                expected,
+                "{pattern} on {path}"
+            );
+        }
+        let strange = Path::new("/w/[a]*{b}!~");
+        let pattern = PathPattern::parse("x").unwrap().with_base(strange).unwrap();
+        assert!(pattern.matches(&strange.join("d/x"), Path::new("/v"), Path::new("/home/u")));
+        assert!(!pattern.matches(Path::new("/w/az{b}!~/x"), Path::new("/v"), Path::new("/home/u")));
+        // Another spelling of a denied name.
+        let bases = PatternBases::new(Path::new("/w/proj"), Path::new("/home/u"));
+        let pattern = PathPattern::parse("Secret.txt").unwrap().with_base(Path::new("/w")).unwrap();
+        assert!(pattern.matches_any_spelling(&ComparedPath::new(Path::new("/w/a/SECRET.TXT"), &bases)));
+    }
+
+    #[test]
     fn pattern_prefix_is_resolved_through_symlinks() {
         let (workspace, home) = (Path::new("/w/proj"), Path::new("/home/u"));
         let links = [("/w/proj/l", "/w/proj/src"), ("/home/u/.config/x", "/home/u/[dot]/x"), ("/a", "/")];

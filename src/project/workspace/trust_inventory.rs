@@ -498,6 +498,96 @@ mod tests {
         assert!(files.iter().all(|(_, content)| content.is_err()) && !files.is_empty(), "{files:?}");
     }
 
+    /// The inventory of a folder in a repository that lies two folders deep.
+    fn scan_deep(folder: &TestFolder) -> TrustInventory {
+        scan(&ProjectFolders::find(&folder.path().join("sub/deep"), Path::new("/nonexistent")))
+    }
+
+    #[test]
+    fn folders_above_without_bound_files_keep_old_digest() {
+        let folder = TestFolder::new();
+        folder.write_file(".git/config", "[core]\n");
+        folder.write_file("sub/deep/.mcp.json", "{}");
+        folder.write_file("sub/deep/.agentd/config.toml", "[permissions]\nallow = [\"Bash(make)\"]\n");
+        let alone = scan_deep(&folder);
+        folder.write_file(".git/HEAD", "ref: refs/heads/main\n");
+        folder.write_file(".git/objects/x", "");
+        folder.write_file(".git/refs/x", "");
+        folder.write_file("AGENTS.md", "text");
+        folder.write_file(".agentd/notes.txt", "not bound");
+        let in_project = scan_deep(&folder);
+        assert_eq!(in_project, alone, "trust given to the folder alone stays valid");
+        folder.write_file(".mcp.json", "{}");
+        assert_ne!(scan_deep(&folder).digest, alone.digest, "a file more asks again");
+    }
+
+    #[test]
+    fn each_file_on_the_way_is_named_and_bound() {
+        let folder = TestFolder::new();
+        for name in [".git/HEAD", ".git/objects/x", ".git/refs/x", ".git/config", "sub/deep/x"] {
+            folder.write_file(name, "ref: refs/heads/main\n");
+        }
+        let mut seen = vec![scan_deep(&folder).digest];
+        for level in ["", "sub/", "sub/deep/"] {
+            for (name, _) in BOUND_FILES.into_iter().chain([(SETTINGS_FILE, "")]) {
+                let file = match name.ends_with(".json") || name.ends_with("rc") || name.ends_with(".toml") {
+                    true => format!("{level}{name}"),
+                    false => format!("{level}{name}/x.md"),
+                };
+                folder.write_file(&file, "[session]\nmode = \"plan\"\n");
+                let inventory = scan_deep(&folder);
+                assert!(!seen.contains(&inventory.digest), "{file} is not noticed");
+                let shown = match level {
+                    "sub/deep/" => name.to_owned(),
+                    _ => folder.path().join(level).join(name).display().to_string(),
+                };
+                let is_named = |part: &String| {
+                    part.starts_with(&format!("{shown} (")) || part.starts_with(&format!("{shown}: "))
+                };
+                assert!(inventory.parts.iter().any(is_named), "{shown}: {:?}", inventory.parts);
+                seen.push(inventory.digest);
+            }
+        }
+        let project = ProjectFolders::find(&folder.path().join("sub/deep"), Path::new("/nonexistent"));
+        let (inventory, files) = scan_with_files(&project, &[".mcp.json", ".claude"]);
+        let folders =
+            ["sub/deep", "sub", ""].map(|name| folder.path().join(name).components().collect::<PathBuf>());
+        assert_eq!(
+            files.iter().map(|of| of.folder.clone()).collect::<Vec<_>>(),
+            folders,
+            "the nearest comes first"
+        );
+        assert_eq!(inventory.settings.iter().map(|of| of.folder.clone()).collect::<Vec<_>>(), folders);
+        let names: Vec<_> = files[2].files.iter().map(|(path, _)| path.display().to_string()).collect();
+        assert_eq!(names, [".mcp.json", ".claude/x.md"]);
+        // The same files in another folder of the project are another content.
+        fs::rename(folder.path().join("sub/.mcp.json"), folder.path().join("mcp")).expect("moved");
+        let one = scan_deep(&folder).digest;
+        fs::rename(folder.path().join("mcp"), folder.path().join("sub/.mcp.json")).expect("moved");
+        fs::remove_file(folder.path().join(".mcp.json")).expect("removed");
+        assert_ne!(scan_deep(&folder).digest, one);
+    }
+
+    #[test]
+    fn unreadable_settings_above_and_too_deep_folders_close_project() {
+        let folder = TestFolder::new();
+        for name in [".git/HEAD", ".git/objects/x", ".git/refs/x", "sub/deep/x"] {
+            folder.write_file(name, "ref: refs/heads/main\n");
+        }
+        let is_closed = |inventory: &TrustInventory| inventory.settings.iter().any(|of| of.project.is_closed);
+        assert!(!is_closed(&scan_deep(&folder)));
+        symlink("/etc", folder.path().join("sub/.agentd")).expect("linked");
+        assert!(!is_closed(&scan_deep(&folder)), "no such file is there");
+        fs::remove_file(folder.path().join("sub/.agentd")).expect("removed");
+        folder.write_file("sub/.agentd/config.toml/x", "a folder");
+        let inventory = scan_deep(&folder);
+        assert!(is_closed(&inventory), "{inventory:?}");
+        assert!(inventory.settings[0].name.ends_with("/sub/.agentd/config.toml"), "{inventory:?}");
+        fs::remove_dir_all(folder.path().join("sub/.agentd")).expect("removed");
+        let deep = folder.path().join("d/".repeat(300));
+        assert!(is_closed(&scan(&ProjectFolders::find(&deep, Path::new("/nonexistent")))));
+    }
+
     #[test]
     fn trust_scan_does_not_follow_symlinks() {
         let outside = TestFolder::new();
