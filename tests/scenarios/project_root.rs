@@ -115,7 +115,8 @@ async fn files_of_project_root_hold_in_sub_folder_after_trust() {
         ("LS", json!({"path": "."})),
     ];
     let results = run_calls(&daemon, &session, &mut seen, calls).await;
-    for (result, expected) in results.iter().zip(["\"denied\"", "\"denied\"", "\"denied\"", "\"ok\""]) {
+    for (result, expected) in results.iter().zip(["\"denied\"", "\"denied\"", "\"denied\"", "\"completed\""])
+    {
         assert!(result.starts_with(expected), "{expected}: {results:?}");
     }
     let required = seen.events_of("workspace.trust_required");
@@ -154,7 +155,9 @@ async fn files_of_project_root_hold_in_sub_folder_after_trust() {
         ("Skill", json!({"name": "report"})),
     ];
     let results = run_calls(&daemon, &session, &mut seen, calls).await;
-    for (result, expected) in results.iter().zip(["\"ok\"", "\"ok\"", "\"denied\"", "\"ok\"", "\"ok\""]) {
+    for (result, expected) in
+        results.iter().zip(["\"completed\"", "\"completed\"", "\"denied\"", "\"completed\"", "\"completed\""])
+    {
         assert!(result.starts_with(expected), "{expected}: {results:?}");
     }
     assert!(
@@ -206,7 +209,9 @@ async fn relative_patterns_of_project_start_at_folder_of_their_file() {
     let write = |path: &str| ("Write", json!({"file_path": path, "content": "x"}));
     let calls = vec![write("locked/x"), write("local/b"), write("keys/a.pem"), write("free")];
     let results = run_calls(&daemon, &session, &mut seen, calls).await;
-    for (result, expected) in results.iter().zip(["\"denied\"", "\"ok\"", "\"denied\"", "\"ok\""]) {
+    for (result, expected) in
+        results.iter().zip(["\"denied\"", "\"completed\"", "\"denied\"", "\"completed\""])
+    {
         assert!(result.starts_with(expected), "{expected}: {results:?}");
     }
 }

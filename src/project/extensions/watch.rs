@@ -229,6 +229,38 @@ mod tests {
     }
 
     #[test]
+    fn files_of_folders_up_to_project_root_are_watched() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let base = dir.path().canonicalize().expect("resolved");
+        for folder in
+            ["r/.git/objects", "r/.git/refs", "r/sub/deep", "r/.claude/commands/team", "r/other/.claude"]
+        {
+            fs::create_dir_all(base.join(folder)).expect("made");
+        }
+        fs::write(base.join("r/.git/HEAD"), "ref: refs/heads/main\n").expect("written");
+        let project = ProjectFolders::find(&base.join("r/sub/deep"), &base.join("home"));
+        let places = WatchedPaths { project, user_dir: None };
+        let folders = places.existing_folders();
+        for (folder, is_watched) in [
+            ("r", true),
+            ("r/sub", true),
+            ("r/.claude/commands/team", true),
+            ("r/other/.claude", false),
+            ("", false),
+        ] {
+            assert_eq!(folders.contains(&base.join(folder)), is_watched, "{folder}: {folders:?}");
+        }
+        for (path, kind) in [
+            ("r/.claude/commands/team/a.md", Some("commands")),
+            ("r/sub/.agentd/agents/a.md", Some("agents")),
+            ("r/AGENTS.md", Some("instructions")),
+            ("r/other/.claude/commands/a.md", None),
+        ] {
+            assert_eq!(places.change_kind(&base.join(path)), kind, "{path}");
+        }
+    }
+
+    #[test]
     fn number_of_watched_folders_is_bounded() {
         let dir = tempfile::tempdir().expect("a folder");
         let cwd = dir.path().canonicalize().expect("resolved");

@@ -60,10 +60,11 @@ impl ProjectFolders {
         Self::find(folder, &self.home)
     }
 
-    /// The same folders with a root that lies farther out. Any other root changes nothing.
+    /// The same folders with a root that lies farther out, but below the home folder or elsewhere. Any other root changes
+    /// nothing.
     #[must_use]
     pub fn widened_to(self, root: &Path) -> Self {
-        match self.root.starts_with(root) {
+        match self.root.starts_with(root) && !self.home.starts_with(root) {
             true => Self { root: root.to_owned(), ..self },
             false => self,
         }
@@ -481,7 +482,14 @@ mod tests {
         let near = ProjectFolders::find(&home.path("r/d/d"), &home.path("home"));
         assert!(!near.is_too_deep());
         assert_eq!(near.nearest_first().count(), 3);
-        assert_eq!(near.clone().widened_to(&home.top).root(), home.top);
+        assert_eq!(
+            near.clone().widened_to(&home.path("r").join("..")),
+            near,
+            "only a folder above is a root"
+        );
+        assert_eq!(near.clone().widened_to(&home.top), near, "a folder above the home folder is no root");
+        let inner = ProjectFolders::find(&home.path("o/d"), &home.path("home"));
+        assert_eq!(inner.widened_to(&home.path("o")).root(), home.path("o"));
         assert_eq!(near.clone().widened_to(&home.path("home")), near, "a folder elsewhere is no root");
         assert_eq!(near.clone().widened_to(&home.path("r/d")), near, "the root moves outwards only");
     }
