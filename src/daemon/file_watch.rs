@@ -2,8 +2,10 @@
 //! sessions of changes. Without loaded sessions nothing is watched.
 
 use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::Arc;
 
-use session::{ExtensionWatcher, Registry, WatchedPaths};
+use session::{ExtensionWatcher, LoadedWorkspaces, Registry, WatchedPaths};
 
 /// Watches until the future is dropped.
 pub(super) async fn run(registry: Registry) {
@@ -11,12 +13,7 @@ pub(super) async fn run(registry: Registry) {
     let mut watcher: Option<ExtensionWatcher> = None;
     let mut has_failed = false;
     loop {
-        let places: HashSet<WatchedPaths> = {
-            let settings = &registry.shared().components().settings;
-            let (user_dir, home) = (&settings.user_dir, &settings.home);
-            let of = |cwd| WatchedPaths { cwd, user_dir: user_dir.clone(), home: home.clone() };
-            workspaces.list().into_iter().map(of).collect()
-        };
+        let places = find_places(&registry, &workspaces).await;
         if places.is_empty() {
             watcher = None;
         } else if watcher.is_none() && !has_failed {
@@ -39,12 +36,27 @@ pub(super) async fn run(registry: Registry) {
             changed = current.next_changes() => {
                 for (places, kinds) in changed {
                     let kinds: Vec<String> = kinds.into_iter().map(str::to_owned).collect();
-                    tracing::info!(cwd = %places.cwd.display(), ?kinds, "files of a workspace changed");
-                    registry.files_changed(&places.cwd, &kinds).await;
+                    tracing::info!(cwd = %places.project.cwd().display(), ?kinds, "files of a workspace changed");
+                    registry.files_changed(places.project.cwd(), &kinds).await;
                 }
             }
         }
     }
+}
+
+/// The places of the workspaces with loaded sessions. Reads the disk on a blocking thread.
+async fn find_places(registry: &Registry, workspaces: &Arc<LoadedWorkspaces>) -> HashSet<WatchedPaths> {
+    let components = registry.shared().components();
+    let workspaces = Arc::clone(workspaces);
+    let found = tokio::task::spawn_blocking(move || {
+        let settings = &components.settings;
+        let watched = |cwd: PathBuf| {
+            let project = workspaces.project_folders(&cwd, &settings.home);
+            WatchedPaths { project, user_dir: settings.user_dir.clone() }
+        };
+        workspaces.list().into_iter().map(watched).collect()
+    });
+    found.await.unwrap_or_default()
 }
 
 /// Changes the watched folders on a blocking thread, because this reads the disk.

@@ -153,6 +153,11 @@ fn command_line_is_judged_from_current_folder() {
         ("/w/proj/.git", &[], "cat config", Allow),
         ("/w/proj/.agentd", &[], "rm config.toml", Deny),
         ("/w/proj/.git", &[], "cd .. && tee config", Allow),
+        // Files of the project in the folders above the workspace.
+        (TOP, &["/w"], "rm ../.agentd/config.toml", Deny),
+        (TOP, &["/w"], "echo x | tee /w/.agentd/hooks/hooks.toml", Deny),
+        (TOP, &["/w"], "tee ../.git/hooks/pre-commit", Deny),
+        (TOP, &[], "rm ../.agentd/config.toml", Deny),
         (TOP, &[], "cat < ../x", Ask),
         ("/w/proj/src", &[], "cat < ../x", Allow),
         ("/w/proj/src", &[], "cat < ../../x", Ask),

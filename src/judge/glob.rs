@@ -151,6 +151,16 @@ impl PathPattern {
         Ok(Self { base, matcher, folded, exact, floats, parts })
     }
 
+    /// The same pattern with its relative paths starting at `folder` instead of the workspace. `None` if the folder's
+    /// path is not UTF-8.
+    pub(super) fn with_base(&self, folder: &Path) -> Option<Self> {
+        if !matches!(self.base, Base::Workspace) {
+            return Some(self.clone());
+        }
+        let any_depth = if self.floats { "**/" } else { "" };
+        Self::parse(&format!("{}/{any_depth}{}", escape(folder.to_str()?), self.parts.join("/"))).ok()
+    }
+
     fn relative_path<'p>(&self, path: &'p Path, workspace: &Path, home: &Path) -> Option<&'p Path> {
         match self.base {
             Base::Root => path.strip_prefix("/").ok(),
@@ -284,6 +294,44 @@ mod tests {
         ] {
             check(pattern, path, expected);
         }
+    }
+
+    #[test]
+    fn relative_pattern_starts_at_given_folder() {
+        for (pattern, path, expected) in [
+            ("src/**", "/w/src/a.rs", true),
+            ("src/**", "/w/proj/src/a.rs", false),
+            ("./a.txt", "/w/a.txt", true),
+            ("./a.txt", "/w/proj/a.txt", false),
+            (".env", "/w/.env", true),
+            (".env", "/w/proj/deep/.env", true),
+            (".env", "/v/.env", false),
+            ("*.pem", "/w/proj/a.pem", true),
+            ("*.pem", "/w/proj/keys.pem/x", true),
+            ("**", "/w/x", true),
+            ("**", "/x", false),
+            ("proj/*.rs", "/w/proj/a.rs", true),
+            ("/abs/**", "/abs/a", true),
+            ("/abs/**", "/w/abs/a", false),
+            ("~/notes", "/home/u/notes/a", true),
+            ("app/\\[x\\]", "/w/app/[x]/a", true),
+        ] {
+            let pattern_parsed = PathPattern::parse(pattern).unwrap().with_base(Path::new("/w")).unwrap();
+            let (workspace, home) = (Path::new("/w/proj"), Path::new("/home/u"));
+            assert_eq!(
+                pattern_parsed.matches(Path::new(path), workspace, home),
+                expected,
+                "{pattern} on {path}"
+            );
+        }
+        let strange = Path::new("/w/[a]*{b}!~");
+        let pattern = PathPattern::parse("x").unwrap().with_base(strange).unwrap();
+        assert!(pattern.matches(&strange.join("d/x"), Path::new("/v"), Path::new("/home/u")));
+        assert!(!pattern.matches(Path::new("/w/az{b}!~/x"), Path::new("/v"), Path::new("/home/u")));
+        // Another spelling of a denied name.
+        let bases = PatternBases::new(Path::new("/w/proj"), Path::new("/home/u"));
+        let pattern = PathPattern::parse("Secret.txt").unwrap().with_base(Path::new("/w")).unwrap();
+        assert!(pattern.matches_any_spelling(&ComparedPath::new(Path::new("/w/a/SECRET.TXT"), &bases)));
     }
 
     #[test]

@@ -131,6 +131,14 @@ impl Rule {
         matches!(self.pattern, Pattern::Unsandboxed)
     }
 
+    /// The same rule with its relative paths starting at `folder`, which must be absolute and without links, instead of
+    /// the workspace. `None` if the folder's path is not UTF-8.
+    #[must_use]
+    pub fn with_base(&self, folder: &Path) -> Option<Self> {
+        let Pattern::Path(pattern) = &self.pattern else { return Some(self.clone()) };
+        Some(Self { pattern: Pattern::Path(pattern.with_base(folder)?), ..self.clone() })
+    }
+
     /// The same rule for the target of its path, if the path is a link or lies below one; `real`
     /// returns the target.
     #[must_use]

@@ -40,12 +40,7 @@ pub(super) async fn config(ctx: Arc<RpcContext>, _: Caller, p: ConfigParams) -> 
 /// Replaces the user's values by the project's values, and adds the project's rules to the user's rules.
 fn add_project(values: &mut Vec<ConfigValue>, project: ProjectConfig) {
     for set in project.values {
-        let row = ConfigValue {
-            key: set.key,
-            value: set.value,
-            origin: project.file.clone(),
-            line: Some(set.line),
-        };
+        let row = ConfigValue { key: set.key, value: set.value, origin: set.file, line: Some(set.line) };
         let at = values.iter().rposition(|known| known.key == row.key);
         match at {
             Some(at) if row.key.starts_with("permissions.") => values.insert(at + 1, row),

@@ -47,8 +47,9 @@ impl EffectiveRules {
     pub fn load_blocking(shared: &Shared, call_context: &CallContext, runtime: &Handle) -> Self {
         let workspace = &call_context.session_context.workspace;
         let (mut more, mut problem) = read_rule_files(shared, workspace);
-        let inventory = workspace::scan(workspace);
-        let (project, damage) = runtime.block_on(trust::rules(shared, workspace, inventory));
+        let folders = shared.project_folders(workspace);
+        let inventory = workspace::scan(&folders);
+        let (project, damage) = runtime.block_on(trust::rules(shared, &folders, inventory));
         append_rules(&mut more, &project);
         problem = problem.or(damage);
         if problem.is_some() {

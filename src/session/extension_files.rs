@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::shared::Shared;
 use crate::trust;
 use project::extensions::{self, Diagnostic, ExtensionSource, MarkdownFile};
+use project::workspace::{FolderFiles, ScannedFile};
 use store::StoreError;
 
 /// The files of some folders.
@@ -17,8 +18,8 @@ pub(super) struct ExtensionFiles {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Reads the files of the user's folders. Also reads those of the project's folders, if the workspace is
-/// trusted in its current state. `kind` names the content of the files for users, such as `commands`.
+/// Reads the files of the user's folders. Also reads those of all folders of the project, the nearest first, if the
+/// workspace is trusted in its current state. `kind` names the content of the files for users, such as `commands`.
 ///
 /// # Errors
 /// The database could not be read.
@@ -30,15 +31,16 @@ pub(super) async fn load(
     kind: &'static str,
 ) -> Result<ExtensionFiles, StoreError> {
     let (project, is_trusted) = trust::files(shared, cwd, project_folders).await?;
-    let cwd = cwd.to_owned();
     let read = tokio::task::spawn_blocking(move || {
         let mut found = ExtensionFiles::default();
-        for folder in project_folders.iter().map(Path::new) {
-            let below = |(path, content): &(PathBuf, _)| {
-                Some((path.strip_prefix(folder).ok()?.to_owned(), Clone::clone(content)))
+        let places =
+            project.iter().flat_map(|of| project_folders.iter().map(move |name| (of, Path::new(name))));
+        for (FolderFiles { folder, files }, name) in places {
+            let below = |(path, content): &ScannedFile| {
+                Some((path.strip_prefix(name).ok()?.to_owned(), content.clone()))
             };
-            let own: Vec<_> = project.iter().filter_map(below).collect();
-            let place = cwd.join(folder);
+            let own: Vec<_> = files.iter().filter_map(below).collect();
+            let place = folder.join(name);
             if !own.is_empty() && !is_trusted {
                 let message =
                     format!("these {kind} are not used: the workspace is not trusted (agentctl trust)");

@@ -1,5 +1,5 @@
-//! The hooks of a workspace: those of the configuration, of the user's `.claude/settings.json`, and of a trusted
-//! project.
+//! The hooks of a workspace: those of the configuration, of the user's `.claude/settings.json`, and of all folders of a
+//! trusted project.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 use crate::shared::Shared;
 use crate::trust;
 use project::hooks::{Hook, HookAnswers, HookEnvironment, HookInput, claude_hooks, own_hooks, run_hooks};
-use project::workspace;
+use project::workspace::{self, FolderFiles};
 use types::hook::{HookEvent, HookRun};
 
 /// A project's own hooks.
@@ -71,22 +71,32 @@ pub(super) async fn load(shared: &Arc<Shared>, cwd: &Path, event: HookEvent) -> 
 /// Like [`load`], for callers on a blocking thread.
 pub(super) fn load_blocking(shared: &Shared, cwd: &Path, event: HookEvent, runtime: &Handle) -> EventHooks {
     let components = shared.components();
+    let folders = shared.project_folders(cwd);
     let mut found = EventHooks {
         hooks: components.settings.hooks.to_vec(),
         problems: Vec::new(),
-        environment: HookEnvironment { cwd: cwd.to_owned(), variables: Vec::new() },
+        environment: HookEnvironment {
+            cwd: cwd.to_owned(),
+            project_dir: folders.root().to_owned(),
+            variables: Vec::new(),
+        },
     };
     if let Some((path, text)) = read_user_file(&components.settings.home.join(USER_FILE)) {
         found.add(path, text.and_then(|text| claude_hooks(&text).map_err(|error| error.0)));
     }
-    if PROJECT_FILES.iter().any(|file| cwd.join(file).symlink_metadata().is_ok()) {
+    if folders.may_have(&PROJECT_FILES) {
         // Do not wait for another blocking thread here. If no further thread can start, the wait would never end.
-        let (inventory, files) = workspace::scan_with_files(cwd, &PROJECT_FILES);
+        let (inventory, files) = workspace::scan_with_files(&folders, &PROJECT_FILES);
         match runtime.block_on(trust::is_trusted(shared, cwd, &inventory.digest)) {
             Ok(true) => {
-                for (path, content) in files {
-                    let hooks = content.and_then(|bytes| parse(&path, &bytes));
-                    found.add(path, hooks);
+                for FolderFiles { folder, files } in files {
+                    for (path, content) in files {
+                        let mut hooks = content.and_then(|bytes| parse(&path, &bytes));
+                        for hook in hooks.iter_mut().flatten() {
+                            hook.project_dir = Some(folder.clone());
+                        }
+                        found.add(folders.display_name(&folder, &path).into(), hooks);
+                    }
                 }
             }
             // A check of the workspace asks the user for trust.

@@ -17,6 +17,7 @@ use mcp::{
     Approvals, Lease, Pool, ProjectFile, ScopedServer, ServerConfig, ServerSource, ServerUse, ServerView,
     merge, parse_file, server_part,
 };
+use project::workspace::ProjectFolders;
 use tools::McpServers;
 use types::ids::{CallId, SessionId};
 use types::mcp::{McpCatalog, McpState, McpStatus};
@@ -42,8 +43,12 @@ impl ConfiguredServers {
     /// Reads the servers of all sources. Without a workspace, reads only the servers of the user and
     /// the system. `owner` is the session whose own servers are included.
     pub async fn load(shared: &Shared, workspace: Option<&Path>, owner: Option<SessionId>) -> Self {
-        let (pool, folder) = (Arc::clone(&shared.mcp), workspace.map(Path::to_owned));
-        let files = tokio::task::spawn_blocking(move || ServerFiles::read(&pool, folder.as_deref(), owner));
+        let pool = Arc::clone(&shared.mcp);
+        let project = match workspace {
+            Some(workspace) => Some(shared.find_project(workspace).await),
+            None => None,
+        };
+        let files = tokio::task::spawn_blocking(move || ServerFiles::read(&pool, project.as_ref(), owner));
         Self::from_files(shared, workspace, files.await.unwrap_or_default()).await
     }
 
@@ -65,12 +70,21 @@ impl ConfiguredServers {
                     (Vec::new(), false)
                 });
             found.is_trusted = is_trusted;
-            for (path, content) in files {
-                let name = path.display().to_string();
-                let file = match content {
+            // The nearest folder comes last, because the last server of a name counts.
+            let files = files.into_iter().rev().flat_map(|of| {
+                let folder = of.folder;
+                of.files.into_iter().map(move |(path, content)| (folder.clone(), path, content))
+            });
+            for (folder, path, content) in files {
+                let is_own = folder == workspace;
+                let name = if is_own { path } else { folder.join(path) }.display().to_string();
+                let mut file = match content {
                     Ok(bytes) => parse_file(&name, &bytes),
                     Err(why) => ProjectFile { servers: Vec::new(), problem: Some(format!("{name}: {why}")) },
                 };
+                if !is_own {
+                    file.servers.iter_mut().for_each(|server| start_in(server, &folder));
+                }
                 all.extend(file.servers);
                 found.problems.extend(file.problem.map(|problem| (name, problem)));
             }
@@ -113,14 +127,22 @@ pub(super) struct ServerFiles {
 
 impl ServerFiles {
     /// Reads the files. Blocks on the disk.
-    fn read(pool: &Pool, workspace: Option<&Path>, owner: Option<SessionId>) -> Self {
-        let is_there = |workspace: &Path, name: &&str| workspace.join(name).symlink_metadata().is_ok();
+    fn read(pool: &Pool, project: Option<&ProjectFolders>, owner: Option<SessionId>) -> Self {
         Self {
             added: pool.added.list(),
             of_session: owner.map(|owner| pool.of_sessions.list(owner)).unwrap_or_default(),
-            has_project: workspace
-                .is_some_and(|folder| PROJECT_FILES.iter().any(|name| is_there(folder, name))),
+            has_project: project.is_some_and(|project| project.may_have(PROJECT_FILES)),
         }
+    }
+}
+
+/// Lets a server of a file above the workspace start in the folder of its file, as relative paths there expect.
+fn start_in(server: &mut ScopedServer, folder: &Path) {
+    if let Ok(config) = &mut server.config {
+        config.cwd = Some(match &config.cwd {
+            Some(cwd) => folder.join(cwd),
+            None => folder.to_owned(),
+        });
     }
 }
 
@@ -270,11 +292,12 @@ impl SessionServers {
         &self,
         more: impl FnOnce() -> T + Send + 'static,
     ) -> (oneshot::Receiver<ServerFiles>, JoinHandle<T>) {
-        let (pool, workspace, owner) = (Arc::clone(&self.shared.mcp), self.workspace.clone(), self.owner);
+        let (shared, workspace, owner) = (Arc::clone(&self.shared), self.workspace.clone(), self.owner);
         let (send, files) = oneshot::channel();
         let task = tokio::task::spawn_blocking(move || {
             // Sending fails if the turn is over.
-            let _ = send.send(ServerFiles::read(&pool, Some(&workspace), Some(owner)));
+            let project = shared.project_folders(&workspace);
+            let _ = send.send(ServerFiles::read(&shared.mcp, Some(&project), Some(owner)));
             more()
         });
         (files, task)

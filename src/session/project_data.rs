@@ -10,7 +10,7 @@ use crate::trust;
 use engine::is_command_name;
 use project::extensions::skills::{self, PROJECT_FOLDERS, Skill};
 use project::extensions::{self, Diagnostic, ExtensionSource};
-use project::workspace::{self, Memory, MemoryError};
+use project::workspace::{self, FolderFiles, Memory, MemoryError};
 use tools::{DataError, ProjectData};
 use types::context_view::MEMORY_HEADING;
 use types::memory::MemoryNote;
@@ -27,20 +27,22 @@ impl SkillFiles {
     /// Blocks on the disk.
     pub fn load(shared: &Shared, cwd: &Path, runtime: &Handle) -> Self {
         let mut found = Self::default();
-        let (inventory, project) = workspace::scan_with_files(cwd, &PROJECT_FOLDERS);
+        let folders = shared.project_folders(cwd);
+        let (inventory, project) = workspace::scan_with_files(&folders, &PROJECT_FOLDERS);
         let has_files = !project.is_empty();
         let is_trusted = has_files
             && runtime.block_on(trust::is_trusted(shared, cwd, &inventory.digest)).unwrap_or_else(|error| {
                 tracing::warn!(%error, "could not read whether a folder is trusted; treating it as not trusted");
                 false
             });
-        for folder in PROJECT_FOLDERS.map(Path::new) {
+        let places = project.iter().flat_map(|of| PROJECT_FOLDERS.map(|name| (of, Path::new(name))));
+        for (FolderFiles { folder, files }, name) in places {
             let below = |(path, content): &workspace::ScannedFile| {
-                let below = path.strip_prefix(folder).ok()?.to_owned();
+                let below = path.strip_prefix(name).ok()?.to_owned();
                 skills::is_description(&below, content.is_ok()).then(|| (below, content.clone()))
             };
-            let own: Vec<_> = project.iter().filter_map(below).collect();
-            let place = cwd.join(folder);
+            let own: Vec<_> = files.iter().filter_map(below).collect();
+            let place = folder.join(name);
             if !own.is_empty() && !is_trusted {
                 let message = "these skills are not used: the workspace is not trusted (agentctl trust)";
                 found.diagnostics.push(Diagnostic { path: place, message: message.into() });

@@ -17,7 +17,7 @@ use mcp::{Pool, ScopedServer};
 use model::Models;
 use project::hooks::Hook;
 use project::policy::Policies;
-use project::workspace::GitFacts;
+use project::workspace::{GitFacts, ProjectFolders};
 use store::{Store, StoreError, StoreReader};
 use tools::Toolbox;
 use types::ablation::Ablation;
@@ -324,6 +324,19 @@ impl Shared {
     pub(super) fn notify_pending(&self, pending_change: PendingChange) {
         // Sending fails if there is no subscriber.
         let _ = self.pending_tx.send(pending_change);
+    }
+
+    /// The folders of the project that holds a folder. Blocks on the disk.
+    pub(super) fn project_folders(&self, cwd: &Path) -> ProjectFolders {
+        self.workspaces.project_folders(cwd, &self.components().settings.home)
+    }
+
+    /// Like [`Self::project_folders`], for callers on the runtime.
+    pub(super) async fn find_project(&self, cwd: &Path) -> ProjectFolders {
+        let (workspaces, home) = (Arc::clone(&self.workspaces), self.components().settings.home.clone());
+        let folder = cwd.to_owned();
+        let found = tokio::task::spawn_blocking(move || workspaces.project_folders(&folder, &home)).await;
+        found.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
     }
 
     /// The current components. A model call, a tool call and a verdict each get the components once at

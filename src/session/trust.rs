@@ -11,32 +11,31 @@
 use std::path::Path;
 
 use crate::shared::Shared;
-use judge::Rules;
-use project::workspace::{self, ScannedFile, TrustInventory};
+use judge::{Rule, Rules};
+use project::workspace::{self, FolderFiles, FolderSettings, ProjectFolders, TrustInventory};
 use store::StoreError;
 use types::session::UntrustedParts;
 
-/// Scans a folder and checks whether it is trusted in this state.
-pub(super) async fn inspect(shared: &Shared, cwd: &Path) -> Result<(TrustInventory, bool), StoreError> {
-    let inventory = scan(cwd).await;
-    let trusted = is_trusted(shared, cwd, &inventory.digest).await?;
+/// Scans the folders of a workspace's project, and checks whether the workspace is trusted in this state.
+pub(super) async fn inspect(
+    shared: &Shared,
+    project: ProjectFolders,
+) -> Result<(TrustInventory, bool), StoreError> {
+    let cwd = project.cwd().to_owned();
+    let inventory = tokio::task::spawn_blocking(move || workspace::scan(&project)).await.unwrap_or_default();
+    let trusted = is_trusted(shared, &cwd, &inventory.digest).await?;
     Ok((inventory, trusted))
 }
 
-async fn scan(cwd: &Path) -> TrustInventory {
-    let folder = cwd.to_owned();
-    tokio::task::spawn_blocking(move || workspace::scan(&folder)).await.unwrap_or_default()
-}
-
-/// Reads these files of a workspace and the Markdown files below these folders. Also returns whether
-/// the workspace is trusted in the state in which they were read.
+/// Reads these files of each folder of a workspace's project, and the Markdown files below these folders. The nearest
+/// folder comes first. Also returns whether the workspace is trusted in the state in which they were read.
 pub(super) async fn files(
     shared: &Shared,
     cwd: &Path,
-    folders: &'static [&'static str],
-) -> Result<(Vec<ScannedFile>, bool), StoreError> {
-    let folder = cwd.to_owned();
-    let scanned = tokio::task::spawn_blocking(move || workspace::scan_with_files(&folder, folders)).await;
+    names: &'static [&'static str],
+) -> Result<(Vec<FolderFiles>, bool), StoreError> {
+    let project = shared.find_project(cwd).await;
+    let scanned = tokio::task::spawn_blocking(move || workspace::scan_with_files(&project, names)).await;
     let (inventory, files) = scanned.unwrap_or_default();
     Ok((files, is_trusted(shared, cwd, &inventory.digest).await?))
 }
@@ -47,27 +46,49 @@ pub(super) async fn is_trusted(shared: &Shared, cwd: &Path, digest: &str) -> Res
     Ok(!digest.is_empty() && known.as_deref() == Some(digest))
 }
 
-/// Returns the effective rules of the project itself. If every call needs a request, also returns the reason.
-pub(super) async fn rules(shared: &Shared, cwd: &Path, inventory: TrustInventory) -> (Rules, Option<String>) {
-    let project = inventory.project;
+/// Returns the effective rules of the project itself, those of all its folders. If every call needs a request, also
+/// returns the reason.
+pub(super) async fn rules(
+    shared: &Shared,
+    project: &ProjectFolders,
+    inventory: TrustInventory,
+) -> (Rules, Option<String>) {
     // Only allow rules depend on trust.
-    let trusted = !project.allow.is_empty()
-        && is_trusted(shared, cwd, &inventory.digest).await.unwrap_or_else(|error| {
+    let has_allow_rules = inventory.settings.iter().any(|settings| !settings.project.allow.is_empty());
+    let trusted = has_allow_rules
+        && is_trusted(shared, project.cwd(), &inventory.digest).await.unwrap_or_else(|error| {
             tracing::warn!(%error, "could not read whether a folder is trusted; treating it as not trusted");
             false
         });
-    let allow = if trusted { project.allow } else { Vec::new() };
-    let problem = project.problem.filter(|_| project.is_closed).map(|problem| {
-        format!("could not read the project's .agentd/config.toml, so every call asks: {problem}")
-    });
-    (Rules { allow, ask: project.ask, deny: project.deny }, problem)
+    let (mut rules, mut problem) = (Rules::default(), None);
+    for FolderSettings { folder, name, project: found } in inventory.settings {
+        let mut is_whole = !found.is_closed;
+        let mut add = |into: &mut Vec<Rule>, more: Vec<Rule>| {
+            for rule in more {
+                // Patterns start at the workspace, unless the file lies above it.
+                let based = if folder == project.cwd() { Some(rule) } else { rule.with_base(&folder) };
+                is_whole &= based.is_some();
+                into.extend(based);
+            }
+        };
+        add(&mut rules.ask, found.ask);
+        add(&mut rules.deny, found.deny);
+        if trusted {
+            add(&mut rules.allow, found.allow);
+        }
+        if !is_whole && problem.is_none() {
+            let why = found.problem.unwrap_or_else(|| "the path of its folder is not UTF-8".into());
+            problem = Some(format!("could not read the project's {name}, so every call asks: {why}"));
+        }
+    }
+    (rules, problem)
 }
 
 /// The parts of a folder that need trust and do not have it; `None` if there are none.
 pub(super) async fn find_untrusted(shared: &Shared, cwd: &Path) -> Option<UntrustedParts> {
-    let inventory = scan(cwd).await;
+    let (inventory, is_trusted) = inspect(shared, shared.find_project(cwd).await).await.ok()?;
     // A folder outside git may have no parts that need trust. Then trust makes no difference.
-    if inventory.parts.is_empty() || is_trusted(shared, cwd, &inventory.digest).await.ok()? {
+    if inventory.parts.is_empty() || is_trusted {
         return None;
     }
     Some(UntrustedParts { digest: inventory.digest, parts: inventory.parts })

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::hooks;
 use mcp::{ServerConfig, parse_file};
-use project::workspace::ScannedFile;
+use project::workspace::{FolderFiles, ProjectFolders};
 
 /// The files that name programs.
 pub(super) const PROGRAM_FILES: [&str; 5] =
@@ -16,10 +16,11 @@ const MAX_PROGRAM_CHARS: usize = 300;
 
 /// The programs and addresses of the hooks and MCP servers in these files, one text for each.
 /// Unreadable files add nothing, because sessions report them.
-pub(super) fn programs(files: &[ScannedFile]) -> Vec<String> {
+pub(super) fn programs(project: &ProjectFolders, found_files: &[FolderFiles]) -> Vec<String> {
     let mut found = Vec::new();
-    for (path, content) in files {
-        let (Ok(bytes), name) = (content, path.display()) else { continue };
+    let files = found_files.iter().flat_map(|of| of.files.iter().map(move |file| (&of.folder, file)));
+    for (folder, (path, content)) in files {
+        let (Ok(bytes), name) = (content, project.display_name(folder, path)) else { continue };
         if hooks::PROJECT_FILES.iter().any(|file| path == Path::new(file)) {
             let hooks = hooks::parse(path, bytes).unwrap_or_default();
             let runs = |hook: project::hooks::Hook| {
@@ -27,7 +28,7 @@ pub(super) fn programs(files: &[ScannedFile]) -> Vec<String> {
             };
             found.extend(hooks.into_iter().map(runs));
         } else {
-            for server in parse_file(&name.to_string(), bytes).servers {
+            for server in parse_file(&name, bytes).servers {
                 let Ok(config) = server.config else { continue };
                 found.extend(
                     server_programs(&config).map(|what| format!("{name}: MCP server {} {what}", server.name)),
@@ -65,9 +66,21 @@ fn shorten_program(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use project::workspace::ScannedFile;
 
     fn scanned_file(path: &str, text: &str) -> ScannedFile {
         (path.into(), Ok(text.as_bytes().to_vec()))
+    }
+
+    fn programs(files: &[ScannedFile]) -> Vec<String> {
+        let project =
+            ProjectFolders::find(Path::new("/w/sub"), Path::new("/nonexistent")).widened_to(Path::new("/w"));
+        let folder = |folder: &str| FolderFiles { folder: folder.into(), files: files.to_vec() };
+        let above = super::programs(&project, &[folder("/w")]);
+        let own = super::programs(&project, &[folder("/w/sub")]);
+        let named: Vec<String> = own.iter().take(MAX_PROGRAMS).map(|text| format!("/w/{text}")).collect();
+        assert_eq!(above[..named.len()], named, "a file above the folder is shown by its whole path");
+        own
     }
 
     #[test]

@@ -37,8 +37,6 @@ pub struct Restriction {
 pub struct Restrictions {
     /// The folder, absolute and free of links.
     pub cwd: String,
-    /// Root of the folder's project.
-    pub project_root: String,
     /// Restrictions in force.
     pub in_force: Vec<Restriction>,
     /// Texts that could not be read, or that match nothing. The calls that they may concern ask.

@@ -162,6 +162,10 @@ pub struct SessionSpec {
     /// The agent as which the session works; fixed when the session is created.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub agent: Option<AgentProfile>,
+    /// The root of the project that held the folder when the session was created. Later changes on the disk can move
+    /// the root outwards only.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub project_root: Option<String>,
 }
 
 /// What changes in a session and is shown in lists: the engine computes it, the store keeps it in columns, and clients
@@ -305,6 +309,9 @@ pub struct SessionDetails {
     /// Whether the session only plans and gives its work to sub-agents.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub coordinator: bool,
+    /// The root of the session's project: the files of all folders from there to `cwd` count.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub project_root: Option<String>,
 }
 
 /// A client that follows a session.

@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 pub struct TrustStatus {
     /// The folder, absolute and free of links.
     pub cwd: String,
+    /// The root of the project that holds the folder: trust covers the files of all folders from there to `cwd`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project_root: Option<String>,
     /// Whether its current content is trusted.
     pub trusted: bool,
     /// Digest of all content that trust covers: different content has a different digest. Empty if the folder no

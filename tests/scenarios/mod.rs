@@ -62,6 +62,7 @@ mod orphans;
 mod output_limit;
 mod plan_mode;
 mod processes;
+mod project_root;
 mod queue;
 mod recovery;
 mod reload;

@@ -14,8 +14,12 @@ use crate::failure::{Failure, code};
 use crate::terminal::escape;
 use crate::terminal::out::OutputStreams;
 use crate::terminal::style::{StyledLine, Tone};
-use api::params::{ModelCheckParams, NoParams, RestrictionsParams, SandboxReply, StatusReply};
+use crate::ui::render::untrusted_parts;
+use api::params::{
+    ModelCheckParams, NoParams, RestrictionsParams, SandboxReply, StatusReply, WorkspaceParams,
+};
 use types::restriction::Restriction;
+use types::trust::TrustStatus;
 
 /// How long the daemon program may take to check a configuration.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
@@ -63,6 +67,7 @@ pub(crate) async fn doctor(reach: &Connector, out: &mut OutputStreams) -> Result
     findings.push(private("data", &reach.places.data_dir, "[daemon] data_dir or AGENTD_DATA_DIR"));
     findings.extend(disk(&reach.places.data_dir));
     findings.extend(daemon(reach).await);
+    findings.extend(project(reach).await);
     findings.extend(restrictions(reach).await);
     let path = std::env::var("PATH").unwrap_or_default();
     findings.push(program_in(&path, "bash", "the Bash tool runs commands with it"));
@@ -216,7 +221,7 @@ async fn daemon(reach: &Connector) -> Vec<Finding> {
 
 /// The restrictions of the current folder, and those that could not be read. Without a daemon there is none to ask.
 async fn restrictions(reach: &Connector) -> Vec<Finding> {
-    let Ok(cwd) = std::env::current_dir() else { return Vec::new() };
+    let Ok(cwd) = crate::connection::paths::current_folder() else { return Vec::new() };
     let Ok(client) = reach.connect().await else { return Vec::new() };
     let params = RestrictionsParams { cwd: cwd.to_string_lossy().into_owned() };
     let found = match client.call::<methods::workspace::Restrictions>(&params).await {
@@ -229,9 +234,8 @@ async fn restrictions(reach: &Connector) -> Vec<Finding> {
         (None, _) => "the session".into(),
     };
     let heading = format!(
-        "restrictions in {}, project {}: {} in force, {} not readable",
+        "restrictions in {}: {} in force, {} not readable",
         found.cwd,
-        found.project_root,
         found.in_force.len(),
         found.unread.len()
     );
@@ -244,6 +248,27 @@ async fn restrictions(reach: &Connector) -> Vec<Finding> {
         )
     }));
     findings
+}
+
+/// The project of the current folder, if a daemon runs: the folder whose files count, and whether they are trusted.
+async fn project(reach: &Connector) -> Option<Finding> {
+    let client = reach.connect().await.ok()?;
+    let cwd = crate::connection::paths::current_folder().ok()?.to_str()?.to_owned();
+    let params = WorkspaceParams { cwd, count_changes: false };
+    let found = client.call::<methods::workspace::Status>(&params).await.ok()?;
+    Some(project_finding(&found))
+}
+
+fn project_finding(found: &TrustStatus) -> Finding {
+    let root = found.project_root.as_deref().unwrap_or(&found.cwd);
+    let what = format!("project root of {}: {root}", found.cwd);
+    match found.trusted || untrusted_parts(&found.parts).is_empty() {
+        true => ok(what),
+        false => warn(
+            format!("{what}; its files are not trusted as they are"),
+            "agentctl trust shows them; sessions work without them",
+        ),
+    }
 }
 
 /// Checks whether each provider can be reached with its key. Only the main model's provider has to work.
@@ -475,6 +500,29 @@ mod tests {
             assert_eq!(judge_disk(free, "/d").grade, grade);
         }
         assert!(disk(Path::new("/nonexistent/below")).is_some());
+    }
+
+    #[test]
+    fn doctor_names_project_root_and_missing_trust() {
+        let found = |trusted, parts: &[&str], root: Option<&str>| TrustStatus {
+            cwd: "/r/sub".into(),
+            project_root: root.map(str::to_owned),
+            trusted,
+            parts: parts.iter().map(|part| (*part).to_owned()).collect(),
+            ..TrustStatus::default()
+        };
+        for (status, grade, root) in [
+            (found(true, &["/r/.mcp.json (x)"], Some("/r")), Grade::Ok, "/r/sub: /r"),
+            (found(false, &["/r/.mcp.json (x)"], Some("/r")), Grade::Warn, "/r/sub: /r;"),
+            (found(false, &[], None), Grade::Ok, "/r/sub: /r/sub"),
+        ] {
+            let finding = project_finding(&status);
+            assert_eq!(finding.grade, grade, "{finding:?}");
+            assert!(
+                finding.what.starts_with("project root of ") && finding.what.contains(root),
+                "{finding:?}"
+            );
+        }
     }
 
     #[test]

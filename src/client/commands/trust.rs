@@ -137,6 +137,9 @@ fn show(found: &TrustStatus, out: &mut OutputStreams) -> Result<(), Failure> {
             out.say(&format!("{name} holds nothing that needs trust; what is added later asks again"))?
         );
     }
+    if let Some(root) = found.project_root.as_ref().filter(|root| **root != found.cwd) {
+        out.say(&format!("{name} is in the project {}.", escape::line(root)))?;
+    }
     out.say(&format!("With trust in {name} these become active:"))?;
     for part in &found.parts {
         out.line(&StyledLine::new(Tone::Bold, format!("  {}", escape::line(part))))?;

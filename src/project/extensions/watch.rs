@@ -8,6 +8,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::workspace::ProjectFolders;
 use base::watch::{FolderChange, FolderWatcher};
 
 /// Maximum number of watched folders of a workspace, and of levels below a folder of extensions.
@@ -25,12 +26,10 @@ const INSTRUCTIONS_KIND: &str = "instructions";
 /// The places of one workspace.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct WatchedPaths {
-    /// The folder of its sessions.
-    pub cwd: PathBuf,
+    /// The folders of its sessions' project.
+    pub project: ProjectFolders,
     /// The user's configuration folder.
     pub user_dir: Option<PathBuf>,
-    /// The user's home folder.
-    pub home: PathBuf,
 }
 
 /// The changed kinds of a workspace: `commands`, `skills`, `agents`, `instructions`.
@@ -40,17 +39,8 @@ impl WatchedPaths {
     /// The folders to watch that exist now. Blocking.
     #[must_use]
     pub fn existing_folders(&self) -> HashSet<PathBuf> {
-        let mut found = HashSet::new();
-        // Instructions are read from the repository's root down to the folder.
-        let root = self.cwd.ancestors().find(|folder| folder.join(".git").exists());
-        let root = root.unwrap_or(&self.cwd);
-        found.extend(
-            self.cwd.ancestors().take_while(|folder| folder.starts_with(root)).map(Path::to_path_buf),
-        );
-        let programs =
-            [&self.cwd, &self.home].into_iter().flat_map(|base| PROGRAM_FOLDERS.map(|name| base.join(name)));
-        found.insert(self.home.clone());
-        for program in programs.chain(self.user_dir.clone()) {
+        let mut found: HashSet<PathBuf> = self.bases().map(Path::to_path_buf).collect();
+        for program in self.program_folders() {
             found.insert(program.clone());
             for kind in KIND_FOLDERS {
                 add_folders_below(&program.join(kind), 0, &mut found);
@@ -60,16 +50,27 @@ impl WatchedPaths {
         found
     }
 
+    /// The folders of the project, the nearest first, and the home folder.
+    fn bases(&self) -> impl Iterator<Item = &Path> {
+        self.project.nearest_first().chain([self.project.home()])
+    }
+
+    /// The folders that may have folders of extensions.
+    fn program_folders(&self) -> impl Iterator<Item = PathBuf> {
+        let programs = self.bases().flat_map(|base| PROGRAM_FOLDERS.map(|name| base.join(name)));
+        programs.chain(self.user_dir.clone())
+    }
+
     /// The kind of change for this path; `None` if it is irrelevant.
     fn change_kind(&self, path: &Path) -> Option<&'static str> {
         let name = path.file_name()?.to_str()?;
         let is_user_file = self.user_dir.as_deref().is_some_and(|dir| path.parent() == Some(dir));
-        if INSTRUCTION_FILES.contains(&name) && (is_user_file || self.cwd.starts_with(path.parent()?)) {
+        if INSTRUCTION_FILES.contains(&name)
+            && (is_user_file || self.project.cwd().starts_with(path.parent()?))
+        {
             return Some(INSTRUCTIONS_KIND);
         }
-        let programs =
-            [&self.cwd, &self.home].into_iter().flat_map(|base| PROGRAM_FOLDERS.map(|name| base.join(name)));
-        let below = programs.chain(self.user_dir.clone()).find_map(|program| {
+        let below = self.program_folders().find_map(|program| {
             let below = path.strip_prefix(&program).ok()?;
             let kind = below.iter().next()?.to_str()?;
             KIND_FOLDERS.into_iter().find(|known| *known == kind)
@@ -202,7 +203,8 @@ mod tests {
         for folder in [&cwd, &home] {
             fs::create_dir(folder).expect("made");
         }
-        let places = WatchedPaths { cwd: cwd.clone(), user_dir: Some(home.join("config")), home };
+        let project = ProjectFolders::find(&cwd, &home);
+        let places = WatchedPaths { project, user_dir: Some(home.join("config")) };
         let mut watcher = ExtensionWatcher::new().expect("a watcher");
         watcher.set_places(&HashSet::from([places.clone()]));
         assert_eq!(fs::read_dir(&cwd).expect("there").count(), 0, "nothing is created");
@@ -227,13 +229,46 @@ mod tests {
     }
 
     #[test]
+    fn files_of_folders_up_to_project_root_are_watched() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let base = dir.path().canonicalize().expect("resolved");
+        for folder in
+            ["r/.git/objects", "r/.git/refs", "r/sub/deep", "r/.claude/commands/team", "r/other/.claude"]
+        {
+            fs::create_dir_all(base.join(folder)).expect("made");
+        }
+        fs::write(base.join("r/.git/HEAD"), "ref: refs/heads/main\n").expect("written");
+        let project = ProjectFolders::find(&base.join("r/sub/deep"), &base.join("home"));
+        let places = WatchedPaths { project, user_dir: None };
+        let folders = places.existing_folders();
+        for (folder, is_watched) in [
+            ("r", true),
+            ("r/sub", true),
+            ("r/.claude/commands/team", true),
+            ("r/other/.claude", false),
+            ("", false),
+        ] {
+            assert_eq!(folders.contains(&base.join(folder)), is_watched, "{folder}: {folders:?}");
+        }
+        for (path, kind) in [
+            ("r/.claude/commands/team/a.md", Some("commands")),
+            ("r/sub/.agentd/agents/a.md", Some("agents")),
+            ("r/AGENTS.md", Some("instructions")),
+            ("r/other/.claude/commands/a.md", None),
+        ] {
+            assert_eq!(places.change_kind(&base.join(path)), kind, "{path}");
+        }
+    }
+
+    #[test]
     fn number_of_watched_folders_is_bounded() {
         let dir = tempfile::tempdir().expect("a folder");
         let cwd = dir.path().canonicalize().expect("resolved");
         for n in 0..MAX_FOLDERS + 50 {
             fs::create_dir_all(cwd.join(format!(".claude/skills/s{n}"))).expect("made");
         }
-        let places = WatchedPaths { home: cwd.join("none"), user_dir: None, cwd };
+        let project = ProjectFolders::find(&cwd, &cwd.join("none"));
+        let places = WatchedPaths { project, user_dir: None };
         assert!(places.existing_folders().len() <= MAX_FOLDERS + 1);
     }
 }

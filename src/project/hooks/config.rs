@@ -1,5 +1,6 @@
 //! The configured hooks.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use grep_matcher::Matcher as _;
@@ -39,6 +40,8 @@ pub struct Hook {
     pub timeout: Duration,
     /// The form of its JSON.
     pub form: HookForm,
+    /// The folder that its environment names as the project's; `None` for the root of the project.
+    pub project_dir: Option<PathBuf>,
 }
 
 /// The error in a file of hooks.
@@ -63,7 +66,7 @@ impl Hook {
             .transpose()
             .map_err(|error| wrong(format!("matcher: {error}")))?;
         let timeout = timeout.unwrap_or(DEFAULT_TIMEOUT).clamp(Duration::from_millis(1), MAX_TIMEOUT);
-        Ok(Self { event, matcher, command: command.to_owned(), timeout, form })
+        Ok(Self { event, matcher, command: command.to_owned(), timeout, form, project_dir: None })
     }
 
     /// Whether the hook is for this event and this tool, if the event has one.

@@ -24,6 +24,8 @@ const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 pub struct HookEnvironment {
     /// The folder in which they start.
     pub cwd: PathBuf,
+    /// The root of the project.
+    pub project_dir: PathBuf,
     /// Their environment variables.
     pub variables: Vec<(OsString, OsString)>,
 }
@@ -79,14 +81,15 @@ async fn run_process(
     input: &HookInput,
     environment: &HookEnvironment,
 ) -> Result<HookProcessOutput, String> {
+    let project_dir = hook.project_dir.as_ref().unwrap_or(&environment.project_dir);
     let mut command = Command::new("/bin/sh");
     command
         .args(["-c", &hook.command])
         .current_dir(&environment.cwd)
         .env_clear()
         .envs(environment.variables.iter().map(|(name, value)| (name, value)))
-        .env("CLAUDE_PROJECT_DIR", &environment.cwd)
-        .env("AGENTD_PROJECT_DIR", &environment.cwd)
+        .env("CLAUDE_PROJECT_DIR", project_dir)
+        .env("AGENTD_PROJECT_DIR", project_dir)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -162,7 +165,8 @@ mod tests {
         let hooks = own_hooks(&toml::from_str(&text).expect("TOML")).expect("right");
         let input = HookInput::new(HookEvent::PreToolUse, "ses_1".into(), "/".into(), "default");
         let variables = vec![("PATH".into(), "/usr/bin:/bin".into())];
-        run_hooks(&hooks, &input, &HookEnvironment { cwd: "/".into(), variables }).await
+        run_hooks(&hooks, &input, &HookEnvironment { cwd: "/".into(), project_dir: "/".into(), variables })
+            .await
     }
 
     #[tokio::test]

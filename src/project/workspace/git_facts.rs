@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::OnceCell;
 
 use super::git;
+use super::project_folders::ProjectFolders;
 use super::trust_inventory::scan;
 use base::sync::lock;
 
@@ -37,9 +38,9 @@ pub struct GitFacts {
 
 impl GitFacts {
     /// Gathers the facts of a folder that is trusted with the digest `trusted`. Cancel-safe.
-    pub async fn prefetch(&self, cwd: &Path, trusted: &str) {
-        let folder = cwd.to_owned();
-        let Ok(inventory) = tokio::task::spawn_blocking(move || scan(&folder)).await else { return };
+    pub async fn prefetch(&self, project: ProjectFolders, trusted: &str) {
+        let cwd = &project.cwd().to_owned();
+        let Ok(inventory) = tokio::task::spawn_blocking(move || scan(&project)).await else { return };
         if inventory.digest == trusted && inventory.has_git {
             self.entry(cwd, trusted, PREFETCH_AGE).text.get_or_init(|| git::facts(cwd)).await;
         }
@@ -92,10 +93,11 @@ mod tests {
             eprintln!("SKIPPED: there is no git");
             return;
         }
-        let (facts, digest) = (GitFacts::default(), scan(&path).digest);
-        facts.prefetch(&path, "another digest").await;
+        let project = ProjectFolders::find(&path, Path::new("/nonexistent"));
+        let (facts, digest) = (GitFacts::default(), scan(&project).digest);
+        facts.prefetch(project.clone(), "another digest").await;
         assert!(lock(&facts.entries).is_empty(), "nothing is run in an untrusted folder");
-        facts.prefetch(&path, &digest).await;
+        facts.prefetch(project, &digest).await;
         assert!(lock(&facts.entries)[&path].text.initialized());
         std::fs::write(path.join("new.txt"), "").expect("written");
         let before = facts.get(&path, &digest).await.expect("facts");

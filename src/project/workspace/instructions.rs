@@ -1,4 +1,4 @@
-//! Reads `AGENTS.md` and `CLAUDE.md` from the repository's root down to the folder, with `@path` includes. Text
+//! Reads `AGENTS.md` and `CLAUDE.md` from the project's root down to the folder, with `@path` includes. Text
 //! only: nothing is run, and nothing outside the root is read.
 
 use std::collections::HashSet;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
 
-use super::repository_root;
+use super::project_folders::ProjectFolders;
 
 /// Bytes of one file that are read.
 const MAX_FILE_BYTES: u64 = 64 * 1024;
@@ -41,9 +41,13 @@ pub(super) struct InstructionFiles {
     pub skipped: Vec<String>,
 }
 
-/// Collects the user's own file, then the files of each folder from the repository's root down to `cwd`, then
-/// the files of each additional folder in the same way.
-pub(super) fn collect(cwd: &Path, additional: &[PathBuf], user_dir: Option<&Path>) -> InstructionFiles {
+/// Collects the user's own file, then the files of each folder from the project's root down to the session's folder, then
+/// the files of each additional folder and its project in the same way.
+pub(super) fn collect(
+    project: &ProjectFolders,
+    additional: &[PathBuf],
+    user_dir: Option<&Path>,
+) -> InstructionFiles {
     let mut reader = InstructionReader {
         seen: HashSet::new(),
         including: Vec::new(),
@@ -54,8 +58,9 @@ pub(super) fn collect(cwd: &Path, additional: &[PathBuf], user_dir: Option<&Path
     if let Some(dir) = user_dir.and_then(|dir| dir.canonicalize().ok()) {
         reader.read_top_level(&dir.join(FILE_NAMES[0]), &dir);
     }
-    for folder in std::iter::once(cwd).chain(additional.iter().map(PathBuf::as_path)) {
-        reader.read_from_root(folder);
+    reader.read_from_root(project);
+    for folder in additional {
+        reader.read_from_root(&project.find_other(folder));
     }
     let InstructionReader { files, seen, skipped, .. } = reader;
     // Do not report an include that was nested too deep if another file has included the same file.
@@ -74,15 +79,6 @@ struct SkippedInclude {
     text: String,
 }
 
-/// The folders from the repository's root down to this one.
-fn folders_from_root(cwd: &Path) -> (PathBuf, Vec<PathBuf>) {
-    let root = repository_root(cwd).unwrap_or_else(|| cwd.to_path_buf());
-    let mut folders: Vec<PathBuf> =
-        cwd.ancestors().take_while(|folder| folder.starts_with(&root)).map(Path::to_path_buf).collect();
-    folders.reverse();
-    (root, folders)
-}
-
 struct InstructionReader {
     seen: HashSet<PathBuf>,
     /// The file that is being read and the files that include it, outermost first.
@@ -93,11 +89,12 @@ struct InstructionReader {
 }
 
 impl InstructionReader {
-    fn read_from_root(&mut self, cwd: &Path) {
-        let (root, folders) = folders_from_root(cwd);
+    fn read_from_root(&mut self, project: &ProjectFolders) {
+        let mut folders: Vec<&Path> = project.nearest_first().collect();
+        folders.reverse();
         for folder in folders {
             for name in FILE_NAMES {
-                self.read_top_level(&folder.join(name), &root);
+                self.read_top_level(&folder.join(name), project.root());
             }
         }
     }
@@ -231,6 +228,18 @@ fn includes(text: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
+    fn collect(cwd: &Path, additional: &[PathBuf], user_dir: Option<&Path>) -> InstructionFiles {
+        let project = ProjectFolders::find(cwd, Path::new("/nonexistent"));
+        super::collect(&project, additional, user_dir)
+    }
+
+    fn make_repository(folder: &Path) {
+        for name in [".git/objects", ".git/refs"] {
+            std::fs::create_dir_all(folder.join(name)).expect("made");
+        }
+        std::fs::write(folder.join(".git/HEAD"), "ref: refs/heads/main\n").expect("written");
+    }
+
     fn texts(cwd: &Path) -> Vec<String> {
         collect(cwd, &[], None).files.into_iter().map(|found| found.text).collect()
     }
@@ -239,7 +248,7 @@ mod tests {
     fn instructions_are_read_from_root_with_includes() {
         let dir = tempfile::tempdir().expect("a folder");
         let root = dir.path().canonicalize().expect("resolved");
-        std::fs::create_dir_all(root.join(".git")).expect("made");
+        make_repository(&root);
         std::fs::create_dir_all(root.join("a/b")).expect("made");
         std::fs::write(root.join("AGENTS.md"), "root, see @docs.md.").expect("written");
         std::fs::write(root.join("docs.md"), "docs @AGENTS.md").expect("written");
@@ -251,7 +260,7 @@ mod tests {
     fn instructions_outside_root_are_not_read() {
         let dir = tempfile::tempdir().expect("a folder");
         let base = dir.path().canonicalize().expect("resolved");
-        std::fs::create_dir_all(base.join("ws/.git")).expect("made");
+        make_repository(&base.join("ws"));
         std::fs::write(base.join("secret.md"), "secret").expect("written");
         std::fs::write(base.join("ws/AGENTS.md"), "@../secret.md @link.md").expect("written");
         std::os::unix::fs::symlink(base.join("secret.md"), base.join("ws/link.md")).expect("linked");
@@ -262,7 +271,7 @@ mod tests {
     fn paths_of_instructions_count_towards_their_limit() {
         let dir = tempfile::tempdir().expect("a folder");
         let ws = dir.path().canonicalize().expect("resolved").join("x".repeat(200)).join("y".repeat(200));
-        std::fs::create_dir_all(ws.join(".git")).expect("made");
+        make_repository(&ws);
         let names: Vec<String> = (0..600).map(|n| format!("{n}.md")).collect();
         names.iter().for_each(|name| std::fs::write(ws.join(name), "").expect("written"));
         let list: Vec<String> = names.iter().map(|name| format!("@{name}")).collect();
@@ -277,7 +286,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let base = dir.path().canonicalize().expect("resolved");
         let ws = base.join("ws");
-        std::fs::create_dir_all(ws.join(".git")).expect("made");
+        make_repository(&ws);
         let write = |path: &str, text: &str| std::fs::write(ws.join(path), text).expect("written");
         std::fs::write(base.join("secret.md"), "secret").expect("written");
         write(

@@ -9,6 +9,7 @@ mod memory;
 mod notes;
 mod plain_file;
 mod project;
+mod project_folders;
 mod prompt;
 mod repository;
 mod trust_inventory;
@@ -20,11 +21,12 @@ pub use git_facts::GitFacts;
 pub use memory::{Memory, MemoryError};
 pub use notes::{NoteError, NoteFile};
 pub use project::{KeyUse, PROJECT_KEYS, Precedence, Project, ProjectValues, SetKey, key_use};
+pub use project_folders::ProjectFolders;
 pub use prompt::{GatheredPrompt, PromptRequest, gather, instruction_versions};
 pub use repository::repository;
-pub use trust_inventory::{ScannedFile, TrustInventory, scan, scan_with_files};
+pub use trust_inventory::{FolderFiles, FolderSettings, ScannedFile, TrustInventory, scan, scan_with_files};
 
-/// The nearest folder at or above `cwd` that contains `.git`. Git itself is not run.
+/// The nearest folder at or above `cwd` that contains `.git`: there git looks for its facts. Git itself is not run.
 fn repository_root(cwd: &Path) -> Option<PathBuf> {
     cwd.ancestors().find(|folder| folder.join(".git").exists()).map(Path::to_path_buf)
 }

@@ -1,10 +1,11 @@
 //! Finds the repository that git would use in a folder, by file names alone: git itself would apply its
 //! configuration.
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use judge::Repository;
+
+use super::plain_file::{open_plain, read_up_to};
 
 /// Searches for a repository like git, from the folder upwards (git-rev-parse(1), "--git-dir";
 /// `setup_git_directory` of its setup.c). The search checks each folder first for `.git`, then whether the
@@ -46,8 +47,8 @@ fn gitfile_target(folder: &Path, own: &Path) -> Option<PathBuf> {
     if real.is_dir() {
         return Some(real);
     }
-    let mut text = String::new();
-    std::fs::File::open(real).ok()?.take(MAX_FILE_BYTES).read_to_string(&mut text).ok()?;
+    // A pipe instead of a file must not block.
+    let text = String::from_utf8(read_up_to(open_plain(&real).ok()?, MAX_FILE_BYTES).ok()??).ok()?;
     folder.join(text.strip_prefix("gitdir:")?.trim()).canonicalize().ok()
 }
 

@@ -1,6 +1,9 @@
 //! Inventory of the files in a folder that can run code, and a digest of it. The user trusts exactly this
 //! digest.
 //!
+//! The inventory of a session's folder also has the files of the folders above it, up to the root of its project. If these
+//! have none, the digest is the same as for the folder alone.
+//!
 //! The scan runs no program. Files, depth and bytes are limited, because the folder may be hostile. Links are
 //! recorded and never followed; pipes and devices are never opened. A file that is too large to read completely is
 //! never used.
@@ -19,6 +22,7 @@ use crate::workspace::git_settings::git_settings;
 use crate::workspace::plain_file::{open_plain, read_up_to};
 use crate::workspace::project;
 use crate::workspace::project::Project;
+use crate::workspace::project_folders::{ProjectFolders, may_exist};
 use types::hex;
 
 /// Maximum bytes of one file whose content is used. Larger files, such as programs of hooks, are still part
@@ -51,9 +55,29 @@ const BOUND_FILES: [(&str, &str); 8] = [
     (".kode", "slash commands, skills and agents"),
 ];
 
-/// A file below the workspace as the scan read it: its path below the workspace, and its content or the reason
-/// why it is not used.
+/// A file as the scan read it: its path below its folder of the project, and its content or the reason why it is not
+/// used.
 pub type ScannedFile = (PathBuf, Result<Vec<u8>, String>);
+
+/// Files of one folder of a project.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FolderFiles {
+    /// The folder.
+    pub folder: PathBuf,
+    /// The files. Their paths start at the folder.
+    pub files: Vec<ScannedFile>,
+}
+
+/// The settings file of one folder of a project.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FolderSettings {
+    /// The folder, where relative patterns of the rules start.
+    pub folder: PathBuf,
+    /// Name of the file for users.
+    pub name: String,
+    /// The content.
+    pub project: Project,
+}
 
 /// Result of a scan of a folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -63,83 +87,63 @@ pub struct TrustInventory {
     /// Parts that become active with trust, now or in a later version, as text for users. Empty if there are
     /// none.
     pub parts: Vec<String>,
-    /// The project's own rules.
-    pub project: Project,
+    /// The project's own settings files, that of the nearest folder first. A folder without such a file has no entry.
+    pub settings: Vec<FolderSettings>,
     /// Whether a repository exists whose state can be given to the model.
     pub(super) has_git: bool,
 }
 
-/// Scans a folder, whose path must be absolute and without links. Blocking and bounded. Never fails: an
+/// Scans the folders of a project, whose paths must be absolute and without links. Blocking and bounded. Never fails: an
 /// unreadable file is listed as a part that is not used.
 #[must_use]
-pub fn scan(cwd: &Path) -> TrustInventory {
-    scan_with_files(cwd, &[]).0
+pub fn scan(folders: &ProjectFolders) -> TrustInventory {
+    scan_with_files(folders, &[]).0
 }
 
-/// Same as [`scan`], and returns contents of files of the workspace: the files that `folders` names, and the
-/// Markdown files below the folders that it names. These contents are exactly those that the digest covers.
+/// Same as [`scan`], and returns contents of files of each folder, the nearest folder first: the files that `names`
+/// names, and the Markdown files below the folders that it names. These contents are exactly those that the digest
+/// covers.
 #[must_use]
-pub fn scan_with_files(cwd: &Path, folders: &[&str]) -> (TrustInventory, Vec<ScannedFile>) {
+pub fn scan_with_files(folders: &ProjectFolders, names: &[&str]) -> (TrustInventory, Vec<FolderFiles>) {
     let mut inventory = TrustInventory::default();
     let mut digest = Sha256::new();
     digest.update(VERSION);
-    let folders: Vec<PathBuf> = folders.iter().map(|folder| cwd.join(folder)).collect();
     let mut walk = InventoryWalk {
         digest: &mut digest,
         entries: 0,
         bytes: 0,
         too_large: false,
-        folders: &folders,
+        wanted: Vec::new(),
         files: Vec::new(),
     };
-    let settings = read_below(cwd, Path::new(SETTINGS_FILE), MAX_FILE_BYTES);
-    walk.add_to_digest(SETTINGS_FILE.as_bytes(), b"settings");
-    match &settings {
-        Ok(Some(text)) => {
-            walk.add_to_digest(text, b"text");
-            inventory.project = project::read(text);
-            inventory.parts.extend(inventory.project.describe());
+    let mut found = Vec::new();
+    for (level, folder) in folders.nearest_first().enumerate() {
+        if level > 0 {
+            let mut bound = BOUND_FILES.iter().map(|(name, _)| *name).chain([SETTINGS_FILE]);
+            if !bound.any(|name| may_exist(&folder.join(name))) {
+                continue;
+            }
+            walk.add_to_digest(level.to_string().as_bytes(), b"folder above");
         }
-        Ok(None) => {}
-        Err(error) => {
-            walk.add_to_digest(error.to_string().as_bytes(), b"unreadable");
-            inventory.project = project::project_of_unreadable(error.to_string());
-            inventory.parts.extend(inventory.project.describe());
+        walk.wanted = names.iter().map(|name| folder.join(name)).collect();
+        walk.scan_folder(folders, folder, &mut inventory);
+        if level == 0 {
+            walk.scan_git(folder, &mut inventory);
+        }
+        let below =
+            |(path, content): (PathBuf, _)| (path.strip_prefix(folder).unwrap_or(&path).to_owned(), content);
+        let files: Vec<ScannedFile> = std::mem::take(&mut walk.files).into_iter().map(below).collect();
+        if !files.is_empty() {
+            found.push(FolderFiles { folder: folder.to_owned(), files });
         }
     }
-    for (name, usage) in BOUND_FILES {
-        let path = cwd.join(name);
-        if fs::symlink_metadata(&path).is_err() {
-            continue;
-        }
-        walk.too_large = false;
-        let before = walk.files.len();
-        walk.inspect_entry(&path, name.as_bytes(), 0);
-        if walk.too_large {
-            // The digest does not cover the whole entry, so a file in it could run parts that were changed
-            // later.
-            for (_, content) in &mut walk.files[before..] {
-                *content = Err(format!("{name} is too large for trust to cover it; make it smaller"));
-            }
-        }
-        let size = if walk.too_large { ", and too large to be used at all" } else { "" };
-        inventory.parts.push(format!("{name} ({usage}{size})"));
-    }
-    let files = std::mem::take(&mut walk.files);
-    if let Some(root) = crate::workspace::repository_root(cwd) {
-        match git_settings(&root) {
-            Ok(text) => {
-                walk.add_to_digest(text.as_bytes(), b"git");
-                inventory.has_git = true;
-                inventory.parts.push(
-                    "git facts for the model (branch, status, last commits, user): git is run here".into(),
-                );
-            }
-            Err(why) => {
-                walk.add_to_digest(why.as_bytes(), b"no git");
-                inventory.parts.push(format!("git facts (not used: {why})"));
-            }
-        }
+    if folders.is_too_deep() {
+        let why =
+            "the folder lies too deep in its project, so the files of some folders above it are not read";
+        let project = project::project_of_unreadable(why.into());
+        let name = folders.root().display().to_string();
+        inventory.parts.extend(project.describe(&name));
+        inventory.settings.push(FolderSettings { folder: folders.root().to_owned(), name, project });
     }
     if inventory.parts.len() > MAX_PARTS {
         let more = inventory.parts.len() - MAX_PARTS;
@@ -147,8 +151,7 @@ pub fn scan_with_files(cwd: &Path, folders: &[&str]) -> (TrustInventory, Vec<Sca
         inventory.parts.push(format!("and {more} more"));
     }
     inventory.digest = hex::encode(&digest.finalize());
-    let below = |(path, content): (PathBuf, _)| (path.strip_prefix(cwd).unwrap_or(&path).to_owned(), content);
-    (inventory, files.into_iter().map(below).collect())
+    (inventory, found)
 }
 
 struct InventoryWalk<'d> {
@@ -157,11 +160,70 @@ struct InventoryWalk<'d> {
     bytes: u64,
     too_large: bool,
     /// Files that are returned, and folders whose Markdown files are returned.
-    folders: &'d [PathBuf],
+    wanted: Vec<PathBuf>,
     files: Vec<(PathBuf, Result<Vec<u8>, String>)>,
 }
 
 impl InventoryWalk<'_> {
+    /// Adds the settings and the bound files of one folder of the project.
+    fn scan_folder(&mut self, folders: &ProjectFolders, folder: &Path, inventory: &mut TrustInventory) {
+        let settings = read_below(folder, Path::new(SETTINGS_FILE), MAX_FILE_BYTES);
+        self.add_to_digest(SETTINGS_FILE.as_bytes(), b"settings");
+        let project = match &settings {
+            Ok(Some(text)) => {
+                self.add_to_digest(text, b"text");
+                Some(project::read(text))
+            }
+            Ok(None) => None,
+            Err(error) => {
+                self.add_to_digest(error.to_string().as_bytes(), b"unreadable");
+                Some(project::project_of_unreadable(error.to_string()))
+            }
+        };
+        if let Some(project) = project {
+            let name = folders.display_name(folder, Path::new(SETTINGS_FILE));
+            inventory.parts.extend(project.describe(&name));
+            inventory.settings.push(FolderSettings { folder: folder.to_owned(), name, project });
+        }
+        for (name, usage) in BOUND_FILES {
+            let path = folder.join(name);
+            if fs::symlink_metadata(&path).is_err() {
+                continue;
+            }
+            let shown = folders.display_name(folder, Path::new(name));
+            self.too_large = false;
+            let before = self.files.len();
+            self.inspect_entry(&path, name.as_bytes(), 0);
+            if self.too_large {
+                // The digest does not cover the whole entry, so a file in it could run parts that were changed
+                // later.
+                for (_, content) in &mut self.files[before..] {
+                    *content = Err(format!("{shown} is too large for trust to cover it; make it smaller"));
+                }
+            }
+            let size = if self.too_large { ", and too large to be used at all" } else { "" };
+            inventory.parts.push(format!("{shown} ({usage}{size})"));
+        }
+    }
+
+    /// Adds the configuration of the repository from which the model gets facts.
+    fn scan_git(&mut self, cwd: &Path, inventory: &mut TrustInventory) {
+        let Some(root) = crate::workspace::repository_root(cwd) else { return };
+        match git_settings(&root) {
+            Ok(text) => {
+                self.add_to_digest(text.as_bytes(), b"git");
+                inventory.has_git = true;
+                inventory.parts.push(
+                    "git facts for the model (branch, status, last commits, user): git is run here".into(),
+                );
+            }
+            Err(why) => {
+                self.add_to_digest(why.as_bytes(), b"no git");
+                inventory.parts.push(format!("git facts (not used: {why})"));
+            }
+        }
+    }
+
     /// Adds a value with a tag to the digest, so that two different inventories never have the same bytes.
     fn add_to_digest(&mut self, value: &[u8], word: &[u8]) {
         for part in [word, value] {
@@ -185,7 +247,7 @@ impl InventoryWalk<'_> {
             let target = fs::read_link(path).unwrap_or_default();
             self.add_to_digest(name, b"link");
             self.add_to_digest(target.as_os_str().as_bytes(), b"to");
-            if self.folders.iter().any(|folder| path.starts_with(folder)) {
+            if self.wanted.iter().any(|folder| path.starts_with(folder)) {
                 self.files.push((path.to_owned(), Err("a link in a project is not followed".into())));
             }
         } else if meta.is_dir() {
@@ -235,7 +297,7 @@ impl InventoryWalk<'_> {
     fn collect(&mut self, path: &Path, content: impl FnOnce() -> Result<Vec<u8>, String>) {
         let is_markdown = path.extension().is_some_and(|ending| ending == "md");
         let is_wanted = |wanted: &PathBuf| wanted == path || is_markdown && path.starts_with(wanted);
-        if self.folders.iter().any(is_wanted) {
+        if self.wanted.iter().any(is_wanted) {
             self.files.push((path.to_owned(), content()));
         }
     }
@@ -286,8 +348,16 @@ mod tests {
             fs::write(path, text).expect("written");
         }
 
+        fn folders(&self) -> ProjectFolders {
+            ProjectFolders::find(&self.path(), Path::new("/nonexistent"))
+        }
+
+        fn scan(&self) -> TrustInventory {
+            scan(&self.folders())
+        }
+
         fn digest(&self) -> String {
-            scan(&self.path()).digest
+            self.scan().digest
         }
     }
 
@@ -358,7 +428,9 @@ mod tests {
         folder.write_file(".claude/settings.md", "no");
         folder.write_file(".agentd/commands/c.txt", "no");
         symlink("/etc/passwd", folder.path().join(".claude/commands/leak.md")).expect("linked");
-        let (inventory, files) = scan_with_files(&folder.path(), &[".agentd/commands", ".claude/commands"]);
+        let (inventory, files) =
+            scan_with_files(&folder.folders(), &[".agentd/commands", ".claude/commands"]);
+        let files = files.into_iter().next().expect("files").files;
         assert_eq!(inventory.digest, folder.digest());
         let names: Vec<_> = files.iter().map(|(path, _)| path.display().to_string()).collect();
         assert_eq!(
@@ -389,7 +461,7 @@ mod tests {
         }
         let deep = (0..40).map(|_| "d").collect::<Vec<_>>().join("/");
         folder.write_file(&format!(".agentd/skills/{deep}/x"), "x");
-        let inventory = scan(&folder.path());
+        let inventory = folder.scan();
         let parts_text = inventory.parts.join("\n");
         let settings = ".agentd/config.toml (not understood, so every call asks: it is not a file)";
         assert!(parts_text.contains(settings), "{parts_text}");
@@ -398,7 +470,7 @@ mod tests {
         {
             assert!(parts_text.contains(&format!("{name} ({usage}, and too large")), "{name}: {parts_text}");
         }
-        assert!(inventory.project.is_closed && !inventory.has_git, "{parts_text}");
+        assert!(inventory.settings[0].project.is_closed && !inventory.has_git, "{parts_text}");
     }
 
     #[test]
@@ -407,10 +479,10 @@ mod tests {
         let script =
             |end: &str| format!("{}{end}", "#".repeat(usize::try_from(MAX_FILE_BYTES).expect("small") + 10));
         folder.write_file(".claude/hooks/a.sh", &script("good"));
-        let before = scan(&folder.path());
+        let before = folder.scan();
         assert!(!before.parts.join("\n").contains("too large"), "{:?}", before.parts);
         folder.write_file(".claude/hooks/a.sh", &script("evil"));
-        assert_ne!(scan(&folder.path()).digest, before.digest);
+        assert_ne!(folder.scan().digest, before.digest);
     }
 
     #[test]
@@ -420,9 +492,100 @@ mod tests {
         for n in 0..=MAX_ENTRIES {
             folder.write_file(&format!(".claude/hooks/{n}"), "x");
         }
-        let (inventory, files) = scan_with_files(&folder.path(), &[".claude/agents"]);
+        let (inventory, files) = scan_with_files(&folder.folders(), &[".claude/agents"]);
+        let files = files.into_iter().next().expect("files").files;
         assert!(inventory.parts.join("\n").contains("too large"), "{:?}", inventory.parts);
         assert!(files.iter().all(|(_, content)| content.is_err()) && !files.is_empty(), "{files:?}");
+    }
+
+    /// The inventory of a folder in a repository that lies two folders deep.
+    fn scan_deep(folder: &TestFolder) -> TrustInventory {
+        scan(&ProjectFolders::find(&folder.path().join("sub/deep"), Path::new("/nonexistent")))
+    }
+
+    #[test]
+    fn folders_above_without_bound_files_keep_old_digest() {
+        let folder = TestFolder::new();
+        folder.write_file(".git/config", "[core]\n");
+        folder.write_file("sub/deep/.mcp.json", "{}");
+        folder.write_file("sub/deep/.agentd/config.toml", "[permissions]\nallow = [\"Bash(make)\"]\n");
+        let alone = scan_deep(&folder);
+        folder.write_file(".git/HEAD", "ref: refs/heads/main\n");
+        folder.write_file(".git/objects/x", "");
+        folder.write_file(".git/refs/x", "");
+        folder.write_file("AGENTS.md", "text");
+        folder.write_file(".agentd/notes.txt", "not bound");
+        let in_project = scan_deep(&folder);
+        assert_eq!(in_project, alone, "trust given to the folder alone stays valid");
+        folder.write_file(".mcp.json", "{}");
+        assert_ne!(scan_deep(&folder).digest, alone.digest, "a file more asks again");
+    }
+
+    #[test]
+    fn each_file_on_the_way_is_named_and_bound() {
+        let folder = TestFolder::new();
+        for name in [".git/HEAD", ".git/objects/x", ".git/refs/x", ".git/config", "sub/deep/x"] {
+            folder.write_file(name, "ref: refs/heads/main\n");
+        }
+        let mut seen = vec![scan_deep(&folder).digest];
+        for level in ["", "sub/", "sub/deep/"] {
+            for (name, _) in BOUND_FILES.into_iter().chain([(SETTINGS_FILE, "")]) {
+                let file = match name.ends_with(".json") || name.ends_with("rc") || name.ends_with(".toml") {
+                    true => format!("{level}{name}"),
+                    false => format!("{level}{name}/x.md"),
+                };
+                folder.write_file(&file, "[session]\nmode = \"plan\"\n");
+                let inventory = scan_deep(&folder);
+                assert!(!seen.contains(&inventory.digest), "{file} is not noticed");
+                let shown = match level {
+                    "sub/deep/" => name.to_owned(),
+                    _ => folder.path().join(level).join(name).display().to_string(),
+                };
+                let is_named = |part: &String| {
+                    part.starts_with(&format!("{shown} (")) || part.starts_with(&format!("{shown}: "))
+                };
+                assert!(inventory.parts.iter().any(is_named), "{shown}: {:?}", inventory.parts);
+                seen.push(inventory.digest);
+            }
+        }
+        let project = ProjectFolders::find(&folder.path().join("sub/deep"), Path::new("/nonexistent"));
+        let (inventory, files) = scan_with_files(&project, &[".mcp.json", ".claude"]);
+        let folders =
+            ["sub/deep", "sub", ""].map(|name| folder.path().join(name).components().collect::<PathBuf>());
+        assert_eq!(
+            files.iter().map(|of| of.folder.clone()).collect::<Vec<_>>(),
+            folders,
+            "the nearest comes first"
+        );
+        assert_eq!(inventory.settings.iter().map(|of| of.folder.clone()).collect::<Vec<_>>(), folders);
+        let names: Vec<_> = files[2].files.iter().map(|(path, _)| path.display().to_string()).collect();
+        assert_eq!(names, [".mcp.json", ".claude/x.md"]);
+        // The same files in another folder of the project are another content.
+        fs::rename(folder.path().join("sub/.mcp.json"), folder.path().join("mcp")).expect("moved");
+        let one = scan_deep(&folder).digest;
+        fs::rename(folder.path().join("mcp"), folder.path().join("sub/.mcp.json")).expect("moved");
+        fs::remove_file(folder.path().join(".mcp.json")).expect("removed");
+        assert_ne!(scan_deep(&folder).digest, one);
+    }
+
+    #[test]
+    fn unreadable_settings_above_and_too_deep_folders_close_project() {
+        let folder = TestFolder::new();
+        for name in [".git/HEAD", ".git/objects/x", ".git/refs/x", "sub/deep/x"] {
+            folder.write_file(name, "ref: refs/heads/main\n");
+        }
+        let is_closed = |inventory: &TrustInventory| inventory.settings.iter().any(|of| of.project.is_closed);
+        assert!(!is_closed(&scan_deep(&folder)));
+        symlink("/etc", folder.path().join("sub/.agentd")).expect("linked");
+        assert!(!is_closed(&scan_deep(&folder)), "no such file is there");
+        fs::remove_file(folder.path().join("sub/.agentd")).expect("removed");
+        folder.write_file("sub/.agentd/config.toml/x", "a folder");
+        let inventory = scan_deep(&folder);
+        assert!(is_closed(&inventory), "{inventory:?}");
+        assert!(inventory.settings[0].name.ends_with("/sub/.agentd/config.toml"), "{inventory:?}");
+        fs::remove_dir_all(folder.path().join("sub/.agentd")).expect("removed");
+        let deep = folder.path().join("d/".repeat(300));
+        assert!(is_closed(&scan(&ProjectFolders::find(&deep, Path::new("/nonexistent")))));
     }
 
     #[test]
@@ -435,9 +598,9 @@ mod tests {
             fs::create_dir_all(path.parent().expect("a folder")).expect("made");
             let target = if link == ".agentd" { outside.path() } else { outside.path().join("config.toml") };
             symlink(target, path).expect("linked");
-            let inventory = scan(&folder.path());
+            let inventory = folder.scan();
             let none = project::project_of_unreadable("a link is not followed".into());
-            assert_eq!(inventory.project, none, "{link}");
+            assert_eq!(inventory.settings[0].project, none, "{link}");
         }
     }
 }

@@ -167,8 +167,9 @@ impl Actor {
     pub async fn run(mut self, first: Option<Input>) {
         let _panic_guard = PanicGuard(Arc::clone(&self.feed));
         // Watch the files of the workspace while the session is loaded.
-        let cwd = std::path::PathBuf::from(&self.engine.spec().cwd);
-        let _workspace = self.shared.workspaces.register_session(&cwd, self.id);
+        let spec = self.engine.spec();
+        let (cwd, root) = (Path::new(&spec.cwd), spec.project_root.as_deref().map(Path::new));
+        let _workspace = self.shared.workspaces.register_session(cwd, root, self.id);
         if let Some(input) = first {
             crash::point("C21.loaded");
             self.handle_input(input).await;

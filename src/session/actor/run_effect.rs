@@ -1,6 +1,7 @@
 //! Starts the effects of a committed decision.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use tokio::time::Instant;
 
@@ -113,6 +114,7 @@ impl Actor {
         let spec = engine.spec();
         let files = ContextFiles {
             reads: engine.reads(),
+            shared: Arc::clone(&self.shared),
             cwd: spec.cwd.clone().into(),
             additional: spec.additional_dirs.iter().map(PathBuf::from).collect(),
             user_dir: self.shared.components().settings.user_dir.clone(),

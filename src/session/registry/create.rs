@@ -145,6 +145,7 @@ impl NewSessionRequest {
                 None => known.fallback_model.clone(),
             },
             project_settings: known.project_settings.clone(),
+            project_root: known.project_root.clone(),
             // The scratch folder of a coordinator has a new name each time, so do not compare it.
             agent: if self.coordinator { known.agent.clone() } else { spec.agent.clone() },
             additional_dirs: if self.coordinator {
@@ -443,7 +444,9 @@ impl Registry {
                 && !request.background,
             ..SessionSpec::default()
         };
-        let layer = ProjectLayer::load(&self.inner.shared, Path::new(&spec.cwd)).await?;
+        let project = self.inner.shared.find_project(Path::new(&spec.cwd)).await;
+        spec.project_root = Some(project.root().display().to_string());
+        let layer = ProjectLayer::load(&self.inner.shared, project).await?;
         let user_budgets = spec.budgets;
         let mut notices = self.apply_project(&layer, &mut spec);
         let mut options = options;

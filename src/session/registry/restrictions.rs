@@ -12,7 +12,7 @@ impl Registry {
     /// The folder does not exist, or the database could not be read.
     pub async fn restrictions(&self, cwd: &str) -> Result<Restrictions, SessionError> {
         let cwd = self.folder(cwd).await?;
-        let mut found = Restrictions { project_root: cwd.clone(), cwd, ..Restrictions::default() };
+        let mut found = Restrictions { cwd, ..Restrictions::default() };
         self.add_rules(&mut found).await?;
         Ok(found)
     }

@@ -1,6 +1,6 @@
 //! The methods of the registry about trust in folders.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::error::SessionError;
 use crate::registry::Registry;
@@ -18,15 +18,17 @@ impl Registry {
     /// The folder does not exist, or the database could not be read.
     pub async fn workspace(&self, cwd: &str) -> Result<TrustStatus, SessionError> {
         let cwd = self.folder(cwd).await?;
-        let folder = PathBuf::from(&cwd);
+        let project = self.shared().find_project(Path::new(&cwd)).await;
+        let project_root = Some(project.root().display().to_string());
         let scan = move || {
-            let (inventory, files) = workspace::scan_with_files(&folder, &trusted_programs::PROGRAM_FILES);
-            (inventory, trusted_programs::programs(&files))
+            let (inventory, files) = workspace::scan_with_files(&project, &trusted_programs::PROGRAM_FILES);
+            (inventory, trusted_programs::programs(&project, &files))
         };
         let (inventory, programs) = tokio::task::spawn_blocking(scan).await.unwrap_or_default();
         let trusted = trust::is_trusted(self.shared(), Path::new(&cwd), &inventory.digest).await?;
         Ok(TrustStatus {
             cwd,
+            project_root,
             trusted,
             digest: inventory.digest,
             parts: inventory.parts,

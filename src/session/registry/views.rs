@@ -1,6 +1,7 @@
 //! Read-only views: sessions, the ledger, models, tools, and pending requests.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::SessionError;
@@ -43,6 +44,7 @@ impl Registry {
         let slot = self.inner.live.get(&id).map(|slot| Arc::clone(&slot));
         let attached = slot.as_ref().and_then(|slot| slot.get()).map(|loaded| loaded.clients.list_clients());
         let on_restart = self.inner.shared.components().settings.engine.on_restart;
+        let project = self.inner.shared.find_project(Path::new(&spec.cwd)).await;
         let details = Box::new(SessionDetails {
             attached: attached.unwrap_or_default(),
             budgets: spec.budgets,
@@ -61,6 +63,7 @@ impl Registry {
             binary_feedback: spec.binary_feedback,
             coordinator: spec.coordinator,
             todos: store.todos(key).await?,
+            project_root: Some(project.root().display().to_string()),
         });
         Ok(SessionView { details: Some(details), ..view })
     }

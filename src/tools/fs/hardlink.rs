@@ -17,6 +17,9 @@ use types::tool::PathSensitivity;
 /// Entries that are inspected in total, so that judging stays fast.
 const MAX_ENTRIES: usize = 10_000;
 
+/// Folders from a workspace upwards whose protected files are inspected.
+const MAX_FOLDERS_ABOVE: usize = 256;
+
 /// Further folders of a home folder with auto-executed files.
 const AUTO_EXECUTED_FOLDERS: &[&str] =
     &["", ".cargo", ".config/agentd", ".local/share/agentd", ".config/autostart", ".config/systemd/user"];
@@ -54,9 +57,12 @@ pub(crate) fn sensitivity_of_names<'r>(
     let is_filled = is_filled(path);
     let wanted = usize::try_from(meta.nlink()).unwrap_or(usize::MAX);
     for root in roots {
-        search.search_folder(&root.join(".git"), 0);
-        search.search_folder(&root.join(".git/hooks"), 0);
-        search.search_folder(&root.join(".agentd"), 1);
+        // The files of a project count in the folders above the workspace, too.
+        for folder in root.ancestors().take(MAX_FOLDERS_ABOVE) {
+            search.search_folder(&folder.join(".git"), 0);
+            search.search_folder(&folder.join(".git/hooks"), 0);
+            search.search_folder(&folder.join(".agentd"), 1);
+        }
         if search.names.len() < wanted {
             search.search_folder(root, usize::MAX);
         }

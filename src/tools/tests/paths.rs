@@ -430,6 +430,8 @@ fn hard_linked_file_has_strictest_sensitivity() {
         ("ws/.git/config", Access::Edit, PathSensitivity::Protected),
         ("ws/.git/hooks/pre-commit", Access::Edit, PathSensitivity::Protected),
         ("ws/.agentd/policy.toml", Access::Edit, PathSensitivity::Protected),
+        (".agentd/config.toml", Access::Edit, PathSensitivity::Protected),
+        (".git/hooks/pre-commit", Access::Edit, PathSensitivity::Protected),
         ("ws/deep/er/.env", Access::Read, PathSensitivity::Secret),
         ("ws/src/main.rs", Access::Read, PathSensitivity::Ordinary),
         ("ws/src/lib.rs", Access::Edit, PathSensitivity::Ordinary),

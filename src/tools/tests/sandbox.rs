@@ -308,6 +308,30 @@ async fn workspace_in_writable_folder_cannot_be_moved() {
 }
 
 #[tokio::test]
+async fn protected_files_of_folders_above_workspace_are_read_only() {
+    for level in SANDBOX_LEVELS {
+        let Some(mut fixture) = fixture_with_sandbox(level, NetworkSetting::Off).await else { continue };
+        if level == LevelSetting::Landlock && AvailableLevels::probe_once().await.guards().is_err() {
+            eprintln!("SKIPPED: level 2 cannot guard here");
+            continue;
+        }
+        let outer = fixture.root.join("outer");
+        for folder in ["mid/inner", "mid/.agentd", ".agentd", "mid/.git/hooks"] {
+            fs::create_dir_all(outer.join(folder)).unwrap();
+        }
+        fs::write(outer.join("mid/.git/config"), "[core]\n").unwrap();
+        (fixture.session_context.workspace, fixture.session_context.cwd) =
+            (outer.join("mid/inner"), outer.join("mid/inner"));
+        fixture.session_context.additional = vec![outer.clone()];
+        completed(&fixture.run("Bash", bash("touch ../free ../../free")).await);
+        for place in ["../.agentd/x", "../../.agentd/x", "../.git/hooks/x", "../.git/config"] {
+            failed(&fixture.run("Bash", bash(&format!("echo x >> {place}"))).await, "exit_code");
+        }
+        fixture.end_turn();
+    }
+}
+
+#[tokio::test]
 async fn command_cannot_create_repository_in_workspace() {
     let Some(mut fixture) = fixture_with_sandbox(LevelSetting::Bubblewrap, NetworkSetting::Off).await else {
         return;

@@ -1,4 +1,4 @@
-//! `WORKSPACE/.agentd/config.toml`: the keys that a project may set. Deny and ask rules always apply; allow rules
+//! `.agentd/config.toml` of a folder of the project: the keys that a project may set. Deny and ask rules always apply; allow rules
 //! and settings apply only in a trusted folder. Addresses and API keys of providers cannot be set by a project.
 //!
 //! A file with a mistake adds no allow rules and no settings, and its other rules still apply as far as they
@@ -100,19 +100,20 @@ fn valid_rules(list: Option<&toml::Value>, is_whole: &mut bool) -> Vec<Rule> {
 }
 
 impl Project {
-    /// The parts that become active with trust, as text for users. Does not list rules that always apply.
-    pub(super) fn describe(&self) -> Vec<String> {
+    /// The parts that become active with trust, as text for users. `file` is the name of the file. Does not list rules
+    /// that always apply.
+    pub(super) fn describe(&self, file: &str) -> Vec<String> {
         if let Some(problem) = &self.problem {
             let what = if self.is_closed {
                 "not understood, so every call asks"
             } else {
                 "its ask and deny rules count, the rest is not used"
             };
-            return vec![format!(".agentd/config.toml ({what}: {problem})")];
+            return vec![format!("{file} ({what}: {problem})")];
         }
-        let rules = self.allow.iter().map(|rule| format!(".agentd/config.toml: allow {rule}"));
+        let rules = self.allow.iter().map(|rule| format!("{file}: allow {rule}"));
         let values = self.values.describe();
-        rules.chain(values.map(|set| format!(".agentd/config.toml: {set} (in new sessions)"))).collect()
+        rules.chain(values.map(|set| format!("{file}: {set} (in new sessions)"))).collect()
     }
 }
 
@@ -124,7 +125,7 @@ mod tests {
         let read = |text: &str| super::read(text.as_bytes());
         let project = read("[permissions]\nallow = [\"Bash(make)\"]\ndeny = [\"Read(.env)\"]\n");
         assert_eq!((project.allow.len(), project.deny.len(), &project.problem), (1, 1, &None));
-        assert_eq!(project.describe(), [".agentd/config.toml: allow Bash(make)"]);
+        assert_eq!(project.describe(".agentd/config.toml"), [".agentd/config.toml: allow Bash(make)"]);
         for (text, expected) in [
             ("[providers.evil]\nbase_url = \"http://evil\"\n", "line 1"),
             ("[permissions]\nallow = []\nallow_bypass = true\n", "line 3"),
@@ -147,7 +148,7 @@ mod tests {
             ".agentd/config.toml: models.main = \"a/b\" (in new sessions)",
             ".agentd/config.toml: session.mode = \"plan\" (in new sessions)",
         ];
-        assert_eq!(project.describe(), shown);
+        assert_eq!(project.describe(".agentd/config.toml"), shown);
     }
 
     #[test]
@@ -164,7 +165,11 @@ mod tests {
             assert_eq!((project.allow.len(), project.ask.len(), project.deny.len()), (0, 1, 1), "{text}");
             let problem = project.problem.clone().expect("said");
             assert!(problem.contains(expected) && !project.is_closed, "{text}: {problem}");
-            assert!(project.describe()[0].contains("ask and deny rules count"), "{:?}", project.describe());
+            assert!(
+                project.describe(".agentd/config.toml")[0].contains("ask and deny rules count"),
+                "{:?}",
+                project.describe(".agentd/config.toml")
+            );
         }
         for (text, rule_count) in [
             ("[permissions\n", 0),
@@ -176,7 +181,11 @@ mod tests {
             let project = super::read(text.as_bytes());
             assert!(project.is_closed && project.allow.is_empty(), "{text}: {project:?}");
             assert_eq!(project.deny.len(), rule_count, "{text}");
-            assert!(project.describe()[0].contains("every call asks"), "{:?}", project.describe());
+            assert!(
+                project.describe(".agentd/config.toml")[0].contains("every call asks"),
+                "{:?}",
+                project.describe(".agentd/config.toml")
+            );
         }
         assert!(super::read(b"\xff").is_closed);
     }

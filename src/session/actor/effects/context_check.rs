@@ -13,6 +13,7 @@ use tokio::task::JoinHandle;
 
 use crate::actor::effects::EffectRunner;
 use crate::mcp::{ServerFiles, SessionServers};
+use crate::shared::Shared;
 use engine::Input;
 use project::workspace;
 use types::hex;
@@ -28,6 +29,7 @@ const MAX_HASHED_BYTES: u64 = 8 << 20;
 /// The files to compare.
 pub(crate) struct ContextFiles {
     pub reads: Arc<HashMap<PathBuf, ReadRecord>>,
+    pub shared: Arc<Shared>,
     pub cwd: PathBuf,
     pub additional: Vec<PathBuf>,
     pub user_dir: Option<PathBuf>,
@@ -52,8 +54,12 @@ impl PendingContextCheck {
         files: ContextFiles,
     ) -> Self {
         let (server_files, compared) = servers.read_files_then(move || {
-            let ContextFiles { reads, cwd, additional, user_dir } = files;
-            let instructions = workspace::instruction_versions(&cwd, &additional, user_dir.as_deref());
+            let ContextFiles { reads, shared, cwd, additional, user_dir } = files;
+            let instructions = workspace::instruction_versions(
+                &shared.project_folders(&cwd),
+                &additional,
+                user_dir.as_deref(),
+            );
             (changed_files(&reads), instructions)
         });
         Self { turn_id, servers, had_mcp, server_files, compared }

@@ -312,7 +312,8 @@ impl EffectRunner {
             let (skills, memory) = read.await.unwrap_or_default();
             request.sections.extend(skills);
             let request = workspace::PromptRequest { trusted, memory, ..request };
-            let gathered = workspace::gather(request, &shared.git_facts);
+            let project = shared.find_project(&request.cwd).await;
+            let gathered = workspace::gather(request, project, &shared.git_facts);
             let (gathered, found) = tokio::join!(gathered, servers.for_turn(had_mcp, server_files));
             if let Some(found) = found {
                 // The session handles this report before the end of this effect.
@@ -334,7 +335,7 @@ impl EffectRunner {
         let shared = Arc::clone(&self.shared);
         self.start(async move {
             if let Ok(Some(trusted)) = shared.store.trusted(&cwd.to_string_lossy()).await {
-                shared.git_facts.prefetch(&cwd, &trusted).await;
+                shared.git_facts.prefetch(shared.find_project(&cwd).await, &trusted).await;
             }
             None
         });

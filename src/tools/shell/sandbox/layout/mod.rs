@@ -20,6 +20,9 @@ use crate::context::ToolContext;
 use crate::disk::{is_missing, real};
 use crate::shell::sandbox::placeholders::{is_placeholder, notes_path};
 
+/// Maximum number of folders above the workspace whose protected files are guarded.
+const MAX_FOLDERS_ABOVE: usize = 256;
+
 /// Access of a command to the file system.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FsPolicy {
@@ -105,6 +108,11 @@ impl FsPolicy {
         layout.hidden = hidden::hidden_paths(context, first_seen, at_home.as_ref(), &reach);
         layout.guard(&session_context.workspace);
         additional.for_each(|folder| layout.guard(folder));
+        // The files of the folders above the workspace count as well, and an additional folder may contain them.
+        let above = session_context.workspace.ancestors().skip(1).take(MAX_FOLDERS_ABOVE);
+        let is_writable = |folder: &&Path| chosen_folders.iter().any(|root| folder.starts_with(root));
+        let is_guarded = |folder: &Path| session_context.additional.iter().any(|other| other == folder);
+        above.take_while(is_writable).filter(|it| !is_guarded(it)).for_each(|folder| layout.guard(folder));
         settings.hidden.iter().for_each(|path| layout.hide(path));
         // After a crash, the daemon removes placeholders by these notes. Nothing else records them.
         if let Some(notes) = notes_path(&layout.temp).filter(|notes| layout.may_change(notes)) {
