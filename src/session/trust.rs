@@ -57,10 +57,16 @@ pub(super) async fn rules(shared: &Shared, cwd: &Path, inventory: TrustInventory
             false
         });
     let allow = if trusted { project.allow } else { Vec::new() };
-    let problem = project.problem.filter(|_| project.is_closed).map(|problem| {
-        format!("could not read the project's .agentd/config.toml, so every call asks: {problem}")
-    });
+    let problem = project
+        .problem
+        .filter(|_| project.is_closed)
+        .map(|problem| format!("{}, so every call asks", unread_project(&problem)));
     (Rules { allow, ask: project.ask, deny: project.deny }, problem)
+}
+
+/// A project's file whose deny and ask rules are not known.
+pub(super) fn unread_project(problem: &str) -> String {
+    format!("could not read the project's .agentd/config.toml: {problem}")
 }
 
 /// The parts of a folder that need trust and do not have it; `None` if there are none.

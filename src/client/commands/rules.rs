@@ -108,6 +108,10 @@ fn table(rules: &[RuleView], is_long: bool) -> Table {
         column("FOR").between(6, 16),
         column("BY").between(4, 24).rank(1),
     ];
+    let has_notes = rules.iter().any(|rule| rule.note.is_some());
+    if has_notes {
+        columns.push(column("NOTE").between(20, 200).rank(2));
+    }
     if is_long {
         columns.push(column("FILE").between(10, 200).rank(2).keep_end());
     }
@@ -130,6 +134,9 @@ fn table(rules: &[RuleView], is_long: bool) -> Table {
             (Tone::Plain, scope.to_owned()),
             (Tone::Dim, by),
         ];
+        if has_notes {
+            cells.push((Tone::Warn, escape::line(rule.note.as_deref().unwrap_or_default()).into_owned()));
+        }
         if is_long {
             cells.push((Tone::Dim, escape::line(rule.file.as_deref().unwrap_or_default()).into_owned()));
         }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use api::endpoint::{self, Env};
+use judge::Rule;
 use model::{Provider, ProviderKind};
 use types::permission::RuleKind;
 use types::typed_toml::{self, WrongToml};
@@ -119,7 +120,11 @@ impl Config {
             for (key, kind) in RULES.into_iter().zip([RuleKind::Allow, RuleKind::Ask, RuleKind::Deny]) {
                 let list = permissions.get(key).and_then(toml::Value::as_array).into_iter().flatten();
                 let texts = list.filter_map(toml::Value::as_str);
-                rules.extend(texts.map(|rule| (source.file.as_path(), kind, rule.trim().to_string())));
+                // The text that is kept, as in `permissions`.
+                let kept = |rule: &str| {
+                    Rule::in_list(kind, rule).map_or_else(|_| rule.trim().to_owned(), |rule| rule.to_string())
+                };
+                rules.extend(texts.map(|rule| (source.file.as_path(), kind, kept(rule))));
             }
         }
         rules
