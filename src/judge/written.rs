@@ -212,6 +212,8 @@ fn nearest_rule(text: &str, end: usize) -> String {
             words.push(last);
         }
     }
+    // The variables before a command are no part of it.
+    words.drain(..words.iter().take_while(|word| word.contains('=')).count());
     while !words.is_empty() {
         let pattern = format!("{}:*", words.join(" "));
         if CommandPattern::parse(&pattern).is_ok() && !GRAMMAR_WORDS.contains(&words[0]) {
@@ -331,6 +333,7 @@ mod tests {
             ("Bash(a && rm *)", "Bash(a:*)"),
             ("Bash(rm \"$x\" *)", "Bash(rm:*)"),
             ("Bash(rm: *)", "Bash(rm:*)"),
+            ("Bash(A=1 rm *)", "Bash(rm:*)"),
             ("Bash(*)", "Bash alone"),
             ("Bash(:*)", "Bash alone"),
             ("Bash( *)", "Bash alone"),

@@ -31,7 +31,8 @@ pub(crate) async fn rules(
             let (params, place) = params(&client, args).await?;
             let reply: RuleReply = client.call::<methods::permission::AddRule>(&params).await?;
             let word = if reply.changed { "added" } else { "was there already" };
-            Ok(out.say(&format!("{} {} {place}: {word}", params.kind.name(), escape::line(&params.rule)))?)
+            let rule = reply.rule.as_deref().unwrap_or(&params.rule);
+            Ok(out.say(&format!("{} {} {place}: {word}", params.kind.name(), escape::line(rule)))?)
         }
         Some(RulesCommand::Rm(args)) => {
             let (params, place) = params(&client, args).await?;

@@ -47,31 +47,25 @@ impl Default for Permissions {
     }
 }
 
-/// A rule of a list in a file.
-struct ListedRule<const IS_ALLOW: bool>(String);
-
-impl<'de, const IS_ALLOW: bool> Deserialize<'de> for ListedRule<IS_ALLOW> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        let kind = if IS_ALLOW { RuleKind::Allow } else { RuleKind::Deny };
-        let rule = Rule::in_list(kind, &text).map_err(serde::de::Error::custom)?;
-        if rule.is_unsandboxed() {
-            let why = "running outside the sandbox is granted to a session only, when it is asked";
-            return Err(serde::de::Error::custom(format!("{rule}: {why}")));
-        }
-        Ok(Self(rule.to_string()))
-    }
-}
-
 /// Deserializes allow rules. They are parsed here, so that an error names their line. The result is the text that
 /// is kept: `Bash(rm *)` becomes `Bash(rm:*)`.
 fn allow_rules<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    let rules = Vec::<ListedRule<true>>::deserialize(deserializer)?;
-    Ok(rules.into_iter().map(|rule| rule.0).collect())
+    rules(RuleKind::Allow, deserializer)
 }
 
 /// Deserializes ask or deny rules, as [`allow_rules`]. Each of them must be able to match a call.
 fn restricting_rules<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    let rules = Vec::<ListedRule<false>>::deserialize(deserializer)?;
-    Ok(rules.into_iter().map(|rule| rule.0).collect())
+    rules(RuleKind::Deny, deserializer)
+}
+
+fn rules<'de, D: Deserializer<'de>>(kind: RuleKind, deserializer: D) -> Result<Vec<String>, D::Error> {
+    let kept = |text: &String| {
+        let rule = Rule::in_list(kind, text).map_err(serde::de::Error::custom)?;
+        if rule.is_unsandboxed() {
+            let why = "running outside the sandbox is granted to a session only, when it is asked";
+            return Err(serde::de::Error::custom(format!("{rule}: {why}")));
+        }
+        Ok(rule.to_string())
+    };
+    Vec::<String>::deserialize(deserializer)?.iter().map(kept).collect()
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::actor::audit;
+use crate::agents;
 use crate::error::SessionError;
 use crate::registry::Registry;
 use crate::trust;
@@ -13,6 +14,11 @@ use project::workspace;
 use types::event::Origin;
 use types::ids::SessionId;
 use types::permission::{RuleKind, RuleParams, RuleScope, RuleView};
+
+/// The agent that a rule `Task(NAME)` names.
+fn agent_name(rule: &str) -> Option<&str> {
+    rule.strip_prefix("Task(")?.strip_suffix(')')
+}
 
 impl Registry {
     /// The effective rules of a workspace, or of a session and its workspace, and the errors of policy
@@ -40,6 +46,7 @@ impl Registry {
             })
             .collect();
         let folder = self.workspace_path(session_id, workspace).await?;
+        let agents_of = folder.clone();
         let read = tokio::task::spawn_blocking(move || {
             let mut read = (Vec::new(), Vec::new());
             let places = [(RuleScope::User, None), (RuleScope::Project, folder.as_deref())];
@@ -81,6 +88,15 @@ impl Registry {
                     by: None,
                     note: stored_rule_note(rule),
                 }));
+            }
+        }
+        if let Some(folder) = agents_of.filter(|_| known.iter().any(|rule| agent_name(&rule.rule).is_some()))
+        {
+            let agents = agents::load(&self.inner.shared, &folder).await?;
+            for rule in &mut known {
+                let missing = agent_name(&rule.rule).filter(|name| agents.find(name).is_none());
+                let note = missing.map(|name| format!("there is no agent {name} in this folder now"));
+                rule.note = rule.note.take().or(note);
             }
         }
         Ok((known, problems))
