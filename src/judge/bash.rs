@@ -1,5 +1,7 @@
 //! The verdict on a Bash command: rules for its parts, then the approval mode.
 
+use std::path::Path;
+
 use super::Policy;
 use super::glob::{ComparedPath, PathPattern, PatternBases};
 use super::rule::{Pattern, Rule, verdict};
@@ -171,11 +173,13 @@ fn rule_for_named_file<'p>(policy: &Policy<'p>, reading: &ParsedLine<'_>) -> Opt
         return None;
     }
     let bases = PatternBases::new(policy.workspace, policy.home);
-    reading.find_named_file(rules.len(), &|path, writes| {
+    let of_kind = |writes: bool| rules.iter().filter(move |(.., of_writing)| *of_writing == writes);
+    let matching = |path: &Path, writes: bool| {
         let path = ComparedPath::new(path, &bases);
-        let mut rules = rules.iter().filter(|(.., of_writing)| *of_writing == writes);
-        rules.find(|(_, pattern, _)| pattern.matches_any_spelling(&path)).map(|(rule, ..)| *rule)
-    })
+        of_kind(writes).find(|(_, pattern, _)| pattern.matches_any_spelling(&path)).map(|(rule, ..)| *rule)
+    };
+    let any = |writes: bool| of_kind(writes).next().map(|(rule, ..)| *rule);
+    reading.find_named_file(rules.len(), &matching, &any)
 }
 
 /// Whether the line certainly only reads files that lie in the workspace and hold no secrets.

@@ -3,7 +3,8 @@
 //!
 //! As in a `.gitignore`: a pattern without an inner `/` matches at any depth, `*` stops at `/`, `**`
 //! does not, and a pattern that matches a folder covers its content. `dir/**` covers `dir` itself as
-//! well, so that the same rule applies to listing it.
+//! well, so that the same rule applies to listing it. Brackets match by either reading, as a class or choice and
+//! literally, because names such as `app/[slug]` are common.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobMatcher};
 
-use types::names;
+use types::{glob_brackets, names};
 
 /// One pattern, ready to match resolved paths.
 #[derive(Clone)]
@@ -45,7 +46,7 @@ enum PartMatcher {
 
 impl PartMatcher {
     fn parse(pattern: &str) -> Result<Self, String> {
-        let glob = GlobBuilder::new(pattern)
+        let glob = GlobBuilder::new(&glob_brackets::either_reading(pattern))
             .literal_separator(true)
             .backslash_escape(true)
             .build()
@@ -183,26 +184,34 @@ impl PathPattern {
         }
     }
 
-    /// The same pattern for the target of its literal beginning; `real` returns the target of a path
-    /// that is a link. A rule that denies a path by the name of a link also denies the target.
+    /// The same pattern for the targets of its literal beginning, by either reading of its brackets;
+    /// `real` returns the target of a path that is a link. A rule that denies a path by the name of a
+    /// link also denies the target.
     pub(super) fn with_resolved_links(
         &self,
         workspace: &Path,
         home: &Path,
         real: &dyn Fn(&Path) -> Option<PathBuf>,
-    ) -> Option<Self> {
+    ) -> Vec<Self> {
         let base = match self.base {
             Base::Root => Path::new("/"),
             Base::Home => home,
             Base::Workspace => workspace,
         };
-        let literal_parts: Vec<String> = self.parts.iter().map_while(|part| literal(part)).collect();
-        let mut path = base.to_owned();
-        path.extend(&literal_parts);
-        let target = real(&path).filter(|target| !literal_parts.is_empty() && *target != path)?;
-        let rest = self.parts[literal_parts.len()..].join("/");
-        let pattern = format!("{}/{rest}", escape(target.to_str()?));
-        Self::parse(pattern.trim_end_matches('/')).ok()
+        let resolve = |literal_parts: &[String]| {
+            let mut path = base.to_owned();
+            path.extend(literal_parts);
+            let target = real(&path).filter(|target| !literal_parts.is_empty() && *target != path)?;
+            let rest = self.parts[literal_parts.len()..].join("/");
+            let pattern = format!("{}/{rest}", escape(target.to_str()?));
+            Self::parse(pattern.trim_end_matches('/')).ok()
+        };
+        let without_brackets: Vec<String> = self.parts.iter().map_while(|part| literal(part)).collect();
+        let with_brackets: Vec<String> =
+            self.parts.iter().map_while(|part| literal(&glob_brackets::literal_brackets(part))).collect();
+        let is_longer = with_brackets.len() > without_brackets.len();
+        let longer = is_longer.then(|| resolve(&with_brackets)).flatten();
+        resolve(&without_brackets).into_iter().chain(longer).collect()
     }
 
     /// As [`Self::matches`], but also matches if some file system would treat the path as a matching one.
@@ -240,7 +249,8 @@ pub(super) fn escape(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
     for (at, c) in path.char_indices() {
         let special = matches!(c, '*' | '?' | '[' | ']' | '{' | '}' | '\\');
-        if special || (at == 0 && matches!(c, '!' | '~')) {
+        let is_end = at == 0 || at + c.len_utf8() == path.len();
+        if special || (at == 0 && matches!(c, '!' | '~')) || (is_end && c.is_whitespace()) {
             out.push('\\');
         }
         out.push(c);
@@ -335,9 +345,57 @@ mod tests {
     }
 
     #[test]
+    fn brackets_match_by_either_reading() {
+        for (pattern, path, expected) in [
+            ("app/[slug]/**", "/w/proj/app/[slug]/page.tsx", true),
+            ("app/[slug]/**", "/w/proj/app/s/page.tsx", true),
+            ("app/[slug]/**", "/w/proj/app/slug/page.tsx", false),
+            ("app/[slug]/**", "/w/proj/app/[slugs]/page.tsx", false),
+            ("app/[...all]/page.tsx", "/w/proj/app/[...all]/page.tsx", true),
+            ("app/[[...slug]]/**", "/w/proj/app/[[...slug]]/page.tsx", true),
+            ("[id].ts", "/w/proj/src/[id].ts", true),
+            ("[id].ts", "/w/proj/src/i.ts", true),
+            ("app/[foo-bar]/**", "/w/proj/app/[foo-bar]/page.tsx", true),
+            ("app/(group)/**", "/w/proj/app/(group)/page.tsx", true),
+            ("app/@modal/**", "/w/proj/app/@modal/page.tsx", true),
+            ("t/{a}", "/w/proj/t/{a}", true),
+            ("t/{a}", "/w/proj/t/a", true),
+            ("t/{a,b}", "/w/proj/t/{a,b}", true),
+            ("t/{a,b}", "/w/proj/t/b", true),
+            ("app/[slug]/*.{ts,tsx}", "/w/proj/app/[slug]/a.tsx", true),
+            ("app/[slug]/x[0-9].ts", "/w/proj/app/[slug]/x7.ts", true),
+            ("{{cookiecutter.name}}/**", "/w/proj/{{cookiecutter.name}}/setup.py", true),
+            ("**/[a]/{b}/c", "/w/proj/x/[a]/{b}/c", true),
+            ("[!x]", "/w/proj/[!x]", true),
+            ("[!x]", "/w/proj/x", false),
+            ("/abs/[id]", "/abs/[id]/deep", true),
+            ("~/[id]/*", "/home/u/[id]/x", true),
+        ] {
+            check(pattern, path, expected);
+            // A rule that restricts also holds for other spellings of the name.
+            if expected {
+                let parsed = PathPattern::parse(&pattern.to_uppercase().replace("/ABS/", "/abs/")).unwrap();
+                let bases = PatternBases::new(Path::new("/w/proj"), Path::new("/home/u"));
+                assert!(
+                    parsed.matches_any_spelling(&ComparedPath::new(Path::new(path), &bases)),
+                    "{pattern}"
+                );
+            }
+        }
+        let parsed = PathPattern::parse("/w/proj/[id].env").unwrap();
+        let path = Path::new("/w/proj/[id].env");
+        assert!(!parsed.names_exactly(path, Path::new("/w/proj"), Path::new("/home/u")), "two readings");
+    }
+
+    #[test]
     fn pattern_prefix_is_resolved_through_symlinks() {
         let (workspace, home) = (Path::new("/w/proj"), Path::new("/home/u"));
-        let links = [("/w/proj/l", "/w/proj/src"), ("/home/u/.config/x", "/home/u/[dot]/x"), ("/a", "/")];
+        let links = [
+            ("/w/proj/l", "/w/proj/src"),
+            ("/home/u/.config/x", "/home/u/[dot]/x"),
+            ("/a", "/"),
+            ("/w/proj/app/[slug]", "/w/proj/target"),
+        ];
         let real = |path: &Path| {
             let under = |(link, to): &(&str, &str)| Some(Path::new(to).join(path.strip_prefix(link).ok()?));
             Some(links.iter().find_map(under).unwrap_or_else(|| path.to_owned()))
@@ -352,15 +410,20 @@ mod tests {
             ("~/.config/x/**", "/home/u/[dot]/x/k", true),
             ("~/.config/x/k", "/home/u/d/x/k", false),
             ("/a/etc/**", "/etc/passwd", true),
+            ("[l]/**", "/w/proj/src/a", false),
+            ("l/[id]/*.rs", "/w/proj/src/[id]/b.rs", true),
+            ("l/[id]/*.rs", "/w/proj/src/i/b.rs", true),
+            ("app/[slug]/**", "/w/proj/target/x", true),
+            ("app/[slug]/*.{ts,rs}", "/w/proj/target/x.rs", true),
         ] {
             assert_eq!(
-                target(pattern).is_some_and(|target| target.matches(Path::new(path), workspace, home)),
+                target(pattern).iter().any(|target| target.matches(Path::new(path), workspace, home)),
                 expected,
                 "{pattern}"
             );
         }
         for pattern in ["src/**", "**", "*.rs", "*/l", "~/.config", "~"] {
-            assert!(target(pattern).is_none(), "{pattern}");
+            assert!(target(pattern).is_empty(), "{pattern}");
         }
     }
 

@@ -12,6 +12,7 @@ mod policy;
 mod rule;
 mod shell;
 mod suggest;
+mod written;
 
 #[cfg(test)]
 mod against_bash;
@@ -22,7 +23,7 @@ pub use shell::fuzz::command;
 
 pub use decide::{explain, is_unreadable, judge};
 pub use policy::{BypassGuard, Policy, key_folders};
-pub use rule::{BadRule, Rule, Rules};
+pub use rule::{BadRule, Rule, Rules, stored_rule_note};
 pub use shell::Repository;
 
 #[cfg(test)]

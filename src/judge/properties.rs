@@ -198,9 +198,18 @@ proptest! {
     }
 
     #[test]
-    fn parsed_rule_prints_as_written(text in "\\PC{0,30}") {
+    fn kept_text_of_written_rule_has_same_meaning(
+        text in prop_oneof![
+            command().prop_map(|command| format!("Bash({command})")),
+            command().prop_map(|command| format!("bash({command} *)")),
+            "(Read|edit|Bash)\\([ a-z*:'\"\\\\~$/.\\[\\]{}|&;]{1,12}\\)",
+            "\\PC{0,30}",
+        ],
+    ) {
         if let Ok(rule) = text.parse::<Rule>() {
-            prop_assert_eq!(rule.to_string(), text.trim());
+            let kept = rule.to_string();
+            prop_assert_eq!(&kept.parse::<Rule>().unwrap().to_string(), &kept);
+            prop_assert_eq!(Rule::stored(&kept).unwrap().to_string(), kept);
         }
     }
 }

@@ -6,7 +6,8 @@ use std::str::FromStr;
 
 use super::glob::PathPattern;
 use super::shell::CommandPattern;
-use types::permission::{Verdict, VerdictKind};
+use super::written::{Problem, normalise};
+use types::permission::{RuleKind, Verdict, VerdictKind};
 use types::tool::Subject;
 
 /// Why a text is not a valid rule. Displays the text and how to fix it.
@@ -139,18 +140,17 @@ impl Rule {
         Some(Self { pattern: Pattern::Path(pattern.with_base(folder)?), ..self.clone() })
     }
 
-    /// The same rule for the target of its path, if the path is a link or lies below one; `real`
+    /// The same rule for the targets of its path, if the path is a link or lies below one; `real`
     /// returns the target.
-    #[must_use]
     fn with_resolved_links(
         &self,
         workspace: &Path,
         home: &Path,
         real: &dyn Fn(&Path) -> Option<PathBuf>,
-    ) -> Option<Self> {
-        let Pattern::Path(pattern) = &self.pattern else { return None };
-        let target_pattern = pattern.with_resolved_links(workspace, home, real)?;
-        Some(Self { pattern: Pattern::Path(target_pattern), ..self.clone() })
+    ) -> Vec<Self> {
+        let Pattern::Path(pattern) = &self.pattern else { return Vec::new() };
+        let targets = pattern.with_resolved_links(workspace, home, real).into_iter();
+        targets.map(|target| Self { pattern: Pattern::Path(target), ..self.clone() }).collect()
     }
 
     /// Whether this rule applies to calls of `tool` on `subject`, before its pattern is checked. `Read`
@@ -205,7 +205,48 @@ fn is_host(text: &str) -> bool {
 impl FromStr for Rule {
     type Err = BadRule;
 
+    /// Reads a rule that is written now. It displays as a text that [`Rule::stored`] reads with the same
+    /// meaning; `Bash(rm *)` becomes `Bash(rm:*)`.
     fn from_str(text: &str) -> Result<Self, BadRule> {
+        match normalise(text) {
+            Ok(text) => Self::stored(&text),
+            Err(Problem::Wrong(problem) | Problem::MatchesNothing(problem)) => {
+                Err(BadRule { text: text.trim().to_owned(), problem })
+            }
+        }
+    }
+}
+
+/// What a user should know about a rule that was stored earlier: that it would be refused now and why, or that
+/// the same text would mean something else now. `None` for any other rule.
+#[must_use]
+pub fn stored_rule_note(text: &str) -> Option<String> {
+    match text.parse::<Rule>() {
+        Err(bad) => Some(format!("would be refused now: {}", bad.problem)),
+        Ok(now) if Rule::stored(text).is_ok_and(|stored| stored == now) => None,
+        Ok(now) => Some(format!("counts as exactly this text, without a wildcard; you may mean {now}")),
+    }
+}
+
+impl Rule {
+    /// Reads a rule of a list. An allow rule that no call can match, for example for a tool that does not exist,
+    /// is kept, because it allows nothing. An ask or deny rule must be able to match.
+    ///
+    /// # Errors
+    /// The text is not such a rule.
+    pub fn in_list(kind: RuleKind, text: &str) -> Result<Self, BadRule> {
+        match normalise(text) {
+            Err(Problem::MatchesNothing(_)) if kind == RuleKind::Allow => Self::stored(text),
+            _ => text.parse(),
+        }
+    }
+
+    /// Reads a rule that an earlier version may have stored. Its text means exactly what it meant then:
+    /// `Bash(rm *)` is this command and no other.
+    ///
+    /// # Errors
+    /// The text is not a rule.
+    pub fn stored(text: &str) -> Result<Self, BadRule> {
         // Rules of older versions: `Outside(COMMAND)` is now `Unsandboxed(COMMAND)`.
         let renamed = text.trim().strip_prefix("Outside(").map(|rest| format!("Unsandboxed({rest}"));
         let text = renamed.as_deref().unwrap_or(text.trim());
@@ -297,15 +338,20 @@ impl Rules {
     /// Parses three lists. The error names the first rule that is invalid, or that only a session may
     /// have.
     pub fn parse<S: AsRef<str>>(allow: &[S], ask: &[S], deny: &[S]) -> Result<Self, BadRule> {
-        let lasting = |text: &S| match text.as_ref().parse::<Rule>() {
+        let lasting = |kind, text: &S| match Rule::in_list(kind, text.as_ref()) {
             Ok(rule) if rule.is_unsandboxed() => Err(BadRule {
                 text: rule.text,
                 problem: "running outside the sandbox is granted to a session only, when it is asked".into(),
             }),
             parsed => parsed,
         };
-        let all = |list: &[S]| list.iter().map(lasting).collect::<Result<Vec<_>, _>>();
-        Ok(Self { allow: all(allow)?, ask: all(ask)?, deny: all(deny)? })
+        let all =
+            |kind, list: &[S]| list.iter().map(|text| lasting(kind, text)).collect::<Result<Vec<_>, _>>();
+        Ok(Self {
+            allow: all(RuleKind::Allow, allow)?,
+            ask: all(RuleKind::Ask, ask)?,
+            deny: all(RuleKind::Deny, deny)?,
+        })
     }
 
     /// Additional rules for links: an ask or deny rule that names a path through a link also covers the
@@ -318,7 +364,7 @@ impl Rules {
         real: &dyn Fn(&Path) -> Option<PathBuf>,
     ) -> Self {
         let target_rules = |rules: &[Rule]| {
-            rules.iter().filter_map(|rule| rule.with_resolved_links(workspace, home, real)).collect()
+            rules.iter().flat_map(|rule| rule.with_resolved_links(workspace, home, real)).collect()
         };
         Self { allow: Vec::new(), ask: target_rules(&self.ask), deny: target_rules(&self.deny) }
     }
@@ -402,6 +448,79 @@ mod tests {
         check("mcp__", Err("mcp__SERVER"));
         check("mcp__server__", Err("mcp__SERVER__TOOL"));
         check("Ba sh", Err("tool name"));
+    }
+
+    #[test]
+    fn written_text_means_same_when_it_is_stored() {
+        let judge = |rules: &Rules, command: &str| {
+            let policy =
+                crate::Policy { mode: types::permission::Mode::Bypass, ..crate::Policy::for_tests(rules) };
+            crate::judge(&policy, "Bash", &Subject::command(command)).verdict
+        };
+        let rules_of = |rule: Rule| Rules { deny: vec![rule], ..Rules::default() };
+        let written: Rule = "Bash(rm *)".parse().unwrap();
+        let kept = Rule::stored(written.as_str()).unwrap();
+        for rule in [written, kept] {
+            let rules = rules_of(rule);
+            for command in ["rm", "rm -f victim", "true; rm x", "/bin/rm -rf x", "sh -c 'rm x'"] {
+                assert_eq!(judge(&rules, command), VerdictKind::Deny, "{command}");
+            }
+        }
+        let old = Rule::stored("Bash(rm *)").unwrap();
+        assert_eq!(old.as_str(), "Bash(rm *)");
+        let rules = rules_of(old);
+        assert_eq!(judge(&rules, "rm *"), VerdictKind::Deny);
+        assert_eq!(judge(&rules, "rm -f victim"), VerdictKind::Allow, "the exact meaning");
+        let deny_quoted = rules_of("Bash(rm '*')".parse().unwrap());
+        assert_eq!(judge(&deny_quoted, "rm \\*"), VerdictKind::Deny);
+        assert_eq!(judge(&deny_quoted, "rm x"), VerdictKind::Allow);
+    }
+
+    #[test]
+    fn deny_rule_for_several_commands_is_no_mere_text() {
+        let rules = Rules::parse::<&str>(&[], &[], &["Bash(curl x | sh)", "Bash(cd a && rm b)"]).unwrap();
+        let policy =
+            crate::Policy { mode: types::permission::Mode::Bypass, ..crate::Policy::for_tests(&rules) };
+        for (command, expected) in [
+            ("curl x | sh", VerdictKind::Deny),
+            ("curl x|sh", VerdictKind::Ask),
+            ("true; curl x  |  sh", VerdictKind::Ask),
+            ("cd a&&rm b", VerdictKind::Ask),
+            ("cd a; rm b", VerdictKind::Ask),
+            ("curl y", VerdictKind::Allow),
+            ("rm b", VerdictKind::Allow),
+        ] {
+            assert_eq!(
+                crate::judge(&policy, "Bash", &Subject::command(command)).verdict,
+                expected,
+                "{command}"
+            );
+        }
+    }
+
+    #[test]
+    fn stored_rules_that_would_be_refused_have_a_note() {
+        for (text, expected) in [
+            ("Bash(rm:*)", None),
+            ("Read(src/**)", None),
+            ("mcp__server", None),
+            ("Unsandboxed(ls *)", None),
+            ("Bash(ls '*')", None),
+            ("Bash(rm *)", Some("you may mean Bash(rm:*)")),
+            ("Bash(git * push)", Some("would be refused now")),
+            ("WebSearch", Some("there is no tool WebSearch")),
+            ("bash", Some("you may mean Bash")),
+            ("Read(~root/x)", Some("would be refused now")),
+        ] {
+            let note = stored_rule_note(text);
+            assert_eq!(note.is_some(), expected.is_some(), "{text}: {note:?}");
+            assert!(note.unwrap_or_default().contains(expected.unwrap_or_default()), "{text}");
+        }
+        // An allow rule that matches nothing is harmless, so a list may hold it.
+        assert!(Rules::parse(&["WebSearch"], &[], &[]).is_ok());
+        assert!(Rules::parse(&["Bash(git * push)"], &[], &[]).is_err());
+        assert!(Rules::parse(&[], &[], &["WebSearch"]).is_err());
+        assert!(Rules::parse(&[], &["bsh"], &[]).is_err());
     }
 
     #[test]

@@ -216,10 +216,11 @@ fn for_command(command: &str) -> Vec<String> {
     texts
 }
 
-/// Whether the text contains only characters that the shell treats literally.
+/// Whether the text contains only characters that the shell treats literally, and `*`.
 fn is_plain(command: &str) -> bool {
     command.chars().all(|c| {
-        c.is_ascii_alphanumeric() || matches!(c, ' ' | '_' | '.' | '/' | ':' | '=' | '@' | ',' | '+' | '-')
+        c.is_ascii_alphanumeric()
+            || matches!(c, ' ' | '_' | '.' | '/' | ':' | '=' | '@' | ',' | '+' | '-' | '*')
     })
 }
 
@@ -310,7 +311,12 @@ mod tests {
             ("./run.sh", &["Bash(./run.sh)"]),
             ("A=b ls", &["Bash(A=b ls)"]),
             ("ls | wc -l", &["Bash(ls | wc -l)"]),
-            ("echo x:*", &[]),
+            ("echo x:*", &["Bash(echo:*)"]),
+            // No rule for exactly this text: an unquoted star is refused.
+            ("wc -l *.rs", &["Bash(wc:*)"]),
+            ("rm *", &[]),
+            ("git add *", &["Bash(git add:*)"]),
+            ("grep -rn 'a*' src", &["Bash(grep -rn 'a*' src)"]),
             ("a\nb", &[]),
             ("a \u{202e}b", &[]),
         ] {

@@ -92,12 +92,14 @@ async fn change_rule(
 ) -> Result<RuleReply, Fault> {
     let keyed = convert::idempotency_key(p.idempotency_key.take(), &p);
     let session = p.session_id.filter(|_| p.scope == RuleScope::Session);
+    let kept = p.rule.parse::<session::Rule>().ok().map(|rule| rule.to_string());
+    let rule = kept.filter(|kept| method == "permission.add_rule" && kept != p.rule.trim());
     let work = async {
         let changed = match method {
             "permission.add_rule" => ctx.registry.add_rule(p, caller.origin()).await,
             _ => ctx.registry.remove_rule(p, caller.origin()).await,
         };
-        Ok(RuleReply { changed: changed.map_err(convert::fault)? })
+        Ok(RuleReply { changed: changed.map_err(convert::fault)?, rule })
     };
     ctx.registry.once(method, session, keyed, convert::fault, work).await
 }

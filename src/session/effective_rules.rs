@@ -10,6 +10,7 @@ use tokio::runtime::Handle;
 use crate::call_context::CallContext;
 use crate::shared::{Settings, Shared};
 use crate::trust;
+use engine::SessionRules;
 use judge::{BypassGuard, Policy, Repository, Rule, Rules, is_unreadable, judge};
 use project::policy::PolicyScope;
 use project::workspace;
@@ -55,13 +56,9 @@ impl EffectiveRules {
         if problem.is_some() {
             more.allow.clear();
         }
-        // These rules were checked when they were added.
-        let parsed = |rules: &[String]| rules.iter().filter_map(|rule| rule.parse::<Rule>().ok()).collect();
-        let own = &call_context.rules;
-        append_rules(
-            &mut more,
-            &Rules { allow: parsed(&own.allow), ask: parsed(&own.ask), deny: parsed(&own.deny) },
-        );
+        let (own, unreadable) = session_rules(&call_context.rules);
+        problem = problem.or(unreadable);
+        append_rules(&mut more, &own);
         let settings = &shared.components().settings;
         let rules = if more == Rules::default() {
             Arc::clone(&settings.rules)
@@ -191,6 +188,18 @@ fn key_folders_and_links(home: &Path) -> Arc<[PathBuf]> {
 fn resolve_existing(path: &Path) -> Option<PathBuf> {
     let there = |above: &Path| Some(above.canonicalize().ok()?.join(path.strip_prefix(above).ok()?));
     path.ancestors().find_map(there)
+}
+
+/// The session's own rules. They were checked when they were added, so the error is one of a damaged journal.
+fn session_rules(own: &SessionRules) -> (Rules, Option<String>) {
+    let mut problem = None;
+    let mut restricting = |rules: &[String]| -> Vec<Rule> {
+        let parsed = rules.iter().map(|rule| Rule::stored(rule));
+        parsed.filter_map(|rule| rule.map_err(|error| problem = Some(error.to_string())).ok()).collect()
+    };
+    let (ask, deny) = (restricting(&own.ask), restricting(&own.deny));
+    let allow = own.allow.iter().filter_map(|rule| Rule::stored(rule).ok()).collect();
+    (Rules { allow, ask, deny }, problem)
 }
 
 /// The rules of the user's files, and the error of one of them, if any.

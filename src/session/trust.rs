@@ -78,10 +78,15 @@ pub(super) async fn rules(
         }
         if !is_whole && problem.is_none() {
             let why = found.problem.unwrap_or_else(|| "the path of its folder is not UTF-8".into());
-            problem = Some(format!("could not read the project's {name}, so every call asks: {why}"));
+            problem = Some(format!("{}, so every call asks", unread_project(&name, &why)));
         }
     }
     (rules, problem)
+}
+
+/// A project's file whose deny and ask rules are not known.
+pub(super) fn unread_project(name: &str, problem: &str) -> String {
+    format!("could not read the project's {name}: {problem}")
 }
 
 /// The parts of a folder that need trust and do not have it; `None` if there are none.

@@ -9,6 +9,7 @@ use std::sync::{Mutex, OnceLock};
 use crate::files::did_you_mean::find_nearest;
 use crate::files::read;
 use crate::fs::jail::Jail;
+use crate::fs::resolve::is_other_tilde;
 use crate::fs::text;
 use crate::fs::text::{LineEndings, ShownText};
 use crate::sensitivity::{Access, SensitivePaths, sensitivity};
@@ -183,7 +184,8 @@ pub fn path(data: &[u8]) {
         assert!(path.is_absolute(), "{path:?}");
         assert!(path.iter().all(|part| part != "." && part != ".."), "{path:?}");
         assert!(path.to_str().is_some_and(|path| !path.chars().any(is_invisible)), "{path:?}");
-        assert_eq!(held.in_workspace, path.starts_with(&workspace), "{path:?}");
+        let is_inside = path.starts_with(&workspace) && !is_other_tilde(text);
+        assert_eq!(held.in_workspace, is_inside, "{path:?}");
         let is_free_of_links = path.ancestors().all(|part| !part.is_symlink());
         assert!(is_free_of_links, "{path:?}");
         // The path as the kernel resolves it.

@@ -14,6 +14,7 @@ pub mod daemon_event;
 pub mod depth;
 pub mod embedded;
 pub mod event;
+pub mod glob_brackets;
 pub mod hex;
 pub mod history;
 pub mod hook;

@@ -252,6 +252,9 @@ pub struct RuleView {
     /// The client that added it, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Origin>,
+    /// Why the rule matches nothing, or why it would be refused if it were written now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 /// A rule to add or remove: the parameters of `permission.add_rule` and `permission.remove_rule`.

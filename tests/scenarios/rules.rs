@@ -158,6 +158,86 @@ async fn rules_of_all_scopes_apply_with_their_source() {
 }
 
 #[tokio::test]
+async fn written_wildcard_denies_and_useless_rule_is_refused() {
+    let config = "[permissions]\nallow_bypass = true\nallow_bypass_as_root = true\ndeny = [\"Bash(rm *)\"]\n\
+                  [session]\nmode = \"bypass\"";
+    let daemon = daemon_that_calls(config, "rm -f victim").await;
+    std::fs::write(daemon.workspace().join("victim"), "x").expect("written");
+    let alice = daemon.client("alice").await;
+    let session = alice.create(&daemon).await;
+    let mut seen = session.follow().await;
+    assert_eq!(asks(&session, &mut seen).await, None);
+    assert_eq!(seen.events_of("tool.completed").pop().expect("one")["code"], "denied_by_rule");
+    assert!(daemon.workspace().join("victim").exists());
+
+    let add = |rule: &str| json!({"rule": rule, "kind": "deny", "scope": "user"});
+    for (rule, nearest) in [
+        ("Bash(git * push)", "Bash(git:*)"),
+        ("Bash(npm run test*)", "Bash(npm run test:*)"),
+        ("Bash(*rm)", "the nearest rule is Bash,"),
+        ("bsh(rm:*)", "there is no tool bsh"),
+    ] {
+        let refused = alice.refused("permission.add_rule", add(rule)).await;
+        assert_eq!((refused.code, &refused.data["path"]), (-32602, &json!("rule")), "{refused:?}");
+        assert!(refused.message.contains(nearest), "{refused:?}");
+    }
+    let reply = alice.call("permission.add_rule", add("Bash(git push *)")).await;
+    assert_eq!((&reply["changed"], &reply["rule"]), (&json!(true), &json!("Bash(git push:*)")));
+    assert_eq!(alice.call("permission.add_rule", add("Bash(git push:*)")).await["changed"], false);
+    let said = ctl(&daemon, &["rules", "add", "--user", "--ask", "bash(make *)"]).await.stdout();
+    assert!(said.contains("ask Bash(make:*) in every folder: added"), "{said}");
+    assert_eq!(alice.call("permission.remove_rule", add("Bash(git push *)")).await["changed"], true);
+}
+
+#[tokio::test]
+async fn stored_rule_keeps_exact_meaning_and_has_note() {
+    let mut daemon = daemon_that_calls("", "touch a b").await;
+    let alice = daemon.client("alice").await;
+    let session = alice.create(&daemon).await;
+    let grant = json!({"rule": "Bash(true)", "kind": "allow", "scope": "project", "session_id": session.id});
+    alice.call("permission.add_rule", grant).await;
+    // As an earlier version stored it.
+    let file = policy_files(&daemon).pop().expect("one");
+    let text = std::fs::read_to_string(&file).expect("text");
+    let old = ["Bash(touch *)", "Bash(git * push)", "WebSearch", "Task(nowhere)"];
+    let mut written: Value = serde_json::from_str(&text).expect("JSON");
+    let entries = old.map(|rule| {
+        let mut entry = written["rules"][0].clone();
+        entry["rule"] = json!(rule);
+        entry
+    });
+    written["rules"].as_array_mut().expect("rules").extend(entries);
+    std::fs::write(&file, written.to_string()).expect("written");
+    daemon.crash_and_restart().await;
+
+    let alice = daemon.client("alice").await;
+    let session = alice.create(&daemon).await;
+    let mut seen = session.follow().await;
+    let asked = asks(&session, &mut seen).await.expect("the stored text has no wildcard");
+    session.answer(&asked, json!({"decision": "deny"})).await;
+    seen.turn_ends("success").await;
+    let known = alice.call("permission.rules", json!({"session_id": session.id})).await;
+    let notes: Vec<&str> = known["rules"]
+        .as_array()
+        .expect("rules")
+        .iter()
+        .map(|it| it["note"].as_str().unwrap_or(""))
+        .collect();
+    for (note, part) in
+        notes.iter().zip(["", "Bash(touch:*)", "Bash(git:*)", "no tool WebSearch", "no agent nowhere"])
+    {
+        assert!(note.contains(part) && note.is_empty() == part.is_empty(), "{notes:?}");
+    }
+    let listed = ctl(&daemon, &["rules"]).await.stdout();
+    assert!(listed.contains("NOTE") && listed.contains("refused"), "{listed}");
+    // A rule that could not be written now can be removed, and exactly this one.
+    for rule in old {
+        let gone = json!({"rule": rule, "scope": "project", "session_id": session.id});
+        assert_eq!(alice.call("permission.remove_rule", gone).await["changed"], true, "{rule}");
+    }
+}
+
+#[tokio::test]
 async fn damaged_rule_file_denies_calls_and_stays_unchanged() {
     let daemon = daemon_that_calls("[permissions]\nallow = [\"Bash\"]", "touch mark").await;
     let alice = daemon.client("alice").await;

@@ -44,6 +44,9 @@ pub struct RulesReply {
 pub struct RuleReply {
     /// Whether the call changed anything.
     pub changed: bool,
+    /// The text under which the rule is kept, if it differs from the given one: `Bash(rm:*)` for `Bash(rm *)`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
 }
 
 /// `permission.list`

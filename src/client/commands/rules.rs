@@ -31,7 +31,8 @@ pub(crate) async fn rules(
             let (params, place) = params(&client, args).await?;
             let reply: RuleReply = client.call::<methods::permission::AddRule>(&params).await?;
             let word = if reply.changed { "added" } else { "was there already" };
-            Ok(out.say(&format!("{} {} {place}: {word}", params.kind.name(), escape::line(&params.rule)))?)
+            let rule = reply.rule.as_deref().unwrap_or(&params.rule);
+            Ok(out.say(&format!("{} {} {place}: {word}", params.kind.name(), escape::line(rule)))?)
         }
         Some(RulesCommand::Rm(args)) => {
             let (params, place) = params(&client, args).await?;
@@ -108,6 +109,10 @@ fn table(rules: &[RuleView], is_long: bool) -> Table {
         column("FOR").between(6, 16),
         column("BY").between(4, 24).rank(1),
     ];
+    let has_notes = rules.iter().any(|rule| rule.note.is_some());
+    if has_notes {
+        columns.push(column("NOTE").between(20, 200).rank(2));
+    }
     if is_long {
         columns.push(column("FILE").between(10, 200).rank(2).keep_end());
     }
@@ -130,6 +135,9 @@ fn table(rules: &[RuleView], is_long: bool) -> Table {
             (Tone::Plain, scope.to_owned()),
             (Tone::Dim, by),
         ];
+        if has_notes {
+            cells.push((Tone::Warn, escape::line(rule.note.as_deref().unwrap_or_default()).into_owned()));
+        }
         if is_long {
             cells.push((Tone::Dim, escape::line(rule.file.as_deref().unwrap_or_default()).into_owned()));
         }

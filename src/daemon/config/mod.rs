@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use api::endpoint::{self, Env};
+use judge::Rule;
 use model::{Provider, ProviderKind};
 use types::permission::RuleKind;
 use types::typed_toml::{self, WrongToml};
@@ -119,7 +120,11 @@ impl Config {
             for (key, kind) in RULES.into_iter().zip([RuleKind::Allow, RuleKind::Ask, RuleKind::Deny]) {
                 let list = permissions.get(key).and_then(toml::Value::as_array).into_iter().flatten();
                 let texts = list.filter_map(toml::Value::as_str);
-                rules.extend(texts.map(|rule| (source.file.as_path(), kind, rule.trim().to_string())));
+                // The text that is kept, as in `permissions`.
+                let kept = |rule: &str| {
+                    Rule::in_list(kind, rule).map_or_else(|_| rule.trim().to_owned(), |rule| rule.to_string())
+                };
+                rules.extend(texts.map(|rule| (source.file.as_path(), kind, kept(rule))));
             }
         }
         rules
@@ -321,11 +326,30 @@ mod tests {
             ("[session]\nmode = \"defualt\"", "c.toml:2: session.mode: unknown variant `defualt`"),
             ("[tools]\nparallel = -1", "c.toml:2: tools.parallel: "),
             ("[permissions]\n\ndeny = [\"Bash(\"]", "c.toml:3: permissions.deny: "),
+            (
+                "[permissions]\nallow = []\ndeny = [\"Bash(git * push)\"]",
+                "c.toml:3: permissions.deny: bad permission rule \"Bash(git * push)\": an unquoted `*` has a meaning \
+                 only at the end, after a blank or as `:*`; the nearest rule is Bash(git:*)",
+            ),
+            ("[permissions]\nask = [\"Bash(*rm)\"]", "c.toml:2: permissions.ask: "),
+            ("[permissions]\nallow = [\"Bash(ls *.rs)\"]", "c.toml:2: permissions.allow: "),
+            ("[permissions]\ndeny = [\"Bsh(rm:*)\"]", "c.toml:2: permissions.deny: "),
             ("[daemon", "c.toml:1: "),
         ] {
             let error = Config::parse(text, Path::new("c.toml")).expect_err(text).to_string();
             assert!(error.starts_with(expected), "{error}");
         }
+    }
+
+    #[test]
+    fn configured_rules_are_kept_in_their_normal_form() {
+        let text = "[permissions]\nallow = [\"WebSearch\", \"bash(git log *)\"]\ndeny = [\"Bash(rm *)\", \"Read(.env)\"]";
+        let config = Config::parse(text, Path::new("c")).expect("right");
+        assert_eq!(config.permissions.allow, ["WebSearch", "Bash(git log:*)"]);
+        assert_eq!(config.permissions.deny, ["Bash(rm:*)", "Read(.env)"]);
+        let config = Config { sources: vec![Source { file: "/c.toml".into(), text: text.into() }], ..config };
+        let listed: Vec<String> = config.rules().into_iter().map(|(.., rule)| rule).collect();
+        assert_eq!(listed, ["WebSearch", "Bash(git log:*)", "Bash(rm:*)", "Read(.env)"]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize};
 
 use judge::Rule;
+use types::permission::RuleKind;
 use types::unattended::UnattendedSettings;
 
 /// `[permissions]`
@@ -19,13 +20,13 @@ pub struct Permissions {
     /// a folder above the workspace, and writing SSH or GnuPG keys.
     pub bypass_guard: bool,
     /// Allow rules.
-    #[serde(deserialize_with = "rules")]
+    #[serde(deserialize_with = "allow_rules")]
     pub allow: Vec<String>,
     /// Ask rules.
-    #[serde(deserialize_with = "rules")]
+    #[serde(deserialize_with = "restricting_rules")]
     pub ask: Vec<String>,
     /// Deny rules.
-    #[serde(deserialize_with = "rules")]
+    #[serde(deserialize_with = "restricting_rules")]
     pub deny: Vec<String>,
     /// Settings of unattended sessions.
     pub unattended: UnattendedSettings,
@@ -46,15 +47,25 @@ impl Default for Permissions {
     }
 }
 
-/// Deserializes rules. They are parsed here, so that an error names their line.
-pub(super) fn rules<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    let rules = Vec::<String>::deserialize(deserializer)?;
-    for rule in &rules {
-        let rule = rule.parse::<Rule>().map_err(serde::de::Error::custom)?;
+/// Deserializes allow rules. They are parsed here, so that an error names their line. The result is the text that
+/// is kept: `Bash(rm *)` becomes `Bash(rm:*)`.
+fn allow_rules<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    rules(RuleKind::Allow, deserializer)
+}
+
+/// Deserializes ask or deny rules, as [`allow_rules`]. Each of them must be able to match a call.
+fn restricting_rules<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    rules(RuleKind::Deny, deserializer)
+}
+
+fn rules<'de, D: Deserializer<'de>>(kind: RuleKind, deserializer: D) -> Result<Vec<String>, D::Error> {
+    let kept = |text: &String| {
+        let rule = Rule::in_list(kind, text).map_err(serde::de::Error::custom)?;
         if rule.is_unsandboxed() {
             let why = "running outside the sandbox is granted to a session only, when it is asked";
             return Err(serde::de::Error::custom(format!("{rule}: {why}")));
         }
-    }
-    Ok(rules)
+        Ok(rule.to_string())
+    };
+    Vec::<String>::deserialize(deserializer)?.iter().map(kept).collect()
 }

@@ -139,12 +139,58 @@ fn only_exact_grant_satisfies_bypass_guard() {
     let command = "rm -rf ~/*";
     let judgement = check(Mode::Bypass, &[], "Bash", &bash(command), Ask);
     assert!(judgement.suggestions.is_empty(), "one key should not allow it for ever: {judgement:?}");
-    check(Mode::Bypass, &["+Bash(rm -rf ~/*)"], "Bash", &bash(command), Allow);
+    check(Mode::Bypass, &["+Bash(rm -rf ~)"], "Bash", &bash("rm -rf ~"), Allow);
+    // A rule for this text cannot be written any more; one that was stored earlier still counts.
+    let stored = Rules { allow: vec![Rule::stored("Bash(rm -rf ~/*)").unwrap()], ..Rules::default() };
+    let policy = Policy { mode: Mode::Bypass, ..Policy::for_tests(&stored) };
+    assert_eq!(judge(&policy, "Bash", &bash(command)).verdict, Allow);
     check(Mode::Bypass, &["+Bash(rm:*)"], "Bash", &bash(command), Ask);
     check(Mode::Bypass, &["-Bash(rm:*)"], "Bash", &bash(command), Deny);
     let config = edit("/home/u/.ssh/config", PathSensitivity::Secret);
     check(Mode::Bypass, &["+Edit(~/.ssh/config)"], "Edit", &config, Allow);
     check(Mode::Bypass, &["+Edit(~/.ssh/**)"], "Edit", &config, Ask);
+}
+
+#[test]
+fn path_of_other_tilde_is_not_known() {
+    // The home folder of a user need not have the user's name, and `~-` is any earlier folder.
+    for command in
+        ["rm -rf ~u", "rm -rf ~alice", "rm -rf ~alice/", "rm -rf ~-", "rm -rf ~1", "rm -rf ~alice/*"]
+    {
+        check(Mode::Bypass, &[], "Bash", &bash(command), Ask);
+    }
+    for command in ["echo k >> ~alice/.ssh/authorized_keys", "tee ~+1/.ssh/config", "cp k {~alice,x}/.ssh/id"]
+    {
+        check(Mode::Bypass, &[], "Bash", &bash(command), Ask);
+    }
+    check(Mode::Bypass, &[], "Bash", &bash("rm -rf ~alice/tmp"), Allow);
+    // A rule for files may concern it, in a word, a redirection, an assignment or braces.
+    for command in [
+        "cat ~root/x",
+        "cat ~+/x",
+        "cat ~-/x",
+        "cat ~1",
+        "cat < ~root/x",
+        "dd if=~root/x",
+        "export a=~root/x",
+        "cat {~root/x,y}",
+        "dd if={~root/x,y}",
+        "sh -c 'cat ~root/x'",
+        "cd ~root && cat x",
+    ] {
+        check(Mode::Bypass, &["-Read(/root/**)"], "Bash", &bash(command), Ask);
+        check(Mode::Bypass, &["?Read(/root/**)"], "Bash", &bash(command), Ask);
+        check(Mode::Default, &["-Read(/root/**)", "+Bash"], "Bash", &bash(command), Ask);
+        check(Mode::DontAsk, &["-Read(/root/**)", "+Bash"], "Bash", &bash(command), Deny);
+    }
+    check(Mode::Bypass, &["-Edit(/root/**)"], "Bash", &bash("echo x > ~root/x"), Ask);
+    check(Mode::Bypass, &["-Read(/root/**)"], "Bash", &bash("cat '~root/x' HEAD~1 a~b"), Allow);
+    // No grant for a command covers it.
+    for command in
+        ["cat ~root/x", "cat {~root/x,y}", "cat x ~-", "dd of=~root/x", "dd of={~root/x,y}", "cat <~1"]
+    {
+        check(Mode::Default, &["+Bash(cat:*)", "+Bash(dd:*)"], "Bash", &bash(command), Ask);
+    }
 }
 
 #[test]

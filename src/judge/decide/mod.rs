@@ -301,7 +301,10 @@ fn search<'r>(
                 PatternMatch::Yes
             }
             (Pattern::Domain(domain), Subject::Web { host, .. }) if domain.covers(host) => PatternMatch::Yes,
-            (Pattern::Agent(name), Subject::Task { agent, .. }) if name == agent => PatternMatch::Yes,
+            // For a rule that restricts, another case is the same name.
+            (Pattern::Agent(name), Subject::Task { agent, .. }) if name.eq_ignore_ascii_case(agent) => {
+                PatternMatch::Yes
+            }
             _ => PatternMatch::No,
         };
         match found {

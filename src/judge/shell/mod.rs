@@ -9,7 +9,7 @@ mod read_only;
 
 pub(crate) mod fuzz;
 
-pub(super) use evaluate::pattern::{CommandPattern, PatternMatch};
+pub(super) use evaluate::pattern::{CommandPattern, PatternMatch, is_complete};
 pub(super) use evaluate::{Grant, ParsedLine, PartOutcome};
 pub(super) use paths::resolve::Folders;
 pub use paths::resolve::Repository;

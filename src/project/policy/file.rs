@@ -54,14 +54,14 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Creates a policy from rules.
+    /// Creates a policy from rules. Each text has its exact meaning, also if it was stored by an earlier version.
     ///
     /// # Errors
     /// A rule is invalid.
     pub(super) fn from_entries(entries: Vec<PolicyEntry>) -> Result<Self, String> {
         let mut rules = Rules::default();
         for entry in &entries {
-            let rule: Rule = entry.rule.parse().map_err(|error| format!("{error}"))?;
+            let rule = Rule::stored(&entry.rule).map_err(|error| format!("{error}"))?;
             match entry.kind {
                 RuleKind::Allow => rules.allow.push(rule),
                 RuleKind::Ask => rules.ask.push(rule),

@@ -87,8 +87,7 @@ impl Actor {
             Some(pending_grant) => self.write_grant(pending_grant).await,
             None => true,
         };
-        let granted =
-            outcome.grant.as_deref().filter(|_| is_valid).and_then(|rule| rule.parse::<Rule>().ok());
+        let granted = outcome.grant.as_deref().filter(|_| is_valid).and_then(|rule| Rule::stored(rule).ok());
         Ok(CommittedAnswer { outcome, extended: granted.map(|grant| effective.with_added_grant(&grant)) })
     }
 

@@ -48,7 +48,7 @@ fn event_note(plan: &Plan, before: &Engine, fact: &Envelope) -> Option<AuditNote
         event if event.shows_request_of().is_some() => None,
         Event::ToolStatus { call_id, allowed_by, prepared, .. } => {
             // A rule, or another reason for the permission as text: the mode or a built-in table.
-            let is_rule = allowed_by.parse::<Rule>().is_ok();
+            let is_rule = Rule::stored(allowed_by).is_ok();
             let reason =
                 if is_rule { "no user was asked".into() } else { format!("no user was asked: {allowed_by}") };
             let note = new_note(AuditKind::Rule, "allow", reason);

@@ -4,13 +4,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::actor::audit;
+use crate::agents;
 use crate::error::SessionError;
 use crate::registry::Registry;
-use judge::Rule;
+use crate::trust;
+use judge::{Rule, stored_rule_note};
 use project::policy::{PolicyEntry, PolicyScope};
+use project::workspace;
 use types::event::Origin;
 use types::ids::SessionId;
 use types::permission::{RuleKind, RuleParams, RuleScope, RuleView};
+
+/// The agent that a rule `Task(NAME)` names.
+fn agent_name(rule: &str) -> Option<&str> {
+    rule.strip_prefix("Task(")?.strip_suffix(')')
+}
 
 impl Registry {
     /// The effective rules of a workspace, or of a session and its workspace, and the errors of policy
@@ -34,9 +42,11 @@ impl Registry {
                 file: Some(rule.file.display().to_string()),
                 added_at_ms: None,
                 by: None,
+                note: stored_rule_note(&rule.rule),
             })
             .collect();
         let folder = self.workspace_path(session_id, workspace).await?;
+        let agents_of = folder.clone();
         let read = tokio::task::spawn_blocking(move || {
             let mut read = (Vec::new(), Vec::new());
             let places = [(RuleScope::User, None), (RuleScope::Project, folder.as_deref())];
@@ -54,10 +64,17 @@ impl Registry {
                         file: Some(shared.policies.file(place).display().to_string()),
                         added_at_ms: Some(entry.added_at_ms),
                         by: entry.by.clone(),
+                        note: stored_rule_note(&entry.rule),
                     })),
                     Err(error) => read.1.push(error.to_string()),
                 }
             }
+            // The project's own files whose deny or ask rules are not understood.
+            let settings = folder.map(|folder| workspace::scan(&shared.project_folders(&folder)).settings);
+            let unread = settings.into_iter().flatten().filter(|it| it.project.is_closed);
+            read.1.extend(
+                unread.map(|it| trust::unread_project(&it.name, &it.project.problem.unwrap_or_default())),
+            );
             read
         });
         let (more, problems) = read.await.map_err(|_| SessionError::Crashed)?;
@@ -72,7 +89,17 @@ impl Registry {
                     file: None,
                     added_at_ms: None,
                     by: None,
+                    note: stored_rule_note(rule),
                 }));
+            }
+        }
+        if let Some(folder) = agents_of.filter(|_| known.iter().any(|rule| agent_name(&rule.rule).is_some()))
+        {
+            let agents = agents::load(&self.inner.shared, &folder).await?;
+            for rule in &mut known {
+                let missing = agent_name(&rule.rule).filter(|name| agents.find(name).is_none());
+                let note = missing.map(|name| format!("there is no agent {name} in this folder now"));
+                rule.note = rule.note.take().or(note);
             }
         }
         Ok((known, problems))
@@ -97,9 +124,11 @@ impl Registry {
     async fn change_rule(&self, add: bool, rule: RuleParams, origin: Origin) -> Result<bool, SessionError> {
         self.check_open()?;
         let RuleParams { rule, kind, scope, session_id, workspace, .. } = rule;
-        let rule: Rule = rule
-            .parse()
-            .map_err(|error: judge::BadRule| SessionError::BadParam("rule", error.to_string()))?;
+        let bad = |error: judge::BadRule| SessionError::BadParam("rule", error.to_string());
+        let rule: Rule = match add {
+            true => rule.parse().map_err(bad)?,
+            false => self.rule_to_remove(&rule, kind, scope, session_id, workspace.as_deref()).await?,
+        };
         if add && rule.is_unsandboxed() && (scope != RuleScope::Session || kind != RuleKind::Allow) {
             let why = "running outside the sandbox is granted to a session only: scope session, kind allow";
             return Err(SessionError::BadParam("rule", why.into()));
@@ -163,6 +192,34 @@ impl Registry {
             }
         }
         Ok(changed)
+    }
+
+    /// The rule that a text names for removal: a rule that is kept under exactly this text, also one that could
+    /// not be written now, else what the text means now.
+    async fn rule_to_remove(
+        &self,
+        text: &str,
+        kind: RuleKind,
+        scope: RuleScope,
+        session_id: Option<SessionId>,
+        workspace: Option<&str>,
+    ) -> Result<Rule, SessionError> {
+        let bad = |error: judge::BadRule| SessionError::BadParam("rule", error.to_string());
+        let now = text.parse::<Rule>();
+        let Ok(exact) = Rule::stored(text) else { return now.map_err(bad) };
+        if now.as_ref().is_ok_and(|now| *now == exact) {
+            return Ok(exact);
+        }
+        let session_id_of_rule = session_id.filter(|_| scope == RuleScope::Session);
+        let (known, _) = match (scope, session_id_of_rule) {
+            (RuleScope::Session, None) => return now.map_err(bad),
+            (RuleScope::Session, id) => self.rules(id, None).await?,
+            (RuleScope::Project, _) => self.rules(session_id, workspace).await?,
+            _ => self.rules(None, None).await?,
+        };
+        let is_kept =
+            known.iter().any(|rule| rule.kind == kind && rule.scope == scope && rule.rule == exact.as_str());
+        if is_kept { Ok(exact) } else { now.map_err(bad) }
     }
 
     /// The real path of the requested workspace.

@@ -88,7 +88,7 @@ impl CommandFiles {
 
     /// The valid rules of a command's `allowed-tools`.
     pub fn allow_rules(&self, command: &CustomCommand) -> Vec<String> {
-        command.allowed_tools.iter().filter(|rule| allow_rule(rule).is_ok()).cloned().collect()
+        command.allowed_tools.iter().filter_map(|rule| Some(allow_rule(rule).ok()?.to_string())).collect()
     }
 
     pub fn sort_by_name(mut self) -> CommandList {
@@ -115,13 +115,14 @@ impl CommandFiles {
     }
 }
 
-/// Checks a rule of a command file. A file cannot let commands leave the sandbox.
-fn allow_rule(text: &str) -> Result<(), String> {
-    let leaves = ["Unsandboxed", "Outside"].iter().any(|tool| text.trim().starts_with(tool));
+/// The rule of a command file, as it is kept. A file cannot let commands leave the sandbox.
+fn allow_rule(text: &str) -> Result<Rule, String> {
+    let leaves =
+        ["unsandboxed", "outside"].iter().any(|tool| text.trim().to_ascii_lowercase().starts_with(tool));
     if leaves {
         return Err(format!("{text}: only a user's answer lets a command run outside the sandbox"));
     }
-    text.parse::<Rule>().map(|_| ()).map_err(|error| error.to_string())
+    text.parse::<Rule>().map_err(|error| error.to_string())
 }
 
 impl Registry {

@@ -18,6 +18,7 @@ use crate::disk;
 use crate::error::{ToolError, cancelled};
 use crate::files::walk;
 use crate::fs::pinned::PinnedPath;
+use types::glob_brackets;
 use types::tool::{PreparedCall, Subject, ToolOutcome};
 
 /// Paths in one answer.
@@ -81,10 +82,10 @@ fn search_target(context: &ToolContext, input: &Input) -> Result<(PinnedPath, Pa
     };
     let any_depth = parts.len() == 1;
     let glob = if any_depth { format!("**/{rest}") } else { rest.clone() };
-    let matcher = GlobBuilder::new(&glob)
-        .literal_separator(true)
-        .backslash_escape(true)
-        .build()
+    let build = |glob: &str| GlobBuilder::new(glob).literal_separator(true).backslash_escape(true).build();
+    // Names such as `[slug]` match as well, and a bracket without a partner is part of a name.
+    let matcher = build(&glob_brackets::either_reading(&glob))
+        .or_else(|e| build(&glob_brackets::literal_brackets(&glob)).map_err(|_| e))
         .map_err(|e| {
             ToolError::new("invalid_pattern", format!("{pattern:?} is not a valid glob: {}", e.kind()))
                 .with(json!({ "pattern": pattern }))

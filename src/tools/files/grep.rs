@@ -18,6 +18,7 @@ use crate::files::search::{OutputMode, Search, SearchParams};
 use crate::files::walk;
 use crate::fs::pinned::PinnedPath;
 use crate::{call, input};
+use types::glob_brackets;
 use types::tool::{PreparedCall, Subject, ToolOutcome};
 
 /// Default number of lines (or files) in one answer.
@@ -108,9 +109,16 @@ fn choose_files(input: &Input, root: &PinnedPath, builder: &mut WalkBuilder) -> 
                 .with(json!({ "glob": glob }))
         };
         let folder = if root.is_folder() { &root.path } else { root.path.parent().unwrap_or(&root.path) };
-        let mut overrides = OverrideBuilder::new(folder);
-        overrides.add(glob).map_err(wrong)?;
-        builder.overrides(overrides.build().map_err(wrong)?);
+        let build = |glob: &str| {
+            let mut overrides = OverrideBuilder::new(folder);
+            overrides.add(glob)?;
+            overrides.build()
+        };
+        // Names such as `[slug]` match as well, and a bracket without a partner is part of a name.
+        let overrides = build(&glob_brackets::either_reading(glob))
+            .or_else(|e| build(&glob_brackets::literal_brackets(glob)).map_err(|_| e))
+            .map_err(wrong)?;
+        builder.overrides(overrides);
     }
     if let Some(kind) = input.r#type.as_deref().filter(|kind| !kind.is_empty()) {
         let mut types = TypesBuilder::new();

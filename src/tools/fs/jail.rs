@@ -121,6 +121,10 @@ impl Jail {
     ) -> Result<PinnedPath, ToolError> {
         let (path, written) = resolve::resolve(text, cwd, &self.places.home)?;
         let mut held = self.decide_resolved(path, access, hidden)?;
+        // Its writer probably meant the folder that a shell would name, so the path counts as one outside.
+        if resolve::is_other_tilde(text) {
+            held.resolved.in_workspace = false;
+        }
         // `.git/config` stays sensitive if `.git` is a link, and so does `~/.netrc`.
         if written != held.resolved.path {
             let by_written_name = sensitivity(&written, access, &self.places);

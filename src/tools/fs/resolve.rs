@@ -59,6 +59,14 @@ pub(crate) fn resolve(text: &str, cwd: &Path, home: &Path) -> Result<(PathBuf, P
     Ok((path, plain))
 }
 
+/// Whether a shell would expand the beginning to a folder that is not known here: `~root/x`, `~+`, `~-`, `~1`. The
+/// file tools open a folder with this name.
+pub(crate) fn is_other_tilde(text: &str) -> bool {
+    let first = text.split('/').next().unwrap_or_default();
+    let is_of_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '+');
+    first.strip_prefix('~').is_some_and(|name| !name.is_empty() && name.chars().all(is_of_name))
+}
+
 fn refuse_hidden_characters(text: &str) -> Result<(), ToolError> {
     if text.is_empty() {
         return Err(ToolError::new("bad_path", "the path is empty"));

@@ -46,6 +46,59 @@ async fn glob_returns_files_newest_first() {
 }
 
 #[tokio::test]
+async fn names_with_brackets_are_found() {
+    let mut fixture = ToolFixture::new();
+    for name in [
+        "app/[slug]/page.tsx",
+        "app/[...all]/page.tsx",
+        "app/(group)/page.tsx",
+        "app/{a}/page.tsx",
+        "app/s/page.tsx",
+    ] {
+        fixture.write_file(name, "hello\n");
+    }
+    fixture.write_file("[id.ts", "hello\n");
+    for (input, expected) in [
+        (json!({"pattern": "app/[slug]/page.tsx"}), &["app/[slug]/page.tsx", "app/s/page.tsx"][..]),
+        (json!({"pattern": "app/[slug]/*.{ts,tsx}"}), &["app/[slug]/page.tsx", "app/s/page.tsx"]),
+        (json!({"pattern": "**/[...all]/**"}), &["app/[...all]/page.tsx"]),
+        (json!({"pattern": "app/(group)/*"}), &["app/(group)/page.tsx"]),
+        (json!({"pattern": "app/{a}/*"}), &["app/{a}/page.tsx"]),
+        (json!({"pattern": "*", "path": "app/[slug]"}), &["app/[slug]/page.tsx"]),
+        (json!({"pattern": "[id.ts"}), &["[id.ts"]),
+    ] {
+        let outcome = fixture.run("Glob", input.clone()).await;
+        let mut found: Vec<&str> = completed(&outcome).lines().collect();
+        found.sort_unstable();
+        assert_eq!(found, expected, "{input}");
+    }
+    for (input, expected) in [
+        (json!({"pattern": "hello", "path": "app/[slug]"}), &["app/[slug]/page.tsx"][..]),
+        (json!({"pattern": "hello", "path": "app/[slug]/page.tsx"}), &["app/[slug]/page.tsx"]),
+        (json!({"pattern": "hello", "glob": "app/[...all]/**"}), &["app/[...all]/page.tsx"]),
+        (json!({"pattern": "hello", "glob": "app/{a}/*.{ts,tsx}"}), &["app/{a}/page.tsx"]),
+        (json!({"pattern": "hello", "glob": "[id.ts"}), &["[id.ts"]),
+    ] {
+        let outcome = fixture.run("Grep", input.clone()).await;
+        let text = completed(&outcome);
+        let mut found: Vec<&str> = text.lines().filter(|line| line.contains(".ts")).collect();
+        found.sort_unstable();
+        assert_eq!(found, expected, "{input}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn every_tool_is_named_by_a_rule() {
+    let fixture = ToolFixture::new();
+    for tool in fixture.tools.definitions().iter() {
+        assert_eq!(judge::Rules::parse::<&str>(&[], &[], &[&tool.name]).unwrap().deny[0].as_str(), tool.name);
+        let other_case = tool.name.to_lowercase();
+        assert_eq!(other_case.parse::<judge::Rule>().unwrap().as_str(), tool.name);
+    }
+    assert!("ToolSearch".parse::<judge::Rule>().is_ok());
+}
+
+#[tokio::test]
 async fn glob_is_judged_by_resolved_search_folder() {
     let mut fixture = search_fixture();
     for (pattern, inside) in [("../*", false), ("/etc/*.conf", false), ("src/*.rs", true), ("~/*", false)] {

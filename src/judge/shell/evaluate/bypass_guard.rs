@@ -11,7 +11,7 @@ use crate::shell::lex::word::{Marks, Word};
 use crate::shell::paths::cwd_tracking::PossibleFolders;
 use crate::shell::paths::files;
 use crate::shell::paths::resolve;
-use crate::shell::paths::resolve::{is_in, resolve};
+use crate::shell::paths::resolve::{is_in, is_other_tilde, resolve};
 use crate::shell::paths::write_targets::WriteTargets;
 use crate::shell::programs::call::CommandCall;
 use crate::shell::programs::call::program_name;
@@ -172,30 +172,25 @@ impl ParsedLine<'_> {
             (Cow::Owned(text), home)
         });
         let is_pattern = word.marks.has(Marks::GLOB) || word.marks.has(Marks::BRACE);
+        let is_unquoted = word.marks.has(Marks::TILDE) || word.marks.has(Marks::BRACE);
         own.chain(choices).filter(|(text, _)| !text.is_empty()).any(|(text, home)| {
-            let mut text = plain_variables(&text, word.marks.has(Marks::EXPANDS));
-            let mut home = home;
-            // `~user`
-            if word.marks.has(Marks::TILDE)
-                && let Some(rest) =
-                    text.strip_prefix('~').and_then(|rest| rest.strip_prefix(self.home_name()))
-                && (rest.is_empty() || rest.starts_with('/'))
-            {
-                text = Cow::Owned(format!("~{rest}"));
-                home = true;
-            }
-            cwds.iter().any(|cwd| {
-                let path = resolve(&text, home, cwd, self.folders);
-                match path.rfind('/') {
-                    Some(at) if is_pattern && files::is_any_name(&path[at + 1..]) => is(&path[..at.max(1)]),
-                    _ => is(&path),
-                }
+            let text = plain_variables(&text, word.marks.has(Marks::EXPANDS));
+            // `~user`, `~-`: the path is not known, so it may be the home folder as well.
+            let other = (is_unquoted && is_other_tilde(&text))
+                .then(|| format!("~{}", text.find('/').map_or("", |at| &text[at..])));
+            let texts = [Some((&*text, home)), other.as_deref().map(|text| (text, true))];
+            texts.into_iter().flatten().any(|(text, home)| {
+                cwds.iter().any(|cwd| {
+                    let path = resolve(text, home, cwd, self.folders);
+                    match path.rfind('/') {
+                        Some(at) if is_pattern && files::is_any_name(&path[at + 1..]) => {
+                            is(&path[..at.max(1)])
+                        }
+                        _ => is(&path),
+                    }
+                })
             })
         })
-    }
-
-    fn home_name(&self) -> &str {
-        self.folders.home.rsplit('/').next().unwrap_or_default()
     }
 }
 

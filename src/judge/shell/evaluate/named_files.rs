@@ -16,10 +16,12 @@ impl ParsedLine<'_> {
     /// Returns the first result of `check_file` for a file that the line names. `check_file` gets a path, and
     /// whether it is written, that is, the target of a redirection; an argument counts as read. Paths
     /// are used as written. `rules` is the number of rules that `check_file` checks, for the work budget.
+    /// `check_unknown` is called for a path that is not known, such as `~root/x`.
     pub(crate) fn find_named_file<T>(
         &self,
         rules: usize,
         check_file: &dyn Fn(&Path, bool) -> Option<T>,
+        check_unknown: &dyn Fn(bool) -> Option<T>,
     ) -> Option<T> {
         let scripts = self.all.scripts().iter().zip(&self.cwds);
         let mut commands = scripts.flat_map(|(script, cwds)| script.commands.iter().zip(cwds));
@@ -46,7 +48,23 @@ impl ParsedLine<'_> {
                 }
                 all
             };
+            let is_unknown = |word: &Word| {
+                let is_choice = |text: &String| {
+                    let value = text.split_once('=').map_or("", |(_, value)| value);
+                    [text, value].into_iter().any(resolve::is_other_tilde)
+                };
+                word.marks.has(Marks::TILDE)
+                    || word.marks.has(Marks::BRACE) && chosen(word).iter().any(is_choice)
+            };
+            let unknown =
+                |word: &Word, writes: bool| is_unknown(word).then(|| check_unknown(writes)).flatten();
             let redirected = command.redirs.iter().find_map(|redir| {
+                let writes = matches!(redir.kind, RedirKind::Output | RedirKind::Both);
+                if matches!(redir.kind, RedirKind::Input | RedirKind::Output | RedirKind::Both)
+                    && let Some(found) = unknown(&redir.target, writes)
+                {
+                    return Some(found);
+                }
                 let home = redir.target.marks.has(Marks::HOME);
                 chosen(&redir.target).iter().find_map(|target| {
                     let written = matches!(redir.kind, RedirKind::Output | RedirKind::Both)
@@ -105,7 +123,7 @@ impl ParsedLine<'_> {
                     found
                 })
             };
-            let named = |word: &Word| named(word).or_else(|| from_top(word));
+            let named = |word: &Word| unknown(word, false).or_else(|| named(word)).or_else(|| from_top(word));
             redirected.or_else(|| command.words.iter().skip(1).find_map(named))
         })
     }

@@ -6,6 +6,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::shell::evaluate::collect::{CollectedCommands, CommandView};
 use crate::shell::lex::lex;
+use crate::shell::lex::syntax::UnsupportedSyntax;
 use crate::shell::lex::word::{Marks, Word};
 use crate::shell::programs::call::{WorkBudget, program_name};
 use crate::shell::programs::special::GIT_VALUES;
@@ -19,6 +20,8 @@ pub(crate) enum CommandPattern {
         text: String,
         /// Its words, if it is one simple command.
         words: Option<Vec<Word>>,
+        /// The words of its commands, if it is more than one simple command.
+        commands: Vec<Vec<Word>>,
     },
     /// `npm run:*`: any command that begins with these words.
     Prefix(Vec<String>),
@@ -48,6 +51,18 @@ fn simple(text: &str) -> Option<Vec<Word>> {
     (plain && whole && !command.words.is_empty()).then_some(command.words)
 }
 
+/// The words of the commands of a text that is not one simple command. None if the text has a command without
+/// words, because the others do not tell what it does.
+fn commands(text: &str) -> Vec<Vec<Word>> {
+    let commands: Vec<Vec<Word>> = lex(text).commands.into_iter().map(|command| command.words).collect();
+    if commands.iter().any(Vec::is_empty) { Vec::new() } else { commands }
+}
+
+/// Whether a text can be a whole command line.
+pub(crate) fn is_complete(text: &str) -> bool {
+    !lex(text).has(UnsupportedSyntax::Syntax)
+}
+
 impl CommandPattern {
     /// Parses the text between the parentheses, which is not empty. The error is a fragment.
     pub(crate) fn parse(inner: &str) -> Result<Self, &'static str> {
@@ -75,7 +90,9 @@ impl CommandPattern {
             None if inner.trim().is_empty() => Err("the pattern is blank; write Bash for every command"),
             None => {
                 let text = inner.trim().to_owned();
-                Ok(Self::Exact { words: simple(&text), text })
+                let words = simple(&text);
+                let commands = if words.is_some() { Vec::new() } else { commands(&text) };
+                Ok(Self::Exact { words, commands, text })
             }
         }
     }
@@ -126,50 +143,67 @@ impl CommandPattern {
         if self.is_text(text) {
             return PatternMatch::Yes;
         }
-        let (own, exact): (Vec<&str>, bool) = match self {
-            Self::Exact { words: None, .. } => {
-                return if all.hidden { PatternMatch::Perhaps } else { PatternMatch::No };
+        match self {
+            // The same commands in another form: with other blanks, in another order, among others.
+            Self::Exact { words: None, commands, .. } => {
+                let is_there =
+                    |words: &Vec<Word>| find_words(&texts(words), true, all, programs) > PatternMatch::No;
+                match all.hidden || !commands.is_empty() && commands.iter().all(is_there) {
+                    true => PatternMatch::Perhaps,
+                    false => PatternMatch::No,
+                }
             }
-            Self::Exact { words: Some(words), .. } => (words.iter().map(|w| w.text.as_str()).collect(), true),
-            Self::Prefix(words) => (words.iter().map(String::as_str).collect(), false),
-        };
-        // If the line is too large, only the first words are compared.
-        let exact = exact && !all.over;
-        let is_uncertain = all.hidden || programs.has_collision;
-        let mut found = if is_uncertain { PatternMatch::Perhaps } else { PatternMatch::No };
-        let Some((wanted, rest)) = own.split_first() else { return found };
-        let program = program_name(wanted);
-        let plain = rest.first().filter(|argument| !is_option(argument));
-        let whole = (rest.is_empty() && !exact).then_some(CommandKey::Program(program));
-        let places = [
-            plain.map(|argument| CommandKey::Argument(program, argument)),
-            Some(CommandKey::Alone(program)),
-            Some(CommandKey::Odd(program)),
-            whole,
-        ];
-        for view in places.into_iter().flatten().flat_map(|place| programs.at(place)) {
-            let (now, inspected_words) = match_command(all.words(*view), &own, exact, view.open);
-            found = found.max(now);
-            if found == PatternMatch::Yes {
-                return found;
-            }
-            if !programs.looks.spend(inspected_words) {
-                return PatternMatch::Perhaps;
+            Self::Exact { words: Some(words), .. } => find_words(&texts(words), true, all, programs),
+            Self::Prefix(words) => {
+                let own: Vec<&str> = words.iter().map(String::as_str).collect();
+                find_words(&own, false, all, programs)
             }
         }
-        // Names that are known only at run time, and commands that an unknown program may run.
-        let maybe = programs.at(CommandKey::Maybe(program));
-        if maybe.len() > MAX_GUESSES || programs.unknown.len() > MAX_GUESSES {
+    }
+}
+
+fn texts(words: &[Word]) -> Vec<&str> {
+    words.iter().map(|word| word.text.as_str()).collect()
+}
+
+/// Searches all commands of a line for one that consists of these words, or begins with them.
+fn find_words(own: &[&str], exact: bool, all: &CollectedCommands, programs: &CommandIndex) -> PatternMatch {
+    // If the line is too large, only the first words are compared.
+    let exact = exact && !all.over;
+    let is_uncertain = all.hidden || programs.has_collision;
+    let mut found = if is_uncertain { PatternMatch::Perhaps } else { PatternMatch::No };
+    let Some((wanted, rest)) = own.split_first() else { return found };
+    let program = program_name(wanted);
+    let plain = rest.first().filter(|argument| !is_option(argument));
+    let whole = (rest.is_empty() && !exact).then_some(CommandKey::Program(program));
+    let places = [
+        plain.map(|argument| CommandKey::Argument(program, argument)),
+        Some(CommandKey::Alone(program)),
+        Some(CommandKey::Odd(program)),
+        whole,
+    ];
+    for view in places.into_iter().flatten().flat_map(|place| programs.at(place)) {
+        let (now, inspected_words) = match_command(all.words(*view), own, exact, view.open);
+        found = found.max(now);
+        if found == PatternMatch::Yes {
+            return found;
+        }
+        if !programs.looks.spend(inspected_words) {
             return PatternMatch::Perhaps;
         }
-        for view in programs.unknown.iter().chain(maybe) {
-            let (now, inspected_words) = match_command(all.words(*view), &own, false, view.open);
-            if now > PatternMatch::No || !programs.looks.spend(inspected_words) {
-                return PatternMatch::Perhaps;
-            }
-        }
-        found
     }
+    // Names that are known only at run time, and commands that an unknown program may run.
+    let maybe = programs.at(CommandKey::Maybe(program));
+    if maybe.len() > MAX_GUESSES || programs.unknown.len() > MAX_GUESSES {
+        return PatternMatch::Perhaps;
+    }
+    for view in programs.unknown.iter().chain(maybe) {
+        let (now, inspected_words) = match_command(all.words(*view), own, false, view.open);
+        if now > PatternMatch::No || !programs.looks.spend(inspected_words) {
+            return PatternMatch::Perhaps;
+        }
+    }
+    found
 }
 
 /// Maximum number of inspected positions at which an unknown program may run another one.

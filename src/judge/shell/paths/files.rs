@@ -109,12 +109,13 @@ fn check_word(
             if whole.starts_with("if=") {
                 continue;
             }
-            let leaves = cwds.iter().any(|cwd| {
-                let path = resolve::resolve(text, home, cwd, folders);
-                !folders.contains_path(&path)
-                    && !["/tmp", "/var/tmp"].iter().any(|folder| resolve::is_in(&path, folder))
-                    && !matches!(path.as_str(), "/dev/null" | "/dev/stdout" | "/dev/stderr")
-            });
+            let leaves = resolve::is_other_tilde(text)
+                || cwds.iter().any(|cwd| {
+                    let path = resolve::resolve(text, home, cwd, folders);
+                    !folders.contains_path(&path)
+                        && !["/tmp", "/var/tmp"].iter().any(|folder| resolve::is_in(&path, folder))
+                        && !matches!(path.as_str(), "/dev/null" | "/dev/stdout" | "/dev/stderr")
+                });
             if leaves {
                 return Err(format!("{} lies outside the workspace", word.text));
             }
@@ -136,6 +137,11 @@ fn each_choice(
         return Err(too_many());
     }
     for text in braces::choices(&word.text).ok_or_else(too_many)? {
+        // bash expands tildes after braces, also after the `=` of an assignment.
+        let value = text.split_once('=').map_or("", |(_, value)| value);
+        if [&text, value].into_iter().any(resolve::is_other_tilde) {
+            return Err(format!("{text} is known only at run time"));
+        }
         let mut marks = Marks::default();
         if text.contains(['*', '?', '[']) {
             marks.add(Marks::GLOB);

@@ -193,6 +193,12 @@ pub(crate) fn resolve(word: &str, is_home: bool, folder: &str, folders: &Folders
     path
 }
 
+/// Whether an unquoted text begins with a tilde that does not mean the home folder: `~root/x`, `~+`, `~-`, `~1`. The
+/// path that it means is not known.
+pub(crate) fn is_other_tilde(text: &str) -> bool {
+    text.strip_prefix('~').is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'))
+}
+
 /// Whether `path` is `folder` or lies in it.
 pub(crate) fn is_in(path: &str, folder: &str) -> bool {
     let folder = folder.trim_end_matches('/');

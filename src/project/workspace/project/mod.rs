@@ -9,6 +9,8 @@ mod keys;
 mod values;
 
 use judge::Rule;
+use types::permission::RuleKind;
+
 pub use keys::{KeyUse, PROJECT_KEYS, Precedence, key_use};
 use values::Permissions;
 pub use values::{ProjectValues, SetKey};
@@ -49,12 +51,12 @@ pub(super) fn project_of_unreadable(problem: String) -> Project {
 
 fn parse(text: &str) -> Result<Project, String> {
     let (values, Permissions { allow, ask, deny }) = values::parse(text)?;
-    let rules = |texts: Vec<String>| -> Result<Vec<Rule>, String> {
+    let rules = |kind, texts: Vec<String>| -> Result<Vec<Rule>, String> {
         if texts.len() > MAX_RULES {
             return Err(format!("{} rules of one kind; {MAX_RULES} are enough", texts.len()));
         }
         let rule = |rule: &String| {
-            rule.parse().map_err(|error| {
+            Rule::in_list(kind, rule).map_err(|error| {
                 let line = text.find(rule.as_str()).map(|at| values::line_number(text, at));
                 let place = line.map(|line| format!("line {line}: ")).unwrap_or_default();
                 format!("{place}{rule:?}: {error}")
@@ -62,7 +64,8 @@ fn parse(text: &str) -> Result<Project, String> {
         };
         texts.iter().map(rule).collect()
     };
-    let (allow, ask, deny) = (rules(allow)?, rules(ask)?, rules(deny)?);
+    let (allow, ask, deny) =
+        (rules(RuleKind::Allow, allow)?, rules(RuleKind::Ask, ask)?, rules(RuleKind::Deny, deny)?);
     Ok(Project { allow, ask, deny, values, problem: None, is_closed: false })
 }
 
@@ -160,6 +163,7 @@ mod tests {
             (format!("{rules}hooks = []\n"), "line 5"),
             (rules.replace("[\"Bash(make)\"]", "true"), "line 2"),
             (rules.replace("Bash(make)", "Bash("), "line 2"),
+            (rules.replace("Bash(make)", "Bash(make *.o)"), "line 2"),
         ] {
             let project = super::read(text.as_bytes());
             assert_eq!((project.allow.len(), project.ask.len(), project.deny.len()), (0, 1, 1), "{text}");
@@ -177,6 +181,10 @@ mod tests {
             ("permissions = [\"Bash\"]\n", 0),
             ("[permissions]\ndeny = [\"Read(.env)\", \"Bash(\", 3]\n", 1),
             ("[permissions]\ndeny = \"Read(.env)\"\nask = [\"Zork(\"]\n", 1),
+            // Rules that could match nothing.
+            ("[permissions]\ndeny = [\"Read(.env)\", \"Bash(git * push)\"]\n", 1),
+            ("[permissions]\ndeny = [\"Read(.env)\", \"Bsh(rm:*)\"]\n", 1),
+            ("[permissions]\ndeny = [\"Read(.env)\"]\nask = [\"Bash(*rm)\", \"Edit($HOME/x)\"]\n", 1),
         ] {
             let project = super::read(text.as_bytes());
             assert!(project.is_closed && project.allow.is_empty(), "{text}: {project:?}");
@@ -188,5 +196,11 @@ mod tests {
             );
         }
         assert!(super::read(b"\xff").is_closed);
+        let project =
+            super::read(b"[permissions]\ndeny = [\n  \"Read(.env)\",\n  \"Bash(git * push)\",\n]\n");
+        let problem = project.problem.expect("said");
+        assert!(problem.contains("line 4") && problem.contains("Bash(git:*)"), "{problem}");
+        let project = super::read(b"[permissions]\nallow = [\"WebSearch\"]\ndeny = [\"Bash(rm *)\"]\n");
+        assert_eq!((project.problem, project.deny[0].as_str()), (None, "Bash(rm:*)"));
     }
 }
