@@ -1,6 +1,7 @@
 //! What a folder brings to its sessions: rules of the user, instructions and configuration, Markdown files, hooks.
 
 pub mod extensions;
+pub mod folders;
 pub mod hooks;
 pub mod policy;
 pub mod workspace;

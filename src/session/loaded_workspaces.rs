@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
 
 use base::sync::lock;
-use project::workspace::ProjectFolders;
+use project::folders::ProjectFolders;
 use types::ids::SessionId;
 
 /// The loaded sessions of each workspace.

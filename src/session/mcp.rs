@@ -17,7 +17,7 @@ use mcp::{
     Approvals, Lease, Pool, ProjectFile, ScopedServer, ServerConfig, ServerSource, ServerUse, ServerView,
     merge, parse_file, server_part,
 };
-use project::workspace::ProjectFolders;
+use project::folders::ProjectFolders;
 use tools::McpServers;
 use types::ids::{CallId, SessionId};
 use types::mcp::{McpCatalog, McpState, McpStatus};

@@ -4,7 +4,8 @@
 
 use crate::shared::{Settings, Shared};
 use crate::trust;
-use project::workspace::{FolderSettings, KeyUse, Precedence, ProjectFolders, ProjectValues, key_use};
+use project::folders::ProjectFolders;
+use project::workspace::{FolderSettings, KeyUse, Precedence, ProjectValues, key_use};
 use store::StoreError;
 use types::ablation::Ablation;
 use types::permission::Mode;

@@ -12,7 +12,8 @@ use std::path::Path;
 
 use crate::shared::Shared;
 use judge::{Rule, Rules};
-use project::workspace::{self, FolderFiles, FolderSettings, ProjectFolders, TrustInventory};
+use project::folders::ProjectFolders;
+use project::workspace::{self, FolderFiles, FolderSettings, TrustInventory};
 use store::StoreError;
 use types::session::UntrustedParts;
 

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use crate::hooks;
 use mcp::{ServerConfig, parse_file};
-use project::workspace::{FolderFiles, ProjectFolders};
+use project::folders::ProjectFolders;
+use project::workspace::FolderFiles;
 
 /// The files that name programs.
 pub(super) const PROGRAM_FILES: [&str; 5] =

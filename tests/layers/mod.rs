@@ -19,7 +19,16 @@ type FolderImports = (&'static str, &'static [&'static str]);
 /// import of other crates is in its manifest, so the compiler checks it.
 const SHARED_CRATES: &[(&str, &[FolderImports])] = &[
     ("base", &[("crash", &[]), ("sync", &[]), ("proc", &["sync"]), ("watch", &[])]),
-    ("project", &[("policy", &[]), ("workspace", &[]), ("extensions", &[]), ("hooks", &[])]),
+    (
+        "project",
+        &[
+            ("folders", &[]),
+            ("policy", &[]),
+            ("workspace", &["folders"]),
+            ("extensions", &["folders"]),
+            ("hooks", &[]),
+        ],
+    ),
 ];
 
 /// Folders of the root package.

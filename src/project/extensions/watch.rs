@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::workspace::ProjectFolders;
+use crate::folders::ProjectFolders;
 use base::watch::{FolderChange, FolderWatcher};
 
 /// Maximum number of watched folders of a workspace, and of levels below a folder of extensions.

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::OnceCell;
 
 use super::git;
-use super::project_folders::ProjectFolders;
 use super::trust_inventory::scan;
+use crate::folders::ProjectFolders;
 use base::sync::lock;
 
 /// Maximum number of workspaces whose facts are kept.

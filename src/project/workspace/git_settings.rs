@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::workspace::plain_file::{open_plain, read_up_to};
+use crate::folders::{open_plain, read_up_to};
 
 /// Bytes of git's own configuration.
 const MAX_CONFIG_BYTES: u64 = 256 << 10;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
 
-use super::project_folders::ProjectFolders;
+use crate::folders::ProjectFolders;
 
 /// Bytes of one file that are read.
 const MAX_FILE_BYTES: u64 = 64 * 1024;

@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::git_facts::GitFacts;
 use super::instructions::{self, Instruction, InstructionFiles};
-use super::project_folders::ProjectFolders;
+use crate::folders::ProjectFolders;
 use crate::workspace::trust_inventory::scan;
 use types::context_view::{INSTRUCTIONS_HEADING, SURROUNDINGS_HEADING};
 use types::hex;

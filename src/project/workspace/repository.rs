@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use judge::Repository;
 
-use super::plain_file::{open_plain, read_up_to};
+use crate::folders::{open_plain, read_up_to};
 
 /// Searches for a repository like git, from the folder upwards (git-rev-parse(1), "--git-dir";
 /// `setup_git_directory` of its setup.c). The search checks each folder first for `.git`, then whether the

@@ -18,11 +18,11 @@ use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::Mode;
 use sha2::{Digest as _, Sha256};
 
+use crate::folders::{ProjectFolders, may_exist};
+use crate::folders::{open_plain, read_up_to};
 use crate::workspace::git_settings::git_settings;
-use crate::workspace::plain_file::{open_plain, read_up_to};
 use crate::workspace::project;
 use crate::workspace::project::Project;
-use crate::workspace::project_folders::{ProjectFolders, may_exist};
 use types::hex;
 
 /// Maximum bytes of one file whose content is used. Larger files, such as programs of hooks, are still part

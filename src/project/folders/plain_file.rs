@@ -9,7 +9,7 @@ use nix::fcntl::OFlag;
 use nix::sys::stat::Mode;
 
 /// Opens a regular file without blocking and without following a final link.
-pub(super) fn open_plain(path: &Path) -> io::Result<File> {
+pub(crate) fn open_plain(path: &Path) -> io::Result<File> {
     let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
     require_plain_file(nix::fcntl::open(path, flags, Mode::empty()).map_err(io::Error::from)?)
 }
@@ -20,7 +20,7 @@ fn require_plain_file(fd: OwnedFd) -> io::Result<File> {
 }
 
 /// Reads the whole content; `None` if it is longer than `most` bytes.
-pub(super) fn read_up_to(file: File, most: u64) -> io::Result<Option<Vec<u8>>> {
+pub(crate) fn read_up_to(file: File, most: u64) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     file.take(most + 1).read_to_end(&mut bytes)?;
     Ok((bytes.len() as u64 <= most).then_some(bytes))

@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 
 use nix::unistd::{Group, User, geteuid};
 
-use crate::workspace::plain_file::{open_plain, read_up_to};
+use super::plain_file::{open_plain, read_up_to};
 
 /// Files and folders that make a folder without git the root of a project.
 const AGENT_FILES: [&str; 4] = [".agentd", ".claude", ".kode", ".mcp.json"];
@@ -120,7 +120,7 @@ impl ProjectFolders {
 }
 
 /// Whether a path exists, or cannot be seen: a file that cannot be read may restrict.
-pub(super) fn may_exist(path: &Path) -> bool {
+pub(crate) fn may_exist(path: &Path) -> bool {
     let is_absent = |kind| matches!(kind, ErrorKind::NotFound | ErrorKind::NotADirectory);
     !fs::symlink_metadata(path).is_err_and(|error| is_absent(error.kind()))
 }

@@ -1,0 +1,8 @@
+//! The folders of a project, and how files in them are opened.
+
+mod plain_file;
+mod project_folders;
+
+pub(crate) use plain_file::{open_plain, read_up_to};
+pub use project_folders::ProjectFolders;
+pub(crate) use project_folders::may_exist;
