@@ -81,7 +81,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Some(Command::Demo { yes, keep }) => return demo::demo(*yes, *keep).await,
         _ => {}
     }
-    let env = |name: &str| std::env::var(name).ok();
+    let env = base::proc::variable;
     let is_plain = cli.plain || env("AGENTCTL_PLAIN").is_some_and(|value| !value.is_empty());
     out.set_plain(is_plain);
     let options = Options { is_plain, ..Options::default() };

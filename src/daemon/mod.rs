@@ -75,7 +75,7 @@ const RELOAD_CAPACITY: usize = 8;
 /// # Errors
 /// The database could not be found or read.
 pub async fn check_database(options: Options) -> Result<Vec<String>, DaemonError> {
-    let env = |name: &str| std::env::var(name).ok();
+    let env = base::proc::variable;
     let config = Config::load(&env, options.config)?;
     let path = paths::find(&env, options.socket, &config)?.data_dir.join("agentd.db");
     if !path.exists() {
@@ -109,7 +109,7 @@ pub struct ConfigCheck {
 /// # Errors
 /// The error that a start would report.
 pub async fn check_config(options: Options) -> Result<ConfigCheck, DaemonError> {
-    let env = |name: &str| std::env::var(name).ok();
+    let env = base::proc::variable;
     let config = Config::load(&env, options.config)?;
     let places = paths::find(&env, options.socket, &config)?;
     wiring::components(&config, &places, &HostFacts::default().with_sandboxes(&config).await, None)?;
@@ -132,7 +132,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     if let Err(error) = nix::sys::prctl::set_dumpable(false) {
         tracing::warn!(%error, "could not protect the daemon's memory from other processes");
     }
-    let env = |name: &str| std::env::var(name).ok();
+    let env = base::proc::variable;
     // A write beyond the file size limit must return an error instead of killing the daemon. A handler, unlike
     // an ignored signal, is not inherited by tools: exec resets it (signal(7)).
     let file_too_large = SignalKind::from_raw(nix::libc::SIGXFSZ);

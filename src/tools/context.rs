@@ -13,7 +13,7 @@ use crate::sensitivity::{Access, SensitivePaths};
 use crate::settings::Settings;
 use project::extensions::agents::Agent;
 use types::ids::{BlobId, SessionId};
-use types::invisible_chars::is_invisible;
+use types::invisible_chars::{is_invisible, is_joiner_at};
 use types::memory::MemoryNote;
 use types::permission::Mode;
 use types::todo::Todo;
@@ -200,13 +200,14 @@ impl ToolContext {
     }
 }
 
-/// Escapes a name, so that it cannot look like two names or like another name.
+/// Escapes a name, so that it cannot look like two names or like another name. Joiners of words and emoji are part of
+/// it, so that the model can open the file by the name that it sees.
 pub(super) fn escape_name(name: &str) -> String {
     if !name.chars().any(is_invisible) {
         return name.to_owned();
     }
-    name.chars().fold(String::with_capacity(name.len() + 8), |mut out, c| {
-        if is_invisible(c) {
+    name.char_indices().fold(String::with_capacity(name.len() + 8), |mut out, (index, c)| {
+        if is_invisible(c) && !is_joiner_at(name, index) {
             out.extend(c.escape_default())
         } else {
             out.push(c)

@@ -13,7 +13,7 @@ use crate::fs::text;
 use crate::fs::text::{LineEndings, ShownText};
 use crate::sensitivity::{Access, SensitivePaths, sensitivity};
 use base::sync::lock;
-use types::invisible_chars::is_invisible;
+use types::invisible_chars::{is_invisible, is_joiner_at};
 use types::names;
 use types::tool::PathSensitivity;
 
@@ -182,7 +182,9 @@ pub fn path(data: &[u8]) {
         let path = &held.path;
         assert!(path.is_absolute(), "{path:?}");
         assert!(path.iter().all(|part| part != "." && part != ".."), "{path:?}");
-        assert!(path.to_str().is_some_and(|path| !path.chars().any(is_invisible)), "{path:?}");
+        let hides =
+            |path: &str| path.char_indices().any(|(index, c)| is_invisible(c) && !is_joiner_at(path, index));
+        assert!(path.to_str().is_some_and(|path| !hides(path)), "{path:?}");
         assert_eq!(held.in_workspace, path.starts_with(&workspace), "{path:?}");
         let is_free_of_links = path.ancestors().all(|part| !part.is_symlink());
         assert!(is_free_of_links, "{path:?}");

@@ -7,7 +7,6 @@ use crate::connection::session_calls;
 use crate::connection::stdin;
 use crate::failure::Failure;
 use crate::resolve_id;
-use crate::terminal::escape;
 use crate::terminal::out::OutputStreams;
 use api::methods;
 use api::params::SubmitParams;
@@ -36,8 +35,7 @@ pub(crate) async fn submit(
     let params = SubmitParams { raw, ..session_calls::submit_params(session, input, when_busy, options) };
     let reply: SubmitOutcome = client.call::<methods::session::Submit>(&params).await?;
     if let Some(text) = &reply.text {
-        out.stream(&escape::text(text))?;
-        return Ok(out.fresh_line()?);
+        return Ok(out.say_text(text)?);
     }
     out.say(&reply.turn_id.to_string())?;
     match reply.state {
