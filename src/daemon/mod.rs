@@ -36,7 +36,7 @@ use knowledge::registry::Indexes;
 use mcp::{Pool, PoolSettings};
 use project::policy::Policies;
 use rpc::{ConfigState, DaemonInfo, RpcContext};
-use session::{Registry, Shared, summary_of_events};
+use session::{Registry, SessionEnvironments, Shared, summary_of_events};
 use store::Store;
 use transport::StateLock;
 use types::time::{Clock, Timestamp};
@@ -177,6 +177,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let policies = Policies::in_folder(places.data_dir.join("policy"));
     let pool = Pool::at(&places.data_dir, PoolSettings::default());
     let shared = Shared::new(store, Arc::clone(&clock), components).with_policies(policies).with_mcp(pool);
+    let shared = shared.with_environments(SessionEnvironments::at(places.data_dir.join("session-env")));
     let (shared, exporter) = match wiring::telemetry(&config, &env)? {
         Some(settings) => {
             let started = otel::Exporter::start(&settings, Arc::clone(&clock));
@@ -194,6 +195,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     // Adopt orphans before any process can be started or requested.
     let reaper = orphans::adopt_orphans()?;
     let leftovers = orphans::sweep(&registry).await;
+    orphans::restore_files(&places.data_dir).await;
     orphans::sweep_spools(&registry).await;
     stage("leftovers ended");
     let (stop, hurry) = (CancellationToken::new(), CancellationToken::new());

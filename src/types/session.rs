@@ -305,6 +305,9 @@ pub struct SessionDetails {
     /// Whether the session only plans and gives its work to sub-agents.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub coordinator: bool,
+    /// Names of the variables that a client sent for its commands; absent if they get those of the daemon.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub env: Option<Vec<String>>,
 }
 
 /// A client that follows a session.

@@ -61,6 +61,7 @@ impl Registry {
             binary_feedback: spec.binary_feedback,
             coordinator: spec.coordinator,
             todos: store.todos(key).await?,
+            env: self.environment_names(id, spec.parent).await,
         });
         Ok(SessionView { details: Some(details), ..view })
     }
