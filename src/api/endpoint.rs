@@ -2,7 +2,7 @@
 //!
 //! Pure: the environment is passed as a function, so that tests control it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Reads one environment variable; an empty one counts as absent.
 pub type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -66,6 +66,26 @@ pub fn socket(
     Ok(self::data_dir(env, data_dir)?.join("run/agentd.sock"))
 }
 
+/// Maximum bytes of the path of a Unix socket: 108 bytes with the closing zero (unix(7)).
+const MAX_SOCKET_PATH_BYTES: usize = 107;
+
+/// Checks that the system can bind the path. It may come from a flag, a variable, the configuration or a folder with
+/// a long name, so the text says how to name another one in each of these cases.
+///
+/// # Errors
+/// The path is too long; the text, for users.
+pub fn check_socket_length(socket: &Path) -> Result<(), String> {
+    let length = socket.as_os_str().len();
+    if length <= MAX_SOCKET_PATH_BYTES {
+        return Ok(());
+    }
+    Err(format!(
+        "the socket path {} has {length} bytes, and the system allows {MAX_SOCKET_PATH_BYTES}; name a shorter one with \
+         --socket, AGENTD_SOCKET or `[daemon] socket`, for example AGENTD_SOCKET=/tmp/agentd-$USER/agentd.sock",
+        socket.display()
+    ))
+}
+
 /// The configuration file of the whole system.
 pub const SYSTEM_CONFIG: &str = "/etc/agentd/config.toml";
 
@@ -107,6 +127,20 @@ mod tests {
         check(&[("HOME", "/h"), ("XDG_RUNTIME_DIR", "/r")], None, "/r/agentd/agentd.sock");
         check(&[("XDG_RUNTIME_DIR", "/r"), ("AGENTD_SOCKET", "/s")], None, "/s");
         check(&[("AGENTD_SOCKET", "/s")], Some("/f"), "/f");
+    }
+
+    #[test]
+    fn too_long_socket_path_is_refused_with_remedy() {
+        let path = |bytes: usize| PathBuf::from(format!("/{}", "x".repeat(bytes - 1)));
+        assert_eq!(check_socket_length(&path(107)), Ok(()));
+        let long = format!("/{}", "ü".repeat(60));
+        for path in [path(108), path(4_000), PathBuf::from(long)] {
+            let text = check_socket_length(&path).expect_err("too long");
+            assert!(
+                text.contains("107") && text.contains("AGENTD_SOCKET") && text.contains("--socket"),
+                "{text}"
+            );
+        }
     }
 
     #[test]

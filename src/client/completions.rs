@@ -86,7 +86,7 @@ where
     Asked: Future<Output = Result<Vec<CompletionCandidate>, Failure>>,
 {
     let answer = async {
-        let env = |name: &str| std::env::var(name).ok();
+        let env = base::proc::variable;
         let places = ClientPaths::find(&env, None, None)?;
         let reach = Connector { places, may_start: false, role: ClientRole::Observer };
         source(reach.connect().await?).await

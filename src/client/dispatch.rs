@@ -9,6 +9,7 @@ use super::args::{
     AuditCommand, Cli, Command, ConfigCommand, PermissionsCommand, Thinking, command as command_line,
 };
 use super::failure::{Failure, code};
+use crate::commands::run::model_key::with_model;
 use crate::commands::{
     abort, agents, answer, approve, archive, audit, backup, command, config, context, cost, daemon, demo,
     diff, doctor, explain, export, feedback, fork, inspect, knowledge, logs, mcp, memory, models, prune, ps,
@@ -20,7 +21,8 @@ use crate::connection::paths::ClientPaths;
 use crate::terminal::out::OutputStreams;
 use crate::ui::attach::{self, Options};
 use crate::ui::picker::{PickerChoice, pick};
-use api::params::ClientRole;
+use api::params::{ClientRole, CreateParams};
+use types::session_environment::SessionEnvironment;
 
 /// Runs `agentctl` with the process's arguments (the first is the program's name) and returns the exit
 /// code. `--help` and `--version` write only to stdout.
@@ -81,7 +83,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Some(Command::Demo { yes, keep }) => return demo::demo(*yes, *keep).await,
         _ => {}
     }
-    let env = |name: &str| std::env::var(name).ok();
+    let env = base::proc::variable;
     let is_plain = cli.plain || env("AGENTCTL_PLAIN").is_some_and(|value| !value.is_empty());
     out.set_plain(is_plain);
     let options = Options { is_plain, ..Options::default() };
@@ -107,10 +109,14 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         out.note(&remark)?;
     }
     let Some(command) = cli.command else {
-        return conversation(&reach, cli.continued, cli.resume, options, out).await;
+        let variables = cli.variables.collect()?;
+        return conversation(&reach, (cli.continued, cli.resume), variables, options, out).await;
     };
     match command {
-        Command::Run(args) => crate::commands::run::run(&reach, args, options, out).await,
+        Command::Run(mut args) => {
+            args.variables.env.splice(0..0, cli.variables.env);
+            crate::commands::run::run(&reach, args, options, out).await
+        }
         Command::Ps(args) => ps::ps(&reach, &args, out).await,
         Command::Attach { session, thinking, raw } => {
             let options = Options { thinking, is_raw: raw, ..options };
@@ -139,7 +145,9 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         }
         Command::Memory { what } => memory::memory(&reach, what, out).await,
         Command::Commands { session, json } => command::commands(&reach, session.as_deref(), json, out).await,
-        Command::Update { session, turn } => update::update(&reach, &session, &turn, out).await,
+        Command::Update { session, turn, variables } => {
+            update::update(&reach, &session, &turn, &variables, out).await
+        }
         Command::Queue { session, what } => queue::queue(&reach, &session, what, out).await,
         Command::Wait { session, until, timeout, json } => {
             wait::wait(&reach, &session, until, timeout, json, out).await
@@ -193,8 +201,8 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
 /// Opens a conversation in this folder: a new one, the newest one, or one that the user chooses.
 async fn conversation(
     reach: &Connector,
-    is_continued: bool,
-    is_chosen: bool,
+    (is_continued, is_chosen): (bool, bool),
+    variables: SessionEnvironment,
     options: Options,
     out: &mut OutputStreams,
 ) -> Result<(), Failure> {
@@ -213,8 +221,9 @@ async fn conversation(
             PickerChoice::New => {}
         }
     }
-    let params = attach::current_folder_params()?;
+    let params = CreateParams { env: Some(variables), ..attach::current_folder_params()? };
     let client = reach.connect_or_start().await?;
+    let (client, _) = with_model(reach, client, params.model.as_deref(), out).await?;
     trust::ask_once(reach, &client, &params.cwd, out).await?;
     attach::start_conversation(reach, params, options, out).await
 }

@@ -10,6 +10,7 @@ use crate::ui::prompt;
 use crate::ui::render::{OutputPiece, Transcript};
 use crate::ui::request_list::{ListStyle, RequestList};
 use types::event::Event;
+use types::invisible_chars::{is_joiner, is_joiner_at};
 use types::permission::Mode;
 
 /// Escaping makes any text safe for a terminal. No output moves the cursor, reorders or hides text.
@@ -109,9 +110,14 @@ fn check_line(line: &StyledLine, columns: usize) {
     assert_eq!(ink(&printed), ink(&line.plain()), "wrapping lost something");
 }
 
-/// Checks that there is no control character except `allowed`, and no invisible character.
+/// Checks that there is no control character except `allowed`, and no invisible character except joiners of words and
+/// emoji.
 fn check(shown: &str, allowed: &[char]) {
-    for c in shown.chars().filter(|c| !allowed.contains(c)) {
+    let is_text = |index: usize, c: char| {
+        let is_at_end = index == 0 || index + c.len_utf8() == shown.len();
+        is_joiner_at(shown, index) || is_at_end && is_joiner(c)
+    };
+    for (index, c) in shown.char_indices().filter(|(_, c)| !allowed.contains(c)) {
         let is_control = matches!(c, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}');
         // Unicode's `Bidi_Control`, and its two separators.
         let reorders = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
@@ -119,7 +125,8 @@ fn check(shown: &str, allowed: &[char]) {
         // Characters of `Default_Ignorable_Code_Point` that can hide text; the emoji selector is
         // allowed.
         let hides = matches!(c, '\u{ad}' | '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2064}' | '\u{feff}'
-            | '\u{fe00}'..='\u{fe0e}' | '\u{e0000}'..='\u{e0fff}');
+            | '\u{fe00}'..='\u{fe0e}' | '\u{e0000}'..='\u{e0fff}')
+            && !is_text(index, c);
         assert!(!is_control && !reorders && !hides, "{c:?} is left in {shown:?}");
     }
 }

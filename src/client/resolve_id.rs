@@ -79,7 +79,7 @@ pub(crate) async fn newest_here(client: &Client) -> Result<SessionView, Failure>
         None => client.call::<methods::session::List>(&filter).await?.sessions.into_iter().next(),
     };
     newest.ok_or_else(|| {
-        Failure::internal(format!(
+        Failure::usage(format!(
             "no session works in {}; `agentctl ps` lists all, `agentctl run` makes one",
             escape::line(&shown)
         ))
@@ -156,12 +156,12 @@ fn pick_request(ids: Vec<PermissionId>, name: &str) -> Result<PermissionId, Fail
 }
 
 fn no_session(name: &str) -> Failure {
-    Failure::internal(format!("no session is called {}; `agentctl ps -a` lists them", escape::line(name)))
+    Failure::usage(format!("no session is called {}; `agentctl ps -a` lists them", escape::line(name)))
 }
 
 /// The error when no pending request matches `name`.
 pub(super) fn no_request(name: &str) -> Failure {
-    Failure::internal(format!(
+    Failure::usage(format!(
         "no request {} waits for an answer; `agentctl approvals` lists them",
         escape::line(name)
     ))
@@ -204,8 +204,8 @@ mod tests {
         check("0190f2a4-0000", Ok(0)); // an id before a title
         check("0190f2a4", Err(64));
         check("fix it", Err(64));
-        check("nothing", Err(4));
-        check("", Err(4));
+        check("nothing", Err(64));
+        check("", Err(64));
         check("12", Ok(2)); // a number before the start of an id
         let failure = pick_session(sessions.clone(), "fix it").expect_err("ambiguous");
         assert!(failure.message.contains("0190f2a4-0000") && failure.message.contains("0190ffff-0000"));
@@ -228,6 +228,6 @@ mod tests {
         check("perm_0190f2a5", Ok(1));
         check("0190f2a4", Ok(0));
         check("0190", Err(64));
-        check("zz", Err(4));
+        check("zz", Err(64));
     }
 }

@@ -36,7 +36,7 @@ use knowledge::registry::Indexes;
 use mcp::{Pool, PoolSettings};
 use project::policy::Policies;
 use rpc::{ConfigState, DaemonInfo, RpcContext};
-use session::{Registry, Shared, summary_of_events};
+use session::{Registry, SessionEnvironments, Shared, summary_of_events};
 use store::Store;
 use transport::StateLock;
 use types::time::{Clock, Timestamp};
@@ -75,7 +75,7 @@ const RELOAD_CAPACITY: usize = 8;
 /// # Errors
 /// The database could not be found or read.
 pub async fn check_database(options: Options) -> Result<Vec<String>, DaemonError> {
-    let env = |name: &str| std::env::var(name).ok();
+    let env = base::proc::variable;
     let config = Config::load(&env, options.config)?;
     let path = paths::find(&env, options.socket, &config)?.data_dir.join("agentd.db");
     if !path.exists() {
@@ -109,7 +109,7 @@ pub struct ConfigCheck {
 /// # Errors
 /// The error that a start would report.
 pub async fn check_config(options: Options) -> Result<ConfigCheck, DaemonError> {
-    let env = |name: &str| std::env::var(name).ok();
+    let env = base::proc::variable;
     let config = Config::load(&env, options.config)?;
     let places = paths::find(&env, options.socket, &config)?;
     wiring::components(&config, &places, &HostFacts::default().with_sandboxes(&config).await, None)?;
@@ -132,7 +132,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     if let Err(error) = nix::sys::prctl::set_dumpable(false) {
         tracing::warn!(%error, "could not protect the daemon's memory from other processes");
     }
-    let env = |name: &str| std::env::var(name).ok();
+    let env = base::proc::variable;
     // A write beyond the file size limit must return an error instead of killing the daemon. A handler, unlike
     // an ignored signal, is not inherited by tools: exec resets it (signal(7)).
     let file_too_large = SignalKind::from_raw(nix::libc::SIGXFSZ);
@@ -177,6 +177,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let policies = Policies::in_folder(places.data_dir.join("policy"));
     let pool = Pool::at(&places.data_dir, PoolSettings::default());
     let shared = Shared::new(store, Arc::clone(&clock), components).with_policies(policies).with_mcp(pool);
+    let shared = shared.with_environments(SessionEnvironments::at(places.data_dir.join("session-env")));
     let (shared, exporter) = match wiring::telemetry(&config, &env)? {
         Some(settings) => {
             let started = otel::Exporter::start(&settings, Arc::clone(&clock));
@@ -194,6 +195,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     // Adopt orphans before any process can be started or requested.
     let reaper = orphans::adopt_orphans()?;
     let leftovers = orphans::sweep(&registry).await;
+    orphans::restore_files(&places.data_dir).await;
     orphans::sweep_spools(&registry).await;
     stage("leftovers ended");
     let (stop, hurry) = (CancellationToken::new(), CancellationToken::new());

@@ -68,6 +68,20 @@ pub(super) fn adopt_orphans() -> io::Result<JoinHandle<()>> {
     }))
 }
 
+/// Folder of the undo records in the data folder.
+pub(super) const UNDO_FOLDER: &str = "undo";
+
+/// Restores the files whose change a dead daemon left half written. Call this before sessions are recovered.
+pub(super) async fn restore_files(data_dir: &Path) {
+    let folder = data_dir.join(UNDO_FOLDER);
+    if folder.exists() {
+        let restored = tokio::task::spawn_blocking(move || tools::restore_interrupted_writes(&folder)).await;
+        if let Err(error) = restored {
+            tracing::error!(%error, "restoring files failed");
+        }
+    }
+}
+
 /// Removes command output of a dead daemon that no session refers to. Call this before any command is started.
 pub(super) async fn sweep_spools(registry: &Registry) {
     match registry.shared().store.sweep_blobs().await {

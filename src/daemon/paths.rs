@@ -38,6 +38,7 @@ pub(super) fn find(
             return Err(DaemonError::Folder(format!("{} is not an absolute path", path.display())));
         }
     }
+    endpoint::check_socket_length(&socket).map_err(DaemonError::Folder)?;
     if !is_data_chosen {
         check_default(&data_dir, "[daemon] data_dir or AGENTD_DATA_DIR")?;
     }

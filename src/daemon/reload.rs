@@ -74,7 +74,7 @@ impl Reloader {
     async fn load_configuration(
         &self,
     ) -> Result<(Config, notifier::NotifyChannels, ReloadReply), DaemonError> {
-        let env = |name: &str| std::env::var(name).ok();
+        let env = base::proc::variable;
         let config = Config::load(&env, self.flag.clone())?;
         let ways = notifier::NotifyChannels::from_config(&config)?;
         let found = self.found.clone().with_sandboxes(&config).await;

@@ -113,6 +113,13 @@ impl KeySource {
         }
     }
 
+    /// The variable of the environment that the key comes from, if it is not set.
+    pub(super) fn missing_variable(&self) -> Option<String> {
+        let KeySource::Env(name) = self else { return None };
+        let is_set = std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        (!is_set && shown_variable(name) == name).then(|| name.clone())
+    }
+
     /// The key, if it can be read without running a command. A file that other users may read counts as well,
     /// because the key is only removed from texts.
     pub(super) async fn read_present(&self) -> Option<String> {

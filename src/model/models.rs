@@ -94,6 +94,19 @@ impl Models {
         self.inner.backends.keys().cloned().collect()
     }
 
+    /// Variables of the environment from which providers take their keys, and which are not set; sorted.
+    #[must_use]
+    pub fn missing_key_variables(&self) -> Vec<String> {
+        let missing = |backend: &Backend| match backend {
+            Backend::Http(address) => address.key.missing_variable(),
+            _ => None,
+        };
+        let mut names: Vec<String> = self.inner.backends.values().filter_map(missing).collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+
     /// Keys and header values of all providers, to be removed from texts. Key commands do not run; their last
     /// outputs are included.
     pub async fn secrets(&self) -> Vec<String> {

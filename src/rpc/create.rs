@@ -33,6 +33,7 @@ pub(super) async fn create(
         inherited: None,
         initial_items,
         mcp_servers: p.mcp_servers.unwrap_or_default(),
+        environment: p.env,
         keyed,
         origin: Some(caller.origin()),
     };

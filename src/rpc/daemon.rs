@@ -78,6 +78,7 @@ pub(super) async fn status(ctx: Arc<RpcContext>, _: Caller, _: NoParams) -> Resu
         config_files: config.files,
         providers: components.models.providers(),
         main_model: components.settings.main_model.clone(),
+        missing_key_variables: components.models.missing_key_variables(),
         sessions,
         active_sessions,
         loaded_sessions: ctx.registry.loaded() as u64,

@@ -15,7 +15,13 @@ pub(super) async fn update(
     mut p: UpdateParams,
 ) -> Result<SessionReply, Fault> {
     let keyed = convert::ordered_idempotency_key::<methods::session::Update>(p.idempotency_key.take(), &p);
-    let changes = SettingsUpdate { options: p.options(), title: p.title, keyed, origin: caller.origin() };
+    let changes = SettingsUpdate {
+        options: p.options(),
+        title: p.title,
+        environment: p.env,
+        keyed,
+        origin: caller.origin(),
+    };
     let session = ctx.registry.update(p.session_id, changes).await.map_err(convert::fault)?;
     Ok(SessionReply { session })
 }

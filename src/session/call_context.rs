@@ -41,6 +41,7 @@ impl CallContext {
             commands,
             agents: Arc::from([]),
             mcp: McpContext { catalog: engine.mcp_catalog(), servers: None },
+            environment: None,
         };
         Self {
             session_context: Arc::new(session_context),

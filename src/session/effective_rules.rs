@@ -14,7 +14,7 @@ use engine::SessionRules;
 use judge::{BypassGuard, Policy, Repository, Rule, Rules, is_unreadable, judge};
 use project::policy::PolicyScope;
 use project::workspace;
-use tools::{Blobs, SessionContext, UnreadablePaths};
+use tools::{Blobs, ProgramSearch, SessionContext, UnreadablePaths};
 use types::permission::{Mode, Verdict, VerdictKind, unsandboxed_grant};
 use types::tool::{Confinement, PreparedCall, Subject};
 
@@ -28,6 +28,8 @@ pub(super) struct EffectiveRules {
     repository: Repository,
     /// Folders with keys, and the targets of links to them.
     key_folders: Arc<[PathBuf]>,
+    /// Finds the programs that commands start.
+    programs: Arc<ProgramSearch>,
 }
 
 impl EffectiveRules {
@@ -41,6 +43,7 @@ impl EffectiveRules {
             problem: Some("the rules could not be read: see the daemon's log".into()),
             repository: Repository::Content,
             key_folders: Arc::default(),
+            programs: Arc::default(),
         })
     }
 
@@ -73,6 +76,7 @@ impl EffectiveRules {
             problem,
             repository,
             key_folders: key_folders_and_links(&settings.home),
+            programs: Arc::new(shared.components().tools.program_search(&call_context.session_context)),
         }
     }
 
@@ -156,6 +160,13 @@ impl EffectiveRules {
             key_folders: &self.key_folders,
         };
         let verdict = judge(&policy, tool, &prepared.subject);
+        let verdict = match workspace_program(&verdict, &self.programs) {
+            Some(reason) => {
+                let strict = judge(&Policy { safe_commands: false, ..policy }, tool, &prepared.subject);
+                Verdict { verdict: VerdictKind::Ask, rule: None, reason, ..strict }
+            }
+            None => verdict,
+        };
         match &self.problem {
             Some(problem) if verdict.verdict != VerdictKind::Allow && verdict.rule.is_none() => {
                 Verdict { reason: problem.clone(), ..verdict }
@@ -163,6 +174,36 @@ impl EffectiveRules {
             _ => verdict,
         }
     }
+}
+
+/// Programs of the shell itself, which no search path changes.
+const BUILTINS: &[&str] =
+    &["echo", "printf", "test", "[", "pwd", "cd", "true", "false", ":", "command", "type"];
+
+/// Why an allowed command needs a request nevertheless: a part that passes as read-only, without a rule, would start a
+/// program that lies in the workspace. Everything that can write there decides what the program does.
+fn workspace_program(verdict: &Verdict, programs: &ProgramSearch) -> Option<String> {
+    if verdict.verdict != VerdictKind::Allow {
+        return None;
+    }
+    let free = verdict.parts.iter().filter(|part| part.rule.is_none());
+    let name = free.into_iter().find_map(|part| {
+        let first = part.words.first().map(String::as_str).filter(|first| !BUILTINS.contains(first));
+        if let Some(first) = first.filter(|first| programs.is_in_workspace(first)) {
+            return Some(first.to_owned());
+        }
+        // Programs of wrappers and substitutions, also with quotes inside of their names.
+        let bare = part.command.replace(['"', '\'', '\\'], "");
+        let words = [part.command.as_str(), bare.as_str()].into_iter().flat_map(|text| {
+            text.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '+')))
+                .map(str::to_owned)
+        });
+        let words = words.chain(part.words.iter().cloned());
+        words
+            .filter(|word| !word.is_empty() && !BUILTINS.contains(&word.as_str()))
+            .find(|word| programs.may_be_in_workspace(word))
+    })?;
+    Some(format!("{name} is a program inside the workspace, by PATH"))
 }
 
 /// Adds the deny and ask rules for the targets of existing links. Reads the disk.

@@ -26,6 +26,7 @@ mod project_config;
 mod project_data;
 mod registry;
 mod requests;
+mod session_environments;
 mod shared;
 mod slash_commands;
 mod staged_imports;
@@ -54,6 +55,7 @@ pub use requests::{
     AbortOutcome, AnswerRequest, IndexUsage, QuestionAnswer, QuestionReply, QueueChange, RewindOutcome,
     RewindRequest, SettingsUpdate, Submission, SubmittedInput,
 };
+pub use session_environments::SessionEnvironments;
 pub use shared::{Components, ConfiguredRule, Observer, PendingChange, Settings, Shared};
 pub use slash_commands::CommandList;
 pub use stream::follow::Follower;

@@ -14,6 +14,7 @@ use types::permission_request::PermissionAnswer;
 use types::question::{Choice, UserAnswer};
 use types::queue::WhenBusy;
 use types::session::SessionSpec;
+use types::session_environment::SessionEnvironment;
 use types::slash_command::SlashCommand;
 use types::turn_options::TurnOptions;
 use types::usage::{ModelSnapshot, Usage};
@@ -125,6 +126,8 @@ pub struct SettingsUpdate {
     pub title: Option<String>,
     /// Options of later turns. Mode, safe mode and folders apply immediately.
     pub options: TurnOptions,
+    /// Variables for the commands of the session, in place of all that were sent before.
+    pub environment: Option<SessionEnvironment>,
     /// Idempotency key, if the caller sent one.
     pub keyed: Option<IdempotencyKey>,
     /// The client that sent the request.

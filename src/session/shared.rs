@@ -10,6 +10,7 @@ use tokio::sync::broadcast;
 use crate::error::SessionError;
 use crate::loaded_workspaces::LoadedWorkspaces;
 use crate::metrics::MetricCounters;
+use crate::session_environments::SessionEnvironments;
 use crate::stream::feed::FeedPool;
 use base::sync::{read, write};
 use judge::Rules;
@@ -182,6 +183,8 @@ pub struct Shared {
     pub policies: Arc<Policies>,
     /// The running MCP servers.
     pub mcp: Arc<Pool>,
+    /// The variables that clients sent for the commands of sessions.
+    pub(super) environments: Arc<SessionEnvironments>,
     /// The workspaces of loaded sessions.
     pub(super) workspaces: Arc<LoadedWorkspaces>,
     /// Git facts of the workspaces, for system prompts.
@@ -225,6 +228,7 @@ impl Shared {
             clock,
             policies,
             mcp: Arc::default(),
+            environments: Arc::default(),
             workspaces: Arc::default(),
             git_facts: GitFacts::default(),
             feed_pool: Arc::default(),
@@ -269,6 +273,12 @@ impl Shared {
     #[must_use]
     pub fn with_mcp(self, pool: Pool) -> Self {
         Self { mcp: Arc::new(pool), ..self }
+    }
+
+    /// Sets the store of the variables that clients send.
+    #[must_use]
+    pub fn with_environments(self, environments: SessionEnvironments) -> Self {
+        Self { environments: Arc::new(environments), ..self }
     }
 
     /// Sets the observer of all committed events.

@@ -13,9 +13,10 @@ use crate::sensitivity::{Access, SensitivePaths};
 use crate::settings::Settings;
 use project::extensions::agents::Agent;
 use types::ids::{BlobId, SessionId};
-use types::invisible_chars::is_invisible;
+use types::invisible_chars::{is_invisible, is_joiner_at};
 use types::memory::MemoryNote;
 use types::permission::Mode;
+use types::session_environment::SessionEnvironment;
 use types::todo::Todo;
 use types::tool::ReadRecord;
 
@@ -52,6 +53,8 @@ pub struct SessionContext {
     pub commands: Vec<BackgroundTaskView>,
     /// The tools of MCP servers.
     pub mcp: McpContext,
+    /// The variables that a client sent for the session's commands; `None` for those of the daemon.
+    pub environment: Option<Arc<dyn EnvironmentSource>>,
 }
 
 impl SessionContext {
@@ -71,6 +74,12 @@ impl SessionContext {
     pub(super) fn holds(&self, path: &Path) -> bool {
         self.roots().any(|root| path.starts_with(root))
     }
+}
+
+/// The variables that a client sent for the commands of one session.
+pub trait EnvironmentSource: Send + Sync + std::fmt::Debug {
+    /// The current ones; `None` if no client sent any. May block on the disk.
+    fn variables(&self) -> Option<SessionEnvironment>;
 }
 
 /// The blobs of one session, for tools that show parts of them.
@@ -200,13 +209,14 @@ impl ToolContext {
     }
 }
 
-/// Escapes a name, so that it cannot look like two names or like another name.
+/// Escapes a name, so that it cannot look like two names or like another name. Joiners of words and emoji are part of
+/// it, so that the model can open the file by the name that it sees.
 pub(super) fn escape_name(name: &str) -> String {
     if !name.chars().any(is_invisible) {
         return name.to_owned();
     }
-    name.chars().fold(String::with_capacity(name.len() + 8), |mut out, c| {
-        if is_invisible(c) {
+    name.char_indices().fold(String::with_capacity(name.len() + 8), |mut out, (index, c)| {
+        if is_invisible(c) && !is_joiner_at(name, index) {
             out.extend(c.escape_default())
         } else {
             out.push(c)

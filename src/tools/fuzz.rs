@@ -14,7 +14,7 @@ use crate::fs::text;
 use crate::fs::text::{LineEndings, ShownText};
 use crate::sensitivity::{Access, SensitivePaths, sensitivity};
 use base::sync::lock;
-use types::invisible_chars::is_invisible;
+use types::invisible_chars::{is_invisible, is_joiner_at};
 use types::names;
 use types::tool::PathSensitivity;
 
@@ -183,7 +183,9 @@ pub fn path(data: &[u8]) {
         let path = &held.path;
         assert!(path.is_absolute(), "{path:?}");
         assert!(path.iter().all(|part| part != "." && part != ".."), "{path:?}");
-        assert!(path.to_str().is_some_and(|path| !path.chars().any(is_invisible)), "{path:?}");
+        let hides =
+            |path: &str| path.char_indices().any(|(index, c)| is_invisible(c) && !is_joiner_at(path, index));
+        assert!(path.to_str().is_some_and(|path| !hides(path)), "{path:?}");
         let is_inside = path.starts_with(&workspace) && !is_other_tilde(text);
         assert_eq!(held.in_workspace, is_inside, "{path:?}");
         let is_free_of_links = path.ancestors().all(|part| !part.is_symlink());

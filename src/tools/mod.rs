@@ -48,13 +48,14 @@ mod tests;
 pub use active_model_calls::ActiveModelCall;
 pub use address::{AddressRanges, InvalidRange};
 pub use background_task::{BackgroundTaskHandle, BackgroundTaskView};
-pub use context::{Blobs, DataError, ProjectData, SessionContext, UnreadablePaths};
+pub use context::{Blobs, DataError, EnvironmentSource, ProjectData, SessionContext, UnreadablePaths};
 pub use convert::{DOCUMENT_ARGUMENT, convert_document};
 pub use error::ToolError;
 pub use files::checkpoint::{FileState, FileVersion, RestoreStep};
 pub use files::input_files::{IngestedFile, InputFile, InputSource};
 pub use files::workspace_files::WorkspaceFiles;
 pub use fs::diff::lines as changed_lines;
+pub use fs::in_place::restore_interrupted_writes;
 pub use fs::jail::Jail;
 pub use fs::pinned::PinnedPath;
 pub use knowledge_search::NAME as KNOWLEDGE_SEARCH;
@@ -62,6 +63,7 @@ pub use mcp_context::{McpContext, McpServers};
 pub use sensitivity::Access;
 pub use settings::{CgroupSetting, LevelSetting, NetworkSetting, SandboxSettings, Settings, ToolConfig};
 pub use shell::{
-    AvailableLevels, ProcessStarted, RunningServer, RunningTask, ServerLaunch, ServerStreams, SweepResult,
+    AvailableLevels, ProcessStarted, ProgramSearch, RunningServer, RunningTask, ServerLaunch, ServerStreams,
+    SweepResult,
 };
 pub use toolbox::{CallPreparer, SandboxReport, Toolbox};

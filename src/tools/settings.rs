@@ -43,6 +43,8 @@ pub struct Settings {
     /// The folder for the full output of commands, if it exceeds the excerpt for the model; `None` stores nothing.
     /// It is created with the first spool.
     pub spool_folder: Option<PathBuf>,
+    /// The folder for undo records of files that are written in place; `None` for none.
+    pub undo_folder: Option<PathBuf>,
     /// The indexes of workspaces; `None` for none.
     pub knowledge: Option<Indexes>,
 }
@@ -65,6 +67,7 @@ impl Settings {
             // The folder for temporary files and the hidden paths are not known yet.
             sandbox: SandboxSettings { level: LevelSetting::Off, ..SandboxSettings::default() },
             spool_folder: None,
+            undo_folder: None,
             knowledge: None,
         }
     }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
 use jsonrpsee::{MethodCallback, Methods};
@@ -20,11 +20,14 @@ use super::reply::{Fault, Kind};
 use super::socket::{BoundSocket, SocketFile};
 use crate::connection_task::serve_connection;
 use crate::server_state::ServerState;
-use base::sync::{read, write};
+use base::sync::{lock, read, write};
 
 /// Pauses after the system had no free descriptor or memory for a further connection.
 const MIN_ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 const MAX_ACCEPT_PAUSE: Duration = Duration::from_secs(1);
+
+/// Interval of the checks whether the socket's file is there. A client waits a little longer for it.
+const FILE_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Minimum number of descriptors that are not used for connections.
 const SPARE_DESCRIPTORS: usize = 46;
@@ -39,6 +42,9 @@ impl CurrentState {
     }
 }
 
+/// The file of the socket, unless it was inherited. The task that accepts connections makes it again if it is lost.
+type SharedFile = Arc<Mutex<Option<SocketFile>>>;
+
 /// A socket being served. Dropping it ends everything at once; [`RunningServer::wait_finished`] ends it in an
 /// orderly way.
 pub struct RunningServer {
@@ -46,7 +52,7 @@ pub struct RunningServer {
     accepting: CancellationToken,
     /// One task, which owns all the others.
     task: JoinSet<()>,
-    file: Option<SocketFile>,
+    file: SharedFile,
     path: Option<PathBuf>,
 }
 
@@ -87,8 +93,9 @@ pub fn serve(
     let limits = limit_to_descriptors(limits);
     let server = Arc::new(ServerState { methods, limits, stop, uid, mark, page, open: Arc::default() });
     let current = CurrentState(Arc::new(RwLock::new(server)));
+    let file: SharedFile = Arc::new(Mutex::new(file));
     let mut task = JoinSet::new();
-    task.spawn(accept_all(listener, current.clone(), accepting.clone()));
+    task.spawn(accept_all(listener, Arc::clone(&file), current.clone(), accepting.clone()));
     RunningServer { current, accepting, task, file, path }
 }
 
@@ -124,13 +131,42 @@ impl RunningServer {
         self.current.get().stop.cancelled().await;
         let in_time = tokio::time::timeout(grace, self.task.join_next()).await.is_ok();
         self.task.shutdown().await;
-        drop(self.file.take());
+        drop(lock(&self.file).take());
         in_time
     }
 }
 
-async fn accept_all(listener: UnixListener, current: CurrentState, accepting: CancellationToken) {
+/// Makes a lost socket again. Warns at the first of several failures.
+fn renew_lost_socket(file: &SharedFile, has_warned: &mut bool) -> Option<UnixListener> {
+    let mut file = lock(file);
+    let file = file.as_mut().filter(|file| file.is_lost())?;
+    match file.bind_again() {
+        Ok(listener) => {
+            tracing::warn!("the socket was removed; made it again");
+            *has_warned = false;
+            Some(listener)
+        }
+        Err(error) => {
+            if !*has_warned {
+                tracing::warn!(%error, "the socket was removed and could not be made again; trying further");
+            }
+            *has_warned = true;
+            None
+        }
+    }
+}
+
+async fn accept_all(
+    mut listener: UnixListener,
+    file: SharedFile,
+    current: CurrentState,
+    accepting: CancellationToken,
+) {
     let mut connections = JoinSet::new();
+    let mut file_checks = tokio::time::interval(FILE_CHECK_INTERVAL);
+    file_checks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let has_file = lock(&file).is_some();
+    let mut has_warned = false;
     let mut pause = MIN_ACCEPT_PAUSE;
     let mut number = 0u64;
     loop {
@@ -142,6 +178,12 @@ async fn accept_all(listener: UnixListener, current: CurrentState, accepting: Ca
                 continue;
             }
             accepted = listener.accept() => accepted,
+            _ = file_checks.tick(), if has_file => {
+                if let Some(renewed) = renew_lost_socket(&file, &mut has_warned) {
+                    listener = renewed;
+                }
+                continue;
+            }
         };
         let server = current.get();
         match accepted {

@@ -119,6 +119,26 @@ impl Drop for SocketFile {
     }
 }
 
+impl SocketFile {
+    /// Whether clients cannot reach this socket, because its file was removed or replaced.
+    pub(super) fn is_lost(&self) -> bool {
+        identity(&self.path) != Some(self.identity)
+    }
+
+    /// Makes the socket again at the same path. A live socket of another program stays.
+    ///
+    /// # Errors
+    /// As of [`bind`].
+    pub(super) fn bind_again(&mut self) -> Result<UnixListener, TransportError> {
+        let (listener, file, _) = bind(&self.path)?.into_parts();
+        // The old value must not remove the new file.
+        if let Some(mut file) = file {
+            std::mem::swap(self, &mut file);
+        }
+        Ok(listener)
+    }
+}
+
 /// Binds `path` and listens. Creates the folder (0700) or checks it. Replaces a dead socket, never a
 /// live one. Must be called inside a tokio runtime.
 ///
@@ -279,6 +299,35 @@ mod tests {
         let (_listener, file, ..) = bound.into_parts();
         drop(file);
         assert!(path.exists());
+    }
+
+    #[tokio::test]
+    async fn removed_or_replaced_socket_is_made_again_but_live_one_stays() {
+        let scratch = temp_folder();
+        let path = scratch.path().join("run/agentd.sock");
+        let (_old, file, ..) = bind(&path).unwrap().into_parts();
+        let mut file = file.unwrap();
+        assert!(!file.is_lost());
+        let losses: [(&str, fn(&Path)); 3] = [
+            ("removed", |path| fs::remove_file(path).unwrap()),
+            ("with its folder", |path| fs::remove_dir_all(path.parent().unwrap()).unwrap()),
+            ("replaced by a dead one", |path| {
+                fs::remove_file(path).unwrap();
+                drop(StdListener::bind(path).unwrap());
+            }),
+        ];
+        for (case, lose) in losses {
+            lose(&path);
+            assert!(file.is_lost(), "{case}");
+            let _listener = file.bind_again().unwrap();
+            assert!(!file.is_lost(), "{case}");
+            UnixStream::connect(&path).unwrap();
+        }
+        fs::remove_file(&path).unwrap();
+        let _other = StdListener::bind(&path).unwrap();
+        assert_eq!(file.bind_again().unwrap_err().name(), "in_use");
+        drop(file);
+        UnixStream::connect(&path).unwrap();
     }
 
     #[tokio::test]

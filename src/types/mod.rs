@@ -47,6 +47,7 @@ pub mod sampling;
 pub mod secret_names;
 pub mod server_program;
 pub mod session;
+pub mod session_environment;
 pub mod slash_command;
 pub mod subagent;
 pub mod thinking;

@@ -312,6 +312,9 @@ pub struct SessionDetails {
     /// The root of the session's project: the files of all folders from there to `cwd` count.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub project_root: Option<String>,
+    /// Names of the variables that a client sent for its commands; absent if they get those of the daemon.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub env: Option<Vec<String>>,
 }
 
 /// A client that follows a session.

@@ -26,6 +26,7 @@ matrix_ways! {
     c16_file_write_is_atomic_across_crash => c16,
     c16_multi_file_patch_reports_which_files_changed => c16_several,
     c16_multi_edit_and_notebook_edit_are_found_by_hash => c16_others,
+    c16_file_written_in_place_is_restored_after_crash => c16_in_place,
 }
 
 const TOOLS_ALLOWED: &str =
@@ -296,6 +297,35 @@ async fn c16(way: CrashMode) {
             let outcome = &outcomes(&journals, &tolerant)[0];
             assert_eq!(outcome["status"], if is_done { "completed" } else { "failed" }, "{point}: {outcome}");
         }
+    }
+}
+
+/// A file with two names in the workspace is written in place.
+async fn c16_in_place(way: CrashMode) {
+    let rest = "a line\n".repeat(20_000);
+    let (old, new) = (format!("old\n{rest}"), format!("new and longer\n{rest}"));
+    for point in ["C16.undo", "C16.overwriting", "C16.overwritten"] {
+        let mut scenario = CrashScenario::begin(plan(), point, way).await;
+        scenario.daemon.write("a.txt", &old);
+        let workspace = scenario.daemon.workspace();
+        std::fs::hard_link(workspace.join("a.txt"), workspace.join("b.txt")).expect("linked");
+        let edit = json!({"file_path": "a.txt", "old_string": "old", "new_string": "new and longer"});
+        let (tolerant, _) = crash_in_step(&mut scenario, Step::calls([("Edit", edit)])).await;
+        if point == "C16.overwriting" {
+            let mixed = scenario.daemon.read("a.txt");
+            assert!(mixed != old && mixed != new, "the crash was in the middle");
+        }
+        continue_unasked(&mut scenario, &tolerant).await;
+        let is_done = point == "C16.overwritten";
+        let expected = if is_done { &new } else { &old };
+        for name in ["a.txt", "b.txt"] {
+            assert!(scenario.daemon.read(name) == *expected, "{point}: {name}");
+        }
+        let records = std::fs::read_dir(scenario.daemon.path("data/agentd/undo")).expect("a folder");
+        assert_eq!(records.count(), 0, "{point}: no undo record is left");
+        let journals = scenario.finish_and_check().await;
+        let outcome = &outcomes(&journals, &tolerant)[0];
+        assert_eq!(outcome["status"], if is_done { "completed" } else { "failed" }, "{point}: {outcome}");
     }
 }
 

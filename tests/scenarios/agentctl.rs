@@ -88,7 +88,7 @@ pub(super) async fn ps_shows(daemon: &TestDaemon, id: &str, state: &str) -> Valu
 }
 
 /// Stops the daemon that `agentctl` started, also when the test fails.
-struct DaemonStopper<'a>(&'a TestDaemon);
+pub(super) struct DaemonStopper<'a>(pub(super) &'a TestDaemon);
 
 impl Drop for DaemonStopper<'_> {
     fn drop(&mut self) {
@@ -99,22 +99,33 @@ impl Drop for DaemonStopper<'_> {
 }
 
 #[tokio::test]
-async fn run_prints_answer_text_while_streaming() {
+async fn run_prints_completed_messages_to_pipe_and_last_one_with_quiet() {
     let daemon = TestDaemon::start().await;
+    for (args, expected) in [(&["run", "count"][..], "I look.\none two three\n"), (&["run", "-q", "count"], "one two three\n")] {
+        daemon.models.push(Step::calls([("LS", json!({"path": "."}))]).say("I look."));
+        daemon.models.push(Step::text("one two three"));
+        let said = ctl(&daemon, args).await;
+        assert_eq!((said.code, said.out.as_str()), (0, expected), "{said:?}");
+        assert_eq!(said.err.contains("session "), args.len() == 2, "{said:?}");
+    }
+    // A program that wants the parts as they come reads the events.
     let gate = Gate::new();
     daemon.models.push(Step::text("one two three").hold_after(2, &gate));
-    let mut child = command(&daemon, &["run", "count"]).spawn().expect("agentctl starts");
-    let mut out = child.stdout.take().expect("piped");
-    let mut first = [0; 8];
-    with_deadline("the first words", || daemon.log(), out.read_exact(&mut first)).await.expect("words");
-    assert_eq!(&first, b"one two ");
+    let mut child = command(&daemon, &["run", "-o", "stream-json", "count"]).spawn().expect("agentctl starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+    let deltas = async {
+        while let Some(line) = lines.next_line().await.expect("a line") {
+            if line.contains("\"message.text_delta\"") {
+                return;
+            }
+        }
+        panic!("no delta");
+    };
+    with_deadline("the first words", || daemon.log(), deltas).await;
     gate.open();
-    let mut rest = String::new();
-    with_deadline("the rest", || daemon.log(), out.read_to_string(&mut rest)).await.expect("words");
-    assert_eq!(rest, "three\n");
-    let said = ended(&daemon, child).await;
-    assert_eq!(said.code, 0, "{said:?}");
-    assert!(said.err.contains("session "), "{said:?}");
+    with_deadline("the end", || daemon.log(), async { while lines.next_line().await.expect("a line").is_some() {} })
+        .await;
+    assert_eq!(ended(&daemon, child).await.code, 0);
     daemon.models.assert_no_breach();
 }
 
@@ -405,7 +416,7 @@ async fn submit_abort_kill_and_rm_work_from_agentctl() {
 
     assert_eq!(ctl(&daemon, &["rm", &id]).await.stdout(), format!("{id}\n"));
     assert_eq!(ctl(&daemon, &["ps", "-a", "--json"]).await.json(), json!([]));
-    assert_eq!(ctl(&daemon, &["logs", &id]).await.code, 4);
+    assert_eq!(ctl(&daemon, &["logs", &id]).await.code, 64);
 }
 
 #[tokio::test]
@@ -439,6 +450,55 @@ async fn wrong_arguments_exit_64_without_starting_daemon() {
 }
 
 #[tokio::test]
+async fn unknown_provider_and_image_exit_64_in_words_of_command_line() {
+    let daemon = TestDaemon::start().await;
+    for (args, words) in [
+        (&["run", "-m", "nowhere/model", "go"][..], "--model: "),
+        (&["run", "--fallback-model", "nowhere/model", "go"], "--fallback-model: "),
+        (&["run", "-a", "bypass", "go"], "--approval-mode: "),
+        (&["run", "--image", "missing.png", "go"], "--image missing.png"),
+        (&["run", "--agent", "nobody-here", "go"], "--agent: "),
+        (&["run", "--tools", "NoSuchTool", "go"], "--tools: "),
+    ] {
+        let said = ctl(&daemon, args).await;
+        assert!(said.code == 64 && said.err.contains(words), "{args:?}: {said:?}");
+        assert!(!said.err.contains("invalid_params"), "{said:?}");
+    }
+}
+
+#[tokio::test]
+async fn headings_unknown_commands_and_lists_are_sent_as_text() {
+    let daemon = TestDaemon::start().await;
+    daemon.models.set_fallback(|_| Step::text("Fine."));
+    let session = daemon.client("alice").await.create(&daemon).await;
+    let runs: [(&[&str], &str, &str); 5] = [
+        (&["run", "# Fix the login"], "# Fix the login", "begins with #"),
+        (&["run", "/tmp explain"], "/tmp explain", "no command /tmp"),
+        (&["run", "--", "- list"], "- list", ""),
+        (&["submit", &session.id, "# Fix it"], "# Fix it", "begins with #"),
+        (&["submit", &session.id, "--", "- more"], "- more", ""),
+    ];
+    for (at, (args, input, hint)) in runs.into_iter().enumerate() {
+        let said = ctl(&daemon, args).await;
+        assert!(said.code == 0 && said.err.contains(hint), "{args:?}: {said:?}");
+        let requests = daemon.models.wait_for_requests(at + 1).await;
+        let messages = requests.iter().map(|request| request.body["messages"].to_string()).collect::<String>();
+        assert!(messages.contains(input), "{args:?}: {messages}");
+        if args[0] == "submit" {
+            ctl(&daemon, &["wait", &session.id]).await.stdout();
+        }
+    }
+    assert!(!daemon.workspace().join("AGENTS.md").exists());
+    for input in ["# Fix it\n", "- list\n"] {
+        let mut child = command(&daemon, &["run"]).stdin(Stdio::piped()).spawn().expect("started");
+        let mut stdin = child.stdin.take().expect("piped");
+        stdin.write_all(input.as_bytes()).await.expect("written");
+        drop(stdin);
+        assert_eq!(ended(&daemon, child).await.stdout(), "Fine.\n", "{input}");
+    }
+}
+
+#[tokio::test]
 async fn unknown_session_id_is_named_in_error() {
     let daemon = TestDaemon::start().await;
     let session = "ses_0190f2a4-0000-7000-8000-000000000009";
@@ -458,7 +518,7 @@ async fn unknown_session_id_is_named_in_error() {
         (&["attach"], "no session works in"),
     ] {
         let said = ctl(&daemon, args).await;
-        assert_eq!((said.code, said.out.as_str()), (4, ""), "{args:?}: {said:?}");
+        assert_eq!((said.code, said.out.as_str()), (64, ""), "{args:?}: {said:?}");
         assert!(said.err.starts_with("agentctl: ") && said.err.contains(words), "{args:?}: {said:?}");
         assert_eq!(said.err.lines().count(), 1, "{said:?}");
     }

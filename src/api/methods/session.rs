@@ -35,6 +35,7 @@ const CREATE_ORDER: &[&str] = &[
     "agent",
     "initial_items",
     "output_schema",
+    "env",
 ];
 const SUBMIT_ORDER: &[&str] = &[
     "session_id",
@@ -78,6 +79,7 @@ const UPDATE_ORDER: &[&str] = &[
     "stop",
     "metadata",
     "output_schema",
+    "env",
 ];
 
 methods! {

@@ -83,6 +83,9 @@ pub struct StatusReply {
     pub providers: Vec<String>,
     /// The model used when a session names none.
     pub main_model: Option<String>,
+    /// Variables of the environment from which configured providers take their keys, and which the daemon lacks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing_key_variables: Vec<String>,
     /// Number of known sessions.
     pub sessions: u64,
     /// Number of sessions that run or wait for the user.

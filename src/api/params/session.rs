@@ -11,6 +11,7 @@ use types::ablation::Ablation;
 use types::ids::SessionId;
 use types::message::Role;
 use types::session::{OnRestart, SessionState, SessionView};
+use types::session_environment::SessionEnvironment;
 
 types::with_turn_options!(params {
     /// `session.create`. An option that is absent has the value of the configuration, for example `[models] main`,
@@ -60,6 +61,11 @@ types::with_turn_options!(params {
             /// Messages with which the conversation begins: at most 1,000, of at most 4 MiB together.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub initial_items: Option<Vec<InitialItem>>,
+            /// Variables of the environment of its commands: `PATH`, virtual environments, locale and others. Refused are
+            /// names that look like secrets or change which programs run, unless `[tools] env` lists them. Absent: those
+            /// that the daemon has. Events and exports do not contain them; `session.get` shows the names.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub env: Option<SessionEnvironment>,
         }
     }
 });

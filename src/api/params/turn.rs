@@ -7,6 +7,7 @@ use super::input::SubmitInput;
 use super::turn_options::params;
 use types::ids::{CallId, Seq, SessionId, TurnId};
 use types::queue::WhenBusy;
+use types::session_environment::SessionEnvironment;
 
 types::with_turn_options!(params {
     /// `session.submit`. An option that is absent has the session's value.
@@ -52,6 +53,10 @@ types::with_turn_options!(params {
             /// A repeated call with the same key returns the reply of the first call.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub idempotency_key: Option<String>,
+            /// Variables of the environment of its commands, in place of all that were sent before; from the next command
+            /// on. See `session.create`.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub env: Option<SessionEnvironment>,
         }
     }
 });

@@ -4,16 +4,21 @@
 //! - `child`, `spawn_in_cgroup`: a child, and one that starts inside a cgroup.
 //! - `release_startup_pages`: pages of the program's own file.
 //! - `release_free_memory`: freed memory that the allocator still holds.
+//! - `detach`: a program that keeps nothing of this process.
+//! - `variable`: the environment of this process.
 //! - `owned`: children that code in this process awaits, and reaping of all others.
 
 mod child;
+mod detach;
 mod owned;
 mod release_free_memory;
 mod release_startup_pages;
 mod spawn_in_cgroup;
 mod stat;
+mod variable;
 
 pub use child::Child;
+pub use detach::detach;
 pub use owned::{adopt_orphans, has_no_orphan, is_adopted, is_alone, reap, spawn, spawn_plain};
 pub use release_free_memory::release_free_memory;
 pub use release_startup_pages::release_startup_pages;
@@ -21,3 +26,4 @@ pub use spawn_in_cgroup::{CgroupChild, spawn_inside};
 pub use stat::{
     Process, boot_id, cgroup, environ, has_entry, is_there, list_processes, read_process, resident_bytes,
 };
+pub use variable::variable;

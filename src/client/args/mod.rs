@@ -15,6 +15,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+use crate::connection::environment::EnvironmentArgs;
 use crate::connection::input_files::InputFileArgs;
 pub use daemon::{ConfigCommand, ConfigShowArgs, DaemonCommand, MemoryCommand};
 pub use help::command;
@@ -58,6 +59,9 @@ pub struct Cli {
     /// Choose a session to continue
     #[arg(short, long)]
     pub resume: bool,
+    /// Variables of the session's commands.
+    #[command(flatten)]
+    pub variables: EnvironmentArgs,
     /// The command to run; without one, a conversation in this folder begins
     #[command(subcommand)]
     pub command: Option<Command>,
@@ -119,7 +123,7 @@ pub enum Command {
     Submit {
         /// Session number, id or unique start of it, title, or `.` for the newest of this folder
         session: String,
-        /// The input; `-` for standard input
+        /// The input; `-` for standard input. One that begins with - comes after `--`
         text: String,
         /// How a running turn receives the input.
         #[command(flatten)]
@@ -261,6 +265,9 @@ pub enum Command {
         /// The new options.
         #[command(flatten)]
         turn: TurnArgs,
+        /// With `--env`: the allowed variables of this shell and these replace those of the session's commands.
+        #[command(flatten)]
+        variables: EnvironmentArgs,
     },
     /// Stop the running turn, a queued one, or one tool call
     Abort {

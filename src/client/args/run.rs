@@ -6,16 +6,20 @@ use clap::Args;
 
 use super::turn_args::TurnArgs;
 use super::values::{Output, Thinking};
+use crate::connection::environment::EnvironmentArgs;
 use crate::connection::input_files::InputFileArgs;
 
 /// Arguments of `run`.
 #[derive(Debug, Default, Args)]
 pub struct RunArgs {
-    /// The task; without it, or with `-`, standard input is read
+    /// The task; without it, or with `-`, standard input is read. One that begins with - comes after `--`
     pub prompt: Option<String>,
     /// Files that are sent with the task.
     #[command(flatten)]
     pub given: InputFileArgs,
+    /// Variables of the session's commands.
+    #[command(flatten)]
+    pub variables: EnvironmentArgs,
     /// Options of the session's turns.
     #[command(flatten)]
     pub turn: TurnArgs,

@@ -214,7 +214,7 @@ fn logs(reach: &Connector, out: &mut OutputStreams) -> Result<(), Failure> {
         Ok(text) => {
             out.note(&format!("the end of {}", escape::line(&shown)))?;
             let end = last_lines(&text, 200);
-            Ok(out.say(&escape::text(&end))?)
+            Ok(out.say_text(&end)?)
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Failure::internal(format!(
             "there is no {}: only a daemon that agentctl started writes there; others log to their stderr",

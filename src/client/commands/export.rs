@@ -2,7 +2,7 @@
 
 use api::methods;
 use std::fs::OpenOptions;
-use std::io::{IsTerminal as _, Write as _, stdout};
+use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
@@ -10,7 +10,6 @@ use crate::connection::connector::Connector;
 use crate::connection::{session_calls, stdin};
 use crate::failure::Failure;
 use crate::resolve_id;
-use crate::terminal::escape;
 use crate::terminal::out::OutputStreams;
 use api::params::{ExportParams, ImportParams, ImportReply, Include};
 use types::history::ExportFormat;
@@ -38,14 +37,12 @@ pub(crate) async fn export(
             }
             None => None,
         };
-    let is_shown = target.is_none() && stdout().is_terminal();
     let params = ExportParams { session_id, format, cursor: None, include: Include::default() };
     let mut pages = client.pages::<methods::session::Export>(params);
     while let Some(page) = pages.next().await? {
         match &mut target {
             Some(file) => file.write_all(page.data.as_bytes())?,
-            None if is_shown => out.stream(&escape::text(&page.data))?,
-            None => out.stream(&page.data)?,
+            None => out.stream_text(&page.data)?,
         }
     }
     Ok(())

@@ -28,7 +28,7 @@ pub(crate) async fn memory(
             let params = MemoryListParams { cwd, name: Some(name) };
             let reply: MemoryListReply = client.call::<methods::memory::List>(&params).await?;
             let text = reply.notes.into_iter().next().and_then(|note| note.text).unwrap_or_default();
-            Ok(out.say(&escape::text(&text))?)
+            Ok(out.say_text(&text)?)
         }
         Some(MemoryCommand::Set { name, text }) => {
             let text = match text.as_slice() {

@@ -3,14 +3,14 @@
 use crate::args::TurnArgs;
 use crate::connection::connector::Connector;
 use crate::connection::input_files::InputFileArgs;
+use crate::connection::plain_text::is_plain_text;
 use crate::connection::session_calls;
 use crate::connection::stdin;
 use crate::failure::Failure;
 use crate::resolve_id;
-use crate::terminal::escape;
 use crate::terminal::out::OutputStreams;
 use api::methods;
-use api::params::SubmitParams;
+use api::params::{CommandListParams, SubmitParams};
 use types::outcome::{AcceptedState, SubmitOutcome};
 use types::queue::WhenBusy;
 
@@ -29,15 +29,17 @@ pub(crate) async fn submit(
         return Err(Failure::usage("the text is empty"));
     }
     let piped = if is_piped { None } else { stdin::read_piped(out)? };
+    let typed = text.clone();
     let input = input_files.input(text, piped)?;
     let options = turn.options()?;
     let client = reach.connect_or_start().await?;
     let session = resolve_id::session(&client, name).await?.session_id;
+    let place = CommandListParams { session_id: Some(session), cwd: None };
+    let raw = raw || is_plain_text(&client, &typed, &place, out).await?;
     let params = SubmitParams { raw, ..session_calls::submit_params(session, input, when_busy, options) };
     let reply: SubmitOutcome = client.call::<methods::session::Submit>(&params).await?;
     if let Some(text) = &reply.text {
-        out.stream(&escape::text(text))?;
-        return Ok(out.fresh_line()?);
+        return Ok(out.say_text(text)?);
     }
     out.say(&reply.turn_id.to_string())?;
     match reply.state {

@@ -1,7 +1,6 @@
 //! `agentctl wait` and `result`: wait until a session reaches a state, and print its last answer.
 
 use api::methods;
-use std::io::{IsTerminal as _, stdout};
 
 use crate::connection::connector::Connector;
 use crate::failure::{Failure, code};
@@ -33,7 +32,7 @@ pub(crate) async fn wait(
         out.say(state.name())?;
         let text = reply.result.as_ref().filter(|_| state == SessionState::Idle).map(|result| &result.text);
         if let Some(text) = text.filter(|text| !text.trim().is_empty()) {
-            out.say(&escape::text(text))?;
+            out.say_text(text)?;
         }
     }
     if reply.timed_out {
@@ -68,11 +67,7 @@ pub(crate) async fn result(
     if json {
         out.json(&result)?;
     } else if !result.text.trim().is_empty() {
-        match stdout().is_terminal() {
-            true => out.say(&escape::text(result.text.trim_end()))?,
-            // A script gets the text unescaped, as the model wrote it.
-            false => out.say(result.text.trim_end_matches('\n'))?,
-        }
+        out.say_text(result.text.trim_end_matches('\n'))?;
     }
     outcome(&result)
 }

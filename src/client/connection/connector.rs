@@ -4,7 +4,6 @@ use api::methods;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -18,8 +17,8 @@ use crate::connection::lock_holder::LockHolder;
 use crate::connection::paths::ClientPaths;
 use crate::failure::{Failure, code};
 use crate::terminal::escape;
-use api::exit;
 use api::params::{ClientRole, NoParams, StatusReply};
+use api::{endpoint, exit};
 
 /// The client name that other clients see.
 pub(crate) const NAME: &str = "agentctl";
@@ -30,6 +29,9 @@ const START_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long to retry a connection that breaks before its first answer. The socket of an ending daemon may
 /// still accept connections.
 const ENDING_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long a running daemon may take to make its removed socket again.
+const REBIND_TIMEOUT: Duration = Duration::from_millis(800);
 
 /// Time before another attempt if the started daemon found the lock taken.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
@@ -55,13 +57,19 @@ impl Connector {
     /// Connects to the daemon of this data folder, on any socket where it listens. If the user named a
     /// socket, only that socket is used.
     pub(crate) async fn dial(&self) -> Result<Client, CallError> {
-        match Client::connect_as(&self.places.socket, NAME, self.role).await {
-            Err(CallError::Io(error)) if is_absent(&error) => match self.other_socket() {
-                Some(path) if !self.places.is_socket_named => {
-                    Client::connect_as(&path, NAME, self.role).await.map_err(|_| CallError::Io(error))
+        let attempt = match endpoint::check_socket_length(&self.places.socket) {
+            Ok(()) => Client::connect_as(&self.places.socket, NAME, self.role).await,
+            Err(text) => Err(CallError::Io(io::Error::new(io::ErrorKind::InvalidFilename, text))),
+        };
+        match attempt {
+            Err(CallError::Io(error)) if is_absent(&error) || is_bad_path(&error) => {
+                match self.other_socket() {
+                    Some(path) if !self.places.is_socket_named => {
+                        Client::connect_as(&path, NAME, self.role).await.map_err(|_| CallError::Io(error))
+                    }
+                    _ => Err(CallError::Io(error)),
                 }
-                _ => Err(CallError::Io(error)),
-            },
+            }
             outcome => outcome,
         }
     }
@@ -69,15 +77,30 @@ impl Connector {
     /// Repeats [`Connector::dial`] for a short time, as long as connections break before the daemon's first
     /// answer.
     async fn dial_until_settled(&self) -> Result<Client, CallError> {
-        let deadline = Instant::now() + ENDING_TIMEOUT;
+        let start = Instant::now();
         loop {
+            let now = Instant::now();
             match self.dial().await {
-                Err(error) if is_broken(&error) && Instant::now() < deadline => {
+                Err(error) if is_broken(&error) && now < start + ENDING_TIMEOUT => {
                     sleep(Duration::from_millis(10)).await;
+                }
+                Err(CallError::Io(error))
+                    if is_absent(&error)
+                        && now < start + REBIND_TIMEOUT
+                        && !self.listens_elsewhere()
+                        && self.has_serving_daemon() =>
+                {
+                    sleep(Duration::from_millis(50)).await;
                 }
                 outcome => return outcome,
             }
         }
+    }
+
+    /// Whether a daemon of this data folder serves a socket. If no socket answers nevertheless, it was removed or
+    /// replaced, and the daemon makes it again.
+    fn has_serving_daemon(&self) -> bool {
+        LockHolder::find(&self.places.data_dir).is_some_and(|holder| holder.is_serving())
     }
 
     /// A notice for the user, if the running daemon did not read the configuration file that the user named.
@@ -121,7 +144,7 @@ impl Connector {
     /// [`code::UNREACHABLE`](crate::failure::code::UNREACHABLE) if none answers.
     pub async fn connect(&self) -> Result<Client, Failure> {
         match self.dial_until_settled().await {
-            Err(CallError::Io(error)) => Err(Failure::unreachable(self.absence_message(&error))),
+            Err(CallError::Io(error)) => Err(self.absence(&error)),
             other => Ok(other?),
         }
     }
@@ -143,10 +166,11 @@ impl Connector {
                  for a daemon of its own name another --socket",
             ));
         }
-        // A data folder has only one daemon. If that daemon listens on another socket, a second one could not
-        // start.
-        if !self.may_start || !is_daemon_absent || self.listens_elsewhere() {
-            return Err(Failure::unreachable(self.absence_message(&error)));
+        // A data folder has only one daemon. If that daemon listens on another socket, or lost its own, a second one
+        // could not start.
+        let runs = self.listens_elsewhere() || self.has_serving_daemon();
+        if !self.may_start || !is_daemon_absent || runs {
+            return Err(self.absence(&error));
         }
         self.start().await
     }
@@ -171,6 +195,11 @@ impl Connector {
         is_same_socket && std::env::var_os("AGENTD_CALL").is_some()
     }
 
+    fn absence(&self, error: &io::Error) -> Failure {
+        let text = self.absence_message(error);
+        if is_bad_path(error) { Failure::usage(text) } else { Failure::unreachable(text) }
+    }
+
     pub(crate) fn absence_message(&self, error: &io::Error) -> String {
         let socket = self.places.socket.display().to_string();
         let socket = escape::line(&socket);
@@ -185,6 +214,7 @@ impl Connector {
             io::ErrorKind::PermissionDenied => format!(
                 "may not use {socket}: the socket belongs to another user, or its folder is closed to you"
             ),
+            _ if is_bad_path(error) => escape::line(&error.to_string()).into_owned(),
             _ => format!("could not reach the daemon at {socket}: {error}"),
         }
     }
@@ -240,6 +270,11 @@ pub(crate) fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
 }
 
+/// Whether no socket can have this path.
+fn is_bad_path(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::InvalidFilename
+}
+
 /// Whether the other side accepted the connection and then closed it without an answer.
 fn is_broken(error: &CallError) -> bool {
     match error {
@@ -266,6 +301,9 @@ pub(crate) fn private_dir(path: &Path) -> io::Result<()> {
 pub(crate) fn daemon_command(places: &ClientPaths) -> Command {
     let mut command = Command::new(agentd());
     command.stdin(Stdio::null()).current_dir("/");
+    if let Some(home) = base::proc::variable("HOME") {
+        command.env("HOME", home);
+    }
     if let Some(config) = &places.config_flag {
         command.arg("--config").arg(config);
     }
@@ -286,8 +324,8 @@ fn spawn(places: &ClientPaths) -> Result<(Child, LogTail), Failure> {
     let again = log.try_clone().map_err(|e| failed("open the daemon's log", e))?;
     let mut command = daemon_command(places);
     command.stdout(log).stderr(again);
-    // Use another process group: a Ctrl-C in this terminal must not stop the daemon.
-    command.process_group(0);
+    // A Ctrl-C in this terminal must not stop the daemon, and the daemon must not hold locks and pipes of the shell.
+    base::proc::detach(&mut command);
     let mut command = tokio::process::Command::from(command);
     let child = command.spawn().map_err(|e| {
         Failure::unreachable(format!(
@@ -374,6 +412,39 @@ mod tests {
         let failure = reach.connect_or_start().await.err().expect("a failure");
         assert!(failure.message.contains("no daemon answers"), "{failure}");
         ending.await.expect("three connections");
+    }
+
+    fn connector(folder: &Path, socket: PathBuf) -> Connector {
+        let home = folder.display().to_string();
+        let env = move |name: &str| (name == "AGENTD_DATA_DIR").then(|| home.clone());
+        let places = ClientPaths::find(&env, Some(socket), None).expect("places");
+        Connector { places, may_start: true, role: ClientRole::Controller }
+    }
+
+    #[tokio::test]
+    async fn daemon_without_socket_is_reported_within_one_second_and_none_is_started() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let lock = transport::StateLock::try_lock(&dir.path().join("agentd.lock")).expect("free");
+        let socket = dir.path().join("s.sock");
+        for noted in [socket.clone(), dir.path().join("elsewhere.sock")] {
+            lock.note_socket(&noted);
+            let start = Instant::now();
+            let failure = connector(dir.path(), socket.clone()).connect_or_start().await.err().expect("none");
+            assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+            assert!(failure.code == 69 && failure.message.contains("is gone"), "{failure}");
+        }
+        assert!(!dir.path().join("agentd.log").exists(), "no daemon was started");
+    }
+
+    #[tokio::test]
+    async fn too_long_socket_path_is_usage_error_with_remedy() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let reach = connector(dir.path(), dir.path().join("x".repeat(108)));
+        for outcome in [reach.connect().await, reach.connect_or_start().await] {
+            let failure = outcome.err().expect("a failure");
+            assert!(failure.code == 64 && failure.message.contains("AGENTD_SOCKET"), "{failure}");
+            assert!(!failure.message.contains("SUN_LEN"), "{failure}");
+        }
     }
 
     #[test]

@@ -38,8 +38,8 @@ impl InputFileArgs {
             })
         });
         let resources = resources.collect::<Result<Vec<_>, _>>()?.into_iter().chain(mentioned);
-        let images = self.images.iter().map(|path| Ok(SubmitBlock::Image(file_content(path)?)));
-        let files = self.files.iter().map(|path| Ok(SubmitBlock::File(file_content(path)?)));
+        let images = self.images.iter().map(|path| Ok(SubmitBlock::Image(file_content("--image", path)?)));
+        let files = self.files.iter().map(|path| Ok(SubmitBlock::File(file_content("--file", path)?)));
         let mut blocks: Vec<SubmitBlock> = images.chain(files).collect::<Result<_, Failure>>()?;
         blocks.extend(resources.map(SubmitBlock::ResourceLink));
         blocks.push(SubmitBlock::Text { text });
@@ -83,13 +83,21 @@ fn parse_link(text: &str) -> Option<ResourceLink> {
 }
 
 /// A file by its absolute path, because the daemon reads the file and has another current folder.
-fn file_content(path: &Path) -> Result<FileContent, Failure> {
+fn file_content(option: &str, path: &Path) -> Result<FileContent, Failure> {
     let shown = path.display().to_string();
-    let shown = escape::line(&shown);
-    let whole = std::path::absolute(path).map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
+    let wrong =
+        |why: &dyn std::fmt::Display| Failure::usage(format!("{option} {}: {why}", escape::line(&shown)));
+    let whole = std::path::absolute(path).map_err(|error| wrong(&error))?;
+    let meta = std::fs::metadata(&whole).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => wrong(&"there is no such file"),
+        _ => wrong(&error),
+    })?;
+    if !meta.is_file() {
+        return Err(wrong(&"it is not a file"));
+    }
     match whole.to_str() {
         Some(text) => Ok(FileContent { path: Some(text.into()), ..FileContent::default() }),
-        None => Err(Failure::usage(format!("{shown}: the name is not UTF-8"))),
+        None => Err(wrong(&"the name is not UTF-8")),
     }
 }
 
@@ -104,25 +112,33 @@ mod tests {
         let input = InputFileArgs::default().input("hi".into(), Some("+a\n".into())).unwrap();
         let text = |text: &str| SubmitBlock::Text { text: text.into() };
         assert_eq!(input, SubmitInput::Blocks(vec![text("hi"), text("+a\n")]));
+        let dir = tempfile::tempdir().unwrap();
+        let (image, pdf) = (dir.path().join("a.png"), dir.path().join("b.pdf"));
+        std::fs::write(&image, "").unwrap();
+        std::fs::write(&pdf, "").unwrap();
         let args = InputFileArgs {
-            images: vec!["a.png".into()],
-            files: vec!["/x/b.pdf".into()],
+            images: vec![image.clone()],
+            files: vec![pdf.clone()],
             resources: vec!["docs:memo://1".into()],
         };
         let SubmitInput::Blocks(blocks) = args.input("hi".into(), None).unwrap() else { panic!("no blocks") };
-        let here = std::env::current_dir().unwrap().join("a.png");
         let path = |path: &str| FileContent { path: Some(path.into()), ..FileContent::default() };
-        assert_eq!(blocks[0], SubmitBlock::Image(path(here.to_str().unwrap())));
+        assert_eq!(blocks[0], SubmitBlock::Image(path(image.to_str().unwrap())));
         assert_eq!(
             blocks[1..],
             [
-                SubmitBlock::File(path("/x/b.pdf")),
+                SubmitBlock::File(path(pdf.to_str().unwrap())),
                 SubmitBlock::ResourceLink(resource("docs", "memo://1")),
                 SubmitBlock::Text { text: "hi".into() }
             ]
         );
         let wrong = InputFileArgs { resources: vec!["docs".into()], ..InputFileArgs::default() };
         assert!(wrong.input("hi".into(), None).is_err());
+        for missing in [dir.path().join("none.png"), dir.path().to_owned()] {
+            let wrong = InputFileArgs { images: vec![missing], ..InputFileArgs::default() };
+            let failure = wrong.input("hi".into(), None).unwrap_err();
+            assert!(failure.code == 64 && failure.message.starts_with("--image "), "{failure}");
+        }
     }
 
     fn resource(server: &str, uri: &str) -> ResourceLink {

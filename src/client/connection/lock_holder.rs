@@ -52,6 +52,11 @@ impl LockHolder {
         self.is_agentd && kill(Pid::from_raw(self.pid), Signal::SIGTERM).is_ok()
     }
 
+    /// Whether the holder has said where it listens, and is not stopping.
+    pub(crate) fn is_serving(&self) -> bool {
+        !self.is_stopping && self.socket.is_some()
+    }
+
     /// Whether nothing can reach the daemon any more: its socket was removed while it ran.
     fn lost_its_socket(&self) -> bool {
         let Some(socket) = &self.socket else { return false };

@@ -3,8 +3,10 @@
 
 pub(super) mod client;
 pub(super) mod connector;
+pub(super) mod environment;
 pub(super) mod events;
 pub(super) mod expand_truncated;
+mod fault_words;
 pub(super) mod first_time;
 pub(super) mod follow;
 pub(super) mod input_files;
@@ -13,6 +15,7 @@ pub(super) mod lock_holder;
 pub(super) mod mcp_file;
 pub(super) mod pages;
 pub(super) mod paths;
+pub(super) mod plain_text;
 pub(super) mod session_calls;
 pub(super) mod session_feed;
 pub(super) mod stdin;

@@ -12,8 +12,8 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::timeout;
 
-use crate::failure::{Failure, code};
-use crate::terminal::escape;
+use crate::connection::fault_words;
+use crate::failure::Failure;
 use api::fault::WireFault;
 use api::params::HelloParams;
 use api::{ApiMethod, DAEMON_EVENT, SESSION_EVENT, methods};
@@ -181,17 +181,7 @@ pub(crate) fn parse(line: &[u8]) -> Option<Message> {
 impl From<CallError> for Failure {
     fn from(error: CallError) -> Self {
         match error {
-            CallError::Fault(fault) if fault.kind() == "shutting_down" => {
-                Self::unreachable("the daemon is stopping; try again in a moment")
-            }
-            CallError::Fault(fault) => {
-                let message = escape::text(&fault.message).into_owned();
-                match fault.kind() {
-                    "" => Self::internal(message),
-                    "not_authorised" => Self::new(code::DENIED, format!("{message} (not_authorised)")),
-                    kind => Self::internal(format!("{message} ({})", escape::line(kind))),
-                }
-            }
+            CallError::Fault(fault) => fault_words::failure(&fault),
             CallError::Closed => Self::unreachable("the daemon closed the connection"),
             CallError::Io(error) => Self::unreachable(format!("lost the daemon: {error}")),
         }

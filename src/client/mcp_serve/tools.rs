@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::connection::client::Client;
 use crate::connection::connector::Connector;
+use crate::connection::environment::EnvironmentArgs;
 use crate::connection::paths;
 use crate::failure::Failure;
 use base::sync::lock;
@@ -174,7 +175,8 @@ async fn start(client: &Client, reachable: &SessionScope, arguments: &Value) -> 
         None => paths::current_folder()?.to_string_lossy().into_owned(),
     };
     // The caller is a program, so the limits and deadlines of unattended sessions apply.
-    let mut params = json!({ "cwd": cwd, "background": true });
+    let env = EnvironmentArgs::default().collect()?;
+    let mut params = json!({ "cwd": cwd, "background": true, "env": env });
     if let Some(title) = arguments["title"].as_str() {
         params["title"] = title.into();
     }

@@ -2,34 +2,44 @@
 //!
 //! Nothing is dropped: a character that could move the cursor, change the title, reorder or hide text
 //! becomes a visible `⟦NAME⟧`. The brackets themselves are escaped too, so that text cannot imitate an
-//! escape.
+//! escape. Joiners between letters and emoji, and soft hyphens, are text.
 
 use std::borrow::Cow;
 
-use types::invisible_chars::is_invisible;
+use types::invisible_chars::{is_invisible, is_joiner, is_joiner_at};
 
 /// A run of at least this many blanks is replaced by its length.
 const BLANK_RUN: &str = "                                        ";
 const OPEN: char = '⟦';
 const CLOSE: char = '⟧';
 
-/// Escapes free text: line ends and tabs stay.
+/// Escapes free text: line ends and tabs stay. The text may be a part of a stream, so that a joiner may stand at its
+/// beginning or end.
 #[must_use]
 pub fn text(raw: &str) -> Cow<'_, str> {
-    escape(raw, |c| !matches!(c, '\n' | '\t') && is_treacherous(c))
+    let is_split_joiner = |index: usize, c: char| {
+        let is_at_end = index == 0 || index + c.len_utf8() == raw.len();
+        is_at_end && is_joiner(c)
+    };
+    escape(raw, |index, c| {
+        !matches!(c, '\n' | '\t')
+            && is_treacherous(c)
+            && !is_joiner_at(raw, index)
+            && !is_split_joiner(index, c)
+    })
 }
 
 /// Escapes text that must stay on one line: titles, paths, names.
 #[must_use]
 pub fn line(raw: &str) -> Cow<'_, str> {
-    escape(raw, is_treacherous)
+    escape(raw, |index, c| is_treacherous(c) && !is_joiner_at(raw, index))
 }
 
 /// Escapes text that was escaped before and decoded since, as Markdown does with `&#27;`. The names of the
 /// first escapes stay unchanged.
 #[must_use]
 pub fn escape_decoded(shown: &str) -> Cow<'_, str> {
-    escape(shown, |c| !matches!(c, '\t') && is_invisible(c))
+    escape(shown, |index, c| !matches!(c, '\t') && is_invisible(c) && !is_joiner_at(shown, index))
 }
 
 /// The exact text of a command or a diff, line by line, for a user who must approve it: tabs, carriage
@@ -43,7 +53,7 @@ pub fn exact_lines(raw: &str) -> Vec<String> {
 #[must_use]
 pub fn exact_line(raw: &str) -> String {
     let solid = raw.trim_end_matches(' ');
-    let mut shown = escape(solid, |c| is_treacherous(c) || is_odd_blank(c)).into_owned();
+    let mut shown = escape(solid, |_, c| is_treacherous(c) || is_odd_blank(c)).into_owned();
     count_blanks(&mut shown);
     for _ in solid.len()..raw.len() {
         push_name(&mut shown, ' ');
@@ -60,12 +70,14 @@ pub(crate) fn count_blanks(shown: &mut String) {
     }
 }
 
-fn escape(raw: &str, bad: impl Fn(char) -> bool) -> Cow<'_, str> {
-    let Some(first) = raw.find(&bad) else { return Cow::Borrowed(raw) };
+fn escape(raw: &str, is_named: impl Fn(usize, char) -> bool) -> Cow<'_, str> {
+    let Some((first, _)) = raw.char_indices().find(|(index, c)| is_named(*index, *c)) else {
+        return Cow::Borrowed(raw);
+    };
     let mut shown = String::with_capacity(raw.len() + 16);
     shown.push_str(&raw[..first]);
-    for c in raw[first..].chars() {
-        if bad(c) {
+    for (index, c) in raw[first..].char_indices() {
+        if is_named(first + index, c) {
             push_name(&mut shown, c);
         } else {
             shown.push(c);
@@ -123,6 +135,23 @@ mod tests {
     }
 
     #[test]
+    fn joiners_of_words_and_emoji_are_shown_as_they_are() {
+        for raw in ["👨\u{200d}👩\u{200d}👧", "می\u{200c}خواهم", "Donau\u{ad}dampf", "©\u{fe0e}"]
+        {
+            assert_eq!(text(raw), raw);
+            assert_eq!(line(raw), raw);
+            assert_eq!(escape_decoded(raw), raw);
+            // A stream may be cut at any character.
+            for (index, _) in raw.char_indices() {
+                let (before, after) = raw.split_at(index);
+                assert_eq!(format!("{}{}", text(before), text(after)), raw, "{index}");
+            }
+        }
+        assert_eq!(line("a \u{200d} b"), "a ⟦U+200D⟧ b");
+        assert_eq!(exact_line("rm a\u{200d}b"), "rm a⟦U+200D⟧b", "a request shows the exact text");
+    }
+
+    #[test]
     fn escaped_line_contains_no_newline_or_tab() {
         assert_eq!(line("a\nb\tc"), "a⟦LF⟧b⟦TAB⟧c");
     }
@@ -163,7 +192,7 @@ mod tests {
         }
 
         #[test]
-        fn escaped_mix_of_special_characters_is_harmless(raw in "[\u{0}-\u{1f}\u{7f}-\u{9f}\u{200b}-\u{200f}\u{2028}-\u{202e}\u{2060}-\u{206f}a]{0,40}") {
+        fn escaped_mix_of_special_characters_is_harmless(raw in "[\u{0}-\u{1f}\u{7f}-\u{9f}\u{200b}\u{200e}\u{200f}\u{2028}-\u{202e}\u{2061}-\u{206f}a]{0,40}") {
             let ok = |c: char| c == '\n' || c == '\t' || c == 'a' || c == OPEN || c == CLOSE || matches!(c, '+' | '×') || c.is_ascii_uppercase() || c.is_ascii_digit();
             prop_assert!(text(&raw).chars().all(ok));
         }

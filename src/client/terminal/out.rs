@@ -11,6 +11,8 @@ pub struct OutputStreams {
     side: Box<dyn Write + Send>,
     text_colour: bool,
     side_colour: bool,
+    /// Whether a terminal, and no pipe or file, receives the requested output.
+    is_terminal: bool,
     at_start: bool,
     /// Whether standard error is a terminal, so that long lines must be wrapped.
     side_wraps: bool,
@@ -30,6 +32,7 @@ impl OutputStreams {
             side: Box::new(io::stderr()),
             text_colour: colours && io::stdout().is_terminal(),
             side_colour: colours && io::stderr().is_terminal(),
+            is_terminal: io::stdout().is_terminal(),
             at_start: true,
             side_wraps: io::stderr().is_terminal(),
             raw: false,
@@ -48,6 +51,30 @@ impl OutputStreams {
     #[must_use]
     pub fn silent() -> Self {
         Self { text: Box::new(io::sink()), side: Box::new(io::sink()), ..Self::standard() }
+    }
+
+    /// Whether a terminal receives the requested output. A pipe gets the bytes as they are, and completed text only.
+    #[must_use]
+    pub fn is_terminal(&self) -> bool {
+        self.is_terminal
+    }
+
+    /// Streams text of a model, a tool or a file: escaped for a terminal, unchanged for a pipe.
+    ///
+    /// # Errors
+    /// The reader has closed the pipe.
+    pub fn stream_text(&mut self, raw: &str) -> io::Result<()> {
+        if self.is_terminal { self.stream(&crate::terminal::escape::text(raw)) } else { self.stream(raw) }
+    }
+
+    /// Prints text like [`OutputStreams::stream_text`], and ends its last line.
+    ///
+    /// # Errors
+    /// The reader has closed the pipe.
+    pub fn say_text(&mut self, raw: &str) -> io::Result<()> {
+        self.fresh_line()?;
+        self.stream_text(raw)?;
+        self.fresh_line()
     }
 
     /// Sets whether words replace symbols.
@@ -150,14 +177,14 @@ impl OutputStreams {
         line.wrap(terminal_columns()).iter().try_for_each(|row| self.print_error_line(row))
     }
 
-    /// Prints a value as indented JSON. JSON text escapes C0 itself. Other non-ASCII characters that
-    /// could mislead a terminal become `\u…`, so that the text stays JSON.
+    /// Prints a value as indented JSON. JSON text escapes C0 itself. For a terminal, other non-ASCII characters that
+    /// could mislead it become `\u…`, so that the text stays JSON.
     ///
     /// # Errors
     /// The reader has closed the pipe.
     pub fn json(&mut self, value: &impl serde::Serialize) -> io::Result<()> {
         let text = serde_json::to_string_pretty(value).map_err(io::Error::other)?;
-        self.say(&harmless_json(&text))
+        if self.is_terminal { self.say(&harmless_json(&text)) } else { self.say(&text) }
     }
 }
 
@@ -254,12 +281,19 @@ pub(crate) mod testing {
             side: Box::new(side.clone()),
             text_colour: false,
             side_colour: false,
+            is_terminal: true,
             at_start: true,
             side_wraps: false,
             raw: false,
             plain: false,
         };
         (out, text, side)
+    }
+
+    /// An output whose requested text goes into a pipe.
+    pub(crate) fn captured_pipe() -> (OutputStreams, CapturedOutput, CapturedOutput) {
+        let (out, text, side) = captured_output();
+        (OutputStreams { is_terminal: false, ..out }, text, side)
     }
 }
 
@@ -276,6 +310,18 @@ mod tests {
         out.fresh_line().expect("written");
         assert_eq!(text.text(), "half\nrest\n");
         assert_eq!(side.text(), "aside\n");
+    }
+
+    #[test]
+    fn pipe_gets_bytes_unchanged_and_terminal_gets_names() {
+        let raw = "a\u{1b}[31m\u{202e}b 👨\u{200d}👩 c\u{200b}d";
+        let (mut out, text, _) = testing::captured_pipe();
+        out.say_text(raw).expect("written");
+        out.json(&raw).expect("written");
+        assert_eq!(text.text(), format!("{raw}\n{}\n", serde_json::to_string(raw).expect("json")));
+        let (mut out, text, _) = testing::captured_output();
+        out.say_text(raw).expect("written");
+        assert_eq!(text.text(), "a⟦ESC⟧[31m⟦U+202E⟧b 👨\u{200d}👩 c⟦U+200B⟧d\n");
     }
 
     #[test]

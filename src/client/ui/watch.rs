@@ -28,7 +28,7 @@ use types::event::Event;
 use types::ids::{SessionId, TurnId};
 use types::permission::{Decision, Scope};
 use types::question::{Choice, Question, UserAnswer};
-use types::session::{PermissionRequest, SessionView};
+use types::session::{ItemKind, ItemStatus, PermissionRequest, SessionView};
 
 /// The answer to questions of the model if there is no user. Its text says that.
 fn absent_user_answer(question: &Question) -> AnswerParams {
@@ -73,6 +73,21 @@ pub(crate) fn find_turn_end(
     Ok(Some(TurnEnd { code, result }))
 }
 
+/// The text that an event adds to the output for good: a complete answer that no retry replaces, or the result of a
+/// slash command.
+fn completed_text(event: &Event) -> Option<&str> {
+    let text = match event {
+        Event::MessageCompleted { item, superseded: false, candidate: false, .. }
+            if item.kind == ItemKind::AssistantMessage && item.status == ItemStatus::Completed =>
+        {
+            item.text.as_deref()?
+        }
+        Event::CommandCompleted { text, .. } => text,
+        _ => return None,
+    };
+    Some(text).filter(|text| !text.is_empty())
+}
+
 /// One turn that is being followed.
 pub(crate) struct TurnWatcher {
     client: Client,
@@ -95,6 +110,8 @@ pub(crate) struct TurnWatcher {
     trust_notice_file: Option<PathBuf>,
     /// Whether only the answer, requests and errors are printed.
     is_quiet: bool,
+    /// The last completed answer, for a pipe that gets only this one.
+    last_answer: Option<String>,
 }
 
 impl TurnWatcher {
@@ -121,6 +138,7 @@ impl TurnWatcher {
             interrupts: 0,
             trust_notice_file: None,
             is_quiet: false,
+            last_answer: None,
         }
     }
 
@@ -240,6 +258,11 @@ impl TurnWatcher {
             }
         }
         let ended = find_turn_end(received, self.session.session_id, self.turn)?;
+        if ended.is_some()
+            && let Some(answer) = self.last_answer.take()
+        {
+            out.say_text(&answer)?;
+        }
         Ok(ended.map(|ended| match ended.code {
             code::SUCCESS if self.unanswerable > 0 => TurnEnd { code: code::DENIED, ..ended },
             _ => ended,
@@ -259,8 +282,17 @@ impl TurnWatcher {
                     return Ok(());
                 }
                 let is_answer_only = self.is_quiet && !matches!(envelope.event, Event::Error { .. });
+                let is_piped = !out.is_terminal();
+                if let Some(text) = completed_text(&envelope.event).filter(|_| is_piped) {
+                    match self.is_quiet {
+                        true => self.last_answer = Some(text.to_owned()),
+                        false => out.say_text(text)?,
+                    }
+                }
                 for piece in self.transcript.render_event(envelope) {
                     match piece {
+                        // A stream may break and be repeated, so a pipe gets only what is complete.
+                        OutputPiece::Text(_) | OutputPiece::Break if is_piped => {}
                         OutputPiece::Text(text) => out.stream(&text)?,
                         OutputPiece::Break => out.fresh_line()?,
                         OutputPiece::Line(_) | OutputPiece::Folded { .. } if is_answer_only => {}

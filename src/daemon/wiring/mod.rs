@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use crate::config::Config;
 use crate::error::DaemonError;
+use crate::orphans;
 use crate::paths::DaemonPaths;
 use crate::wiring::models::{check_model, check_retry, model_catalog, models, title_model};
 use crate::wiring::sandbox::{
@@ -86,6 +87,7 @@ pub(super) fn components(
         converter: Some(PathBuf::from("/proc/self/exe")),
         web_allowed_private,
         spool_folder: Some(places.data_dir.join("blobs")),
+        undo_folder: Some(places.data_dir.join(orphans::UNDO_FOLDER)),
         knowledge: indexes.cloned(),
         ..tools::Settings::new(places.home.clone())
     });

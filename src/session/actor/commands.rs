@@ -181,7 +181,8 @@ impl Actor {
 
     /// Applies changes of the session. A mode applies immediately, also to pending requests.
     async fn update(&mut self, changes: SettingsUpdate) -> Result<(), SessionError> {
-        let SettingsUpdate { title, options, keyed, origin } = changes;
+        // The registry stores the variables.
+        let SettingsUpdate { title, options, environment: _, keyed, origin } = changes;
         if let Some(done) = self.remembered(method::UPDATE, keyed.as_ref()).await? {
             return Ok(done);
         }

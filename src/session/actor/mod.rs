@@ -32,6 +32,7 @@ use crate::lease::LeaseCount;
 use crate::mcp::SessionServers;
 use crate::project_data::SessionProjectData;
 use crate::requests::AbortOutcome;
+use crate::session_environments::EnvironmentOfSession;
 use crate::shared::Shared;
 use crate::stream::feed::Feed;
 use base::crash;
@@ -435,6 +436,12 @@ impl Actor {
         let project = SessionProjectData::new(&self.shared, std::path::Path::new(&self.engine.spec().cwd));
         let commands = self.effects.commands(&self.engine);
         let mut context = CallContext::from_engine(&self.engine, self.id, commands, Arc::new(project));
+        let spec = self.engine.spec();
+        Arc::make_mut(&mut context.session_context).environment = Some(Arc::new(EnvironmentOfSession {
+            all: Arc::clone(&self.shared.environments),
+            id: self.id,
+            root: spec.parent.map_or(self.id, |parent| parent.root_session_id),
+        }));
         if !context.session_context.mcp.catalog.is_empty() {
             Arc::make_mut(&mut context.session_context).mcp.servers = Some(self.mcp_servers());
         }

@@ -83,6 +83,8 @@ impl Registry {
         new.idempotency = idempotency;
         new.history.copied_blobs = Some((key, blobs));
         self.copy_servers(owner, fork_id).await?;
+        let environment_of = if self.has_environment(id).await { id } else { owner };
+        self.copy_environment(environment_of, fork_id).await?;
         match shared.database.create(new).await {
             Ok(_) => {
                 shared.notify_session(fork_id, SessionChangeKind::Created);

@@ -22,6 +22,7 @@ use types::event::{Envelope, Event, Origin};
 use types::ids::{Mint, Seed, SessionId};
 use types::permission::{RuleKind, is_unsandboxed_grant};
 use types::session::{OnRestart, SessionSpec, SessionView};
+use types::session_environment::SessionEnvironment;
 use types::subagent::{AgentProfile, HIDDEN_AGENT, ParentCall};
 use types::tool::{ReadRecord, ToolChoice};
 use types::turn_options::TurnOptions;
@@ -90,6 +91,8 @@ pub struct NewSessionRequest {
     pub initial_items: Vec<InitialMessage>,
     /// MCP servers of this session alone, with the keys of `[mcp.NAME]`. The values may contain secrets.
     pub mcp_servers: BTreeMap<String, serde_json::Value>,
+    /// Variables for the commands of the session; absent for those of the daemon.
+    pub environment: Option<SessionEnvironment>,
     /// Whether lists omit the session. A hidden session holds usage that belongs to no other session.
     pub is_hidden: bool,
     /// Idempotency key, if the caller sent one.
@@ -172,6 +175,7 @@ impl Registry {
             return Ok(known);
         }
         let servers = mcp::parse_servers(request.mcp_servers.clone())?;
+        self.check_environment(request.environment.as_ref(), !request.background)?;
         let (mut spec, notices) = self.build_spec(&request).await?;
         spec.initial_digest = initial_items::digest(&request.initial_items)?;
         if request.is_hidden {
@@ -232,6 +236,7 @@ impl Registry {
         }
         if is_new {
             self.save_servers(id, servers.clone()).await?;
+            self.save_environment(id, request.environment.clone()).await?;
         }
         match shared.database.create(new).await {
             Ok(key) => {
@@ -247,7 +252,9 @@ impl Registry {
             // Another call with the same key or id was faster.
             Err(StoreError::Taken) => match self.find_created(request.keyed.as_ref()).await? {
                 Some(known) => Ok(known),
-                None if self.has_servers(id, &servers).await => {
+                None if self.has_servers(id, &servers).await
+                    && self.environment_of(id).await == request.environment =>
+                {
                     self.require_same_session(id, &spec, &request).await
                 }
                 None => Err(SessionError::Conflict("session_id")),
@@ -255,6 +262,7 @@ impl Registry {
             Err(error) => {
                 if is_new {
                     self.remove_servers(id).await;
+                    self.remove_environment(id).await;
                 }
                 Err(error.into())
             }

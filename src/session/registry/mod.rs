@@ -4,6 +4,7 @@
 mod answer;
 pub(super) mod create;
 mod earlier_requests;
+mod environment;
 pub(super) mod explain;
 mod grant_outbox;
 pub(super) mod initial_items;
@@ -233,6 +234,7 @@ impl Registry {
         self.inner.shared.database.delete(handle.key(), idempotency, self.inner.shared.clock.now()).await?;
         self.inner.live.remove(&id);
         self.remove_servers(id).await;
+        self.remove_environment(id).await;
         self.inner.shared.notify_status(StatusChange { session_id: id, state: None, requires: None });
         self.inner.shared.notify_deleted(view);
         Ok(())

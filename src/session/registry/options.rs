@@ -62,7 +62,12 @@ impl Registry {
         mut changes: SettingsUpdate,
     ) -> Result<SessionView, SessionError> {
         changes.options = self.known_options(id, changes.options).await?;
+        let environment = changes.environment.take();
+        if environment.is_some() {
+            self.check_environment(environment.as_ref(), !self.view(id).await?.background)?;
+        }
         self.open(id).await?.update(changes).await?;
+        self.save_environment(id, environment).await?;
         self.view_with_details(id).await
     }
 

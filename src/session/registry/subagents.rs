@@ -210,6 +210,7 @@ impl Registry {
             })),
             initial_items: Vec::new(),
             mcp_servers: BTreeMap::new(),
+            environment: None,
             keyed: None,
             origin: Some(daemon_origin()),
         };

@@ -64,6 +64,7 @@ impl Registry {
             coordinator: spec.coordinator,
             todos: store.todos(key).await?,
             project_root: Some(project.root().display().to_string()),
+            env: self.environment_names(id, spec.parent).await,
         });
         Ok(SessionView { details: Some(details), ..view })
     }

@@ -35,6 +35,15 @@ fn sensitive_folders(home: &Path) -> BTreeSet<PathBuf> {
 const PACKAGE_FOLDERS: &[&str] =
     &["node_modules", "site-packages", ".venv", "venv", "target", "objects", ".pnpm-store"];
 
+/// What is known about a regular file with several names.
+pub(crate) struct NamedFile {
+    pub(crate) sensitivity: PathSensitivity,
+    /// Names that a rule matches.
+    pub(crate) matched_aliases: Vec<PathBuf>,
+    /// Whether all names lie in the workspace, outside folders of package managers.
+    pub(crate) is_shared_in_workspace: bool,
+}
+
 /// Sensitivity of a regular file with several names, and the name that a rule matches. `hidden` returns whether
 /// a rule denies reading a path.
 pub(crate) fn sensitivity_of_names<'r>(
@@ -45,7 +54,8 @@ pub(crate) fn sensitivity_of_names<'r>(
     roots: impl Iterator<Item = &'r Path>,
     places: &SensitivePaths,
     hidden: &dyn Fn(&Path) -> bool,
-) -> (PathSensitivity, Vec<PathBuf>) {
+) -> NamedFile {
+    let roots: Vec<&Path> = roots.collect();
     let mut search =
         AliasSearch { identity: FileIdentity::from_metadata(meta), names: Vec::new(), left: MAX_ENTRIES };
     for folder in sensitive_folders(&places.home) {
@@ -56,7 +66,7 @@ pub(crate) fn sensitivity_of_names<'r>(
     }
     let is_filled = is_filled(path);
     let wanted = usize::try_from(meta.nlink()).unwrap_or(usize::MAX);
-    for root in roots {
+    for root in roots.iter().copied() {
         // The files of a project count in the folders above the workspace, too.
         for folder in root.ancestors().take(MAX_FOLDERS_ABOVE) {
             search.search_folder(&folder.join(".git"), 0);
@@ -69,6 +79,8 @@ pub(crate) fn sensitivity_of_names<'r>(
     }
     search.names.sort();
     search.names.dedup();
+    let is_own = |name: &PathBuf| roots.iter().any(|root| name.starts_with(root)) && !self::is_filled(name);
+    let is_shared_in_workspace = search.names.len() == wanted && search.names.iter().all(is_own);
     let is_all = search.names.len() >= wanted || is_filled;
     let of_names = search.names.iter().map(|name| sensitivity::sensitivity(name, access, places));
     let linked = if is_all { PathSensitivity::Ordinary } else { PathSensitivity::HardLinked };
@@ -77,7 +89,8 @@ pub(crate) fn sensitivity_of_names<'r>(
         search.names.into_iter().filter(|name| name != path && hidden(name)).collect();
     let of_rules =
         if matched_aliases.is_empty() { PathSensitivity::Ordinary } else { PathSensitivity::Secret };
-    (sensitivity::strictest(by_names, of_rules), matched_aliases)
+    let sensitivity = sensitivity::strictest(by_names, of_rules);
+    NamedFile { sensitivity, matched_aliases, is_shared_in_workspace }
 }
 
 /// Entries of the workspace that a search inspects to find other names of its files.

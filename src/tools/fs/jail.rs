@@ -18,7 +18,8 @@ use crate::disk;
 use crate::disk::FileIdentity;
 use crate::error::ToolError;
 use crate::fs::hardlink;
-use crate::fs::pinned::{PinnedFolder, PinnedObject, PinnedPath};
+use crate::fs::hardlink::NamedFile;
+use crate::fs::pinned::{OtherNames, PinnedFolder, PinnedObject, PinnedPath};
 use crate::fs::resolve;
 use crate::sensitivity::git_config_paths;
 use crate::sensitivity::{Access, SensitivePaths, is_directory, sensitivity, strictest};
@@ -33,6 +34,8 @@ pub struct Jail {
     /// The first one is the base of relative rules.
     roots: Vec<WorkspaceRoot>,
     places: Arc<SensitivePaths>,
+    /// Folder for undo records of files that are written in place.
+    undo_folder: Option<Arc<Path>>,
 }
 
 /// One workspace folder.
@@ -72,7 +75,14 @@ impl Jail {
     }
 
     pub(crate) fn hold(workspaces: &[PathBuf], places: Arc<SensitivePaths>) -> Self {
-        Self { roots: workspaces.iter().map(|path| WorkspaceRoot::hold(path)).collect(), places }
+        let roots = workspaces.iter().map(|path| WorkspaceRoot::hold(path)).collect();
+        Self { roots, places, undo_folder: None }
+    }
+
+    /// Sets the folder for undo records of files that are written in place.
+    #[must_use]
+    pub(crate) fn with_undo_folder(self, undo_folder: Option<Arc<Path>>) -> Self {
+        Self { undo_folder, ..self }
     }
 
     /// Whether every relevant folder is still the one that is open. A folder that was removed and created again
@@ -164,32 +174,42 @@ impl Jail {
         }
         let mut sensitivity = sensitivity(&path, access, &self.places);
         let mut matched_aliases = Vec::new();
+        let mut other_names = OtherNames::Separate;
         if let Some(found) = &found {
             disk::refuse_special(&path, found.meta.file_type())?;
             if found.meta.is_file() {
-                (sensitivity, matched_aliases) =
-                    self.sensitivity_of_names(&path, found, access, sensitivity, hidden);
+                let named = self.named_file(&path, found, access, sensitivity, hidden);
+                (sensitivity, matched_aliases) = (named.sensitivity, named.matched_aliases);
+                if named.is_shared_in_workspace {
+                    other_names = OtherNames::Shared;
+                }
             }
         }
         if access == Access::Edit {
             sensitivity = strictest(sensitivity, self.sensitivity_by_surroundings(&path, &folder, &missing));
         }
         let resolved = ResolvedPath { path, in_workspace, sensitivity, matched_aliases };
-        Ok(PinnedPath { resolved, anchor, folder: Arc::new(folder), missing, name, found })
+        let undo_folder = self.undo_folder.clone();
+        let folder = Arc::new(folder);
+        Ok(PinnedPath { resolved, anchor, folder, missing, name, found, names: other_names, undo_folder })
     }
 
     /// A file with several names is as sensitive as the most sensitive one.
-    fn sensitivity_of_names(
+    fn named_file(
         &self,
         path: &Path,
         found: &PinnedObject,
         access: Access,
         by_name: PathSensitivity,
         hidden: &dyn Fn(&Path) -> bool,
-    ) -> (PathSensitivity, Vec<PathBuf>) {
+    ) -> NamedFile {
         use std::os::unix::fs::MetadataExt as _;
         if found.meta.nlink() < 2 || by_name == PathSensitivity::Protected {
-            return (by_name, Vec::new());
+            return NamedFile {
+                sensitivity: by_name,
+                matched_aliases: Vec::new(),
+                is_shared_in_workspace: false,
+            };
         }
         let roots = self.roots.iter().map(|root| root.path.as_path());
         hardlink::sensitivity_of_names(path, &found.meta, access, by_name, roots, &self.places, hidden)
@@ -347,13 +367,14 @@ const MAX_OPEN_WORKSPACES: usize = 128;
 #[derive(Debug)]
 pub(crate) struct Jails {
     places: Arc<SensitivePaths>,
+    undo_folder: Option<Arc<Path>>,
     /// Most recently used last.
     held: Mutex<Vec<(SessionId, Arc<Jail>)>>,
 }
 
 impl Jails {
-    pub(crate) fn new(places: Arc<SensitivePaths>) -> Self {
-        Self { places, held: Mutex::new(Vec::new()) }
+    pub(crate) fn new(places: Arc<SensitivePaths>, undo_folder: Option<&Path>) -> Self {
+        Self { places, undo_folder: undo_folder.map(Arc::from), held: Mutex::new(Vec::new()) }
     }
 
     /// The jail of a session with these workspace folders. Blocks on the disk.
@@ -363,7 +384,8 @@ impl Jails {
         let jail = known
             .map(|at| held.remove(at).1)
             .filter(|jail| jail.has_same_workspaces(roots.iter()) && jail.is_current());
-        let jail = jail.unwrap_or_else(|| Arc::new(Jail::hold(roots, Arc::clone(&self.places))));
+        let open = || Jail::hold(roots, Arc::clone(&self.places)).with_undo_folder(self.undo_folder.clone());
+        let jail = jail.unwrap_or_else(|| Arc::new(open()));
         held.push((session_id, Arc::clone(&jail)));
         if held.len() > MAX_OPEN_WORKSPACES {
             held.remove(0);

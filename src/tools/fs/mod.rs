@@ -3,6 +3,7 @@
 pub(super) mod content_hash;
 pub(super) mod diff;
 pub(super) mod hardlink;
+pub(crate) mod in_place;
 pub(super) mod jail;
 pub(super) mod pinned;
 pub(super) mod resolve;

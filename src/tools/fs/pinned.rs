@@ -2,7 +2,10 @@
 //! judged.
 //!
 //! Replacing is atomic: after a crash, the file has the old or the new content. If the path is a link, the link
-//! stays and its target is replaced. If a file has several hard links, only the named one gets the new content.
+//! stays and its target is replaced. A file is written in place instead if replacing it would lose something (see
+//! `in_place`): its other names in the workspace, its owner or attributes, a mount, or a folder without write
+//! permission. If a file has names elsewhere, or in a folder of a package manager, only the named one gets the new
+//! content, so that a store that is shared by links does not change.
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata};
@@ -22,6 +25,7 @@ use crate::disk;
 use crate::disk::{FileIdentity, FileStamp};
 use crate::error::ToolError;
 use crate::fs::content_hash::ContentHash;
+use crate::fs::in_place;
 use crate::fs::temp_file::{TempGuard, create_temp, temp_name};
 use base::crash;
 use types::ids::CallId;
@@ -50,6 +54,19 @@ pub struct PinnedPath {
     pub(crate) name: Option<OsString>,
     /// The object that existed when the path was judged.
     pub(crate) found: Option<Arc<PinnedObject>>,
+    /// Other names of the object.
+    pub(crate) names: OtherNames,
+    /// Folder for undo records of files that are written in place.
+    pub(crate) undo_folder: Option<Arc<Path>>,
+}
+
+/// Other names of a file (hard links).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OtherNames {
+    /// There are none, or some are unknown or lie outside the workspace or in folders of package managers.
+    Separate,
+    /// All lie in the workspace, and a change is meant for all of them.
+    Shared,
 }
 
 /// An open folder. The handle refers to the same folder even if paths change.
@@ -255,6 +272,11 @@ impl PinnedPath {
         self.require_writable()?;
         self.require_place()?;
         let folder = self.make_folders()?;
+        if let Some(before) = before
+            && (self.names == OtherNames::Shared || !is_writable(&folder))
+        {
+            return self.write_in_place(call_id, before, bytes);
+        }
         let mode = if like.is_some() { 0o600 } else { 0o666 };
         let (temp_name, mut temp) = create_temp(folder.as_fd(), path, call_id, mode)?;
         let guard = TempGuard { folder: folder.as_fd(), name: &temp_name };
@@ -263,6 +285,12 @@ impl PinnedPath {
             // Best effort: only root may change the owner. The mode is set afterwards, because changing the
             // owner clears the set-id bits.
             let _ = fchown(&temp, Some(like.owner.0), Some(like.owner.1));
+            if let Some(before) = before
+                && !self.can_stand_in(&temp, before)?
+            {
+                drop(guard);
+                return self.write_in_place(call_id, before, bytes);
+            }
             temp.set_permissions(fs::Permissions::from_mode(like.mode)).map_err(io)?;
         }
         temp.write_all(bytes).map_err(io)?;
@@ -308,8 +336,15 @@ impl PinnedPath {
                     Some(seen) => self.require_untouched(seen)?,
                     None => _ = self.require_unchanged(before)?,
                 }
-                nix::fcntl::renameat(&folder, temp_name.as_str(), &folder, name.as_os_str())
-                    .map_err(errno)?;
+                match nix::fcntl::renameat(&folder, temp_name.as_str(), &folder, name.as_os_str()) {
+                    Ok(()) => {}
+                    // Something is mounted at the file, or it belongs to another user in a shared folder.
+                    Err(Errno::EBUSY | Errno::EPERM | Errno::EACCES) => {
+                        drop(guard);
+                        return self.write_in_place(call_id, before, bytes);
+                    }
+                    Err(e) => return Err(errno(e)),
+                }
             }
         }
         crash::point("C16.replaced");
@@ -317,6 +352,42 @@ impl PinnedPath {
         // The rename must survive a power failure, too. Some file systems cannot sync folders.
         sync_folder(&folder);
         Ok(stamp)
+    }
+
+    /// Whether a new file can replace this one without losing its owner, its attributes or its access list, which are
+    /// copied.
+    fn can_stand_in(&self, temp: &File, before: &FileSnapshot) -> Result<bool, ToolError> {
+        let meta = temp.metadata().map_err(|e| ToolError::io(&self.path, &e))?;
+        let Some((current, _)) = self.open_now()? else {
+            return Err(disk::changed_content_error(&self.path));
+        };
+        Ok((meta.uid(), meta.gid()) == before.owner && in_place::copy_attributes(&current, temp))
+    }
+
+    /// Writes the judged file in place, if it still contains `before`. The mode and all else stay.
+    fn write_in_place(
+        &self,
+        call_id: CallId,
+        before: &FileSnapshot,
+        bytes: &[u8],
+    ) -> Result<FileStamp, ToolError> {
+        let path = &self.path;
+        let io = |e: io::Error| ToolError::io(path, &e);
+        let Some(name) = &self.name else { return Err(io(io::ErrorKind::IsADirectory.into())) };
+        self.require_place()?;
+        self.require_unchanged(before)?;
+        let flags = OFlag::O_RDWR | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
+        let opened = disk::open_below(self.folder.as_fd(), Path::new(name), flags, Mode::empty());
+        let mut file = File::from(opened.map_err(|e| disk::refused(path, e))?);
+        let meta = file.metadata().map_err(io)?;
+        if FileIdentity::from_metadata(&meta) != FileIdentity::from_metadata(&self.require_found()?.meta) {
+            return Err(disk::changed_path_error(path));
+        }
+        let contents = (before.bytes.as_slice(), bytes);
+        in_place::overwrite(&mut file, path, contents, self.undo_folder.as_deref(), call_id).map_err(io)?;
+        // A write clears the set-id bits; only the owner can set them again.
+        let _ = file.set_permissions(fs::Permissions::from_mode(before.mode));
+        Ok(FileStamp::from_metadata(&file.metadata().map_err(io)?))
     }
 
     /// Removes the file if it still contains `before`.
@@ -442,6 +513,15 @@ impl PinnedPath {
             tracing::info!(folder = %self.path.display(), name, "removed a temporary file of a killed tool call");
         }
     }
+}
+
+/// Whether files can be created in a folder.
+fn is_writable(folder: &File) -> bool {
+    let flags = AtFlags::AT_EACCESS;
+    !matches!(
+        nix::unistd::faccessat(folder, ".", AccessFlags::W_OK | AccessFlags::X_OK, flags),
+        Err(Errno::EACCES | Errno::EPERM | Errno::EROFS)
+    )
 }
 
 /// Reads until the buffer is full or the file ends.

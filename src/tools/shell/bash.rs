@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::environment::scrub;
+use super::environment;
 use super::output::CommandOutput;
 use super::process::{self, RunningShell, ShellLaunch};
 use super::sandbox::{
@@ -222,7 +222,7 @@ pub(super) async fn start(
     let launch = ShellLaunch {
         command: &input.command,
         cwd: &cwd,
-        environment: environment(context, call_id, &confined),
+        environment: call_environment(context, call_id, &confined),
         limits: settings.limits().rlimits(powers),
         cgroup: cgroup.as_ref(),
         confined: &confined,
@@ -371,13 +371,13 @@ fn sandbox_error(error: std::io::Error) -> ToolError {
     ToolError::new("sandbox_failed", format!("the sandbox could not be made, so nothing was run: {error}"))
 }
 
-fn environment(
+fn call_environment(
     context: &ToolContext,
     call_id: CallId,
     confined: &CommandSandbox,
 ) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
     let settings = &context.settings;
-    let mut variables = scrub(std::env::vars_os(), &settings.config.env, &settings.home);
+    let mut variables = environment::of_session(settings, &context.session_context);
     for (name, value) in confined.variables() {
         variables.retain(|(known, _)| known != name);
         variables.push((name.into(), value.into()));

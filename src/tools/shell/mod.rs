@@ -28,6 +28,7 @@ pub(super) use cgroup::Cgroups;
 pub(super) use commands::{
     KILL, KillInput, OUTPUT, OutputInput, prepare_kill, prepare_output, run_kill, run_output,
 };
+pub use environment::ProgramSearch;
 pub use process::ProcessStarted;
 pub use sandbox::AvailableLevels;
 pub(super) use sandbox::{
@@ -42,7 +43,7 @@ use types::tool::Confinement;
 
 /// The environment that programs of the user get: that of commands, without the marks of a call.
 pub(super) fn environment(settings: &Settings) -> Vec<(OsString, OsString)> {
-    let mut variables = environment::scrub(std::env::vars_os(), &settings.config.env, &settings.home);
+    let mut variables = environment::of_daemon(settings);
     variables.push(("AGENTD_INSTANCE".into(), settings.instance.clone().into()));
     variables
 }

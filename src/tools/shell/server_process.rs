@@ -17,7 +17,7 @@ use crate::error::ToolError;
 use crate::mcp_context::McpContext;
 use crate::shell::bash::CommandContext;
 use crate::shell::cgroup::CallCgroup;
-use crate::shell::environment::scrub;
+use crate::shell::environment;
 use crate::shell::limits::CgroupControllers;
 use crate::shell::process_tree::ProcessTree;
 use crate::shell::sandbox::{AvailableLevels, CommandSandbox, FsPolicy, Level, PlaceholderCache};
@@ -57,6 +57,7 @@ impl ServerLaunch {
             agents: Arc::from([]),
             commands: Vec::new(),
             mcp: McpContext::default(),
+            environment: None,
             mode: Mode::Default,
         }
     }
@@ -132,7 +133,7 @@ pub(crate) async fn launch(
     command
         .args(&launch.program.args)
         .env_clear()
-        .envs(environment(context, &launch, &confined))
+        .envs(server_environment(context, &launch, &confined))
         .current_dir(&launch.program.cwd)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -204,13 +205,13 @@ async fn confine(context: &CommandContext, launch: &ServerLaunch) -> Result<Comm
     .await
 }
 
-fn environment(
+fn server_environment(
     context: &CommandContext,
     launch: &ServerLaunch,
     confined: &CommandSandbox,
 ) -> Vec<(OsString, OsString)> {
     let settings = &context.settings;
-    let mut variables = scrub(std::env::vars_os(), &settings.config.env, &settings.home);
+    let mut variables = environment::of_daemon(settings);
     let mut set = |name: &str, value: OsString| {
         variables.retain(|(known, _)| known != name);
         variables.push((name.into(), value));

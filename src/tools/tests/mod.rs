@@ -73,6 +73,7 @@ impl ToolFixture {
             commands: Vec::new(),
             agents: Arc::from([]),
             mcp: Default::default(),
+            environment: None,
         };
         Self { _root: dir, root, session_context, tools: Toolbox::new(settings), mint }
     }

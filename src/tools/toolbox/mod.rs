@@ -31,7 +31,7 @@ use crate::sensitivity::SensitivePaths;
 use crate::settings::Settings;
 use crate::shell::{
     AvailableLevels, CallChannels, Cgroups, CommandContext, FirstSeen, PlaceholderCache, ProcessStarted,
-    RunningServer, RunningTask, ServerLaunch, ServerStreams, Spools, SweepResult,
+    ProgramSearch, RunningServer, RunningTask, ServerLaunch, ServerStreams, Spools, SweepResult,
 };
 use crate::{limits, session_tools, shell, web};
 use types::ids::{CallId, SessionId};
@@ -80,7 +80,7 @@ impl Toolbox {
         protected.dedup();
         let home = resolve::follow(&settings.home).unwrap_or_else(|_| settings.home.clone());
         let places = Arc::new(SensitivePaths::new(&home, &protected).with_links());
-        let jails = Arc::new(Jails::new(Arc::clone(&places)));
+        let jails = Arc::new(Jails::new(Arc::clone(&places), settings.undo_folder.as_deref()));
         AvailableLevels::mark(&settings.instance);
         let cgroups = Arc::new(Cgroups::find(&settings.config.cgroup, &settings.instance));
         let config = &settings.config;
@@ -215,6 +215,18 @@ impl Toolbox {
     #[must_use]
     pub fn environment(&self) -> Vec<(OsString, OsString)> {
         shell::environment(&self.settings)
+    }
+
+    /// Names of `[tools] env`: variables that the user lets pass to commands.
+    #[must_use]
+    pub fn environment_names(&self) -> &[String] {
+        &self.settings.config.env
+    }
+
+    /// Finds the programs that commands of the session start. May block on the disk.
+    #[must_use]
+    pub fn program_search(&self, session: &SessionContext) -> ProgramSearch {
+        ProgramSearch::new(&self.settings, session)
     }
 
     /// The definitions for models, always in the same order.

@@ -44,7 +44,7 @@ pub(super) async fn query(target: &Target, args: QueryArgs, out: &mut OutputStre
         return Ok(out.json(&result)?);
     }
     match (&result.status, &result.context) {
-        (QueryStatus::Success, Some(context)) => Ok(out.say(&escape::text(context))?),
+        (QueryStatus::Success, Some(context)) => Ok(out.say_text(context)?),
         _ => end(&result, out),
     }
 }
@@ -59,7 +59,7 @@ async fn stream(target: &Target, query_id: String, out: &mut OutputStreams) -> R
         match events.next().await? {
             KnowledgeEvent::Delta { text } => {
                 has_text = true;
-                out.stream(&escape::text(&text))?;
+                out.stream_text(&text)?;
             }
             KnowledgeEvent::Done { result, .. } => {
                 out.fresh_line()?;
@@ -86,7 +86,7 @@ fn end(result: &QueryResult, out: &mut OutputStreams) -> Result<(), Failure> {
     if let Some(error) = &result.error {
         return Err(Failure::internal(escape::text(&error.message).into_owned()));
     }
-    out.say(&escape::text(&result.response))?;
+    out.say_text(&result.response)?;
     sources(result, out)
 }
 

@@ -2,7 +2,7 @@
 
 use api::methods;
 use std::fs::OpenOptions;
-use std::io::{IsTerminal as _, Write as _, stdout};
+use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 
 use super::Target;
@@ -122,8 +122,7 @@ pub(super) async fn graph(target: &Target, args: GraphArgs, out: &mut OutputStre
             let open = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path);
             open.and_then(|mut file| file.write_all(text.as_bytes())).map_err(failed)
         }
-        None if stdout().is_terminal() => Ok(out.stream(&escape::text(&text))?),
-        None => Ok(out.stream(&text)?),
+        None => Ok(out.stream_text(&text)?),
     }
 }
 

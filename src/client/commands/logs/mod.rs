@@ -49,7 +49,15 @@ pub(crate) async fn logs(reach: &Connector, args: &LogsArgs, out: &mut OutputStr
     let form = match (args.json, args.events) {
         (true, _) => PrintForm::Json,
         (false, true) => PrintForm::Lines,
-        (false, false) => PrintForm::Conversation(Box::new(Transcript::with_input())),
+        (false, false) => {
+            let transcript = Transcript::with_input();
+            let is_terminal = out.is_terminal();
+            PrintForm::Conversation(Box::new(if is_terminal {
+                transcript
+            } else {
+                transcript.with_raw_text()
+            }))
+        }
     };
     let printer = Printer { form, since: args.since, tail: args.tail };
     follow(reach, &args.session, printer, args.follow, out).await

@@ -5,11 +5,13 @@ use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
 use crate::args::{Output, RunArgs, Thinking, folder};
+use crate::commands::run::model_key::with_model;
 use crate::commands::trust;
 use crate::connection::client::{CallError, Client};
 use crate::connection::connector::Connector;
 use crate::connection::follow::SessionFollower;
 use crate::connection::mcp_file::load_servers;
+use crate::connection::plain_text::is_plain_text;
 use crate::connection::session_calls::{idempotency_key, submit_params};
 use crate::connection::{paths, stdin};
 use crate::failure::{Failure, code};
@@ -20,7 +22,9 @@ use crate::ui::approval_prompt::AnswerPolicy;
 use crate::ui::attach;
 use crate::ui::attach::Options as Shown;
 use crate::ui::watch::{TurnEnd, TurnWatcher};
-use api::params::{CreateParams, EndParams, NoParams, SessionReply, StatusReply, SubmitInput, SubmitParams};
+use api::params::{
+    CommandListParams, CreateParams, EndParams, SessionReply, SubmitInput, SubmitParams, UpdateParams,
+};
 use types::ablation::Ablation;
 use types::ids::{SessionId, TurnId};
 use types::outcome::SubmitOutcome;
@@ -53,14 +57,13 @@ pub(crate) async fn run(
     }
     let is_piped = matches!(args.prompt.as_deref(), None | Some("-"));
     let prompt = prompt(args.prompt.clone())?;
+    let text = prompt.clone();
     let piped = if is_piped { None } else { stdin::read_piped(out)? };
     let input = args.given.input(prompt, piped)?;
-    let task = NewInput { input, raw: args.raw };
     let client = reach.connect_or_start().await?;
-    let status: StatusReply = client.call::<methods::daemon::Status>(&NoParams {}).await?;
-    if status.main_model.is_none() && args.turn.model.is_none() {
-        return Err(Failure::no_model());
-    }
+    let (client, _) = with_model(reach, client, args.turn.model.as_deref(), out).await?;
+    let raw = args.raw || is_plain_text(&client, &text, &command_place(&params), out).await?;
+    let task = NewInput { input, raw };
     if args.trust {
         trust::trust_now(&client, params.cwd.clone(), out).await?;
     }
@@ -161,6 +164,11 @@ async fn submit_and_follow(
         out.note(&format!("session #{} · {title}", session.number))?;
     }
     let options = args.turn.options()?;
+    if !args.variables.env.is_empty() {
+        let env = Some(args.variables.collect()?);
+        let params = UpdateParams { env, ..UpdateParams::new(id) };
+        client.call::<methods::session::Update>(&params).await?;
+    }
     let params = SubmitParams { raw: task.raw, ..submit_params(id, task.input, None, options) };
     // The subscription begins after the known events, so that only this turn is shown.
     let follow =
@@ -180,6 +188,11 @@ fn finish(ended: &TurnEnd, output: Output, out: &mut OutputStreams) -> Result<()
         ))?;
     }
     if ended.code == code::SUCCESS { Ok(()) } else { Err(Failure::silent(ended.code)) }
+}
+
+/// The folder whose commands a task may name.
+fn command_place(params: &CreateParams) -> CommandListParams {
+    CommandListParams { session_id: None, cwd: Some(params.cwd.clone()) }
 }
 
 fn refuse_unbuilt(args: &RunArgs) -> Result<(), Failure> {
@@ -220,6 +233,7 @@ fn create_params(args: &RunArgs) -> Result<CreateParams, Failure> {
         binary_feedback: args.binary_feedback.then_some(true),
         agent: args.agent.clone(),
         coordinator: args.coordinator,
+        env: Some(args.variables.collect()?),
         mcp_servers: args.mcp_config.as_deref().map(load_servers).transpose()?,
         idempotency_key: Some(idempotency_key()),
         ..CreateParams::default()
@@ -255,6 +269,8 @@ async fn submit_first(
         reply => Ok(reply?),
     }
 }
+
+pub(crate) mod model_key;
 
 #[cfg(test)]
 mod tests;

@@ -12,7 +12,7 @@ use crate::fake_daemon::{
     turn_completed,
 };
 use crate::resolve_id::sample;
-use crate::terminal::out::testing::{CapturedOutput, captured_output};
+use crate::terminal::out::testing::{CapturedOutput, captured_output, captured_pipe};
 use types::usage::Budgets;
 
 const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -72,6 +72,57 @@ async fn run_prints_answer_to_stdout_and_rest_to_stderr() {
     assert_eq!(ended.expect("ended").code, 0);
     assert_eq!(text.text(), "Hi there\n");
     assert!(side.text().contains("● Read a\n") && side.text().contains("─ done"), "{}", side.text());
+}
+
+/// A message of the model, as the daemon completes it.
+fn message(status: &str, superseded: bool, text: &str) -> Value {
+    json!({"type": "message.completed", "superseded": superseded, "item": {"item_id": ITEM, "turn_id": TURN,
+        "kind": "assistant_message", "status": status, "first_seq": 1, "last_seq": 2, "text": text}})
+}
+
+#[tokio::test]
+async fn pipe_gets_completed_messages_only_and_quiet_pipe_the_last_one() {
+    let odd = "👨\u{200d}👩 می\u{200c}خواهم so\u{ad}ft \u{1b}[1m⟦";
+    let retried = vec![text_delta("half a sent"), message("interrupted", true, "half a sent")];
+    let whole = vec![text_delta("The "), message("completed", false, "The answer.")];
+    let remarks = vec![message("completed", false, "I look."), message("completed", false, odd)];
+    let aborted = vec![text_delta("One"), message("interrupted", false, "One")];
+    let cases = [
+        (
+            "a retried stream",
+            [retried.clone(), whole.clone()].concat(),
+            "success",
+            "The answer.\n",
+            "The answer.\n",
+        ),
+        ("a stream that never comes back", retried, "llm_error", "", ""),
+        (
+            "remarks between calls",
+            remarks.clone(),
+            "success",
+            &format!("I look.\n{odd}\n"),
+            &format!("{odd}\n"),
+        ),
+        ("an aborted answer", aborted, "aborted", "", ""),
+        ("a final line end", vec![message("completed", false, "x\n")], "success", "x\n", "x\n"),
+        ("no text", vec![message("completed", false, "")], "success", "", ""),
+    ];
+    for (case, events, subtype, expected, last) in cases {
+        for (is_quiet, expected) in [(false, expected), (true, last)] {
+            let script = [events.clone(), vec![turn_completed(subtype)]].concat();
+            let fake = FakeDaemon::start(script_answers(script, vec![]));
+            let (mut out, text, _) = captured_pipe();
+            let reach = fake.connector();
+            let client = reach.connect().await.expect("connected");
+            let params = CreateParams { cwd: "/w".into(), ..CreateParams::default() };
+            let shown = Shown { thinking: Thinking::Show, is_quiet, ..Shown::default() };
+            let (task, asking) = (NewInput::new("do it"), AnswerPolicy::Deny("no"));
+            let run = follow(&reach, client, &params, task, asking, (Output::Text, shown), &mut out);
+            let ended = timeout(WAIT_TIMEOUT, run).await.expect("in time").expect("ended");
+            assert_eq!(text.text(), expected, "{case}, quiet: {is_quiet}");
+            assert_eq!(ended.code, crate::failure::code_of(subtype), "{case}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use std::io::{self, IsTerminal as _};
 use crate::args::Thinking;
 use crate::connection::client::Client;
 use crate::connection::connector::Connector;
+use crate::connection::environment::EnvironmentArgs;
 use crate::connection::follow::SessionFollower;
 use crate::connection::paths;
 use crate::connection::session_calls::idempotency_key;
@@ -264,5 +265,6 @@ pub(crate) fn current_folder_params() -> Result<CreateParams, Failure> {
     let folder = paths::current_folder()?;
     let cwd = folder.to_str().map(str::to_owned);
     let cwd = cwd.ok_or_else(|| Failure::usage("the folder's name is not UTF-8"))?;
-    Ok(CreateParams { cwd, ..CreateParams::default() })
+    let env = Some(EnvironmentArgs::default().collect()?);
+    Ok(CreateParams { cwd, env, ..CreateParams::default() })
 }

@@ -32,7 +32,7 @@ const MAX_INPUT_LINES: usize = 12;
 /// One part of the output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutputPiece {
-    /// More streamed text, escaped.
+    /// More streamed text: escaped, or unchanged for a pipe.
     Text(String),
     /// End of streamed text.
     Break,
@@ -62,6 +62,8 @@ pub struct Transcript {
     errors: HashSet<String>,
     /// Whether to show user input.
     echo: bool,
+    /// Whether the output goes into a pipe, so that streamed text is not escaped.
+    is_raw: bool,
     /// Unfinished thinking text.
     thought: String,
     /// The time at which the thinking began.
@@ -77,6 +79,13 @@ impl Transcript {
     #[must_use]
     pub fn with_input() -> Self {
         Self { echo: true, ..Self::default() }
+    }
+
+    /// Sets that the text of answers is not escaped, because a pipe receives it.
+    #[must_use]
+    pub fn with_raw_text(mut self) -> Self {
+        self.is_raw = true;
+        self
     }
 
     /// Sets that a key of the view shows hidden lines.
@@ -161,13 +170,17 @@ impl Transcript {
         vec![OutputPiece::Break, OutputPiece::Folded { shown, full }]
     }
 
+    fn text_piece(&self, text: &str) -> OutputPiece {
+        OutputPiece::Text(if self.is_raw { text.to_owned() } else { escape::text(text).into_owned() })
+    }
+
     fn event(&mut self, envelope: &Envelope) -> Vec<OutputPiece> {
         match &envelope.event {
             Event::MessageTextDelta { text, .. } => {
                 if let Some(item) = envelope.item_id {
                     *self.shown.entry(item).or_default() += text.len();
                 }
-                vec![OutputPiece::Text(escape::text(text).into_owned())]
+                vec![self.text_piece(text)]
             }
             Event::MessageCompleted { item, candidate: true, .. } => self.candidate(item),
             // The chosen answer was shown while it was written.
@@ -287,11 +300,7 @@ impl Transcript {
                     pieces
                         .extend(lines(text.lines().map(|line| StyledLine::new(Tone::Plain, line)).collect()));
                 } else {
-                    pieces.extend([
-                        OutputPiece::Break,
-                        OutputPiece::Text(escape::text(text).into_owned()),
-                        OutputPiece::Break,
-                    ]);
+                    pieces.extend([OutputPiece::Break, self.text_piece(text), OutputPiece::Break]);
                 }
                 pieces
             }
@@ -309,7 +318,7 @@ impl Transcript {
         let shown = self.shown.remove(&item.item_id).unwrap_or(0);
         let rest = item.text.as_deref().unwrap_or_default().get(shown..).unwrap_or_default();
         self.candidates.push(item.item_id);
-        let mut pieces = vec![OutputPiece::Text(escape::text(rest).into_owned()), OutputPiece::Break];
+        let mut pieces = vec![self.text_piece(rest), OutputPiece::Break];
         pieces.extend(lines(feedback::end_of_answer(self.candidates.len(), item)));
         pieces
     }
@@ -346,7 +355,7 @@ impl Transcript {
                     };
                 }
                 let rest = text.get(shown..).unwrap_or_default();
-                let mut pieces = vec![OutputPiece::Text(escape::text(rest).into_owned()), OutputPiece::Break];
+                let mut pieces = vec![self.text_piece(rest), OutputPiece::Break];
                 if item.status == ItemStatus::Interrupted {
                     pieces
                         .push(OutputPiece::Line(StyledLine::new(Tone::Dim, "  (the answer was cut short)")));

@@ -1,0 +1,113 @@
+//! A daemon that was started before the user set a key: it does not see the key until it starts again.
+
+use crate::commands::daemon;
+use crate::connection::client::Client;
+use crate::connection::connector::Connector;
+use crate::failure::Failure;
+use crate::terminal::out::OutputStreams;
+use api::methods;
+use api::params::{NoParams, StatusReply};
+
+/// Variables of which each makes a provider usable without a configuration.
+const KEY_VARIABLES: [&str; 3] = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OLLAMA_HOST"];
+
+/// A connection to a daemon that has a model. If this process has a key that the running daemon lacks, and the daemon
+/// is idle, restarts it and says so.
+///
+/// # Errors
+/// No model is configured, or the daemon could not be started again.
+pub(crate) async fn with_model(
+    reach: &Connector,
+    client: Client,
+    named_model: Option<&str>,
+    out: &mut OutputStreams,
+) -> Result<(Client, StatusReply), Failure> {
+    let status: StatusReply = client.call::<methods::daemon::Status>(&NoParams {}).await?;
+    let lacking = status.missing_key_variables.iter().map(String::as_str);
+    let lacking = lacking.chain(KEY_VARIABLES.into_iter().filter(|_| status.providers.is_empty()));
+    let has_use = |name: &&str| base::proc::variable(name).is_some();
+    let Some(name) = lacking.into_iter().find(has_use).map(str::to_owned) else {
+        return match status.main_model.is_some() || named_model.is_some() {
+            true => Ok((client, status)),
+            false => Err(Failure::no_model()),
+        };
+    };
+    let hindrance = if status.active_sessions > 0 {
+        Some("its sessions work")
+    } else if !reach.may_start {
+        Some("this command may not start one")
+    } else if is_service(status.pid) {
+        Some("it is a service")
+    } else {
+        None
+    };
+    if let Some(why) = hindrance {
+        out.note(&format!(
+            "the running daemon does not see {name}, and {why}; restart it with that variable (`agentctl daemon restart`)"
+        ))?;
+        let is_usable = status.main_model.is_some() || named_model.is_some();
+        return if is_usable { Ok((client, status)) } else { Err(Failure::no_model()) };
+    }
+    out.note(&format!("the running daemon does not see {name} yet; starting it again"))?;
+    drop(client);
+    daemon::stop(reach, false, &mut OutputStreams::silent()).await?;
+    let client = reach.connect_or_start().await?;
+    let status: StatusReply = client.call::<methods::daemon::Status>(&NoParams {}).await?;
+    if status.main_model.is_none() && named_model.is_none() {
+        return Err(Failure::no_model());
+    }
+    Ok((client, status))
+}
+
+/// Whether a service manager runs the daemon: it then has the environment of its unit, whoever starts it.
+fn is_service(pid: u32) -> bool {
+    let cgroups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    cgroups.lines().any(|line| is_service_cgroup(line.rsplit('/').next().unwrap_or_default()))
+}
+
+fn is_service_cgroup(name: &str) -> bool {
+    name.starts_with("agentd") && name.ends_with(".service")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake_daemon::FakeDaemon;
+    use crate::terminal::out::testing::captured_output;
+    use serde_json::{Value, json};
+
+    fn status(model: Option<&str>, providers: &[&str], missing: &[&str]) -> Value {
+        json!({"version": "1", "protocol_version": 1, "pid": 1, "started_at_ms": 0, "socket": "/s", "data_dir": "/d",
+            "config_files": [], "providers": providers, "main_model": model, "missing_key_variables": missing,
+            "sessions": 1, "active_sessions": 1, "storage": "ok"})
+    }
+
+    #[tokio::test]
+    async fn daemon_with_model_and_key_is_used_and_busy_one_without_key_is_reported() {
+        // A variable that every test process has stands for the key.
+        let cases = [
+            (status(Some("a/m"), &["a"], &[]), Ok("")),
+            (status(Some("a/m"), &["a"], &["NO_SUCH_VARIABLE_HERE"]), Ok("")),
+            (status(Some("a/m"), &["a"], &["PATH"]), Ok("does not see PATH, and its sessions work")),
+            (status(None, &["a"], &["PATH"]), Err("no model is configured")),
+            (status(None, &["a"], &[]), Err("no model is configured")),
+        ];
+        for (reply, expected) in cases {
+            let answer = reply.clone();
+            let fake = FakeDaemon::start(move |_, _, _| Ok(answer.clone()));
+            let reach = fake.connector();
+            let client = reach.connect().await.expect("connected");
+            let (mut out, _, side) = captured_output();
+            match (with_model(&reach, client, None, &mut out).await, expected) {
+                (Ok(_), Ok(note)) => assert!(
+                    side.text().contains(note) && side.text().is_empty() == note.is_empty(),
+                    "{reply}: {}",
+                    side.text()
+                ),
+                (Err(failure), Err(words)) => assert!(failure.message.contains(words), "{failure}"),
+                (outcome, _) => panic!("{reply}: {:?}", outcome.err()),
+            }
+        }
+        assert!(is_service_cgroup("agentd.service") && !is_service_cgroup("session-2.scope"));
+    }
+}
