@@ -517,7 +517,8 @@ mod tests {
             assert!(note.unwrap_or_default().contains(expected.unwrap_or_default()), "{text}");
         }
         // An allow rule that matches nothing is harmless, so a list may hold it.
-        assert!(Rules::parse(&["WebSearch"], &[], &[]).is_ok());
+        assert!(Rules::parse(&["WebSearch", "Bash(echo \"a)", "Bash(ls |)"], &[], &[]).is_ok());
+        assert!(Rules::parse(&[], &[], &["Bash(echo \"a)"]).is_err());
         assert!(Rules::parse(&["Bash(git * push)"], &[], &[]).is_err());
         assert!(Rules::parse(&[], &[], &["WebSearch"]).is_err());
         assert!(Rules::parse(&[], &["bsh"], &[]).is_err());

@@ -10,6 +10,7 @@ use rustc_hash::FxHashSet;
 use super::glob::escape;
 use super::rule::Rule;
 use types::invisible_chars::is_invisible;
+use types::permission::RuleKind;
 use types::tool::{PathSensitivity, Subject};
 
 /// Maximum bytes of a suggested exact rule: a user cannot review a longer one.
@@ -197,7 +198,7 @@ pub(super) fn candidates(workspace: &Path, home: &Path, subject: &Subject) -> Ve
     };
     texts
         .into_iter()
-        .filter_map(|text| text.parse::<Rule>().ok().filter(|rule| rule.as_str() == text))
+        .filter_map(|text| Rule::in_list(RuleKind::Allow, &text).ok().filter(|rule| rule.as_str() == text))
         .collect()
 }
 

@@ -132,7 +132,10 @@ fn unquoted(text: &str) -> Unquoted {
 fn command(inner: &str) -> Result<String, Problem> {
     let text = inner.trim();
     if let Some(c) = text.chars().find(|c| is_invisible(*c) && !matches!(c, '\n' | '\t' | '\0')) {
-        return Err(Problem::Wrong(format!("it holds the invisible character U+{:04X}", u32::from(c))));
+        return Err(Problem::MatchesNothing(format!(
+            "it holds the invisible character U+{:04X}",
+            u32::from(c)
+        )));
     }
     let signs = unquoted(text);
     let is_end = |star: &usize| star + 1 == text.len();
@@ -156,7 +159,9 @@ fn command(inner: &str) -> Result<String, Problem> {
     }
     let signs = unquoted(body);
     if let Some(open) = signs.open {
-        return Err(Problem::Wrong(format!("the `{open}` has no partner, so no command has this text")));
+        return Err(Problem::MatchesNothing(format!(
+            "the `{open}` has no partner, so no command has this text"
+        )));
     }
     if let Some(star) = signs.stars.first() {
         return Err(Problem::Wrong(format!(
@@ -168,9 +173,9 @@ fn command(inner: &str) -> Result<String, Problem> {
     if !is_prefix {
         return match is_complete(body) {
             true => Ok(body.to_owned()),
-            false => {
-                Err(Problem::Wrong("it is not a complete command line, so no command has this text".into()))
-            }
+            false => Err(Problem::MatchesNothing(
+                "it is not a complete command line, so no command has this text".into(),
+            )),
         };
     }
     let last = body.rsplit([' ', '\t']).next().unwrap_or(body);

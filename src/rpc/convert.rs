@@ -14,7 +14,7 @@ use transport::SubscribeError;
 use types::depth;
 use types::event::Origin;
 use types::hex;
-use types::permission::{Decision, Scope};
+use types::permission::{Decision, RuleKind, Scope};
 use types::permission_request::PermissionAnswer;
 
 /// The id of a subscription that was opened.
@@ -293,7 +293,7 @@ pub(super) fn permission_answer(
             "it has too many levels of lists and objects (at most 96)",
         ));
     }
-    let grant = p.grant.map(|grant| grant.parse::<Rule>()).transpose();
+    let grant = p.grant.map(|grant| Rule::in_list(RuleKind::Allow, &grant)).transpose();
     let grant = grant.map_err(|error| invalid_param("grant", &error.to_string()))?;
     let answer = PermissionAnswer {
         request_id,
