@@ -65,6 +65,7 @@ fn create_shell_spawner(setup: &DaemonSetup, level: LevelSetting) -> Outcome<imp
         agents: std::sync::Arc::from([]),
         mcp: Default::default(),
         bash_timeout_ms: None,
+        environment: None,
     };
     let tools = Toolbox::new(settings);
     Ok(move || match level {
