@@ -258,7 +258,8 @@ const fn default_true() -> bool {
 /// A complete answer, after the stream ended properly.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelReply {
-    /// The blocks in order. The text of all text blocks equals the text of all `Delta::Text`.
+    /// The blocks in order. The text of all text blocks equals the text of all `Delta::Text`, except for a text that
+    /// turned out to be reasoning when it ended: it is a reasoning block here.
     pub content: Vec<ReplyBlock>,
     /// Why it ended.
     pub stop_reason: StopReason,
@@ -330,6 +331,8 @@ pub struct ModelFault {
     pub word: Option<String>,
     /// The sizes that the provider reported, if the request and its answer do not fit.
     pub overflow: Option<Overflow>,
+    /// Whether the provider may have refused the request as too long, although its text is not known.
+    pub may_be_overflow: bool,
     /// Causes from the outermost to the innermost, where known. They never contain a key.
     pub causes: Box<[String]>,
     /// Tokens that the provider reported before the answer broke off. Boxed, because most faults have none.
@@ -355,6 +358,7 @@ impl ModelFault {
             retry_after_ms: None,
             word: None,
             overflow: None,
+            may_be_overflow: false,
             causes: Box::default(),
             usage: None,
         }

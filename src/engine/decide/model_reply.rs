@@ -387,6 +387,9 @@ impl PlanBuilder<'_> {
                 });
                 self.start_backoff(token, delay_ms);
             }
+            RetryDecision::Switch { .. } | RetryDecision::Withhold if self.calls_summary_model() => {
+                self.summary_failed(TurnError::new(fault.kind.name(), fault.message.as_str()));
+            }
             RetryDecision::Switch { to, reason } => {
                 self.switch_model(to, reason, &fault.message);
                 self.call_model_step(step);
@@ -472,7 +475,7 @@ impl PlanBuilder<'_> {
 
     fn push_lost_attempt(&mut self, usage: Usage, model_snapshot: ModelSnapshot) {
         self.push_turn(Event::UsageBooked {
-            model: self.turn_model(),
+            model: self.called_model(),
             usage,
             cost_usd_micros: model_snapshot.cost_usd_micros(&usage),
             model_snapshot: Some(model_snapshot),

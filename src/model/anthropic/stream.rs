@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use crate::request::count::{count, group};
 use crate::stream::assembly::{Assembly, CallIds};
 use crate::stream::decode::{Decode, EventError};
-use crate::stream::fault::{WireError, invalid_answer, second_answer, unparsable_body};
+use crate::stream::fault::{WireError, error_event, invalid_answer, second_answer, unparsable_body};
 use crate::stream::text::{EventTemplate, TolerantText, read_json};
 use types::model::{Delta, ModelFault, ModelReply, StopReason};
 use types::usage::Usage;
@@ -302,6 +302,10 @@ impl Decode for Decoder {
             "message_stop" => {
                 self.close_block(out);
                 self.is_done = true;
+            }
+            "error" if event.error.is_none() => {
+                let fault = error_event(data).unwrap_or_else(|| stream_fault(None));
+                return Err(fault.into());
             }
             "error" => return Err(stream_fault(event.error).into()),
             "" if event.error.is_some() => return Err(stream_fault(event.error).into()),

@@ -6,13 +6,19 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::calls::{AnswerCalls, CallFragment};
+use super::think_tags::{ContentPart, ThinkTags};
 use crate::request::count::{count, group};
 use crate::stream::assembly::{Assembly, CallIds};
 use crate::stream::decode::{Decode, EventError};
-use crate::stream::fault::{WireError, invalid_answer, second_answer, unparsable_body};
+use crate::stream::fault::{
+    WireError, error_event, full_window, invalid_answer, second_answer, unparsable_body,
+};
 use crate::stream::text::{TolerantText, read_json};
 use types::model::{Delta, ModelFault, ModelReply, StopReason};
 use types::usage::Usage;
+
+/// The reason of Z.ai for an answer that ended because the window is full.
+const FULL_WINDOW: &str = "model_context_window_exceeded";
 
 /// A chunk of a stream, or a complete answer: they differ only in `delta` and `message`.
 #[derive(Deserialize)]
@@ -115,6 +121,7 @@ impl From<UsageCounts> for Usage {
 pub(in super::super) struct Decoder {
     answer: Assembly,
     calls: AnswerCalls,
+    tags: ThinkTags,
     /// Reasoning and text that arrived while a call was incomplete; they follow after the calls.
     late: (String, String),
     usage: Usage,
@@ -129,6 +136,7 @@ impl Decoder {
         Self {
             answer: Assembly::new(ids),
             calls: AnswerCalls::default(),
+            tags: ThinkTags::default(),
             late: (String::new(), String::new()),
             usage: Usage::default(),
             response_id: None,
@@ -155,6 +163,9 @@ impl Decoder {
             }
             if let Some(piece) = choice.delta.as_ref().or(choice.message.as_ref()) {
                 self.read_delta(piece, out)?;
+            }
+            if &*choice.finish_reason == FULL_WINDOW && !self.answer.has_begun() {
+                return Err(full_window().into());
             }
             if !choice.finish_reason.is_empty() {
                 self.finish_reason = Some(choice.finish_reason.to_string());
@@ -185,15 +196,19 @@ impl Decoder {
             }
         }
         self.has_refused |= !piece.refusal.is_empty();
-        for text in [&piece.content, &piece.refusal] {
-            if text.is_empty() {
-                continue;
+        if !piece.content.is_empty() {
+            for part in self.tags.split(&piece.content) {
+                self.add_part(part, out);
             }
-            if self.may_add_text(out) {
-                self.answer.text(text, out);
-            } else {
-                self.late.1.push_str(text);
-            }
+        }
+        let has_calls = piece.tool_calls.as_ref().is_some_and(|calls| !calls.is_empty());
+        if (has_calls || !piece.refusal.is_empty())
+            && let Some(part) = self.tags.finish()
+        {
+            self.add_part(part, out);
+        }
+        if !piece.refusal.is_empty() {
+            self.add_part(ContentPart::Answer((&*piece.refusal).into()), out);
         }
         for part in piece.tool_calls.iter().flatten() {
             let function = part.function.as_ref();
@@ -207,6 +222,17 @@ impl Decoder {
             self.calls.add(&fragment, &mut self.answer, out);
         }
         Ok(())
+    }
+
+    fn add_part(&mut self, part: ContentPart<'_>, out: &mut Vec<Delta>) {
+        let is_ready = self.may_add_text(out);
+        match part {
+            ContentPart::Thinking(text) if is_ready => self.answer.thinking(&text, out),
+            ContentPart::Thinking(text) => self.late.0.push_str(&text),
+            ContentPart::Answer(text) if is_ready => self.answer.text(&text, out),
+            ContentPart::Answer(text) => self.late.1.push_str(&text),
+            ContentPart::WasThinking => self.answer.mark_text_as_thinking(out),
+        }
     }
 
     /// Whether text may follow now: only if no call is incomplete.
@@ -229,7 +255,7 @@ impl Decoder {
             None | Some("stop") if calls => StopReason::ToolUse,
             None | Some("stop" | "eos") => StopReason::EndTurn,
             Some("tool_calls" | "function_call") => StopReason::ToolUse,
-            Some("length" | "max_tokens") => StopReason::MaxTokens,
+            Some("length" | "max_tokens" | FULL_WINDOW) => StopReason::MaxTokens,
             Some("content_filter") => StopReason::Refusal,
             Some(other) => {
                 self.answer.notice(format!("the answer ended for the unknown reason {other:?}"));
@@ -246,7 +272,13 @@ impl Decode for Decoder {
             return Ok(());
         }
         let mut mended = String::new();
-        let chunk = read_json(data, &mut mended)?;
+        let chunk: Chunk<'_> = read_json(data, &mut mended)?;
+        if chunk.choices.is_none()
+            && chunk.usage.is_none()
+            && let Some(fault) = error_event(data)
+        {
+            return Err(fault.into());
+        }
         self.chunk(chunk, out)
     }
 
@@ -269,6 +301,12 @@ impl Decode for Decoder {
     fn whole(&mut self, body: &str, out: &mut Vec<Delta>) -> Result<(), ModelFault> {
         let mut mended = String::new();
         let chunk: Chunk<'_> = read_json(body, &mut mended).map_err(|error| unparsable_body(&error))?;
+        if chunk.error.is_none()
+            && chunk.choices.is_none()
+            && let Some(fault) = error_event(body)
+        {
+            return Err(fault);
+        }
         if chunk.error.is_none() && chunk.choices.as_ref().is_none_or(Vec::is_empty) {
             return Err(invalid_answer("the body holds no choices"));
         }
@@ -278,6 +316,9 @@ impl Decode for Decoder {
     }
 
     fn reply(mut self: Box<Self>, out: &mut Vec<Delta>) -> ModelReply {
+        if let Some(part) = self.tags.finish() {
+            self.add_part(part, out);
+        }
         self.calls.finish(&mut self.answer, out);
         let (reasoning, text) = std::mem::take(&mut self.late);
         for (late, is_text) in [(reasoning, false), (text, true)] {

@@ -359,10 +359,5 @@ fn name_of<'i>(item: &'i Item<'_>, index: Option<u64>) -> ItemName<'i> {
 }
 
 fn in_stream(event: Event<'_>) -> ModelFault {
-    let error = event.error.unwrap_or_else(|| WireError::Full {
-        message: Some(event.message.to_string()),
-        kind: None,
-        code: (!event.code.is_empty()).then(|| serde_json::Value::String(event.code.to_string())),
-    });
-    error.in_stream()
+    event.error.unwrap_or_else(|| WireError::new(&event.message, &event.code)).in_stream()
 }
