@@ -21,6 +21,7 @@ use crate::response_cache::{ResponseCache, ResponseKey, deltas};
 use crate::settings::Api;
 use crate::settings::{MaxTokensField, ModelFacts};
 use crate::stream::assembly::CallIds;
+use crate::stream::fault;
 use crate::stream::timeouts::StreamTimeouts;
 use crate::stream::timeouts::send_batch;
 use base::sync::lock;
@@ -415,6 +416,13 @@ impl Models {
             }
         }
         if let Ok(reply) = &mut outcome {
+            for nested in &mut reply.nested {
+                let model = match nested.model.as_str() {
+                    "" => request.model.clone(),
+                    model => ModelRef { provider: name.into(), model: fault::clean_text(model) },
+                };
+                (nested.model, nested.model_snapshot) = (model.to_string(), self.model_snapshot(&model));
+            }
             mark_cut(reply, address.api.output_limit(request, &settings));
         }
         if let (Some((cache, key)), Ok(reply)) = (known, &outcome) {

@@ -15,7 +15,7 @@ use super::message::Message;
 use super::sampling::Sampling;
 use super::thinking::Thinking;
 use super::tool::ToolDefinition;
-use super::usage::{Price, Usage};
+use super::usage::{NestedUsage, Price, Usage};
 
 /// `PROVIDER/MODEL`, as in the configuration's `[models]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -265,6 +265,8 @@ pub struct ModelReply {
     pub stop_reason: StopReason,
     /// Tokens of this call.
     pub usage: Usage,
+    /// Use inside the answer that is not part of `usage`.
+    pub nested: Vec<NestedUsage>,
     /// The provider's id of the answer.
     pub response_id: Option<String>,
     /// Notices for the user, for example about an unknown stop reason.

@@ -355,6 +355,7 @@ impl PlanBuilder<'_> {
     ) {
         let Some(compaction) = self.state.compacting().cloned() else { return };
         self.book_summary(&reply, cost_usd_micros, model_snapshot);
+        self.book_nested(reply.nested);
         for text in reply.notices {
             self.push_turn(Event::Notice { kind: "model".into(), text });
         }

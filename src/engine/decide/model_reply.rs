@@ -9,12 +9,12 @@ use crate::decide::retry::{MAX_SUMMARY_OVERFLOWS, RetryDecision};
 use crate::decide::usage_estimate::{estimate, settle};
 use crate::state::partial::PartialAnswer;
 use crate::state::{Activity, CONTEXT_OVERFLOW, CallStage, CallState};
-use types::event::{Event, Phase, UsageReason};
+use types::event::{Event, Phase, Purpose, UsageReason};
 use types::ids::{CallId, ItemId, Seq};
 use types::message::{Block, Role, ToolCall};
 use types::model::{Delta, FaultKind, ModelFault, ModelReply, ReplyBlock, StopReason};
 use types::session::{Item, ItemKind, ItemStatus, Subtype, TurnError};
-use types::usage::{ModelSnapshot, Usage};
+use types::usage::{ModelSnapshot, NestedUsage, Usage};
 
 /// Maximum bytes of one delta, so that a wire event stays under 64 KiB even when it is escaped.
 const DELTA_BYTES: usize = 8 * 1024;
@@ -244,6 +244,7 @@ impl PlanBuilder<'_> {
                 candidate,
             },
         );
+        self.book_nested(reply.nested);
         self.warn_of_budgets();
         if longer {
             self.request_longer_answer(item_id);
@@ -471,6 +472,21 @@ impl PlanBuilder<'_> {
         let request = self.build_request().ok()?;
         let received = partial.map_or(0, |partial| partial.bytes);
         Some(settle(estimate(&request, received, model_snapshot), reported))
+    }
+
+    /// Books use inside an answer that is not part of the answer's own usage, under its model.
+    pub fn book_nested(&mut self, nested: Vec<NestedUsage>) {
+        for NestedUsage { model, usage, model_snapshot } in nested {
+            self.push_turn(Event::UsageBooked {
+                model,
+                usage,
+                cost_usd_micros: model_snapshot.cost_usd_micros(&usage),
+                model_snapshot: Some(model_snapshot),
+                reason: UsageReason::Helper,
+                purpose: Some(Purpose::Nested),
+                estimated: false,
+            });
+        }
     }
 
     fn push_lost_attempt(&mut self, usage: Usage, model_snapshot: ModelSnapshot) {

@@ -95,6 +95,7 @@ pub fn answer(chance: &EffectOutcome, mut next: impl FnMut() -> u64) -> Generate
         content,
         stop_reason: chance.stop,
         usage: chance.usage,
+        nested: Vec::new(),
         response_id: None,
         notices: Vec::new(),
         cache_hit: false,

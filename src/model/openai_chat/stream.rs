@@ -15,7 +15,7 @@ use crate::stream::fault::{
 };
 use crate::stream::text::{TolerantText, read_json};
 use types::model::{Delta, ModelFault, ModelReply, StopReason};
-use types::usage::Usage;
+use types::usage::{ServiceTier, Usage};
 
 /// The reason of Z.ai for an answer that ended because the window is full.
 const FULL_WINDOW: &str = "model_context_window_exceeded";
@@ -29,6 +29,8 @@ struct Chunk<'a> {
     choices: Option<Vec<Choice<'a>>>,
     #[serde(default, deserialize_with = "group")]
     usage: Option<UsageCounts>,
+    #[serde(borrow, default)]
+    service_tier: TolerantText<'a>,
     error: Option<WireError>,
 }
 
@@ -89,6 +91,18 @@ struct UsageCounts {
     prompt_tokens_details: Option<PromptCounts>,
     #[serde(default, deserialize_with = "group")]
     completion_tokens_details: Option<CompletionCounts>,
+    /// OpenRouter.
+    #[serde(default, deserialize_with = "group")]
+    server_tool_use: Option<ServerTools>,
+    /// Perplexity.
+    #[serde(default, deserialize_with = "count")]
+    num_search_queries: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct ServerTools {
+    #[serde(default, deserialize_with = "count")]
+    web_search_requests: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -112,6 +126,9 @@ impl From<UsageCounts> for Usage {
             output_tokens: counts.completion_tokens.unwrap_or(0),
             cache_read_tokens: cached,
             reasoning_tokens: counts.completion_tokens_details.and_then(|d| d.reasoning_tokens).unwrap_or(0),
+            web_search_requests: (counts.server_tool_use.and_then(|d| d.web_search_requests))
+                .or(counts.num_search_queries)
+                .unwrap_or(0),
             ..Usage::default()
         }
     }
@@ -154,9 +171,11 @@ impl Decoder {
         if self.response_id.is_none() && !chunk.id.is_empty() {
             self.response_id = Some(chunk.id.to_string());
         }
+        let tier = ServiceTier::from_provider(&chunk.service_tier).or(self.usage.service_tier);
         if let Some(counts) = chunk.usage {
             self.usage = counts.into();
         }
+        self.usage.service_tier = tier;
         for choice in chunk.choices.unwrap_or_default() {
             if choice.index.unwrap_or(0) != 0 {
                 continue;

@@ -11,7 +11,7 @@ use types::ids::{Mint, Seed};
 use types::message::{Block, Message, Role, ToolCall};
 use types::model::{Delta, FaultKind, ModelRequest, ReplyBlock, StopReason};
 use types::tool::ToolDefinition;
-use types::usage::Usage;
+use types::usage::{ServiceTier, Usage};
 
 fn sse(chunks: &[Value]) -> String {
     let mut stream = chunks.iter().fold(String::new(), |mut stream, chunk| {
@@ -334,6 +334,19 @@ fn think_tags_become_thinking_blocks() {
     let reply = read(Api::OpenAiChat, &sse(&chunks)).1.unwrap();
     assert_eq!(reply.content[0], thinking("hm"));
     assert_eq!(reply.content.len(), 2);
+}
+
+#[test]
+fn service_tier_and_searches_are_read() {
+    for (tier, expected) in
+        [("default", Some(ServiceTier::Standard)), ("flex", Some(ServiceTier::Flex)), ("odd", None)]
+    {
+        let usage = json!({"id":"a","choices":[],"service_tier":tier,"usage":{"prompt_tokens":3,
+            "completion_tokens":4,"server_tool_use":{"web_search_requests":2}}});
+        let chunks = [delta(json!({"content":"x"})), finish("stop"), usage];
+        let usage = read(Api::OpenAiChat, &sse(&chunks)).1.unwrap().usage;
+        assert_eq!((usage.service_tier, usage.web_search_requests), (expected, 2), "{tier}");
+    }
 }
 
 #[test]

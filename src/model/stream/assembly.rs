@@ -290,6 +290,7 @@ impl Assembly {
             content: self.content,
             stop_reason,
             usage,
+            nested: Vec::new(),
             response_id,
             notices: self.notices,
             cache_hit: false,
