@@ -283,3 +283,19 @@ async fn turns_do_not_wait_for_title() {
     assert_eq!(session.view().await["models"]["scripted/small"]["lost_attempts"], 1);
     assert_eq!(quick_requests(&daemon).len(), 2);
 }
+
+#[tokio::test]
+async fn title_model_gets_text_of_user_alone() {
+    let daemon = TestDaemon::builder().config(TITLE_CONFIG).start().await;
+    script_title_model(&daemon, || Step::text("Seven"));
+    let (session, mut seen) = start(&daemon, json!({})).await;
+    let schema = json!({"type": "string", "maxLength": 77});
+    daemon.models.push(Step::text("\"seven\"").usage(200, 20));
+    session.call("submit", json!({"input": "How old is the tree?", "output_schema": schema})).await;
+    wait_helper_end(&mut seen).await;
+    let sent = quick_requests(&daemon).pop().expect("a request").body["messages"].to_string();
+    assert!(sent.contains("How old is the tree?"), "{sent}");
+    for other in ["reminder", "maxLength", "JSON Schema", "seven"] {
+        assert!(!sent.contains(other), "{other}: {sent}");
+    }
+}
