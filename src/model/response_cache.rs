@@ -88,6 +88,7 @@ impl ResponseCache {
         let reply = ModelReply {
             usage: Usage::default(),
             nested: Vec::new(),
+            is_restated: false,
             notices: Vec::new(),
             cache_hit: true,
             content: reply.content.clone(),
@@ -162,6 +163,7 @@ mod tests {
             stop_reason,
             usage: Usage { input_tokens: 9, ..Usage::default() },
             nested: Vec::new(),
+            is_restated: false,
             response_id: Some("msg_1".into()),
             notices: vec!["told once".into()],
             cache_hit: false,

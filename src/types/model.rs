@@ -258,9 +258,11 @@ const fn default_true() -> bool {
 /// A complete answer, after the stream ended properly.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelReply {
-    /// The blocks in order. The text of all text blocks equals the text of all `Delta::Text`, except for a text that
-    /// turned out to be reasoning when it ended: it is a reasoning block here.
+    /// The blocks in order. Unless `is_restated`, the text of all text blocks equals the text of all `Delta::Text`.
     pub content: Vec<ReplyBlock>,
+    /// Whether the streamed text of the first block turned out to be reasoning when it ended. It is a reasoning block
+    /// here.
+    pub is_restated: bool,
     /// Why it ended.
     pub stop_reason: StopReason,
     /// Tokens of this call.

@@ -279,10 +279,11 @@ async fn failed_or_empty_summary_leaves_conversation_and_stops_after_limit() {
     let completed = seen.wait_for("compact.completed").await;
     assert_eq!((&completed["error"], &completed["edit"]), (&json!("empty_summary"), &Value::Null));
     seen.turn_ends("success").await;
-    daemon.models.push(Step::error(400, "invalid_request_error", "no"));
+    // Another status would be answered by a shorter request.
+    daemon.models.push(Step::error(403, "permission_error", "no"));
     daemon.models.push(Step::text("two").usage(4_700, 5));
     session.submit("b").await;
-    assert_eq!(seen.wait_for("compact.completed").await["error"], "bad_request");
+    assert_eq!(seen.wait_for("compact.completed").await["error"], "forbidden");
     seen.turn_ends("success").await;
     // After two failures, the third turn requests no summary.
     daemon.models.push(Step::text("three"));
@@ -332,9 +333,10 @@ async fn session_without_window(more: &str) -> (TestDaemon, Session, Log) {
         daemon.client("alice").await.create_with(&daemon, json!({"tools": {"allow": ["Bash"]}})).await;
     let mut seen = session.follow().await;
     for number in 1..4 {
-        daemon.models.push(Step::calls([bash(&format!("seq {number}000 {number}900"))]));
+        let call = bash(&format!("seq {number}000 {number}900"));
+        daemon.models.push(Step::calls([call]).usage(1_000 + 1_500 * number, 20));
     }
-    daemon.models.push(Step::text("first done"));
+    daemon.models.push(Step::text("first done").usage(5_500, 5));
     session.submit("count").await;
     seen.turn_ends("success").await;
     (daemon, session, seen)

@@ -155,7 +155,9 @@ impl PlanBuilder<'_> {
     pub fn can_compact_after_overflow(&self) -> bool {
         let Some(turn) = &self.state.turn else { return false };
         match &turn.compaction {
-            Some(compaction) => compaction.overflows < MAX_SUMMARY_OVERFLOWS,
+            Some(compaction) => {
+                compaction.overflows < MAX_SUMMARY_OVERFLOWS && self.can_shorten_summary(compaction)
+            }
             // If an answer is being continued, the answer so far stays valid. The turn then ends
             // without compaction.
             None if turn.continuations > 0 => false,
@@ -165,6 +167,16 @@ impl PlanBuilder<'_> {
                     && self.summary_count(CompactTrigger::Overflow) > 1
             }
         }
+    }
+
+    /// Whether the next attempt at a summary would send fewer messages than this one.
+    fn can_shorten_summary(&self, compaction: &OpenCompaction) -> bool {
+        let messages = |compaction: &OpenCompaction| {
+            let conversation = self.conversation_request(Vec::new()).ok()?;
+            Some(self.summary_request(conversation, compaction).messages)
+        };
+        let next = OpenCompaction { overflows: compaction.overflows + 1, ..compaction.clone() };
+        messages(&next) != messages(compaction)
     }
 
     /// Makes the request of this step shorter, because the provider refused it, and sends it again.

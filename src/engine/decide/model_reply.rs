@@ -169,6 +169,12 @@ impl PlanBuilder<'_> {
         for text in reply.notices {
             self.push_turn(Event::Notice { kind: "model".into(), text });
         }
+        if reply.is_restated
+            && let Some(partial) = self.state.partial().cloned()
+        {
+            // Clients have received reasoning as the text of this message, so another one has the answer.
+            self.interrupt_message(&partial, true);
+        }
         let Some((item_id, first_seq)) = self.open_message() else { return };
         let mut text = String::new();
         let mut calls = Vec::new();

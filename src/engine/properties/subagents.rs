@@ -262,6 +262,7 @@ impl Tree {
             content,
             usage: Usage { output_tokens: 1, ..Usage::default() },
             nested: Vec::new(),
+            is_restated: false,
             response_id: None,
             notices: Vec::new(),
             cache_hit: false,

@@ -52,6 +52,8 @@ pub(crate) struct Assembly {
     /// Ids that the provider gave to more than one call, with the index of the later call.
     repeated: Vec<(String, usize)>,
     notices: Vec<String>,
+    /// Whether streamed text turned out to be reasoning.
+    is_restated: bool,
     /// Joins characters that are split over two parts of the open block.
     joiner: CharJoiner,
     /// Whether the end of some call is uncertain. Later calls then do not start before the answer is complete.
@@ -86,6 +88,7 @@ impl Assembly {
             ids,
             repeated: Vec::new(),
             notices: Vec::new(),
+            is_restated: false,
             joiner: CharJoiner::default(),
             has_uncertain_call: false,
         }
@@ -122,6 +125,8 @@ impl Assembly {
             if let Some(ReplyBlock::Text(text)) = self.content.pop() {
                 self.content.push(ReplyBlock::Thinking { text, signature: None });
             }
+            // Calls of a message that is stated again must not start before.
+            (self.is_restated, self.has_uncertain_call) = (true, true);
         }
     }
 
@@ -291,6 +296,7 @@ impl Assembly {
             stop_reason,
             usage,
             nested: Vec::new(),
+            is_restated: self.is_restated,
             response_id,
             notices: self.notices,
             cache_hit: false,

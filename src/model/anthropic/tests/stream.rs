@@ -106,6 +106,7 @@ fn reply_with_all_block_kinds_is_parsed() {
                 ..Usage::default()
             },
             nested: vec![],
+            is_restated: false,
             response_id: Some("msg_1".into()),
             notices: vec![],
             cache_hit: false,

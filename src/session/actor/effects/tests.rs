@@ -46,6 +46,7 @@ fn call_end(fails: bool) -> Input {
         stop_reason: StopReason::EndTurn,
         usage: Usage::default(),
         nested: Vec::new(),
+        is_restated: false,
         response_id: None,
         notices: Vec::new(),
         cache_hit: false,
