@@ -1,12 +1,11 @@
 //! One interface for the adapters of all APIs: writes requests and reads answers.
 
-use std::borrow::Cow;
-
-use super::settings::{Api, ModelSettings};
+use super::settings::{Api, MaxTokensField, ModelSettings};
 use crate::request::request_cache::RequestCache;
 use crate::stream::assembly::CallIds;
-use crate::stream::decode::Decode;
-use crate::stream::fault;
+use crate::stream::decode::{Decode, EventError};
+use crate::stream::fault::{self, WireError};
+use crate::stream::split_chars::decode_text;
 use crate::stream::sse::Parser;
 use crate::{anthropic, openai_chat, openai_responses};
 use types::model::{Delta, ModelFault, ModelReply, ModelRequest};
@@ -17,6 +16,8 @@ use types::usage::Usage;
 pub(super) struct RequestTarget<'a> {
     /// Whether the provider is the API's vendor, not another server with the same API.
     pub is_vendor: bool,
+    /// The field of the output limit (Chat Completions).
+    pub max_tokens_field: Option<MaxTokensField>,
     /// Whether the provider stores its answer, so that a later request can continue it.
     pub store: bool,
     /// Id of the answer that the request continues: all messages up to it are omitted.
@@ -34,7 +35,7 @@ impl Api {
     ) -> Result<Vec<u8>, ModelFault> {
         match self {
             Api::Anthropic => anthropic::body(request, settings, written),
-            Api::OpenAiChat => openai_chat::body(request, settings, to.is_vendor),
+            Api::OpenAiChat => openai_chat::body(request, settings, to.is_vendor, to.max_tokens_field),
             Api::OpenAiResponses => openai_responses::body(request, settings, to.store, to.previous),
         }
         .map_err(|error| fault::invalid_answer(format_args!("the request could not be written ({error})")))
@@ -86,8 +87,16 @@ impl AnswerReader {
             if decoder.is_done() {
                 return Ok(());
             }
-            let outcome = decoder.event(&decode_text(event.data), out);
-            outcome.map_err(|error| error.into_fault(*has_begun))?;
+            let data = decode_text(event.data);
+            decoder.event(&data, out).map_err(|error| match error {
+                EventError::Unreadable(error) => {
+                    fault::error_event(&data).unwrap_or_else(|| match event.name {
+                        b"error" => WireError::Text(data.trim().to_owned()).in_stream(),
+                        _ => fault::unreadable_event(&error, *has_begun),
+                    })
+                }
+                EventError::Fault(fault) => fault,
+            })?;
             *has_begun = true;
             Ok(())
         })
@@ -141,15 +150,6 @@ impl AnswerReader {
     pub(super) fn whole(mut self, body: &[u8], out: &mut Vec<Delta>) -> Result<ModelReply, ModelFault> {
         self.decoder.whole(&decode_text(body), out)?;
         Ok(self.decoder.reply(out))
-    }
-}
-
-/// Decodes UTF-8 and replaces invalid bytes. Invalid bytes are rare, and one check of all bytes is several
-/// times as fast as searching for them.
-fn decode_text(bytes: &[u8]) -> Cow<'_, str> {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => text.into(),
-        Err(_) => String::from_utf8_lossy(bytes),
     }
 }
 

@@ -1,7 +1,8 @@
 //! The source of the answers of a configured provider: its address, key and headers, or a recording.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -11,7 +12,7 @@ use super::keys::{KeySource, Secret};
 use super::replay::Player;
 use super::settings::{ModelError, Provider, ProviderKind};
 use crate::replay::record::Recorder;
-use crate::settings::Api;
+use crate::settings::{Api, MaxTokensField};
 use crate::stream::fault::{OUT_OF_QUOTA, Secrets, is_secret_header};
 use base::sync::lock;
 use types::model::{FaultKind, ModelFault};
@@ -23,6 +24,19 @@ const DEFAULT_VERSION: &str = "2023-06-01";
 /// From this version on, a request with `temperature`, `top_p` or `top_k` is refused with status 400
 /// (platform.claude.com, "Versions", 2026-11).
 const VERSION_WITHOUT_SAMPLING: &str = "2026-10-21";
+
+/// Hosts of Azure OpenAI.
+const AZURE_HOSTS: [&str; 3] =
+    [".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com"];
+
+/// Domains that exist inside private networks only (RFC 6762, RFC 8375, and usual ones). Names without a dot are
+/// those of containers and of the local network.
+const PRIVATE_DOMAINS: [&str; 6] = [".localhost", ".local", ".lan", ".internal", ".home.arpa", ".ts.net"];
+
+/// Default time until the first byte.
+const FIRST_BYTE_TIMEOUT: Duration = Duration::from_secs(5 * 60);
+/// The same for loopback and private addresses.
+const LOCAL_FIRST_BYTE_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
 /// The source of a provider's answers.
 pub(super) enum Backend {
@@ -37,6 +51,12 @@ pub(super) struct Address {
     pub(super) is_direct: bool,
     /// Whether the provider is the API's vendor, not another server with the same API.
     pub(super) is_vendor: bool,
+    /// Whether the server is Azure, which takes a key in a header of its own.
+    pub(super) is_azure: bool,
+    /// Maximum time until the first byte of an answer.
+    pub(super) first_byte: Duration,
+    /// The configured field of the output limit.
+    pub(super) max_tokens_field: Option<MaxTokensField>,
     /// Whether the provider stores the conversation.
     pub(super) store: bool,
     pub(super) key: KeySource,
@@ -74,19 +94,33 @@ impl Backend {
         let bad_url = |why: String| ModelError::BadBaseUrl { provider: name.into(), why };
         let base = provider.base_url.as_deref().unwrap_or(api.vendor_url());
         let url = Url::parse(base).map_err(|error| bad_url(error.to_string()))?;
-        if url.query().is_some() || url.fragment().is_some() {
-            return Err(bad_url("it has a ? or a #".into()));
+        if url.fragment().is_some() {
+            return Err(bad_url("it has a #".into()));
         }
         if !matches!(url.scheme(), "http" | "https") {
             return Err(bad_url(format!("{:?} is neither http nor https", url.scheme())));
         }
         let Some(host) = url.host_str() else { return Err(bad_url("it names no host".into())) };
-        let endpoint = Url::parse(&api.endpoint(base)).map_err(|error| bad_url(error.to_string()))?;
+        if provider.max_tokens_field.is_some() && api != Api::OpenAiChat {
+            return Err(ModelError::MisplacedMaxTokensField { provider: name.into() });
+        }
+        if provider.first_byte_timeout.is_some_and(|timeout| timeout.0.is_zero()) {
+            return Err(ModelError::BadFirstByteTimeout { provider: name.into() });
+        }
+        let mut endpoint = api.endpoint(&url);
+        if !provider.query.is_empty() {
+            endpoint.query_pairs_mut().extend_pairs(&provider.query);
+        }
         let is_direct = url.scheme() == "http" && is_loopback(host);
         let vendor = Url::parse(api.vendor_url()).ok();
         let is_vendor = vendor.is_some_and(|vendor| vendor.host_str() == Some(host));
         let mut secrets = Secrets::default();
         secrets.add_password(&url);
+        for (parameter, value) in endpoint.query_pairs() {
+            if is_secret_header(&parameter) {
+                secrets.add(&value);
+            }
+        }
         let mut headers = HeaderMap::new();
         for (header, value) in &provider.headers {
             let bad = || ModelError::BadHeader { provider: name.into(), header: header.clone() };
@@ -109,6 +143,11 @@ impl Backend {
             url: endpoint,
             is_direct,
             is_vendor,
+            is_azure: AZURE_HOSTS.iter().any(|suffix| host.ends_with(suffix)),
+            first_byte: provider
+                .first_byte_timeout
+                .map_or_else(|| first_byte_timeout(host), |timeout| timeout.0),
+            max_tokens_field: provider.max_tokens_field,
             store: provider.store,
             key: key_source,
             printed: Mutex::default(),
@@ -167,8 +206,11 @@ impl Address {
         secrets: &mut Secrets,
     ) -> Result<HeaderMap, ModelFault> {
         let variable = self.api.key_variable();
+        // A token of Entra ID is a JSON Web Token, and Azure takes it as other servers take a key.
+        let is_azure_key = self.is_azure && secret.is_some_and(|secret| !secret.reveal().starts_with("eyJ"));
         let own = match self.api {
             Api::Anthropic => HeaderName::from_static("x-api-key"),
+            Api::OpenAiChat | Api::OpenAiResponses if is_azure_key => HeaderName::from_static("api-key"),
             Api::OpenAiChat | Api::OpenAiResponses => reqwest::header::AUTHORIZATION,
         };
         if secret.is_none() && self.is_vendor && !self.headers.contains_key(&own) {
@@ -183,6 +225,7 @@ impl Address {
             secrets.add(secret.reveal());
             let text = match self.api {
                 Api::Anthropic => secret.reveal().to_owned(),
+                Api::OpenAiChat | Api::OpenAiResponses if is_azure_key => secret.reveal().to_owned(),
                 Api::OpenAiChat | Api::OpenAiResponses => format!("Bearer {}", secret.reveal()),
             };
             let mut value = HeaderValue::try_from(text).map_err(|_| {
@@ -228,6 +271,30 @@ fn add_beta(headers: &mut HeaderMap, word: &'static str) {
 }
 
 pub(super) fn is_loopback(host: &str) -> bool {
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost" || bare.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    host == "localhost" || address(host).is_some_and(|ip| ip.is_loopback())
+}
+
+/// The default for the time until the first byte. A local server may load the model or work on other requests first.
+pub(super) fn first_byte_timeout(host: &str) -> Duration {
+    if is_loopback(host) || is_private(host) { LOCAL_FIRST_BYTE_TIMEOUT } else { FIRST_BYTE_TIMEOUT }
+}
+
+/// Whether the host is an address or a name of a private network.
+fn is_private(host: &str) -> bool {
+    let is_v4 = |ip: Ipv4Addr| {
+        let [first, second, ..] = ip.octets();
+        // Shared addresses (RFC 6598) are those of overlay networks.
+        ip.is_private() || ip.is_link_local() || (first == 100 && (64..128).contains(&second))
+    };
+    match address(host) {
+        Some(IpAddr::V4(ip)) => is_v4(ip),
+        Some(IpAddr::V6(ip)) => {
+            ip.is_unique_local() || ip.is_unicast_link_local() || ip.to_ipv4_mapped().is_some_and(is_v4)
+        }
+        None => !host.contains('.') || PRIVATE_DOMAINS.iter().any(|domain| host.ends_with(domain)),
+    }
+}
+
+fn address(host: &str) -> Option<IpAddr> {
+    host.trim_start_matches('[').trim_end_matches(']').parse().ok()
 }

@@ -169,7 +169,7 @@ impl Exchange<'_> {
             return Err(invalid_answer(format_args!("{} sent status {status}, {text}", self.provider)));
         }
         if is_json(response.headers()) {
-            let body = json_body(&mut response, &dog, tape).await?;
+            let body = json_body(&mut response, &mut dog, tape).await?;
             let mut batch = Vec::new();
             let outcome = reader.whole(&body, &mut batch);
             send_batch(batch, out).await?;
@@ -197,6 +197,7 @@ impl Exchange<'_> {
                 Ok(Err(error)) => return Err(connection_fault(&error)),
                 Err(fault) => return Err(fault),
             };
+            dog.record_bytes();
             if let Some(tape) = tape {
                 tape.write(&chunk);
             }
@@ -289,7 +290,7 @@ impl Exchange<'_> {
 /// Reads a body with the answer in one piece.
 async fn json_body(
     response: &mut Response,
-    dog: &Watchdog<'_>,
+    dog: &mut Watchdog<'_>,
     tape: &mut Option<OpenRecording>,
 ) -> Result<Vec<u8>, ModelFault> {
     let mut body = Vec::new();
@@ -297,6 +298,7 @@ async fn json_body(
         if body.len() + chunk.len() > MAX_BODY_BYTES {
             return Err(invalid_answer(format_args!("a body of more than {} MiB", MAX_BODY_BYTES >> 20)));
         }
+        dog.record_bytes();
         if let Some(tape) = tape {
             tape.write(&chunk);
         }

@@ -34,8 +34,8 @@ mod testing;
 
 pub use models::Models;
 pub use settings::{
-    CREDENTIAL_PREFIX, ModelError, ModelFacts, ModelSettings, Provider, ProviderKind, ReplayReasoning,
-    Settings,
+    CREDENTIAL_PREFIX, MaxTokensField, ModelError, ModelFacts, ModelSettings, Provider, ProviderKind,
+    ReplayReasoning, Settings,
 };
 
 #[cfg(test)]

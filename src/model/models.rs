@@ -19,8 +19,9 @@ use crate::request::request_cache::RequestCache;
 use crate::request::sampling::omission_notice;
 use crate::response_cache::{ResponseCache, ResponseKey, deltas};
 use crate::settings::Api;
-use crate::settings::ModelFacts;
+use crate::settings::{MaxTokensField, ModelFacts};
 use crate::stream::assembly::CallIds;
+use crate::stream::fault;
 use crate::stream::timeouts::StreamTimeouts;
 use crate::stream::timeouts::send_batch;
 use base::sync::lock;
@@ -43,6 +44,8 @@ struct Inner {
     reported_unthinking: Mutex<BTreeSet<String>>,
     /// Notices about omitted sampling settings that users received.
     reported_unsampled: Mutex<BTreeSet<String>>,
+    /// The field of the output limit that a server accepted after it refused the usual one, by model.
+    max_tokens_fields: Mutex<BTreeMap<String, MaxTokensField>>,
     clients: Clients,
     request_cache: RequestCache,
     cache: Option<ResponseCache>,
@@ -74,12 +77,15 @@ impl Models {
                 reported_unknown: Mutex::default(),
                 reported_unthinking: Mutex::default(),
                 reported_unsampled: Mutex::default(),
+                max_tokens_fields: Mutex::default(),
                 request_cache: RequestCache::default(),
                 cache: settings.cache.then(ResponseCache::default),
                 clients: Clients::new(settings.user_agent, settings.connect_timeout),
                 connect_timeout: settings.connect_timeout,
                 timeouts: StreamTimeouts {
                     warn: settings.retry.idle_warn.0,
+                    // Each provider has its own limit.
+                    first_byte: Duration::MAX,
                     silence: settings.retry.idle_timeout.0,
                     content: settings.retry.content_timeout.0,
                     attempt: settings.retry.attempt_timeout.0,
@@ -223,6 +229,20 @@ impl Models {
         (settings, is_known)
     }
 
+    /// The field for the output limit of a model (Chat Completions): the configured one, else the one that worked, else
+    /// the newer one for the vendor alone.
+    fn max_tokens_field(&self, address: &Address, model: &ModelRef) -> Option<MaxTokensField> {
+        if address.api != Api::OpenAiChat {
+            return None;
+        }
+        let learned = || lock(&self.inner.max_tokens_fields).get(&model.to_string()).copied();
+        let usual = match address.is_vendor {
+            true => MaxTokensField::MaxCompletionTokens,
+            false => MaxTokensField::MaxTokens,
+        };
+        Some(address.max_tokens_field.or_else(learned).unwrap_or(usual))
+    }
+
     /// The notice about an unknown model; once per model.
     fn unknown_model_notice(&self, model: &ModelRef) -> Option<String> {
         let name = model.to_string();
@@ -322,10 +342,13 @@ impl Models {
         let interleaves = address.api == Api::Anthropic && anthropic::sends_interleaved(request, &settings);
         let mut headers = address.headers(name, secret.as_ref(), interleaves, &mut secrets)?;
         let timeouts = &self.inner.timeouts;
-        let timeouts = if settings.streaming { timeouts.clone() } else { timeouts.without_stream() };
+        let timeouts = StreamTimeouts { first_byte: address.first_byte, ..timeouts.clone() };
+        let timeouts = if settings.streaming { timeouts } else { timeouts.without_stream() };
         let client = self.inner.clients.get(address.is_direct, request.fresh_connection).await?;
-        let exchange = |headers: &HeaderMap, previous| -> Result<Exchange<'_>, ModelFault> {
-            let to = RequestTarget { is_vendor: address.is_vendor, store: address.store, previous };
+        let mut field = self.max_tokens_field(address, &request.model);
+        let exchange = |headers: &HeaderMap, previous, field| -> Result<Exchange<'_>, ModelFault> {
+            let is_vendor = address.is_vendor;
+            let to = RequestTarget { is_vendor, max_tokens_field: field, store: address.store, previous };
             Ok(Exchange {
                 client: client.clone(),
                 provider: name,
@@ -342,7 +365,8 @@ impl Models {
         // one.
         let mut known = match &self.inner.cache {
             Some(cache) if !address.store && !request.is_repeated => {
-                let to = RequestTarget { is_vendor: address.is_vendor, ..RequestTarget::default() };
+                let is_vendor = address.is_vendor;
+                let to = RequestTarget { is_vendor, max_tokens_field: field, ..RequestTarget::default() };
                 let body = address.api.body(request, &settings, to, &self.inner.request_cache)?;
                 let key = ResponseKey::from_request(name, &address.url, &headers, &body);
                 if let Some(reply) = cache.get(key, Instant::now()) {
@@ -357,7 +381,7 @@ impl Models {
         let tape = || address.recorder.is_some().then(|| OpenRecording::new(request));
         let previous = request.previous_response_id.as_deref().filter(|_| address.store);
         let mut played = tape();
-        let mut outcome = exchange(&headers, previous)?.run(reader(), out, &mut played).await;
+        let mut outcome = exchange(&headers, previous, field)?.run(reader(), out, &mut played).await;
         // The key may have changed meanwhile, so try once with a different key.
         if outcome.as_ref().is_err_and(|fault| address.doubts_key(fault)) {
             address.forget_key();
@@ -370,14 +394,34 @@ impl Models {
                 known = None;
                 headers = address.headers(name, secret.as_ref(), interleaves, &mut secrets)?;
                 played = tape();
-                outcome = exchange(&headers, previous)?.run(reader(), out, &mut played).await;
+                outcome = exchange(&headers, previous, field)?.run(reader(), out, &mut played).await;
+            }
+        }
+        // Nothing was generated, and the next calls use the right field at once.
+        if let Some(sent) = field
+            && let Err(refusal) = &outcome
+            && address.max_tokens_field.is_none()
+            && refuses_field(refusal, sent)
+        {
+            played = tape();
+            let other = sent.other();
+            let second = exchange(&headers, previous, Some(other))?.run(reader(), out, &mut played).await;
+            if !second
+                .as_ref()
+                .is_err_and(|fault| fault.kind == FaultKind::BadRequest && refuses_field(fault, other))
+            {
+                field = Some(other);
+                outcome = second;
+                if !outcome.as_ref().is_err_and(|fault| fault.kind == FaultKind::BadRequest) {
+                    lock(&self.inner.max_tokens_fields).insert(request.model.to_string(), other);
+                }
             }
         }
         // The request was refused before any output: sending the complete conversation instead costs nothing
         // extra.
         if previous.is_some() && outcome.as_ref().is_err_and(is_lost_conversation) {
             played = tape();
-            outcome = exchange(&headers, None)?.run(reader(), out, &mut played).await;
+            outcome = exchange(&headers, None, field)?.run(reader(), out, &mut played).await;
             if let Ok(reply) = &mut outcome {
                 reply
                     .notices
@@ -385,6 +429,13 @@ impl Models {
             }
         }
         if let Ok(reply) = &mut outcome {
+            for nested in &mut reply.nested {
+                let model = match nested.model.as_str() {
+                    "" => request.model.clone(),
+                    model => ModelRef { provider: name.into(), model: fault::clean_text(model) },
+                };
+                (nested.model, nested.model_snapshot) = (model.to_string(), self.model_snapshot(&model));
+            }
             mark_cut(reply, address.api.output_limit(request, &settings));
         }
         if let (Some((cache, key)), Ok(reply)) = (known, &outcome) {
@@ -420,6 +471,37 @@ fn mark_cut(reply: &mut ModelReply, limit: Option<u32>) {
     }
 }
 
+/// Whether a request was refused because the server does not know the field of the output limit. A limit that is too
+/// high is another error.
+fn refuses_field(fault: &ModelFault, sent: MaxTokensField) -> bool {
+    const REFUSALS: [&str; 12] = [
+        "unsupported",
+        "not supported",
+        "unrecognized",
+        "unrecognised",
+        "unknown",
+        "unexpected",
+        "not permitted",
+        "not allowed",
+        "extra",
+        "deprecated",
+        "instead",
+        "invalid param",
+    ];
+    let text = fault.message.to_ascii_lowercase();
+    let is_about_size = fault.overflow.is_some() || text.contains("too large");
+    fault.kind == FaultKind::BadRequest
+        && !is_about_size
+        && names_field(&text, sent)
+        && (names_field(&text, sent.other()) || REFUSALS.iter().any(|refusal| text.contains(refusal)))
+}
+
+/// Whether a text names the field as a whole word.
+fn names_field(text: &str, field: MaxTokensField) -> bool {
+    let is_part = |char: char| char.is_ascii_alphanumeric() || char == '_';
+    text.split(|char| !is_part(char)).any(|word| word == field.name())
+}
+
 /// Whether the answer that the request continues no longer exists.
 fn is_lost_conversation(fault: &ModelFault) -> bool {
     // Servers with this API use different texts (vLLM: "Response with id … not found"). Only requests that
@@ -432,8 +514,9 @@ fn is_lost_conversation(fault: &ModelFault) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::is_loopback;
+    use crate::backend::{first_byte_timeout, is_loopback};
     use crate::settings::Provider;
+    use types::config_values::ConfigDuration;
 
     fn build(provider: Provider) -> Result<Models, ModelError> {
         Models::new(Settings { providers: [("x".into(), provider)].into(), ..Settings::default() })
@@ -461,6 +544,17 @@ mod tests {
         check(|p| p.kind = ProviderKind::Replay, Some("no_cassette"));
         check(|p| p.kind = ProviderKind::OpenAiResponses, None);
         check(|p| p.store = true, Some("misplaced_store"));
+        check(|p| p.base_url = Some("http://h/v1?a=b".into()), None);
+        check(|p| p.base_url = Some("http://h/v1#b".into()), Some("bad_base_url"));
+        check(|p| p.max_tokens_field = Some(MaxTokensField::MaxTokens), None);
+        check(|p| p.first_byte_timeout = Some(ConfigDuration::from_secs(0)), Some("bad_first_byte_timeout"));
+        let change = |p: &mut Provider| {
+            *p = Provider {
+                max_tokens_field: Some(MaxTokensField::MaxTokens),
+                ..Provider::new(ProviderKind::Anthropic)
+            };
+        };
+        check(change, Some("misplaced_max_tokens_field"));
         check(|p| p.api_version = Some("2026-10-21".into()), Some("bad_api_version"));
         for (version, word) in [
             ("2026-10-21", None),
@@ -484,6 +578,97 @@ mod tests {
             let fault = models.call(&request, &out).await.unwrap_err();
             assert_eq!(fault.kind, FaultKind::Unconfigured);
             assert!(fault.message.contains(expected_text), "{}", fault.message);
+        }
+    }
+
+    #[test]
+    fn refused_output_limit_field_is_told_from_its_value() {
+        let refuses = |text: &str, sent| refuses_field(&ModelFault::new(FaultKind::BadRequest, text), sent);
+        for (text, sent) in [
+            (
+                "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+                MaxTokensField::MaxTokens,
+            ),
+            (
+                "Unrecognized request argument supplied: max_completion_tokens",
+                MaxTokensField::MaxCompletionTokens,
+            ),
+            ("Extra inputs are not permitted: max_completion_tokens", MaxTokensField::MaxCompletionTokens),
+            (
+                "max_completion_tokens: unknown field, expected one of max_tokens",
+                MaxTokensField::MaxCompletionTokens,
+            ),
+            ("property 'max_completion_tokens' is unsupported", MaxTokensField::MaxCompletionTokens),
+        ] {
+            assert!(refuses(text, sent), "{text}");
+        }
+        for text in [
+            "max_tokens is too large: 100000. This model supports at most 16384 completion tokens",
+            "max_tokens must be at least 1",
+            "'max_tokens' or 'max_completion_tokens' is too large: 4096.",
+            "Unsupported parameter: 'max_tokens_to_sample'",
+            "Unsupported parameter: 'temperature'",
+        ] {
+            assert!(!refuses(text, MaxTokensField::MaxTokens), "{text}");
+        }
+        let other = ModelFault::new(FaultKind::RateLimited, "max_tokens is not supported");
+        assert!(!refuses_field(&other, MaxTokensField::MaxTokens));
+    }
+
+    #[test]
+    fn query_of_address_and_settings_is_kept() {
+        for (kind, base, path) in [
+            (
+                ProviderKind::OpenAiChat,
+                "https://x.openai.azure.com/openai/deployments/d/?api-version=1",
+                "/openai/deployments/d/chat/completions",
+            ),
+            (ProviderKind::OpenAiResponses, "https://h/v1?api-version=1", "/v1/responses"),
+            (ProviderKind::Anthropic, "https://h/v1/?api-version=1", "/v1/messages"),
+        ] {
+            let provider = Provider {
+                base_url: Some(base.into()),
+                query: [("tenant".into(), "a b&c".into())].into(),
+                ..Provider::new(kind)
+            };
+            let Backend::Http(address) = Backend::new("x", provider).expect("a backend") else {
+                panic!("no address")
+            };
+            assert_eq!(
+                (address.url.path(), address.url.query()),
+                (path, Some("api-version=1&tenant=a+b%26c"))
+            );
+            let list = address.api.list_url(&address.url);
+            assert!(list.path().ends_with("/models") && list.query() == address.url.query(), "{list}");
+            assert_eq!(address.is_azure, base.contains("azure"));
+        }
+    }
+
+    #[test]
+    fn first_byte_timeout_depends_on_address() {
+        for (host, minutes) in [
+            ("localhost", 10),
+            ("127.0.0.1", 10),
+            ("[::1]", 10),
+            ("10.1.2.3", 10),
+            ("172.20.0.1", 10),
+            ("192.168.1.5", 10),
+            ("169.254.1.1", 10),
+            ("100.100.1.1", 10),
+            ("[fd00::1]", 10),
+            ("[fe80::1]", 10),
+            ("[::ffff:10.0.0.1]", 10),
+            ("ollama", 10),
+            ("gpu.local", 10),
+            ("gpu.lan", 10),
+            ("model.internal", 10),
+            ("api.openai.com", 5),
+            ("8.8.8.8", 5),
+            ("172.32.0.1", 5),
+            ("100.128.0.1", 5),
+            ("[2001:4860::1]", 5),
+        ] {
+            assert_eq!(first_byte_timeout(host), Duration::from_secs(minutes * 60), "{host}");
         }
     }
 

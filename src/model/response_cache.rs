@@ -87,6 +87,8 @@ impl ResponseCache {
         }
         let reply = ModelReply {
             usage: Usage::default(),
+            nested: Vec::new(),
+            is_restated: false,
             notices: Vec::new(),
             cache_hit: true,
             content: reply.content.clone(),
@@ -160,6 +162,8 @@ mod tests {
             content: vec![ReplyBlock::Text(text.into())],
             stop_reason,
             usage: Usage { input_tokens: 9, ..Usage::default() },
+            nested: Vec::new(),
+            is_restated: false,
             response_id: Some("msg_1".into()),
             notices: vec!["told once".into()],
             cache_hit: false,

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::keys::KeySource;
 use crate::stream::fault::is_secret_header;
+use types::config_values::ConfigDuration;
 use types::retry::RetrySettings;
 use types::sampling::{Sampling, Temperature, TopP};
 use types::usage::Price;
@@ -80,6 +81,47 @@ pub struct Provider {
     /// Anthropic only: the value of the API version header; absent for `2023-06-01`.
     #[serde(default)]
     pub api_version: Option<String>,
+    /// Chat Completions only: the field of the output limit. If absent, the vendor gets the newer field and other
+    /// servers the older one; after a refusal that names the field, the other one is used.
+    #[serde(default)]
+    pub max_tokens_field: Option<MaxTokensField>,
+    /// Parameters that are added to the address of every request.
+    #[serde(default)]
+    pub query: BTreeMap<String, String>,
+    /// Maximum time until the first byte of an answer; absent for 10 minutes on loopback and private addresses and
+    /// 5 minutes elsewhere.
+    #[serde(default)]
+    pub first_byte_timeout: Option<ConfigDuration>,
+}
+
+/// The field of a request with the output limit (Chat Completions).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MaxTokensField {
+    /// The older field, which most servers know.
+    MaxTokens,
+    /// The newer field, which the vendor's models with reasoning require.
+    MaxCompletionTokens,
+}
+
+impl MaxTokensField {
+    /// The name of the field.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            MaxTokensField::MaxTokens => "max_tokens",
+            MaxTokensField::MaxCompletionTokens => "max_completion_tokens",
+        }
+    }
+
+    /// The other field.
+    #[must_use]
+    pub const fn other(self) -> Self {
+        match self {
+            MaxTokensField::MaxTokens => MaxTokensField::MaxCompletionTokens,
+            MaxTokensField::MaxCompletionTokens => MaxTokensField::MaxTokens,
+        }
+    }
 }
 
 impl Provider {
@@ -97,6 +139,9 @@ impl Provider {
             record: None,
             store: false,
             api_version: None,
+            max_tokens_field: None,
+            query: BTreeMap::new(),
+            first_byte_timeout: None,
         }
     }
 
@@ -130,13 +175,16 @@ impl fmt::Debug for Provider {
             .collect();
         f.debug_struct("Provider")
             .field("kind", &self.kind)
-            .field("base_url", &self.base_url)
+            .field("base_url", &self.base_url.as_deref().map(|url| url.split('?').next().unwrap_or(url)))
             .field("key", &self.key())
             .field("headers", &headers)
             .field("cassette", &self.cassette)
             .field("record", &self.record)
             .field("store", &self.store)
             .field("api_version", &self.api_version)
+            .field("max_tokens_field", &self.max_tokens_field)
+            .field("query", &self.query.keys().collect::<Vec<_>>())
+            .field("first_byte_timeout", &self.first_byte_timeout)
             .finish()
     }
 }
@@ -208,15 +256,18 @@ impl Api {
         }
     }
 
-    /// The URL of requests, from `base_url`.
-    pub(crate) fn endpoint(self, base_url: &str) -> String {
-        let base = base_url.trim_end_matches('/');
-        match self {
+    /// The URL of requests, from `base_url`, whose query is kept.
+    pub(crate) fn endpoint(self, base_url: &reqwest::Url) -> reqwest::Url {
+        let base = base_url.path().trim_end_matches('/');
+        let path = match self {
             // Many users write the version into the URL, as for other providers.
             Api::Anthropic => format!("{}/v1/messages", base.strip_suffix("/v1").unwrap_or(base)),
             Api::OpenAiChat => format!("{base}/chat/completions"),
             Api::OpenAiResponses => format!("{base}/responses"),
-        }
+        };
+        let mut url = base_url.clone();
+        url.set_path(&path);
+        url
     }
 
     /// The URL of the list of models, from the URL of requests.
@@ -376,6 +427,16 @@ pub enum ModelError {
         /// Name of the provider.
         provider: String,
     },
+    /// `max_tokens_field` on a provider whose API has one field for the output limit.
+    MisplacedMaxTokensField {
+        /// Name of the provider.
+        provider: String,
+    },
+    /// `first_byte_timeout` is zero.
+    BadFirstByteTimeout {
+        /// Name of the provider.
+        provider: String,
+    },
     /// `store` on a provider whose API stores no conversations.
     MisplacedStore {
         /// Name of the provider.
@@ -394,6 +455,8 @@ impl ModelError {
             ModelError::MisplacedCassette { .. } => "misplaced_cassette",
             ModelError::MisplacedStore { .. } => "misplaced_store",
             ModelError::BadApiVersion { .. } => "bad_api_version",
+            ModelError::MisplacedMaxTokensField { .. } => "misplaced_max_tokens_field",
+            ModelError::BadFirstByteTimeout { .. } => "bad_first_byte_timeout",
         }
     }
 }
@@ -423,6 +486,13 @@ impl fmt::Display for ModelError {
                 "api_version of [providers.{provider}] is not usable: it is for kind = \"anthropic\" and is written \
                  like 2023-06-01"
             ),
+            ModelError::MisplacedMaxTokensField { provider } => write!(
+                f,
+                "[providers.{provider}] has max_tokens_field but is not of kind openai_chat: only that API has two fields"
+            ),
+            ModelError::BadFirstByteTimeout { provider } => {
+                write!(f, "first_byte_timeout of [providers.{provider}] must be at least 1ms")
+            }
             ModelError::MisplacedStore { provider } => write!(
                 f,
                 "[providers.{provider}] has store but is not of kind openai_responses: only that API keeps \

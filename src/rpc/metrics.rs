@@ -79,6 +79,14 @@ pub fn text(metrics: &Metrics) -> String {
         usage.reasoning_tokens,
     );
     page.counter("web_search_requests_total", "Searches of the web by providers.", usage.web_search_requests);
+    page.counters(
+        "model_calls_by_service_tier_total",
+        "Model calls by the service tier that the provider reported.",
+        metrics
+            .calls_by_service_tier
+            .iter()
+            .map(|(tier, count)| (format!("tier=\"{tier}\""), count.to_string())),
+    );
     let dollars =
         format!("{}.{:06}", metrics.cost_usd_micros / 1_000_000, metrics.cost_usd_micros % 1_000_000);
     page.counter("cost_usd_total", "Cost of the calls whose price is known.", dollars);

@@ -8,7 +8,7 @@ use types::ledger::UsageRecord;
 use types::metrics::Metrics;
 use types::session::{Subtype, TurnResult};
 use types::tool::ToolStatus;
-use types::usage::Usage;
+use types::usage::{ServiceTier, Usage};
 
 /// Duration above which a turn is slow, in milliseconds. The time of waiting for users is subtracted.
 const SLOW_MS: u64 = 30_000;
@@ -72,6 +72,7 @@ pub(super) struct MetricCounters {
     cache_write_1h_tokens: Counter,
     reasoning_tokens: Counter,
     web_search_requests: Counter,
+    service_tiers: [Counter; ServiceTier::ALL.len()],
     cost_usd_micros: Counter,
     unpriced_calls: Counter,
     tool_calls: [Counter; TOOL_STATUSES.len()],
@@ -117,6 +118,9 @@ impl MetricCounters {
         self.cache_write_1h_tokens.add(usage.cache_write_1h_tokens);
         self.reasoning_tokens.add(usage.reasoning_tokens);
         self.web_search_requests.add(usage.web_search_requests);
+        if let Some(at) = ServiceTier::ALL.iter().position(|tier| Some(*tier) == usage.service_tier) {
+            self.service_tiers[at].add(1);
+        }
     }
 
     fn count_turn_end(&self, envelope: &Envelope, result: &TurnResult) {
@@ -169,7 +173,13 @@ impl MetricCounters {
                 cache_write_1h_tokens: self.cache_write_1h_tokens.get(),
                 reasoning_tokens: self.reasoning_tokens.get(),
                 web_search_requests: self.web_search_requests.get(),
+                service_tier: None,
             },
+            calls_by_service_tier: by(ServiceTier::ALL
+                .iter()
+                .map(|tier| tier.name())
+                .zip(&self.service_tiers)
+                .collect()),
             cost_usd_micros: self.cost_usd_micros.get(),
             unpriced_calls: self.unpriced_calls.get(),
             tool_calls: by(TOOL_STATUSES.iter().map(|(_, name)| *name).zip(&self.tool_calls).collect()),

@@ -1,6 +1,6 @@
 //! Parses a model's arguments to typed inputs, and generates the schemas of these types for models.
 //!
-//! Unknown keys are ignored. Numbers and booleans may be strings, because some models write them so.
+//! Unknown keys are ignored. Values may be texts that hold them, because some models write them so ([`crate::coerce`]).
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -8,22 +8,52 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, Unexpected};
 use serde_json::{Value, json};
 
+use crate::coerce::{Mistake, coerce, find_mistake, wanted_text};
 use crate::error::ToolError;
 use types::message::ToolCall;
 use types::typed_json::{self, WrongJson};
 
-/// Parses the arguments of a call. The error names the wrong field and the reason.
-pub(super) fn parse<T: DeserializeOwned>(call: &ToolCall) -> Result<T, ToolError> {
+/// Parses the arguments of a call. The error names the wrong field and what is wanted there.
+pub(super) fn parse<T: DeserializeOwned + JsonSchema>(call: &ToolCall) -> Result<T, ToolError> {
     if let Some(problem) = &call.input_error {
         return Err(ToolError::new(
             "invalid_json",
             format!("the arguments of {} are not valid JSON: {problem}. Send one JSON object.", call.tool),
         ));
     }
-    typed_json::from_value(call.input.clone()).map_err(|WrongJson { path, why: problem }| {
-        let place = if path == "." { String::new() } else { format!(" at `{path}`") };
+    if let Ok(input) = typed_json::from_value(call.input.clone()) {
+        return Ok(input);
+    }
+    let schema = schema::<T>();
+    let input = coerce(call.input.clone(), &schema);
+    typed_json::from_value(input.clone()).map_err(|error| {
+        let Mistake { path, problem } = describe_mistake(error, &input, &schema);
+        let place = if path.is_empty() { String::new() } else { format!(" at `{path}`") };
         ToolError::new("invalid_input", format!("the arguments of {} are wrong{place}: {problem}", call.tool))
             .with(json!({ "path": path, "problem": problem }))
+    })
+}
+
+/// The mistake in words of the schema. The deserializer's own words are used only where they name no type of this
+/// program.
+fn describe_mistake(error: WrongJson, input: &Value, schema: &Value) -> Mistake {
+    const TYPE_WORDS: [&str; 6] = ["struct ", "enum ", "tuple ", "invalid type", "invalid length", "unit "];
+    if let Some(mistake) = find_mistake(input, schema) {
+        return mistake;
+    }
+    let WrongJson { path, why } = error;
+    let names_type = TYPE_WORDS.iter().any(|word| why.contains(word));
+    let problem =
+        if names_type { format!("expected {}", wanted_text(schema_at(schema, &path))) } else { why };
+    Mistake { path: if path == "." { String::new() } else { path }, problem }
+}
+
+/// The schema of the value at a path.
+fn schema_at<'s>(schema: &'s Value, path: &str) -> &'s Value {
+    let names = path.split(['.', '[']).filter(|name| !name.is_empty());
+    names.fold(schema, |schema, name| match name.ends_with(']') {
+        true => &schema["items"],
+        false => &schema["properties"][name],
     })
 }
 
@@ -161,10 +191,12 @@ mod tests {
         check(json!({"name": "x", "title": 10.0, "all": null}), Ok(sample(Some(10), false)));
         check(json!({"name": "x", "title": null}), Ok(sample(None, false)));
         check(json!({}), Err("missing field `name`"));
-        check(json!({"name": 1}), Err("at `name`"));
+        check(json!({"name": 1}), Err("at `name`: expected a text, got the number 1"));
         check(json!({"name": "x", "title": -1}), Err("at `title`"));
         check(json!({"name": "x", "title": "ten"}), Err("whole number"));
-        check(json!("text"), Err("invalid type"));
+        check(json!("text"), Err("expected an object with `all`, `name`, `title`, got the text \"text\""));
+        check(json!("{\"name\":\"x\",\"title\":\"10\"}"), Ok(sample(Some(10), false)));
+        check(json!([1]), Err("got the list [1]"));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::coerce::coerce;
 use crate::context::{SessionContext, ToolContext, escape_name};
 use crate::error::{ToolError, cancelled};
 use crate::files::input_files::{self, IngestedFile, InputFile, InputSource};
@@ -54,8 +55,8 @@ pub(super) fn parse(call: &ToolCall, context: &SessionContext) -> Result<McpCall
         );
         return Err(ToolError::new("unknown_tool", text).with(json!({ "tool": call.tool, "tools": names })));
     };
-    let arguments = match &call.input {
-        Value::Object(arguments) => arguments.clone(),
+    let mut arguments = match coerce_outer(&call.input) {
+        Value::Object(arguments) => arguments,
         Value::Null => Map::new(),
         _ => {
             return Err(ToolError::new(
@@ -66,7 +67,16 @@ pub(super) fn parse(call: &ToolCall, context: &SessionContext) -> Result<McpCall
     };
     // The server checks its arguments itself, so a schema that cannot be used is no obstacle.
     if let Some(validator) = server_validator(&tool.input_schema) {
-        let input = Value::Object(arguments.clone());
+        let mut input = Value::Object(arguments.clone());
+        if !validator.is_valid(&input) {
+            let fitted = coerce(input.clone(), &tool.input_schema);
+            if validator.is_valid(&fitted)
+                && let Value::Object(fields) = &fitted
+            {
+                arguments = fields.clone();
+                input = fitted;
+            }
+        }
         let mistakes: Vec<String> = validator
             .iter_errors(&input)
             .take(MAX_MISTAKES)
@@ -81,6 +91,11 @@ pub(super) fn parse(call: &ToolCall, context: &SessionContext) -> Result<McpCall
         }
     }
     Ok(McpCall { call_id: call.call_id, tool: tool.clone(), arguments })
+}
+
+/// The arguments in a text that holds them, as some models write them.
+fn coerce_outer(input: &Value) -> Value {
+    coerce(input.clone(), &json!({ "type": "object", "properties": {} }))
 }
 
 /// Blocks on the disk at the first call.

@@ -21,6 +21,7 @@ mod address;
 mod background_task;
 mod call;
 mod capture;
+mod coerce;
 mod context;
 mod convert;
 mod disk;

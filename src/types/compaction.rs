@@ -9,9 +9,12 @@ use super::ids::CallId;
 use super::message::Message;
 
 /// `[compaction]`: the stages and their limits.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CompactionSettings {
+    /// `PROVIDER/MODEL` that writes the summaries; absent for the model of the session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     /// Whether a model summarises the conversation when the other stages do not suffice.
     pub auto: bool,
     /// Part of the usable window at which compaction starts, above 0 and at most 1. The engine rounds it to percent.
@@ -34,6 +37,7 @@ pub struct CompactionSettings {
 impl Default for CompactionSettings {
     fn default() -> Self {
         Self {
+            model: None,
             auto: true,
             threshold: 0.8,
             tool_results: true,

@@ -44,6 +44,8 @@ pub struct Metrics {
     pub retries: u64,
     /// Tokens and searches of all model calls.
     pub usage: Usage,
+    /// Model calls by the service tier that the provider reported.
+    pub calls_by_service_tier: BTreeMap<String, u64>,
     /// Cost of the calls whose price is known, in millionths of a dollar.
     pub cost_usd_micros: u64,
     /// Calls whose price is unknown.

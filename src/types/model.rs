@@ -15,7 +15,7 @@ use super::message::Message;
 use super::sampling::Sampling;
 use super::thinking::Thinking;
 use super::tool::ToolDefinition;
-use super::usage::{Price, Usage};
+use super::usage::{NestedUsage, Price, Usage};
 
 /// `PROVIDER/MODEL`, as in the configuration's `[models]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -258,12 +258,17 @@ const fn default_true() -> bool {
 /// A complete answer, after the stream ended properly.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelReply {
-    /// The blocks in order. The text of all text blocks equals the text of all `Delta::Text`.
+    /// The blocks in order. Unless `is_restated`, the text of all text blocks equals the text of all `Delta::Text`.
     pub content: Vec<ReplyBlock>,
+    /// Whether the streamed text of the first block turned out to be reasoning when it ended. It is a reasoning block
+    /// here.
+    pub is_restated: bool,
     /// Why it ended.
     pub stop_reason: StopReason,
     /// Tokens of this call.
     pub usage: Usage,
+    /// Use inside the answer that is not part of `usage`.
+    pub nested: Vec<NestedUsage>,
     /// The provider's id of the answer.
     pub response_id: Option<String>,
     /// Notices for the user, for example about an unknown stop reason.
@@ -330,6 +335,8 @@ pub struct ModelFault {
     pub word: Option<String>,
     /// The sizes that the provider reported, if the request and its answer do not fit.
     pub overflow: Option<Overflow>,
+    /// Whether the provider may have refused the request as too long, although its text is not known.
+    pub may_be_overflow: bool,
     /// Causes from the outermost to the innermost, where known. They never contain a key.
     pub causes: Box<[String]>,
     /// Tokens that the provider reported before the answer broke off. Boxed, because most faults have none.
@@ -355,6 +362,7 @@ impl ModelFault {
             retry_after_ms: None,
             word: None,
             overflow: None,
+            may_be_overflow: false,
             causes: Box::default(),
             usage: None,
         }

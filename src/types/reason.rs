@@ -154,6 +154,8 @@ pub enum Purpose {
     Compaction,
     /// A call about the index of the workspace.
     Knowledge,
+    /// Use inside an answer that the provider reports separately, for example of an advisor model.
+    Nested,
 }
 
 /// The source of a session's title, if no client set it.

@@ -27,6 +27,67 @@ pub struct Usage {
     pub reasoning_tokens: u64,
     /// Web searches that the provider made for the answer; each one is charged.
     pub web_search_requests: u64,
+    /// The service tier of one call, where the provider reports it; absent in sums.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service_tier: Option<ServiceTier>,
+}
+
+/// The tier of service in which a provider made a call. Tiers have different prices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ServiceTier {
+    /// The ordinary tier.
+    Standard,
+    /// Faster, or with a promise about speed.
+    Priority,
+    /// Slower and cheaper.
+    Flex,
+    /// In a batch.
+    Batch,
+    /// Capacity that the account bought before.
+    Scale,
+}
+
+impl ServiceTier {
+    /// All tiers.
+    pub const ALL: [Self; 5] = [Self::Standard, Self::Priority, Self::Flex, Self::Batch, Self::Scale];
+
+    /// The tier of this name in an answer; `None` for an unknown one.
+    #[must_use]
+    pub fn from_provider(name: &str) -> Option<Self> {
+        match name.to_ascii_lowercase().as_str() {
+            // OpenAI calls it `default`, Groq `on_demand`.
+            "standard" | "default" | "on_demand" => Some(Self::Standard),
+            "priority" | "performance" => Some(Self::Priority),
+            "flex" => Some(Self::Flex),
+            "batch" => Some(Self::Batch),
+            "scale" => Some(Self::Scale),
+            _ => None,
+        }
+    }
+
+    /// The name on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Standard => "standard",
+            Self::Priority => "priority",
+            Self::Flex => "flex",
+            Self::Batch => "batch",
+            Self::Scale => "scale",
+        }
+    }
+}
+
+/// Use that a provider reports inside an answer but not in its totals, for example of an advisor model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NestedUsage {
+    /// `PROVIDER/MODEL`.
+    pub model: String,
+    /// Its tokens.
+    pub usage: Usage,
+    /// Limits and price of the model.
+    pub model_snapshot: ModelSnapshot,
 }
 
 impl Usage {
@@ -79,6 +140,49 @@ pub struct Price {
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "optional_dollars")]
     #[schemars(with = "Option<f64>")]
     pub web_search: Option<f64>,
+    /// Factors on the prices of tokens in other service tiers.
+    #[serde(skip_serializing_if = "TierFactors::is_empty")]
+    pub tiers: TierFactors,
+}
+
+/// Factors on the prices of tokens, by service tier. The standard tier has the factor 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct TierFactors {
+    /// Factor of `priority`; without it, the cost of such a call is unknown.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "optional_dollars")]
+    #[schemars(with = "Option<f64>")]
+    pub priority: Option<f64>,
+    /// Factor of `flex`; without it, the standard price is an upper limit.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "optional_dollars")]
+    #[schemars(with = "Option<f64>")]
+    pub flex: Option<f64>,
+    /// Factor of `batch`; without it, the standard price is an upper limit.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "optional_dollars")]
+    #[schemars(with = "Option<f64>")]
+    pub batch: Option<f64>,
+    /// Factor of `scale`; without it, the cost of such a call is unknown.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "optional_dollars")]
+    #[schemars(with = "Option<f64>")]
+    pub scale: Option<f64>,
+}
+
+impl TierFactors {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The factor of a tier; `None` if it is unknown and may be above 1.
+    fn factor(&self, tier: ServiceTier) -> Option<f64> {
+        match tier {
+            ServiceTier::Standard => Some(1.0),
+            ServiceTier::Priority => self.priority,
+            ServiceTier::Scale => self.scale,
+            // Vendors offer these tiers at a discount.
+            ServiceTier::Flex => Some(self.flex.unwrap_or(1.0)),
+            ServiceTier::Batch => Some(self.batch.unwrap_or(1.0)),
+        }
+    }
 }
 
 /// Upper limit of a price, so that sums stay finite.
@@ -102,7 +206,7 @@ fn optional_dollars<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D
 
 impl Price {
     /// Cost of `usage` in millionths of a dollar, rounded up. `None` if it contains searches without a known
-    /// price.
+    /// price, or its service tier has no known price.
     #[must_use]
     pub fn cost_usd_micros(&self, usage: &Usage) -> Option<u64> {
         let searches = match (usage.web_search_requests, self.web_search) {
@@ -112,13 +216,14 @@ impl Price {
         };
         let hour = usage.cache_write_1h_tokens.min(usage.cache_write_tokens);
         let minutes = usage.cache_write_tokens - hour;
+        let factor = usage.service_tier.map_or(Some(1.0), |tier| self.tiers.factor(tier))?;
         // Dollars per million tokens are micro-dollars per token.
-        let micros = usage.input_tokens as f64 * self.input
+        let tokens = usage.input_tokens as f64 * self.input
             + usage.output_tokens as f64 * self.output
             + usage.cache_read_tokens as f64 * self.cache_read
             + minutes as f64 * self.cache_write
-            + hour as f64 * self.cache_write_1h.unwrap_or(self.cache_write)
-            + searches;
+            + hour as f64 * self.cache_write_1h.unwrap_or(self.cache_write);
+        let micros = tokens * factor + searches;
         Some(micros.max(0.0).ceil() as u64)
     }
 }
@@ -434,6 +539,29 @@ mod tests {
         let mut sum = Usage { output_tokens: 1, ..Usage::default() };
         sum.add(&absurd);
         assert_eq!(sum, absurd);
+    }
+
+    #[test]
+    fn service_tier_changes_price() {
+        let price: Price =
+            toml::from_str("input = 1.0\nweb_search = 10.0\ntiers = { priority = 2.0, batch = 0.5 }")
+                .expect("a price");
+        let cost = |service_tier| {
+            let usage = Usage { input_tokens: 100, web_search_requests: 1, service_tier, ..Usage::default() };
+            price.cost_usd_micros(&usage)
+        };
+        assert_eq!(cost(None), Some(10_100));
+        assert_eq!(cost(Some(ServiceTier::Standard)), Some(10_100));
+        assert_eq!(cost(Some(ServiceTier::Priority)), Some(10_200));
+        assert_eq!(cost(Some(ServiceTier::Batch)), Some(10_050));
+        // Without a factor: an upper limit for a cheaper tier, unknown for a dearer one.
+        assert_eq!(cost(Some(ServiceTier::Flex)), Some(10_100));
+        assert_eq!(cost(Some(ServiceTier::Scale)), None);
+        let old = serde_json::to_value(Price { input: 1.0, ..Price::default() }).expect("JSON");
+        assert_eq!(old.get("tiers"), None);
+        let mut sum = Usage::default();
+        sum.add(&Usage { service_tier: Some(ServiceTier::Flex), input_tokens: 1, ..Usage::default() });
+        assert_eq!(sum, Usage { input_tokens: 1, ..Usage::default() });
     }
 
     #[test]

@@ -181,8 +181,8 @@ async fn failure_table_matches_document_for_every_api() {
     let mut servers = Vec::new();
     for kind in ALL {
         let server = ModelServer::start().await;
-        let models =
-            models_with(provider(kind, &server), |settings| settings.retry.idle_timeout = IDLE_TIMEOUT);
+        let limited = Provider { first_byte_timeout: Some(IDLE_TIMEOUT), ..provider(kind, &server) };
+        let models = models_with(limited, |settings| settings.retry.idle_timeout = IDLE_TIMEOUT);
         servers.push((kind, server, models));
     }
     for (name, does) in rows(&shut) {

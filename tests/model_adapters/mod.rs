@@ -7,6 +7,7 @@ mod conversation;
 mod failures;
 mod fault_table;
 mod media;
+mod provider_options;
 mod rules;
 mod streaming;
 mod versions;

@@ -20,13 +20,37 @@ async fn idle_timeout_ends_call_before_and_during_reply() {
         let never = Gate::new();
         server.push(Step::text("too late").hold(&never));
         server.push(Step::text("one two").hold_after(1, &never));
-        let models = models_with(provider(kind, &server), |settings| {
+        let first_byte_timeout = Some(ConfigDuration::from_millis(700));
+        let provider = Provider { first_byte_timeout, ..provider(kind, &server) };
+        let models = models_with(provider, |settings| {
             settings.retry.idle_timeout = ConfigDuration::from_millis(600);
         });
-        assert_eq!(fault(&models, &hello()).await.kind, FaultKind::Idle);
+        let first = fault(&models, &hello()).await;
+        assert_eq!(first.kind, FaultKind::Idle);
+        assert!(first.message.contains("first_byte_timeout of [providers.test]"), "{first:?}");
         let (deltas, outcome) = call(&models, &hello()).await;
         assert_eq!(outcome.unwrap_err().kind, FaultKind::Idle);
         assert_eq!(text(&deltas), "one ");
+    }
+}
+
+#[tokio::test]
+async fn idle_timeout_does_not_hold_before_first_byte() {
+    for kind in ALL {
+        let server = ModelServer::start().await;
+        let late = Gate::new();
+        server.push(Step::text("one two").hold(&late));
+        let models = models_with(provider(kind, &server), |settings| {
+            settings.retry.idle_timeout = ConfigDuration::from_millis(100);
+            settings.retry.content_timeout = ConfigDuration::from_millis(400);
+        });
+        let opened = async {
+            tokio::time::sleep(Duration::from_millis(600)).await;
+            late.open();
+        };
+        let request = hello();
+        let ((_, reply), ()) = tokio::join!(call(&models, &request), opened);
+        assert!(reply.is_ok(), "{kind:?}: {reply:?}");
     }
 }
 

@@ -279,10 +279,11 @@ async fn failed_or_empty_summary_leaves_conversation_and_stops_after_limit() {
     let completed = seen.wait_for("compact.completed").await;
     assert_eq!((&completed["error"], &completed["edit"]), (&json!("empty_summary"), &Value::Null));
     seen.turn_ends("success").await;
-    daemon.models.push(Step::error(400, "invalid_request_error", "no"));
+    // Another status would be answered by a shorter request.
+    daemon.models.push(Step::error(403, "permission_error", "no"));
     daemon.models.push(Step::text("two").usage(4_700, 5));
     session.submit("b").await;
-    assert_eq!(seen.wait_for("compact.completed").await["error"], "bad_request");
+    assert_eq!(seen.wait_for("compact.completed").await["error"], "forbidden");
     seen.turn_ends("success").await;
     // After two failures, the third turn requests no summary.
     daemon.models.push(Step::text("three"));
@@ -322,6 +323,109 @@ async fn refused_request_is_compacted_once_and_sent_again() {
     assert_eq!(end["errors"][0]["kind"], "context_overflow");
     assert!(end["errors"][0]["message"].as_str().expect("text").contains("large_context"), "{end}");
     daemon.models.assert_no_breach();
+}
+
+/// A session without a known window, after a turn with three outputs.
+async fn session_without_window(more: &str) -> (TestDaemon, Session, Log) {
+    let config = format!("{more}\n[permissions]\nallow = [\"Bash\"]\n[retry]\nbase_ms = 1\nmax_ms = 5");
+    let daemon = TestDaemon::builder().config(&config).start().await;
+    let session =
+        daemon.client("alice").await.create_with(&daemon, json!({"tools": {"allow": ["Bash"]}})).await;
+    let mut seen = session.follow().await;
+    for number in 1..4 {
+        let call = bash(&format!("seq {number}000 {number}900"));
+        daemon.models.push(Step::calls([call]).usage(1_000 + 1_500 * number, 20));
+    }
+    daemon.models.push(Step::text("first done").usage(5_500, 5));
+    session.submit("count").await;
+    seen.turn_ends("success").await;
+    (daemon, session, seen)
+}
+
+fn refusal(status: u16, text: &str) -> Step {
+    Step::error(status, "odd_error", text)
+}
+
+#[tokio::test]
+async fn unknown_refusal_is_compacted_once_then_reported() {
+    for status in [400, 422, 500] {
+        let (daemon, session, mut seen) = session_without_window("").await;
+        daemon.models.push(refusal(status, "this many tokens do not fit here"));
+        daemon.models.push(Step::text("SUMMARY"));
+        daemon.models.push(Step::text("second done"));
+        session.submit("go on").await;
+        assert_eq!(seen.wait_for("compact.started").await["trigger"], "overflow", "{status}");
+        assert_eq!(seen.turn_ends("success").await["text"], "second done");
+        daemon.models.assert_no_breach();
+    }
+    let (daemon, session, mut seen) = session_without_window("").await;
+    let odd = || refusal(400, "an odd limit of tokens");
+    daemon.models.push(odd());
+    daemon.models.push(Step::text("SUMMARY"));
+    daemon.models.push(odd());
+    session.submit("go on").await;
+    let end = seen.turn_ends("llm_error").await;
+    assert_eq!(end["errors"][0]["kind"], "bad_request", "{end}");
+    // The guess was wrong, so the next refusal is reported at once.
+    daemon.models.push(odd());
+    session.submit("again").await;
+    let before = daemon.models.requests().len();
+    let end = seen.turn_ends("llm_error").await;
+    assert_eq!(end["errors"][0]["kind"], "bad_request", "{end}");
+    assert!(daemon.models.requests().len() <= before + 1);
+    daemon.models.assert_no_breach();
+}
+
+#[tokio::test]
+async fn refusal_for_another_limit_is_not_compacted() {
+    for text in ["max_tokens is too large: 32000", "The access token expired", "temperature exceeds 1"] {
+        let (daemon, session, mut seen) = session_without_window("").await;
+        daemon.models.push(refusal(400, text));
+        session.submit("go on").await;
+        assert_eq!(seen.turn_ends("llm_error").await["errors"][0]["kind"], "bad_request", "{text}");
+        assert!(seen.events_of("compact.started").is_empty(), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn compact_shortens_its_request_after_any_refusal() {
+    let (daemon, session, mut seen) = session_without_window("").await;
+    daemon.models.push(refusal(400, "prompt too long; exceeded max context length by 12 tokens"));
+    daemon.models.push(refusal(400, "no"));
+    daemon.models.push(Step::text("SUMMARY"));
+    session.call("compact", json!({"idempotency_key": "k"})).await;
+    seen.turn_ends("success").await;
+    let requests = daemon.models.requests();
+    let sizes: Vec<usize> = requests[requests.len() - 3..]
+        .iter()
+        .map(|request| request.body["messages"].to_string().len())
+        .collect();
+    assert!(sizes[0] > sizes[1] && sizes[1] >= sizes[2], "{sizes:?}");
+    daemon.models.assert_no_breach();
+}
+
+#[tokio::test]
+async fn configured_model_writes_summary_and_sessions_model_after_its_failure() {
+    let config = "[compaction]\nmodel = \"scripted/small\"";
+    let (daemon, session, mut seen) = session_without_window(config).await;
+    daemon.models.push(Step::text("SUMMARY").usage(100, 10));
+    session.call("compact", json!({"idempotency_key": "a"})).await;
+    let end = seen.turn_ends("success").await;
+    assert_eq!(daemon.models.requests().last().expect("a request").body["model"], "small");
+    assert_eq!(seen.events_of("usage").last().expect("a usage")["model"], "scripted/small");
+    assert!(end["usage_by_model"].get("scripted/small").is_some(), "{end}");
+    daemon.models.push(Step::text("second done"));
+    session.submit("go on").await;
+    seen.turn_ends("success").await;
+    // The model does not exist any more.
+    daemon.models.push(refusal(404, "no such model"));
+    daemon.models.push(Step::text("SUMMARY again"));
+    session.call("compact", json!({"idempotency_key": "b"})).await;
+    seen.turn_ends("success").await;
+    let requests = daemon.models.requests();
+    let models: Vec<_> =
+        requests[requests.len() - 2..].iter().map(|request| &request.body["model"]).collect();
+    assert_eq!(models, ["small", "model"]);
 }
 
 #[tokio::test]

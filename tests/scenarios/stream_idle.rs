@@ -10,7 +10,8 @@ use crate::support::model_server::{Gate, Step};
 
 async fn start(api: Api, retry: &str) -> (TestDaemon, Session, Log) {
     let config = format!("[retry]\nbase_ms = 1\nmax_ms = 5\n{retry}");
-    let daemon = TestDaemon::builder().api(api).config(&config).start().await;
+    let provider = "first_byte_timeout = \"500ms\"";
+    let daemon = TestDaemon::builder().api(api).provider(provider).config(&config).start().await;
     let session = daemon.client("alice").await.create(&daemon).await;
     let seen = session.follow().await;
     (daemon, session, seen)
@@ -42,7 +43,8 @@ async fn silent_stream_is_reported_then_cancelled() {
             daemon.models.push(Step::text("Here again."));
             session.submit("hello").await;
             assert_eq!(seen.wait_for("stream.idle").await["silent_ms"], 60);
-            is_dropped(&daemon, &mut seen, "idle_timeout").await;
+            let words = if deltas.is_some() { "idle_timeout" } else { "first_byte_timeout" };
+            is_dropped(&daemon, &mut seen, words).await;
             let cut: Vec<Value> = seen.events_of("message.completed");
             let cut = cut.iter().filter(|event| event["item"]["status"] == "interrupted").count();
             assert_eq!(cut, usize::from(deltas.is_some()));

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::agentctl::ctl;
-use crate::support::daemon::TestDaemon;
+use crate::support::daemon::{Api, TestDaemon};
 use crate::support::model_server::Step;
 
 fn schema() -> serde_json::Value {
@@ -40,6 +40,25 @@ async fn answer_that_satisfies_the_schema_is_the_structured_result() {
     let end = seen.find("the end", |event| event["result"]["text"] == "Just words.").await;
     assert!(end["result"]["structured"].is_null() && end["result"]["subtype"] == "success", "{end}");
     daemon.models.assert_no_breach();
+}
+
+#[tokio::test]
+async fn reasoning_in_tags_is_no_part_of_the_structured_result() {
+    for text in ["<think>She is seven.</think>{\"age\": 7}", "She is seven.\n</think>\n\n{\"age\": 7}"] {
+        let daemon = TestDaemon::builder().api(Api::OpenAiChat).start().await;
+        let session = daemon.client("alice").await.create(&daemon).await;
+        let mut seen = session.follow().await;
+        daemon.models.push(Step::text(text));
+        session.call("submit", json!({"input": "how old is she?", "output_schema": schema()})).await;
+        let result = seen.turn_ends("success").await;
+        assert_eq!((&result["structured"], &result["model_calls"]), (&json!({"age": 7}), &json!(1)));
+        assert_eq!(result["text"], "{\"age\": 7}");
+        daemon.models.push(Step::text("fine"));
+        session.submit("thanks").await;
+        seen.turn_ends("success").await;
+        let sent = daemon.models.requests().pop().expect("a request").body["messages"].to_string();
+        assert!(!sent.contains("She is seven"), "{sent}");
+    }
 }
 
 #[tokio::test]

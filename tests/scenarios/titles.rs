@@ -62,7 +62,7 @@ async fn first_turn_creates_title_charged_to_session() {
 
         let asked = &quick_requests(&daemon)[0].body;
         let whole = asked.to_string();
-        assert!(whole.contains("fails since yesterday") && whole.contains("Done."), "{whole}");
+        assert!(whole.contains("fails since yesterday") && !whole.contains("Done."), "{whole}");
         let tools = asked["tools"].as_array().is_some_and(|tools| !tools.is_empty());
         assert!(!tools && asked.get("temperature").is_none() && asked.get("thinking").is_none(), "{whole}");
 
@@ -282,4 +282,20 @@ async fn turns_do_not_wait_for_title() {
     assert_eq!((ends.len(), &ends[0]["fault"]), (1, &json!("stopped")), "{ends:?}");
     assert_eq!(session.view().await["models"]["scripted/small"]["lost_attempts"], 1);
     assert_eq!(quick_requests(&daemon).len(), 2);
+}
+
+#[tokio::test]
+async fn title_model_gets_text_of_user_alone() {
+    let daemon = TestDaemon::builder().config(TITLE_CONFIG).start().await;
+    script_title_model(&daemon, || Step::text("Seven"));
+    let (session, mut seen) = start(&daemon, json!({})).await;
+    let schema = json!({"type": "string", "maxLength": 77});
+    daemon.models.push(Step::text("\"seven\"").usage(200, 20));
+    session.call("submit", json!({"input": "How old is the tree?", "output_schema": schema})).await;
+    wait_helper_end(&mut seen).await;
+    let sent = quick_requests(&daemon).pop().expect("a request").body["messages"].to_string();
+    assert!(sent.contains("How old is the tree?"), "{sent}");
+    for other in ["reminder", "maxLength", "JSON Schema", "seven"] {
+        assert!(!sent.contains(other), "{other}: {sent}");
+    }
 }

@@ -137,3 +137,17 @@ async fn session_without_todo_tool_gets_no_reminder() {
     seen.turn_ends("success").await;
     assert_eq!(reminders(&seen), Vec::<Value>::new());
 }
+
+#[tokio::test]
+async fn todo_list_written_as_text_is_taken() {
+    let daemon = TestDaemon::start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
+    let mut seen = session.follow().await;
+    write_list(&daemon, &session, &mut seen, two_todos().to_string().into()).await;
+    assert_eq!(list_todos(&session).await.as_array().map(Vec::len), Some(2));
+    // A wrong value is reported with its field and what is wanted.
+    write_list(&daemon, &session, &mut seen, json!(7)).await;
+    let sent = daemon.models.requests().pop().expect("a request").body["messages"].to_string();
+    assert!(sent.contains("at `todos`: expected a list"), "{sent}");
+    assert!(!sent.contains("struct "), "{sent}");
+}

@@ -33,6 +33,8 @@ use super::model_wire::render;
 #[derive(Clone, Debug)]
 pub struct Request {
     pub path: String,
+    /// The text after the question mark of the address.
+    pub query: String,
     /// Header names are in lower case.
     pub headers: Vec<(String, String)>,
     pub body: Value,
@@ -295,7 +297,9 @@ async fn read_request(socket: &mut TcpStream) -> std::io::Result<Option<Request>
     };
     let head = String::from_utf8_lossy(&bytes[..head_end]).into_owned();
     let mut lines = head.lines();
-    let path = lines.next().and_then(|line| line.split(' ').nth(1)).unwrap_or_default().to_owned();
+    let path = lines.next().and_then(|line| line.split(' ').nth(1)).unwrap_or_default();
+    let (path, query) = path.split_once('?').unwrap_or((path, ""));
+    let (path, query) = (path.to_owned(), query.to_owned());
     let headers: Vec<(String, String)> = lines
         .filter_map(|line| line.split_once(':'))
         .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
@@ -308,7 +312,7 @@ async fn read_request(socket: &mut TcpStream) -> std::io::Result<Option<Request>
         }
     }
     let body = serde_json::from_slice(&bytes[head_end + 4..length]).unwrap_or(Value::Null);
-    Ok(Some(Request { path, headers, body }))
+    Ok(Some(Request { path, query, headers, body }))
 }
 
 /// Sends one answer. Returns whether the connection stays open.

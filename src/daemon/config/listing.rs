@@ -134,7 +134,7 @@ fn mask_value(path: &[&str], value: Value) -> Value {
     let name = *path.last().unwrap_or(&"");
     match path {
         [table, ..] if FOREIGN_TABLES.contains(table) => mask_texts(value),
-        ["providers", _, "headers", _] | ["telemetry", "headers", _] => MASK.into(),
+        ["providers", _, "headers" | "query", _] | ["telemetry", "headers", _] => MASK.into(),
         ["providers", _, "api_key_command"] => MASK.into(),
         ["providers", _, "api_key_env"] | ["telemetry", "headers_env", _] => variable_name(value),
         ["tools", "env"] => match value {
@@ -260,7 +260,8 @@ mod tests {
         let text = r#"
 [providers.x]
 kind = "openai_chat"
-base_url = "https://me:canary-1@h:1/v1"
+base_url = "https://me:canary-1@h:1/v1?key=canary-16"
+query = { key = "canary-17" }
 api_key_command = "echo canary-2"
 headers = { "x-team" = "canary-3" }
 [providers.y]
@@ -287,7 +288,8 @@ x = [{ command = "canary-15" }]
         let all = serde_json::to_string(&rows).expect("JSON");
         assert!(!all.contains("canary"), "{all}");
         for (key, value) in [
-            ("providers.x.base_url", "https://***@h:1/v1"),
+            ("providers.x.base_url", "https://***@h:1/v1?***"),
+            ("providers.x.query.key", "***"),
             ("providers.x.headers.x-team", "***"),
             ("permissions.unattended.notify_url", "https://hooks.example/***?***"),
             ("telemetry.endpoint", "http://***@h/v1?***"),

@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::error::DaemonError;
 use crate::orphans;
 use crate::paths::DaemonPaths;
-use crate::wiring::models::{check_model, check_retry, model_catalog, models, title_model};
+use crate::wiring::models::{check_model, check_retry, compaction, model_catalog, models, title_model};
 use crate::wiring::sandbox::{
     check_bypass, check_sandbox, check_web_proxy, protected_paths, sandbox, web_allowed_private,
 };
@@ -114,7 +114,7 @@ pub(super) fn components(
         tool_search: Some(tools.tool_search_definition()),
         unattended: config.permissions.unattended.clone(),
         offer_unsandboxed_retry: config.sandbox.offer_unsandboxed_retry,
-        compaction: config.compaction,
+        compaction: compaction(config)?,
     };
     let engine_with_index =
         engine::Settings { tools: with_index_search(&engine.tools, &tools), ..engine.clone() };

@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::config::Config;
 use crate::error::DaemonError;
 use model::{ModelError, Models};
+use types::compaction::CompactionSettings;
 use types::model::ModelRef;
 use types::retry::OnRateLimit;
 
@@ -28,6 +29,12 @@ pub(super) fn models(config: &Config) -> Result<Models, DaemonError> {
             ModelError::MisplacedCassette { provider } => vec!["providers", provider, "cassette"],
             ModelError::MisplacedStore { provider } => vec!["providers", provider, "store"],
             ModelError::BadApiVersion { provider } => vec!["providers", provider, "api_version"],
+            ModelError::MisplacedMaxTokensField { provider } => {
+                vec!["providers", provider, "max_tokens_field"]
+            }
+            ModelError::BadFirstByteTimeout { provider } => {
+                vec!["providers", provider, "first_byte_timeout"]
+            }
         };
         config.key_error(&path, error.to_string()).into()
     })
@@ -39,6 +46,20 @@ pub(super) fn title_model(config: &Config, models: &Models) -> Option<engine::Ti
     let model = config.models.quick.clone()?;
     let model_snapshot = models.model_snapshot(&model.parse::<ModelRef>().ok()?);
     Some(engine::TitleModel { model, model_snapshot })
+}
+
+/// The settings of `[compaction]`, with the model of a pointer instead of its name.
+pub(super) fn compaction(config: &Config) -> Result<CompactionSettings, DaemonError> {
+    let mut settings = config.compaction.clone();
+    let Some(named) = settings.model.take() else { return Ok(settings) };
+    let model = match config.models.get(&named) {
+        Some(Some(model)) => model.to_owned(),
+        // The session's own model writes the summaries.
+        Some(None) => return Ok(settings),
+        None => named,
+    };
+    check_named_model(config, &["compaction", "model"], &model)?;
+    Ok(CompactionSettings { model: Some(model), ..settings })
 }
 
 /// The model data for the engine. Lookups read tables only and use no network.
@@ -84,8 +105,14 @@ pub(super) fn check_retry(config: &Config) -> Result<(), DaemonError> {
 }
 
 pub(super) fn check_model(config: &Config, pointer: &str, text: &str) -> Result<(), DaemonError> {
+    check_named_model(config, &["models", pointer], text)
+}
+
+/// Checks a model that the key at `path` names.
+fn check_named_model(config: &Config, path: &[&str; 2], text: &str) -> Result<(), DaemonError> {
+    let [table, key] = path;
     let wrong = |why: String| -> DaemonError {
-        config.key_error(&["models", pointer], format!("[models] {pointer} = {text:?}: {why}")).into()
+        config.key_error(path, format!("[{table}] {key} = {text:?}: {why}")).into()
     };
     let model: ModelRef = text.parse().map_err(|why: &str| wrong(why.into()))?;
     if config.providers.contains_key(&model.provider) {

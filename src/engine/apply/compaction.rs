@@ -16,6 +16,7 @@ impl State {
                 if let Some(turn) = &mut self.turn {
                     if *trigger == CompactTrigger::Overflow {
                         turn.compacted_step = turn.step;
+                        turn.is_shortened = true;
                     }
                     turn.compaction = Some(OpenCompaction {
                         stage: *stage,
@@ -39,6 +40,7 @@ impl State {
                     self.compactions += u32::from(error.is_none());
                     if let Some(turn) = &mut self.turn {
                         (turn.failures, turn.overloads) = (0, 0);
+                        turn.has_failed_summary |= error.is_some();
                         turn.reduced_output_limit = None;
                     }
                 }

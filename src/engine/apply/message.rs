@@ -50,6 +50,15 @@ impl State {
                 ..
             } => {
                 let is_measured = !*estimated && !*cache_hit;
+                if let (Some(uncalibrated), Some(model), false) = (uncalibrated_tokens, model, *cache_hit) {
+                    self.has_wrong_guess = false;
+                    if self.is_longest_request(model, *uncalibrated) {
+                        Arc::make_mut(&mut self.answered_tokens).insert(model.clone(), *uncalibrated);
+                    }
+                    if let Some(turn) = &mut self.turn {
+                        turn.is_shortened = false;
+                    }
+                }
                 if let (Some(usage), Some(uncalibrated), Some(model)) = (usage, uncalibrated_tokens, model)
                     && let Some(ratio) = TokenRatio::from_call(usage, *uncalibrated).filter(|_| is_measured)
                 {

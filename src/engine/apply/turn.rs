@@ -10,7 +10,7 @@ use types::hook::HookDecision;
 use types::ids::RequestId;
 use types::model::FaultKind;
 use types::question::{Question, QuestionKind};
-use types::session::{LastTurn, TurnError};
+use types::session::{LastTurn, Subtype, TurnError};
 
 impl State {
     /// Events that open or close a turn.
@@ -41,6 +41,7 @@ impl State {
                 self.worked_ms = self.worked_ms.saturating_add(result.duration_ms);
                 self.last_turn = Some(LastTurn::from_result(result, envelope.at_ms));
                 if let Some(turn) = self.turn.take() {
+                    self.has_wrong_guess |= turn.is_shortened && result.subtype == Subtype::LlmError;
                     self.left_of_turn = turn.remaining_budgets(envelope.at_ms);
                 }
             }

@@ -88,7 +88,11 @@ impl PlanBuilder<'_> {
 
     /// The context window of the turn's model, if it is known.
     pub fn window_size(&self) -> Option<WindowSize> {
-        let known = self.engine.settings.known.capabilities(&self.turn_model());
+        self.window_size_of(&self.turn_model())
+    }
+
+    fn window_size_of(&self, model: &str) -> Option<WindowSize> {
+        let known = self.engine.settings.known.capabilities(model);
         let usual = known.max_output_tokens.map(|most| most.min(self.engine.output_tokens()));
         WindowSize::new(known.context_window, self.output_limit(), usual)
     }
@@ -151,7 +155,9 @@ impl PlanBuilder<'_> {
     pub fn can_compact_after_overflow(&self) -> bool {
         let Some(turn) = &self.state.turn else { return false };
         match &turn.compaction {
-            Some(compaction) => compaction.overflows < MAX_SUMMARY_OVERFLOWS,
+            Some(compaction) => {
+                compaction.overflows < MAX_SUMMARY_OVERFLOWS && self.can_shorten_summary(compaction)
+            }
             // If an answer is being continued, the answer so far stays valid. The turn then ends
             // without compaction.
             None if turn.continuations > 0 => false,
@@ -161,6 +167,16 @@ impl PlanBuilder<'_> {
                     && self.summary_count(CompactTrigger::Overflow) > 1
             }
         }
+    }
+
+    /// Whether the next attempt at a summary would send fewer messages than this one.
+    fn can_shorten_summary(&self, compaction: &OpenCompaction) -> bool {
+        let messages = |compaction: &OpenCompaction| {
+            let conversation = self.conversation_request(Vec::new()).ok()?;
+            Some(self.summary_request(conversation, compaction).messages)
+        };
+        let next = OpenCompaction { overflows: compaction.overflows + 1, ..compaction.clone() };
+        messages(&next) != messages(compaction)
     }
 
     /// Makes the request of this step shorter, because the provider refused it, and sends it again.
@@ -283,11 +299,38 @@ impl PlanBuilder<'_> {
         }
     }
 
+    /// The model that writes the summary: that of `[compaction]`, unless it failed in this turn or a limit on money
+    /// cannot be enforced for it.
+    pub fn summary_model(&self) -> String {
+        let configured = self.engine.settings.compaction.model.clone();
+        let Some(turn) = self.state.turn.as_ref().filter(|turn| !turn.has_failed_summary) else {
+            return self.turn_model();
+        };
+        let limits_money = turn.budgets.limits_money() || self.state.spec.budgets.limits_money();
+        let is_priced = |model: &String| self.engine.settings.known.capabilities(model).has_price;
+        configured.filter(|model| !limits_money || is_priced(model)).unwrap_or_else(|| self.turn_model())
+    }
+
+    /// The model that the running call asks.
+    pub fn called_model(&self) -> String {
+        if self.state.compacting().is_some() { self.summary_model() } else { self.turn_model() }
+    }
+
+    /// Whether the running call asks another model than the turn's for a summary.
+    pub fn calls_summary_model(&self) -> bool {
+        self.state.compacting().is_some() && self.summary_model() != self.turn_model()
+    }
+
     /// The request for a summary. It begins like the request of the conversation, so that the provider's cache
     /// serves the beginning.
     pub fn summary_request(&self, conversation: ModelRequest, compaction: &OpenCompaction) -> ModelRequest {
         let thinks = conversation.thinking.is_some_and(|thinking| thinking != Thinking::Off);
-        let size = self.window_size();
+        let name = self.summary_model();
+        let model = name.parse().unwrap_or_else(|_| conversation.model.clone());
+        let size = match model == conversation.model {
+            true => self.window_size(),
+            false => self.window_size_of(&name),
+        };
         let most = conversation.max_output_tokens.unwrap_or(u32::MAX);
         let most = if thinks { most } else { most.min(SUMMARY_TOKENS) };
         let part = size.map_or(u64::MAX, |size| (size.usable() / SUMMARY_PART).max(256));
@@ -296,17 +339,16 @@ impl PlanBuilder<'_> {
         let fixed = tokens::system_tokens(&self.state) + tokens::tools_tokens(&conversation.tools);
         let usable = size.map_or(compaction.tokens_before, WindowSize::usable);
         let usable = usable.saturating_mul(SUMMARY_REQUEST_PERCENT) / 100;
-        // Each refusal of the provider shortens the summary request by a quarter of the usable window.
-        let parts = u64::from(MAX_SUMMARY_OVERFLOWS + 1);
-        let usable = usable / parts * parts.saturating_sub(u64::from(compaction.overflows)).max(1);
+        // Each refusal of the provider halves the request, because the real window may be far smaller.
+        let usable = usable >> compaction.overflows.min(MAX_SUMMARY_OVERFLOWS);
         let room = ratio.uncalibrated(usable).saturating_sub(fixed);
         let all: Vec<Arc<Message>> = self.state.transcript.iter().cloned().collect();
         let request = self.state.turn.as_ref().and_then(|turn| turn.options.compact.as_ref());
         let instructions = request.and_then(|request| request.instructions.as_deref());
         let shown = summary_messages(&all, compaction.messages, instructions, room);
-        let model = conversation.model.to_string();
-        let thinker = (conversation.thinking != Some(Thinking::Off)).then_some(model.as_str());
+        let thinker = (conversation.thinking != Some(Thinking::Off)).then_some(name.as_str());
         ModelRequest {
+            model,
             messages: append_normalized(Vec::new(), shown.iter(), thinker),
             max_output_tokens: Some(most).filter(|most| *most < u32::MAX),
             media: HashMap::new(),
@@ -325,6 +367,7 @@ impl PlanBuilder<'_> {
     ) {
         let Some(compaction) = self.state.compacting().cloned() else { return };
         self.book_summary(&reply, cost_usd_micros, model_snapshot);
+        self.book_nested(reply.nested);
         for text in reply.notices {
             self.push_turn(Event::Notice { kind: "model".into(), text });
         }
@@ -358,22 +401,30 @@ impl PlanBuilder<'_> {
 
     /// Ends the summary without a result, and continues the turn without it.
     pub fn summary_failed(&mut self, error: TurnError) {
-        if let Some(compaction) = self.state.compacting().cloned() {
+        let Some(compaction) = self.state.compacting().cloned() else { return };
+        let model = self.summary_model();
+        if model == self.turn_model() {
             self.end_summary(&compaction, Err(error));
+            return;
+        }
+        self.push_summary_end(&compaction, compaction.tokens_before, None, Some(error.kind));
+        let text = format!(
+            "{model} of [compaction] could not write the summary ({}): the session's model writes it",
+            error.message
+        );
+        self.push_turn(Event::Notice { kind: "summary_model_failed".into(), text });
+        if !self.start_summary(compaction.trigger, compaction.step) {
+            self.call_model_step(compaction.step.max(1));
         }
     }
 
     fn end_summary(&mut self, compaction: &OpenCompaction, result: Result<(WindowEdit, u64), TurnError>) {
-        let OpenCompaction { stage, trigger, tokens_before, .. } = *compaction;
         let (tokens_after, edit, error) = match result {
             Ok((edit, after)) => (after, Some(edit), None),
-            Err(error) => (tokens_before, None, Some(error)),
+            Err(error) => (compaction.tokens_before, None, Some(error)),
         };
         let code = error.as_ref().map(|error| error.kind.clone());
-        self.push_open_item(
-            compaction,
-            Event::CompactCompleted { stage, trigger, tokens_before, tokens_after, error: code, edit },
-        );
+        self.push_summary_end(compaction, tokens_after, edit, code);
         if error.is_none() {
             self.remind_of_compaction();
         }
@@ -395,6 +446,18 @@ impl PlanBuilder<'_> {
         self.call_model_step(compaction.step.max(1));
     }
 
+    fn push_summary_end(
+        &mut self,
+        compaction: &OpenCompaction,
+        tokens_after: u64,
+        edit: Option<WindowEdit>,
+        error: Option<String>,
+    ) {
+        let OpenCompaction { stage, trigger, tokens_before, .. } = *compaction;
+        let completed = Event::CompactCompleted { stage, trigger, tokens_before, tokens_after, error, edit };
+        self.push_open_item(compaction, completed);
+    }
+
     fn push_open_item(&mut self, compaction: &OpenCompaction, event: Event) {
         match compaction.item_id {
             Some(item_id) => _ = self.push_item(item_id, event),
@@ -405,11 +468,7 @@ impl PlanBuilder<'_> {
     /// Closes a summary that the end of the turn interrupts.
     pub fn close_compaction(&mut self) {
         let Some(compaction) = self.state.compacting().cloned() else { return };
-        let OpenCompaction { stage, trigger, tokens_before, .. } = compaction;
-        let (tokens_after, error) = (tokens_before, Some("aborted".into()));
-        let completed =
-            Event::CompactCompleted { stage, trigger, tokens_before, tokens_after, error, edit: None };
-        self.push_open_item(&compaction, completed);
+        self.push_summary_end(&compaction, compaction.tokens_before, None, Some("aborted".into()));
     }
 
     fn book_summary(&mut self, reply: &ModelReply, cost: Option<u64>, model_snapshot: ModelSnapshot) {
@@ -422,7 +481,7 @@ impl PlanBuilder<'_> {
         };
         let cost_usd_micros = if estimated { model_snapshot.cost_usd_micros(&usage) } else { cost };
         self.push_turn(Event::UsageBooked {
-            model: self.turn_model(),
+            model: self.summary_model(),
             usage,
             cost_usd_micros,
             model_snapshot: Some(model_snapshot),

@@ -2,6 +2,7 @@
 
 use crate::decide::plan::PlanBuilder;
 use crate::decide::retry::{RetryContext, RetryDecision, decide_retry};
+use crate::request::tokens;
 use crate::request::vision::{count_media, needs_vision};
 use types::event::{Event, SwitchReason, TombstoneReason};
 use types::model::{ModelFault, Overflow};
@@ -15,6 +16,7 @@ impl PlanBuilder<'_> {
         let Some(turn) = &self.state.turn else {
             return RetryDecision::GiveUp(TurnError::new(fault.kind.name(), fault.message.as_str()));
         };
+        let request_tokens = tokens::request_tokens(&self.state, &self.offered_tools());
         let past = RetryContext {
             failures: turn.failures,
             overloads: turn.overloads,
@@ -23,6 +25,9 @@ impl PlanBuilder<'_> {
             is_fitted: turn.reduced_output_limit.is_some(),
             shows: self.count_media() > 0,
             can_compact: self.can_compact_after_overflow(),
+            is_longest: !self.state.has_wrong_guess
+                && self.state.is_longest_request(&turn.model, request_tokens),
+            is_summary: turn.compaction.is_some(),
             fallback_models: self.fallback_models(fault.overflow),
             time_left_ms: self.time_left(),
             random,

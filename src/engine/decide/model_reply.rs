@@ -9,12 +9,12 @@ use crate::decide::retry::{MAX_SUMMARY_OVERFLOWS, RetryDecision};
 use crate::decide::usage_estimate::{estimate, settle};
 use crate::state::partial::PartialAnswer;
 use crate::state::{Activity, CONTEXT_OVERFLOW, CallStage, CallState};
-use types::event::{Event, Phase, UsageReason};
+use types::event::{Event, Phase, Purpose, UsageReason};
 use types::ids::{CallId, ItemId, Seq};
 use types::message::{Block, Role, ToolCall};
 use types::model::{Delta, FaultKind, ModelFault, ModelReply, ReplyBlock, StopReason};
 use types::session::{Item, ItemKind, ItemStatus, Subtype, TurnError};
-use types::usage::{ModelSnapshot, Usage};
+use types::usage::{ModelSnapshot, NestedUsage, Usage};
 
 /// Maximum bytes of one delta, so that a wire event stays under 64 KiB even when it is escaped.
 const DELTA_BYTES: usize = 8 * 1024;
@@ -169,6 +169,12 @@ impl PlanBuilder<'_> {
         for text in reply.notices {
             self.push_turn(Event::Notice { kind: "model".into(), text });
         }
+        if reply.is_restated
+            && let Some(partial) = self.state.partial().cloned()
+        {
+            // Clients have received reasoning as the text of this message, so another one has the answer.
+            self.interrupt_message(&partial, true);
+        }
         let Some((item_id, first_seq)) = self.open_message() else { return };
         let mut text = String::new();
         let mut calls = Vec::new();
@@ -244,6 +250,7 @@ impl PlanBuilder<'_> {
                 candidate,
             },
         );
+        self.book_nested(reply.nested);
         self.warn_of_budgets();
         if longer {
             self.request_longer_answer(item_id);
@@ -387,6 +394,9 @@ impl PlanBuilder<'_> {
                 });
                 self.start_backoff(token, delay_ms);
             }
+            RetryDecision::Switch { .. } | RetryDecision::Withhold if self.calls_summary_model() => {
+                self.summary_failed(TurnError::new(fault.kind.name(), fault.message.as_str()));
+            }
             RetryDecision::Switch { to, reason } => {
                 self.switch_model(to, reason, &fault.message);
                 self.call_model_step(step);
@@ -470,9 +480,24 @@ impl PlanBuilder<'_> {
         Some(settle(estimate(&request, received, model_snapshot), reported))
     }
 
+    /// Books use inside an answer that is not part of the answer's own usage, under its model.
+    pub fn book_nested(&mut self, nested: Vec<NestedUsage>) {
+        for NestedUsage { model, usage, model_snapshot } in nested {
+            self.push_turn(Event::UsageBooked {
+                model,
+                usage,
+                cost_usd_micros: model_snapshot.cost_usd_micros(&usage),
+                model_snapshot: Some(model_snapshot),
+                reason: UsageReason::Helper,
+                purpose: Some(Purpose::Nested),
+                estimated: false,
+            });
+        }
+    }
+
     fn push_lost_attempt(&mut self, usage: Usage, model_snapshot: ModelSnapshot) {
         self.push_turn(Event::UsageBooked {
-            model: self.turn_model(),
+            model: self.called_model(),
             usage,
             cost_usd_micros: model_snapshot.cost_usd_micros(&usage),
             model_snapshot: Some(model_snapshot),

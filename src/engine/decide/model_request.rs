@@ -1,36 +1,48 @@
 //! The request for the next model call, and the limits of the results in it.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::decide::plan::PlanBuilder;
 use crate::request::build::normalize_transcript;
 use crate::request::tokens;
 use crate::window::result_budget::{self, BoundedResult};
 use types::blob::BlobRef;
+use types::message::Message;
 use types::model::ModelRequest;
 use types::thinking::Thinking;
 
 impl PlanBuilder<'_> {
     /// The request for the next model call.
     pub fn build_request(&self) -> Result<ModelRequest, &'static str> {
+        if let Some(compaction) = self.state.compacting() {
+            return Ok(self.summary_request(self.conversation_request(Vec::new())?, compaction));
+        }
+        let (model, thinks) = (self.turn_model(), self.turn_thinking() != Some(Thinking::Off));
+        self.conversation_request(normalize_transcript(
+            &self.state.transcript,
+            thinks.then_some(model.as_str()),
+        ))
+    }
+
+    fn turn_thinking(&self) -> Option<Thinking> {
+        self.state.turn.as_ref().map_or(self.state.spec.thinking, |turn| turn.thinking)
+    }
+
+    /// A request with these messages and the settings of the turn.
+    pub fn conversation_request(&self, messages: Vec<Arc<Message>>) -> Result<ModelRequest, &'static str> {
         let model = self.turn_model();
         if model.is_empty() {
             return Err("no model is configured: set ANTHROPIC_API_KEY or OPENAI_API_KEY, or [models] main \
                         in the configuration, or name one with --model PROVIDER/MODEL");
         }
-        let thinking = self.state.turn.as_ref().map_or(self.state.spec.thinking, |turn| turn.thinking);
-        let thinks = thinking != Some(Thinking::Off);
-        let compaction = self.state.compacting();
-        let request = ModelRequest {
+        Ok(ModelRequest {
             model: model.parse()?,
             system: self.system_prompt(),
-            messages: match compaction {
-                Some(_) => Vec::new(),
-                None => normalize_transcript(&self.state.transcript, thinks.then_some(model.as_str())),
-            },
+            messages,
             tools: self.offered_tools(),
             max_output_tokens: self.output_limit(),
-            thinking,
+            thinking: self.turn_thinking(),
             sampling: self.state.turn.as_ref().map_or(self.state.spec.sampling, |turn| turn.sampling),
             media: HashMap::new(),
             previous_response_id: self.previous_response_id(&model),
@@ -40,10 +52,6 @@ impl PlanBuilder<'_> {
             metadata: self.state.metadata().clone(),
             no_interleaving: self.state.spec.ablation.interleaved_thinking,
             is_repeated: self.awaits_second_answer(),
-        };
-        Ok(match compaction {
-            Some(compaction) => self.summary_request(request, compaction),
-            None => request,
         })
     }
 

@@ -14,7 +14,7 @@ use types::time::Timestamp;
 const MAX_OVERLOADS: u32 = 3;
 
 /// How often the request for a summary is made shorter after the provider refused it.
-pub(crate) const MAX_SUMMARY_OVERFLOWS: u32 = 3;
+pub(crate) const MAX_SUMMARY_OVERFLOWS: u32 = 5;
 
 /// Smallest useful answer, in tokens; with less room, an answer would only be cut.
 const MIN_OUTPUT_TOKENS: u64 = 512;
@@ -36,6 +36,10 @@ pub(crate) struct RetryContext {
     pub shows: bool,
     /// Whether the conversation can be compacted, or the summary's own request can be shortened.
     pub can_compact: bool,
+    /// Whether the request is longer than every request that the model answered.
+    pub is_longest: bool,
+    /// Whether the call was to summarise the conversation.
+    pub is_summary: bool,
     /// Available fallback models: configured, not tried in this turn, and within the limits on money.
     pub fallback_models: ModelPointers,
     /// Milliseconds until the turn's time limit.
@@ -80,6 +84,9 @@ pub(crate) enum RetryDecision {
 pub(crate) fn decide_retry(retry: &RetrySettings, fault: &ModelFault, past: &RetryContext) -> RetryDecision {
     if let Some(reaction) = shrink_request(fault, past) {
         return reaction;
+    }
+    if may_shorten(fault, past) {
+        return RetryDecision::Compact { limit: None };
     }
     let switch_decision =
         |to: &Option<String>, reason| to.clone().map(|to| RetryDecision::Switch { to, reason });
@@ -180,6 +187,16 @@ fn shrink_request(fault: &ModelFault, past: &RetryContext) -> Option<RetryDecisi
         error.message
     );
     Some(RetryDecision::GiveUp(error))
+}
+
+/// Whether to try a shorter request after a refusal whose text does not say that the window is exceeded. The engine
+/// guesses once, for the longest request so far. A refused request for a summary is always made shorter.
+fn may_shorten(fault: &ModelFault, past: &RetryContext) -> bool {
+    let is_refused_summary =
+        past.is_summary && (fault.kind == FaultKind::BadRequest || fault.may_be_overflow);
+    let is_guess = fault.may_be_overflow && past.is_longest;
+    let is_media = past.shows && is_about_media(fault);
+    past.can_compact && !is_media && (is_refused_summary || is_guess)
 }
 
 fn turn_error(fault: &ModelFault, failures: u32) -> TurnError {
@@ -421,6 +438,35 @@ mod tests {
             assert_eq!(error.kind, "context_overflow");
             assert!(error.message.contains("large_context"), "{error:?}");
         }
+    }
+
+    #[test]
+    fn unknown_refusal_shortens_longest_request_only() {
+        let suspect = ModelFault { may_be_overflow: true, ..fault(FaultKind::BadRequest) };
+        let longest = RetryContext { can_compact: true, is_longest: true, ..full_context() };
+        let compacts = |fault: &ModelFault, past: &RetryContext| {
+            decide_retry(&retry(), fault, past) == RetryDecision::Compact { limit: None }
+        };
+        assert!(compacts(&suspect, &longest));
+        let server = ModelFault { may_be_overflow: true, ..fault(FaultKind::Server) };
+        assert!(compacts(&server, &longest));
+        // A shorter request was answered before, or the conversation was compacted already.
+        assert!(!compacts(&suspect, &RetryContext { is_longest: false, ..longest.clone() }));
+        assert!(!compacts(&suspect, &RetryContext { can_compact: false, ..longest.clone() }));
+        assert_eq!(assert_gives_up(&retry(), &suspect, &RetryContext::default()).kind, "bad_request");
+        // A refusal for another reason is no overflow, except of a request for a summary.
+        assert!(!compacts(&fault(FaultKind::BadRequest), &longest));
+        let summary = RetryContext { is_longest: false, is_summary: true, ..longest.clone() };
+        assert!(compacts(&fault(FaultKind::BadRequest), &summary));
+        assert!(compacts(&server, &summary));
+        for kind in [FaultKind::Unauthorized, FaultKind::Forbidden, FaultKind::RateLimited, FaultKind::Server]
+        {
+            assert!(!compacts(&fault(kind), &summary), "{kind:?}");
+        }
+        // Pictures are left out first.
+        let shown = RetryContext { shows: true, ..longest };
+        let media = ModelFault { message: "the image exceeds 5 MB".into(), ..suspect };
+        assert_eq!(decide_retry(&retry(), &media, &shown), switch_decision("vision", SwitchReason::Vision));
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! Titles from the title model. After a successful turn, the engine requests one in the background, unless a
-//! client has set a title. The model receives the user's text and the answer.
+//! client has set a title. The model receives the user's text; the answer only if the user wrote none.
 
 use crate::decide::plan::PlanBuilder;
 use crate::decide::usage_estimate::{estimate, settle};
@@ -19,7 +19,7 @@ use types::usage::{Budgets, Usage};
 const MAX_TITLE_CHARS: usize = 60;
 /// How often a session requests a title.
 pub(crate) const MAX_TITLE_REQUESTS: u32 = 3;
-/// Maximum bytes of the user's text, and of the answer, that the title model receives.
+/// Maximum bytes of the text that the title model receives.
 const MAX_PROMPT_BYTES: usize = 2_000;
 /// Maximum tokens of the answer: more than a title needs, because some models think before they answer.
 const OUTPUT_TOKENS: u32 = 200;
@@ -79,7 +79,7 @@ impl PlanBuilder<'_> {
     fn title_request(&self, model: &str, answer: &str) -> Option<ModelRequest> {
         let first = self.state.transcript.iter().find(|message| message.role == Role::User)?;
         let user_texts = first.content.iter().filter_map(|block| match block {
-            Block::Text { text } if text != model_texts::PLAN_MODE => Some(text.as_str()),
+            Block::Text { text } if !text.starts_with(model_texts::REMINDER) => Some(text.as_str()),
             _ => None,
         });
         let user_text = user_texts.collect::<Vec<_>>().join("\n");
@@ -88,7 +88,10 @@ impl PlanBuilder<'_> {
         if user_text.is_empty() && answer.is_empty() {
             return None;
         }
-        let text = model_texts::for_title(&user_text, &answer);
+        let text = match user_text.is_empty() {
+            true => model_texts::for_title("assistant", &answer),
+            false => model_texts::for_title("user", &user_text),
+        };
         Some(ModelRequest {
             system: model_texts::TITLE.into(),
             messages: vec![Message::user(text).into()],

@@ -42,6 +42,7 @@ pub fn settle(estimate: Usage, reported: Option<&Usage>) -> Usage {
         output_tokens: reported.output_tokens.max(estimate.output_tokens),
         reasoning_tokens: reported.reasoning_tokens,
         web_search_requests: reported.web_search_requests,
+        service_tier: reported.service_tier,
         ..input
     }
 }

@@ -97,13 +97,13 @@ pub(super) fn budgets() -> impl Strategy<Value = Budgets> {
 /// Compaction settings: all stages, all stages without summaries, or no stage.
 fn compaction() -> impl Strategy<Value = CompactionSettings> {
     let on = CompactionSettings { keep_recent_tokens: 12, max_failures: 2, ..CompactionSettings::default() };
-    let stages = CompactionSettings { auto: false, ..on };
+    let stages = CompactionSettings { auto: false, ..on.clone() };
     let off = CompactionSettings {
         tool_results: false,
         snip: false,
         microcompact: false,
         collapse: false,
-        ..stages
+        ..stages.clone()
     };
     prop_oneof![3 => Just(on), 1 => Just(stages), 3 => Just(off)]
 }

@@ -266,6 +266,8 @@ impl Tree {
             stop_reason: if count > 0 { StopReason::ToolUse } else { StopReason::EndTurn },
             content,
             usage: Usage { output_tokens: 1, ..Usage::default() },
+            nested: Vec::new(),
+            is_restated: false,
             response_id: None,
             notices: Vec::new(),
             cache_hit: false,

@@ -409,8 +409,8 @@ to do or to answer. Reply with a title for it and nothing else: three to six wor
 without quotes, markup or a full stop.";
 
 /// Input of the title model.
-pub fn for_title(user_text: &str, answer: &str) -> String {
-    format!("<user>\n{user_text}\n</user>\n<assistant>\n{answer}\n</assistant>\n\nThe title:")
+pub fn for_title(role: &str, text: &str) -> String {
+    format!("<{role}>\n{text}\n</{role}>\n\nThe title:")
 }
 
 /// Asks the model for a summary of the conversation.

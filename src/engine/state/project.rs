@@ -6,8 +6,9 @@ use types::compaction::CompactionSettings;
 impl Engine {
     /// Settings for making the conversation fit the window.
     pub(crate) fn compaction(&self) -> CompactionSettings {
-        let (known, project) = (self.settings.compaction, &self.state.spec.project_settings.compaction);
+        let (known, project) = (&self.settings.compaction, &self.state.spec.project_settings.compaction);
         CompactionSettings {
+            model: known.model.clone(),
             auto: project.auto.unwrap_or(known.auto),
             threshold: project.threshold_percent.map_or(known.threshold, |percent| percent as f64 / 100.0),
             tool_results: project.tool_results.unwrap_or(known.tool_results),

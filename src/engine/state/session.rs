@@ -69,6 +69,11 @@ pub(crate) struct State {
     pub context_tokens: u64,
     /// Corrections of token estimates, by model.
     pub token_ratios: Arc<BTreeMap<String, TokenRatio>>,
+    /// The longest request that each model answered, in uncalibrated tokens.
+    pub answered_tokens: Arc<BTreeMap<String, u64>>,
+    /// Whether a refusal with an unknown reason was taken for an overflow, and the shorter request failed as well.
+    /// Until the next answer, no other refusal is.
+    pub has_wrong_guess: bool,
     /// Number of summaries that replaced messages.
     pub compactions: u32,
     /// Failed summaries in a row.
@@ -152,6 +157,8 @@ impl State {
             todos: Arc::default(),
             context_tokens: 0,
             token_ratios: Arc::default(),
+            answered_tokens: Arc::default(),
+            has_wrong_guess: false,
             compactions: 0,
             compaction_failures: 0,
             spent: ModelUsage::default(),
@@ -172,6 +179,11 @@ impl State {
     /// The correction of token estimates for a model.
     pub fn token_ratio(&self, model: &str) -> TokenRatio {
         self.token_ratios.get(model).copied().unwrap_or_default()
+    }
+
+    /// Whether a request of this many uncalibrated tokens is longer than each one that the model answered.
+    pub fn is_longest_request(&self, model: &str, tokens: u64) -> bool {
+        self.answered_tokens.get(model).is_none_or(|answered| tokens > *answered)
     }
 
     /// The summary call that is running, or that will be repeated next.

@@ -91,6 +91,10 @@ pub(crate) struct Turn {
     pub compaction: Option<OpenCompaction>,
     /// The step before which the last summary was requested; 0 for none. A step requests at most one summary.
     pub compacted_step: u64,
+    /// Whether the conversation was compacted after a refusal, and the model has not answered since.
+    pub is_shortened: bool,
+    /// Whether a summary failed in this turn, so that the session's model writes the next one.
+    pub has_failed_summary: bool,
     /// Uncalibrated tokens of the running model call's request.
     pub uncalibrated_tokens: Option<u64>,
     pub aborting: bool,
@@ -227,6 +231,8 @@ impl Turn {
             has_results: false,
             compaction: None,
             compacted_step: 0,
+            is_shortened: false,
+            has_failed_summary: false,
             uncalibrated_tokens: None,
             aborting: false,
             ending: false,

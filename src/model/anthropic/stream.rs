@@ -9,10 +9,10 @@ use serde_json::value::RawValue;
 use crate::request::count::{count, group};
 use crate::stream::assembly::{Assembly, CallIds};
 use crate::stream::decode::{Decode, EventError};
-use crate::stream::fault::{WireError, invalid_answer, second_answer, unparsable_body};
+use crate::stream::fault::{WireError, error_event, invalid_answer, second_answer, unparsable_body};
 use crate::stream::text::{EventTemplate, TolerantText, read_json};
 use types::model::{Delta, ModelFault, ModelReply, StopReason};
-use types::usage::Usage;
+use types::usage::{ModelSnapshot, NestedUsage, ServiceTier, Usage};
 
 #[derive(Deserialize)]
 struct Event<'a> {
@@ -79,7 +79,7 @@ struct Message<'a> {
 }
 
 /// Running totals; a later event may repeat only some of them.
-#[derive(Clone, Copy, Deserialize)]
+#[derive(Clone, Deserialize)]
 struct UsageCounts {
     #[serde(default, deserialize_with = "count")]
     input_tokens: Option<u64>,
@@ -95,6 +95,46 @@ struct UsageCounts {
     output_tokens_details: Option<OutputCounts>,
     #[serde(default, deserialize_with = "group")]
     server_tool_use: Option<ServerTools>,
+    #[serde(default, deserialize_with = "group")]
+    service_tier: Option<String>,
+    /// The parts of the answer. Only the messages of the called model are in the totals.
+    #[serde(default, deserialize_with = "group")]
+    iterations: Option<Vec<Iteration>>,
+}
+
+/// One part of an answer, for example the message of an advisor model.
+#[derive(Clone, Deserialize)]
+struct Iteration {
+    #[serde(default, deserialize_with = "group", rename = "type")]
+    kind: Option<String>,
+    #[serde(default, deserialize_with = "group")]
+    model: Option<String>,
+    #[serde(flatten)]
+    counts: IterationCounts,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+struct IterationCounts {
+    #[serde(default, deserialize_with = "count")]
+    input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "count")]
+    output_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "count")]
+    cache_read_input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "count")]
+    cache_creation_input_tokens: Option<u64>,
+}
+
+impl From<IterationCounts> for Usage {
+    fn from(counts: IterationCounts) -> Self {
+        Usage {
+            input_tokens: counts.input_tokens.unwrap_or(0),
+            output_tokens: counts.output_tokens.unwrap_or(0),
+            cache_read_tokens: counts.cache_read_input_tokens.unwrap_or(0),
+            cache_write_tokens: counts.cache_creation_input_tokens.unwrap_or(0),
+            ..Usage::default()
+        }
+    }
 }
 
 /// Cache writes by their lifetime.
@@ -122,6 +162,8 @@ struct ServerTools {
 pub(in super::super) struct Decoder {
     answer: Assembly,
     usage: Usage,
+    /// Use outside the totals, with the name of the model; empty for the called one.
+    nested: Vec<(String, Usage)>,
     response_id: Option<String>,
     stop_reason: Option<String>,
     /// The input that the call's start event contained, used if no fragment follows.
@@ -141,6 +183,7 @@ impl Decoder {
         Self {
             answer: Assembly::new(ids),
             usage: Usage::default(),
+            nested: Vec::new(),
             response_id: None,
             stop_reason: None,
             ready_input: None,
@@ -166,10 +209,17 @@ impl Decoder {
         set(&mut self.usage.cache_write_1h_tokens, hour);
         set(&mut self.usage.reasoning_tokens, counts.output_tokens_details.and_then(|d| d.thinking_tokens));
         set(&mut self.usage.web_search_requests, counts.server_tool_use.and_then(|d| d.web_search_requests));
+        let tier = counts.service_tier.as_deref().and_then(ServiceTier::from_provider);
+        self.usage.service_tier = tier.or(self.usage.service_tier);
+        if let Some(iterations) = counts.iterations {
+            // Server tools and compaction use the called model, others name theirs.
+            let others = iterations.into_iter().filter(|it| it.kind.as_deref() != Some("message"));
+            self.nested = others.map(|it| (it.model.unwrap_or_default(), it.counts.into())).collect();
+        }
     }
 
     fn begin(&mut self, message: &Message<'_>) {
-        self.add_counts(message.usage);
+        self.add_counts(message.usage.clone());
         if !message.id.is_empty() {
             self.response_id = Some(message.id.to_string());
         }
@@ -303,6 +353,10 @@ impl Decode for Decoder {
                 self.close_block(out);
                 self.is_done = true;
             }
+            "error" if event.error.is_none() => {
+                let fault = error_event(data).unwrap_or_else(|| stream_fault(None));
+                return Err(fault.into());
+            }
             "error" => return Err(stream_fault(event.error).into()),
             "" if event.error.is_some() => return Err(stream_fault(event.error).into()),
             // `ping` and future event types.
@@ -348,7 +402,12 @@ impl Decode for Decoder {
 
     fn reply(mut self: Box<Self>, out: &mut Vec<Delta>) -> ModelReply {
         let stop = self.stop();
-        self.answer.reply(stop, self.usage, self.response_id, out)
+        let nested = self.nested.into_iter().map(|(model, usage)| NestedUsage {
+            model,
+            usage,
+            model_snapshot: ModelSnapshot::default(),
+        });
+        ModelReply { nested: nested.collect(), ..self.answer.reply(stop, self.usage, self.response_id, out) }
     }
 }
 

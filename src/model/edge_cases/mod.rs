@@ -1,5 +1,6 @@
 //! Edge cases of the wire formats: one table for all APIs.
 
+mod split;
 mod wire;
 
 use serde_json::{Value, json};

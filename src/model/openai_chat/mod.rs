@@ -6,6 +6,7 @@ mod request;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod think_tags;
 
 pub(super) use request::{body, output_limit};
 pub(super) use stream::Decoder;

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::super::settings::{ModelSettings, ReplayReasoning};
+use super::super::settings::{MaxTokensField, ModelSettings, ReplayReasoning};
 use crate::catalog::capabilities::effort;
 use crate::catalog::capabilities::{MAX_CHAT_CALL_ID_CHARS, wire_call_id, wire_tool_name};
 use crate::request::media::{AcceptedMedia, MediumContent, file_name};
@@ -138,6 +138,7 @@ pub(in super::super) fn body(
     request: &ModelRequest,
     settings: &ModelSettings,
     vendor: bool,
+    max_tokens_field: Option<MaxTokensField>,
 ) -> Result<Vec<u8>, serde_json::Error> {
     let mut messages = Vec::with_capacity(request.messages.len() + 1);
     let mut preface = None;
@@ -177,12 +178,13 @@ pub(in super::super) fn body(
         }));
     }
     let limit = output_limit(request, settings);
+    let is_newer = max_tokens_field.map_or(vendor, |field| field == MaxTokensField::MaxCompletionTokens);
     serde_json::to_vec(&Body {
         model: &request.model.model,
         stream: settings.streaming,
         stream_options: settings.streaming.then_some(StreamOptions { include_usage: true }),
-        max_tokens: limit.filter(|_| !vendor),
-        max_completion_tokens: limit.filter(|_| vendor),
+        max_tokens: limit.filter(|_| !is_newer),
+        max_completion_tokens: limit.filter(|_| is_newer),
         reasoning_effort: effort(request.thinking, settings),
         sampling: sent_sampling(Api::OpenAiChat, false, request, settings),
         stop: &request.stop,

@@ -6,13 +6,19 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::calls::{AnswerCalls, CallFragment};
+use super::think_tags::{ContentPart, ThinkTags};
 use crate::request::count::{count, group};
 use crate::stream::assembly::{Assembly, CallIds};
 use crate::stream::decode::{Decode, EventError};
-use crate::stream::fault::{WireError, invalid_answer, second_answer, unparsable_body};
+use crate::stream::fault::{
+    WireError, error_event, full_window, invalid_answer, second_answer, unparsable_body,
+};
 use crate::stream::text::{TolerantText, read_json};
 use types::model::{Delta, ModelFault, ModelReply, StopReason};
-use types::usage::Usage;
+use types::usage::{ServiceTier, Usage};
+
+/// The reason of Z.ai for an answer that ended because the window is full.
+const FULL_WINDOW: &str = "model_context_window_exceeded";
 
 /// A chunk of a stream, or a complete answer: they differ only in `delta` and `message`.
 #[derive(Deserialize)]
@@ -23,6 +29,8 @@ struct Chunk<'a> {
     choices: Option<Vec<Choice<'a>>>,
     #[serde(default, deserialize_with = "group")]
     usage: Option<UsageCounts>,
+    #[serde(borrow, default)]
+    service_tier: TolerantText<'a>,
     error: Option<WireError>,
 }
 
@@ -83,6 +91,18 @@ struct UsageCounts {
     prompt_tokens_details: Option<PromptCounts>,
     #[serde(default, deserialize_with = "group")]
     completion_tokens_details: Option<CompletionCounts>,
+    /// OpenRouter.
+    #[serde(default, deserialize_with = "group")]
+    server_tool_use: Option<ServerTools>,
+    /// Perplexity.
+    #[serde(default, deserialize_with = "count")]
+    num_search_queries: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct ServerTools {
+    #[serde(default, deserialize_with = "count")]
+    web_search_requests: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -106,6 +126,9 @@ impl From<UsageCounts> for Usage {
             output_tokens: counts.completion_tokens.unwrap_or(0),
             cache_read_tokens: cached,
             reasoning_tokens: counts.completion_tokens_details.and_then(|d| d.reasoning_tokens).unwrap_or(0),
+            web_search_requests: (counts.server_tool_use.and_then(|d| d.web_search_requests))
+                .or(counts.num_search_queries)
+                .unwrap_or(0),
             ..Usage::default()
         }
     }
@@ -115,6 +138,7 @@ impl From<UsageCounts> for Usage {
 pub(in super::super) struct Decoder {
     answer: Assembly,
     calls: AnswerCalls,
+    tags: ThinkTags,
     /// Reasoning and text that arrived while a call was incomplete; they follow after the calls.
     late: (String, String),
     usage: Usage,
@@ -129,6 +153,7 @@ impl Decoder {
         Self {
             answer: Assembly::new(ids),
             calls: AnswerCalls::default(),
+            tags: ThinkTags::default(),
             late: (String::new(), String::new()),
             usage: Usage::default(),
             response_id: None,
@@ -146,15 +171,20 @@ impl Decoder {
         if self.response_id.is_none() && !chunk.id.is_empty() {
             self.response_id = Some(chunk.id.to_string());
         }
+        let tier = ServiceTier::from_provider(&chunk.service_tier).or(self.usage.service_tier);
         if let Some(counts) = chunk.usage {
             self.usage = counts.into();
         }
+        self.usage.service_tier = tier;
         for choice in chunk.choices.unwrap_or_default() {
             if choice.index.unwrap_or(0) != 0 {
                 continue;
             }
             if let Some(piece) = choice.delta.as_ref().or(choice.message.as_ref()) {
                 self.read_delta(piece, out)?;
+            }
+            if &*choice.finish_reason == FULL_WINDOW && !self.answer.has_begun() {
+                return Err(full_window().into());
             }
             if !choice.finish_reason.is_empty() {
                 self.finish_reason = Some(choice.finish_reason.to_string());
@@ -185,15 +215,19 @@ impl Decoder {
             }
         }
         self.has_refused |= !piece.refusal.is_empty();
-        for text in [&piece.content, &piece.refusal] {
-            if text.is_empty() {
-                continue;
+        if !piece.content.is_empty() {
+            for part in self.tags.split(&piece.content) {
+                self.add_part(part, out);
             }
-            if self.may_add_text(out) {
-                self.answer.text(text, out);
-            } else {
-                self.late.1.push_str(text);
-            }
+        }
+        let has_calls = piece.tool_calls.as_ref().is_some_and(|calls| !calls.is_empty());
+        if (has_calls || !piece.refusal.is_empty())
+            && let Some(part) = self.tags.finish()
+        {
+            self.add_part(part, out);
+        }
+        if !piece.refusal.is_empty() {
+            self.add_part(ContentPart::Answer((&*piece.refusal).into()), out);
         }
         for part in piece.tool_calls.iter().flatten() {
             let function = part.function.as_ref();
@@ -207,6 +241,17 @@ impl Decoder {
             self.calls.add(&fragment, &mut self.answer, out);
         }
         Ok(())
+    }
+
+    fn add_part(&mut self, part: ContentPart<'_>, out: &mut Vec<Delta>) {
+        let is_ready = self.may_add_text(out);
+        match part {
+            ContentPart::Thinking(text) if is_ready => self.answer.thinking(&text, out),
+            ContentPart::Thinking(text) => self.late.0.push_str(&text),
+            ContentPart::Answer(text) if is_ready => self.answer.text(&text, out),
+            ContentPart::Answer(text) => self.late.1.push_str(&text),
+            ContentPart::WasThinking => self.answer.mark_text_as_thinking(out),
+        }
     }
 
     /// Whether text may follow now: only if no call is incomplete.
@@ -229,7 +274,7 @@ impl Decoder {
             None | Some("stop") if calls => StopReason::ToolUse,
             None | Some("stop" | "eos") => StopReason::EndTurn,
             Some("tool_calls" | "function_call") => StopReason::ToolUse,
-            Some("length" | "max_tokens") => StopReason::MaxTokens,
+            Some("length" | "max_tokens" | FULL_WINDOW) => StopReason::MaxTokens,
             Some("content_filter") => StopReason::Refusal,
             Some(other) => {
                 self.answer.notice(format!("the answer ended for the unknown reason {other:?}"));
@@ -246,7 +291,13 @@ impl Decode for Decoder {
             return Ok(());
         }
         let mut mended = String::new();
-        let chunk = read_json(data, &mut mended)?;
+        let chunk: Chunk<'_> = read_json(data, &mut mended)?;
+        if chunk.choices.is_none()
+            && chunk.usage.is_none()
+            && let Some(fault) = error_event(data)
+        {
+            return Err(fault.into());
+        }
         self.chunk(chunk, out)
     }
 
@@ -269,6 +320,12 @@ impl Decode for Decoder {
     fn whole(&mut self, body: &str, out: &mut Vec<Delta>) -> Result<(), ModelFault> {
         let mut mended = String::new();
         let chunk: Chunk<'_> = read_json(body, &mut mended).map_err(|error| unparsable_body(&error))?;
+        if chunk.error.is_none()
+            && chunk.choices.is_none()
+            && let Some(fault) = error_event(body)
+        {
+            return Err(fault);
+        }
         if chunk.error.is_none() && chunk.choices.as_ref().is_none_or(Vec::is_empty) {
             return Err(invalid_answer("the body holds no choices"));
         }
@@ -278,6 +335,9 @@ impl Decode for Decoder {
     }
 
     fn reply(mut self: Box<Self>, out: &mut Vec<Delta>) -> ModelReply {
+        if let Some(part) = self.tags.finish() {
+            self.add_part(part, out);
+        }
         self.calls.finish(&mut self.answer, out);
         let (reasoning, text) = std::mem::take(&mut self.late);
         for (late, is_text) in [(reasoning, false), (text, true)] {

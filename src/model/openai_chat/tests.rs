@@ -11,7 +11,7 @@ use types::ids::{Mint, Seed};
 use types::message::{Block, Message, Role, ToolCall};
 use types::model::{Delta, FaultKind, ModelRequest, ReplyBlock, StopReason};
 use types::tool::ToolDefinition;
-use types::usage::Usage;
+use types::usage::{ServiceTier, Usage};
 
 fn sse(chunks: &[Value]) -> String {
     let mut stream = chunks.iter().fold(String::new(), |mut stream, chunk| {
@@ -305,6 +305,63 @@ proptest! {
     }
 }
 
+#[test]
+fn think_tags_become_thinking_blocks() {
+    let thinking = |text: &str| ReplyBlock::Thinking { text: text.into(), signature: None };
+    let text = |text: &str| ReplyBlock::Text(text.into());
+    for (pieces, expected) in [
+        (vec!["<think>hm</think>{\"n\":1}"], vec![thinking("hm"), text("{\"n\":1}")]),
+        (vec!["<th", "ink>h", "m</thi", "nk>\n\n", "yes"], vec![thinking("hm"), text("yes")]),
+        (vec!["h", "m</th", "ink>", "yes"], vec![thinking("hm"), text("yes")]),
+        (vec!["yes, `</think>`", " ends it"], vec![text("yes, `</think>` ends it")]),
+    ] {
+        let mut chunks: Vec<Value> = pieces.iter().map(|piece| delta(json!({"content":piece}))).collect();
+        chunks.push(finish("stop"));
+        let (deltas, reply) = read(Api::OpenAiChat, &sse(&chunks));
+        let reply = reply.unwrap();
+        assert_deltas_tell_the_reply(&deltas, &reply);
+        assert_eq!(reply.content, expected);
+        let body = json!({"id":"a","choices":[{"index":0,"finish_reason":"stop",
+            "message":{"role":"assistant","content":pieces.concat()}}]});
+        assert_eq!(read_whole(Api::OpenAiChat, &body.to_string()).1.unwrap().content, expected);
+    }
+    // Calls follow the reasoning.
+    let chunks = [
+        delta(json!({"content":"<think>hm</think>\n"})),
+        delta(part(Some(0), Some("a"), Some("Read"), Some("{\"x\":1}"))),
+        finish("tool_calls"),
+    ];
+    let reply = read(Api::OpenAiChat, &sse(&chunks)).1.unwrap();
+    assert_eq!(reply.content[0], thinking("hm"));
+    assert_eq!(reply.content.len(), 2);
+}
+
+#[test]
+fn service_tier_and_searches_are_read() {
+    for (tier, expected) in
+        [("default", Some(ServiceTier::Standard)), ("flex", Some(ServiceTier::Flex)), ("odd", None)]
+    {
+        let usage = json!({"id":"a","choices":[],"service_tier":tier,"usage":{"prompt_tokens":3,
+            "completion_tokens":4,"server_tool_use":{"web_search_requests":2}}});
+        let chunks = [delta(json!({"content":"x"})), finish("stop"), usage];
+        let usage = read(Api::OpenAiChat, &sse(&chunks)).1.unwrap().usage;
+        assert_eq!((usage.service_tier, usage.web_search_requests), (expected, 2), "{tier}");
+    }
+}
+
+#[test]
+fn full_window_in_stream_is_overflow() {
+    let word = |chunks: &[Value]| read(Api::OpenAiChat, &sse(chunks)).1.map_err(|fault| fault.word);
+    let overflow = Err(Some("context_length_exceeded".to_owned()));
+    assert_eq!(word(&[finish("model_context_window_exceeded")]).map(|_| ()), overflow.clone());
+    let error = json!({"object":"error","message":"no","code":"context_length_exceeded"});
+    assert_eq!(word(&[error]).map(|_| ()), overflow.clone());
+    let error = json!({"error":{"message":{"detail":"prompt is too long"}}});
+    assert_eq!(word(&[error]).map(|_| ()), overflow);
+    let cut = word(&[delta(json!({"content":"x"})), finish("model_context_window_exceeded")]).unwrap();
+    assert_eq!(cut.stop_reason, StopReason::MaxTokens);
+}
+
 fn request() -> ModelRequest {
     let call_id = Mint::new(1, Seed(1)).call();
     let call = |provider_id: &str, input: Value| {
@@ -352,7 +409,7 @@ fn request() -> ModelRequest {
 }
 
 fn body(settings: &ModelSettings, vendor: bool) -> Value {
-    serde_json::from_slice(&super::body(&request(), settings, vendor).unwrap()).unwrap()
+    serde_json::from_slice(&super::body(&request(), settings, vendor, None).unwrap()).unwrap()
 }
 
 #[test]
@@ -411,7 +468,7 @@ fn long_call_ids_are_shortened_for_vendor_only() {
         }
     }
     for (vendor, is_kept) in [(true, false), (false, true)] {
-        let body = super::body(&model_request, &ModelSettings::default(), vendor).expect("a body");
+        let body = super::body(&model_request, &ModelSettings::default(), vendor, None).expect("a body");
         let body: Value = serde_json::from_slice(&body).expect("JSON");
         let messages = body["messages"].as_array().expect("a list");
         let calls =

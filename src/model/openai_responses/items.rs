@@ -10,6 +10,7 @@
 
 use crate::catalog::capabilities::{SealedReasoning, seal};
 use crate::stream::assembly::Assembly;
+use crate::stream::split_chars::{has_marks, join_complete_marks};
 use types::model::Delta;
 
 /// Kind of an item.
@@ -290,6 +291,10 @@ impl Item {
 
     fn add_content(&mut self, piece: String) {
         self.content.push_str(&piece);
+        if has_marks(&self.content) {
+            // The end of the answer repeats the content with its characters in one piece.
+            self.content = join_complete_marks(&self.content);
+        }
         match self.waiting.is_empty() {
             true => self.waiting = piece,
             false => self.waiting.push_str(&piece),

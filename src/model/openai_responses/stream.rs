@@ -11,7 +11,7 @@ use crate::stream::decode::{Decode, EventError};
 use crate::stream::fault::{WireError, invalid_answer, second_answer, unparsable_body};
 use crate::stream::text::{TolerantText, read_json};
 use types::model::{Delta, ModelFault, ModelReply, StopReason};
-use types::usage::Usage;
+use types::usage::{ServiceTier, Usage};
 
 #[derive(Deserialize)]
 struct Event<'a> {
@@ -49,6 +49,8 @@ struct Response<'a> {
     incomplete_details: Option<IncompleteDetails<'a>>,
     #[serde(default, deserialize_with = "group")]
     usage: Option<UsageCounts>,
+    #[serde(borrow, default)]
+    service_tier: TolerantText<'a>,
     error: Option<WireError>,
 }
 
@@ -159,6 +161,11 @@ impl Decoder {
         self.name(&response);
         if let Some(counts) = response.usage {
             self.usage = counts.into();
+            self.usage.service_tier = ServiceTier::from_provider(&response.service_tier);
+            // Each call of the provider's search tool is an item of the answer.
+            let is_search = |item: &&Item<'_>| &*item.kind == "web_search_call";
+            let searches = response.output.iter().flatten().filter(is_search).count();
+            self.usage.web_search_requests = u64::try_from(searches).unwrap_or(u64::MAX);
         }
         if let Some(error) = response.error {
             return Err(error.in_stream());
@@ -359,10 +366,5 @@ fn name_of<'i>(item: &'i Item<'_>, index: Option<u64>) -> ItemName<'i> {
 }
 
 fn in_stream(event: Event<'_>) -> ModelFault {
-    let error = event.error.unwrap_or_else(|| WireError::Full {
-        message: Some(event.message.to_string()),
-        kind: None,
-        code: (!event.code.is_empty()).then(|| serde_json::Value::String(event.code.to_string())),
-    });
-    error.in_stream()
+    event.error.unwrap_or_else(|| WireError::new(&event.message, &event.code)).in_stream()
 }

@@ -3,18 +3,23 @@
 //!
 //! - blocks have the indexes 0, 1, 2 … of their position in the reply, and one is open at a time;
 //! - a block without content is omitted, and no delta is empty;
-//! - the joined text deltas equal the joined text blocks;
+//! - the joined text deltas equal the joined text blocks, except for a text that turns out to be reasoning;
 //! - no delta has more than [`MAX_DELTA_BYTES`] bytes.
 
 use serde_json::Value;
 
 use crate::stream::fault::clean_text;
+use crate::stream::split_chars::CharJoiner;
+use crate::stream::text::read_settled_json;
 use types::depth;
 use types::model::{BlockKind, Delta, ModelReply, ReplyBlock, StopReason};
 use types::usage::Usage;
 
 /// Maximum bytes of text in one delta.
 pub(crate) const MAX_DELTA_BYTES: usize = 32 << 10;
+
+/// How often arguments may be encoded as a text.
+const MAX_ENCODINGS: usize = 3;
 
 /// Generates ids of calls without a provider id.
 #[derive(Clone, Debug)]
@@ -47,6 +52,10 @@ pub(crate) struct Assembly {
     /// Ids that the provider gave to more than one call, with the index of the later call.
     repeated: Vec<(String, usize)>,
     notices: Vec<String>,
+    /// Whether streamed text turned out to be reasoning.
+    is_restated: bool,
+    /// Joins characters that are split over two parts of the open block.
+    joiner: CharJoiner,
     /// Whether the end of some call is uncertain. Later calls then do not start before the answer is complete.
     has_uncertain_call: bool,
 }
@@ -79,6 +88,8 @@ impl Assembly {
             ids,
             repeated: Vec::new(),
             notices: Vec::new(),
+            is_restated: false,
+            joiner: CharJoiner::default(),
             has_uncertain_call: false,
         }
     }
@@ -91,11 +102,8 @@ impl Assembly {
         if !matches!(self.open, Some(OpenBlock::Text(_))) {
             self.open(OpenBlock::Text(String::new()), BlockKind::Text, out);
         }
-        let index = self.index();
-        if let Some(OpenBlock::Text(text)) = &mut self.open {
-            text.push_str(piece);
-            out.extend(pieces(piece).map(|part| Delta::Text { index, text: part.to_owned() }));
-        }
+        let piece = self.joiner.join(piece);
+        self.push_piece(&piece, out);
     }
 
     /// Adds reasoning; opens a reasoning block if none is open.
@@ -104,10 +112,21 @@ impl Assembly {
             return;
         }
         self.open_thinking(out);
-        let index = self.index();
-        if let Some(OpenBlock::Thinking { text, .. }) = &mut self.open {
-            text.push_str(piece);
-            out.extend(pieces(piece).map(|part| Delta::Thinking { index, text: part.to_owned() }));
+        let piece = self.joiner.join(piece);
+        self.push_piece(&piece, out);
+    }
+
+    /// Turns the text so far into reasoning, if the answer has nothing else. Its deltas stay those of a text.
+    pub(crate) fn mark_text_as_thinking(&mut self, out: &mut Vec<Delta>) {
+        if self.content.is_empty()
+            && let Some(OpenBlock::Text(_)) = &self.open
+        {
+            self.close(out);
+            if let Some(ReplyBlock::Text(text)) = self.content.pop() {
+                self.content.push(ReplyBlock::Thinking { text, signature: None });
+            }
+            // Calls of a message that is stated again must not start before.
+            (self.is_restated, self.has_uncertain_call) = (true, true);
         }
     }
 
@@ -152,14 +171,30 @@ impl Assembly {
 
     /// Adds arguments of the open call.
     pub(crate) fn call_input(&mut self, piece: &str, out: &mut Vec<Delta>) {
+        if matches!(self.open, Some(OpenBlock::Call { .. } | OpenBlock::Repeated { .. })) {
+            let piece = self.joiner.join(piece);
+            self.push_piece(&piece, out);
+        }
+    }
+
+    /// Adds a part to the open block, whatever its kind.
+    fn push_piece(&mut self, piece: &str, out: &mut Vec<Delta>) {
         let index = self.index();
         match &mut self.open {
+            Some(OpenBlock::Text(text)) => {
+                text.push_str(piece);
+                out.extend(pieces(piece).map(|part| Delta::Text { index, text: part.to_owned() }));
+            }
+            Some(OpenBlock::Thinking { text, .. }) => {
+                text.push_str(piece);
+                out.extend(pieces(piece).map(|part| Delta::Thinking { index, text: part.to_owned() }));
+            }
             Some(OpenBlock::Call { json, .. }) => {
                 json.push_str(piece);
                 out.extend(pieces(piece).map(|part| Delta::ToolInput { index, json: part.to_owned() }));
             }
             Some(OpenBlock::Repeated { json, .. }) => json.push_str(piece),
-            _ => {}
+            None => {}
         }
     }
 
@@ -170,6 +205,10 @@ impl Assembly {
 
     /// Completes the open block, if any.
     pub(crate) fn close(&mut self, out: &mut Vec<Delta>) {
+        let rest = self.joiner.finish();
+        if !rest.is_empty() {
+            self.push_piece(&rest, out);
+        }
         let Some(mut open) = self.open.take() else { return };
         if let OpenBlock::Repeated { id, tool, json } = open {
             if self.has_call(&id, &tool, &json) {
@@ -256,6 +295,8 @@ impl Assembly {
             content: self.content,
             stop_reason,
             usage,
+            nested: Vec::new(),
+            is_restated: self.is_restated,
             response_id,
             notices: self.notices,
             cache_hit: false,
@@ -283,15 +324,32 @@ impl Assembly {
 }
 
 /// The arguments of a call; an empty text means no arguments.
-fn read_input(json: String) -> Result<Value, (String, String)> {
+pub(crate) fn read_input(json: String) -> Result<Value, (String, String)> {
     if json.trim().is_empty() {
         return Ok(Value::Object(serde_json::Map::new()));
     }
-    match serde_json::from_str(&json) {
+    let parsed =
+        read_settled_json(&json).map(|input| if input.is_string() { unwrap_text(input) } else { input });
+    match parsed {
         Ok(input) if depth::is_readable(&input) => Ok(input),
         Ok(_) => Err((json, format!("more than {} levels of lists and objects", depth::MAX_DEPTH))),
         Err(error) => Err((json, error.to_string())),
     }
+}
+
+/// The arguments in a text that holds them: some models encode them twice.
+fn unwrap_text(input: Value) -> Value {
+    let mut inner = input.clone();
+    for _ in 0..MAX_ENCODINGS {
+        inner = match &inner {
+            Value::String(text) => match read_settled_json(text) {
+                Ok(inner) => inner,
+                Err(_) => return input,
+            },
+            _ => break,
+        };
+    }
+    if inner.is_object() { inner } else { input }
 }
 
 /// Parts of the text with at most [`MAX_DELTA_BYTES`] bytes that end between characters.

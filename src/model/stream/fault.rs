@@ -6,7 +6,8 @@ use reqwest::Url;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::stream::overflow;
+use crate::stream::overflow::{self, OverflowReport};
+use crate::stream::split_chars::join_marks;
 use crate::stream::sse::{EventTooLong, MAX_EVENT_BYTES};
 use types::model::{FaultKind, ModelFault};
 
@@ -44,67 +45,145 @@ fn kind_of_word(word: &str) -> Option<FaultKind> {
     })
 }
 
-/// An error as providers write it. All of them put it under `error`, which may be a plain text.
+/// An error as providers write it. Most put it under `error`, which may be a plain text; some write its fields at the
+/// top of the body.
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub(crate) enum WireError {
     /// A text only.
     Text(String),
     /// The usual object form.
-    Full {
-        /// Text for users.
-        #[serde(default)]
-        message: Option<String>,
-        /// An error code.
-        #[serde(default, rename = "type")]
-        kind: Option<String>,
-        /// A status or another error code.
-        #[serde(default)]
-        code: Option<Value>,
-    },
+    Full(Box<ErrorFields>),
+}
+
+/// The fields of an error. Each may have any type, because one with another type must not hide the rest.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ErrorFields {
+    /// Text for users; some servers write a list or an object.
+    message: Value,
+    /// The same in other APIs: FastAPI, MiniMax, Baidu.
+    detail: Value,
+    status_msg: Value,
+    error_msg: Value,
+    /// Error codes; `code` may be a status.
+    #[serde(rename = "type")]
+    kind: Value,
+    code: Value,
+    error_code: Value,
+    error_type: Value,
+    status_code: Value,
+    #[serde(rename = "__type")]
+    amazon_type: Value,
+    /// OpenRouter: the error of the provider behind it.
+    metadata: Value,
+    /// llama.cpp: tokens of the request and of the window.
+    n_prompt_tokens: Value,
+    n_ctx: Value,
+}
+
+impl ErrorFields {
+    /// The error codes, the most specific first.
+    fn codes(&self) -> Vec<String> {
+        let fields = [
+            &self.code,
+            &self.error_code,
+            &self.status_code,
+            &self.kind,
+            &self.error_type,
+            &self.amazon_type,
+        ];
+        let code = |field: &Value| match field {
+            Value::String(text) => Some(clean_text(text)),
+            Value::Number(number) => Some(number.to_string()),
+            _ => None,
+        };
+        fields.into_iter().filter_map(code).filter(|code| !code.is_empty()).collect()
+    }
+
+    /// The provider's text, not shortened.
+    fn text(&self) -> Option<String> {
+        let fields = [&self.message, &self.detail, &self.status_msg, &self.error_msg];
+        let text = fields.into_iter().find_map(plain_text)?;
+        Some(match plain_text(&self.metadata["raw"]) {
+            Some(raw) => format!("{text}: {raw}"),
+            None => text,
+        })
+    }
+}
+
+/// The text of a value; a list or an object is shown as JSON.
+fn plain_text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()).filter(|text| !text.trim().is_empty()),
+        Value::Array(_) | Value::Object(_) => Some(value.to_string()),
+        Value::Null | Value::Bool(_) | Value::Number(_) => None,
+    }
 }
 
 impl WireError {
-    /// The provider's text, cleaned and shortened.
-    fn text(&self) -> Option<String> {
+    /// An error of these parts.
+    pub(crate) fn new(message: &str, code: &str) -> Self {
+        let text = |text: &str| if text.is_empty() { Value::Null } else { Value::String(text.to_owned()) };
+        WireError::Full(Box::new(ErrorFields {
+            message: text(message),
+            code: text(code),
+            ..ErrorFields::default()
+        }))
+    }
+
+    fn fields(&self) -> Option<&ErrorFields> {
         match self {
-            WireError::Text(text) => Some(clean_text(text)),
-            WireError::Full { message, kind, .. } => {
-                message.as_deref().or(kind.as_deref()).filter(|text| !text.is_empty()).map(clean_text)
-            }
+            WireError::Text(_) => None,
+            WireError::Full(fields) => Some(fields),
         }
     }
 
-    /// The provider's own error code: the more specific of the two fields.
-    fn word(&self) -> Option<String> {
-        let WireError::Full { kind, code, .. } = self else { return None };
-        let code = code.as_ref().and_then(Value::as_str).map(clean_text);
-        code.or_else(|| kind.as_deref().map(clean_text)).filter(|word| !word.is_empty())
+    /// The provider's text, not shortened.
+    fn text(&self) -> Option<String> {
+        match self {
+            WireError::Text(text) => Some(text.clone()),
+            WireError::Full(fields) => fields.text().or_else(|| self.word()),
+        }
     }
 
-    /// Whether the account has no credit, according to either field: waiting does not help.
+    /// The provider's own error code: the most specific one that is a text.
+    fn word(&self) -> Option<String> {
+        let codes = self.fields()?.codes();
+        codes.into_iter().find(|code| code.parse::<f64>().is_err())
+    }
+
+    /// Whether the account has no credit, according to any code: waiting does not help.
     fn is_out_of_quota(&self) -> bool {
-        let WireError::Full { kind, code, .. } = self else { return false };
-        let code = code.as_ref().and_then(Value::as_str);
-        [kind.as_deref(), code].contains(&Some(OUT_OF_QUOTA))
+        self.fields().is_some_and(|fields| fields.codes().iter().any(|code| code == OUT_OF_QUOTA))
+    }
+
+    /// The report of a request that does not fit the context window.
+    fn overflow(&self) -> Option<OverflowReport> {
+        let text = self.text().unwrap_or_default();
+        let Some(fields) = self.fields() else { return overflow::read_overflow(&text, []) };
+        let codes = fields.codes();
+        let report = overflow::read_overflow(&text, codes.iter().map(String::as_str))?;
+        let sizes = overflow::plausible_limits(fields.n_ctx.as_u64(), fields.n_prompt_tokens.as_u64());
+        Some(OverflowReport { limits: report.limits.or(sizes) })
     }
 
     /// The kind of failure that the error itself names.
     fn kind(&self) -> Option<FaultKind> {
-        let WireError::Full { kind, code, .. } = self else { return None };
-        let by_code = || match code.as_ref()? {
-            Value::String(word) => kind_of_word(word),
-            Value::Number(number) => {
-                number.as_u64().filter(|n| (400..600).contains(n)).map(|n| kind_of_status(n as u16))
-            }
-            _ => None,
+        let fields = self.fields()?;
+        let kind = fields.kind.as_str().and_then(kind_of_word);
+        let status = || {
+            let statuses = [&fields.code, &fields.status_code];
+            let status = statuses.into_iter().find_map(|code| code.as_u64())?;
+            (400..600).contains(&status).then(|| kind_of_status(status as u16))
         };
-        kind.as_deref().and_then(kind_of_word).or_else(by_code)
+        kind.or_else(|| fields.codes().iter().find_map(|code| kind_of_word(code))).or_else(status)
     }
 
     /// The fault for an error inside an answer that started successfully.
     pub(crate) fn in_stream(&self) -> ModelFault {
-        let text = self.text().unwrap_or_else(|| "no reason given".into());
+        let whole = self.text().unwrap_or_else(|| "no reason given".into());
+        let text = clean_text(&whole);
         if self.is_out_of_quota() {
             let message = format!(
                 "the provider broke the answer off: {text}; the account has no quota left: add credit, or use \
@@ -115,9 +194,31 @@ impl WireError {
         }
         let kind = self.kind().unwrap_or(FaultKind::Server);
         let fault = ModelFault::new(kind, format!("the provider broke the answer off: {text}"));
-        let overflow = overflow::read_limits(&text);
-        ModelFault { word: self.word(), overflow, ..fault }
+        let fault = ModelFault { word: self.word(), ..fault };
+        match self.overflow().filter(|_| may_concern_request(kind)) {
+            Some(report) => with_overflow(fault, report),
+            None => ModelFault {
+                may_be_overflow: may_concern_request(kind) && overflow::is_suspect(&whole),
+                ..fault
+            },
+        }
     }
+}
+
+/// Whether a fault of this kind may be caused by the length of the request.
+fn may_concern_request(kind: FaultKind) -> bool {
+    matches!(kind, FaultKind::BadRequest | FaultKind::Server)
+}
+
+/// The fault of a request that does not fit the context window.
+fn with_overflow(fault: ModelFault, report: OverflowReport) -> ModelFault {
+    ModelFault { word: Some(overflow::OVERFLOW_WORD.into()), overflow: report.limits, ..fault }
+}
+
+/// The fault of an answer that the provider ended before any content, because the request fills the window.
+pub(crate) fn full_window() -> ModelFault {
+    let text = "the request fills the model's context window, so that no answer fits";
+    with_overflow(ModelFault::new(FaultKind::BadRequest, text), OverflowReport { limits: None })
 }
 
 /// The fault for an answer with an error status. `body` may be truncated.
@@ -127,9 +228,12 @@ pub(crate) fn from_status(
     retry_after_ms: Option<u64>,
     body: &[u8],
 ) -> ModelFault {
-    let ErrorBody { kind, word, text } = read_error_body(body);
-    let is_out_of_quota = word.as_deref() == Some(OUT_OF_QUOTA);
-    let kind = match (kind_of_status(status), kind) {
+    let error = read_error_body(body);
+    let (named, word) = (error.kind(), error.word());
+    let whole = error.text().unwrap_or_else(|| describe(body));
+    let text = clean_text(&whole);
+    let is_out_of_quota = error.is_out_of_quota();
+    let kind = match (kind_of_status(status), named) {
         // Waiting does not fill an empty account.
         (kind, _) if is_out_of_quota && kind.is_retryable() => FaultKind::Forbidden,
         // An overload counts with any status; otherwise the status decides.
@@ -137,7 +241,9 @@ pub(crate) fn from_status(
         (FaultKind::BadRequest, _) if is_unknown_model(&text) => FaultKind::NotFound,
         (kind, _) => kind,
     };
+    let report = error.overflow().filter(|_| may_concern_request(kind) && !is_out_of_quota);
     let check = match kind {
+        _ if report.is_some() => String::new(),
         FaultKind::Unauthorized => format!("; check the key of [providers.{provider}]"),
         FaultKind::Forbidden => format!("; check what the key of [providers.{provider}] may use"),
         FaultKind::NotFound => {
@@ -158,9 +264,20 @@ pub(crate) fn from_status(
         _ => String::new(),
     };
     let message = format!("{provider} answered {status}: {text}{check}");
-    let overflow = overflow::read_limits(&text);
-    let word = if overflow::names_overflow(&text) { Some(overflow::OVERFLOW_WORD.into()) } else { word };
-    ModelFault { retry_after_ms, word, overflow, ..ModelFault::new(kind, message) }
+    let word = if is_out_of_quota { Some(OUT_OF_QUOTA.into()) } else { word };
+    let fault = ModelFault { retry_after_ms, word, ..ModelFault::new(kind, message) };
+    match report {
+        Some(report) => with_overflow(fault, report),
+        None => {
+            let has_text = !body.trim_ascii().is_empty();
+            // Some servers refuse a long request without a text (Cerebras: 400 and 413 with an empty body).
+            let is_silent = matches!(status, 400 | 413) && !has_text;
+            let may_be_overflow = matches!(status, 400 | 413 | 422 | 500)
+                && may_concern_request(kind)
+                && (status == 413 || is_silent || overflow::is_suspect(&whole));
+            ModelFault { may_be_overflow, ..fault }
+        }
+    }
 }
 
 /// Whether a request was refused because the model does not exist: proxies use status 400 for it (LiteLLM:
@@ -170,40 +287,39 @@ fn is_unknown_model(text: &str) -> bool {
     ["invalid model name", "not a valid model", "unknown model"].iter().any(|phrase| text.contains(phrase))
 }
 
-/// The content of an error's body.
-struct ErrorBody {
-    /// The kind of failure that it names, if any.
-    kind: Option<FaultKind>,
-    /// The provider's error code.
-    word: Option<String>,
-    text: String,
+/// The fault that an event reports outside the form of its API; `None` if it reports none.
+pub(crate) fn error_event(data: &str) -> Option<ModelFault> {
+    let value: Value = serde_json::from_str(data).ok()?;
+    let is_error = value["type"] == "error"
+        || value["object"] == "error"
+        || !value["error"].is_null()
+        || (value["message"].is_string() && value["choices"].is_null() && value["type"].is_null());
+    is_error.then(|| read_error_body(data.as_bytes()).in_stream())
 }
 
-fn read_error_body(body: &[u8]) -> ErrorBody {
-    #[derive(Deserialize)]
-    struct Body {
-        error: Option<WireError>,
-        message: Option<String>,
-        detail: Option<Value>,
+/// The error in a body: under `error` or `base_resp`, or at its top. Gemini puts the body into a list.
+fn read_error_body(body: &[u8]) -> WireError {
+    let Ok(mut value) = serde_json::from_slice::<Value>(body) else { return WireError::Text(describe(body)) };
+    if let Value::Array(list) = &mut value {
+        value = list.first_mut().map(Value::take).unwrap_or_default();
     }
-    if let Ok(body) = serde_json::from_slice::<Body>(body) {
-        let kind = body.error.as_ref().and_then(WireError::kind);
-        let is_out_of_quota = body.error.as_ref().is_some_and(WireError::is_out_of_quota);
-        let word = match is_out_of_quota {
-            true => Some(OUT_OF_QUOTA.into()),
-            false => body.error.as_ref().and_then(WireError::word),
-        };
-        let text = body
-            .error
-            .as_ref()
-            .and_then(WireError::text)
-            .or_else(|| body.message.as_deref().map(clean_text))
-            .or_else(|| body.detail.as_ref().map(|d| clean_text(d.as_str().unwrap_or(&d.to_string()))));
-        if let Some(text) = text {
-            return ErrorBody { kind, word, text };
-        }
+    let inner = ["error", "base_resp"].into_iter().find_map(|name| value.get_mut(name).map(Value::take));
+    let read = |value: Value| serde_json::from_value::<WireError>(value).ok();
+    let top = read(value);
+    match inner.filter(|inner| !inner.is_null()).and_then(read) {
+        // The codes at the top say more than a plain text (xAI).
+        Some(WireError::Text(text)) => match top {
+            Some(WireError::Full(fields)) => {
+                WireError::Full(Box::new(ErrorFields { message: Value::String(text), ..*fields }))
+            }
+            _ => WireError::Text(text),
+        },
+        Some(inner) if inner.text().is_some() => inner,
+        _ => match top {
+            Some(top) if top.text().is_some() => top,
+            _ => WireError::Text(describe(body)),
+        },
     }
-    ErrorBody { kind: None, word: None, text: describe(body) }
 }
 
 /// A short description of an unexpected body.
@@ -222,7 +338,7 @@ pub(crate) fn describe(body: &[u8]) -> String {
 /// One line of at most [`MAX_TEXT_CHARS`] characters without control characters.
 pub(crate) fn clean_text(text: &str) -> String {
     let mut line = String::new();
-    for (count, c) in text.trim().chars().enumerate() {
+    for (count, c) in join_marks(text).trim().chars().enumerate() {
         if count == MAX_TEXT_CHARS {
             line.push('…');
             break;
@@ -418,6 +534,144 @@ mod tests {
         );
         let overload = r#"{"error":{"type":"overloaded_error","message":"Overloaded"}}"#;
         check(500, overload, FaultKind::Overloaded, "Overloaded");
+    }
+
+    #[test]
+    fn overflow_is_recognised_in_every_form_of_body() {
+        let overflow = |status: u16, body: &str| {
+            let fault = from_status("x", status, None, body.as_bytes());
+            (
+                fault.word.as_deref() == Some(overflow::OVERFLOW_WORD),
+                fault.overflow.map(|o| (o.limit, o.input)),
+            )
+        };
+        for (status, body, limits) in [
+            // Ollama, LM Studio: a text under `error`
+            (400, r#"{"error":"prompt too long; exceeded max context length by 12 tokens"}"#, None),
+            (500, r#"{"error":{"message":"Context size has been exceeded.","code":500}}"#, None),
+            // a code at the top of the body
+            (400, r#"{"code":"context_length_exceeded","message":"no"}"#, None),
+            (400, r#"{"error":"no","code":"context_length_exceeded"}"#, None),
+            (
+                413,
+                r#"{"error":{"code":"tokens_limit_reached","message":"Request body too large for gpt-4o model. Max size: 8000 tokens."}}"#,
+                Some((8000, 8000)),
+            ),
+            // xAI
+            (
+                400,
+                r#"{"code":"Client specified an invalid argument","error":"This model's maximum prompt length is 131072 but the request contains 537812 tokens."}"#,
+                Some((131_072, 537_812)),
+            ),
+            // Gemini
+            (
+                400,
+                r#"[{"error":{"code":400,"message":"The input token count (1189009) exceeds the maximum number of tokens allowed (1048575).","status":"INVALID_ARGUMENT"}}]"#,
+                Some((1_048_575, 1_189_009)),
+            ),
+            // Mistral, whose message may be an object
+            (
+                400,
+                r#"{"object":"error","message":{"detail":"Prompt contains 65673 tokens and 0 draft tokens, too large for model with 32768 maximum context length"},"code":3051}"#,
+                Some((32_768, 65_673)),
+            ),
+            // Bedrock
+            (
+                400,
+                r#"{"__type":"ValidationException","message":"Input is too long for requested model."}"#,
+                None,
+            ),
+            // MiniMax
+            (
+                400,
+                r#"{"base_resp":{"status_code":2013,"status_msg":"invalid params, context window exceeds limit"}}"#,
+                None,
+            ),
+            // OpenRouter: the error of the provider behind it
+            (
+                400,
+                r#"{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"{\"detail\":\"prompt is too long: 9 tokens > 8 maximum\"}"}}}"#,
+                Some((8, 9)),
+            ),
+            // llama.cpp
+            (
+                400,
+                r#"{"error":{"code":400,"message":"too many","type":"exceed_context_size_error","n_prompt_tokens":5000,"n_ctx":4096}}"#,
+                Some((4096, 5000)),
+            ),
+            // TGI
+            (
+                422,
+                r#"{"error":"Input validation error: `inputs` must have less than 1024 tokens. Given: 1500","error_type":"validation"}"#,
+                Some((1024, 1500)),
+            ),
+            (400, "prompt is too long", None),
+        ] {
+            assert_eq!(overflow(status, body), (true, limits), "{status} {body}");
+        }
+        for (status, body) in [
+            (429, r#"{"error":{"message":"prompt is too long: 9 tokens > 8 maximum"}}"#),
+            (401, r#"{"error":{"message":"context_length_exceeded"}}"#),
+            (
+                413,
+                r#"{"error":{"message":"Request too large for model on tokens per minute (TPM): Limit 6000, Requested 7000","code":"rate_limit_exceeded"}}"#,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"max_tokens is too large: 100000. This model supports at most 16384 completion tokens"}}"#,
+            ),
+        ] {
+            assert_eq!(overflow(status, body), (false, None), "{status} {body}");
+        }
+    }
+
+    #[test]
+    fn unknown_refusal_may_be_overflow() {
+        let may_be =
+            |status: u16, body: &str| from_status("x", status, None, body.as_bytes()).may_be_overflow;
+        for (status, body) in [
+            (400, r#"{"error":"Context full"}"#),
+            (413, ""),
+            (400, ""),
+            (422, r#"{"detail":"the text is too long"}"#),
+            (500, r#"{"error":"9000 tokens exceed what fits"}"#),
+        ] {
+            assert!(may_be(status, body), "{status} {body}");
+        }
+        for (status, body) in [
+            (400, r#"{"error":"no such field"}"#),
+            (500, ""),
+            (502, r#"{"error":"Context full"}"#),
+            (401, r#"{"error":"Context full"}"#),
+            (404, r#"{"error":"Context full"}"#),
+            (429, r#"{"error":"Context full"}"#),
+            (500, r#"{"error":"context deadline exceeded"}"#),
+            (400, r#"{"error":"max_tokens is too large"}"#),
+            (400, r#"{"error":"prompt is too long"}"#),
+        ] {
+            assert!(!may_be(status, body), "{status} {body}");
+        }
+    }
+
+    #[test]
+    fn overflow_inside_stream_is_recognised() {
+        for data in [
+            r#"{"error":{"message":"Context size has been exceeded.","code":500}}"#,
+            r#"{"error":"prompt too long; exceeded max context length by 12 tokens"}"#,
+            r#"{"object":"error","message":"no","code":"context_length_exceeded"}"#,
+            r#"{"type":"error","message":"prompt is too long"}"#,
+            r#"{"message":"Input is too long for requested model."}"#,
+        ] {
+            let fault = error_event(data).expect("an error");
+            assert_eq!(fault.word.as_deref(), Some(overflow::OVERFLOW_WORD), "{data}");
+        }
+        assert_eq!(error_event(r#"{"id":"a","choices":[]}"#), None);
+        let fault =
+            error_event(r#"{"error":{"message":"prompt is too long","code":429}}"#).expect("an error");
+        assert_eq!(
+            (fault.kind, fault.overflow, fault.may_be_overflow),
+            (FaultKind::RateLimited, None, false)
+        );
     }
 
     #[test]

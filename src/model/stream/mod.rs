@@ -5,6 +5,7 @@ pub(super) mod assembly;
 pub(super) mod decode;
 pub(super) mod fault;
 pub(super) mod overflow;
+pub(super) mod split_chars;
 pub(super) mod sse;
 pub(super) mod text;
 pub(super) mod timeouts;

@@ -7,6 +7,9 @@ use std::ops::Deref;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+
+use crate::stream::split_chars::surrogate_marks;
 
 /// The string; empty if absent. A list of parts with `text` fields counts as their text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -82,20 +85,28 @@ impl<'de> Visitor<'de> for TextVisitor {
     }
 }
 
-/// Reads JSON. An unpaired surrogate, which some servers write where they cut a text inside a pair, becomes
-/// U+FFFD. `mended` holds the corrected text in that case.
+/// Reads JSON. An unpaired surrogate, which some servers write where they cut a text inside a pair, becomes a mark
+/// (`split_chars`). `mended` holds the corrected text in that case.
 pub(crate) fn read_json<'a, T: Deserialize<'a>>(
     json: &'a str,
     mended: &'a mut String,
 ) -> Result<T, serde_json::Error> {
     serde_json::from_str(json).or_else(|error| {
-        *mended = without_halves(json).ok_or(error)?;
+        *mended = replace_halves(json, surrogate_marks).ok_or(error)?;
         serde_json::from_str(mended)
     })
 }
 
-/// The JSON with `\ufffd` for each unpaired surrogate; `None` if there is none.
-fn without_halves(json: &str) -> Option<String> {
+/// Reads a complete JSON text. An unpaired surrogate becomes U+FFFD.
+pub(crate) fn read_settled_json(json: &str) -> Result<Value, serde_json::Error> {
+    serde_json::from_str(json).or_else(|error| {
+        let settled = replace_halves(json, |_| "\\ufffd".into()).ok_or(error)?;
+        serde_json::from_str(&settled)
+    })
+}
+
+/// The JSON with another text for each unpaired surrogate; `None` if there is none.
+fn replace_halves(json: &str, replacement: impl Fn(u16) -> String) -> Option<String> {
     let unit = |at: usize| -> Option<u16> {
         let digits = json.get(at..at + 6)?.strip_prefix("\\u")?;
         u16::from_str_radix(digits, 16).ok()
@@ -106,9 +117,9 @@ fn without_halves(json: &str) -> Option<String> {
         let is_pair = |low: u16| (0xDC00..0xE000).contains(&low);
         match unit(at) {
             Some(0xD800..0xDC00) if unit(at + 6).is_some_and(is_pair) => at += 12,
-            Some(0xD800..0xE000) => {
+            Some(half @ 0xD800..0xE000) => {
                 mended.push_str(&json[copied_to..at]);
-                mended.push_str("\\ufffd");
+                mended.push_str(&replacement(half));
                 at += 6;
                 copied_to = at;
             }

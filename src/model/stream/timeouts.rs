@@ -18,7 +18,9 @@ const WHOLE_ANSWER_FACTOR: u32 = 10;
 pub(crate) struct StreamTimeouts {
     /// Silence after which it is reported.
     pub warn: Duration,
-    /// Maximum silence.
+    /// Maximum time until the first byte of the answer.
+    pub first_byte: Duration,
+    /// Maximum silence after the first byte.
     pub silence: Duration,
     /// Maximum time without content.
     pub content: Duration,
@@ -32,6 +34,7 @@ impl StreamTimeouts {
         let silence = self.silence.saturating_mul(WHOLE_ANSWER_FACTOR);
         Self {
             warn: self.warn.saturating_mul(WHOLE_ANSWER_FACTOR),
+            first_byte: self.first_byte.max(silence),
             silence,
             content: self.content.max(silence),
             attempt: self.attempt.max(silence),
@@ -45,8 +48,10 @@ pub(crate) struct Watchdog<'a> {
     provider: &'a str,
     out: &'a mpsc::Sender<Vec<Delta>>,
     began: Instant,
-    /// Time of the last content.
+    /// Time of the last content, or of the first byte.
     last_content_at: Instant,
+    /// Whether a byte of the answer arrived.
+    has_bytes: bool,
 }
 
 impl<'a> Watchdog<'a> {
@@ -57,7 +62,15 @@ impl<'a> Watchdog<'a> {
         out: &'a mpsc::Sender<Vec<Delta>>,
     ) -> Self {
         let now = Instant::now();
-        Self { timeouts, provider, out, began: now, last_content_at: now }
+        Self { timeouts, provider, out, began: now, last_content_at: now, has_bytes: false }
+    }
+
+    /// Records that bytes of the answer arrived. The limits on silence and on content begin with the first one.
+    pub(crate) fn record_bytes(&mut self) {
+        if !self.has_bytes {
+            self.has_bytes = true;
+            self.last_content_at = Instant::now();
+        }
     }
 
     /// Records that content arrived and was delivered.
@@ -68,11 +81,19 @@ impl<'a> Watchdog<'a> {
     /// Waits for `work` within the limits, and ends if the receiver is closed. Cancel-safe if `work` is.
     pub(crate) async fn wait<T>(&self, work: impl Future<Output = T>) -> Result<T, ModelFault> {
         let now = Instant::now();
-        let limits = [
-            (now.checked_add(self.timeouts.silence), ExceededLimit::Silence),
-            (self.last_content_at.checked_add(self.timeouts.content), ExceededLimit::Content),
-            (self.began.checked_add(self.timeouts.attempt), ExceededLimit::Attempt),
-        ];
+        let attempt = (self.began.checked_add(self.timeouts.attempt), ExceededLimit::Attempt);
+        let limits = match self.has_bytes {
+            true => [
+                (now.checked_add(self.timeouts.silence), ExceededLimit::Silence),
+                (self.last_content_at.checked_add(self.timeouts.content), ExceededLimit::Content),
+                attempt,
+            ],
+            false => [
+                (self.began.checked_add(self.timeouts.first_byte), ExceededLimit::FirstByte),
+                (None, ExceededLimit::Content),
+                attempt,
+            ],
+        };
         let limit = limits.into_iter().filter_map(|(at, limit)| Some((at?, limit))).min_by_key(|(at, _)| *at);
         let mut warn_at = now.checked_add(self.timeouts.warn);
         tokio::pin!(work);
@@ -104,6 +125,11 @@ impl<'a> Watchdog<'a> {
     fn fault(&self, limit: ExceededLimit) -> ModelFault {
         let (provider, timeouts) = (self.provider, &self.timeouts);
         let text = match limit {
+            ExceededLimit::FirstByte => format!(
+                "{provider} sent no byte for {} s; raise first_byte_timeout of [providers.{provider}] if the model \
+                 needs longer to begin",
+                timeouts.first_byte.as_secs_f32()
+            ),
             ExceededLimit::Silence => format!(
                 "{provider} was silent for {} s; raise [retry] idle_timeout if the model needs longer",
                 timeouts.silence.as_secs_f32()
@@ -125,6 +151,7 @@ impl<'a> Watchdog<'a> {
 
 #[derive(Clone, Copy, Debug)]
 enum ExceededLimit {
+    FirstByte,
     Silence,
     Content,
     Attempt,

@@ -122,6 +122,7 @@ fn tokens(row: &SqliteRow) -> Result<Usage, StoreError> {
         cache_write_1h_tokens: count(row, "cache_write_1h_tokens")?,
         reasoning_tokens: count(row, "reasoning_tokens")?,
         web_search_requests: count(row, "web_search_requests")?,
+        service_tier: None,
     })
 }
 

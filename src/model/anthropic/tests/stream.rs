@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::settings::Api;
 use crate::testing::{assert_any_split_reads_alike, assert_deltas_tell_the_reply, read, read_whole};
 use types::model::{BlockKind, Delta, FaultKind, ModelReply, ReplyBlock, StopReason};
-use types::usage::Usage;
+use types::usage::{ServiceTier, Usage};
 
 fn sse(events: &[Value]) -> String {
     events.iter().fold(String::new(), |mut stream, event| {
@@ -105,6 +105,8 @@ fn reply_with_all_block_kinds_is_parsed() {
                 cache_write_tokens: 3,
                 ..Usage::default()
             },
+            nested: vec![],
+            is_restated: false,
             response_id: Some("msg_1".into()),
             notices: vec![],
             cache_hit: false,
@@ -205,6 +207,38 @@ fn non_event_stream_body_is_garbage() {
         assert_eq!(fault.kind, FaultKind::Garbage, "{body}: {fault:?}");
     }
     assert_eq!(read(Api::Anthropic, "").1.unwrap_err().kind, FaultKind::Interrupted);
+}
+
+#[test]
+fn service_tier_and_nested_usage_are_read() {
+    let message = json!({"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant",
+        "content":[],"stop_reason":null,"usage":{"input_tokens":5,"output_tokens":1,"service_tier":"priority"}}});
+    let last = json!({"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":40,
+    "iterations":[
+        {"type":"message","input_tokens":5,"output_tokens":20},
+        {"type":"advisor_message","model":"claude-opus-5-5","input_tokens":800,"output_tokens":100,
+            "cache_read_input_tokens":7},
+        {"type":"compaction","input_tokens":900,"output_tokens":50},
+        {"type":"message","input_tokens":0,"output_tokens":20},
+    ]}});
+    let mut events = vec![message];
+    events.extend(text(0, &["Found."]));
+    events.extend([last, json!({"type":"message_stop"})]);
+    let reply = read(Api::Anthropic, &sse(&events)).1.expect("a reply");
+    let usage = Usage { input_tokens: 5, output_tokens: 40, ..Usage::default() };
+    assert_eq!(reply.usage, Usage { service_tier: Some(ServiceTier::Priority), ..usage });
+    let nested: Vec<_> = reply.nested.into_iter().map(|nested| (nested.model, nested.usage)).collect();
+    assert_eq!(
+        nested,
+        [
+            (
+                "claude-opus-5-5".to_owned(),
+                Usage { input_tokens: 800, output_tokens: 100, cache_read_tokens: 7, ..Usage::default() }
+            ),
+            // Without a name it is the called model.
+            (String::new(), Usage { input_tokens: 900, output_tokens: 50, ..Usage::default() }),
+        ]
+    );
 }
 
 #[test]

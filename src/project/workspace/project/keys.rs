@@ -69,6 +69,7 @@ pub const USER_KEYS: &[&str] = &[
     "models.quick",
     "models.task",
     "models.reasoning",
+    "compaction.model",
     "session.response_cache",
     // With this setting, each answer costs twice as much.
     "session.binary_feedback",

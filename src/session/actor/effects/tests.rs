@@ -45,6 +45,8 @@ fn call_end(fails: bool) -> Input {
         content: Vec::new(),
         stop_reason: StopReason::EndTurn,
         usage: Usage::default(),
+        nested: Vec::new(),
+        is_restated: false,
         response_id: None,
         notices: Vec::new(),
         cache_hit: false,
