@@ -124,8 +124,15 @@ pub const ROWS: &[Row] = &[
         "inside the change of files: temporary file made, written, synced, put in place; one removed; between two; a file \
          that is written in place: its undo record written, half of it written, all of it",
         &[
-            "C16.made", "C16.written", "C16.synced", "C16.replaced", "C16.removed", "C16.between", "C16.undo",
-            "C16.overwriting", "C16.overwritten",
+            "C16.made",
+            "C16.written",
+            "C16.synced",
+            "C16.replaced",
+            "C16.removed",
+            "C16.between",
+            "C16.undo",
+            "C16.overwriting",
+            "C16.overwritten",
         ],
         "of each file the old or the new content, whole; no temporary file; the result says which",
     ),

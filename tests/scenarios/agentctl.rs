@@ -101,7 +101,9 @@ impl Drop for DaemonStopper<'_> {
 #[tokio::test]
 async fn run_prints_completed_messages_to_pipe_and_last_one_with_quiet() {
     let daemon = TestDaemon::start().await;
-    for (args, expected) in [(&["run", "count"][..], "I look.\none two three\n"), (&["run", "-q", "count"], "one two three\n")] {
+    for (args, expected) in
+        [(&["run", "count"][..], "I look.\none two three\n"), (&["run", "-q", "count"], "one two three\n")]
+    {
         daemon.models.push(Step::calls([("LS", json!({"path": "."}))]).say("I look."));
         daemon.models.push(Step::text("one two three"));
         let said = ctl(&daemon, args).await;
@@ -111,7 +113,8 @@ async fn run_prints_completed_messages_to_pipe_and_last_one_with_quiet() {
     // A program that wants the parts as they come reads the events.
     let gate = Gate::new();
     daemon.models.push(Step::text("one two three").hold_after(2, &gate));
-    let mut child = command(&daemon, &["run", "-o", "stream-json", "count"]).spawn().expect("agentctl starts");
+    let mut child =
+        command(&daemon, &["run", "-o", "stream-json", "count"]).spawn().expect("agentctl starts");
     let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
     let deltas = async {
         while let Some(line) = lines.next_line().await.expect("a line") {
@@ -123,8 +126,10 @@ async fn run_prints_completed_messages_to_pipe_and_last_one_with_quiet() {
     };
     with_deadline("the first words", || daemon.log(), deltas).await;
     gate.open();
-    with_deadline("the end", || daemon.log(), async { while lines.next_line().await.expect("a line").is_some() {} })
-        .await;
+    with_deadline("the end", || daemon.log(), async {
+        while lines.next_line().await.expect("a line").is_some() {}
+    })
+    .await;
     assert_eq!(ended(&daemon, child).await.code, 0);
     daemon.models.assert_no_breach();
 }
@@ -482,7 +487,8 @@ async fn headings_unknown_commands_and_lists_are_sent_as_text() {
         let said = ctl(&daemon, args).await;
         assert!(said.code == 0 && said.err.contains(hint), "{args:?}: {said:?}");
         let requests = daemon.models.wait_for_requests(at + 1).await;
-        let messages = requests.iter().map(|request| request.body["messages"].to_string()).collect::<String>();
+        let messages =
+            requests.iter().map(|request| request.body["messages"].to_string()).collect::<String>();
         assert!(messages.contains(input), "{args:?}: {messages}");
         if args[0] == "submit" {
             ctl(&daemon, &["wait", &session.id]).await.stdout();

@@ -1,6 +1,7 @@
 //! How `agentctl` finds the daemon, its configuration and the working folder, and its errors if they
 //! are missing.
 
+use nix::sys::signal::Signal;
 use serde_json::json;
 use tokio::process::Command;
 
@@ -48,10 +49,14 @@ async fn missing_socket_error_names_socket_of_running_daemon() {
 }
 
 #[tokio::test]
-async fn removed_socket_of_running_daemon_is_reported() {
+async fn removed_socket_is_made_again_and_stopped_daemon_is_reported() {
     let daemon = TestDaemon::start().await;
     let pid = daemon.pid();
     std::fs::remove_file(daemon.socket()).expect("removed");
+    let said = ctl(&daemon, &["--no-start", "ps", "--json"]).await;
+    assert!(said.code == 0 && said.out.contains("[]"), "the daemon makes its socket again: {said:?}");
+    std::fs::remove_file(daemon.socket()).expect("removed");
+    daemon.signal(Signal::SIGSTOP);
     let said = ctl(&daemon, &["--no-start", "ps"]).await;
     let advice = format!("is gone: kill -TERM {pid}, then start it");
     assert!(said.code == 69 && said.err.contains(&advice), "{said:?}");
@@ -60,6 +65,7 @@ async fn removed_socket_of_running_daemon_is_reported() {
     let said = ctl(&daemon, &["--no-start", "ps"]).await;
     assert!(said.code == 69 && said.err.contains(&format!("agentd (process {pid})")), "{said:?}");
     assert!(!said.err.contains("kill"), "{said:?}");
+    daemon.signal(Signal::SIGCONT);
     assert!(
         ctl(&daemon, &["daemon", "stop"]).await.stdout().contains("stopped"),
         "the client stops the daemon with a signal"
@@ -73,7 +79,7 @@ async fn refused_first_task_leaves_no_session() {
         [&["run", "--image", "/no/such.png", "look"][..], &["run", "--background", "--file", "/no/such", "x"]]
     {
         let said = ctl(&daemon, args).await;
-        assert!(said.code == 4 && said.err.contains("/no/such"), "{said:?}");
+        assert!(said.code == 64 && said.err.contains("/no/such"), "{said:?}");
         assert_eq!(ctl(&daemon, &["ps", "-a", "--json"]).await.json(), json!([]), "{args:?}");
     }
     let said = ctl(&daemon, &["run", "--model", "nowhere/model", "x"]).await;

@@ -3,6 +3,7 @@
 use crate::failure::{Failure, code};
 use crate::terminal::escape;
 use api::fault::WireFault;
+use api::methods::{self, ApiMethod};
 
 /// Parameters of the wire, and what the user typed for them.
 const OPTIONS: &[(&str, &str)] = &[
@@ -30,15 +31,19 @@ const OPTIONS: &[(&str, &str)] = &[
     ("input", "the input"),
 ];
 
+const fn name<M: ApiMethod>() -> &'static str {
+    M::METHOD.name
+}
+
 /// Methods and parameters in texts of the daemon, longest first, and the commands that do the same.
 const COMMANDS: &[(&str, &str)] = &[
     ("session.archive {archived: false} (agentctl archive --undo)", "`agentctl archive --undo`"),
-    ("session.queue.list", "`agentctl queue SESSION`"),
-    ("session.update", "`agentctl update`"),
-    ("session.abort", "`agentctl abort`"),
-    ("session.list", "`agentctl ps -a -A`"),
-    ("permission.rules", "`agentctl rules`"),
-    ("permission.list", "`agentctl approvals`"),
+    (name::<methods::session::QueueList>(), "`agentctl queue SESSION`"),
+    (name::<methods::session::Update>(), "`agentctl update`"),
+    (name::<methods::session::Abort>(), "`agentctl abort`"),
+    (name::<methods::session::List>(), "`agentctl ps -a -A`"),
+    (name::<methods::permission::Rules>(), "`agentctl rules`"),
+    (name::<methods::permission::List>(), "`agentctl approvals`"),
     ("submit with when_busy queue", "submit it with --queue"),
     ("(when_busy: queue)", "(--queue)"),
 ];
