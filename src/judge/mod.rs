@@ -12,6 +12,7 @@ mod policy;
 mod rule;
 mod shell;
 mod suggest;
+mod within;
 
 #[cfg(test)]
 mod against_bash;
@@ -24,6 +25,7 @@ pub use decide::{explain, is_unreadable, judge};
 pub use policy::{BypassGuard, Policy, key_folders};
 pub use rule::{BadRule, Rule, Rules};
 pub use shell::Repository;
+pub use within::is_within;
 
 #[cfg(test)]
 mod properties;

@@ -10,6 +10,7 @@ use rustc_hash::FxHashSet;
 use super::glob::escape;
 use super::rule::Rule;
 use types::invisible_chars::is_invisible;
+use types::slug::slug;
 use types::tool::{PathSensitivity, Subject};
 
 /// Maximum bytes of a suggested exact rule: a user cannot review a longer one.
@@ -187,7 +188,7 @@ pub(super) fn candidates(workspace: &Path, home: &Path, subject: &Subject) -> Ve
         }
         // The approval mode allows sub-agents without a request; only ask rules and safe mode require
         // one.
-        Subject::Task { agent, .. } => vec![format!("Task({agent})"), "Task".to_owned()],
+        Subject::Task { agent, .. } => vec![format!("Task({})", slug(agent)), "Task".to_owned()],
         Subject::Blob { .. }
         | Subject::Background { .. }
         | Subject::Session { .. }

@@ -43,7 +43,7 @@ pub use config::{ProjectFile, ScopedServer, ServerConfig, ServerSource, Transpor
 pub use elicitation::ServerQuestion;
 pub use form::{Form, FormAnswer};
 pub use launch::{LaunchedProcess, Launcher, ServerProcess};
-pub use names::{is_tool_name, server_part, tool_name};
+pub use names::{is_tool_name, tool_name};
 pub use of_sessions::SessionServerFiles;
 pub use pool::{Lease, Pool, ServerUse};
 pub use resource::ResourcePart;
@@ -51,3 +51,4 @@ pub use schema::server_validator;
 pub use server::{CallError, ServerView};
 pub use settings::PoolSettings;
 pub use tool_result::{ResultMedia, ToolAnswer};
+pub use types::mcp_names::server_part;

@@ -9,6 +9,7 @@ use super::rule::{Pattern, Rule, verdict};
 use super::shell::{Folders, ParsedLine, PatternMatch};
 use super::suggest;
 use types::permission::{Mode, Verdict, VerdictKind};
+use types::slug::slug;
 use types::tool::{PathSensitivity, ResolvedPath, Subject};
 
 /// Judges one call of `tool` on `subject`. The function is total and pure. An `Ask` suggests the grants
@@ -301,7 +302,7 @@ fn search<'r>(
                 PatternMatch::Yes
             }
             (Pattern::Domain(domain), Subject::Web { host, .. }) if domain.covers(host) => PatternMatch::Yes,
-            (Pattern::Agent(name), Subject::Task { agent, .. }) if name == agent => PatternMatch::Yes,
+            (Pattern::Agent(name), Subject::Task { agent, .. }) if *name == slug(agent) => PatternMatch::Yes,
             _ => PatternMatch::No,
         };
         match found {
@@ -358,7 +359,7 @@ fn covers_call(policy: &Policy<'_>, rule: &Rule, subject: &Subject) -> bool {
                 Pattern::Command(_) | Pattern::Domain(_) | Pattern::Unsandboxed | Pattern::Agent(_) => false,
             }
         }
-        (Pattern::Agent(name), Subject::Task { agent, .. }) => name == agent,
+        (Pattern::Agent(name), Subject::Task { agent, .. }) => *name == slug(agent),
         (Pattern::All, _) => true,
         _ => false,
     }
