@@ -25,6 +25,7 @@ mod names;
 mod of_sessions;
 mod pool;
 mod resource;
+mod restrictions;
 mod schema;
 mod server;
 mod server_log;

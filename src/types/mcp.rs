@@ -142,6 +142,9 @@ pub struct McpServerView {
     /// Its instructions for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
+    /// Parts of its configuration without effect, and tools that are left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// The result of `mcp.test`.

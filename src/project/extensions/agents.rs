@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::agent_tools::{self, AgentTools, READ_ONLY_TOOLS};
+use super::agent_keys::{self, READ_ONLY_TOOLS};
+use super::agent_tools::AgentTools;
 use super::front_matter;
 use super::{Diagnostic, ExtensionSource, MarkdownFile};
 use types::permission::Mode;
@@ -179,7 +180,7 @@ fn agent(
     source: ExtensionSource,
     tools: &[String],
 ) -> Result<(Agent, AgentTools), String> {
-    let (front, body) = front_matter::read(&file.text, agent_tools::restricts)?;
+    let (front, body) = front_matter::read(&file.text, agent_keys::restricts)?;
     let of_file = file.name.last().cloned().unwrap_or_default();
     let shown = |name: String| {
         let words = name.split(|c: char| c.is_whitespace() || c.is_control());

@@ -90,6 +90,9 @@ pub(super) fn mcp(servers: &[McpServerView]) -> String {
         if let Some(error) = &server.error {
             let _ = write!(text, " - {error}");
         }
+        for note in &server.notes {
+            let _ = write!(text, "\n  Note: {note}");
+        }
         for tool in &server.tools {
             let _ = write!(text, "\n  {tool}");
         }
