@@ -12,6 +12,7 @@ mod policy;
 mod rule;
 mod shell;
 mod suggest;
+mod within;
 mod written;
 
 #[cfg(test)]
@@ -25,6 +26,7 @@ pub use decide::{explain, is_unreadable, judge};
 pub use policy::{BypassGuard, Policy, key_folders};
 pub use rule::{BadRule, Rule, Rules, stored_rule_note};
 pub use shell::Repository;
+pub use within::is_within;
 
 #[cfg(test)]
 mod properties;

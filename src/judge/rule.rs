@@ -7,8 +7,10 @@ use std::str::FromStr;
 use super::glob::PathPattern;
 use super::shell::CommandPattern;
 use super::written::{Problem, normalise};
+use types::mcp_names::{ToolNames, check_rule};
 use types::permission::{RuleKind, Verdict, VerdictKind};
-use types::tool::Subject;
+use types::slug::slug;
+use types::tool::{MCP_PREFIX, Subject};
 
 /// Why a text is not a valid rule. Displays the text and how to fix it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +51,7 @@ pub(super) enum Pattern {
     /// Exactly the written command, run without the sandbox. Does not decide whether the command may
     /// run.
     Unsandboxed,
-    /// Sub-agents with this name.
+    /// Sub-agents whose name has this slug.
     Agent(String),
 }
 
@@ -170,26 +172,32 @@ impl Rule {
             | Subject::ProposedPlan(_) => self.tool == tool,
             Subject::Several { .. } | Subject::Blob { .. } => false,
             Subject::Task { .. } => self.tool == "Task",
-            Subject::Tool { name } | Subject::Mcp { name, .. } => {
-                self.tool == *name
-                    || (self.tool.starts_with("mcp__")
-                        && name.strip_prefix(&self.tool).is_some_and(|rest| rest.starts_with("__")))
+            // A name alone does not show where the server's part of it ends, so each reading counts.
+            Subject::Tool { name } => {
+                let is_begin = |begin: &str| match begin.strip_suffix('*') {
+                    Some(begin) => name.starts_with(begin),
+                    None => name.strip_prefix(begin).is_some_and(|rest| rest.starts_with("__")),
+                };
+                self.tool == *name || self.tool.starts_with(MCP_PREFIX) && is_begin(&self.tool)
+            }
+            Subject::Mcp { name, server, tool, .. } => {
+                ToolNames { offered: name, server, tool }.may_be_named_by(&self.tool)
             }
         }
     }
 
-    /// As [`Self::applies_to`], for allow rules: only `Delete` itself grants deleting a file.
+    /// As [`Self::applies_to`], for allow rules: only `Delete` itself grants deleting a file, and a text that can mean
+    /// tools of two servers grants none of them.
     pub(super) fn may_grant(&self, tool: &str, subject: &Subject) -> bool {
         match subject {
             Subject::Delete { .. } => self.tool == "Delete",
+            Subject::Mcp { confusable, .. } => {
+                self.applies_to(tool, subject)
+                    && !confusable.iter().any(|other| other.names().may_be_named_by(&self.tool))
+            }
             _ => self.applies_to(tool, subject),
         }
     }
-}
-
-fn is_name(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
 }
 
 fn is_host(text: &str) -> bool {
@@ -259,7 +267,9 @@ impl Rule {
             },
         };
         let mut letters = tool.chars();
-        if !letters.next().is_some_and(|c| c.is_ascii_alphabetic())
+        if tool.starts_with(MCP_PREFIX) {
+            check_rule(tool).map_err(bad)?;
+        } else if !letters.next().is_some_and(|c| c.is_ascii_alphabetic())
             || !letters.all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
         {
             return Err(
@@ -283,7 +293,9 @@ impl Rule {
                 let why = "expected a host name, like WebFetch(domain:example.org) or WebFetch(domain:*.example.org)";
                 Pattern::Domain(domain.ok_or_else(|| bad(why.into()))?)
             }
-            (Family::Task, Some(inner)) if is_name(inner) => Pattern::Agent(inner.to_owned()),
+            (Family::Task, Some(inner)) if !inner.contains('*') && !slug(inner).is_empty() => {
+                Pattern::Agent(slug(inner))
+            }
             (Family::Task, Some(_)) => {
                 return Err(bad("expected the name of an agent, like Task(reviewer)".into()));
             }
@@ -294,11 +306,6 @@ impl Rule {
                 )));
             }
         };
-        if let Some(rest) = tool.strip_prefix("mcp__")
-            && (rest.is_empty() || rest.starts_with("__") || rest.ends_with("__"))
-        {
-            return Err(bad("expected mcp__SERVER or mcp__SERVER__TOOL".into()));
-        }
         Ok(Self { text: text.to_owned(), tool: tool.to_owned(), pattern })
     }
 }
@@ -441,10 +448,17 @@ mod tests {
         check("WebFetch(domain:a.*.org)", Err("host name"));
         check("WebFetch(domain:*example.org)", Err("host name"));
         check("WebFetch()", Err("empty"));
-        check("Task(two words)", Err("name of an agent"));
+        check("Task(two words)", Ok(()));
+        check("Task(代码审查)", Ok(()));
+        check("Task(code-*)", Err("name of an agent"));
+        check("Task(?)", Err("name of an agent"));
         check("Unsandboxed", Err("whole command"));
         check("Unsandboxed()", Err("empty"));
         check("mcp__server(x)", Err("no pattern"));
+        for good in ["mcp__my.server__获取", "mcp__wx__*", "mcp__wx__get_*", "mcp__my server"] {
+            check(good, Ok(()));
+        }
+        check("mcp__*__x", Err("at the end"));
         check("mcp__", Err("mcp__SERVER"));
         check("mcp__server__", Err("mcp__SERVER__TOOL"));
         check("Ba sh", Err("tool name"));

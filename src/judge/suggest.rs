@@ -11,6 +11,7 @@ use super::glob::escape;
 use super::rule::Rule;
 use types::invisible_chars::is_invisible;
 use types::permission::RuleKind;
+use types::slug::slug;
 use types::tool::{PathSensitivity, Subject};
 
 /// Maximum bytes of a suggested exact rule: a user cannot review a longer one.
@@ -188,7 +189,7 @@ pub(super) fn candidates(workspace: &Path, home: &Path, subject: &Subject) -> Ve
         }
         // The approval mode allows sub-agents without a request; only ask rules and safe mode require
         // one.
-        Subject::Task { agent, .. } => vec![format!("Task({agent})"), "Task".to_owned()],
+        Subject::Task { agent, .. } => vec![format!("Task({})", slug(agent)), "Task".to_owned()],
         Subject::Blob { .. }
         | Subject::Background { .. }
         | Subject::Session { .. }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::restrictions;
 use types::config_values::ConfigDuration;
 use types::typed_json;
 
@@ -67,15 +68,44 @@ pub struct ServerConfig {
     pub transport: Option<TransportKind>,
     /// Whether the server is used.
     pub enabled: bool,
+    /// Whether it is not used, as other programs write it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub disabled: bool,
     /// Time limit of a call. The handshake takes at most this time and at most 30 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<ConfigDuration>,
-    /// The only tools that are used; `*` at the end matches every rest.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The only tools that are used; `*` stands for any characters.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        alias = "includeTools",
+        alias = "include_tools",
+        alias = "allowedTools",
+        alias = "allowed_tools",
+        alias = "enabledTools",
+        alias = "enabled_tools",
+        alias = "allowTools"
+    )]
     pub allow_tools: Option<Vec<String>>,
     /// Tools that are not used.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        alias = "disabledTools",
+        alias = "disabled_tools",
+        alias = "excludeTools",
+        alias = "exclude_tools",
+        alias = "disallowedTools",
+        alias = "disallowed_tools",
+        alias = "denyTools"
+    )]
     pub deny_tools: Vec<String>,
+    /// Tools that another program calls without a request. It has no effect: rules allow calls.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        alias = "alwaysAllow",
+        alias = "autoApprove",
+        alias = "auto_approve"
+    )]
+    pub always_allow: Option<Value>,
     /// Whether the server runs in the sandbox of commands.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub sandbox: bool,
@@ -96,9 +126,11 @@ impl Default for ServerConfig {
             headers_command: None,
             transport: None,
             enabled: true,
+            disabled: false,
             timeout: None,
             allow_tools: None,
             deny_tools: Vec::new(),
+            always_allow: None,
             sandbox: false,
             elicitation: false,
         }
@@ -137,15 +169,25 @@ impl ServerConfig {
         }
     }
 
-    /// Whether a tool of the server is used.
+    /// Whether the server is used.
     #[must_use]
-    pub fn uses_tool(&self, tool: &str) -> bool {
-        let matches = |pattern: &String| match pattern.strip_suffix('*') {
-            Some(begin) => tool.starts_with(begin),
-            None => pattern == tool,
-        };
-        self.allow_tools.as_ref().is_none_or(|allowed| allowed.iter().any(matches))
-            && !self.deny_tools.iter().any(matches)
+    pub const fn is_enabled(&self) -> bool {
+        self.enabled && !self.disabled
+    }
+
+    /// Whether a tool of the server, which has this name in the configuration, is used.
+    #[must_use]
+    pub fn uses_tool(&self, server: &str, tool: &str) -> bool {
+        let means = |pattern: &String| restrictions::means(pattern, server, tool);
+        self.allow_tools.as_ref().is_none_or(|allowed| allowed.iter().any(means))
+            && !self.deny_tools.iter().any(means)
+    }
+
+    /// What the configuration says without effect, for users.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        let note = "alwaysAllow and autoApprove are not used: rules such as mcp__SERVER__TOOL allow calls";
+        self.always_allow.iter().map(|_| note.to_owned()).collect()
     }
 }
 
@@ -243,6 +285,7 @@ struct JsonEntry {
     allow_tools: Option<Vec<String>>,
     #[serde(default)]
     deny_tools: Vec<String>,
+    always_allow: Option<Value>,
     #[serde(default)]
     sandbox: bool,
     #[serde(default)]
@@ -269,16 +312,26 @@ impl From<JsonEntry> for ServerConfig {
             headers_command: entry.headers_command,
             transport: entry.kind,
             enabled: entry.enabled.unwrap_or(true) && !entry.disabled,
+            disabled: false,
             timeout: entry.timeout.map(|timeout| match timeout {
                 Timeout::Milliseconds(ms) => ConfigDuration(std::time::Duration::from_millis(ms)),
                 Timeout::Text(span) => span,
             }),
             allow_tools: entry.allow_tools,
             deny_tools: entry.deny_tools,
+            always_allow: entry.always_allow,
             sandbox: entry.sandbox,
             elicitation: entry.elicitation,
         }
     }
+}
+
+/// An entry with the names that this daemon has for its restrictions.
+fn renamed(mut value: Value) -> Result<Value, String> {
+    if let Value::Object(entry) = &mut value {
+        restrictions::rename_keys(entry)?;
+    }
+    Ok(value)
 }
 
 /// Reads `.mcp.json` or `.mcprc`: an object of servers, in most files below `mcpServers`. A mistake in one entry
@@ -304,7 +357,8 @@ pub fn parse_file(name: &str, bytes: &[u8]) -> ProjectFile {
         return wrong(format!("it has more than {MAX_SERVERS} servers"));
     }
     let server = |(name, value): (String, Value)| {
-        let config = typed_json::from_value::<JsonEntry>(value)
+        let config = renamed(value)
+            .and_then(|value| typed_json::from_value::<JsonEntry>(value).map_err(|error| error.to_string()))
             .map(ServerConfig::from)
             .map_err(|error| format!("could not read its configuration: {error}"))
             .and_then(|config| config.transport().map(|_| config));
@@ -316,6 +370,7 @@ pub fn parse_file(name: &str, bytes: &[u8]) -> ProjectFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use types::typed_toml;
 
     #[test]
     fn project_file_gives_servers_and_errors_per_entry() {
@@ -338,6 +393,42 @@ mod tests {
         assert!(!config("off").expect("right").enabled);
         assert!(config("old").expect_err("refused").contains("sse"));
         assert!(config("bad").expect_err("refused").contains("command"));
+    }
+
+    #[test]
+    fn restrictions_of_other_programs_hold_in_both_forms() {
+        let text = r#"{"mcpServers": {
+            "cline": {"command": "x", "disabledTools": ["rm"], "alwaysAllow": ["rm", "ls"]},
+            "gemini": {"command": "x", "includeTools": ["ls", "rm"], "excludeTools": ["rm"]},
+            "wrong": {"command": "x", "disabledTools": "rm"},
+            "unclear": {"command": "x", "readOnly": true},
+            "off": {"command": "x", "disabled": "yes"}
+        }}"#;
+        let merged = merge(parse_file(".mcp.json", text.as_bytes()).servers, true);
+        for name in ["cline", "gemini"] {
+            let config = merged[name].config.clone().expect("right");
+            assert!(config.uses_tool(name, "ls") && !config.uses_tool(name, "rm"), "{name}");
+            assert_eq!(config.notes().len(), usize::from(name == "cline"));
+        }
+        for (name, word) in [("wrong", "disabledTools"), ("unclear", "readOnly"), ("off", "disabled")] {
+            assert!(merged[name].config.clone().expect_err("refused").contains(word), "{name}");
+        }
+        let table = |text: &str| typed_toml::from_str::<ServerConfig>(text);
+        for key in ["deny_tools", "disabledTools", "excludeTools", "disallowed_tools"] {
+            let config =
+                table(&format!("command = \"x\"\n{key} = [\"rm\"]\nautoApprove = [\"rm\"]")).expect(key);
+            assert!(
+                config.uses_tool("s", "ls") && !config.uses_tool("s", "rm") && !config.notes().is_empty()
+            );
+        }
+        for key in ["allow_tools", "includeTools", "allowedTools", "enabled_tools"] {
+            let config = table(&format!("command = \"x\"\n{key} = [\"ls\"]")).expect(key);
+            assert!(config.uses_tool("s", "ls") && !config.uses_tool("s", "rm"));
+        }
+        assert!(!table("command = \"x\"\ndisabled = true").expect("right").is_enabled());
+        for wrong in ["disabledTools = \"rm\"", "readOnly = true", "deny_tools = []\ndisabledTools = []"] {
+            assert!(table(&format!("command = \"x\"\n{wrong}")).is_err(), "{wrong}");
+        }
     }
 
     #[test]
@@ -378,8 +469,8 @@ mod tests {
             deny_tools: vec!["read_secret".into()],
             ..ServerConfig::default()
         };
-        let used = |tool: &str| config.uses_tool(tool);
+        let used = |tool: &str| config.uses_tool("s", tool);
         assert!(used("read_file") && used("list") && !used("write") && !used("read_secret"));
-        assert!(ServerConfig::default().uses_tool("any"));
+        assert!(ServerConfig::default().uses_tool("s", "any"));
     }
 }

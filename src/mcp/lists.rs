@@ -83,7 +83,7 @@ async fn offer(
             Err(error) => problems.push(failed("prompts", &error)),
         }
     }
-    let (tools, left_out) = catalog::tools(&server, &part, listed, |tool| config.uses_tool(tool));
+    let (tools, left_out) = catalog::tools(&server, &part, listed, |tool| config.uses_tool(&server, tool));
     problems.extend(left_out);
     let instructions = info.and_then(|info| info.instructions.clone()).filter(|text| !text.trim().is_empty());
     Ok(ServerOffer { tools, instructions, prompts, problems })

@@ -4,6 +4,7 @@ use sha2::{Digest as _, Sha256};
 
 use types::hex;
 use types::mcp::MCP_PREFIX;
+use types::mcp_names::plain;
 
 /// Providers refuse longer names.
 const MAX_NAME_CHARS: usize = 64;
@@ -16,26 +17,10 @@ pub fn is_tool_name(name: &str) -> bool {
     name.strip_prefix(MCP_PREFIX).is_some_and(|rest| rest.contains("__"))
 }
 
-/// A server's part of the names of its tools; `None` if no character of its name can be used.
-#[must_use]
-pub fn server_part(server: &str) -> Option<String> {
-    let mut part = String::with_capacity(server.len());
-    for c in server.chars() {
-        let c = if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
-        // `__` separates server and tool, so the part must not contain it.
-        if c != '_' || !part.ends_with('_') {
-            part.push(c);
-        }
-    }
-    let part = part.trim_matches('_');
-    (!part.is_empty()).then(|| part.to_owned())
-}
-
-/// The name of a server's tool for the model. `server` is a [`server_part`].
+/// The name of a server's tool for the model. `server` is a [`types::mcp_names::server_part`].
 #[must_use]
 pub fn tool_name(server: &str, tool: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
-    let name: String = format!("{MCP_PREFIX}{server}__").chars().chain(tool.chars().map(plain)).collect();
+    let name = format!("{MCP_PREFIX}{server}__{}", plain(tool));
     let name = if tool.is_empty() { format!("{name}unnamed") } else { name };
     if name.len() <= MAX_NAME_CHARS && !name.ends_with("__") {
         return name;
@@ -61,13 +46,5 @@ mod tests {
             assert!(!name.ends_with("__"), "{name}");
         }
         assert_ne!(tool_name("a", &format!("{long}1")), tool_name("a", &format!("{long}2")));
-    }
-
-    #[test]
-    fn server_part_contains_no_separator() {
-        assert_eq!(server_part("my.server"), Some("my_server".into()));
-        assert_eq!(server_part("a__b"), Some("a_b".into()));
-        assert_eq!(server_part("claude.ai Gmail"), Some("claude_ai_Gmail".into()));
-        assert_eq!(server_part("___"), None);
     }
 }

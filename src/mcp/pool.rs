@@ -14,7 +14,6 @@ use crate::approvals::Approvals;
 use crate::calls::CallChannels;
 use crate::config::{ServerConfig, ServerSource};
 use crate::launch::Launcher;
-use crate::names::server_part;
 use crate::of_sessions::SessionServerFiles;
 use crate::resource::ResourcePart;
 use crate::server::{CallError, NewServer, Server, ServerView};
@@ -100,7 +99,7 @@ impl Pool {
     /// # Errors
     /// The configuration cannot be used; the text is for users.
     pub fn acquire(&self, usage: &ServerUse<'_>) -> Result<Lease, String> {
-        let part = server_part(usage.name).ok_or_else(|| {
+        let part = types::mcp_names::server_part(usage.name).ok_or_else(|| {
             format!("could not use the MCP server {:?}: its name has no letters", usage.name)
         })?;
         let launcher = self.launcher.get().ok_or("this daemon starts no MCP servers")?;

@@ -23,8 +23,12 @@ pub(super) async fn list(
 fn agent(found: Agent) -> AgentView {
     AgentView {
         name: found.name,
+        slug: found.slug,
         description: found.description,
         tools: found.tools.unwrap_or_else(|| vec!["*".into()]),
+        denied_tools: found.denied_tools,
+        mode: found.mode,
+        max_turns: found.max_turns,
         model_name: found.model_name,
         color: found.color,
         source: found.source,

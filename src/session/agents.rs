@@ -4,10 +4,12 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use crate::extension_files;
+use crate::file_models::UnknownModels;
 use crate::shared::Shared;
 use project::extensions::Diagnostic;
 use project::extensions::agents::{self, Agent, PROJECT_FOLDERS};
 use store::StoreError;
+use types::mcp::TOOL_SEARCH;
 
 /// Maximum bytes of the list of agents in a system prompt.
 const MAX_LIST_BYTES: usize = 16 * 1024;
@@ -24,7 +26,7 @@ pub struct AgentList {
 impl AgentList {
     fn add(&mut self, more: Vec<Agent>) {
         for agent in more {
-            match self.find(&agent.name) {
+            match self.agents.iter().find(|other| other.slug == agent.slug) {
                 None => self.agents.push(agent),
                 // A file may replace a built-in agent on purpose, or a project's file may replace the user's.
                 Some(other) if other.source != agent.source => {}
@@ -37,10 +39,10 @@ impl AgentList {
         }
     }
 
-    /// The agent with this name.
+    /// The agent with this name or slug.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&Agent> {
-        self.agents.iter().find(|agent| agent.name == name)
+        self.agents.iter().find(|agent| agent.is_named(name))
     }
 
     /// The section of the system prompt that lists the agents for `Task`.
@@ -51,7 +53,7 @@ impl AgentList {
         );
         for agent in &self.agents {
             let description = agent.description.split_whitespace().collect::<Vec<_>>().join(" ");
-            let line = format!("\n- {}: {description}", agent.name);
+            let line = format!("\n- {}: {description}", agent.slug);
             if text.len() + line.len() > MAX_LIST_BYTES {
                 let _ =
                     write!(text, "\n- and others: agent names beyond {MAX_LIST_BYTES} bytes are left out");
@@ -73,12 +75,21 @@ pub(super) async fn load(shared: &Shared, cwd: &Path) -> Result<AgentList, Store
         agents::user_folders(settings.user_dir.as_deref(), &settings.home)
     };
     let files = extension_files::load(shared, cwd, &PROJECT_FOLDERS, user, "agents").await?;
+    let components = shared.components();
+    let tools = components.tools.definitions();
+    let mut tools: Vec<String> = tools.iter().map(|tool| tool.name.clone()).collect();
+    tools.push(TOOL_SEARCH.to_owned());
     let mut list = AgentList { agents: Vec::new(), diagnostics: files.diagnostics };
     for (source, files) in files.folders {
-        let (agents, problems) = agents::parse(files, source);
+        let (agents, problems) = agents::parse(files, source, &tools);
         list.diagnostics.extend(problems);
         list.add(agents);
     }
+    let mut unknown = UnknownModels::default();
+    for agent in &list.agents {
+        unknown.check(&components, agent.model_name.as_deref(), agent.path.as_ref());
+    }
+    list.diagnostics.extend(unknown.diagnostic("[models] task or the model of the session"));
     list.add(agents::built_in_agents());
     Ok(list)
 }

@@ -7,12 +7,15 @@ use engine::{Engine, SessionRules};
 use tools::{BackgroundTaskView, McpContext, ProjectData, SessionContext, UnreadablePaths};
 use types::ids::SessionId;
 use types::permission::Mode;
+use types::subagent::AgentRestrictions;
 
 /// The session data that an effect needs.
 #[derive(Clone)]
 pub(crate) struct CallContext {
     pub session_context: Arc<SessionContext>,
     pub rules: Arc<SessionRules>,
+    /// What the session's agent forbids.
+    pub restrictions: Arc<AgentRestrictions>,
     pub safe_mode: bool,
     pub mode: Mode,
 }
@@ -46,6 +49,9 @@ impl CallContext {
         Self {
             session_context: Arc::new(session_context),
             rules: engine.rules_in_force(),
+            restrictions: Arc::new(
+                spec.agent.as_ref().map(|agent| agent.restrictions.clone()).unwrap_or_default(),
+            ),
             safe_mode: engine.safe_mode(),
             mode: engine.mode(),
         }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 
+use crate::agent_restrictions::{self, restrict};
 use crate::call_context::CallContext;
 use crate::shared::{Settings, Shared};
 use crate::trust;
@@ -55,7 +56,9 @@ impl EffectiveRules {
         let inventory = workspace::scan(&folders);
         let (project, damage) = runtime.block_on(trust::rules(shared, &folders, inventory));
         append_rules(&mut more, &project);
-        problem = problem.or(damage);
+        let (of_agent, unclear) = agent_restrictions::rules(&call_context.restrictions);
+        append_rules(&mut more, &of_agent);
+        problem = problem.or(damage).or(unclear);
         if problem.is_some() {
             more.allow.clear();
         }
@@ -167,6 +170,8 @@ impl EffectiveRules {
             }
             None => verdict,
         };
+        let restrictions = &call_context.restrictions;
+        let verdict = restrict(verdict, &policy, restrictions, tool, &prepared.subject);
         match &self.problem {
             Some(problem) if verdict.verdict != VerdictKind::Allow && verdict.rule.is_none() => {
                 Verdict { reason: problem.clone(), ..verdict }

@@ -41,7 +41,10 @@ impl EventHooks {
         let hooks: Vec<Hook> = self
             .hooks
             .iter()
-            .filter(|hook| hook.is_for(input.event, input.tool.as_deref()))
+            .filter(|hook| {
+                let is_for = |tool| hook.is_for(input.event, tool);
+                is_for(input.tool.as_deref()) || input.tool_aliases.iter().any(|name| is_for(Some(name)))
+            })
             .cloned()
             .collect();
         let mut answers = run_hooks(&hooks, input, &self.environment).await;

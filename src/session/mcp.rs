@@ -107,7 +107,7 @@ impl ConfiguredServers {
             Err(why) => {
                 Err((McpState::Failed, Some(format!("the MCP server {} failed: {why}", server.name))))
             }
-            Ok(config) if !config.enabled => Err((McpState::Disabled, None)),
+            Ok(config) if !config.is_enabled() => Err((McpState::Disabled, None)),
             Ok(config) => Ok(config),
         }
     }

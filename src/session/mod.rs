@@ -2,6 +2,7 @@
 //! effects, in that order. Other tasks hold a [`SessionHandle`], whose methods send messages to the session's task.
 
 mod actor;
+mod agent_restrictions;
 mod agents;
 mod attach;
 mod budgets;
@@ -12,6 +13,7 @@ mod effective_rules;
 mod error;
 mod extension_files;
 mod file_checkpoints;
+mod file_models;
 mod grant_outbox;
 mod handle;
 mod history;

@@ -7,7 +7,7 @@ use tokio::runtime::Handle;
 
 use crate::shared::Shared;
 use crate::trust;
-use engine::is_command_name;
+use project::extensions::commands::typed_name;
 use project::extensions::skills::{self, PROJECT_FOLDERS, Skill};
 use project::extensions::{self, Diagnostic, ExtensionSource};
 use project::workspace::{self, FolderFiles, Memory, MemoryError};
@@ -50,14 +50,14 @@ impl SkillFiles {
             }
             let (own, problems) = extensions::files_from_contents(&place, own);
             found.diagnostics.extend(problems);
-            let (own, problems) = skills::parse(own, ExtensionSource::Project, is_command_name);
+            let (own, problems) = skills::parse(own, ExtensionSource::Project);
             found.add(own, problems);
         }
         let settings = &shared.components().settings;
         for folder in skills::user_folders(settings.user_dir.as_deref(), &settings.home) {
             let (own, problems) = skills::scan(&folder);
             found.diagnostics.extend(problems);
-            let (own, problems) = skills::parse(own, ExtensionSource::User, is_command_name);
+            let (own, problems) = skills::parse(own, ExtensionSource::User);
             found.add(own, problems);
         }
         found
@@ -78,7 +78,8 @@ impl SkillFiles {
     }
 
     fn find(&self, name: &str) -> Option<&Skill> {
-        self.skills.iter().find(|skill| skill.name() == name)
+        let typed = typed_name(name)?;
+        self.skills.iter().find(|skill| skill.name() == typed)
     }
 }
 

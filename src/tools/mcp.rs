@@ -12,10 +12,10 @@ use crate::mcp_context::McpServers;
 use mcp::{CallChannels, CallError, FormAnswer, ResultMedia, ServerQuestion, ToolAnswer, server_validator};
 use types::blob::{Attachment, AttachmentKind};
 use types::ids::CallId;
-use types::mcp::{MCP_PREFIX, McpTool};
+use types::mcp::{MCP_PREFIX, McpCatalog, McpTool};
 use types::message::{InputBlock, ToolCall};
 use types::permission::Mode;
-use types::tool::{PreparedCall, Subject, ToolOutcome, ToolProgress};
+use types::tool::{McpToolName, PreparedCall, Subject, ToolOutcome, ToolProgress};
 
 /// Maximum characters of a call's summary.
 const MAX_SUMMARY_CHARS: usize = 160;
@@ -108,7 +108,7 @@ pub(super) fn prepare(context: &ToolContext, call: &McpCall) -> PreparedCall {
     let shown = escape_name(&format!("{}:{} {}", tool.server, tool.tool, Value::Object(arguments.clone())));
     let short: String = shown.chars().take(MAX_SUMMARY_CHARS).collect();
     PreparedCall {
-        subject: subject(tool, is_changed),
+        subject: subject(tool, &session_context.mcp.catalog, is_changed),
         summary: if short.len() < shown.len() { format!("{short} …") } else { short },
         diff: None,
         read_only: false,
@@ -117,13 +117,20 @@ pub(super) fn prepare(context: &ToolContext, call: &McpCall) -> PreparedCall {
     }
 }
 
-fn subject(tool: &McpTool, is_changed: bool) -> Subject {
+fn subject(tool: &McpTool, catalog: &McpCatalog, is_changed: bool) -> Subject {
+    let is_confusable = |other: &&McpTool| tool.names().may_be_confused_with(&other.names());
+    let name = |other: &McpTool| McpToolName {
+        name: other.name.clone(),
+        server: other.server.clone(),
+        tool: other.tool.clone(),
+    };
     Subject::Mcp {
         name: tool.name.clone(),
         server: tool.server.clone(),
         tool: tool.tool.clone(),
         digest: tool.digest.clone(),
         is_changed,
+        confusable: catalog.tools.iter().filter(is_confusable).map(name).collect(),
     }
 }
 

@@ -47,8 +47,8 @@ pub(super) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCa
         ));
     }
     let agents = &context.session_context.agents;
-    let Some(agent) = agents.iter().find(|agent| agent.name == input.subagent_type) else {
-        let names: Vec<&str> = agents.iter().map(|agent| agent.name.as_str()).collect();
+    let Some(agent) = agents.iter().find(|agent| agent.is_named(&input.subagent_type)) else {
+        let names: Vec<&str> = agents.iter().map(|agent| agent.slug.as_str()).collect();
         let text =
             format!("there is no agent {:?}; the agents are {}", input.subagent_type, names.join(", "));
         return Err(ToolError::new("unknown_agent", text).with(json!({ "agents": names })));

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::mcp_names::ToolNames;
 use super::tool::ToolDefinition;
 
 pub use super::tool::MCP_PREFIX;
@@ -71,6 +72,12 @@ pub struct McpTool {
 }
 
 impl McpTool {
+    /// The names, to compare them with rules and lists of tools.
+    #[must_use]
+    pub fn names(&self) -> ToolNames<'_> {
+        ToolNames { offered: &self.name, server: &self.server, tool: &self.tool }
+    }
+
     /// The definition for the model.
     #[must_use]
     pub fn definition(&self) -> ToolDefinition {
@@ -135,6 +142,9 @@ pub struct McpServerView {
     /// Its instructions for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
+    /// Parts of its configuration without effect, and tools that are left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// The result of `mcp.test`.

@@ -1,5 +1,7 @@
 //! Pointers from a purpose to a model.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 /// `[models]`: pointers from a purpose to a model, each as `PROVIDER/MODEL`.
@@ -22,6 +24,9 @@ pub struct ModelPointers {
     pub large_context: Option<String>,
     /// Model for images if the session's model does not support them.
     pub vision: Option<String>,
+    /// Models by the names that files of other programs have for them, such as `haiku`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub aliases: BTreeMap<String, String>,
 }
 
 impl ModelPointers {

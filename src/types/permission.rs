@@ -45,6 +45,24 @@ impl Mode {
     }
 }
 
+impl Mode {
+    /// The mode that allows no more than this one and the other one, as far as one mode can: `plan` and `dont_ask`
+    /// are equally strict, and the first stays.
+    #[must_use]
+    pub const fn narrowed_to(self, other: Self) -> Self {
+        if other.rank() < self.rank() { other } else { self }
+    }
+
+    const fn rank(self) -> u8 {
+        match self {
+            Mode::Plan | Mode::DontAsk => 0,
+            Mode::Default => 1,
+            Mode::AcceptEdits => 2,
+            Mode::Bypass => 3,
+        }
+    }
+}
+
 /// The subject of a permission request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::background::BashId;
 use super::ids::BlobId;
+use super::mcp_names::ToolNames;
 use super::question::UserQuestion;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -371,6 +372,9 @@ pub enum Subject {
         /// Whether the definition differs from the one that was approved last.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         is_changed: bool,
+        /// Tools of other servers that one rule text can mean as well as this tool.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        confusable: Vec<McpToolName>,
     },
     /// Any other tool.
     Tool {
@@ -404,6 +408,25 @@ impl Subject {
             | Subject::Mcp { .. }
             | Subject::Tool { .. } => false,
         }
+    }
+}
+
+/// The names of a tool of an MCP server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct McpToolName {
+    /// The name for the model.
+    pub name: String,
+    /// The server's name in the configuration.
+    pub server: String,
+    /// The tool's name on the server.
+    pub tool: String,
+}
+
+impl McpToolName {
+    /// The names, to compare them with a rule.
+    #[must_use]
+    pub fn names(&self) -> ToolNames<'_> {
+        ToolNames { offered: &self.name, server: &self.server, tool: &self.tool }
     }
 }
 

@@ -1,13 +1,14 @@
 //! Tools for all modules: their definitions, prepared calls, and results.
 
 pub use super::prepared_call::{
-    Access, Barrier, Blocked, Confinement, OfferUnsandboxedRetry, PathSensitivity, PlannedChange,
-    PlannedEdit, PlannedFile, PreparedCall, ProposedPlan, ResolvedPath, Subject,
+    Access, Barrier, Blocked, Confinement, McpToolName, OfferUnsandboxedRetry, PathSensitivity,
+    PlannedChange, PlannedEdit, PlannedFile, PreparedCall, ProposedPlan, ResolvedPath, Subject,
 };
 use std::path::PathBuf;
 
 use super::background::BackgroundRead;
 use super::blob::{Attachment, Blob, BlobRef};
+use super::mcp_names::ToolNames;
 use super::todo::Todo;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -86,14 +87,48 @@ impl ToolChoice {
         *self == Self::default()
     }
 
-    /// Whether a tool is offered.
+    /// Whether a tool of the daemon is offered, or a tool of an MCP server by its name for models.
     #[must_use]
     pub fn offers(&self, tool: &str) -> bool {
-        // `mcp__SERVER` names all tools of a server.
+        // `mcp__SERVER` names all tools of a server, and a `*` at the end any rest.
         let is_of_server = |name: &str| {
-            name.starts_with(MCP_PREFIX) && tool.strip_prefix(name).is_some_and(|rest| rest.starts_with("__"))
+            name.starts_with(MCP_PREFIX)
+                && match name.strip_suffix('*') {
+                    Some(begin) => tool.starts_with(begin),
+                    None => tool.strip_prefix(name).is_some_and(|rest| rest.starts_with("__")),
+                }
         };
-        let is_in = |names: &[String]| names.iter().any(|name| name == tool || is_of_server(name));
+        self.is_offered_if(|name| name == tool || is_of_server(name))
+    }
+
+    /// Whether a tool of an MCP server is offered. The lists may name it, or its server, as the server does.
+    #[must_use]
+    pub fn offers_mcp(&self, tool: ToolNames<'_>) -> bool {
+        self.is_offered_if(|name| tool.may_be_named_by(name))
+    }
+
+    /// The tools that this choice and the other one offer.
+    #[must_use]
+    pub fn narrowed_to(&self, other: &Self) -> Self {
+        let allow = match (&self.allow, &other.allow) {
+            (Some(own), Some(more)) => {
+                let within = |choice: &[String], name: &str| {
+                    Self { allow: Some(choice.to_vec()), deny: Vec::new() }.offers(name)
+                };
+                // Of a server and one of its tools, the tool is narrower.
+                let both = own.iter().filter(|name| within(more, name));
+                let narrower = more.iter().filter(|name| within(own, name) && !own.contains(name));
+                Some(both.chain(narrower).cloned().collect())
+            }
+            (own, more) => own.clone().or_else(|| more.clone()),
+        };
+        let mut deny = self.deny.clone();
+        deny.extend(other.deny.iter().filter(|name| !self.deny.contains(name)).cloned());
+        Self { allow, deny }
+    }
+
+    fn is_offered_if(&self, is_named: impl Fn(&str) -> bool) -> bool {
+        let is_in = |names: &[String]| names.iter().any(|name| is_named(name));
         self.allow.as_deref().is_none_or(is_in) && !is_in(&self.deny)
     }
 }

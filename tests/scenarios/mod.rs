@@ -1,5 +1,6 @@
 //! Scenarios: each test is one thing that a user or an editor does with a running daemon.
 
+mod agent_restrictions;
 mod abort;
 mod agentctl;
 mod agentctl_attach;

@@ -304,7 +304,7 @@ async fn agent_file_gives_prompt_and_tools_under_trust_only() {
         ".claude/agents/reviewer.md",
         "---\nname: reviewer\ndescription: Reviews code\ntools: Read, Grep\nmodel: opus\n---\nYou are strict.\n",
     );
-    daemon.write(".claude/agents/broken.md", "---\ndescription: [\n---\nx");
+    daemon.write(".claude/agents/broken.md", "---\nname: broken\n---\nx");
     let alice = daemon.client("alice").await;
     let cwd = daemon.workspace();
     let before = alice.call("agent.list", json!({"cwd": cwd})).await;

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::FileDiagnostic;
+use types::permission::Mode;
 use types::subagent::AgentSource;
 
 /// `agent.list`
@@ -16,14 +17,27 @@ pub struct AgentListParams {
 /// One agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentView {
-    /// Its name: `subagent_type` of the tool `Task`, `agent` of `session.create`.
+    /// Its name, as its file has it.
     pub name: String,
+    /// The name to type: `subagent_type` of the tool `Task`, `agent` of `session.create`. The name is accepted there
+    /// as well.
+    #[serde(default)]
+    pub slug: String,
     /// When to use it.
     pub description: String,
-    /// Names of its tools; `["*"]` for all.
+    /// Its tools, such as `Read` or `Bash(git:*)`; `["*"]` for all.
     pub tools: Vec<String>,
-    /// Its model: `PROVIDER/MODEL` or a pointer of `[models]`. If it is absent, the pointer `task` applies, or else
-    /// the session's model.
+    /// Names of tools that it does not have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub denied_tools: Vec<String>,
+    /// Approval mode that it has at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
+    /// Maximum number of model calls of a task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_turns: Option<u64>,
+    /// Its model: `PROVIDER/MODEL`, a pointer of `[models]`, one of `[models.aliases]`, or `inherit` for the model of
+    /// the session. If it is absent or not known, the pointer `task` applies, or else the session's model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_name: Option<String>,
     /// The colour in which clients show it.

@@ -8,7 +8,7 @@ use crate::terminal::out::OutputStreams;
 use crate::terminal::style::Tone;
 use crate::terminal::table::{Table, column};
 use api::methods;
-use api::params::{AgentListParams, AgentListReply};
+use api::params::{AgentListParams, AgentListReply, AgentView};
 use types::subagent::AgentSource;
 
 pub(crate) async fn agents(reach: &Connector, json: bool, out: &mut OutputStreams) -> Result<(), Failure> {
@@ -32,10 +32,13 @@ pub(crate) async fn agents(reach: &Connector, json: bool, out: &mut OutputStream
         };
         let description = agent.description.split_whitespace().collect::<Vec<_>>().join(" ");
         table.push([
-            (Tone::Tool, escape::line(&agent.name).into_owned()),
+            (
+                Tone::Tool,
+                escape::line(if agent.slug.is_empty() { &agent.name } else { &agent.slug }).into_owned(),
+            ),
             (Tone::Plain, escape::line(&description).into_owned()),
             (Tone::Dim, source.to_owned()),
-            (Tone::Dim, escape::line(&agent.tools.join(", ")).into_owned()),
+            (Tone::Dim, escape::line(&tools(agent)).into_owned()),
         ]);
     }
     table.print(out)?;
@@ -43,4 +46,19 @@ pub(crate) async fn agents(reach: &Connector, json: bool, out: &mut OutputStream
         out.note(&format!("{}: {}", escape::line(&found.path), escape::line(&found.message)))?;
     }
     Ok(())
+}
+
+/// The tools of an agent, with what they are restricted to.
+fn tools(agent: &AgentView) -> String {
+    let mut text = agent.tools.join(", ");
+    if !agent.denied_tools.is_empty() {
+        text += &format!(" without {}", agent.denied_tools.join(", "));
+    }
+    if let Some(mode) = agent.mode {
+        text += &format!("; mode {}", mode.name());
+    }
+    if let Some(turns) = agent.max_turns {
+        text += &format!("; {turns} turns");
+    }
+    text
 }

@@ -64,14 +64,17 @@ fn table(servers: &[McpServerView]) -> Table {
             McpState::Ready => server.tools.len().to_string(),
             _ => String::new(),
         };
-        let problem = server.error.as_deref().unwrap_or_default();
+        let problem = match &server.error {
+            Some(error) => error.clone(),
+            None => server.notes.join("; "),
+        };
         table.push([
             (Tone::Bold, escape::line(&server.name).into_owned()),
             (tone(server.state), server.state.name().to_owned()),
             (Tone::Plain, tools),
             (Tone::Dim, escape::line(&server.source).into_owned()),
             (Tone::Dim, escape::line(&server.transport).into_owned()),
-            (Tone::Warn, one_line(problem, 400)),
+            (Tone::Warn, one_line(&problem, 400)),
         ]);
     }
     table

@@ -71,6 +71,9 @@ pub(super) fn components(
             check_model(config, pointer, model)?;
         }
     }
+    for (alias, model) in &config.models.aliases {
+        check_model(config, &format!("aliases.{alias}"), model)?;
+    }
     check_retry(config)?;
     let sandbox = sandbox(config, places, &found.instance);
     check_sandbox(config, &sandbox, found)?;

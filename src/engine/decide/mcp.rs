@@ -56,28 +56,23 @@ impl PlanBuilder<'_> {
             return own;
         }
         let mut all: Vec<ToolDefinition> = own.to_vec();
-        let choice = self.choice();
+        let is_chosen = |definition: &&ToolDefinition| self.chooses(&definition.name);
         if self.is_mcp_deferred() {
-            all.extend(
-                self.engine
-                    .settings
-                    .tool_search
-                    .iter()
-                    .filter(|definition| choice.offers(&definition.name))
-                    .cloned(),
-            );
+            all.extend(self.engine.settings.tool_search.iter().filter(is_chosen).cloned());
             let find = |name: &String| mcp.definitions.iter().find(|definition| definition.name == *name);
-            all.extend(
-                mcp.loaded
-                    .iter()
-                    .filter_map(find)
-                    .filter(|definition| choice.offers(&definition.name))
-                    .cloned(),
-            );
+            all.extend(mcp.loaded.iter().filter_map(find).filter(is_chosen).cloned());
         } else {
-            all.extend(mcp.definitions.iter().filter(|definition| choice.offers(&definition.name)).cloned());
+            all.extend(mcp.definitions.iter().filter(is_chosen).cloned());
         }
         all.into()
+    }
+
+    /// Whether the session's or the turn's choice of tools has this tool.
+    pub(super) fn chooses(&self, tool: &str) -> bool {
+        match self.state.mcp.catalog.find(tool) {
+            Some(tool) => self.choice().offers_mcp(tool.names()),
+            None => self.choice().offers(tool),
+        }
     }
 
     /// Whether this is a tool that exists only through MCP servers.

@@ -86,11 +86,12 @@ pub fn typed_line(input: &[InputBlock]) -> Option<TypedLine> {
     is_command_name(name).then(|| TypedLine::Command(SlashCommand::new(name, arguments.trim())))
 }
 
-/// Whether a text may be the name of a command: `[a-z][a-z0-9_:-]*`.
+/// Whether a text may be the name of a command: letters and digits of any script, `_`, `:`, `-` and `.`, with a letter
+/// or a digit at the beginning.
 #[must_use]
 pub fn is_command_name(name: &str) -> bool {
-    let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | ':' | '-');
-    name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(is_inner)
+    name.starts_with(char::is_alphanumeric)
+        && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | ':' | '-' | '.'))
 }
 
 /// Whether the command starts the conversation again.
@@ -167,20 +168,11 @@ mod tests {
             |name: &str, arguments: &str| Some(TypedLine::Command(SlashCommand::new(name, arguments)));
         assert_eq!(typed_line_of("/help"), command("help", ""));
         assert_eq!(typed_line_of("/team:review-all  src main \n"), command("team:review-all", "src main"));
+        assert_eq!(typed_line_of("/Help"), command("Help", ""));
+        assert_eq!(typed_line_of("/v1.2 x"), command("v1.2", "x"));
+        assert_eq!(typed_line_of("/代码审查 src"), command("代码审查", "src"));
         assert_eq!(typed_line_of("# use tabs"), Some(TypedLine::Note("use tabs".into())));
-        let plain = [
-            "/home/x is broken",
-            "/Help",
-            "/",
-            "/ help",
-            "/9",
-            "help",
-            "#tag",
-            "#",
-            "#  ",
-            "/a\nb",
-            " /help",
-        ];
+        let plain = ["/home/x is broken", "/", "/ help", "help", "#tag", "#", "#  ", "/a\nb", " /help"];
         for text in plain {
             assert_eq!(typed_line_of(text), None, "{text:?}");
         }

@@ -67,7 +67,7 @@ impl PlanBuilder<'_> {
 
     /// Whether the session or the turn allows this tool, if it exists.
     fn allows_tool(&self, tool: &str) -> bool {
-        self.choice().offers(tool) && !(tool == MEMORY && self.state.spec.ablation.auto_memory)
+        self.chooses(tool) && !(tool == MEMORY && self.state.spec.ablation.auto_memory)
     }
 
     /// Whether a call is of an existing tool that this session does not offer.

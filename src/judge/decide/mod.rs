@@ -9,6 +9,7 @@ use super::rule::{Pattern, Rule, verdict};
 use super::shell::{Folders, ParsedLine, PatternMatch};
 use super::suggest;
 use types::permission::{Mode, Verdict, VerdictKind};
+use types::slug::slug;
 use types::tool::{PathSensitivity, ResolvedPath, Subject};
 
 /// Judges one call of `tool` on `subject`. The function is total and pure. An `Ask` suggests the grants
@@ -302,7 +303,9 @@ fn search<'r>(
             }
             (Pattern::Domain(domain), Subject::Web { host, .. }) if domain.covers(host) => PatternMatch::Yes,
             // For a rule that restricts, another case is the same name.
-            (Pattern::Agent(name), Subject::Task { agent, .. }) if name.eq_ignore_ascii_case(agent) => {
+            (Pattern::Agent(name), Subject::Task { agent, .. })
+                if name.eq_ignore_ascii_case(&slug(agent)) =>
+            {
                 PatternMatch::Yes
             }
             _ => PatternMatch::No,
@@ -361,7 +364,7 @@ fn covers_call(policy: &Policy<'_>, rule: &Rule, subject: &Subject) -> bool {
                 Pattern::Command(_) | Pattern::Domain(_) | Pattern::Unsandboxed | Pattern::Agent(_) => false,
             }
         }
-        (Pattern::Agent(name), Subject::Task { agent, .. }) => name == agent,
+        (Pattern::Agent(name), Subject::Task { agent, .. }) => *name == slug(agent),
         (Pattern::All, _) => true,
         _ => false,
     }

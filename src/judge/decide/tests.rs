@@ -4,6 +4,7 @@ use super::*;
 use VerdictKind::{Allow, Ask, Deny};
 
 use crate::rule::Rules;
+use types::tool::McpToolName;
 
 fn path(text: &str, sensitivity: PathSensitivity) -> ResolvedPath {
     ResolvedPath {
@@ -244,6 +245,73 @@ fn bypass_denies_protected_paths_in_any_spelling() {
     ] {
         check(Mode::Bypass, &[], "Bash", &bash(line), Allow);
     }
+}
+
+/// A tool of a server, with the tools of other servers that a rule can mean as well.
+fn mcp(offered: &str, server: &str, tool: &str, confusable: Vec<McpToolName>) -> Subject {
+    Subject::Mcp {
+        name: offered.into(),
+        server: server.into(),
+        tool: tool.into(),
+        digest: String::new(),
+        is_changed: false,
+        confusable,
+    }
+}
+
+#[test]
+fn rules_name_servers_and_tools_by_own_and_offered_names() {
+    let long = "s".repeat(60);
+    let cut = format!("mcp__{}_0a1b2c", &long[..50]);
+    let weather = mcp("mcp__wx_9db321", "wx", "获取天气", Vec::new());
+    let of_long = mcp(&cut, &long, "read", Vec::new());
+    for (subject, rule, is_named) in [
+        (&weather, "mcp__wx", true),
+        (&weather, "mcp__wx__获取天气", true),
+        (&weather, "mcp__wx_9db321", true),
+        (&weather, "mcp__wx__*", true),
+        (&weather, "mcp__w", false),
+        (&weather, "mcp__wx__other", false),
+        (&of_long, &format!("mcp__{long}"), true),
+        (&of_long, &format!("mcp__{long}__read"), true),
+        (&of_long, &format!("mcp__{long}__write"), false),
+    ] {
+        let verdicts = if is_named { [Deny, Allow] } else { [Allow, Ask] };
+        check(Mode::Bypass, &[&format!("-{rule}")], "x", subject, verdicts[0]);
+        check(Mode::Default, &[&format!("+{rule}")], "x", subject, verdicts[1]);
+    }
+}
+
+#[test]
+fn rule_that_can_mean_tools_of_two_servers_denies_both_and_allows_neither() {
+    let name = |name: &str, server: &str, tool: &str| McpToolName {
+        name: name.into(),
+        server: server.into(),
+        tool: tool.into(),
+    };
+    let one = mcp("mcp__a__b__c", "a", "b__c", vec![name("mcp__a_b__c", "a__b", "c")]);
+    let other = mcp("mcp__a_b__c", "a__b", "c", vec![name("mcp__a__b__c", "a", "b__c")]);
+    for subject in [&one, &other] {
+        check(Mode::Bypass, &["-mcp__a__b__c"], "x", subject, Deny);
+        check(Mode::Default, &["+mcp__a__b__c"], "x", subject, Ask);
+    }
+    // Without the other server the same rule has one meaning.
+    check(Mode::Default, &["+mcp__a__b__c"], "x", &mcp("mcp__a__b__c", "a", "b__c", Vec::new()), Allow);
+    check(Mode::Default, &["+mcp__a"], "x", &one, Allow);
+    check(Mode::Default, &["+mcp__a_b"], "x", &other, Allow);
+    check(Mode::Default, &["+mcp__a__b"], "x", &other, Allow);
+}
+
+#[test]
+fn rules_match_agents_by_name_and_slug() {
+    let task = |agent: &str| Subject::Task { agent: agent.into(), background: false, read_only: false };
+    for agent in ["Code Reviewer", "code-reviewer", "Code.Reviewer"] {
+        for rule in ["Task(Code Reviewer)", "Task(code-reviewer)", "Task(CODE REVIEWER)"] {
+            check(Mode::Default, &[&format!("-{rule}")], "Task", &task(agent), Deny);
+        }
+        check(Mode::Default, &["-Task(reviewer)"], "Task", &task(agent), Allow);
+    }
+    check(Mode::Default, &["-Task(代码审查)"], "Task", &task("代码审查"), Deny);
 }
 
 #[test]

@@ -2,45 +2,47 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Deserializer};
-
+use super::agent_keys::{self, READ_ONLY_TOOLS};
+use super::agent_tools::AgentTools;
 use super::front_matter;
 use super::{Diagnostic, ExtensionSource, MarkdownFile};
-use types::subagent::AgentSource;
+use types::permission::Mode;
+use types::slug::slug;
+use types::subagent::{AgentRestrictions, AgentSource};
+use types::tool::ToolChoice;
 
 /// The folders of a project with agents, the most specific first.
 pub const PROJECT_FOLDERS: [&str; 3] = [".agentd/agents", ".claude/agents", ".kode/agents"];
 /// The agent for work that no other agent fits.
 pub const GENERAL_PURPOSE: &str = "general-purpose";
 
-/// Tools that change nothing. An agent with no other tool is read-only.
-const READ_ONLY_TOOLS: [&str; 10] = [
-    "Read",
-    "Glob",
-    "Grep",
-    "LS",
-    "BashOutput",
-    "TodoRead",
-    "TodoWrite",
-    "Skill",
-    "KnowledgeSearch",
-    "ToolSearch",
-];
 /// Maximum characters of a description in the prompt.
 const MAX_DESCRIPTION_CHARS: usize = 1_000;
+/// Maximum characters of a name.
+const MAX_NAME_CHARS: usize = 100;
 /// Maximum bytes of an agent's prompt.
 const MAX_PROMPT_BYTES: usize = 64 * 1024;
 
 /// An agent that a session can work as.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agent {
-    /// Its name, the `subagent_type` of `Task`.
+    /// Its name, as its file has it.
     pub name: String,
+    /// The name to type: the `subagent_type` of `Task`.
+    pub slug: String,
     /// The model reads this to decide when to use the agent.
     pub description: String,
-    /// Names of its tools; `None` for all.
+    /// Its tools, such as `Read` or `Bash(git:*)`; `None` for all.
     pub tools: Option<Vec<String>>,
-    /// A model or a pointer of `[models]`; `None` for the pointer `task`.
+    /// Names of tools that it does not have.
+    pub denied_tools: Vec<String>,
+    /// What its file forbids.
+    pub restrictions: AgentRestrictions,
+    /// The mode that it has at most.
+    pub mode: Option<Mode>,
+    /// How many model calls a task may take.
+    pub max_turns: Option<u64>,
+    /// A model, a pointer of `[models]`, one of its aliases, or `inherit`; `None` for the pointer `task`.
     pub model_name: Option<String>,
     /// The colour in which clients show it.
     pub color: Option<String>,
@@ -59,24 +61,24 @@ impl Agent {
         let is_harmless = |tool: &String| READ_ONLY_TOOLS.contains(&tool.as_str());
         self.tools.as_ref().is_some_and(|tools| tools.iter().all(is_harmless))
     }
-}
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct FrontMatter {
-    name: Option<String>,
-    description: Option<String>,
-    #[serde(deserialize_with = "deserialize_tools")]
-    tools: Option<Vec<String>>,
-    model_name: Option<String>,
-    model: Option<String>,
-    color: Option<String>,
-}
+    /// The names of its tools; absent for all.
+    #[must_use]
+    pub fn tool_choice(&self) -> ToolChoice {
+        // The search for tools of servers is in the list only if the agent has such tools.
+        let lists = self.restrictions.tools.iter().filter_map(|choice| choice.allow.as_ref());
+        let allow = lists.cloned().reduce(|all, more| {
+            let more = ToolChoice { allow: Some(more), deny: Vec::new() };
+            all.into_iter().filter(|name| more.offers(name)).collect()
+        });
+        ToolChoice { allow, deny: self.denied_tools.clone() }
+    }
 
-/// The list of tools. A missing value and `*` are all tools, an empty list is none.
-fn deserialize_tools<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
-    let list = front_matter::optional_list(deserializer)?;
-    Ok(list.filter(|list| !list.iter().any(|tool| tool == "*")))
+    /// Whether a text is its name, or a name with the same slug.
+    #[must_use]
+    pub fn is_named(&self, text: &str) -> bool {
+        self.name == text || self.slug == slug(text)
+    }
 }
 
 /// The user's folders with agents, the most specific first.
@@ -89,15 +91,28 @@ pub fn user_folders(config_dir: Option<&Path>, home: &Path) -> Vec<PathBuf> {
 /// The agents that are always there.
 #[must_use]
 pub fn built_in_agents() -> Vec<Agent> {
-    let agent = |name: &str, description: &str, tools: Option<&[&str]>, prompt: &str| Agent {
-        name: name.into(),
-        description: description.into(),
-        tools: tools.map(|tools| tools.iter().map(|tool| (*tool).to_owned()).collect()),
-        model_name: None,
-        color: None,
-        prompt: prompt.into(),
-        source: AgentSource::BuiltIn,
-        path: None,
+    let agent = |name: &str, description: &str, tools: Option<&[&str]>, prompt: &str| {
+        let tools: Option<Vec<String>> =
+            tools.map(|tools| tools.iter().map(|tool| (*tool).to_owned()).collect());
+        let choice = tools.clone().map(|tools| ToolChoice { allow: Some(tools), deny: Vec::new() });
+        Agent {
+            name: name.into(),
+            slug: name.into(),
+            description: description.into(),
+            tools,
+            denied_tools: Vec::new(),
+            restrictions: AgentRestrictions {
+                tools: choice.into_iter().collect(),
+                ..AgentRestrictions::default()
+            },
+            mode: None,
+            max_turns: None,
+            model_name: None,
+            color: None,
+            prompt: prompt.into(),
+            source: AgentSource::BuiltIn,
+            path: None,
+        }
     };
     vec![
         agent(
@@ -117,100 +132,99 @@ pub fn built_in_agents() -> Vec<Agent> {
     ]
 }
 
-/// The agents of these files.
+/// The agents of these files. `tools` are the names of the daemon's tools.
 #[must_use]
-pub fn parse(files: Vec<MarkdownFile>, source: ExtensionSource) -> (Vec<Agent>, Vec<Diagnostic>) {
+pub fn parse(
+    files: Vec<MarkdownFile>,
+    source: ExtensionSource,
+    tools: &[String],
+) -> (Vec<Agent>, Vec<Diagnostic>) {
     let (mut agents, mut diagnostics) = (Vec::new(), Vec::new());
+    // Tools of other programs are named in many files, and nothing can be done about them.
+    let (mut of_others, mut in_files): (Vec<String>, Vec<PathBuf>) = (Vec::new(), Vec::new());
     for file in files {
-        match agent(&file, source) {
-            Ok((agent, problem)) => {
-                let path = file.path;
-                diagnostics.extend(problem.map(|message| Diagnostic { path, message }));
+        let path = file.path.clone();
+        match agent(file, source, tools) {
+            Ok((agent, found)) => {
+                let notes = found.notes.into_iter();
+                diagnostics.extend(notes.map(|message| Diagnostic { path: path.clone(), message }));
+                if !found.of_others.is_empty() {
+                    in_files.push(path);
+                }
+                for tool in found.of_others {
+                    if !of_others.contains(&tool) {
+                        of_others.push(tool);
+                    }
+                }
                 agents.push(agent);
             }
-            Err(message) => diagnostics.push(Diagnostic { path: file.path, message }),
+            Err(message) => diagnostics.push(Diagnostic { path, message }),
         }
+    }
+    if let Some(path) = in_files.first() {
+        let message = match in_files.len() - 1 {
+            0 => format!("tools that do not exist here are left out: {}", of_others.join(", ")),
+            more => format!(
+                "tools that do not exist here are left out, also in {more} more files: {}",
+                of_others.join(", ")
+            ),
+        };
+        diagnostics.push(Diagnostic { path: path.clone(), message });
     }
     (agents, diagnostics)
 }
 
-/// The agent of a file, and the error in an ignored part.
-fn agent(file: &MarkdownFile, source: ExtensionSource) -> Result<(Agent, Option<String>), String> {
-    let (front, body) = front_matter::read::<FrontMatter>(&file.text)?;
-    let non_empty = |text: Option<String>| text.map(|it| it.trim().to_owned()).filter(|it| !it.is_empty());
-    let name = non_empty(front.name).or_else(|| file.name.last().cloned()).unwrap_or_default();
-    let is_name = name.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
-    if !is_name || name.len() > 64 {
-        return Err(format!("{name:?} is not an agent name: use letters, digits, - and _, at most 64"));
+/// The agent of a file, with what its file says about tools.
+fn agent(
+    file: MarkdownFile,
+    source: ExtensionSource,
+    tools: &[String],
+) -> Result<(Agent, AgentTools), String> {
+    let (front, body) = front_matter::read(&file.text, agent_keys::restricts)?;
+    let of_file = file.name.last().cloned().unwrap_or_default();
+    let shown = |name: String| {
+        let words = name.split(|c: char| c.is_whitespace() || c.is_control());
+        words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+    };
+    let name = shown(front.text("name").unwrap_or_else(|| of_file.clone()));
+    // A name without letters and digits gets those of the file, so that rules can name the agent.
+    let name = if slug(&name).is_empty() { format!("{name} ({of_file})") } else { name };
+    let slug = slug(&name);
+    if slug.is_empty() {
+        return Err(format!("{name:?} is not an agent name: it has neither letters nor digits"));
     }
-    let Some(description) = non_empty(front.description) else {
+    if name.chars().count() > MAX_NAME_CHARS || name.starts_with('$') {
+        return Err(format!(
+            "{name:?} is not an agent name: use at most {MAX_NAME_CHARS} characters, and no $ at the beginning"
+        ));
+    }
+    let Some(description) = front.text("description") else {
         return Err("the front matter has no description, by which the model chooses the agent".into());
     };
     if body.len() > MAX_PROMPT_BYTES {
         return Err(format!("the prompt has {} bytes; at most {MAX_PROMPT_BYTES} are possible", body.len()));
     }
+    let found = AgentTools::read(&front, tools)?;
     let agent = Agent {
         name,
+        slug,
         description: description.replace("\\n", "\n").chars().take(MAX_DESCRIPTION_CHARS).collect(),
-        tools: front.tools,
-        model_name: non_empty(front.model_name),
-        color: non_empty(front.color),
+        tools: found.tools.clone(),
+        denied_tools: found.denied.clone(),
+        restrictions: found.restrictions.clone(),
+        mode: found.mode,
+        max_turns: found.max_turns,
+        model_name: front.text("modelname").or_else(|| front.text("model")),
+        color: front.text("color"),
         prompt: body.trim().to_owned(),
         source: match source {
             ExtensionSource::User => AgentSource::User,
             ExtensionSource::Project => AgentSource::Project,
         },
-        path: Some(file.path.clone()),
+        path: Some(file.path),
     };
-    let problem = non_empty(front.model).map(|model| {
-        format!("model: {model} is not used; write model_name with a model or a pointer of [models]")
-    });
-    Ok((agent, problem))
+    Ok((agent, found))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn load(text: &str) -> Result<(Agent, Option<String>), String> {
-        let file =
-            MarkdownFile { path: "a/review.md".into(), name: vec!["review".into()], text: text.into() };
-        agent(&file, ExtensionSource::Project)
-    }
-
-    #[test]
-    fn agent_file_gives_name_tools_and_prompt() {
-        let text = "---\nname: code-reviewer\ndescription: Reviews.\\nUse after changes.\ntools: Read, Grep\n\
-                    model_name: quick\ncolor: red\n---\n\nYou review code.\n";
-        let (agent, problem) = load(text).expect("right");
-        assert_eq!((agent.name.as_str(), problem), ("code-reviewer", None));
-        assert_eq!(agent.description, "Reviews.\nUse after changes.");
-        assert_eq!(agent.tools, Some(vec!["Read".to_owned(), "Grep".to_owned()]));
-        assert_eq!(agent.model_name.as_deref(), Some("quick"));
-        assert_eq!((agent.color.as_deref(), agent.prompt.as_str()), (Some("red"), "You review code."));
-        assert!(agent.is_read_only());
-    }
-
-    #[test]
-    fn missing_tools_are_all_and_empty_list_is_none() {
-        let tools =
-            |line: &str| load(&format!("---\ndescription: x\n{line}---\nDo it.")).expect("right").0.tools;
-        assert_eq!(tools(""), None);
-        assert_eq!(tools("tools: \"*\"\n"), None);
-        assert_eq!(tools("tools: ['*']\n"), None);
-        assert_eq!(tools("tools: []\n"), Some(Vec::new()));
-        assert_eq!(tools("tools:\n  - Bash\n"), Some(vec!["Bash".to_owned()]));
-        assert_eq!(tools("tools:\n"), None);
-    }
-
-    #[test]
-    fn deprecated_model_is_reported_and_bad_files_are_refused() {
-        let (agent, problem) = load("---\ndescription: x\nmodel: opus\n---\nDo it.").expect("right");
-        assert_eq!((agent.name.as_str(), agent.model_name), ("review", None));
-        assert!(problem.expect("reported").contains("model_name"));
-        for bad in ["Do it.", "---\nname: two words\ndescription: x\n---\n", "---\ndescription: [\n---\nx"] {
-            assert!(load(bad).is_err(), "{bad}");
-        }
-    }
-}
+mod tests;

@@ -2,10 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
-
 use super::front_matter;
 use super::{Diagnostic, ExtensionSource, MarkdownFile};
+use types::slug::slug_with;
 
 /// The folders of a project with commands, the most specific first.
 pub const PROJECT_FOLDERS: [&str; 3] = [".agentd/commands", ".claude/commands", ".kode/commands"];
@@ -37,16 +36,6 @@ pub struct CustomCommand {
     pub(super) body: String,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "kebab-case")]
-struct FrontMatter {
-    description: Option<String>,
-    argument_hint: Option<String>,
-    #[serde(deserialize_with = "front_matter::list", alias = "allowed_tools")]
-    allowed_tools: Vec<String>,
-    model: Option<String>,
-}
-
 /// The user's folders with commands, the most specific first.
 #[must_use]
 pub fn user_folders(config_dir: Option<&Path>, home: &Path) -> Vec<PathBuf> {
@@ -54,22 +43,14 @@ pub fn user_folders(config_dir: Option<&Path>, home: &Path) -> Vec<PathBuf> {
     own.into_iter().chain([home.join(".claude/commands"), home.join(".kode/commands")]).collect()
 }
 
-/// The commands of these files. `is_name` says whether a text may be a command's name.
+/// The commands of these files. A name is made of those of the folders and of the file, so that it can be typed.
 #[must_use]
-pub fn parse(
-    files: Vec<MarkdownFile>,
-    source: ExtensionSource,
-    is_name: fn(&str) -> bool,
-) -> (Vec<CustomCommand>, Vec<Diagnostic>) {
+pub fn parse(files: Vec<MarkdownFile>, source: ExtensionSource) -> (Vec<CustomCommand>, Vec<Diagnostic>) {
     let (mut commands, mut diagnostics) = (Vec::new(), Vec::new());
     for MarkdownFile { path, name, text } in files {
-        let name = name.join(":");
-        let parsed = if is_name(&name) {
-            command(name, &text, source, &path)
-        } else {
-            Err(format!(
-                "{name:?} cannot be typed as a command: use a-z, 0-9, _ and -, and begin with a letter"
-            ))
+        let parsed = match typed_name(&name.join(":")) {
+            Some(name) => command(name, &text, source, &path),
+            None => Err(format!("{:?} cannot be typed as a command: use letters and digits", name.join(":"))),
         };
         match parsed {
             Ok(command) => commands.push(command),
@@ -79,8 +60,17 @@ pub fn parse(
     (commands, diagnostics)
 }
 
+/// The name as which a command or a skill is typed; `None` if it has neither letters nor digits.
+#[must_use]
+pub fn typed_name(name: &str) -> Option<String> {
+    let typed = slug_with(name, &[':', '.']);
+    let begins = |c: char| c.is_alphanumeric();
+    let typed = typed.trim_start_matches(|c| !begins(c));
+    (!typed.is_empty()).then(|| typed.to_owned())
+}
+
 fn command(name: String, text: &str, source: ExtensionSource, path: &Path) -> Result<CustomCommand, String> {
-    let (front, body) = front_matter::read::<FrontMatter>(text)?;
+    let (front, body) = front_matter::read(text, |_| false)?;
     if body.trim().is_empty() {
         return Err("the file has no text after its front matter".into());
     }
@@ -91,10 +81,10 @@ fn command(name: String, text: &str, source: ExtensionSource, path: &Path) -> Re
     };
     Ok(CustomCommand {
         name,
-        description: front.description.map(one_line).filter(|it| !it.is_empty()).unwrap_or_else(first),
-        argument_hint: front.argument_hint.map(one_line).filter(|hint| !hint.is_empty()),
-        allowed_tools: front.allowed_tools,
-        model: front.model.map(|model| model.trim().to_owned()).filter(|model| !model.is_empty()),
+        description: front.text("description").map(one_line).unwrap_or_else(first),
+        argument_hint: front.written("argumenthint").map(one_line).filter(|hint| !hint.is_empty()),
+        allowed_tools: front.list("allowedtools"),
+        model: front.text("model"),
         source,
         path: path.to_owned(),
         is_skill: false,
@@ -180,7 +170,7 @@ mod tests {
         assert_eq!(command.model.as_deref(), Some("p/m"));
         assert_eq!(load("\n# Look around\nnow").expect("right").description, "Look around");
         assert!(load("---\ndescription: x\n---\n \n").is_err());
-        assert!(load("---\ndescription: [\n---\nx").is_err());
+        assert_eq!(load("---\ndescription: [\n---\nx").expect("tolerant").description, "[");
     }
 
     #[test]
@@ -198,14 +188,42 @@ mod tests {
     }
 
     #[test]
-    fn file_with_invalid_name_is_reported() {
-        let file =
-            |name: &str| MarkdownFile { path: name.into(), name: vec![name.into()], text: "Do it.".into() };
-        let is_name = |name: &str| name.chars().all(|c| c.is_ascii_lowercase());
-        let (commands, diagnostics) =
-            parse(vec![file("good"), file("Not Good")], ExtensionSource::Project, is_name);
-        assert_eq!(commands.len(), 1);
-        assert!(diagnostics[0].message.contains("Not Good"), "{diagnostics:?}");
+    fn names_are_made_so_that_they_can_be_typed() {
+        let file = |name: &[&str]| MarkdownFile {
+            path: name.concat().into(),
+            name: name.iter().map(|part| (*part).to_owned()).collect(),
+            text: "Do it.".into(),
+        };
+        let names: [(&[&str], &str); 7] = [
+            (&["good"], "good"),
+            (&["Not Good"], "not-good"),
+            (&["team", "Code Review"], "team:code-review"),
+            (&["v1.2"], "v1.2"),
+            (&["代码审查"], "代码审查"),
+            (&["_private"], "private"),
+            (&["2fast"], "2fast"),
+        ];
+        for (name, expected) in names {
+            let (commands, _) = parse(vec![file(name)], ExtensionSource::Project);
+            assert_eq!(commands[0].name, expected);
+        }
+        let (commands, diagnostics) = parse(vec![file(&["!!"])], ExtensionSource::Project);
+        assert!(commands.is_empty() && diagnostics[0].message.contains("!!"), "{diagnostics:?}");
+    }
+
+    #[test]
+    fn front_matter_is_read_as_people_write_it() {
+        for (line, hint) in [
+            ("description: Fix: this [now]", None),
+            ("description: Fix: this [now]\nargument-hint: [a] [b]", Some("[a] [b]")),
+            ("description: Fix: this [now]\nargument-hint: <file>: x", Some("<file>: x")),
+        ] {
+            let command =
+                load(&format!("---\n{line}\nallowed-tools: Read Bash(git diff:*)\n---\nx")).expect("right");
+            assert_eq!(command.description, "Fix: this [now]", "{line}");
+            assert_eq!(command.argument_hint.as_deref(), hint, "{line}");
+            assert_eq!(command.allowed_tools, ["Read", "Bash(git diff:*)"], "{line}");
+        }
     }
 
     proptest::proptest! {

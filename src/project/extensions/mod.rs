@@ -3,6 +3,8 @@
 //! A broken file gives a [`Diagnostic`] and is left out; it never fails a session. Files of a project come from
 //! the trust inventory, which read exactly the content that the user trusts. Files of the user are scanned here.
 
+mod agent_keys;
+mod agent_tools;
 pub mod agents;
 pub mod commands;
 mod front_matter;

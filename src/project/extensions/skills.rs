@@ -6,9 +6,7 @@ use std::io::Read as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
-
-use super::commands::CustomCommand;
+use super::commands::{CustomCommand, typed_name};
 use super::{Diagnostic, ExtensionSource, MarkdownFile, front_matter};
 
 /// The folders of a project with skills, the most specific first.
@@ -35,17 +33,6 @@ pub struct Skill {
     /// Whether the model knows of it. If not, only the user starts it.
     pub is_listed: bool,
     text: String,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "kebab-case")]
-struct FrontMatter {
-    name: Option<String>,
-    description: Option<String>,
-    argument_hint: Option<String>,
-    #[serde(deserialize_with = "front_matter::list", alias = "allowed_tools")]
-    allowed_tools: Vec<String>,
-    disable_model_invocation: bool,
 }
 
 /// The user's folders with skills, the most specific first.
@@ -114,17 +101,13 @@ pub fn is_description(below: &Path, is_readable: bool) -> bool {
     }
 }
 
-/// The skills of these files. `is_name` says whether a text may be a skill's name.
+/// The skills of these files.
 #[must_use]
-pub fn parse(
-    files: Vec<MarkdownFile>,
-    source: ExtensionSource,
-    is_name: fn(&str) -> bool,
-) -> (Vec<Skill>, Vec<Diagnostic>) {
+pub fn parse(files: Vec<MarkdownFile>, source: ExtensionSource) -> (Vec<Skill>, Vec<Diagnostic>) {
     let (mut skills, mut diagnostics) = (Vec::new(), Vec::new());
     for MarkdownFile { path, name, text } in files {
         let of_folder = name.into_iter().next().unwrap_or_default();
-        match skill(&of_folder, &text, source, &path, is_name) {
+        match skill(&of_folder, &text, source, &path) {
             Ok(skill) => skills.push(skill),
             Err(message) => diagnostics.push(Diagnostic { path, message }),
         }
@@ -132,27 +115,18 @@ pub fn parse(
     (skills, diagnostics)
 }
 
-fn skill(
-    of_folder: &str,
-    text: &str,
-    source: ExtensionSource,
-    path: &Path,
-    is_name: fn(&str) -> bool,
-) -> Result<Skill, String> {
-    let (front, body) = front_matter::read::<FrontMatter>(text)?;
+fn skill(of_folder: &str, text: &str, source: ExtensionSource, path: &Path) -> Result<Skill, String> {
+    let (front, body) = front_matter::read(text, |_| false)?;
     if body.trim().is_empty() {
         return Err("the file has no text after its front matter".into());
     }
-    let name = front.name.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
-    let name = name.unwrap_or_else(|| of_folder.to_owned());
-    if !is_name(&name) {
-        return Err(format!(
-            "{name:?} cannot be the name of a skill: use a-z, 0-9, _ and -, and begin with a letter"
-        ));
-    }
+    let names = front.text("name").into_iter().chain([of_folder.to_owned()]);
+    let Some(name) = names.into_iter().find_map(|name| typed_name(&name)) else {
+        return Err(format!("{of_folder:?} cannot be the name of a skill: use letters and digits"));
+    };
     let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let first = || body.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    let declared = front.description.as_deref().map(one_line).filter(|text| !text.is_empty());
+    let declared = front.text("description").as_deref().map(one_line);
     let description = declared.unwrap_or_else(|| one_line(first().trim_start_matches('#')));
     let folder = path.parent().unwrap_or(path).to_owned();
     let text = format!("The files of this skill are in {}.\n\n{}", folder.display(), body.trim());
@@ -160,8 +134,12 @@ fn skill(
         command: CustomCommand {
             name,
             description: description.chars().take(MAX_DESCRIPTION_CHARS).collect(),
-            argument_hint: front.argument_hint.as_deref().map(one_line).filter(|hint| !hint.is_empty()),
-            allowed_tools: front.allowed_tools,
+            argument_hint: front
+                .written("argumenthint")
+                .as_deref()
+                .map(one_line)
+                .filter(|hint| !hint.is_empty()),
+            allowed_tools: front.list("allowedtools"),
             model: None,
             source,
             path: path.to_owned(),
@@ -169,7 +147,7 @@ fn skill(
             body: text.clone(),
         },
         folder,
-        is_listed: !front.disable_model_invocation,
+        is_listed: !front.is_set("disablemodelinvocation"),
         text,
     })
 }
@@ -211,10 +189,6 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    fn is_name(name: &str) -> bool {
-        name.starts_with(|c: char| c.is_ascii_lowercase()) && !name.contains(' ')
-    }
-
     #[test]
     fn skills_are_found_and_bad_ones_reported() {
         let dir = tempfile::tempdir().expect("a folder");
@@ -238,23 +212,19 @@ mod tests {
         fs::write(root.join("readme.md"), "no skill").expect("written");
 
         let (files, mut diagnostics) = scan(&root);
-        let (skills, problems) = parse(files, ExtensionSource::User, is_name);
+        let (skills, problems) = parse(files, ExtensionSource::User);
         diagnostics.extend(problems);
         let names: Vec<&str> = skills.iter().map(Skill::name).collect();
-        assert_eq!(names, ["pdf", "plain"]);
-        assert_eq!(skills[0].command.description, "Work with PDF files");
-        assert_eq!(skills[1].command.description, "Look closely");
-        assert!(skills[0].text().contains("Use tool.py.") && skills[0].text().contains("skills/pdf"));
+        assert_eq!(names, ["bad-name", "broken", "pdf", "plain"]);
+        assert_eq!(skills[2].command.description, "Work with PDF files");
+        assert_eq!(skills[3].command.description, "Look closely");
+        assert!(skills[2].text().contains("Use tool.py.") && skills[2].text().contains("skills/pdf"));
         let mut reported_names: Vec<String> = diagnostics
             .iter()
             .map(|it| it.path.parent().unwrap().file_name().unwrap().to_string_lossy().into())
             .collect();
         reported_names.sort();
-        assert_eq!(
-            reported_names,
-            ["Bad Name", "broken", "bytes", "empty", "leak", "leak2", "long"],
-            "{diagnostics:?}"
-        );
+        assert_eq!(reported_names, ["bytes", "empty", "leak", "leak2", "long"], "{diagnostics:?}");
     }
 
     #[test]
@@ -265,7 +235,7 @@ mod tests {
             name: vec![format!("s{n}"), "SKILL".into()],
             text: text(n),
         });
-        let (skills, _) = parse(files.collect(), ExtensionSource::User, is_name);
+        let (skills, _) = parse(files.collect(), ExtensionSource::User);
         let listed = list(&skills).expect("a list");
         assert!(listed.len() < MAX_LIST_BYTES + 100 && listed.contains("more, which"), "{}", listed.len());
         assert_eq!(list(&[]), None);

@@ -18,6 +18,8 @@ pub struct HookInput {
     pub mode: &'static str,
     /// The tool of the call.
     pub tool: Option<String>,
+    /// Other names of the tool that a matcher may have: those that an MCP server has for itself and its tool.
+    pub tool_aliases: Vec<String>,
     /// The arguments of the call.
     pub input: Option<Value>,
     /// The result of the call.
@@ -42,6 +44,7 @@ impl HookInput {
             cwd,
             mode,
             tool: None,
+            tool_aliases: Vec::new(),
             input: None,
             output: None,
             prompt: None,

@@ -9,11 +9,13 @@ use crate::actor::journal;
 use crate::agents;
 use crate::budgets::check_money;
 use crate::error::SessionError;
+use crate::file_models::{self, FileModel};
 use crate::idempotency::{IdempotencyKey, method};
 use crate::project_config::{PROJECT_FILE, ProjectLayer};
 use crate::registry::Registry;
 use crate::registry::initial_items::{self, InitialMessage};
 use crate::registry::mcp;
+use crate::registry::subagents::with_max_turns;
 use engine::{Engine, SessionRules};
 use store::{Idempotency, NewSession, StoreError};
 use types::ablation::Ablation;
@@ -23,7 +25,7 @@ use types::ids::{Mint, Seed, SessionId};
 use types::permission::{RuleKind, is_unsandboxed_grant};
 use types::session::{OnRestart, SessionSpec, SessionView};
 use types::session_environment::SessionEnvironment;
-use types::subagent::{AgentProfile, HIDDEN_AGENT, ParentCall};
+use types::subagent::{AgentProfile, AgentRestrictions, HIDDEN_AGENT, ParentCall};
 use types::tool::{ReadRecord, ToolChoice};
 use types::turn_options::TurnOptions;
 
@@ -390,7 +392,11 @@ impl Registry {
         })?;
         let scratch = scratch.to_string_lossy().into_owned();
         spec.coordinator = true;
-        spec.agent = Some(AgentProfile { name: COORDINATOR.into(), prompt: coordinator_prompt(&scratch) });
+        spec.agent = Some(AgentProfile {
+            name: COORDINATOR.into(),
+            prompt: coordinator_prompt(&scratch),
+            ..AgentProfile::default()
+        });
         let allow = COORDINATOR_TOOLS.iter().map(|tool| (*tool).to_owned()).collect();
         let allow = Some(self.existing_tools(allow));
         options.tools = Some(ToolChoice { allow, deny: Vec::new() });
@@ -398,28 +404,39 @@ impl Registry {
         Ok(())
     }
 
-    /// Applies the agent with this name. Its tools and its model are used unless the request names others.
+    /// Applies the agent with this name to the options of a session with the settings `spec`. Its model is used
+    /// unless the request names another one.
     async fn use_agent(
         &self,
         name: &str,
-        cwd: &str,
+        spec: &SessionSpec,
         options: &mut TurnOptions,
     ) -> Result<AgentProfile, SessionError> {
-        let list = agents::load(&self.inner.shared, Path::new(cwd)).await?;
+        let list = agents::load(&self.inner.shared, Path::new(&spec.cwd)).await?;
         let Some(agent) = list.find(name).cloned() else {
-            let names: Vec<&str> = list.agents.iter().map(|agent| agent.name.as_str()).collect();
+            let names: Vec<&str> = list.agents.iter().map(|agent| agent.slug.as_str()).collect();
             let why = format!("there is no agent {name:?}; the agents are {}", names.join(", "));
             return Err(SessionError::BadParam("agent", why));
         };
-        if options.tools.is_none() {
-            let allow = agent.tools.map(|tools| self.existing_tools(tools));
-            options.tools = allow.map(|allow| ToolChoice { allow: Some(allow), deny: Vec::new() });
+        // The request may take tools away, but gives the agent none.
+        let tools = options.tools.take().unwrap_or_default().narrowed_to(&agent.tool_choice());
+        options.tools = (!tools.is_all()).then_some(tools);
+        let components = self.inner.shared.components();
+        let named = agent.model_name.filter(|_| options.model.is_none());
+        if let Some(FileModel::Named(model)) = named.map(|name| file_models::resolve(&components, &name)) {
+            options.model = Some(model);
         }
-        let named = agent.model_name.filter(|model| model != "inherit" && options.model.is_none());
-        if let Some(model) = named {
-            options.model = Some(self.known_model_of("agent.model_name", &model)?);
+        if let Some(mode) = agent.mode {
+            let own = options.mode.unwrap_or(spec.mode);
+            options.mode = Some(own.narrowed_to(mode));
         }
-        Ok(AgentProfile { name: agent.name, prompt: agent.prompt })
+        if agent.max_turns.is_some() {
+            let budgets = options.budgets.unwrap_or(spec.budgets);
+            options.budgets = Some(with_max_turns(budgets, agent.max_turns));
+        }
+        // The user of the session may choose another mode later, for example by approving a plan.
+        let restrictions = AgentRestrictions { modes: Vec::new(), ..agent.restrictions };
+        Ok(AgentProfile { name: agent.name, prompt: agent.prompt, restrictions })
     }
 
     /// The settings of a new session: the user's, then the project's, then those of the request. Also
@@ -463,7 +480,7 @@ impl Registry {
                 spec.parent = Some(inherited.parent);
                 Some(inherited.agent.clone())
             }
-            (None, Some(name)) => Some(self.use_agent(name, &spec.cwd, &mut options).await?),
+            (None, Some(name)) => Some(self.use_agent(name, &spec, &mut options).await?),
             (None, None) => None,
         };
         if request.coordinator {

@@ -65,6 +65,7 @@ impl Registry {
             tools: Vec::new(),
             error: Some(problem),
             instructions: None,
+            notes: Vec::new(),
         }));
         Ok(servers)
     }
@@ -377,7 +378,10 @@ fn parse_config(field: &'static str, config: serde_json::Value) -> Result<Server
 
 fn server_view(listed: ListedServer) -> McpServerView {
     let ListedServer { server, status, view, .. } = listed;
-    let transport = server.config.ok().and_then(|config| config.transport().ok());
+    let config = server.config.ok();
+    let mut notes = config.as_ref().map(ServerConfig::notes).unwrap_or_default();
+    notes.extend(view.iter().flat_map(|view| view.problems.iter().cloned()));
+    let transport = config.and_then(|config| config.transport().ok());
     McpServerView {
         name: server.name,
         state: status.state,
@@ -386,6 +390,7 @@ fn server_view(listed: ListedServer) -> McpServerView {
         tools: view.as_ref().map(tool_names).unwrap_or_default(),
         error: status.error,
         instructions: view.and_then(|view| view.instructions).map(|instructions| instructions.text),
+        notes,
     }
 }
 

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::actor::effects::subagents::{NewSubagent, SubagentEnd, SubagentHost, SubagentRun};
 use crate::agents;
 use crate::error::SessionError;
+use crate::file_models::{self, FileModel};
 use crate::handle::SessionHandle;
 use crate::idempotency::IdempotencyKey;
 use crate::registry::create::{NewSessionRequest, SubagentInheritance};
@@ -26,11 +27,13 @@ use engine::Input;
 use types::event::{Envelope, Event, Origin};
 use types::ids::{CallId, Seq, SessionId, TurnId};
 use types::message::InputBlock;
+use types::permission::Mode;
 use types::queue::WhenBusy;
 use types::session::TurnResult;
 use types::subagent::{AgentProfile, TASK};
-use types::tool::{ToolChoice, ToolOutcome, ToolProgress};
+use types::tool::{ProposedPlan, ToolChoice, ToolOutcome, ToolProgress};
 use types::turn_options::TurnOptions;
+use types::usage::Budgets;
 
 /// How long a killed sub-agent may take to report its end. The aborting session waits for less time.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
@@ -162,28 +165,35 @@ impl Registry {
             let why = format!("the agent {name} has more tools since the call was judged; call it again");
             return Err(SessionError::BadParam("subagent_type", why));
         }
-        let settings = &shared.components().settings;
-        let task_model = settings.engine.models.task.clone();
-        let named = agent.model_name.filter(|model| model != "inherit");
-        let model = named.or(task_model).unwrap_or_else(|| spec.model.clone());
-        let mut tools = match agent.tools {
-            Some(mut allow) => {
-                // The sub-agent must not get a tool that its starting session may not use.
-                if let Some(own) = spec.tools.allow.as_ref().filter(|_| !spec.coordinator) {
-                    allow.retain(|tool| own.contains(tool));
-                }
-                ToolChoice { allow: Some(self.existing_tools(allow)), deny: spec.tools.deny.clone() }
+        let components = shared.components();
+        let settings = &components.settings;
+        let named = agent.model_name.as_deref().map(|name| file_models::resolve(&components, name));
+        let model = match named {
+            Some(FileModel::Named(model)) => model,
+            Some(FileModel::OfSession) => spec.model.clone(),
+            Some(FileModel::Unknown) | None => {
+                settings.engine.models.task.clone().unwrap_or_else(|| spec.model.clone())
             }
-            // The sub-agents of a coordinator do the work that the coordinator must not do, so they get all tools.
-            None if spec.coordinator => ToolChoice::default(),
-            None => spec.tools.clone(),
         };
-        if parent.depth >= settings.subagent_depth && !tools.deny.iter().any(|tool| tool == TASK) {
-            tools.deny.push(TASK.to_owned());
+        // The sub-agent must not get a tool that its starting session may not use. The sub-agents of a coordinator do
+        // the work that the coordinator must not do, so they get all tools.
+        let own = if spec.coordinator { ToolChoice::default() } else { spec.tools.clone() };
+        let mut tools = own.narrowed_to(&agent.tool_choice());
+        let no_task = parent.depth >= settings.subagent_depth;
+        // An approved plan would end the mode plan, which the agent's file demands.
+        let no_plan = agent.restrictions.modes.contains(&Mode::Plan);
+        for (tool, is_denied) in [(TASK, no_task), (ProposedPlan::TOOL, no_plan)] {
+            if is_denied && !tools.deny.iter().any(|denied| denied == tool) {
+                tools.deny.push(tool.to_owned());
+            }
         }
+        let of_parent = spec.agent.as_ref().map(|agent| agent.restrictions.clone()).unwrap_or_default();
+        let restrictions = of_parent.and(agent.restrictions);
+        let mode = agent.mode.map_or(spec.mode, |mode| spec.mode.narrowed_to(mode));
+        let budgets = with_max_turns(budgets, agent.max_turns);
         let options = TurnOptions {
             model: (!model.is_empty()).then_some(model),
-            mode: Some(spec.mode),
+            mode: Some(mode),
             safe_mode: Some(spec.safe_mode),
             tools: Some(tools),
             budgets: Some(budgets),
@@ -204,7 +214,7 @@ impl Registry {
             coordinator: false,
             inherited: Some(Box::new(SubagentInheritance {
                 parent,
-                agent: AgentProfile { name: agent.name, prompt: agent.prompt },
+                agent: AgentProfile { name: agent.name, prompt: agent.prompt, restrictions },
                 rules: (*rules).clone(),
                 reads: reads.values().cloned().collect(),
             })),
@@ -245,6 +255,15 @@ impl Registry {
         let submitted = self.submit(id, submission, std::convert::identity, async { Ok(input) }).await?;
         Ok(submitted.turn_id)
     }
+}
+
+/// The limits with at most so many model calls of a turn.
+pub(super) fn with_max_turns(budgets: Budgets, max_turns: Option<u64>) -> Budgets {
+    let model_calls = match (budgets.model_calls, max_turns) {
+        (Some(calls), Some(turns)) => Some(calls.min(turns)),
+        (calls, turns) => calls.or(turns),
+    };
+    Budgets { model_calls, ..budgets }
 }
 
 /// The fields of an event that decide whether the whole event must be parsed.

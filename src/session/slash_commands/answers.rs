@@ -37,11 +37,14 @@ pub(super) fn agents(list: &AgentList) -> String {
             AgentSource::Project => "project",
         };
         let description = agent.description.split_whitespace().collect::<Vec<_>>().join(" ");
-        let tools = agent.tools.as_ref().map_or_else(|| "all".into(), |tools| tools.join(", "));
-        let _ = write!(text, "\n  {} ({source}): {description} Tools: {tools}", agent.name);
+        let mut tools = agent.tools.as_ref().map_or_else(|| "all".into(), |tools| tools.join(", "));
+        if !agent.denied_tools.is_empty() {
+            let _ = write!(tools, " without {}", agent.denied_tools.join(", "));
+        }
+        let _ = write!(text, "\n  {} ({source}): {description} Tools: {tools}", agent.slug);
     }
     for found in &list.diagnostics {
-        let _ = write!(text, "\nNot used: {}: {}", found.path.display(), found.message);
+        let _ = write!(text, "\nNote: {}: {}", found.path.display(), found.message);
     }
     text
 }
@@ -86,6 +89,9 @@ pub(super) fn mcp(servers: &[McpServerView]) -> String {
         }
         if let Some(error) = &server.error {
             let _ = write!(text, " - {error}");
+        }
+        for note in &server.notes {
+            let _ = write!(text, "\n  Note: {note}");
         }
         for tool in &server.tools {
             let _ = write!(text, "\n  {tool}");

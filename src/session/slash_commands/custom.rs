@@ -7,11 +7,12 @@ use tokio::runtime::Handle;
 use crate::agents::{self, AgentList};
 use crate::error::SessionError;
 use crate::extension_files;
+use crate::file_models::UnknownModels;
 use crate::handle::SessionHandle;
 use crate::project_data::SkillFiles;
 use crate::registry::Registry;
 use crate::registry::mcp::McpOwner;
-use engine::{BUILT_IN, find_built_in, is_command_name};
+use engine::{BUILT_IN, find_built_in};
 use judge::Rule;
 use project::extensions::commands::{self, CustomCommand, PROJECT_FOLDERS};
 use project::extensions::{Diagnostic, ExtensionSource};
@@ -59,7 +60,8 @@ impl CommandFiles {
     }
 
     pub fn find(&self, name: &str) -> Option<&CustomCommand> {
-        self.commands.iter().find(|command| command.name == name)
+        let typed = commands::typed_name(name)?;
+        self.commands.iter().find(|command| command.name == typed)
     }
 
     pub fn names(&self) -> impl Iterator<Item = &str> {
@@ -169,7 +171,7 @@ impl Registry {
             extension_files::load(self.shared(), Path::new(cwd), &PROJECT_FOLDERS, user, "commands").await?;
         let mut files = CommandFiles { commands: Vec::new(), diagnostics: found.diagnostics };
         for (source, of_folder) in found.folders {
-            let (own, problems) = commands::parse(of_folder, source, is_command_name);
+            let (own, problems) = commands::parse(of_folder, source);
             files.add(own, problems);
         }
         // A skill is also a command, unless a command has the same name.
@@ -177,6 +179,12 @@ impl Registry {
         let read = tokio::task::spawn_blocking(move || SkillFiles::load(&shared, &cwd, &runtime));
         let SkillFiles { skills, diagnostics } = read.await.unwrap_or_default();
         files.add(skills.into_iter().map(|skill| skill.command).collect(), diagnostics);
+        let components = self.shared().components();
+        let mut unknown = UnknownModels::default();
+        for command in &files.commands {
+            unknown.check(&components, command.model.as_deref(), Some(&command.path));
+        }
+        files.diagnostics.extend(unknown.diagnostic("the model of the session"));
         Ok(files)
     }
 }

@@ -11,6 +11,7 @@ use std::path::Path;
 pub use custom::CommandList;
 
 use crate::error::SessionError;
+use crate::file_models::{self, FileModel};
 use crate::handle::SessionHandle;
 use crate::project_data::{NotePlace, memory, note_text};
 use crate::registry::Registry;
@@ -259,11 +260,9 @@ impl Registry {
             return Err(unknown_command(&command.name, &files));
         };
         let text = found.expand(&command.arguments).map_err(|why| SessionError::BadParam("input", why))?;
-        if let (None, Some(model)) = (&submission.options.model, &found.model) {
-            let model = self.known_model(model).map_err(|error| {
-                let why = format!("model of {}: {}", found.path.display(), error_reason(&error));
-                SessionError::BadParam("input", why)
-            })?;
+        if let (None, Some(model)) = (&submission.options.model, &found.model)
+            && let FileModel::Named(model) = file_models::resolve(&self.shared().components(), model)
+        {
             submission.options.model = Some(model);
         }
         let allow_rules = files.allow_rules(found);
@@ -278,13 +277,6 @@ fn input_error(error: SessionError) -> SessionError {
     match error {
         SessionError::BadParam(_, why) => SessionError::BadParam("input", why),
         error => error,
-    }
-}
-
-fn error_reason(error: &SessionError) -> String {
-    match error {
-        SessionError::BadParam(_, why) => why.clone(),
-        error => error.to_string(),
     }
 }
 

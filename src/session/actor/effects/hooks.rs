@@ -52,6 +52,7 @@ fn call_input(event: HookEvent, call: &ToolCall, context: &CallContext) -> HookI
     let cwd = session.workspace.to_string_lossy().into_owned();
     HookInput {
         tool: Some(call.tool.clone()),
+        tool_aliases: session.mcp.catalog.find(&call.tool).map(|tool| tool.names().own()).unwrap_or_default(),
         input: Some(call.input.clone()),
         ..HookInput::new(event, session.session_id.to_string(), cwd, context.mode.name())
     }

@@ -1,0 +1,206 @@
+//! What the keys and values in an agent's front matter mean, by all names that people use for them.
+
+use super::front_matter::normalized;
+use types::permission::Mode;
+
+/// Tools that change nothing. An agent with no other tool is read-only.
+pub(super) const READ_ONLY_TOOLS: [&str; 10] = [
+    "Read",
+    "Glob",
+    "Grep",
+    "LS",
+    "BashOutput",
+    "TodoRead",
+    "TodoWrite",
+    "Skill",
+    "KnowledgeSearch",
+    "ToolSearch",
+];
+
+/// The meaning of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// The only tools of the agent.
+    Allow,
+    /// Tools that it does not have.
+    Deny,
+    /// Whether it only reads.
+    ReadOnly,
+    /// The mode that it has at most.
+    Mode,
+    /// How many model calls a task may take.
+    Turns,
+    /// The only files that it may use.
+    AllowPaths,
+    /// Files that it must not use.
+    DenyPaths,
+    /// What is allowed, asked and denied, in one value.
+    Permission,
+    /// Commands around its calls, which may deny them.
+    Hooks,
+    /// It only allows something.
+    Grant,
+}
+
+/// Keys by their normalized names.
+const KEYS: [(&str, Meaning); 57] = [
+    ("tools", Meaning::Allow),
+    ("allowedtools", Meaning::Allow),
+    ("allowtools", Meaning::Allow),
+    ("allowedtool", Meaning::Allow),
+    ("toolsallow", Meaning::Allow),
+    ("toolsallowed", Meaning::Allow),
+    ("enabledtools", Meaning::Allow),
+    ("includetools", Meaning::Allow),
+    ("includedtools", Meaning::Allow),
+    ("availabletools", Meaning::Allow),
+    ("onlytools", Meaning::Allow),
+    ("toolsonly", Meaning::Allow),
+    ("toolallowlist", Meaning::Allow),
+    ("toolsallowlist", Meaning::Allow),
+    ("toolwhitelist", Meaning::Allow),
+    ("toolswhitelist", Meaning::Allow),
+    ("disallowedtools", Meaning::Deny),
+    ("disallowedtool", Meaning::Deny),
+    ("disallowtools", Meaning::Deny),
+    ("deniedtools", Meaning::Deny),
+    ("denytools", Meaning::Deny),
+    ("toolsdeny", Meaning::Deny),
+    ("toolsdenied", Meaning::Deny),
+    ("toolsdisallowed", Meaning::Deny),
+    ("toolsexclude", Meaning::Deny),
+    ("toolsexcluded", Meaning::Deny),
+    ("toolsblocked", Meaning::Deny),
+    ("restrictedtools", Meaning::Deny),
+    ("forbiddentools", Meaning::Deny),
+    ("blockedtools", Meaning::Deny),
+    ("bannedtools", Meaning::Deny),
+    ("prohibitedtools", Meaning::Deny),
+    ("excludedtools", Meaning::Deny),
+    ("excludetools", Meaning::Deny),
+    ("disabledtools", Meaning::Deny),
+    ("disabletools", Meaning::Deny),
+    ("tooldenylist", Meaning::Deny),
+    ("toolsdenylist", Meaning::Deny),
+    ("toolblacklist", Meaning::Deny),
+    ("toolsblacklist", Meaning::Deny),
+    ("readonly", Meaning::ReadOnly),
+    ("isreadonly", Meaning::ReadOnly),
+    ("readonlymode", Meaning::ReadOnly),
+    ("permissionmode", Meaning::Mode),
+    ("approvalmode", Meaning::Mode),
+    ("maxturns", Meaning::Turns),
+    ("maxsteps", Meaning::Turns),
+    ("maxiterations", Meaning::Turns),
+    ("allowedpaths", Meaning::AllowPaths),
+    ("forbiddenpaths", Meaning::DenyPaths),
+    ("deniedpaths", Meaning::DenyPaths),
+    ("excludedpaths", Meaning::DenyPaths),
+    ("permission", Meaning::Permission),
+    ("permissions", Meaning::Permission),
+    ("hooks", Meaning::Hooks),
+    ("autoapprove", Meaning::Grant),
+    ("alwaysallow", Meaning::Grant),
+];
+
+/// The names that agents are documented with. Other names of the same meaning get a diagnostic.
+pub(super) const DOCUMENTED: [&str; 4] = ["tools", "disallowedTools", "permissionMode", "maxTurns"];
+
+/// Words in keys that may restrict something.
+const RESTRICTING_WORDS: [&str; 17] = [
+    "tool",
+    "allow",
+    "deny",
+    "denied",
+    "forbid",
+    "blocked",
+    "exclud",
+    "permission",
+    "restrict",
+    "readonly",
+    "whitelist",
+    "blacklist",
+    "prohibit",
+    "banned",
+    "sandbox",
+    "approval",
+    "isolation",
+];
+/// Beginnings of keys that have such a word and only inform.
+const INFORMING_BEGINS: [&str; 6] = ["preferred", "recommended", "required", "suggested", "optional", "mcp"];
+
+/// Other names of tools, normalized.
+pub(super) const TOOL_ALIASES: [(&str, &str); 14] = [
+    ("agent", "Task"),
+    ("askuserquestion", "AskUser"),
+    ("killshell", "KillBash"),
+    ("notebookread", "Read"),
+    ("view", "Read"),
+    ("readfile", "Read"),
+    ("list", "LS"),
+    ("listdirectory", "LS"),
+    ("shell", "Bash"),
+    ("runshellcommand", "Bash"),
+    ("writefile", "Write"),
+    ("replace", "Edit"),
+    ("patch", "ApplyPatch"),
+    ("searchfilecontent", "Grep"),
+];
+/// Tools of other programs that have no counterpart, normalized.
+pub(super) const TOOLS_OF_OTHERS: [&str; 20] = [
+    "websearch",
+    "slashcommand",
+    "listmcpresources",
+    "listmcpresourcestool",
+    "readmcpresource",
+    "readmcpresourcetool",
+    "lsp",
+    "monitor",
+    "powershell",
+    "enterplanmode",
+    "enterworktree",
+    "exitworktree",
+    "sendmessage",
+    "taskcreate",
+    "taskget",
+    "tasklist",
+    "taskoutput",
+    "taskstop",
+    "taskupdate",
+    "structuredoutput",
+];
+/// Tools that do what another tool does, and are not offered without it.
+pub(super) const ALSO_DENIED: [(&str, &[&str]); 2] =
+    [("Edit", &["MultiEdit", "ApplyPatch", "NotebookEdit"]), ("Write", &["ApplyPatch"])];
+/// Words of a sentence in a list of tools, which would turn its meaning.
+pub(super) const SENTENCE_WORDS: [&str; 8] =
+    ["except", "excluding", "without", "but", "not", "no", "minus", "none"];
+
+/// Whether a normalized key may restrict an agent.
+pub(super) fn restricts(key: &str) -> bool {
+    meaning(key).is_some_and(|meaning| meaning != Meaning::Grant) || is_suspicious(key)
+}
+
+/// The meaning of a normalized key.
+pub(super) fn meaning(key: &str) -> Option<Meaning> {
+    KEYS.iter().find(|(known, _)| *known == key).map(|(_, meaning)| *meaning)
+}
+
+/// Whether an unknown key has a word that may restrict.
+pub(super) fn is_suspicious(key: &str) -> bool {
+    RESTRICTING_WORDS.iter().any(|word| key.contains(word))
+        && !INFORMING_BEGINS.iter().any(|begin| key.starts_with(begin))
+}
+
+/// A mode by one of its names.
+pub(super) fn mode(text: &str) -> Option<Mode> {
+    match normalized(text).as_str() {
+        // `auto` of other programs lets a model decide what is allowed; here a user decides.
+        "default" | "ask" | "auto" | "manual" => Some(Mode::Default),
+        "acceptedits" | "autoedit" => Some(Mode::AcceptEdits),
+        "plan" => Some(Mode::Plan),
+        "dontask" => Some(Mode::DontAsk),
+        "bypasspermissions" | "bypass" | "yolo" => Some(Mode::Bypass),
+        _ => None,
+    }
+}

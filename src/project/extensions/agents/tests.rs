@@ -1,0 +1,386 @@
+//! Files of agents in the forms that public collections have.
+
+use super::*;
+
+const TOOLS: [&str; 22] = [
+    "Bash",
+    "BashOutput",
+    "KillBash",
+    "Read",
+    "Write",
+    "Edit",
+    "MultiEdit",
+    "ApplyPatch",
+    "NotebookEdit",
+    "Glob",
+    "Grep",
+    "LS",
+    "WebFetch",
+    "Task",
+    "TodoWrite",
+    "TodoRead",
+    "AskUser",
+    "ExitPlanMode",
+    "Skill",
+    "Memory",
+    "KnowledgeSearch",
+    "ToolSearch",
+];
+
+fn file(name: &str, text: &str) -> MarkdownFile {
+    MarkdownFile { path: format!("a/{name}.md").into(), name: vec![name.into()], text: text.into() }
+}
+
+fn load_files(files: Vec<MarkdownFile>) -> (Vec<Agent>, Vec<Diagnostic>) {
+    let tools: Vec<String> = TOOLS.map(str::to_owned).to_vec();
+    parse(files, ExtensionSource::Project, &tools)
+}
+
+fn load(text: &str) -> (Option<Agent>, Vec<String>) {
+    let (mut agents, diagnostics) = load_files(vec![file("review", text)]);
+    (agents.pop(), diagnostics.into_iter().map(|it| it.message).collect())
+}
+
+/// The agent with this front matter, and its diagnostics.
+fn with(front: &str) -> (Option<Agent>, Vec<String>) {
+    load(&format!("---\nname: x\ndescription: y\n{front}\n---\nDo it."))
+}
+
+fn accepted(front: &str) -> Agent {
+    let (agent, diagnostics) = with(front);
+    agent.unwrap_or_else(|| panic!("{front}: {diagnostics:?}"))
+}
+
+#[test]
+fn agent_file_gives_name_tools_and_prompt() {
+    let text = "---\nname: code-reviewer\ndescription: Reviews.\\nUse after changes.\ntools: Read, Grep\n\
+                model_name: quick\ncolor: red\n---\n\nYou review code.\n";
+    let (agent, diagnostics) = load(text);
+    let agent = agent.expect("right");
+    assert_eq!((agent.name.as_str(), agent.slug.as_str()), ("code-reviewer", "code-reviewer"));
+    assert_eq!(agent.description, "Reviews.\nUse after changes.");
+    assert_eq!(agent.tools, Some(vec!["Read".to_owned(), "Grep".to_owned()]));
+    assert_eq!(agent.model_name.as_deref(), Some("quick"));
+    assert_eq!((agent.color.as_deref(), agent.prompt.as_str()), (Some("red"), "You review code."));
+    assert!(agent.is_read_only());
+    assert_eq!(diagnostics, Vec::<String>::new());
+}
+
+#[test]
+fn lists_of_tools_are_read_as_people_write_them() {
+    let all: Option<&[&str]> = None;
+    for (front, expected) in [
+        ("", all),
+        ("tools: \"*\"", all),
+        ("tools: *", all),
+        ("tools: ['*']", all),
+        ("tools:\n  - *", all),
+        ("tools: All tools", all),
+        ("tools: inherit", all),
+        ("tools:", Some(&[])),
+        ("tools: []", Some(&[])),
+        ("tools: \"\"", Some(&[])),
+        ("tools: none", Some(&[])),
+        ("tools: Read, Grep", Some(&["Read", "Grep"])),
+        ("tools: Read Grep Glob", Some(&["Read", "Grep", "Glob"])),
+        ("tools: read, GREP", Some(&["Read", "Grep"])),
+        ("tools: todo_write, multi-edit", Some(&["TodoWrite", "MultiEdit"])),
+        ("Tools: Read", Some(&["Read"])),
+        ("tools:\n  - Bash\n  - Read", Some(&["Bash", "Read"])),
+        ("tools:\n\t- Bash", Some(&["Bash"])),
+        ("tools: [Read, Grep]", Some(&["Read", "Grep"])),
+        ("tools: Read,Read , read", Some(&["Read"])),
+        ("tools: Agent, AskUserQuestion, KillShell", Some(&["Task", "AskUser", "KillBash"])),
+        ("tools: Bash(git:*)", Some(&["Bash(git:*)"])),
+        (
+            "tools: Bash(git status:*), Bash(npm run test), Read",
+            Some(&["Bash(git status:*)", "Bash(npm run test)", "Read"]),
+        ),
+        ("tools: Bash(*), Read", Some(&["Bash", "Read"])),
+        ("tools: Agent(worker, researcher)", Some(&["Task(worker)", "Task(researcher)"])),
+        ("tools: mcp__x__*, Read", Some(&["mcp__x__*", "Read"])),
+        ("tools: mcp__x", Some(&["mcp__x"])),
+        ("tools: mcp__wx__获取天气", Some(&["mcp__wx__获取天气"])),
+        ("tools: Read, Frobnicate", Some(&["Read"])),
+        ("tools: Read, WebSearch", Some(&["Read"])),
+        ("tools: Read, Write, and Bash", Some(&["Read", "Write", "Bash"])),
+        ("tools: Read, Skill(pdf)", Some(&["Read"])),
+        ("tools: Read, Bash(git | x:*)", Some(&["Read"])),
+        ("tools:\n  write: false\n  edit: false", all),
+        ("tools:\n  \"*\": false\n  read: true", Some(&["Read"])),
+        ("tools: Read, Bash\ndisallowedTools: Bash", Some(&["Read"])),
+        ("tools: Read, Bash\nallowed_tools: [Bash, Grep]", Some(&["Bash"])),
+        ("tools: Read, Bash\ntools: Bash, Write", Some(&["Bash"])),
+        ("readonly: true\ntools: Read, Write", Some(&["Read"])),
+    ] {
+        let agent = accepted(front);
+        let tools: Option<Vec<&str>> = agent.tools.as_ref().map(|it| it.iter().map(String::as_str).collect());
+        let sorted = |mut list: Vec<String>| {
+            list.sort();
+            list
+        };
+        let texts = |list: &[&str]| sorted(list.iter().map(|it| (*it).to_owned()).collect());
+        assert_eq!(tools.as_deref().map(texts), expected.map(texts), "{front}");
+    }
+}
+
+#[test]
+fn denied_tools_are_not_offered() {
+    for (front, expected) in [
+        ("disallowedTools: Write, Edit", &["Write", "Edit", "MultiEdit", "ApplyPatch", "NotebookEdit"][..]),
+        ("disallowedTools: [bash]", &["Bash"]),
+        ("disallowedTools:\n  - WebFetch", &["WebFetch"]),
+        ("disallowedTools: Bash WebFetch", &["Bash", "WebFetch"]),
+        ("disallowed_tools: Bash", &["Bash"]),
+        ("disallowed-tools: Bash", &["Bash"]),
+        ("denied_tools: Bash", &["Bash"]),
+        ("tools-deny: [Bash]", &["Bash"]),
+        ("excludeTools: Bash", &["Bash"]),
+        ("forbidden-tools: Bash", &["Bash"]),
+        ("disallowedTools: mcp__x", &["mcp__x"]),
+        ("disallowedTools: mcp__x__*", &["mcp__x__*"]),
+        ("tools: {bash: false, read: true}", &["Bash"]),
+        ("disabledTools: {bash: true, read: false}", &["Bash"]),
+        ("permission: {bash: deny, read: allow}", &["Bash"]),
+        ("permissions: {deny: [Bash], allow: [Write]}", &["Bash"]),
+        ("bash: false", &["Bash"]),
+        ("capabilities:\n  restricted_tools: [Bash]\n  max_file_operations: 5", &["Bash"]),
+        ("disallowedTools: WebSearch, Bash", &["Bash"]),
+        ("disallowedTools:", &[]),
+    ] {
+        let agent = accepted(front);
+        let choice = agent.tool_choice();
+        for tool in TOOLS {
+            assert_eq!(choice.offers(tool), !expected.contains(&tool), "{front}: {tool}");
+        }
+        for name in expected {
+            assert!(agent.denied_tools.iter().any(|denied| denied == name), "{front}: {agent:?}");
+            assert!(!agent.restrictions.tools.iter().all(|choice| choice.offers(name)), "{front}");
+        }
+    }
+    let agent = accepted("disallowedTools: Bash(git push:*), Write(secret/**)");
+    assert_eq!(agent.restrictions.deny, ["Bash(git push:*)", "Edit(secret/**)"]);
+    assert!(agent.denied_tools.is_empty());
+    let agent =
+        accepted("constraints:\n  forbidden_paths: [\"node_modules/**\"]\n  allowed_paths: [\"./src/**\"]");
+    assert_eq!(agent.restrictions.deny, ["Read(node_modules/**)", "Edit(node_modules/**)"]);
+    assert_eq!(agent.restrictions.only, [["Read(src/**)", "Edit(src/**)"]]);
+    assert_eq!(accepted("permission: {bash: ask}").restrictions.ask, ["Bash"]);
+}
+
+#[test]
+fn patterns_restrict_and_bare_names_do_not() {
+    let only = |front: &str| accepted(front).restrictions.only;
+    assert_eq!(only("tools: Read, Bash(git:*), Bash(npm test)"), [["Bash(git:*)", "Bash(npm test)"]]);
+    assert_eq!(only("tools: Bash, Bash(git:*)"), Vec::<Vec<String>>::new());
+    assert_eq!(only("tools: Bash(git:*)\nallowed-tools: Bash(git log:*)").len(), 2);
+    let agent = accepted("tools: Bash(git:*), mcp__x__*");
+    let choice = agent.tool_choice();
+    for (tool, is_offered) in
+        [("Bash", true), ("mcp__x__y", true), ("ToolSearch", true), ("Read", false), ("mcp__y__x", false)]
+    {
+        assert_eq!(choice.offers(tool), is_offered, "{tool}");
+    }
+    assert!(!agent.is_read_only());
+}
+
+#[test]
+fn mode_and_turns_are_read() {
+    for (front, mode, max_turns) in [
+        ("permissionMode: plan", Some(Mode::Plan), None),
+        ("permissionMode: acceptEdits", Some(Mode::AcceptEdits), None),
+        ("permission_mode: bypassPermissions", Some(Mode::Bypass), None),
+        ("permissionMode: \"dontAsk\"", Some(Mode::DontAsk), None),
+        ("permissionMode: default", Some(Mode::Default), None),
+        ("permissionMode: auto", Some(Mode::Default), None),
+        ("permissionMode:", None, None),
+        ("mode: plan", Some(Mode::Plan), None),
+        ("mode: subagent", None, None),
+        ("maxTurns: 5", None, Some(5)),
+        ("maxTurns: \"7\"", None, Some(7)),
+        ("max_turns: 3\nmaxTurns: 9", None, Some(3)),
+        ("max-steps: 3", None, Some(3)),
+    ] {
+        let agent = accepted(front);
+        assert_eq!((agent.mode, agent.max_turns), (mode, max_turns), "{front}");
+    }
+}
+
+#[test]
+fn restriction_that_is_not_understood_refuses_the_agent() {
+    for (front, word) in [
+        ("tools: Frobnicate", "no tool \"Frobnicate\""),
+        ("tools: WebSearch", "no usable tool"),
+        ("tools: Read\ndisallowedTools: Read", "no usable tool"),
+        ("tools: Read\nallowed_tools: Write", "no usable tool"),
+        ("disallowedTools: \"*\"", "no tool"),
+        ("disallowedTools: Writ", "Writ"),
+        ("disallowedTools: Bash(git | x:*)", "Bash("),
+        ("disallowedTools: Bash(git", "closing"),
+        ("disallowedTools: mcp__*__x", "mcp__"),
+        ("disallowedTools: {a: [b]}", "true or false"),
+        ("disallowedTools: true", "names of tools"),
+        ("tools: true", "names of tools"),
+        ("tools: [[Read]]", "names of tools"),
+        ("tools: [{name: Bash}]", "names of tools"),
+        ("tools: {bash: ask}", "true or false"),
+        ("tools: \"!Bash\"", "disallowedTools"),
+        ("tools: \"*, !Bash\"", "disallowedTools"),
+        ("tools: all except Bash", "disallowedTools"),
+        ("tools: everything but Bash", "disallowedTools"),
+        ("tools: Read: Grep", "restricts"),
+        ("tools: [Read", "restricts"),
+        ("tools: &a Read", "restricts"),
+        ("description: a: b\n  tools: Read", "restricts"),
+        ("permissionMode: strict", "mode"),
+        ("permissionMode: 5", "mode"),
+        ("permissionMode: [plan]", "mode"),
+        ("maxTurns: many", "number"),
+        ("maxTurns: 0", "number"),
+        ("maxTurns: -1", "number"),
+        ("readonly: perhaps", "true or false"),
+        ("permission: {bash: {\"git *\": allow}}", "not understood"),
+        ("permission: strict", "not understood"),
+        ("hooks:\n  PreToolUse:\n    - matcher: Bash", "hooks"),
+        ("isolation: worktree", "isolation"),
+        ("sandbox: strict", "sandbox"),
+        ("allow_network: false", "allow_network"),
+        ("forbidden_commands: [rm]", "forbidden_commands"),
+        ("tool_restrictions: no writes", "tool_restrictions"),
+        ("requires-approval: true", "requires-approval"),
+        ("forbidden_paths: [\"[a\"]", "forbidden_paths"),
+    ] {
+        let (agent, diagnostics) = with(front);
+        assert!(agent.is_none(), "{front}: {agent:?}");
+        assert!(diagnostics.iter().any(|it| it.contains(word)), "{front}: {diagnostics:?}");
+    }
+}
+
+#[test]
+fn keys_that_inform_or_permit_refuse_nothing() {
+    for (front, diagnostics) in [
+        ("version: 1.0\nauthor: a\ntags: [a, b]", 0),
+        ("category: quality\nwhen_to_use: always: now", 0),
+        ("color: \"#ff0000\"\nemoji: 🚀", 0),
+        ("preferred_tools: [a]\nmcp_servers: [x]\nskills: pdf", 0),
+        ("triggers:\n  keywords: [a]\nexamples:\n  - trigger: x", 0),
+        ("autoApprove: true", 1),
+        ("allow_network: true", 0),
+        ("sandbox: none\nexcluded: []", 0),
+        ("hooks:\n  Stop:\n    - command: x", 1),
+        ("capabilities:\n  memory_access: both\n  code_execution: true", 0),
+        ("denied_tools: Bash", 1),
+        ("allowed-tools: Read", 1),
+        ("disallowed_tools: Bash", 1),
+        ("readonly: true", 1),
+        ("tools: Read, Frobnicate, Other", 2),
+    ] {
+        let (agent, found) = with(front);
+        assert!(agent.is_some(), "{front}: {found:?}");
+        assert_eq!(found.len(), diagnostics, "{front}: {found:?}");
+    }
+}
+
+#[test]
+fn names_become_slugs() {
+    for (name, shown, slug) in [
+        ("Code Reviewer", "Code Reviewer", "code-reviewer"),
+        ("v1.2", "v1.2", "v1-2"),
+        ("Backend_Dev", "Backend_Dev", "backend_dev"),
+        ("代码审查", "代码审查", "代码审查"),
+        ("\"Q A\"", "Q A", "q-a"),
+        ("[Beta] x", "[Beta] x", "beta-x"),
+        ("🚀", "🚀 (review)", "review"),
+        ("", "review", "review"),
+        ("123", "123", "123"),
+        ("a: b", "a: b", "a-b"),
+    ] {
+        let (agent, found) = load(&format!("---\nname: {name}\ndescription: x\n---\nDo it."));
+        let agent = agent.unwrap_or_else(|| panic!("{name}: {found:?}"));
+        assert_eq!((agent.name.as_str(), agent.slug.as_str()), (shown, slug));
+        assert!(agent.is_named(shown) && agent.is_named(slug), "{name}");
+        assert_eq!(types::slug::slug(&agent.name), agent.slug, "rules find it by either");
+    }
+    for bad in ["$knowledge", &"x".repeat(200)] {
+        assert!(load(&format!("---\nname: {bad}\ndescription: x\n---\n")).0.is_none(), "{bad}");
+    }
+}
+
+#[test]
+fn tools_of_other_programs_are_reported_once() {
+    let text = |tools: &str| format!("---\ndescription: x\ntools: {tools}\n---\nDo it.");
+    let (agents, diagnostics) = load_files(vec![
+        file("a", &text("Read, WebSearch")),
+        file("b", &text("Read, WebSearch, LSP")),
+        file("c", &text("Read")),
+    ]);
+    assert_eq!((agents.len(), diagnostics.len()), (3, 1), "{diagnostics:?}");
+    let message = &diagnostics[0].message;
+    assert!(message.contains("WebSearch, LSP") && message.contains("1 more"), "{message}");
+}
+
+/// Files in the manner of public collections. All of them load.
+#[test]
+fn files_of_public_collections_load() {
+    let long = "Use this agent when you need X. Examples: <example>Context: The user: wants \"y\". user: 'do it' \
+                assistant: \"I'll use [the agent]\" <commentary>Since: a # b</commentary></example>";
+    let texts = [
+        "---\nname: backend-architect\ndescription: Design RESTful APIs. Use PROACTIVELY when: creating services.\nmodel: sonnet\n---\nx".to_owned(),
+        "---\nname: ai-engineer\ndescription: Build LLM apps & RAG\nmodel: opus\ntools: Read, Write, Edit, Bash, Grep\n---\nx".to_owned(),
+        format!("---\nname: rapid-prototyper\ndescription: {long}\ncolor: green\ntools: Write, MultiEdit, Bash, Read, Glob, Task\n---\nx"),
+        format!("---\nname: test-writer\ndescription: {long}\ntools: Read, Bash, WebSearch, WebFetch\nmodel: inherit\n---\nx"),
+        "---\nname: code-reviewer\ndescription: |\n  Expert reviewer.\n  Tools: all of them.\ntools: Read, Grep, Glob\n---\nx".to_owned(),
+        "---\nname: sql-pro\ndescription: >-\n  Writes SQL\n\n  well\nmodel: haiku\n---\nx".to_owned(),
+        "---\nname: php-pro\ndescription: \"Writes \\\"good\\\" PHP\"\ntools: Read, Write, Edit, Bash, Glob, Grep\n---\nx".to_owned(),
+        "---\nname: 'rust-pro'\ndescription: 'It''s Rust'\n---\nx".to_owned(),
+        "---\n\nname: spaced\n\ndescription: x\n\n---\n\nx".to_owned(),
+        "---\nname: dotted.name\ndescription: x\n---\nx".to_owned(),
+        "---\nname: Frontend Developer\ndescription: x\ncolor: cyan\n---\nx".to_owned(),
+        "---\nname: UI/UX Designer\ndescription: x\nemoji: 🎨\nvibe: Makes it pretty: always.\n---\nx".to_owned(),
+        "---\nname: 产品经理\ndescription: 产品: 规划\n---\nx".to_owned(),
+        "---\ndescription: no name\n---\nx".to_owned(),
+        "---\nname: mcp-user\ndescription: x\ntools: mcp__playwright__*, mcp__context7__resolve-library-id, Read\n---\nx".to_owned(),
+        "---\nname: planner\ndescription: x\nmodel: claude-sonnet-4-0\npermissionMode: plan\n---\nx".to_owned(),
+        "---\nname: quick\ndescription: x\nmaxTurns: 3\neffort: low\nbackground: true\nmemory: user\n---\nx".to_owned(),
+        "---\nname: limited\ndescription: x\ntools: Bash(git log:*), Bash(git diff:*), Read\n---\nx".to_owned(),
+        "---\nname: no-edit\ndescription: x\ndisallowedTools: Write, Edit, NotebookEdit\n---\nx".to_owned(),
+        "---\nname: flow\ndescription: x\ntype: analysis\ncolor: blue\nmetadata:\n  specialization: \"a\"\n  autonomous: true\ntriggers:\n  keywords:\n    - \"b\"\ncapabilities:\n  allowed_tools:\n    - Read\n    - Grep\n  restricted_tools:\n    - Write\n  max_file_operations: 100\n  memory_access: \"both\"\nconstraints:\n  allowed_paths:\n    - \"src/**\"\n  forbidden_paths:\n    - \"node_modules/**\"\n  allowed_file_types:\n    - \".js\"\nintegration:\n  can_spawn: []\n  requires_approval_from: []\n---\nx".to_owned(),
+        "---\nname: oc\ndescription: x\nmode: subagent\ntemperature: 0.1\ntools:\n  write: false\n  edit: false\n  bash: false\n---\nx".to_owned(),
+        "---\nname: oc2\ndescription: x\nmode: subagent\npermission:\n  edit: deny\n  webfetch: allow\n---\nx".to_owned(),
+        "---\nname: tabs\ndescription: x\ntools:\n\t- Read\n\t- Write\n---\nx".to_owned(),
+        "---\r\nname: windows\r\ndescription: x: y\r\ntools: Read, Write\r\n---\r\nx".to_owned(),
+        "---\rname: old-mac\rdescription: x\r---\rx".to_owned(),
+        "\u{feff}---\nname: bom\ndescription: x\n---\nx".to_owned(),
+        "<!-- generated -->\n---\nname: commented\ndescription: x\n---\nx".to_owned(),
+        "\n\n---\nname: blank-lines\ndescription: x\n---\nx".to_owned(),
+        "---\nname: star\ndescription: x\ntools: *\n---\nx".to_owned(),
+        "---\nname: beta\ndescription: [Beta] does x\n---\nx".to_owned(),
+        "---\nname: quoted\ndescription: \"Quick\" fixes\n---\nx".to_owned(),
+        "---\nname: two-lines\ndescription: first line\nsecond line without indent\n---\nx".to_owned(),
+        "---\nname: at\ndescription: @mentions work\n---\nx".to_owned(),
+        "---\nname: percent\ndescription: %done\n---\nx".to_owned(),
+        "---\nname: backtick\ndescription: `code` first\n---\nx".to_owned(),
+        "---\nname: twice\ndescription: a\nname: again\n---\nx".to_owned(),
+        "---\nname: list\ndescription:\n  - a\n  - b\n---\nx".to_owned(),
+        "---\nname: number\ndescription: 42\n---\nx".to_owned(),
+        "---\nname: trailing\ndescription: x   \ntools: Read, Write,   \n---   \nx".to_owned(),
+        "---\nname: comment\ndescription: x # y\n# tools are all\nmodel: opus # best\n---\nx".to_owned(),
+        "---\nname: markdown\ndescription: **Bold** start\n---\nx".to_owned(),
+        "---\nname: dash\ndescription: - not a list: really\n---\nx".to_owned(),
+        "---\nname: empty-model\ndescription: x\nmodel:\ncolor:\n---\nx".to_owned(),
+        "---\nname: colon-end\ndescription: \"x:\"\n---\nx".to_owned(),
+    ];
+    assert!(texts.len() >= 40);
+    let count = texts.len();
+    let files = texts.iter().enumerate().map(|(at, text)| file(&format!("f{at}"), text)).collect();
+    let (agents, diagnostics) = load_files(files);
+    assert_eq!(agents.len(), count, "{diagnostics:#?}");
+    let find = |slug: &str| agents.iter().find(|agent| agent.slug == slug).expect("it is there");
+    assert_eq!(find("planner").mode, Some(Mode::Plan));
+    assert_eq!(find("flow").tools.as_deref(), Some(&["Read".to_owned(), "Grep".to_owned()][..]));
+    assert!(!find("oc").tool_choice().offers("ApplyPatch") && !find("oc").tool_choice().offers("Bash"));
+    assert!(!find("oc2").tool_choice().offers("Edit") && find("oc2").tool_choice().offers("Write"));
+    assert_eq!(find("two-lines").description, "first line second line without indent");
+    assert_eq!(find("ui-ux-designer").name, "UI/UX Designer");
+    assert!(find("code-reviewer").is_read_only());
+}
