@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use proptest::prelude::*;
 
 use crate::{Policy, Rule, Rules, judge};
-use types::permission::{Mode, VerdictKind};
+use types::permission::{Mode, RuleKind, VerdictKind};
 use types::tool::{PathSensitivity, ResolvedPath, Subject};
 
 const WORKSPACE: &str = "/w/proj";
@@ -181,7 +181,7 @@ proptest! {
             prop_assert!(got.suggestions.is_empty());
         }
         for suggestion in got.suggestions {
-            let rule: Rule = suggestion.parse().unwrap();
+            let rule = Rule::in_list(RuleKind::Allow, &suggestion).unwrap();
             prop_assert_eq!(rule.to_string(), suggestion.clone());
             let again = judge(&policy(mode, &rules, &[rule]), tool, &subject);
             prop_assert_eq!(again.verdict, VerdictKind::Allow, "{}", suggestion);
