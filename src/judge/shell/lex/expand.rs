@@ -182,7 +182,7 @@ impl Lexer<'_> {
             }
             Some((b'{', behind)) if self.push_loop_variable(behind, true, quoted) => {}
             Some((c, behind))
-                if c.is_ascii_lowercase() && self.push_loop_variable(behind - 1, false, quoted) => {}
+                if c.is_ascii_alphabetic() && self.push_loop_variable(behind - 1, false, quoted) => {}
             Some((b'{', behind)) => {
                 self.note(UnsupportedSyntax::Parameter);
                 let name = &self.text[behind..];

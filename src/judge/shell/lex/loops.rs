@@ -77,6 +77,12 @@ impl Lexer<'_> {
         self.note(UnsupportedSyntax::ControlFlow);
     }
 
+    /// Whether the head of a loop has words, so that a line feed ends it.
+    pub(super) fn has_loop_words(&mut self) -> bool {
+        let is_head = self.list().head == Head::LoopWords;
+        self.for_loop().is_some_and(|of| is_head && !self.script.loops[of].words.is_empty())
+    }
+
     pub(super) fn end_loop_words(&mut self) {
         let Some(of) = self.for_loop() else { return };
         if self.script.loops[of].words.is_empty() {

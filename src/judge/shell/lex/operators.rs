@@ -15,7 +15,9 @@ impl Lexer<'_> {
             self.at += 1;
             return;
         }
-        if !self.list().needs || self.list().started {
+        if self.has_loop_words() {
+            self.list().head = Head::None;
+        } else if !self.list().needs || self.list().started {
             self.end_command(Some(Operator::Newline));
         }
         self.at += 1;
