@@ -138,7 +138,7 @@ fn judge_line(line: &BashCommand<'_>, extra: Option<&Rule>) -> Verdict {
         } else {
             part.reason.clone()
         };
-    } else if let Some(reason) = reading.unsupported() {
+    } else if let Some(reason) = reading.unsupported(policy.safe_commands) {
         judged.verdict = Ask;
         judged.reason = reason.into();
     } else if judged.parts.is_empty() {
@@ -193,7 +193,7 @@ fn may_change(reading: &ParsedLine<'_>) -> Option<String> {
     if let Some(command) = reading.first_not_free() {
         return Some(command.into_owned());
     }
-    let is_known = reading.has_commands() && reading.unsupported().is_none() && reading.is_confirmed();
+    let is_known = reading.has_commands() && reading.unsupported(true).is_none() && reading.is_confirmed();
     (!is_known).then(|| "a command that cannot be parsed with certainty".to_owned())
 }
 

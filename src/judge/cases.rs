@@ -124,6 +124,42 @@ fn git_verdict_depends_on_found_repository() {
     }
 }
 
+#[test]
+fn read_only_commands_run_in_loops_only_without_file_rules_and_with_table() {
+    let line = "for f in a.txt b.txt; do cat \"$f\"; done";
+    assert_eq!(verdict(&[], &[], line, true).verdict, VerdictKind::Allow);
+    assert_eq!(verdict(&["cat:*".into()], &[], line, false).verdict, VerdictKind::Ask);
+    assert_eq!(verdict(&[], &["cat:*".into()], line, true).verdict, VerdictKind::Deny);
+    let with_rule = |line: &str, rule: &str| {
+        let rules = Rules::parse(&[], &[], &[rule]).expect("rules");
+        let policy = Policy { safe_commands: true, ..Policy::for_tests(&rules) };
+        judge(&policy, "Bash", &Subject::command(line)).verdict
+    };
+    assert_ne!(with_rule(line, "Read(b.txt)"), VerdictKind::Allow);
+    assert_ne!(
+        with_rule("cd sub && for f in b.txt; do cat \"$f\"; done", "Read(sub/b.txt)"),
+        VerdictKind::Allow
+    );
+    assert_ne!(with_rule("rg foo", "Read(b.txt)"), VerdictKind::Allow);
+    assert_ne!(with_rule("git grep foo", "Read(b.txt)"), VerdictKind::Allow);
+    assert_ne!(with_rule("find . -name '*.rs' | xargs cat", "Read(b.txt)"), VerdictKind::Allow);
+}
+
+#[test]
+fn read_that_was_not_inspected_needs_request() {
+    let rules = Rules::default();
+    let facts = crate::FileFacts::default();
+    let policy = Policy { safe_commands: true, file_facts: &facts, ..Policy::for_tests(&rules) };
+    for (command, reads) in
+        [("cat a.txt", 1), ("ls", 0), ("rg foo", 1), ("cat a.txt b.txt < c.txt", 3), ("rm a.txt", 0)]
+    {
+        let subject = Subject::command(command);
+        assert_eq!(crate::file_reads(&policy, &subject).len(), reads, "{command}");
+        let expected = if command == "ls" { VerdictKind::Allow } else { VerdictKind::Ask };
+        assert_eq!(judge(&policy, "Bash", &subject).verdict, expected, "{command}");
+    }
+}
+
 /// The verdict from another folder, with additional workspace folders.
 fn verdict_from(
     cwd: &str,
@@ -308,4 +344,27 @@ fn dangerous_commands_get_no_suggested_rule() {
     }
     assert_eq!(offered("cat .env"), ["Bash(cat .env)"]);
     assert_eq!(offered("cargo test secrets"), ["Bash(cargo test secrets)", "Bash(cargo test:*)"]);
+}
+
+#[test]
+fn command_with_text_of_several_lines_gets_suggested_prefix() {
+    let offered = |command: &str| verdict(&[], &[], command, true).suggestions;
+    let message = "\"$(cat <<'EOF'\nFix the login\n\nIt works.\nEOF\n)\"";
+    for (command, expected) in [
+        (format!("git commit -m {message}"), &["Bash(git commit:*)"][..]),
+        (format!("cargo test -- {message}"), &["Bash(cargo test:*)"]),
+        ("git commit -m 'two\nlines'".to_owned(), &["Bash(git commit:*)"]),
+        (format!("sh -c {message}"), &[]),
+        (format!("git commit -m {message}; rm x"), &[]),
+        (format!("gh pr create --body {message}"), &[]),
+        (format!("'git' commit -m {message}"), &[]),
+        ("git commit -m \"$(cat <<EOF\n$x\nEOF\n)\"".to_owned(), &[]),
+    ] {
+        assert_eq!(offered(&command), expected, "{command}");
+    }
+    // The here-document is part of the command, and no command of its own.
+    for message in [message, "\"$(cat <<-'EOF'\n\tFix\n\tEOF\n)\""] {
+        let granted = verdict(&["git commit:*".into()], &[], &format!("git commit -m {message}"), false);
+        assert_eq!(granted.verdict, VerdictKind::Allow, "{message}: {}", granted.reason);
+    }
 }

@@ -7,6 +7,7 @@
 
 mod bash;
 mod decide;
+mod file_facts;
 mod glob;
 mod policy;
 mod rule;
@@ -22,7 +23,10 @@ mod cases;
 
 pub use shell::fuzz::command;
 
-pub use decide::{explain, is_unreadable, judge};
+pub use decide::{explain, file_reads, is_unreadable, judge};
+pub use file_facts::{
+    FileFacts, FileRead, LinkUse, NameRule, Obstacle, ObstacleKind, ReadKind, Selection, TreeSearch,
+};
 pub use policy::{BypassGuard, Policy, key_folders};
 pub use rule::{BadRule, Rule, Rules, stored_rule_note};
 pub use shell::Repository;

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::file_facts::FileFacts;
 use super::rule::{Rule, Rules, verdict};
 use super::shell::Repository;
 use types::permission::{Mode, Verdict, VerdictKind};
@@ -52,6 +53,9 @@ pub struct Policy<'a> {
     /// Folders of keys that the guard of bypass mode protects, each by all of its names. See
     /// [`key_folders`].
     pub key_folders: &'a [PathBuf],
+    /// What the disk says about the reads of the call: see [`crate::file_reads`]. Without it, only commands
+    /// that read no files run without a rule.
+    pub file_facts: &'a FileFacts,
 }
 
 impl Policy<'_> {
@@ -79,6 +83,10 @@ static TEST_KEY_FOLDERS: std::sync::LazyLock<Vec<PathBuf>> =
     std::sync::LazyLock::new(|| key_folders(Path::new("/home/u")));
 
 #[cfg(test)]
+static TEST_FACTS: std::sync::LazyLock<FileFacts> =
+    std::sync::LazyLock::new(|| FileFacts::simulated(super::shell::worst_disk));
+
+#[cfg(test)]
 impl<'a> Policy<'a> {
     /// Defaults for tests.
     pub(super) fn for_tests(rules: &'a Rules) -> Self {
@@ -94,6 +102,7 @@ impl<'a> Policy<'a> {
             repository: Repository::Top,
             bypass_guard: BypassGuard::Ask,
             key_folders: &TEST_KEY_FOLDERS,
+            file_facts: &TEST_FACTS,
         }
     }
 }

@@ -218,6 +218,12 @@ fn for_command(command: &str) -> Vec<String> {
     texts
 }
 
+/// The prefix to suggest for a line with one command, given by its first words. The text of the line may
+/// be too long to be reviewed, such as a message of several lines.
+pub(super) fn prefix(words: &[&str]) -> Option<Rule> {
+    format!("Bash({}:*)", safe_prefix(words)?).parse().ok()
+}
+
 /// Whether the text contains only characters that the shell treats literally, and `*`.
 fn is_plain(command: &str) -> bool {
     command.chars().all(|c| {

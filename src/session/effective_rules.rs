@@ -9,10 +9,10 @@ use tokio::runtime::Handle;
 
 use crate::agent_restrictions::{self, restrict};
 use crate::call_context::CallContext;
-use crate::shared::{Settings, Shared};
+use crate::shared::{Components, Settings, Shared};
 use crate::trust;
 use engine::SessionRules;
-use judge::{BypassGuard, Policy, Repository, Rule, Rules, is_unreadable, judge};
+use judge::{BypassGuard, FileFacts, Policy, Repository, Rule, Rules, file_reads, is_unreadable, judge};
 use project::policy::PolicyScope;
 use project::workspace;
 use tools::{Blobs, ProgramSearch, SessionContext, UnreadablePaths};
@@ -122,6 +122,7 @@ impl EffectiveRules {
                 repository: Repository::Content,
                 bypass_guard: BypassGuard::Off,
                 key_folders: &[],
+                file_facts: &FileFacts::default(),
             };
             is_unreadable(&policy, tool, path)
         });
@@ -132,14 +133,16 @@ impl EffectiveRules {
         }
     }
 
-    /// Judges a call by these rules.
+    /// Judges a call by these rules. For a command it inspects the files that the command would read, so
+    /// it blocks on the disk.
     pub fn verdict(
         &self,
-        settings: &Settings,
+        components: &Components,
         call_context: &CallContext,
         tool: &str,
         prepared: &PreparedCall,
     ) -> Verdict {
+        let settings = &components.settings;
         // If the configuration no longer allows `bypass`, running sessions lose this mode, too.
         let mode = match call_context.mode {
             Mode::Bypass if settings.bypass.is_err() => Mode::Default,
@@ -161,7 +164,12 @@ impl EffectiveRules {
                 (true, false) => BypassGuard::Ask,
             },
             key_folders: &self.key_folders,
+            file_facts: &FileFacts::default(),
         };
+        let reads = file_reads(&policy, &prepared.subject);
+        let session_context = &call_context.session_context;
+        let file_facts = components.tools.inspect_reads(reads, session_context, prepared.sandbox);
+        let policy = Policy { file_facts: &file_facts, ..policy };
         let verdict = judge(&policy, tool, &prepared.subject);
         let verdict = match workspace_program(&verdict, &self.programs) {
             Some(reason) => {
@@ -260,15 +268,16 @@ fn read_rule_files(shared: &Shared, workspace: &Path) -> (Rules, Option<String>)
     (rules, problem)
 }
 
-/// Prepares the verdict of a call. If a grant lets the command run outside the sandbox, the call is
+/// Prepares the verdict of a call. Blocks on the disk. If a grant lets the command run outside the sandbox, the call is
 /// judged and reported as unsandboxed.
 pub(super) fn judge_call(
     effective: &EffectiveRules,
-    settings: &Settings,
+    components: &Components,
     call_context: &CallContext,
     tool: &str,
     mut prepared: PreparedCall,
 ) -> (PreparedCall, Verdict) {
+    let settings = &components.settings;
     let is_confined = prepared.sandbox.is_some_and(|it| it.level >= 2);
     let may_leave = is_confined
         && settings.engine.offer_unsandboxed_retry.applies_to(call_context.session_context.unattended);
@@ -276,7 +285,7 @@ pub(super) fn judge_call(
     if grant.is_some() {
         prepared.sandbox = Some(Confinement::UNSANDBOXED);
     }
-    let verdict = effective.verdict(settings, call_context, tool, &prepared);
+    let verdict = effective.verdict(components, call_context, tool, &prepared);
     if let Subject::Bash { background: false, .. } = prepared.subject {
         prepared.read_only = verdict.read_only;
     }

@@ -9,6 +9,7 @@
 //! - `files/`: one file per tool: `read`, `write`, `edit`, `multi_edit`, `patch`, `notebook`, `glob`, `grep`,
 //!   `ls`. Several of them share `edit_guard`, `replace`, `did_you_mean`, and `diff` and `walk` of `fs/`.
 //! - `files/search`: the engine of Grep.
+//! - `file_reads`: what the disk says about the files that a command would read, for its judgement.
 //! - `active_model_calls`: counts sessions that wait for a model, so that commands with much output slow down.
 //! - `files/inspect`: state of a change that a crash interrupted.
 //! - `session_tools/`: tools that reach only the session itself: its todo list.
@@ -26,6 +27,7 @@ mod context;
 mod convert;
 mod disk;
 mod error;
+mod file_reads;
 mod files;
 mod fs;
 #[doc(hidden)]
@@ -52,6 +54,7 @@ pub use background_task::{BackgroundTaskHandle, BackgroundTaskView};
 pub use context::{Blobs, DataError, EnvironmentSource, ProjectData, SessionContext, UnreadablePaths};
 pub use convert::{DOCUMENT_ARGUMENT, convert_document};
 pub use error::ToolError;
+pub use file_reads::inspect_reads;
 pub use files::checkpoint::{FileState, FileVersion, RestoreStep};
 pub use files::input_files::{IngestedFile, InputFile, InputSource};
 pub use files::workspace_files::WorkspaceFiles;

@@ -111,6 +111,32 @@ async fn explain_judges_file_by_resolved_target() {
 }
 
 #[tokio::test]
+async fn explain_judges_with_files_of_given_folder() {
+    let daemon = TestDaemon::start().await;
+    let folder = daemon.workspace().join("project");
+    std::fs::create_dir_all(folder.join("src")).expect("a folder");
+    std::fs::write(folder.join("src/a.rs"), "a").expect("a file");
+    let verdict = async |command: &str| {
+        let input = json!({"command": command});
+        let reply = explain(&daemon, json!({"workspace": folder, "tool": "Bash", "input": input})).await;
+        (reply["verdict"].clone(), reply["reason"].as_str().unwrap_or_default().to_owned())
+    };
+    for command in ["grep -rn KEY .", "cat src/*.rs", "for f in src/*.rs; do head \"$f\"; done"] {
+        assert_eq!(verdict(command).await.0, "allow", "{command}");
+    }
+    std::fs::write(folder.join(".env"), "KEY=x").expect("a file");
+    std::os::unix::fs::symlink("/etc/hostname", folder.join("src/b.rs")).expect("a link");
+    for (command, named) in [
+        ("grep -rn KEY .", ".env"),
+        ("cat src/*.rs", "src/b.rs"),
+        ("for f in src/*.rs; do head \"$f\"; done", "src/b.rs"),
+    ] {
+        let (kind, reason) = verdict(command).await;
+        assert!(kind == "ask" && reason.contains(named), "{command}: {kind}, {reason}");
+    }
+}
+
+#[tokio::test]
 async fn explain_names_invalid_rule_or_tool() {
     let daemon = TestDaemon::start().await;
     let client = daemon.client("explainer").await;

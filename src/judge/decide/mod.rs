@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::bash;
+use super::file_facts::FileRead;
 use super::glob::{ComparedPath, PatternBases};
 use super::policy::Policy;
 use super::rule::{Pattern, Rule, verdict};
@@ -45,23 +46,36 @@ pub fn explain(policy: &Policy<'_>, tool: &str, subject: &Subject) -> Verdict {
 const MAX_SEPARATE_BYTES: usize = 8 * 1024;
 const PART_OVERHEAD_BYTES: usize = 256;
 
+/// The reads of a command that its verdict depends on, if no rule decides. Inspect them on the disk, and
+/// pass the result to [`judge`] in [`Policy::file_facts`]. Like [`judge`], it is pure.
+#[must_use]
+pub fn file_reads(policy: &Policy<'_>, subject: &Subject) -> Vec<FileRead> {
+    match (subject, folders_of(policy, subject)) {
+        (Subject::Bash { command, .. }, Some(folders)) => ParsedLine::new(command, &folders).file_reads(),
+        _ => Vec::new(),
+    }
+}
+
+/// The folders of a command.
+fn folders_of(policy: &Policy<'_>, subject: &Subject) -> Option<Folders> {
+    let Subject::Bash { cwd, .. } = subject else { return None };
+    let start = cwd.as_deref().unwrap_or(policy.workspace);
+    let hides = |rule: &Rule| rule.tool == "Read" && matches!(rule.pattern, Pattern::Path(_));
+    let has_file_rules = policy.rules.deny.iter().chain(&policy.rules.ask).any(hides);
+    Some(
+        Folders::new(policy.workspace, policy.additional, start, policy.home)
+            .with_file_rules(has_file_rules)
+            .with(policy.repository)
+            .with_key_folders(if policy.has_guard() { policy.key_folders } else { &[] }),
+    )
+}
+
 fn judge_all(policy: &Policy<'_>, tool: &str, subject: &Subject, includes_parts: bool) -> Verdict {
-    let folders = match subject {
-        Subject::Bash { cwd, .. } => {
-            let start = cwd.as_deref().unwrap_or(policy.workspace);
-            let hides = |rule: &Rule| rule.tool == "Read" && matches!(rule.pattern, Pattern::Path(_));
-            let has_file_rules = policy.rules.deny.iter().chain(&policy.rules.ask).any(hides);
-            Some(
-                Folders::new(policy.workspace, policy.additional, start, policy.home)
-                    .with_file_rules(has_file_rules)
-                    .with(policy.repository)
-                    .with_key_folders(if policy.has_guard() { policy.key_folders } else { &[] }),
-            )
-        }
-        _ => None,
-    };
+    let folders = folders_of(policy, subject);
     let reading = match (subject, &folders) {
-        (Subject::Bash { command, .. }, Some(folders)) => Some(ParsedLine::new(command, folders)),
+        (Subject::Bash { command, .. }, Some(folders)) => {
+            Some(ParsedLine::new(command, folders).with_facts(policy.file_facts))
+        }
         _ => None,
     };
     let line = match (subject, &reading) {
@@ -99,7 +113,11 @@ fn judge_all(policy: &Policy<'_>, tool: &str, subject: &Subject, includes_parts:
                 let is_prefix = rule.as_str().ends_with(":*)");
                 reading.as_ref().is_none_or(|reading| reading.may_be_offered(is_prefix))
             };
-            let suggestions = suggest::candidates(policy.workspace, policy.home, subject)
+            let words = reading.as_ref().and_then(ParsedLine::single_command);
+            let mut candidates = suggest::candidates(policy.workspace, policy.home, subject);
+            let prefix = words.and_then(|words| suggest::prefix(&words));
+            candidates.extend(prefix.filter(|rule| !candidates.contains(rule)));
+            let suggestions = candidates
                 .into_iter()
                 .filter(is_safe)
                 .filter(|rule| judge_with(Some(rule)).verdict == VerdictKind::Allow)

@@ -13,3 +13,5 @@ pub(super) use evaluate::pattern::{CommandPattern, PatternMatch, is_complete};
 pub(super) use evaluate::{Grant, ParsedLine, PartOutcome};
 pub(super) use paths::resolve::Folders;
 pub use paths::resolve::Repository;
+#[cfg(test)]
+pub(super) use read_only::worst_disk;

@@ -15,7 +15,8 @@ use store::PendingGrant;
 use types::event::SettledBy;
 use types::ids::PermissionId;
 use types::outcome::AnswerOutcome;
-use types::permission::{Decision, Scope, VerdictKind};
+use types::permission::{Decision, Scope, Verdict, VerdictKind};
+use types::tool::PreparedCall;
 
 /// An answer that was committed.
 struct CommittedAnswer {
@@ -59,10 +60,10 @@ impl Actor {
             // `SessionHandle::answer` could not prepare `updated_input`, because the request was not pending then.
             return Err(SessionError::Refused(Refusal::NotPending));
         }
-        self.check_grant(&effective, &permission, grant.as_ref())?;
+        self.check_grant(&effective, &permission, grant.as_ref()).await?;
         match &edited {
-            Some(edited) => self.check_edit(&effective, &permission, edited)?,
-            None => self.check_still_permitted(&effective, &permission, answer.decision)?,
+            Some(edited) => self.check_edit(&effective, &permission, edited).await?,
+            None => self.check_still_permitted(&effective, &permission, answer.decision).await?,
         }
         let (request_id, scope, origin) = (answer.request_id, answer.scope, Some(origin));
         let input = engine::RequestAnswer { answer, edited, origin: origin.clone() };
@@ -115,8 +116,20 @@ impl Actor {
         pending.ok_or(SessionError::Refused(Refusal::NotPending))
     }
 
+    /// Judges a pending call by current rules, perhaps with changed arguments.
+    async fn judge_again(
+        &self,
+        effective: &EffectiveRules,
+        permission: &PendingPermission,
+        prepared: &PreparedCall,
+    ) -> Verdict {
+        let components = self.shared.components();
+        effects::judge_prepared(effective, &components, &self.call_context(), &permission.call.tool, prepared)
+            .await
+    }
+
     /// Checks that the grant of an answer allows this call. Any other grant is an error.
-    fn check_grant(
+    async fn check_grant(
         &self,
         effective: &EffectiveRules,
         permission: &PendingPermission,
@@ -127,14 +140,8 @@ impl Actor {
             // The engine accepts only the single grant for this purpose.
             return Ok(());
         }
-        let call_context = self.call_context();
-        let settings = &self.shared.components().settings;
-        let verdict = effective.with_added_grant(grant).verdict(
-            settings,
-            &call_context,
-            &permission.call.tool,
-            &permission.prepared,
-        );
+        let extended = effective.with_added_grant(grant);
+        let verdict = self.judge_again(&extended, permission, &permission.prepared).await;
         if verdict.verdict == VerdictKind::Allow {
             return Ok(());
         }
@@ -145,7 +152,7 @@ impl Actor {
 
     /// A current deny rule overrides the answer to an older request. The same applies to a run without sandbox
     /// that the mode or configuration now forbids. A stricter mode leaves the decision to the user.
-    fn check_still_permitted(
+    async fn check_still_permitted(
         &self,
         effective: &EffectiveRules,
         permission: &PendingPermission,
@@ -161,8 +168,7 @@ impl Actor {
             let why = "[sandbox] offer_unsandboxed_retry no longer lets commands out of the sandbox: deny it";
             return Err(SessionError::BadParam("decision", why.into()));
         }
-        let verdict =
-            effective.verdict(settings, &self.call_context(), &permission.call.tool, &permission.prepared);
+        let verdict = self.judge_again(effective, permission, &permission.prepared).await;
         if verdict.verdict == VerdictKind::Deny && (permission.outside.is_some() || verdict.rule.is_some()) {
             let why = format!("the call is not permitted any more: {}; deny it", verdict.reason);
             return Err(SessionError::BadParam("decision", why));
@@ -171,15 +177,13 @@ impl Actor {
     }
 
     /// Changed arguments are judged like the model's own: a denied call stays denied.
-    fn check_edit(
+    async fn check_edit(
         &self,
         effective: &EffectiveRules,
         permission: &PendingPermission,
         edited: &EditedCall,
     ) -> Result<(), SessionError> {
-        let settings = &self.shared.components().settings;
-        let verdict =
-            effective.verdict(settings, &self.call_context(), &permission.call.tool, &edited.prepared);
+        let verdict = self.judge_again(effective, permission, &edited.prepared).await;
         if verdict.verdict == VerdictKind::Deny {
             let why = format!("the changed call is not permitted: {}", verdict.reason);
             return Err(SessionError::BadParam("updated_input", why));

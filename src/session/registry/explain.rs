@@ -7,14 +7,15 @@ use serde_json::Value;
 
 use crate::effective_rules::resolve_linked_rules;
 use crate::error::SessionError;
-use judge::{BypassGuard, Policy, Rules};
+use judge::{BypassGuard, FileFacts, Policy, Rules};
 use project::workspace::repository;
 use tools::{Access, Jail};
 use types::permission::{ExplainParams, Verdict, VerdictKind};
 use types::tool::Subject;
 
-/// Judges the call; without a home folder of its own, `home` applies. Nothing runs and nothing changes. Resolving
-/// paths reads the disk, so this must run on a blocking thread.
+/// Judges the call in the given folder, with its files, as if no sandbox hid any of them. Without a home folder of
+/// its own, `home` applies. Nothing runs and nothing changes. Resolving paths and inspecting files reads the disk, so
+/// this must run on a blocking thread.
 ///
 /// # Errors
 /// A parameter is invalid.
@@ -74,9 +75,14 @@ pub fn explain(question: &ExplainParams, home: &Path) -> Result<Verdict, Session
         repository: repository(&workspace),
         bypass_guard: BypassGuard::Ask,
         key_folders: &judge::key_folders(&home),
+        file_facts: &FileFacts::default(),
     };
     Ok(match subject {
-        Ok(subject) => judge::explain(&policy, &question.tool, &subject),
+        Ok(subject) => {
+            let reads = judge::file_reads(&policy, &subject);
+            let file_facts = tools::inspect_reads(reads, &workspace, &home);
+            judge::explain(&Policy { file_facts: &file_facts, ..policy }, &question.tool, &subject)
+        }
         Err(reason) => Verdict {
             verdict: VerdictKind::Deny,
             rule: None,

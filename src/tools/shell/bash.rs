@@ -367,6 +367,19 @@ async fn confine(context: &CommandContext, prepared: &PreparedCall) -> Result<Co
     .await
 }
 
+/// The paths that a command with this confinement cannot read. Below level 2 there are none. Blocks on the disk.
+pub(crate) fn hidden_paths(
+    context: &ToolContext,
+    first_seen: &FirstSeen,
+    confinement: Option<Confinement>,
+) -> Vec<PathBuf> {
+    let is_held = |it: &Confinement| !it.unsandboxed && it.level >= 2;
+    let held = confinement.filter(is_held);
+    let hidden = held.map(|held| FsPolicy::hidden_paths(context, first_seen, held.network));
+    // Without a sandbox the command does not run.
+    hidden.and_then(Result::ok).unwrap_or_default()
+}
+
 fn sandbox_error(error: std::io::Error) -> ToolError {
     ToolError::new("sandbox_failed", format!("the sandbox could not be made, so nothing was run: {error}"))
 }

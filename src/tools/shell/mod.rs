@@ -22,7 +22,7 @@ use std::ffi::OsString;
 use crate::settings::Settings;
 pub use background::RunningTask;
 pub(super) use background::start;
-pub(super) use bash::{CallChannels, CommandContext, DESCRIPTION, Input, prepare, run};
+pub(super) use bash::{CallChannels, CommandContext, DESCRIPTION, Input, hidden_paths, prepare, run};
 pub(super) use bench_baseline::spawn as spawn_bare;
 pub(super) use cgroup::Cgroups;
 pub(super) use commands::{

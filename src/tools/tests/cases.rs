@@ -134,6 +134,8 @@ impl CaseFixture {
     }
 }
 
+static NO_FACTS: std::sync::LazyLock<judge::FileFacts> = std::sync::LazyLock::new(Default::default);
+
 fn policy<'a>(rules: &'a Rules, workspace: &'a Path, home: &'a Path) -> Policy<'a> {
     Policy {
         mode: Mode::Default,
@@ -147,6 +149,7 @@ fn policy<'a>(rules: &'a Rules, workspace: &'a Path, home: &'a Path) -> Policy<'
         repository: Repository::Top,
         bypass_guard: BypassGuard::Ask,
         key_folders: &[],
+        file_facts: &NO_FACTS,
     }
 }
 

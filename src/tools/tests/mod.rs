@@ -4,6 +4,7 @@ mod bash;
 mod cases;
 mod edits;
 mod escapes;
+mod everyday;
 mod files;
 mod hidden_paths;
 mod paths;

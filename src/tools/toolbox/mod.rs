@@ -19,6 +19,7 @@ use self::calls::CallInput;
 use crate::call::{blocking, internal_error};
 use crate::context::{SessionContext, ToolContext};
 use crate::error::ToolError;
+use crate::file_reads::ReadableFiles;
 use crate::files::checkpoint;
 use crate::files::checkpoint::{FileState, FileVersion, RestoreStep};
 use crate::files::input_files;
@@ -34,6 +35,7 @@ use crate::shell::{
     ProgramSearch, RunningServer, RunningTask, ServerLaunch, ServerStreams, Spools, SweepResult,
 };
 use crate::{limits, session_tools, shell, web};
+use judge::{FileFacts, FileRead};
 use types::ids::{CallId, SessionId};
 use types::message::ToolCall;
 use types::tool::{
@@ -259,6 +261,26 @@ impl Toolbox {
             (self.call_preparer().await, call.clone(), session_context.clone());
         let prepared = tokio::task::spawn_blocking(move || preparer.prepare(&call, &session_context));
         Ok(prepared.await.unwrap_or_else(|_| Err(internal_error()))?)
+    }
+
+    /// Inspects what a command of the session would read, before it is judged. `confinement` is that of the
+    /// command. Blocks on the disk, for at most about 40 ms.
+    #[must_use]
+    pub fn inspect_reads(
+        &self,
+        reads: Vec<FileRead>,
+        session_context: &SessionContext,
+        confinement: Option<Confinement>,
+    ) -> FileFacts {
+        if reads.is_empty() {
+            return FileFacts::default();
+        }
+        let roots: Vec<PathBuf> = session_context.roots().cloned().collect();
+        let hidden = || {
+            let context = self.context(session_context);
+            shell::hidden_paths(&context, &self.first_seen, confinement)
+        };
+        ReadableFiles { roots: &roots, places: &self.places, hidden: &hidden }.inspect(reads)
     }
 
     /// Time that a shell takes that does nothing, in the sandbox of this session's calls. For benchmarks only.

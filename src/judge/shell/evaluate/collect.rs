@@ -92,6 +92,14 @@ pub(crate) fn collect(text: &str) -> CollectedCommands {
     let mut work = MAX_INSPECTED_WORDS;
     // Texts that still need to be searched, with their depth.
     let mut todo = vec![(0usize, 0usize)];
+    match loop_choices(all.main()) {
+        Some(choices) if choices.commands.is_empty() => {}
+        Some(choices) => {
+            all.scripts.push(choices);
+            todo.push((1, 0));
+        }
+        None => all.hidden = true,
+    }
     while let Some((script, depth)) = todo.pop() {
         all.hidden |= all.scripts[script].has(UnsupportedSyntax::Unsure);
         for command in 0..all.scripts[script].commands.len() {
@@ -169,6 +177,27 @@ pub(crate) fn collect(text: &str) -> CollectedCommands {
         }
     }
     all
+}
+
+/// Maximum number of commands that loops yield.
+const MAX_LOOP_COMMANDS: usize = 256;
+
+/// The commands that use variables of loops, with each of their values; `None` if there are too many.
+fn loop_choices(main: &Script) -> Option<Script> {
+    let mut all = Script { scopes: main.scopes.clone(), ..Script::default() };
+    let has_variable = |command: &SimpleCommand| {
+        let targets = command.redirs.iter().map(|redir| &redir.target);
+        command.words.iter().chain(targets).any(|word| !word.variables.is_empty())
+    };
+    for (at, command) in main.commands.iter().enumerate().filter(|(_, command)| has_variable(command)) {
+        let choices = main.loop_choices(command)?;
+        all.origins.resize(all.origins.len() + choices.len(), at);
+        all.commands.extend(choices);
+        if all.commands.len() > MAX_LOOP_COMMANDS {
+            return None;
+        }
+    }
+    Some(all)
 }
 
 /// Maximum number of inner commands that are judged again with the text inserted at their placeholder

@@ -15,7 +15,8 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-use crate::shell::lex::syntax::{RedirKind, SimpleCommand, UnsupportedSyntax};
+use crate::file_facts::{FileFacts, FileRead, Obstacle};
+use crate::shell::lex::syntax::{RedirKind, Redirection, SimpleCommand, UnsupportedSyntax};
 use crate::shell::paths::cwd_tracking::{MAX_FOLDERS, PossibleFolders, changes_folder, folder, track_cwd};
 use crate::shell::paths::files;
 use crate::shell::paths::resolve;
@@ -45,6 +46,9 @@ const MAX_LINE_BYTES: usize = 64 * 1024;
 const MAX_NESTING: usize = 50;
 /// Maximum number of words that are judged individually.
 const MAX_WORDS: usize = 4_000;
+
+/// Maximum number of reads that are inspected on the disk.
+const MAX_READS: usize = 256;
 
 /// Maximum number of reported parts. The part that needs a request is among them.
 const MAX_PARTS: usize = 64;
@@ -82,16 +86,29 @@ pub(crate) struct ParsedLine<'a> {
     eased: OnceCell<Option<Vec<usize>>>,
     /// The programs that the line names; computed once.
     programs: OnceCell<CommandIndex>,
-    /// For each command of the line: whether it only reads, so that it needs no grant; computed once.
-    read_only: Vec<OnceCell<bool>>,
+    /// For each command of the line: what it reads if it only reads, otherwise why it needs a grant;
+    /// computed once.
+    reads: Vec<OnceCell<CommandReads>>,
+    /// What the disk says about these reads.
+    facts: Option<&'a FileFacts>,
 }
+
+/// What a read-only command reads, or why the command needs a grant.
+type CommandReads = Result<Vec<FileRead>, String>;
 
 impl<'a> ParsedLine<'a> {
     pub(crate) fn new(text: &'a str, folders: &'a Folders) -> Self {
         let read = condense(text);
         let all = collect(&read);
         let start = Arc::new(PossibleFolders::from_folders(vec![folders.start.clone()], folders));
-        let cwds = all.scripts().iter().map(|script| track_cwd(script, &start, folders)).collect();
+        let mut cwds: Vec<Vec<Arc<PossibleFolders>>> = Vec::with_capacity(all.scripts().len());
+        for script in all.scripts() {
+            let own = match script.origins.as_slice() {
+                [] => track_cwd(script, &start, folders),
+                origins => origins.iter().map(|at| Arc::clone(&cwds[0][*at])).collect(),
+            };
+            cwds.push(own);
+        }
         let last = |command: &SimpleCommand| {
             command.words.iter().rposition(|word| may_name_protected_path(&word.text))
         };
@@ -100,8 +117,50 @@ impl<'a> ParsedLine<'a> {
             all.scripts().iter().map(|script| script.commands.iter().map(behind).collect()).collect();
         let (forbidden, programs) = (OnceCell::new(), OnceCell::new());
         let (second, eased) = (OnceCell::new(), OnceCell::new());
-        let read_only = vec![OnceCell::new(); all.main().commands.len()];
-        Self { text, read, folders, all, cwds, matters, forbidden, second, eased, programs, read_only }
+        let reads = vec![OnceCell::new(); all.main().commands.len()];
+        let facts = None;
+        Self { text, read, folders, all, cwds, matters, forbidden, second, eased, programs, reads, facts }
+    }
+
+    /// Sets what the disk says about the reads of the line.
+    pub(crate) fn with_facts(self, facts: &'a FileFacts) -> Self {
+        Self { facts: Some(facts), ..self }
+    }
+
+    /// Everything that the read-only commands of the line read.
+    pub(crate) fn file_reads(&self) -> Vec<FileRead> {
+        let mut all: Vec<FileRead> = Vec::new();
+        if self.has_too_many_words() {
+            return all;
+        }
+        for at in 0..self.all.main().commands.len() {
+            let choices = self.loop_choices(at).unwrap_or_default();
+            for read in choices.iter().filter_map(|choice| self.command_reads(choice, at).ok()).flatten() {
+                if all.len() < MAX_READS && !all.contains(&read) {
+                    all.push(read);
+                }
+            }
+        }
+        all
+    }
+
+    /// The command, once for each value of its loop variables.
+    fn loop_choices(&self, at: usize) -> Option<Cow<'_, [SimpleCommand]>> {
+        let main = self.all.main();
+        let command = &main.commands[at];
+        match command.is_looped {
+            true => main.loop_choices(command).map(Cow::Owned),
+            false => Some(Cow::Borrowed(std::slice::from_ref(command))),
+        }
+    }
+
+    /// The words of the only command of the line, if its first two are spelled out.
+    pub(crate) fn single_command(&self) -> Option<Vec<&str>> {
+        let mut commands = self.all.main().commands.iter().filter(|command| !command.yields_text);
+        let command = commands.next().filter(|command| !command.is_looped && command.assigns.is_empty())?;
+        let is_spelled = command.words.iter().take(2).all(Word::is_bare);
+        (commands.next().is_none() && is_spelled)
+            .then(|| command.words.iter().map(|word| word.text.as_str()).collect())
     }
 
     /// Whether judging the line exceeded the work budget. The results may then be incomplete, so
@@ -159,8 +218,9 @@ impl<'a> ParsedLine<'a> {
                 .any(|look| look(self).is_some_and(|found| tree_sitter_check::adds_nothing(found, &self.all)))
     }
 
-    /// Why only a rule for the whole text may allow the line, if so.
-    pub(crate) fn unsupported(&self) -> Option<&'static str> {
+    /// Why only a rule for the whole text may allow the line, if so. With `safe`, read-only commands may
+    /// run in loops.
+    pub(crate) fn unsupported(&self, safe: bool) -> Option<&'static str> {
         if self.text.len() > MAX_LINE_BYTES {
             return Some("the line is longer than 64 KiB");
         }
@@ -170,7 +230,8 @@ impl<'a> ParsedLine<'a> {
         if let Some(reason) = invisible_character(self.text) {
             return Some(reason);
         }
-        self.all.main().beyond.first().map(|(what, _)| what.reason())
+        let mut beyond = self.all.main().beyond.iter().map(|(what, _)| *what);
+        beyond.find(|what| !(safe && *what == UnsupportedSyntax::ForLoop)).map(UnsupportedSyntax::reason)
     }
 
     /// Whether the text contains invisible characters or exceeds the limits.
@@ -267,8 +328,17 @@ impl<'a> ParsedLine<'a> {
     /// folder with all content must not be granted with one key. If the request is about a secret, a
     /// suggested rule must not allow reading all other secrets.
     pub(crate) fn may_be_offered(&self, is_prefix: bool) -> bool {
-        let script = self.all.main();
-        let mut commands = script.commands.iter().zip(&self.cwds[0]).filter(|(it, _)| !it.words.is_empty());
+        let scripts =
+            self.all.scripts().iter().zip(&self.cwds).take_while(|(script, _)| {
+                std::ptr::eq(*script, self.all.main()) || !script.origins.is_empty()
+            });
+        let mut commands = scripts
+            .flat_map(|(script, cwds)| script.commands.iter().zip(cwds))
+            .filter(|(it, _)| !it.words.is_empty());
+        let reads = || self.reads.iter().filter_map(OnceCell::get).flatten().flatten();
+        if is_prefix && reads().any(|read| self.obstacle(read).is_some()) {
+            return false;
+        }
         !commands.any(|(command, cwds)| {
             let words = &command.words;
             let is_secret = |word: &Word| self.folders.may_name_secret(&word.text, cwds);
@@ -278,7 +348,7 @@ impl<'a> ParsedLine<'a> {
     }
 
     /// One simple command: the grant that allows it (none for a free command), or why it needs a
-    /// request.
+    /// request. No grant allows a command in a loop.
     fn part<R: Copy>(
         &self,
         at: usize,
@@ -286,7 +356,38 @@ impl<'a> ParsedLine<'a> {
         grants: &Grants<'_, R>,
         safe: bool,
     ) -> Result<(Option<R>, String), String> {
-        let (command, cwds) = (&self.all.main().commands[at], &*self.cwds[0][at]);
+        let command = &self.all.main().commands[at];
+        if command.yields_text {
+            return Ok((None, "yields the text of its here-document".into()));
+        }
+        if !command.is_looped {
+            return self.simple_command(command, at, moved, grants, safe);
+        }
+        if changes_folder(&command.words) {
+            return Err("the folder changes with each pass of the loop".into());
+        }
+        if command.words.first().is_some_and(|first| !first.variables.is_empty()) {
+            return Err("the name of the command is not spelled out".into());
+        }
+        let choices = self.loop_choices(at).ok_or("the values of the loop are too many or not certain")?;
+        let no_grants = Grants::new(&[]);
+        let mut passed = None;
+        for choice in choices.iter() {
+            passed = Some(self.simple_command(choice, at, moved, &no_grants, safe)?);
+        }
+        passed.ok_or_else(|| "the loop has no values".into())
+    }
+
+    /// As [`Self::part`], for a command whose variables of loops have values.
+    fn simple_command<R: Copy>(
+        &self,
+        command: &SimpleCommand,
+        at: usize,
+        moved: bool,
+        grants: &Grants<'_, R>,
+        safe: bool,
+    ) -> Result<(Option<R>, String), String> {
+        let cwds = &*self.cwds[0][at];
         for assign in &command.assigns {
             assignment(assign, command.words.is_empty())?;
         }
@@ -294,16 +395,18 @@ impl<'a> ParsedLine<'a> {
             check_redirection(redir, cwds, self.folders)?;
         }
         let words = command.words.as_slice();
-        let secret = command
-            .redirs
-            .iter()
-            .find(|it| it.kind == RedirKind::Input && self.folders.may_name_secret(&it.target.text, cwds));
         let Some(first) = words.first() else {
+            let secret = command.redirs.iter().find(|redir| {
+                redir.kind == RedirKind::Input && self.folders.may_name_secret(&redir.target.text, cwds)
+            });
             return if command.redirs.is_empty() {
                 Err("nothing runs here".into())
             } else if let Some(redir) = secret.filter(|_| safe) {
                 // The inner command may be read-only and print the content.
                 Err(format!("{} may hold a secret", redir.target.text))
+            } else if safe {
+                self.check_reads(&read_only::redirected_reads(command, cwds, self.folders)?)?;
+                Ok((None, "redirections that need no permission".into()))
             } else {
                 // Redirections after `( … )` or `{ … }`.
                 Ok((None, "redirections that need no permission".into()))
@@ -312,6 +415,9 @@ impl<'a> ParsedLine<'a> {
         check_words(words)?;
         if let Some(reason) = self.builtin_allowed(words, cwds)? {
             return Ok((None, reason));
+        }
+        if command.is_looped && words.len() == 1 && matches!(first.text.as_str(), "break" | "continue") {
+            return Ok((None, "stays in the loop".into()));
         }
         // More folders than are tracked.
         if cwds.len() >= MAX_FOLDERS {
@@ -341,7 +447,8 @@ impl<'a> ParsedLine<'a> {
             plain,
             "env" | "nice" | "command" | "builtin" | "trap" | "jobs" | "time" | "uname26" | "arch"
         );
-        let only_says = inner.len() == 2 && matches!(inner[1].text.as_str(), "--version" | "--help");
+        let only_says = inner.len() == 2 && matches!(inner[1].text.as_str(), "--version" | "--help")
+            || read_only::prints_version(inner);
         if found.runs && !by_hatch && !script_of_shell && !only_says && (inner.len() > 1 || !says) {
             return Err(format!("{plain} runs the command it is given"));
         }
@@ -368,16 +475,83 @@ impl<'a> ParsedLine<'a> {
         if let Some(reason) = refused {
             return Err(reason);
         }
-        if safe
-            && !fed
-            && from == 0
-            && secret.is_none()
-            && command.assigns.is_empty()
-            && *self.read_only[at].get_or_init(|| !read_only::refuses(inner, cwds, self.folders))
-        {
-            return Ok((None, "read-only, inside the workspace".to_owned()));
+        if !safe || !command.assigns.is_empty() {
+            return Err(format!("no rule allows {}", inner[0].text));
         }
-        Err(format!("no rule allows {}", inner[0].text))
+        let own = command.is_looped.then(|| self.command_reads(command, at));
+        let reads = match &own {
+            Some(own) => own,
+            None => self.reads[at].get_or_init(|| self.command_reads(command, at)),
+        };
+        self.check_reads(reads.as_ref().map_err(Clone::clone)?)?;
+        Ok((None, "read-only, inside the workspace".to_owned()))
+    }
+
+    /// What a command reads if it only reads, otherwise why it needs a grant.
+    fn command_reads(&self, command: &SimpleCommand, at: usize) -> CommandReads {
+        let cwds = &*self.cwds[0][at];
+        let (inner, fed) = unwrap(&command.words)?;
+        let Some(first) = inner.first() else {
+            return read_only::redirected_reads(command, cwds, self.folders);
+        };
+        let mut reads = if fed {
+            let wrapper = &command.words[..command.words.len() - inner.len()];
+            let listed = self.listed_files(command, wrapper, cwds);
+            let listed =
+                listed.ok_or_else(|| format!("{} gets arguments that are not in the text", first.text))?;
+            read_only::fed_reads(inner, listed, cwds, self.folders)?
+        } else {
+            read_only::file_reads(inner, command.fed_by.is_some(), cwds, self.folders)?
+        };
+        reads.extend(read_only::redirected_reads(command, cwds, self.folders)?);
+        Ok(reads)
+    }
+
+    /// The files that `xargs` gets, if a command that only lists files feeds it.
+    fn listed_files(
+        &self,
+        command: &SimpleCommand,
+        wrapper: &[Word],
+        cwds: &[String],
+    ) -> Option<Vec<FileRead>> {
+        // With a mark, the names stand anywhere in the command.
+        let is_mark = |word: &Word| {
+            word.text.starts_with("--r") || word.text.starts_with("-I") || word.text.starts_with("-i")
+        };
+        if command.is_looped || wrapper.iter().any(is_mark) {
+            return None;
+        }
+        let mut source = command.fed_by?;
+        loop {
+            let before = &self.all.main().commands[source];
+            let is_quiet =
+                |redir: &Redirection| redir.kind == RedirKind::Output && redir.target.text == "/dev/null";
+            if before.is_looped || !before.assigns.is_empty() || !before.redirs.iter().all(is_quiet) {
+                return None;
+            }
+            // The names are relative to the folder of the command that lists them.
+            if **self.cwds[0][source] != *cwds {
+                return None;
+            }
+            if !read_only::passes_lines(&before.words) {
+                return read_only::listed_files(&before.words, before.fed_by.is_some(), cwds, self.folders);
+            }
+            source = before.fed_by?;
+        }
+    }
+
+    fn obstacle(&self, read: &FileRead) -> Option<Obstacle> {
+        match self.facts {
+            Some(facts) => facts.obstacle(read),
+            None => FileFacts::default().obstacle(read),
+        }
+    }
+
+    fn check_reads(&self, reads: &[FileRead]) -> Result<(), String> {
+        match reads.iter().find_map(|read| self.obstacle(read)) {
+            Some(obstacle) => Err(obstacle.to_string()),
+            None => Ok(()),
+        }
     }
 
     /// Builtins that are always allowed.

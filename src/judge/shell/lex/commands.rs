@@ -94,6 +94,7 @@ impl Lexer<'_> {
             Head::None => false,
             Head::LoopName => {
                 list.head = Head::LoopWords;
+                self.name_loop(word);
                 true
             }
             Head::LoopWords => {
@@ -101,6 +102,7 @@ impl Lexer<'_> {
                     list.head = Head::None;
                     list.needs = true;
                 }
+                self.add_loop_word(word);
                 true
             }
             Head::CaseWord => {
@@ -182,11 +184,16 @@ impl Lexer<'_> {
             }
             "if" => self.flow(Some(Block::If)),
             "while" | "until" => self.flow(Some(Block::Loop)),
+            "do" if self.for_loop().is_some() => self.need_command(),
             "then" | "elif" | "else" | "do" => self.flow(None),
             "fi" => self.close_block(Block::If),
-            "done" => self.close_block(Block::Loop),
+            "done" => {
+                let block = self.for_loop().map_or(Block::Loop, Block::For);
+                self.close_block(block);
+            }
             "esac" => self.close_block(Block::Case),
-            "for" | "select" => {
+            "for" => self.open_loop(),
+            "select" => {
                 self.flow(Some(Block::Loop));
                 self.list().head = Head::LoopName;
             }
@@ -217,6 +224,10 @@ impl Lexer<'_> {
         if let Some(block) = block {
             self.open_block(block);
         }
+        self.need_command();
+    }
+
+    pub(super) fn need_command(&mut self) {
         let list = self.list();
         list.needs = true;
         list.compound = false;
@@ -227,6 +238,7 @@ impl Lexer<'_> {
             self.note(UnsupportedSyntax::Syntax);
         }
         let list = self.list();
+        list.feeds_next = None;
         list.blocks.push(block);
         list.needs = true;
         list.compound = false;
@@ -234,8 +246,10 @@ impl Lexer<'_> {
     }
 
     pub(super) fn close_block(&mut self, block: Block) {
-        if block != Block::Brace {
-            self.note(UnsupportedSyntax::ControlFlow);
+        match block {
+            Block::Brace => {}
+            Block::For(_) => self.note(UnsupportedSyntax::ForLoop),
+            _ => self.note(UnsupportedSyntax::ControlFlow),
         }
         // `{ }` and `&& }` are not valid; `case x in esac` is.
         let list = self.list();
@@ -251,6 +265,7 @@ impl Lexer<'_> {
         (list.run, list.joined) = (run, true);
         list.needs = false;
         list.compound = true;
+        list.last_command = None;
         list.commands += 1;
         if wrong {
             self.note(UnsupportedSyntax::Syntax);
@@ -269,6 +284,8 @@ impl Lexer<'_> {
         }
         let derived = self.derived;
         let substituted = derived || self.heres.len() > 1;
+        let is_looped = self.is_in_loop();
+        let index = self.script.commands.len();
         let list = self.list();
         let head = list.head;
         if head == Head::Time {
@@ -283,7 +300,10 @@ impl Lexer<'_> {
                 Some(if operator == Some(Operator::And) { Connector::And } else { Connector::Other });
             command.derived = derived;
             command.substituted = substituted;
+            command.is_looped = is_looped;
+            command.fed_by = list.feeds_next.take();
             list.commands += 1;
+            list.last_command = (!list.compound).then_some(index);
             self.script.commands.push(command);
         } else {
             list.command = SimpleCommand::default();
@@ -320,7 +340,9 @@ impl Lexer<'_> {
         };
         if matches!(operator, Some(Operator::Newline | Operator::Semicolon)) && list.head == Head::LoopWords {
             list.head = Head::None;
+            self.end_loop_words();
         }
+        let list = self.list();
         if matches!(operator, Some(Operator::And | Operator::Joins)) {
             list.needs = true;
         }

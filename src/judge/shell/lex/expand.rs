@@ -159,6 +159,9 @@ impl Lexer<'_> {
     pub(super) fn dollar(&mut self, quoted: bool) {
         let dollar = self.at;
         match self.peek_from(self.at + 1) {
+            Some((b'(', behind)) if quoted && self.begins_literal_text(behind) => {
+                self.open_literal_text(behind);
+            }
             Some((b'(', behind)) => {
                 self.mark(Marks::EXPANDS);
                 let first = behind - 1;
@@ -177,6 +180,9 @@ impl Lexer<'_> {
                     self.open_list(Kind::Substitution);
                 }
             }
+            Some((b'{', behind)) if self.push_loop_variable(behind, true, quoted) => {}
+            Some((c, behind))
+                if c.is_ascii_alphabetic() && self.push_loop_variable(behind - 1, false, quoted) => {}
             Some((b'{', behind)) => {
                 self.note(UnsupportedSyntax::Parameter);
                 let name = &self.text[behind..];

@@ -10,6 +10,7 @@
 
 mod commands;
 mod expand;
+pub(super) mod loops;
 mod operators;
 pub(super) mod syntax;
 pub(super) mod word;
@@ -53,6 +54,8 @@ enum Block {
     Brace,
     If,
     Loop,
+    /// A `for` loop, an index of [`Script::loops`].
+    For(usize),
     Case,
 }
 
@@ -96,6 +99,24 @@ struct List {
     expansions: usize,
     /// Number of open `"`.
     quotes: usize,
+    /// The last simple command; `None` after a compound one.
+    last_command: Option<usize>,
+    /// The command whose output the next one reads.
+    feeds_next: Option<usize>,
+    /// For a substitution between quotes: what is known of it as a literal text.
+    literal: Option<LiteralText>,
+}
+
+/// A substitution that may be `$(cat <<'EOF' … )`.
+#[derive(Debug)]
+struct LiteralText {
+    /// Position of the `$`.
+    dollar: usize,
+    /// Number of commands before it.
+    commands: usize,
+    /// The text of its here-document, unless there are several or the shell expands it.
+    body: Option<Vec<u8>>,
+    bodies: usize,
 }
 
 impl List {
@@ -118,6 +139,9 @@ impl List {
             commands: 0,
             expansions: 0,
             quotes: 0,
+            last_command: None,
+            feeds_next: None,
+            literal: None,
         }
     }
 
@@ -319,6 +343,9 @@ impl Lexer<'_> {
             }
         };
         let run = self.list().run;
+        if matches!(kind, Kind::Subshell | Kind::Conditional) {
+            self.list().feeds_next = None;
+        }
         self.lists.push(List::new(kind, scope, run));
         self.frames.push(Frame::List);
         if kind == Kind::Substitution {
@@ -346,6 +373,9 @@ impl Lexer<'_> {
                         outer.extend(row);
                     }
                 }
+                if let Some(literal) = list.literal {
+                    self.end_literal_text(literal);
+                }
             }
             Kind::Subshell => {
                 if list.commands == 0 {
@@ -354,6 +384,7 @@ impl Lexer<'_> {
                 let end = self.at;
                 let list = self.list();
                 list.compound = true;
+                list.last_command = None;
                 list.commands += 1;
                 list.command = SimpleCommand { start: end, end, ..SimpleCommand::default() };
             }

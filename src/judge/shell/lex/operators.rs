@@ -15,7 +15,9 @@ impl Lexer<'_> {
             self.at += 1;
             return;
         }
-        if !self.list().needs || self.list().started {
+        if self.has_loop_words() {
+            self.list().head = Head::None;
+        } else if !self.list().needs || self.list().started {
             self.end_command(Some(Operator::Newline));
         }
         self.at += 1;
@@ -137,6 +139,9 @@ impl Lexer<'_> {
             self.note(UnsupportedSyntax::Background);
         }
         self.end_command(Some(operator));
+        let is_pipe = first == b'|' && operator == Operator::Joins && !matches!(next, Some((b'|' | b'&', _)));
+        let list = self.list();
+        list.feeds_next = list.last_command.filter(|_| is_pipe);
         self.list().piped = first == b'|' && operator == Operator::Joins && !matches!(next, Some((b'|', _)));
         self.at = behind;
     }
@@ -267,6 +272,8 @@ impl Lexer<'_> {
             };
             let ends_line = self.at > body && self.text[self.at - 1] == b'\n';
             self.set_aside(body, self.at - usize::from(ends_line));
+            let text = &self.text[body..end];
+            self.keep_literal_body(text, &here);
             let text = &self.text[body..end];
             if !here.quoted && text.iter().any(|byte| matches!(byte, b'$' | b'`' | b'\\')) {
                 self.script.note(UnsupportedSyntax::HereBody, if self.derived { 0 } else { body });

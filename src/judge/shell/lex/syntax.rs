@@ -63,6 +63,21 @@ pub(crate) struct SimpleCommand {
     pub(crate) substituted: bool,
     /// Position of a `time` before it.
     pub(crate) timed: Option<usize>,
+    /// Whether it is in the body of a `for` loop that is understood.
+    pub(crate) is_looped: bool,
+    /// The command before it in its pipeline, an index of [`Script::commands`].
+    pub(crate) fed_by: Option<usize>,
+    /// It is the `cat` of `"$(cat <<'EOF' … )"`, which yields the text of the here-document.
+    pub(crate) yields_text: bool,
+}
+
+/// A `for` loop over words that the text shows: literal words and patterns of files.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ForLoop {
+    pub(crate) variable: String,
+    pub(crate) words: Vec<Word>,
+    /// Whether its `in` was parsed.
+    pub(super) has_in: bool,
 }
 
 /// Syntax outside the plain grammar. Each kind needs a permission request.
@@ -74,6 +89,8 @@ pub(crate) enum UnsupportedSyntax {
     ProcessSubstitution,
     DollarQuote,
     ControlFlow,
+    /// A `for` loop that is understood. No rule allows it, but read-only commands in it may run.
+    ForLoop,
     Function,
     Conditional,
     Coproc,
@@ -93,7 +110,9 @@ impl UnsupportedSyntax {
             UnsupportedSyntax::Arithmetic => "arithmetic can run commands",
             UnsupportedSyntax::ProcessSubstitution => "a process substitution runs another command",
             UnsupportedSyntax::DollarQuote => "text in $'…' or $\"…\" is decoded by the shell",
-            UnsupportedSyntax::ControlFlow => "control flow (if, for, while, case, select)",
+            UnsupportedSyntax::ControlFlow | UnsupportedSyntax::ForLoop => {
+                "control flow (if, for, while, case, select)"
+            }
             UnsupportedSyntax::Function => "a function is defined",
             UnsupportedSyntax::Conditional => "[[ … ]] and (( … )) can run commands",
             UnsupportedSyntax::Coproc => "coproc runs a command in parallel",
@@ -122,6 +141,10 @@ pub(crate) struct Script {
     /// Ranges of the text that do not affect which commands run: here-documents with their bodies, `!`
     /// and `time` before a command. The second parser fails on some of them.
     pub(crate) aside: Vec<(usize, usize)>,
+    /// The `for` loops that are understood.
+    pub(crate) loops: Vec<ForLoop>,
+    /// For commands that were derived from those of another script: the index of each one's original.
+    pub(crate) origins: Vec<usize>,
 }
 
 impl Script {

@@ -28,6 +28,13 @@ impl Marks {
     /// Braces that expand, together with literal braces or commas: without the quotes they cannot be
     /// distinguished.
     pub(crate) const BRACE_QUOTED: Marks = Marks(1024);
+    /// The text contains the pattern of a `for` loop in place of the variable. The shell does not expand
+    /// the pattern here: the value is the name of one matching file.
+    pub(crate) const LOOPED: Marks = Marks(2048);
+    /// Same, but unquoted: the shell splits the name at blanks and expands wildcards in it.
+    pub(crate) const SPLIT: Marks = Marks(4096);
+    /// It expands to more than variables of loops.
+    const UNKNOWN: Marks = Marks(8192);
 
     pub(crate) fn has(self, other: Marks) -> bool {
         self.0 & other.0 != 0
@@ -35,6 +42,10 @@ impl Marks {
 
     pub(crate) fn add(&mut self, other: Marks) {
         self.0 |= other.0;
+    }
+
+    pub(crate) fn remove(&mut self, other: Marks) {
+        self.0 &= !other.0;
     }
 }
 
@@ -51,6 +62,19 @@ pub(crate) struct Word {
     pub(crate) end: usize,
     /// For an assignment: the position of its `=`, if everything before it is unquoted.
     pub(crate) equals: Option<usize>,
+    /// The variables of enclosing `for` loops in the text, in order.
+    pub(crate) variables: Vec<LoopVariable>,
+}
+
+/// The variable of a `for` loop within a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LoopVariable {
+    /// Its range in the word's text.
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    /// Index of the loop in [`super::syntax::Script::loops`].
+    pub(crate) of: usize,
+    pub(crate) quoted: bool,
 }
 
 impl Word {
@@ -59,6 +83,11 @@ impl Word {
         const MORE: [Marks; 6] =
             [Marks::EXPANDS, Marks::NUMBER, Marks::GLOB, Marks::BRACE, Marks::HOME, Marks::TILDE];
         !MORE.iter().any(|mark| self.marks.has(*mark))
+    }
+
+    /// Whether the shell expands something in it that is not the variable of a loop.
+    pub(super) fn has_other_expansions(&self) -> bool {
+        self.marks.has(Marks::UNKNOWN)
     }
 
     /// Whether the text has no quotes and no expansions, as required for reserved words.
@@ -97,6 +126,7 @@ pub(crate) struct WordBuilder {
     bare: Vec<bool>,
     marks: Marks,
     start: usize,
+    variables: Vec<LoopVariable>,
 }
 
 impl WordBuilder {
@@ -111,6 +141,9 @@ impl WordBuilder {
 
     pub(crate) fn mark(&mut self, mark: Marks) {
         self.marks.add(mark);
+        if mark.has(Marks::EXPANDS) {
+            self.marks.add(Marks::UNKNOWN);
+        }
     }
 
     pub(crate) fn push(&mut self, bytes: &[u8], bare: bool) {
@@ -119,6 +152,14 @@ impl WordBuilder {
         if !bare {
             self.marks.add(Marks::QUOTED);
         }
+    }
+
+    /// Appends the variable of a loop, as written.
+    pub(crate) fn push_variable(&mut self, name: &[u8], of: usize, quoted: bool) {
+        let start = self.bytes.len();
+        self.push(name, false);
+        self.marks.add(Marks::EXPANDS);
+        self.variables.push(LoopVariable { start, end: self.bytes.len(), of, quoted });
     }
 
     /// Whether it is an unquoted number: the descriptor before a redirection.
@@ -142,7 +183,7 @@ impl WordBuilder {
     }
 
     pub(crate) fn finish(self, end: usize) -> Word {
-        let Self { bytes, bare, mut marks, start } = self;
+        let Self { bytes, bare, mut marks, start, mut variables } = self;
         let at = |index: usize, wanted: u8| bare.get(index) == Some(&true) && bytes[index] == wanted;
         let last_closing = bytes.iter().rposition(|byte| *byte == b']');
         let mut open = None;
@@ -214,9 +255,10 @@ impl WordBuilder {
             Err(bad) => {
                 marks.add(Marks::EXPANDS);
                 equals = None;
+                variables.clear();
                 String::from_utf8_lossy(bad.as_bytes()).into_owned()
             }
         };
-        Word { text, marks, start, end, equals }
+        Word { text, marks, start, end, equals, variables }
     }
 }

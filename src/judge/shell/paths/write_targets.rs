@@ -166,7 +166,7 @@ pub(crate) fn created_paths<'w>(
                 all.push(backup(format!("{text}{suffix}"), word));
             }
             let (start, end) = (word.start, word.end);
-            all.push((Word { text, marks, start, end, equals: None }, word));
+            all.push((Word { text, marks, start, end, equals: None, variables: Vec::new() }, word));
         }
     }
     all

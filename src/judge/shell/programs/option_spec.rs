@@ -23,6 +23,8 @@ pub(crate) enum OptionValue {
     Joined,
     /// `.`: the next word, and the letter ends its own. It may be the name of a file.
     Next,
+    /// `&`: the next two words, neither of which is a file name: `--arg NAME VALUE`.
+    Pair,
 }
 
 impl OptionValue {
@@ -35,6 +37,7 @@ impl OptionValue {
             "?" => Some(Self::Maybe),
             "=" => Some(Self::Joined),
             "." => Some(Self::Next),
+            "&" => Some(Self::Pair),
             _ => None,
         }
     }
@@ -106,7 +109,8 @@ impl OptionSpec {
         let mut give = |name: &'w str, value_kind: OptionValue, joined: Option<&'w str>| {
             let value_at = match (value_kind, joined) {
                 (OptionValue::Nothing | OptionValue::Maybe, None) => None,
-                (OptionValue::Nothing | OptionValue::Next, Some(_)) | (OptionValue::Joined, None) => {
+                (OptionValue::Nothing | OptionValue::Next | OptionValue::Pair, Some(_))
+                | (OptionValue::Joined, None) => {
                     return None;
                 }
                 (_, Some(_)) => Some(at),
@@ -122,6 +126,9 @@ impl OptionSpec {
                 value = Some(text);
             }
             parts.options.push(GivenOption { at, name, value_kind, value, value_at });
+            if value_kind == OptionValue::Pair {
+                return words.get(at + 2).filter(|word| word.is_literal()).map(|_| at + 2);
+            }
             Some(value_at.unwrap_or(at))
         };
         if text.starts_with("--") {
@@ -172,8 +179,10 @@ mod tests {
     use crate::shell::evaluate::collect::collect;
     use crate::shell::programs::option_spec::*;
 
-    const TEST_SPEC: OptionSpec =
-        OptionSpec { letters: "#abn#t:e~C?L.1", long: ["--all --color? --lines# --to:", "--only= --expr~"] };
+    const TEST_SPEC: OptionSpec = OptionSpec {
+        letters: "#abn#t:e~C?L.1",
+        long: ["--all --color? --lines# --to:", "--only= --expr~ --arg&"],
+    };
 
     type NamedOption = (String, Option<usize>);
 
@@ -210,6 +219,7 @@ mod tests {
         );
         check("x --only=a --expr -a", &[("--only", Some(1)), ("--expr", Some(3))], &[]);
         check("x -- a *.rs", &[], &[2, 3]);
+        check("x --arg a -b c", &[("--arg", Some(2))], &[4]);
     }
 
     #[test]
@@ -233,6 +243,9 @@ mod tests {
             "x -- -a",
             "x -*",
             "x -t *.rs",
+            "x --arg a",
+            "x --arg a *.rs",
+            "x --arg=a b",
             "x -e $a",
             "x -é",
             "x ---all",

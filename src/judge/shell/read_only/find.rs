@@ -13,9 +13,26 @@ const VALUES: &str = "-name -iname -path -ipath -wholename -iwholename -regex -i
 /// Tests with an argument that names a file.
 const FILES: &str = "-newer -anewer -cnewer -samefile";
 
+/// Tests that join others in another way than all together, and actions with other output than names.
+const NOT_PLAIN: &str = "-not ! ( ) -o -or , -prune -ls -printf -quit";
+
 /// The paths that it reads: first folders, then the tests for the files in them. It treats any word
 /// after an option as its value.
 pub(super) fn read_paths(words: &[Word]) -> Option<ReadPaths> {
+    Some(ReadPaths::new(FileOutput::Names, parse(words)?.paths))
+}
+
+/// The meaning of the words of `find`.
+pub(super) struct FindWords {
+    /// Words that name files.
+    paths: Vec<usize>,
+    /// Words that name the folders to search.
+    pub(super) folders: std::ops::Range<usize>,
+    /// If the output is a list of names: patterns, one of which each name matches; empty for all names.
+    pub(super) names: Option<Vec<String>>,
+}
+
+pub(super) fn parse(words: &[Word]) -> Option<FindWords> {
     if !words.iter().all(Word::is_literal) {
         return None;
     }
@@ -24,9 +41,15 @@ pub(super) fn read_paths(words: &[Word]) -> Option<ReadPaths> {
         |word: &Word| word.text.starts_with('-') || matches!(word.text.as_str(), "!" | "(" | ")" | ",");
     let from = words.iter().position(begins).unwrap_or(words.len());
     let mut paths: Vec<usize> = (1..from).collect();
-    let mut at = from;
+    let (mut at, mut is_plain, mut prints) = (from, true, true);
+    let mut name = None;
     while let Some(word) = words.get(at) {
         let text = word.text.as_str();
+        is_plain &= !is_in(NOT_PLAIN, text);
+        prints &= !is_in("-ls -printf", text);
+        if text == "-name" {
+            name = words.get(at + 1).map(|value| value.text.clone());
+        }
         at += match text {
             _ if is_in(FLAGS, text) => 1,
             _ if words.len() == at + 1 => return None,
@@ -38,5 +61,6 @@ pub(super) fn read_paths(words: &[Word]) -> Option<ReadPaths> {
             _ => return None,
         };
     }
-    Some(ReadPaths { shows: FileOutput::Names, paths })
+    let names = prints.then(|| name.filter(|_| is_plain).into_iter().collect());
+    Some(FindWords { paths, folders: 1..from, names })
 }

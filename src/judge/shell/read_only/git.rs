@@ -1,5 +1,6 @@
 //! Read-only uses of `git`.
 
+use crate::file_facts::{Selection, TreeSearch};
 use crate::shell::lex::word::{Marks, Word};
 use crate::shell::paths::resolve::Folders;
 use crate::shell::paths::resolve::Repository;
@@ -36,6 +37,7 @@ pub(super) fn read_paths(words: &[Word], cwds: &[String], folders: &Folders) -> 
     let mut formats = formats.map(|option| option.value.unwrap_or_default());
     let lists = match verb.operands {
         OperandKinds::Shown => false,
+        OperandKinds::Searched => return search_paths(call, at, &parts),
         OperandKinds::Listed(flags) if parts.operands.is_empty() || parts.has(flags) => true,
         OperandKinds::Listed(_) => return None,
     };
@@ -47,11 +49,27 @@ pub(super) fn read_paths(words: &[Word], cwds: &[String], folders: &Folders) -> 
     if !passes {
         return None;
     }
-    let mut paths = values_that_may_be_paths(&parts);
-    if !lists {
-        paths.extend(&parts.operands);
+    let moved = |paths: Vec<usize>| paths.into_iter().map(|path| at + path).collect();
+    let operands = if lists { Vec::new() } else { moved(parts.operands.clone()) };
+    let shows = if verb.lists_names { FileOutput::Names } else { FileOutput::Content };
+    Some(ReadPaths { values: moved(values_that_may_be_paths(&parts)), ..ReadPaths::new(shows, operands) })
+}
+
+/// `git grep`: it reads the tracked files, never links. An operand may also be a revision; then no such
+/// file exists, and the disk does not show what it contains.
+fn search_paths(call: &[Word], at: usize, parts: &ParsedOptions<'_>) -> Option<ReadPaths> {
+    let is_given = parts.has(&["e"]);
+    let operands = parts.operands.get(usize::from(!is_given)..)?;
+    if !parts.operands.iter().all(|operand| call[*operand].is_literal()) {
+        return None;
     }
-    Some(ReadPaths { shows: FileOutput::Content, paths: paths.into_iter().map(|path| at + path).collect() })
+    let operands: Vec<usize> = operands.iter().map(|operand| at + operand).collect();
+    let search = TreeSearch { selection: Selection::Tracked, hidden: true, ..TreeSearch::default() };
+    Some(ReadPaths {
+        searches_here: operands.is_empty(),
+        search: Some(search),
+        ..ReadPaths::new(FileOutput::Content, operands)
+    })
 }
 
 /// `--format=…` without parts that run gpg: `%G?` and similar, also with modifiers after `%`

@@ -2,11 +2,17 @@
 //!
 //! Only listed programs pass, with listed options and listed kinds of words. Paths must not be outside
 //! the workspace, and a command that shows content must not name a file that likely contains secrets.
+//! What the text does not show, such as the targets of links and the files that a search finds, is
+//! returned as [`FileRead`]s: the disk decides.
 
 mod find;
 mod git;
+mod lists;
 mod programs;
+mod search;
 
+use crate::file_facts::{FileRead, NameRule, ReadKind, TreeSearch};
+use crate::shell::lex::syntax::{RedirKind, SimpleCommand};
 use crate::shell::lex::word::{Marks, Word};
 use crate::shell::paths::resolve;
 use crate::shell::paths::resolve::Folders;
@@ -15,48 +21,207 @@ use crate::shell::programs::call::CommandCall;
 use crate::shell::programs::escape_options::may_become_an_option;
 use crate::shell::programs::lookup::rows;
 use crate::shell::programs::option_spec::{OptionValue, ParsedOptions};
+pub(crate) use lists::{fed_reads, listed_files, passes_lines};
 use programs::{FileOutput, Operands, ReadOnlyProgram};
 
 /// The paths to check for a command whose options are all known.
 struct ReadPaths {
     shows: FileOutput,
-    /// The words that may name files.
-    paths: Vec<usize>,
+    /// The values of options that may name files.
+    values: Vec<usize>,
+    /// The other words that may name files.
+    operands: Vec<usize>,
+    /// For a program that shows the content of the files below its operands.
+    search: Option<TreeSearch>,
+    /// Whether it searches the current folder.
+    searches_here: bool,
 }
 
 impl ReadPaths {
     /// The command reads no files at all.
-    const READS_NOTHING: Self = Self { shows: FileOutput::Names, paths: Vec::new() };
+    const READS_NOTHING: Self = Self::new(FileOutput::Names, Vec::new());
+
+    const fn new(shows: FileOutput, operands: Vec<usize>) -> Self {
+        Self { shows, values: Vec::new(), operands, search: None, searches_here: false }
+    }
 }
 
-/// Whether a simple command must not run without a rule.
-pub(crate) fn refuses(words: &[Word], cwds: &[String], folders: &Folders) -> bool {
+/// What a simple command reads if it only reads, otherwise why it must not run without a rule. `piped`:
+/// it gets the output of another command.
+pub(crate) fn file_reads(
+    words: &[Word],
+    piped: bool,
+    cwds: &[String],
+    folders: &Folders,
+) -> Result<Vec<FileRead>, String> {
     let name = words[0].text.as_str();
-    let look = match name {
+    if let Some(pins) = programs::version_pins(words) {
+        return Ok(absent_files(pins, cwds, folders));
+    }
+    let look = read_paths(words, piped, cwds, folders);
+    let Some(look) = look else {
+        let is_known = is_special(name) || programs::program(name).is_some();
+        return Err(format!("no rule allows {}{name}", if is_known { "this use of " } else { "" }));
+    };
+    let has_script = matches!(name, "echo" | "grep" | "egrep" | "fgrep" | "rg" | "sed" | "jq");
+    if !has_script && words.iter().any(|word| has_excessive_width(&word.text)) {
+        return Err("the output may have too many blanks".into());
+    }
+    // The repository also contains files above the workspace, so git must name the files that it shows.
+    let is_more = name == "git" && folders.repository == Repository::Above;
+    let is_search = look.search.is_some();
+    if (folders.has_file_rules || is_more && !is_search)
+        && look.shows == FileOutput::Content
+        && (is_search || !spells_out_what_it_shows(words))
+    {
+        return Err(match is_more {
+            true => "the repository also contains files outside the workspace".into(),
+            false => format!("{name} does not name each file that it shows, and a rule restricts reading"),
+        });
+    }
+    let outside = |text: &str| is_outside(text, cwds, folders);
+    let granted = if name == "git" { git::verb_at(words) + 1 } else { 1 };
+    let call = CommandCall { words, granted, outside: &outside, work_budget: &folders.work_budget };
+    if let Some(reason) = rows(words).request_reason(&call) {
+        return Err(reason);
+    }
+    for at in look.values.iter().chain(&look.operands) {
+        check_word(name, &words[*at], &look, cwds, folders)?;
+    }
+    Ok(reads_of(words, &look, cwds, folders))
+}
+
+/// The meaning of the words of a read-only command.
+fn read_paths(words: &[Word], piped: bool, cwds: &[String], folders: &Folders) -> Option<ReadPaths> {
+    let name = words[0].text.as_str();
+    match name {
         "command" => command_lookup_paths(words),
-        "echo" => words[1..].iter().all(is_literal_or_number).then_some(ReadPaths::READS_NOTHING),
+        "echo" => words[1..].iter().all(is_printable).then_some(ReadPaths::READS_NOTHING),
         "printf" => printf_paths(words),
         "test" | "[" => test_paths(words),
         "find" => find::read_paths(words),
         "git" => git::read_paths(words, cwds, folders),
-        _ => programs::program(name).and_then(|row| table_paths(words, row)),
-    };
-    let Some(look) = look else { return true };
-    if !matches!(name, "echo" | "grep" | "sed") && words.iter().any(|word| has_excessive_width(&word.text)) {
-        return true;
+        _ => programs::program(name).and_then(|row| table_paths(words, row, piped)),
     }
-    // The repository also contains files above the workspace, so git must name the files that it shows.
-    let is_more = name == "git" && folders.repository == Repository::Above;
-    let is_kept = || {
-        (folders.has_file_rules || is_more)
-            && look.shows == FileOutput::Content
-            && !spells_out_what_it_shows(words)
+}
+
+/// Programs that have no row in the table.
+fn is_special(name: &str) -> bool {
+    matches!(name, "command" | "echo" | "printf" | "test" | "[" | "find" | "git")
+}
+
+/// Whether the command only prints the version of its program.
+pub(crate) fn prints_version(words: &[Word]) -> bool {
+    programs::version_pins(words).is_some()
+}
+
+/// The reads of the words, to be checked on the disk.
+fn reads_of(words: &[Word], look: &ReadPaths, cwds: &[String], folders: &Folders) -> Vec<FileRead> {
+    let name = words[0].text.as_str();
+    let mut reads = Vec::new();
+    let kind = match look.shows {
+        FileOutput::Names => ReadKind::Names,
+        FileOutput::Content => ReadKind::File,
     };
-    let outside = |text: &str| is_outside(text, cwds, folders);
-    let granted = if name == "git" { git::verb_at(words) + 1 } else { 1 };
-    let call = CommandCall { words, granted, outside: &outside, work_budget: &folders.work_budget };
-    let leaves = |at: &usize| is_refused_word(name, &words[*at], look.shows, cwds, folders);
-    is_kept() || rows(words).request_reason(&call).is_some() || look.paths.iter().any(leaves)
+    // git does not follow links.
+    let is_git = name == "git";
+    let (values, operands) = match is_git {
+        true => (&[][..], if look.search.is_some() { look.operands.as_slice() } else { &[] }),
+        false => (look.values.as_slice(), look.operands.as_slice()),
+    };
+    for at in values {
+        for (path, _) in resolve::candidates(&words[*at], false) {
+            push_reads(&mut reads, path, &kind, NameRule::Any, cwds);
+        }
+    }
+    for at in operands {
+        let word = &words[*at];
+        let kind = look.search.clone().map_or_else(|| kind.clone(), ReadKind::Tree);
+        let is_glob = word.marks.has(Marks::GLOB);
+        let is_pattern = is_glob || is_git && word.text.contains(['*', '?', '[']);
+        if let (true, true, ReadKind::Tree(search)) = (is_git, is_pattern, &kind) {
+            // `*` in a pattern of git matches slashes, too.
+            let ending = word.text.strip_prefix("*.").filter(|rest| !rest.contains('/'));
+            let includes = ending.map(|_| word.text.clone()).into_iter().collect();
+            let search = TreeSearch { includes, ..search.clone() };
+            push_reads(&mut reads, ".", &ReadKind::Tree(search), NameRule::Any, cwds);
+            continue;
+        }
+        let from = reads.len();
+        push_reads(&mut reads, &word.text, &kind, name_rule(name, word), cwds);
+        reads[from..].iter_mut().for_each(|read| read.is_pattern = is_glob);
+    }
+    if let Some(search) = look.search.clone().filter(|_| look.searches_here) {
+        push_reads(&mut reads, ".", &ReadKind::Tree(search), NameRule::Any, cwds);
+    }
+    // A `cd` may have followed a link.
+    for cwd in cwds.iter().filter(|cwd| **cwd != folders.workspace) {
+        push_reads(&mut reads, ".", &ReadKind::Names, NameRule::Any, std::slice::from_ref(cwd));
+    }
+    reads
+}
+
+/// Adds the reads of a path from each possible folder.
+fn push_reads(reads: &mut Vec<FileRead>, path: &str, kind: &ReadKind, names: NameRule, cwds: &[String]) {
+    if matches!(path, "" | "-" | "/dev/null" | "/dev/stdin") {
+        return;
+    }
+    let mut add = |path: String| {
+        reads.push(FileRead { path, is_pattern: false, kind: kind.clone(), names });
+    };
+    match (path.starts_with('/'), path) {
+        (true, _) => add(path.to_owned()),
+        (false, ".") => cwds.iter().for_each(|cwd| add(cwd.clone())),
+        (false, _) => cwds.iter().for_each(|cwd| add(format!("{}/{path}", cwd.trim_end_matches('/')))),
+    }
+}
+
+/// The condition for the names that a pattern finds.
+fn name_rule(name: &str, word: &Word) -> NameRule {
+    let text = word.text.as_str();
+    // `wc` prints only counts for its files, also for a source file.
+    let is_harmless =
+        is_harmless_with_any_option(name) || name == "wc" && !text.contains('/') && is_tame_glob(text);
+    if !word.marks.has(Marks::GLOB) {
+        NameRule::Any
+    } else if word.marks.has(Marks::SPLIT) || matches!(name, "test" | "[") {
+        NameRule::Plain
+    } else if text.starts_with(['*', '?', '[']) && !is_harmless {
+        NameRule::NoOption
+    } else {
+        NameRule::Any
+    }
+}
+
+/// The files that input redirections read.
+pub(crate) fn redirected_reads(
+    command: &SimpleCommand,
+    cwds: &[String],
+    folders: &Folders,
+) -> Result<Vec<FileRead>, String> {
+    let mut reads = Vec::new();
+    for redir in command.redirs.iter().filter(|redir| redir.kind == RedirKind::Input) {
+        let text = redir.target.text.as_str();
+        if folders.may_name_secret(text, cwds) {
+            return Err(format!("{text} may hold a secret"));
+        }
+        push_reads(&mut reads, text, &ReadKind::File, NameRule::Any, cwds);
+    }
+    Ok(reads)
+}
+
+/// The files that must not exist in a folder or above it, up to the top of the workspace.
+fn absent_files(names: &str, cwds: &[String], folders: &Folders) -> Vec<FileRead> {
+    let mut reads = Vec::new();
+    for cwd in cwds {
+        let above = std::path::Path::new(cwd).ancestors().map(|folder| folder.to_string_lossy().into_owned());
+        for folder in above.take_while(|folder| folders.contains_path(folder)) {
+            for name in names.split_whitespace() {
+                push_reads(&mut reads, name, &ReadKind::Absent, NameRule::Any, std::slice::from_ref(&folder));
+            }
+        }
+    }
+    reads
 }
 
 /// Whether a format requests an excessive number of blanks: `%999999s`.
@@ -67,11 +232,11 @@ fn has_excessive_width(text: &str) -> bool {
     })
 }
 
-/// Whether a word is literal or a number.
-fn is_literal_or_number(word: &Word) -> bool {
-    ![Marks::EXPANDS, Marks::GLOB, Marks::BRACE, Marks::HOME, Marks::TILDE]
-        .iter()
-        .any(|mark| word.marks.has(*mark))
+/// Whether a word is literal, a number, or holds the name of a file that a loop found.
+fn is_printable(word: &Word) -> bool {
+    let is_name = word.marks.has(Marks::LOOPED) || word.marks.has(Marks::SPLIT);
+    ![Marks::EXPANDS, Marks::BRACE, Marks::HOME, Marks::TILDE].iter().any(|mark| word.marks.has(*mark))
+        && (is_name || !word.marks.has(Marks::GLOB))
 }
 
 /// `command -v git`.
@@ -92,7 +257,7 @@ fn printf_paths(words: &[Word]) -> Option<ReadPaths> {
     let kinds = format.text.replace("%%", "");
     let is_tame =
         format.is_literal() && !format.text.starts_with('-') && kinds.split('%').skip(1).all(prints);
-    (is_tame && words[at..].iter().all(is_literal_or_number)).then_some(ReadPaths::READS_NOTHING)
+    (is_tame && words[at..].iter().all(is_printable)).then_some(ReadPaths::READS_NOTHING)
 }
 
 /// `test …` and `[ … ]`: operators that read files, numbers and texts. `-v` and `-R` evaluate
@@ -103,23 +268,28 @@ fn test_paths(words: &[Word]) -> Option<ReadPaths> {
         let text = word.text.as_str();
         let behind = text.strip_prefix('-').unwrap_or_default();
         let is_option = !behind.is_empty() && !behind.bytes().all(|c| c.is_ascii_digit());
-        is_literal_or_number(word)
+        is_printable(word)
             && (!text.contains('[') || text == "[")
             && (!is_option || OPERATORS.split(' ').any(|own| own == text))
     };
     let is_path = |at: &usize| !words[*at].text.starts_with('-') && !words[*at].marks.has(Marks::NUMBER);
     let paths = (1..words.len()).filter(is_path).collect();
-    words.iter().all(is_fine).then_some(ReadPaths { shows: FileOutput::Names, paths })
+    words.iter().all(is_fine).then_some(ReadPaths::new(FileOutput::Names, paths))
 }
 
 /// The paths to check for a program of the table.
-fn table_paths(words: &[Word], row: &ReadOnlyProgram) -> Option<ReadPaths> {
+fn table_paths(words: &[Word], row: &ReadOnlyProgram, piped: bool) -> Option<ReadPaths> {
     let asks_for_help =
         |word: &Word| word.is_literal() && matches!(word.text.as_str(), "--help" | "--version");
     if words.len() == 2 && asks_for_help(&words[1]) {
         return Some(ReadPaths::READS_NOTHING);
     }
+    let dashed = row.with_dash(words);
+    let words = dashed.as_deref().unwrap_or(words);
     let parts = row.options.parts(words)?;
+    if row.refuses_text(words) || !(row.needs.is_empty() || parts.has(row.needs)) {
+        return None;
+    }
     let word = |at: &usize| &words[*at];
     let operands = parts.operands.as_slice();
     let is_literal = operands.iter().map(word).all(Word::is_literal);
@@ -137,6 +307,7 @@ fn table_paths(words: &[Word], row: &ReadOnlyProgram) -> Option<ReadPaths> {
             operands.iter().map(word).all(is_small).then_some(&[][..])?
         }
         Operands::Texts => is_literal.then_some(&[][..])?,
+        Operands::Nothing => operands.is_empty().then_some(&[][..])?,
         Operands::Format => {
             let is_format = |word: &Word| word.is_literal() && word.text.starts_with('+');
             operands.iter().map(word).all(is_format).then_some(&[][..])?
@@ -147,18 +318,21 @@ fn table_paths(words: &[Word], row: &ReadOnlyProgram) -> Option<ReadPaths> {
             let is_behind = operands.first().is_none_or(|first| last < *first);
             (operands.len() <= 1 && is_literal && is_behind).then_some(operands)?
         }
-        Operands::Files => {
-            operands.iter().map(word).all(|word| names_a_file(&word.text)).then_some(operands)?
-        }
-        Operands::PatternThenPaths if parts.has(&["e", "--expression", "--regexp"]) => operands,
-        Operands::PatternThenPaths => {
-            let (pattern, paths) = operands.split_first()?;
-            word(pattern).is_literal().then_some(paths)?
-        }
+        Operands::PatternThenPaths if parts.has(&["e", "--expression", "--regexp", "--files"]) => operands,
+        Operands::PatternThenPaths => match operands.split_first() {
+            Some((pattern, paths)) => word(pattern).is_literal().then_some(paths)?,
+            None => row.needs_no_pattern.then_some(&[][..])?,
+        },
     };
-    let mut paths = values_that_may_be_paths(&parts);
-    paths.extend(of_operands);
-    Some(ReadPaths { shows: row.shows, paths })
+    let search = row.search.and_then(|spec| spec.search(&parts));
+    let shows = if row.lists_names(&parts) { FileOutput::Names } else { row.shows };
+    Some(ReadPaths {
+        shows,
+        values: values_that_may_be_paths(&parts),
+        operands: of_operands.to_vec(),
+        searches_here: search.is_some() && of_operands.is_empty() && !(piped && row.reads_pipe),
+        search: search.filter(|_| shows == FileOutput::Content),
+    })
 }
 
 /// The values that may name files. If options end at the first operand, all later words are files.
@@ -170,33 +344,52 @@ fn values_that_may_be_paths(parts: &ParsedOptions<'_>) -> Vec<usize> {
     of_options.filter_map(|option| option.value_at).collect()
 }
 
-/// Whether a word that may name a file is outside the workspace, may show secrets, or is unknown.
-fn is_refused_word(name: &str, word: &Word, shows: FileOutput, cwds: &[String], folders: &Folders) -> bool {
+/// Checks that a word that may name a file is certain, inside the workspace, and names no secret.
+fn check_word(
+    name: &str,
+    word: &Word,
+    look: &ReadPaths,
+    cwds: &[String],
+    folders: &Folders,
+) -> Result<(), String> {
     let text = word.text.as_str();
     let unknown = [Marks::EXPANDS, Marks::NUMBER, Marks::BRACE, Marks::HOME, Marks::TILDE];
-    if unknown.iter().any(|mark| word.marks.has(*mark)) || text.starts_with('-') && may_become_an_option(word)
-    {
-        return true;
+    if unknown.iter().any(|mark| word.marks.has(*mark)) {
+        return Err(format!("{text} is known only at run time"));
     }
+    if text.starts_with('-') && may_become_an_option(word) {
+        return Err(format!("{text} may become an option"));
+    }
+    let shows_content = look.shows == FileOutput::Content;
     let is_glob = word.marks.has(Marks::GLOB);
-    // git expands path patterns itself, quoted or not.
-    let is_pattern = is_glob || name == "git" && text.contains(['*', '?', '[']) && !text.starts_with('-');
-    // `wc` prints only counts for its files, also for a source file.
-    let is_harmless =
-        is_harmless_with_any_option(name) || name == "wc" && !text.contains('/') && is_tame_glob(text);
-    if is_glob && text.starts_with(['.', '*', '?', '[']) && !is_harmless
-        || is_pattern && shows == FileOutput::Content && !is_tame_glob(text)
-        || name == "git" && text.starts_with(":(")
+    let is_plain_name = shows_content || !is_harmless_with_any_option(name);
+    if is_glob && is_plain_name && text.split('/').any(may_be_folder_above) {
+        return Err(format!("{text} may name the folder above"));
+    }
+    // git expands path patterns itself, quoted or not, also in the history.
+    let is_git = name == "git" && look.search.is_none();
+    let is_pattern = is_glob || text.contains(['*', '?', '[']) && !text.starts_with('-');
+    if is_git && (is_pattern && shows_content && !is_tame_glob(text))
+        || name == "git" && text.starts_with(if is_git { ":(" } else { ":" })
     {
-        return true;
+        return Err(format!("{text} may name a file that likely holds secrets"));
     }
     // This includes `git show HEAD:.env`.
-    resolve::candidates(word, false).iter().filter(|(path, _)| !path.is_empty()).any(|(path, home)| {
-        *home
-            || (path.starts_with('/') || path.split('/').any(|part| part == ".."))
-                && (is_outside(path, cwds, folders) || is_output(path))
-            || shows == FileOutput::Content && folders.may_name_secret(path, cwds)
-    })
+    for (path, home) in resolve::candidates(word, false).iter().filter(|(path, _)| !path.is_empty()) {
+        let leaves = path.starts_with('/') || path.split('/').any(|part| part == "..");
+        if *home || leaves && (is_outside(path, cwds, folders) || is_output(path)) {
+            return Err(format!("{text} lies outside the workspace"));
+        }
+        if shows_content && folders.may_name_secret(path, cwds) {
+            return Err(format!("it may read {text}, which likely holds secrets"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a component is a pattern that may match `..`.
+fn may_be_folder_above(part: &str) -> bool {
+    part.starts_with('.') && part.contains(['*', '?', '[']) && resolve::can_be(part, "..", true)
 }
 
 /// Devices for output, which never end when they are read.
@@ -240,6 +433,22 @@ fn spells_out_what_it_shows(words: &[Word]) -> bool {
         ("git", _) => false,
         _ => !rest.iter().any(|word| word.marks.has(Marks::GLOB)),
     }
+}
+
+/// A disk on which each pattern matches a secret unless its ending says otherwise, and each searched
+/// folder holds one.
+#[cfg(test)]
+pub(crate) fn worst_disk(read: &FileRead) -> Option<crate::file_facts::Obstacle> {
+    use crate::file_facts::{Obstacle, ObstacleKind};
+    let path = read.path.as_str();
+    let kind = match &read.kind {
+        _ if read.is_pattern && read.names != NameRule::Any => ObstacleKind::OddName,
+        ReadKind::File if read.is_pattern && !is_tame_glob(path) => ObstacleKind::Secret,
+        ReadKind::Tree(_) if read.is_pattern || !names_a_file(path) => ObstacleKind::Secret,
+        ReadKind::Absent => ObstacleKind::ChoosesProgram,
+        ReadKind::Names | ReadKind::File | ReadKind::Tree(_) => return None,
+    };
+    Some(Obstacle { path: read.path.clone(), kind })
 }
 
 /// Whether a path has an extension that folders rarely have.

@@ -112,7 +112,7 @@ impl EffectRunner {
                 let check = |(call, prepared): &(Arc<ToolCall>, Arc<PreparedCall>)| {
                     let (prepared, verdict) = effective_rules::judge_call(
                         &effective,
-                        &components.settings,
+                        &components,
                         &call_context,
                         &call.tool,
                         PreparedCall::clone(prepared),
@@ -252,9 +252,8 @@ impl CallJudge {
     fn judge(&self, call: &ToolCall) -> JudgedCall {
         let prepare_and_judge = || {
             let prepared = self.preparer.prepare(call, &self.session_context)?;
-            let settings = &self.components.settings;
             let (effective, context) = (&self.effective, &self.call_context);
-            Ok(effective_rules::judge_call(effective, settings, context, &call.tool, prepared))
+            Ok(effective_rules::judge_call(effective, &self.components, context, &call.tool, prepared))
         };
         let result = match std::panic::catch_unwind(AssertUnwindSafe(prepare_and_judge)) {
             Ok(judged) => judged.map_err(|refusal: ToolError| ToolOutcome::from(refusal)),
@@ -400,10 +399,8 @@ pub(super) async fn relay_progress<T>(
     Some(over)
 }
 
-/// Length in bytes from which judging a command may take milliseconds.
-const LONG_COMMAND_BYTES: usize = 4 << 10;
-
-/// Judges a call by the rules. A long command is judged on a blocking thread, so that other tasks do not wait.
+/// Judges a call by the rules. A command is judged on a blocking thread: a long one takes milliseconds, and the
+/// files that it would read are inspected.
 pub(crate) async fn judge_prepared(
     effective: &EffectiveRules,
     components: &Arc<Components>,
@@ -411,16 +408,15 @@ pub(crate) async fn judge_prepared(
     tool: &str,
     prepared: &PreparedCall,
 ) -> Verdict {
-    if !matches!(&prepared.subject, Subject::Bash { command, .. } if command.len() >= LONG_COMMAND_BYTES) {
-        return effective.verdict(&components.settings, call_context, tool, prepared);
+    if !matches!(&prepared.subject, Subject::Bash { .. }) {
+        return effective.verdict(components, call_context, tool, prepared);
     }
     let (effective, components, call_context) =
         (effective.clone(), Arc::clone(components), call_context.clone());
     let (tool, prepared) = (tool.to_owned(), prepared.clone());
-    let judged = tokio::task::spawn_blocking(move || {
-        effective.verdict(&components.settings, &call_context, &tool, &prepared)
-    })
-    .await;
+    let judged =
+        tokio::task::spawn_blocking(move || effective.verdict(&components, &call_context, &tool, &prepared))
+            .await;
     judged.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
 }
 

@@ -144,6 +144,18 @@ impl FsPolicy {
         }
     }
 
+    /// The paths that the sandbox of a command hides. Blocks on the disk.
+    ///
+    /// # Errors
+    /// As [`Self::from_context`].
+    pub(crate) fn hidden_paths(
+        context: &ToolContext,
+        first_seen: &FirstSeen,
+        network: bool,
+    ) -> std::io::Result<Vec<PathBuf>> {
+        Ok(Self::from_context(context, first_seen, network)?.hidden)
+    }
+
     /// Whether mounts can hide this path: it lies in a writable folder and contains nothing that must stay
     /// visible. At level 2, a folder that contains a hidden path would itself get no rights, so that no file
     /// could be created in it.
