@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::broadcast;
 
 use crate::error::SessionError;
+use crate::hooks::BackgroundHooks;
 use crate::loaded_workspaces::LoadedWorkspaces;
 use crate::metrics::MetricCounters;
 use crate::stream::feed::FeedPool;
@@ -15,7 +16,7 @@ use base::sync::{read, write};
 use judge::Rules;
 use mcp::{Pool, ScopedServer};
 use model::Models;
-use project::hooks::Hook;
+use project::hooks::{Hook, OnFailure};
 use project::policy::Policies;
 use project::workspace::GitFacts;
 use store::{Store, StoreError, StoreReader};
@@ -48,6 +49,8 @@ pub struct Settings {
     pub configured: Arc<[ConfiguredRule]>,
     /// The hooks of the configuration.
     pub hooks: Arc<[Hook]>,
+    /// What follows if a hook before a call fails to run.
+    pub hook_failures: OnFailure,
     /// The user's home folder.
     pub home: PathBuf,
     /// The user's folder with an `AGENTS.md` for all projects.
@@ -187,6 +190,8 @@ pub struct Shared {
     pub(super) git_facts: GitFacts,
     /// Memory for the newest events of all sessions.
     pub(super) feed_pool: Arc<FeedPool>,
+    /// The asynchronous hooks of all sessions.
+    pub(super) background_hooks: BackgroundHooks,
     /// Counters since the start.
     pub(super) counts: MetricCounters,
     /// Receives every committed event of all sessions.
@@ -227,6 +232,7 @@ impl Shared {
             workspaces: Arc::default(),
             git_facts: GitFacts::default(),
             feed_pool: Arc::default(),
+            background_hooks: BackgroundHooks::default(),
             counts: MetricCounters::default(),
             observer: None,
             pending_tx,
