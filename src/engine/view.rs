@@ -318,7 +318,8 @@ impl Engine {
         const MAX_CHARS: usize = 300;
         let hooks = &self.state.hooks;
         let failure = hooks.failure.as_ref();
-        let failure = failure.map(|it| format!("hook {} on {} failed: {}", it.command, it.event.name(), it.error));
+        let failure =
+            failure.map(|it| format!("hook {} on {} failed: {}", it.command, it.event.name(), it.error));
         let text = if hooks.problems.is_empty() { failure? } else { hooks.problems.join("; ") };
         Some(text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(MAX_CHARS).collect())
     }

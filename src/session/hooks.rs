@@ -2,18 +2,15 @@
 //! project.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
 
 use crate::shared::Shared;
 use crate::trust;
-use base::sync::lock;
 use project::hooks::{
-    CallTarget, Hook, HookAnswer, HookAnswers, HookEnvironment, HookFile, HookInput, HookProblem, HookRunInput,
-    HookSource, read_hook_files, run_hooks,
+    CallTarget, Hook, HookAnswer, HookAnswers, HookEnvironment, HookFile, HookInput, HookProblem,
+    HookRunInput, HookSource, read_hook_files, run_hooks,
 };
 use project::workspace;
 use types::hook::{HookDecision, HookEvent, HookRun};
@@ -27,8 +24,6 @@ pub(super) const PROJECT_FILES: [&str; 3] =
 const USER_FILE: &str = ".claude/settings.json";
 /// Maximum bytes of the user's file.
 const MAX_FILE_BYTES: u64 = 1 << 20;
-/// Number of asynchronous hooks that run at the same time, of all sessions.
-const MAX_BACKGROUND_HOOKS: usize = 32;
 
 /// The hooks for one event of a session.
 pub(super) struct EventHooks {
@@ -77,19 +72,18 @@ impl EventHooks {
     /// The hooks that match this event.
     pub fn matching(&self, event: &HookedEvent<'_>) -> MatchingHooks {
         let HookedEvent { input, target, files } = event;
-        let selected = self.hooks.iter().filter_map(|hook| {
-            HookRunInput::select(hook, input, target.as_ref(), files)
-        });
+        let selected =
+            self.hooks.iter().filter_map(|hook| HookRunInput::select(hook, input, target.as_ref(), files));
         let (background, awaited) = selected.partition(|run| run.hook.is_async);
         let is_call = input.event == HookEvent::PreToolUse;
         let on_failure = self.environment.on_failure;
         let tool = input.name().filter(|_| is_call);
-        let asks = |problem: &&HookProblem| {
-            tool.is_some_and(|tool| problem.asks(on_failure, tool, target.as_ref()))
-        };
+        let asks =
+            |problem: &&HookProblem| tool.is_some_and(|tool| problem.asks(on_failure, tool, target.as_ref()));
         let answer = |problem: &HookProblem| {
             let (decision, reason) = (Some(HookDecision::Ask), Some(problem.to_string()));
-            let run = HookRun { decision, reason: reason.clone(), ..HookRun::new(input.event, &problem.place()) };
+            let run =
+                HookRun { decision, reason: reason.clone(), ..HookRun::new(input.event, &problem.place()) };
             (run, HookAnswer { decision, reason, is_unreadable: true, ..HookAnswer::default() })
         };
         MatchingHooks {
@@ -123,33 +117,6 @@ impl MatchingHooks {
     }
 }
 
-/// The asynchronous hooks of all sessions. They end by their time limit, or with the daemon.
-pub(super) struct BackgroundHooks {
-    running: Mutex<JoinSet<()>>,
-    places: Arc<Semaphore>,
-}
-
-impl Default for BackgroundHooks {
-    fn default() -> Self {
-        Self { running: Mutex::default(), places: Arc::new(Semaphore::new(MAX_BACKGROUND_HOOKS)) }
-    }
-}
-
-impl BackgroundHooks {
-    fn spawn(&self, hooks: impl Future<Output = ()> + Send + 'static) {
-        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
-            tracing::warn!("{MAX_BACKGROUND_HOOKS} asynchronous hooks run already; one more does not start");
-            return;
-        };
-        let mut running = lock(&self.running);
-        while running.try_join_next().is_some() {}
-        running.spawn(async move {
-            hooks.await;
-            drop(place);
-        });
-    }
-}
-
 /// Loads the hooks for an event in a folder. The files are read again for each use. If there are no
 /// hook files, only the check for them is needed.
 pub(super) async fn load(shared: &Arc<Shared>, cwd: &Path, event: HookEvent) -> EventHooks {
@@ -165,7 +132,11 @@ pub(super) fn load_blocking(shared: &Shared, cwd: &Path, event: HookEvent, runti
     hooks.retain(|hook| hook.event == event);
     let variables = if hooks.is_empty() { Vec::new() } else { components.tools.environment() };
     let on_failure = components.settings.hook_failures;
-    EventHooks { hooks, problems, environment: HookEnvironment { cwd: cwd.to_owned(), variables, on_failure } }
+    EventHooks {
+        hooks,
+        problems,
+        environment: HookEnvironment { cwd: cwd.to_owned(), variables, on_failure },
+    }
 }
 
 /// Every hook that is in force in a folder, and every entry that cannot be used. Blocks on the disk.

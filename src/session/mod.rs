@@ -4,6 +4,7 @@
 mod actor;
 mod agents;
 mod attach;
+mod background_hooks;
 mod budgets;
 mod call_context;
 mod changes;

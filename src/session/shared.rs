@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use tokio::sync::broadcast;
 
+use crate::background_hooks::BackgroundHooks;
 use crate::error::SessionError;
-use crate::hooks::BackgroundHooks;
 use crate::loaded_workspaces::LoadedWorkspaces;
 use crate::metrics::MetricCounters;
 use crate::stream::feed::FeedPool;

@@ -52,8 +52,8 @@ pub use context::{Blobs, DataError, ProjectData, SessionContext, UnreadablePaths
 pub use convert::{DOCUMENT_ARGUMENT, convert_document};
 pub use error::ToolError;
 pub use files::checkpoint::{FileState, FileVersion, RestoreStep};
-pub use files::patch::PatchedFile;
 pub use files::input_files::{IngestedFile, InputFile, InputSource};
+pub use files::patch::PatchedFile;
 pub use files::workspace_files::WorkspaceFiles;
 pub use fs::diff::lines as changed_lines;
 pub use fs::jail::Jail;

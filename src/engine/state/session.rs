@@ -11,8 +11,8 @@ use crate::state::transcript::Transcript;
 use crate::state::{
     Activity, CallStage, CallState, OpenCompaction, SessionRules, Subagent, TokenRatio, Turn,
 };
-use types::hook::HookStatus;
 use types::event::{Origin, Purpose, TitledBy};
+use types::hook::HookStatus;
 use types::ids::{CallId, ItemId, Seq, SessionId, TurnId};
 use types::ledger::ModelUsage;
 use types::message::{InputBlock, ToolCall};

@@ -127,7 +127,8 @@ impl ClaudeReader<'_> {
             Value::String(text) => match Condition::parse(text) {
                 Ok(condition) => filter.condition = condition,
                 Err(error) => {
-                    self.files.show(line, format!("`if` cannot be read, so the hook runs for every call: {error}"));
+                    self.files
+                        .show(line, format!("`if` cannot be read, so the hook runs for every call: {error}"));
                 }
             },
             _ => self.files.show(line, "`if` is not a text, so the hook runs for every call"),
@@ -169,7 +170,10 @@ impl ClaudeReader<'_> {
         let timeout = match read_timeout(&value["timeout"]) {
             Ok(timeout) => timeout,
             Err(shown) => {
-                self.files.show(line, format!("timeout = {shown} is not a number of seconds; the usual limit holds"));
+                self.files.show(
+                    line,
+                    format!("timeout = {shown} is not a number of seconds; the usual limit holds"),
+                );
                 None
             }
         };

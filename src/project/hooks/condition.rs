@@ -64,7 +64,8 @@ impl Condition {
 
 /// The rule in the form of this daemon.
 fn usual_form(text: &str) -> Result<String, String> {
-    let Some((tool, inner)) = text.split_once('(').and_then(|(tool, rest)| Some((tool, rest.strip_suffix(')')?)))
+    let Some((tool, inner)) =
+        text.split_once('(').and_then(|(tool, rest)| Some((tool, rest.strip_suffix(')')?)))
     else {
         return Ok(if text == "Agent" { "Task".into() } else { text.to_owned() });
     };
@@ -113,7 +114,11 @@ mod tests {
             ("Edit(*.ts)", "ls", false),
             ("Bash(git *)", "eval \"$X\"", true),
         ] {
-            assert_eq!(is_true(condition, "Bash", &Subject::command(command)), expected, "{condition} {command}");
+            assert_eq!(
+                is_true(condition, "Bash", &Subject::command(command)),
+                expected,
+                "{condition} {command}"
+            );
         }
         let edit = |path: &str| Subject::Edit {
             path: ResolvedPath {
@@ -139,7 +144,8 @@ mod tests {
 
     #[test]
     fn unreadable_conditions_are_errors() {
-        for text in ["Bash(git", "Bash(* --force)", "Bash(npm run test*)", "bash(git *)", "(x)", "mcp__x__*"] {
+        for text in ["Bash(git", "Bash(* --force)", "Bash(npm run test*)", "bash(git *)", "(x)", "mcp__x__*"]
+        {
             assert!(Condition::parse(text).is_err(), "{text}");
         }
     }

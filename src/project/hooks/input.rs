@@ -215,8 +215,15 @@ mod tests {
         let claude = input.to_json(HookForm::Claude);
         let response = &claude["tool_response"];
         assert_eq!((&response["stdout"], &response["stderr"]), (&json!("hello"), &json!("")), "{claude}");
-        assert_eq!((&response["interrupted"], &response["exit_code"]), (&json!(false), &json!(0)), "{claude}");
-        assert_eq!((&claude["tool_use_id"], &claude["permission_mode"]), (&json!("call_1"), &json!("acceptEdits")));
+        assert_eq!(
+            (&response["interrupted"], &response["exit_code"]),
+            (&json!(false), &json!(0)),
+            "{claude}"
+        );
+        assert_eq!(
+            (&claude["tool_use_id"], &claude["permission_mode"]),
+            (&json!("call_1"), &json!("acceptEdits"))
+        );
         let own = input.to_json(HookForm::Own);
         assert_eq!(own["output"]["output"], "hello", "{own}");
         assert_eq!((&own["tool"], &own["event"]), (&json!("Bash"), &json!("post_tool_use")), "{own}");

@@ -155,7 +155,10 @@ mod tests {
         for (text, value) in [
             ("// first\n{\"a\": 1, // more\n}", json!({"a": 1})),
             ("{\"a\": [1, 2, /* none */ ], /* \n*/ }", json!({"a": [1, 2]})),
-            ("{\"a\": \"http://x, /* y */\", \"b\": \"\\\"//\",}", json!({"a": "http://x, /* y */", "b": "\"//"})),
+            (
+                "{\"a\": \"http://x, /* y */\", \"b\": \"\\\"//\",}",
+                json!({"a": "http://x, /* y */", "b": "\"//"}),
+            ),
             ("{} // ü", json!({})),
         ] {
             let plain = plain_json(text);

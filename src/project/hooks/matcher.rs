@@ -46,7 +46,8 @@ impl Matcher {
     /// The regular expression cannot be read.
     pub fn parse(text: &str) -> Result<Self, String> {
         let trimmed = text.trim();
-        let is_listed = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '|' | ',') || c.is_whitespace();
+        let is_listed =
+            |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '|' | ',') || c.is_whitespace();
         let kind = if trimmed.is_empty() || trimmed == "*" {
             MatcherKind::All
         } else if trimmed.chars().all(is_listed) {

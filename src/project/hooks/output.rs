@@ -82,9 +82,11 @@ impl HookAnswer {
                 }
             }
             None => Self::from_failure(event, on_failure, &failed("it was killed by a signal")),
-            Some(code @ (126 | 127)) => {
-                Self::from_failure(event, on_failure, &failed(&format!("it could not run (exit code {code})")))
-            }
+            Some(code @ (126 | 127)) => Self::from_failure(
+                event,
+                on_failure,
+                &failed(&format!("it could not run (exit code {code})")),
+            ),
             // A shell reports the signal of its last command in its own exit code.
             Some(code @ 129..160) => {
                 let what = format!("it was killed by the signal {} (exit code {code})", code - 128);
@@ -154,7 +156,8 @@ fn find_objects(text: &str) -> FoundObjects {
             rest = &from_here[stream.byte_offset()..];
         } else {
             // A line that begins with a brace was meant as an object.
-            found.is_doubtful |= other.trim_end_matches([' ', '\t']).ends_with('\n') || other.trim().is_empty();
+            found.is_doubtful |=
+                other.trim_end_matches([' ', '\t']).ends_with('\n') || other.trim().is_empty();
             other.push('{');
             rest = &from_here[1..];
         }
@@ -234,7 +237,8 @@ impl Reading {
         let Self { mut decision, mut reason, stops, stop_reason, .. } = self;
         let mut ends = None;
         if stops {
-            let why = stop_reason.or_else(|| reason.clone()).unwrap_or_else(|| "a hook stopped the session".into());
+            let why =
+                stop_reason.or_else(|| reason.clone()).unwrap_or_else(|| "a hook stopped the session".into());
             // At the end of a turn nothing is left to stop. A hook that stops does not make the session continue.
             if matches!(event, HookEvent::Stop | HookEvent::SubagentStop) {
                 decision = None;
@@ -301,7 +305,10 @@ mod tests {
             (r#"{"permission_decision": "Ask"}"#, HookDecision::Ask),
             (r#"{"hookSpecificOutput": {"permissionDecision": "DENY"}}"#, HookDecision::Deny),
             (r#"{"hookSpecificOutput": {"decision": "deny"}}"#, HookDecision::Deny),
-            (r#"{"decision": "approve", "hookSpecificOutput": {"permissionDecision": "deny"}}"#, HookDecision::Deny),
+            (
+                r#"{"decision": "approve", "hookSpecificOutput": {"permissionDecision": "deny"}}"#,
+                HookDecision::Deny,
+            ),
             ("loaded profile\n{\"decision\": \"deny\"}", HookDecision::Deny),
             ("Now using node v20 {\"decision\": \"deny\"}", HookDecision::Deny),
             ("{\"level\": \"info\"}\n{\"permissionDecision\": \"deny\"}\nbye", HookDecision::Deny),
@@ -339,9 +346,15 @@ mod tests {
             let denied = parse(PreToolUse, form, 2, "");
             assert_eq!((denied.decision, denied.reason.as_deref()), (Some(HookDecision::Deny), Some("why")));
             for code in [Some(126), Some(127), Some(137), Some(139), None] {
-                for (on_failure, expected) in [(OnFailure::Ask, Some(HookDecision::Ask)), (OnFailure::Allow, None)] {
+                for (on_failure, expected) in
+                    [(OnFailure::Ask, Some(HookDecision::Ask)), (OnFailure::Allow, None)]
+                {
                     let failed = HookAnswer::parse((PreToolUse, form, on_failure), code, "", "x");
-                    assert_eq!((failed.decision, failed.error.is_some()), (expected, true), "{form:?} {code:?}");
+                    assert_eq!(
+                        (failed.decision, failed.error.is_some()),
+                        (expected, true),
+                        "{form:?} {code:?}"
+                    );
                 }
             }
             let stopped = parse(Stop, form, 127, "");

@@ -47,8 +47,8 @@ pub fn configured_hooks(table: &toml::Table) -> Result<ConfiguredHooks, String> 
     for (name, value) in table {
         let value = serde_json::to_value(value).map_err(|error| error.to_string())?;
         if name == ON_FAILURE {
-            on_failure = serde_json::from_value(value)
-                .map_err(|_| format!("{ON_FAILURE} is \"ask\" or \"allow\""))?;
+            on_failure =
+                serde_json::from_value(value).map_err(|_| format!("{ON_FAILURE} is \"ask\" or \"allow\""))?;
             continue;
         }
         let entries = match value {

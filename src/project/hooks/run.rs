@@ -136,7 +136,8 @@ fn keep_patch_whole(answer: &mut HookAnswer, input: &HookInput) {
         answer.updated_input = Some(updated);
     } else if updated != call.input && answer.decision < Some(HookDecision::Ask) {
         let error = "it changes one file of a patch, and only the whole patch can be changed";
-        *answer = HookAnswer { message: answer.message.take(), ..HookAnswer::from_unreadable(input.event, error) };
+        *answer =
+            HookAnswer { message: answer.message.take(), ..HookAnswer::from_unreadable(input.event, error) };
     }
 }
 

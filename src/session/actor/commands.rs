@@ -63,7 +63,8 @@ impl Actor {
                 if let Some(problems) = problems {
                     self.handle_input(Input::HooksRead { problems }).await;
                 }
-                let ran = Input::HooksRan { call_id: None, runs, continues: None, stops: None, context: None };
+                let ran =
+                    Input::HooksRan { call_id: None, runs, continues: None, stops: None, context: None };
                 let _ = reply.send(self.decide_and_commit(ran, false).await.map(|_| ()));
             }
             SessionCommand::Command(command, reply) => {

@@ -6,6 +6,7 @@ pub(super) mod create;
 mod earlier_requests;
 pub(super) mod explain;
 mod grant_outbox;
+mod hooks;
 pub(super) mod initial_items;
 pub(super) mod load;
 pub(super) mod mcp;

@@ -67,10 +67,10 @@ impl Registry {
         let handle = self.open(id).await?;
         let cwd = handle.loaded().await?;
         let found = hooks::load(&self.inner.shared, Path::new(&*cwd), HookEvent::UserPromptSubmit).await;
-        let problems = found.problems();
         if found.is_empty() {
-            return handle.record_hooks(Vec::new(), Some(problems)).await;
+            return Ok(());
         }
+        let problems = found.problems();
         let facts = handle.facts().await?;
         let about = HookInput {
             prompt: Some(input_text(&input.blocks)),

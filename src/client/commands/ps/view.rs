@@ -134,7 +134,10 @@ fn with_details(
         let Some(session) = n.checked_sub(1).map(|n| sessions[n]) else { continue };
         if let Some(notice) = &session.summary.notice {
             let text = format!("    ! {}", escape::line(notice));
-            with.push(StyledLine::new(Tone::Warn, columns.map_or(text.clone(), |columns| cut(&text, columns))));
+            with.push(StyledLine::new(
+                Tone::Warn,
+                columns.map_or(text.clone(), |columns| cut(&text, columns)),
+            ));
         }
         for found in &session.matches {
             let snippet = escape::line(&found.snippet);

@@ -15,7 +15,8 @@ fn read_bytes(bytes: &[u8]) -> HookFile {
 
 /// The hooks as `Event/matcher/command`.
 fn listed(file: &HookFile) -> Vec<String> {
-    let hook = |hook: &crate::hooks::Hook| format!("{}/{}/{}", hook.event.name(), hook.matcher(), hook.command);
+    let hook =
+        |hook: &crate::hooks::Hook| format!("{}/{}/{}", hook.event.name(), hook.matcher(), hook.command);
     file.hooks.iter().map(hook).collect()
 }
 
@@ -36,7 +37,8 @@ fn settings_in_the_manner_of_public_ones_give_their_hooks() {
                 "permissions": {"allow": ["Bash(npm run lint)"], "deny": ["Read(./.env)"]}, "env": {"A": "1"},
                 "hooks": {"PostToolUse": [{"matcher": "Edit|MultiEdit|Write", "hooks": [
                     {"type": "command", "command": "jq -r .tool_input.file_path | xargs npx prettier --write"}]}]}}"#,
-            &["post_tool_use/Edit|MultiEdit|Write/jq -r .tool_input.file_path | xargs npx prettier --write"][..],
+            &["post_tool_use/Edit|MultiEdit|Write/jq -r .tool_input.file_path | xargs npx prettier --write"]
+                [..],
         ),
         // A guard with comments and a trailing comma.
         (
@@ -122,7 +124,9 @@ fn wrong_entry_concerns_itself_alone_and_its_calls_ask() {
         (r#""./guard.sh""#, &ALL),
         ("true", &ALL),
     ] {
-        let text = format!("{{\"hooks\": {{\n\"PreToolUse\": [{good},\n{entry}],\n\"Stop\": [{{\"hooks\": [{{\"command\": \"end\"}}]}}]}}}}");
+        let text = format!(
+            "{{\"hooks\": {{\n\"PreToolUse\": [{good},\n{entry}],\n\"Stop\": [{{\"hooks\": [{{\"command\": \"end\"}}]}}]}}}}"
+        );
         let file = read_text(&text);
         assert_eq!(listed(&file), ["pre_tool_use/Bash/good", "stop/*/end"], "{entry}");
         // Allowed failures do not excuse what is not understood.
@@ -169,7 +173,8 @@ fn kinds_that_are_not_built_and_unknown_events_are_shown() {
         assert_eq!((asking(&file, OnFailure::Ask), file.problems.len()), (vec![], 1), "{kind}");
     }
     for event in ["SubagentStart", "PermissionRequest", "SessionEnd", "BeforeTool"] {
-        let file = read_text(&format!("{{\"hooks\": {{\"{event}\": [{{\"hooks\": [{{\"command\": \"x\"}}]}}]}}}}"));
+        let file =
+            read_text(&format!("{{\"hooks\": {{\"{event}\": [{{\"hooks\": [{{\"command\": \"x\"}}]}}]}}}}"));
         assert_eq!((asking(&file, OnFailure::Ask), file.problems.len()), (vec![], 1), "{event}");
         assert!(file.problems[0].reason.contains(event), "{:?}", file.problems);
     }
@@ -205,7 +210,8 @@ fn timeouts_conditions_and_async_are_read() {
 
 #[test]
 fn file_with_too_many_mistakes_still_makes_their_calls_ask() {
-    let entries = "{\"matcher\": \"Write\", \"hooks\": [1]},".repeat(200) + "{\"matcher\": \"Bash\", \"hooks\": [1]}";
+    let entries =
+        "{\"matcher\": \"Write\", \"hooks\": [1]},".repeat(200) + "{\"matcher\": \"Bash\", \"hooks\": [1]}";
     let file = read_text(&format!("{{\"hooks\": {{\"PreToolUse\": [{entries}]}}}}"));
     assert!(file.problems.len() <= 51);
     assert_eq!(asking(&file, OnFailure::Allow), ALL);

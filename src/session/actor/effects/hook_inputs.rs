@@ -110,7 +110,8 @@ mod tests {
             ("Grep", "path", &read),
             ("LS", "path", &read),
         ] {
-            let call = ToolCall { tool: tool.into(), input: json!({argument: "src/../.env", "x": 1}), ..call() };
+            let call =
+                ToolCall { tool: tool.into(), input: json!({argument: "src/../.env", "x": 1}), ..call() };
             assert_eq!(absolute_input(&call, subject), json!({argument: "/w/.env", "x": 1}), "{tool}");
         }
         let glob = ToolCall { tool: "Glob".into(), input: json!({"pattern": "*"}), ..call() };

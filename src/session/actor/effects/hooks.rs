@@ -202,7 +202,8 @@ pub(super) async fn after_call(
     let answers = found.matching(&event).run(shared, background).await;
     let is_denied = answers.decision == Some(HookDecision::Deny);
     let objection = if is_denied { answers.reason.as_str() } else { "" };
-    let text = hook_text("A hook of the user objects to this result", objection) + &added_text(&answers.context);
+    let text =
+        hook_text("A hook of the user objects to this result", objection) + &added_text(&answers.context);
     Some((hooks_of_call_ran(call.call_id, answers.runs, answers.stops), text))
 }
 
@@ -262,7 +263,13 @@ impl EffectRunner {
             let gives_context = event.event == HookEvent::SessionStart && !answers.context.trim().is_empty();
             let context = gives_context.then_some(answers.context);
             let runs = answers.runs;
-            (!runs.is_empty()).then_some(Input::HooksRan { call_id: None, runs, continues, stops: None, context })
+            (!runs.is_empty()).then_some(Input::HooksRan {
+                call_id: None,
+                runs,
+                continues,
+                stops: None,
+                context,
+            })
         });
     }
 
