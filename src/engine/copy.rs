@@ -24,6 +24,7 @@ pub const UNCOPIED_KINDS: &[&str] = &[
     "session.forked",
     "config.reloaded",
     "hook.completed",
+    "hooks.status",
     "mcp.status",
     "workspace.trust_required",
     "turn.queued",

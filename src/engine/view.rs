@@ -308,6 +308,29 @@ impl Engine {
             activity: self.activity(),
             context_tokens: Some(state.context_tokens).filter(|tokens| *tokens > 0),
             updated_at_ms: state.updated_at,
+            notice: self.notice(),
+        }
+    }
+
+    /// What the user should know about the session's hooks, in one line.
+    fn notice(&self) -> Option<String> {
+        /// Maximum characters of a notice.
+        const MAX_CHARS: usize = 300;
+        let hooks = &self.state.hooks;
+        let failure = hooks.failure.as_ref();
+        let failure =
+            failure.map(|it| format!("hook {} on {} failed: {}", it.command, it.event.name(), it.error));
+        let text = if hooks.problems.is_empty() { failure? } else { hooks.problems.join("; ") };
+        Some(text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(MAX_CHARS).collect())
+    }
+
+    /// How the conversation starts whose system prompt is built now, for hooks: `startup`, `resume` or `clear`.
+    #[must_use]
+    pub fn start_source(&self) -> &'static str {
+        match (self.state.is_cleared, self.state.transcript.len()) {
+            (true, _) => "clear",
+            (false, 0 | 1) => "startup",
+            (false, _) => "resume",
         }
     }
 

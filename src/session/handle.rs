@@ -168,9 +168,13 @@ impl SessionHandle {
         self.send_command(|reply| SessionCommand::BookUsage(Box::new(usage), reply)).await
     }
 
-    /// Records runs of hooks that belong to no call.
-    pub(super) async fn record_hooks(&self, runs: Vec<HookRun>) -> Result<(), SessionError> {
-        self.send_command(|reply| SessionCommand::HooksRan(runs, reply)).await
+    /// Records runs of hooks that belong to no call, and the problems of all hooks.
+    pub(super) async fn record_hooks(
+        &self,
+        runs: Vec<HookRun>,
+        problems: Option<Vec<String>>,
+    ) -> Result<(), SessionError> {
+        self.send_command(|reply| SessionCommand::HooksRan(runs, problems, reply)).await
     }
 
     /// Data of the session's task that the summary does not contain.

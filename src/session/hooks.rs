@@ -1,5 +1,5 @@
-//! The hooks of a workspace: those of the configuration, of the user's `.claude/settings.json`, and of all folders of a
-//! trusted project.
+//! The hooks of a workspace: those of the configuration, of the user's `.claude/settings.json`, and of a trusted
+//! project.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,9 +8,12 @@ use tokio::runtime::Handle;
 
 use crate::shared::Shared;
 use crate::trust;
-use project::hooks::{Hook, HookAnswers, HookEnvironment, HookInput, claude_hooks, own_hooks, run_hooks};
-use project::workspace::{self, FolderFiles};
-use types::hook::{HookEvent, HookRun};
+use project::hooks::{
+    CallTarget, Hook, HookAnswer, HookAnswers, HookEnvironment, HookFile, HookInput, HookProblem,
+    HookRunInput, HookSource, read_hook_files, run_hooks,
+};
+use project::workspace::{self, ScannedFile};
+use types::hook::{HookDecision, HookEvent, HookRun};
 
 /// A project's own hooks.
 pub(super) const OWN_FILE: &str = ".agentd/hooks/hooks.toml";
@@ -25,9 +28,34 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 /// The hooks for one event of a session.
 pub(super) struct EventHooks {
     hooks: Vec<Hook>,
-    /// Files that cannot be used, with the reason.
-    problems: Vec<(PathBuf, String)>,
+    /// Entries and files that cannot be used, of all events.
+    problems: Vec<HookProblem>,
     environment: HookEnvironment,
+}
+
+/// An event with what rules know about it.
+pub(super) struct HookedEvent<'e> {
+    pub input: HookInput,
+    /// The call, if the event is about one.
+    pub target: Option<CallTarget<'e>>,
+    /// The files of a patch.
+    pub files: Vec<(HookInput, CallTarget<'e>)>,
+}
+
+impl From<HookInput> for HookedEvent<'_> {
+    fn from(input: HookInput) -> Self {
+        Self { input, target: None, files: Vec::new() }
+    }
+}
+
+/// The hooks that match an event, ready to run.
+pub(super) struct MatchingHooks {
+    awaited: Vec<HookRunInput>,
+    /// Hooks whose end nothing waits for.
+    background: Vec<HookRunInput>,
+    environment: HookEnvironment,
+    /// The answers for entries that cannot be used.
+    problems: Vec<(HookRun, HookAnswer)>,
 }
 
 impl EventHooks {
@@ -36,28 +64,54 @@ impl EventHooks {
         self.hooks.is_empty() && self.problems.is_empty()
     }
 
-    /// Runs the hooks that match this event and its tool.
-    pub async fn run(&self, input: &HookInput) -> HookAnswers {
-        let hooks: Vec<Hook> = self
-            .hooks
-            .iter()
-            .filter(|hook| {
-                let is_for = |tool| hook.is_for(input.event, tool);
-                is_for(input.tool.as_deref()) || input.tool_aliases.iter().any(|name| is_for(Some(name)))
-            })
-            .cloned()
-            .collect();
-        let mut answers = run_hooks(&hooks, input, &self.environment).await;
-        // Report the problems only once in a session.
-        if input.event == HookEvent::SessionStart {
-            answers.runs.extend(self.problems.iter().map(|(path, problem)| HookRun {
-                event: input.event,
-                command: path.display().to_string(),
-                decision: None,
-                reason: None,
-                duration_ms: 0,
-                error: Some(problem.clone()),
-            }));
+    /// The entries and files that cannot be used, for users.
+    pub fn problems(&self) -> Vec<String> {
+        self.problems.iter().map(ToString::to_string).collect()
+    }
+
+    /// The hooks that match this event.
+    pub fn matching(&self, event: &HookedEvent<'_>) -> MatchingHooks {
+        let HookedEvent { input, target, files } = event;
+        let selected =
+            self.hooks.iter().filter_map(|hook| HookRunInput::select(hook, input, target.as_ref(), files));
+        let (background, awaited) = selected.partition(|run| run.hook.is_async);
+        let is_call = input.event == HookEvent::PreToolUse;
+        let on_failure = self.environment.on_failure;
+        let tool = input.name().filter(|_| is_call);
+        let asks =
+            |problem: &&HookProblem| tool.is_some_and(|tool| problem.asks(on_failure, tool, target.as_ref()));
+        let answer = |problem: &HookProblem| {
+            let (decision, reason) = (Some(HookDecision::Ask), Some(problem.to_string()));
+            let run =
+                HookRun { decision, reason: reason.clone(), ..HookRun::new(input.event, &problem.place()) };
+            (run, HookAnswer { decision, reason, is_unreadable: true, ..HookAnswer::default() })
+        };
+        MatchingHooks {
+            awaited,
+            background,
+            environment: self.environment.clone(),
+            problems: self.problems.iter().filter(asks).map(answer).collect(),
+        }
+    }
+}
+
+impl MatchingHooks {
+    /// Runs the hooks. `report` gets the runs of those that nothing waits for.
+    pub async fn run<F, R>(self, shared: &Shared, report: F) -> HookAnswers
+    where
+        F: FnOnce(HookAnswers) -> R + Send + 'static,
+        R: Future<Output = ()> + Send,
+    {
+        let Self { awaited, background, environment, problems } = self;
+        if !background.is_empty() {
+            let environment = environment.clone();
+            shared.background_hooks.spawn(async move {
+                report(run_hooks(&background, &environment).await).await;
+            });
+        }
+        let mut answers = run_hooks(&awaited, &environment).await;
+        for (run, answer) in problems {
+            answers.add(run, answer);
         }
         answers
     }
@@ -74,79 +128,78 @@ pub(super) async fn load(shared: &Arc<Shared>, cwd: &Path, event: HookEvent) -> 
 /// Like [`load`], for callers on a blocking thread.
 pub(super) fn load_blocking(shared: &Shared, cwd: &Path, event: HookEvent, runtime: &Handle) -> EventHooks {
     let components = shared.components();
+    let HookFile { mut hooks, problems } = in_force(shared, cwd, runtime);
+    hooks.retain(|hook| hook.event == event);
+    let variables = if hooks.is_empty() { Vec::new() } else { components.tools.environment() };
+    let on_failure = components.settings.hook_failures;
+    let project_dir = shared.project_folders(cwd).root().to_owned();
+    EventHooks {
+        hooks,
+        problems,
+        environment: HookEnvironment { cwd: cwd.to_owned(), project_dir, variables, on_failure },
+    }
+}
+
+/// Every hook that is in force in a folder, and every entry that cannot be used. Blocks on the disk.
+pub(super) fn in_force(shared: &Shared, cwd: &Path, runtime: &Handle) -> HookFile {
+    let settings = &shared.components().settings;
+    let mut all = HookFile { hooks: settings.hooks.to_vec(), problems: Vec::new() };
+    let user = read_user_file(&settings.home.join(USER_FILE));
+    all.append(read_hook_files(user));
+    all.append(project_hooks(shared, cwd, runtime));
+    all
+}
+
+/// The hooks of the files of a trusted project, those of the nearest folder first.
+fn project_hooks(shared: &Shared, cwd: &Path, runtime: &Handle) -> HookFile {
+    let mut all = HookFile::default();
     let folders = shared.project_folders(cwd);
-    let mut found = EventHooks {
-        hooks: components.settings.hooks.to_vec(),
-        problems: Vec::new(),
-        environment: HookEnvironment {
-            cwd: cwd.to_owned(),
-            project_dir: folders.root().to_owned(),
-            variables: Vec::new(),
-        },
-    };
-    if let Some((path, text)) = read_user_file(&components.settings.home.join(USER_FILE)) {
-        found.add(path, text.and_then(|text| claude_hooks(&text).map_err(|error| error.0)));
+    if !folders.may_have(&PROJECT_FILES) {
+        return all;
     }
-    if folders.may_have(&PROJECT_FILES) {
-        // Do not wait for another blocking thread here. If no further thread can start, the wait would never end.
-        let (inventory, files) = workspace::scan_with_files(&folders, &PROJECT_FILES);
-        match runtime.block_on(trust::is_trusted(shared, cwd, &inventory.digest)) {
-            Ok(true) => {
-                for FolderFiles { folder, files } in files {
-                    for (path, content) in files {
-                        let mut hooks = content.and_then(|bytes| parse(&path, &bytes));
-                        for hook in hooks.iter_mut().flatten() {
-                            hook.project_dir = Some(folder.clone());
-                        }
-                        found.add(folders.display_name(&folder, &path).into(), hooks);
-                    }
-                }
-            }
-            // A check of the workspace asks the user for trust.
-            Ok(false) => {}
-            Err(error) => {
-                tracing::warn!(%error, "could not read whether a folder is trusted; treating it as not trusted")
-            }
+    // Do not wait for another blocking thread here. If no further thread can start, the wait would never end.
+    let (inventory, found) = workspace::scan_with_files(&folders, &PROJECT_FILES);
+    match runtime.block_on(trust::is_trusted(shared, cwd, &inventory.digest)) {
+        Ok(true) => {}
+        // A check of the workspace asks the user for trust.
+        Ok(false) => return all,
+        Err(error) => {
+            tracing::warn!(%error, "could not read whether a folder is trusted; every call asks");
+            let reason = "could not read whether the folder is trusted; see the daemon's log";
+            return HookFile::unreadable(Path::new(PROJECT_FILES[0]), reason);
         }
     }
-    found.hooks.retain(|hook| hook.event == event);
-    if !found.hooks.is_empty() {
-        found.environment.variables = components.tools.environment();
-    }
-    found
-}
-
-impl EventHooks {
-    fn add(&mut self, path: PathBuf, hooks: Result<Vec<Hook>, String>) {
-        match hooks {
-            Ok(hooks) => self.hooks.extend(hooks),
-            Err(problem) => self.problems.push((path, problem)),
+    for folder in folders.nearest_first() {
+        let files = found.iter().filter(|it| it.folder == *folder).flat_map(|it| &it.files);
+        let read: Vec<&ScannedFile> = files.collect();
+        let is_left_out = |file: &&&str| {
+            folder.join(file).symlink_metadata().is_ok()
+                && !read.iter().any(|(path, _)| path == Path::new(file))
+        };
+        let left_out = PROJECT_FILES.iter().filter(is_left_out).map(|file| {
+            let linked = "a link leads to it, and a link in a project is not followed";
+            (PathBuf::from(file), Err(linked.to_owned()))
+        });
+        let sources = read.iter().map(|file| (*file).clone()).chain(left_out);
+        let mut found = read_hook_files(
+            sources.map(|(path, content)| (PathBuf::from(folders.display_name(folder, &path)), content)),
+        );
+        for hook in &mut found.hooks {
+            hook.project_dir = Some(folder.to_owned());
         }
+        all.append(found);
     }
-}
-
-/// The hooks of a project's file.
-pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<Vec<Hook>, String> {
-    let text = std::str::from_utf8(bytes).map_err(|_| "the content is not UTF-8")?;
-    if path != Path::new(OWN_FILE) {
-        return claude_hooks(text).map_err(|error| error.0);
-    }
-    let table: toml::Table = toml::from_str(text).map_err(|error| error.message().to_owned())?;
-    // The file may name its table `hooks`, as the configuration does.
-    let own = match table.get("hooks") {
-        Some(toml::Value::Table(own)) if table.len() == 1 => own,
-        _ => &table,
-    };
-    own_hooks(own).map_err(|error| error.0)
+    all
 }
 
 /// The user's file, if it exists.
-fn read_user_file(path: &Path) -> Option<(PathBuf, Result<String, String>)> {
-    let meta = path.metadata().ok()?;
-    let text = if meta.len() > MAX_FILE_BYTES {
-        Err(format!("it has more than {MAX_FILE_BYTES} bytes"))
-    } else {
-        std::fs::read_to_string(path).map_err(|error| format!("could not read it: {error}"))
+fn read_user_file(path: &Path) -> Option<HookSource> {
+    let content = match path.metadata() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
+        Ok(meta) if meta.len() > MAX_FILE_BYTES => Err(format!("it has more than {MAX_FILE_BYTES} bytes")),
+        Ok(meta) if !meta.is_file() => Err("it is not a file".to_owned()),
+        Ok(_) => std::fs::read(path).map_err(|error| format!("could not read it: {error}")),
+        Err(error) => Err(format!("could not read it: {error}")),
     };
-    Some((path.to_owned(), text))
+    Some((path.to_owned(), content))
 }

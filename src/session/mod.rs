@@ -5,6 +5,7 @@ mod actor;
 mod agent_restrictions;
 mod agents;
 mod attach;
+mod background_hooks;
 mod budgets;
 mod call_context;
 mod changes;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::broadcast;
 
+use crate::background_hooks::BackgroundHooks;
 use crate::error::SessionError;
 use crate::loaded_workspaces::LoadedWorkspaces;
 use crate::metrics::MetricCounters;
@@ -17,7 +18,7 @@ use judge::Rules;
 use mcp::{Pool, ScopedServer};
 use model::Models;
 use project::folders::ProjectFolders;
-use project::hooks::Hook;
+use project::hooks::{Hook, OnFailure};
 use project::policy::Policies;
 use project::workspace::GitFacts;
 use store::{Store, StoreError, StoreReader};
@@ -50,6 +51,8 @@ pub struct Settings {
     pub configured: Arc<[ConfiguredRule]>,
     /// The hooks of the configuration.
     pub hooks: Arc<[Hook]>,
+    /// What follows if a hook before a call fails to run.
+    pub hook_failures: OnFailure,
     /// The user's home folder.
     pub home: PathBuf,
     /// The user's folder with an `AGENTS.md` for all projects.
@@ -191,6 +194,8 @@ pub struct Shared {
     pub(super) git_facts: GitFacts,
     /// Memory for the newest events of all sessions.
     pub(super) feed_pool: Arc<FeedPool>,
+    /// The asynchronous hooks of all sessions.
+    pub(super) background_hooks: BackgroundHooks,
     /// Counters since the start.
     pub(super) counts: MetricCounters,
     /// Receives every committed event of all sessions.
@@ -232,6 +237,7 @@ impl Shared {
             workspaces: Arc::default(),
             git_facts: GitFacts::default(),
             feed_pool: Arc::default(),
+            background_hooks: BackgroundHooks::default(),
             counts: MetricCounters::default(),
             observer: None,
             pending_tx,

@@ -23,7 +23,7 @@ pub(super) fn programs(project: &ProjectFolders, found_files: &[FolderFiles]) ->
     for (folder, (path, content)) in files {
         let (Ok(bytes), name) = (content, project.display_name(folder, path)) else { continue };
         if hooks::PROJECT_FILES.iter().any(|file| path == Path::new(file)) {
-            let hooks = hooks::parse(path, bytes).unwrap_or_default();
+            let hooks = project::hooks::read_hook_file(path, bytes).hooks;
             let runs = |hook: project::hooks::Hook| {
                 format!("{name}: {} runs {}", hook.event.name(), shorten_program(&hook.command))
             };

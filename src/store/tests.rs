@@ -145,6 +145,7 @@ pub(super) fn summary(title: &str) -> SessionSummary {
         last_turn: None,
         activity: Some("Bash make".into()),
         context_tokens: Some(7),
+        notice: Some("a hook failed".into()),
     }
 }
 

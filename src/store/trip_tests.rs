@@ -167,6 +167,7 @@ async fn check_everything(count: Seq) {
         last_turn: None,
         activity: Some("Bash make".into()),
         context_tokens: Some(7),
+        notice: Some("a hook failed".into()),
     });
     whole.idempotency = Some(idempotency("k", "r"));
     whole.sync = Durability::Full;

@@ -57,6 +57,7 @@ pub use error::ToolError;
 pub use file_reads::inspect_reads;
 pub use files::checkpoint::{FileState, FileVersion, RestoreStep};
 pub use files::input_files::{IngestedFile, InputFile, InputSource};
+pub use files::patch::PatchedFile;
 pub use files::workspace_files::WorkspaceFiles;
 pub use fs::diff::lines as changed_lines;
 pub use fs::in_place::restore_interrupted_writes;

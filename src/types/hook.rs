@@ -70,6 +70,13 @@ impl HookEvent {
     }
 }
 
+/// `kind` of the notice about entries and files of hooks that cannot be used. Its text lists all of them.
+pub const PROBLEM_NOTICE: &str = "hook_problem";
+/// `kind` of the notice that all hooks can be used again.
+pub const REPAIRED_NOTICE: &str = "hooks_repaired";
+/// `kind` of the notice that a hook ended the turn.
+pub const STOPPED_NOTICE: &str = "hook_stopped";
+
 /// The decision of a hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -100,4 +107,48 @@ pub struct HookRun {
     /// Why it gave no result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// Its text for the user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+/// What hooks left behind in a session.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HookStatus {
+    /// The entries and files that cannot be used, each with file, line and reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<String>,
+    /// The hook that failed last; absent if it has run well since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<HookFailure>,
+    /// Texts of hooks for the model, which the next input contains.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub context: Vec<String>,
+}
+
+/// The failure of a hook.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HookFailure {
+    /// The event.
+    pub event: HookEvent,
+    /// The command of the hook.
+    pub command: String,
+    /// Why it failed.
+    pub error: String,
+}
+
+impl HookRun {
+    /// A run without a result yet.
+    #[must_use]
+    pub fn new(event: HookEvent, command: &str) -> Self {
+        Self {
+            event,
+            command: command.to_owned(),
+            decision: None,
+            reason: None,
+            duration_ms: 0,
+            error: None,
+            message: None,
+        }
+    }
 }

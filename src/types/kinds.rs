@@ -72,6 +72,7 @@ impl Event {
             Event::SubagentCompleted { .. } => "subagent.completed",
             Event::SessionInherited { .. } => "session.inherited",
             Event::HookCompleted { .. } => "hook.completed",
+            Event::HooksStatus { .. } => "hooks.status",
             Event::PermissionRuleAdded { .. } => "permission.rule_added",
             Event::PermissionRuleRemoved { .. } => "permission.rule_removed",
             Event::QuestionRequested { .. } => "question.requested",

@@ -213,6 +213,9 @@ pub struct SessionSummary {
     /// Tokens of the newest answer and of its request, which fill the context window. Absent before the first answer.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub context_tokens: Option<u64>,
+    /// What the user should know: hooks that cannot be used, or a hook that failed.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub notice: Option<String>,
 }
 
 /// A session as `session.list` and `session.get` return it.

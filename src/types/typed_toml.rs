@@ -44,6 +44,12 @@ pub fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, WrongToml> {
     })
 }
 
+/// A parsed value as JSON.
+#[must_use]
+pub fn to_json(spanned: &Spanned<DeValue<'_>>) -> Value {
+    value("", spanned, &mut HashMap::new())
+}
+
 /// Converts a table to JSON and adds the byte offset of each path to `starts`.
 fn object(above: &str, table: &DeTable<'_>, starts: &mut HashMap<String, usize>) -> Value {
     let mut object = Map::new();

@@ -227,3 +227,215 @@ async fn request_that_hook_leaves_to_user_is_settled_by_no_rule_after_crash() {
     log.turn_ends("success").await;
     assert!(daemon.workspace().join("made").exists());
 }
+
+/// Writes the project's settings and trusts them.
+async fn settings(daemon: &TestDaemon, hooks: Value) {
+    daemon.write(".claude/settings.json", &json!({ "hooks": hooks }).to_string());
+    daemon.trust().await;
+}
+
+/// One hook of Claude Code's form.
+fn claude_hook(matcher: &str, command: &str) -> Value {
+    json!([{"matcher": matcher, "hooks": [{"type": "command", "command": command}]}])
+}
+
+#[tokio::test]
+async fn unreadable_hooks_make_their_calls_ask_and_are_shown() {
+    let good = r#"{"matcher": "Bash", "hooks": [{"type": "command", "command": "echo '{\"decision\": \"block\"}'"}]}"#;
+    let bad = r#"{"matcher": "LS", "hooks": [{"type": "command"}]}"#;
+    let broken_entry = format!("{{\"hooks\": {{\"PreToolUse\": [{good},\n{bad}]}}}}");
+    for (text, place) in [(broken_entry.as_str(), "line 2"), ("{", "settings.json"), ("[]", "settings.json")]
+    {
+        let daemon = TestDaemon::start().await;
+        daemon.write(".claude/settings.json", text);
+        daemon.trust().await;
+        let alice = daemon.client("alice").await;
+        let session = alice.create(&daemon).await;
+        let mut log = session.follow().await;
+        daemon.models.push(Step::calls([("LS", json!({"path": "."}))]));
+        daemon.models.push(Step::text("Done."));
+        session.submit("go").await;
+        let asked = log.wait_for("permission.requested").await;
+        let reason = asked["reason"].as_str().expect("a text");
+        assert!(reason.contains(".claude/settings.json") && reason.contains(place), "{text}: {asked}");
+        session.allow(&asked).await;
+        log.turn_ends("success").await;
+        let notices = log.events_of("notice");
+        let shown = notices.iter().filter(|notice| notice["kind"] == "hook_problem").count();
+        assert_eq!(shown, 1, "{text}: {notices:?}");
+        let view = session.call("session.get", json!({})).await;
+        assert!(view["notice"].as_str().expect("a text").contains(place), "{text}: {view}");
+        // No user sees an unattended session.
+        let unattended = alice.create_with(&daemon, json!({"background": true})).await;
+        let mut log = unattended.follow().await;
+        daemon.models.push(Step::calls([("LS", json!({"path": "."}))]));
+        daemon.models.push(Step::text("Done."));
+        unattended.submit("go").await;
+        log.turn_ends("success").await;
+        assert_eq!(log.events_of("tool.completed")[0]["status"], "denied", "{text}");
+    }
+}
+
+#[tokio::test]
+async fn good_entry_next_to_unreadable_one_still_denies() {
+    let daemon = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]").start().await;
+    let deny = r#"echo loading; echo '{"permissionDecision": "DENY", "reason": "never"}'"#;
+    let entries = json!([{"matcher": "("}, {"matcher": "^(?!Read$).*", "hooks": [{"type": "command", "command": deny}]}]);
+    settings(&daemon, json!({ "PreToolUse": entries })).await;
+    let (_, done) = turn(&daemon, bash("echo x")).await;
+    assert_eq!(done["status"], "denied", "{done}");
+    assert!(done["output"].as_str().expect("a text").contains("never"), "{done}");
+}
+
+#[tokio::test]
+async fn hooks_get_absolute_paths_and_each_file_of_a_patch() {
+    let guard = r#"read -r event
+f=$(printf %s "$event" | sed 's/.*"tool_input":{[^}]*"file_path":"\([^"]*\)".*/\1/')
+case "$f" in */.env*) echo "keep $f" >&2; exit 2;; esac"#;
+    let daemon = TestDaemon::builder().config("[session]\nmode = \"accept_edits\"").start().await;
+    settings(&daemon, json!({"PreToolUse": claude_hook("Edit|Write", guard)})).await;
+    let patch = "*** Begin Patch\n*** Add File: fine.txt\n+a\n*** Add File: .env.local\n+b\n*** End Patch";
+    for call in [
+        ("Write", json!({"file_path": ".env", "content": "x"})),
+        ("Write", json!({"file_path": "sub/../.env", "content": "x"})),
+        ("ApplyPatch", json!({"input": patch})),
+    ] {
+        let (log, done) = turn(&daemon, Step::calls([call.clone()])).await;
+        assert_eq!(done["status"], "denied", "{call:?}: {done}");
+        assert!(done["output"].as_str().expect("a text").contains("keep /"), "{call:?}: {done}");
+        let runs = log.events_of("hook.completed").len();
+        assert_eq!(runs, if call.0 == "ApplyPatch" { 2 } else { 1 }, "{call:?}");
+    }
+    assert!(!daemon.workspace().join("fine.txt").exists());
+    let (_, done) =
+        turn(&daemon, Step::calls([("Write", json!({"file_path": "fine.txt", "content": "x"}))])).await;
+    assert_eq!(done["status"], "completed", "{done}");
+}
+
+#[tokio::test]
+async fn hook_that_cannot_run_asks_unless_failures_are_allowed() {
+    for (on_failure, asks) in [("ask", true), ("allow", false)] {
+        let config = format!("[hooks]\non_failure = \"{on_failure}\"\n[permissions]\nallow = [\"Bash\"]");
+        let daemon = TestDaemon::builder().config(&config).start().await;
+        let missing = json!([
+            {"matcher": "Bash", "hooks": [{"type": "command", "command": "/no/such/guard"}, {"type": "prompt", "prompt": "?"}]}
+        ]);
+        settings(&daemon, json!({ "PreToolUse": missing })).await;
+        let session = daemon.client("alice").await.create(&daemon).await;
+        let mut log = session.follow().await;
+        daemon.models.push(bash("echo x"));
+        daemon.models.push(Step::text("Done."));
+        session.submit("go").await;
+        if asks {
+            let asked = log.wait_for("permission.requested").await;
+            session.allow(&asked).await;
+        }
+        log.turn_ends("success").await;
+        assert_eq!(log.events_of("permission.requested").len(), usize::from(asks), "{on_failure}");
+        let failed = log.events_of("hook.completed").iter().any(|run| run["error"].is_string());
+        assert!(failed, "{on_failure}: the failure is shown");
+        let notices = log.events_of("notice");
+        assert!(notices.iter().any(|notice| notice["kind"] == "hook_problem"), "{on_failure}: {notices:?}");
+    }
+}
+
+#[tokio::test]
+async fn conditions_narrow_hooks_and_asynchronous_ones_hold_nothing_up() {
+    let daemon = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]").start().await;
+    settings(
+        &daemon,
+        json!({"PreToolUse": [{"matcher": "Bash", "hooks": [
+            {"type": "command", "if": "Bash(git *)", "command": "exit 2"},
+            {"type": "command", "async": true, "command": "until test -e go; do sleep 0.05; done; touch ran"}
+        ]}]}),
+    )
+    .await;
+    let (_, done) = turn(&daemon, bash("echo x")).await;
+    assert_eq!(done["status"], "completed", "nothing waits: {done}");
+    daemon.write("go", "");
+    let ran = daemon.workspace().join("ran");
+    poll_until("the asynchronous hook", || daemon.log(), || ran.exists().then_some(())).await;
+    let (_, done) = turn(&daemon, bash("git status")).await;
+    assert_eq!(done["status"], "denied", "{done}");
+}
+
+#[tokio::test]
+async fn fields_of_the_reference_reach_hooks_and_their_answers_the_session() {
+    let before =
+        r#"echo '{"systemMessage":"look here","hookSpecificOutput":{"additionalContext":"be brief"}}'"#;
+    let daemon = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]").start().await;
+    settings(
+        &daemon,
+        json!({
+            "PreToolUse": claude_hook("Bash", before),
+            "PostToolUse": claude_hook("Bash", "cat > after.json"),
+            "SessionStart": [
+                {"matcher": "startup", "hooks": [{"type": "command", "command": "echo startup >> starts"}]},
+                {"matcher": "resume", "hooks": [{"type": "command", "command": "echo resume >> starts"}]},
+                {"matcher": "clear", "hooks": [{"type": "command", "command": "echo clear >> starts"}]}
+            ]
+        }),
+    )
+    .await;
+    let (log, done) = turn(&daemon, bash("echo hello")).await;
+    assert!(done["output"].as_str().expect("a text").contains("be brief"), "{done}");
+    let messages = log.events_of("hook.completed").iter().filter(|run| run["message"] == "look here").count();
+    assert_eq!(messages, 1);
+    let seen: Value = serde_json::from_str(&daemon.read("after.json")).expect("JSON");
+    assert_eq!(seen["tool_use_id"], done["call_id"], "{seen}");
+    assert!(seen["tool_response"]["stdout"].as_str().expect("a text").contains("hello"), "{seen}");
+    assert_eq!(daemon.read("starts"), "startup\n");
+}
+
+#[tokio::test]
+async fn hook_that_does_not_continue_ends_the_turn() {
+    let stop = r#"echo '{"continue": false, "stopReason": "budget is used up"}'"#;
+    let daemon = TestDaemon::start().await;
+    settings(&daemon, json!({"PreToolUse": claude_hook("*", stop)})).await;
+    let session = daemon.client("alice").await.create(&daemon).await;
+    let mut log = session.follow().await;
+    daemon.models.push(Step::calls([("LS", json!({"path": "."}))]));
+    session.submit("go").await;
+    log.turn_ends("permission_denied").await;
+    let notices = log.events_of("notice");
+    let told =
+        notices.iter().any(|it| it["text"].as_str().is_some_and(|text| text.contains("budget is used up")));
+    assert!(told, "{notices:?}");
+}
+
+#[tokio::test]
+async fn start_hooks_run_after_a_compaction() {
+    let daemon = TestDaemon::start().await;
+    settings(
+        &daemon,
+        json!({
+            "SessionStart": claude_hook("compact", "echo compact >> starts; echo remember the plan"),
+            "PreCompact": [
+                {"matcher": "manual", "hooks": [{"type": "command", "command": "echo manual >> starts"}]},
+                {"matcher": "auto", "hooks": [{"type": "command", "command": "echo auto >> starts"}]}
+            ]
+        }),
+    )
+    .await;
+    let session = daemon.client("alice").await.create(&daemon).await;
+    let mut log = session.follow().await;
+    daemon.models.push(Step::text(&"A long answer. ".repeat(400)));
+    session.submit(&"A long question. ".repeat(400)).await;
+    log.turn_ends("success").await;
+    daemon.models.push(Step::text("They talked."));
+    session.call("compact", json!({})).await;
+    log.turn_ends("success").await;
+    let both = || {
+        let starts = std::fs::read_to_string(daemon.workspace().join("starts")).unwrap_or_default();
+        (starts.contains("manual") && starts.contains("compact") && !starts.contains("auto")).then_some(())
+    };
+    poll_until("both hooks", || daemon.log(), both).await;
+    while log.events_of("hooks.status").is_empty() {
+        log.wait_for("hooks.status").await;
+    }
+    daemon.models.push(Step::text("Fine."));
+    session.submit("and now?").await;
+    log.turn_ends("success").await;
+    let sent = daemon.models.requests().last().expect("a request").body["messages"].to_string();
+    assert!(sent.contains("remember the plan"), "{sent}");
+}

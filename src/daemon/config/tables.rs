@@ -48,7 +48,7 @@ pub struct Config {
     pub tools: ToolConfig,
     /// How conversations are made to fit the model's context window.
     pub compaction: CompactionSettings,
-    /// Hooks: accepted, but without effect yet.
+    /// Hooks, and `on_failure`.
     pub hooks: toml::Table,
     /// `[mcp.NAME]`: MCP servers of the user.
     pub mcp: BTreeMap<String, ServerConfig>,

@@ -21,7 +21,7 @@ use crate::wiring::sandbox::{
 };
 use ::knowledge::registry::Indexes;
 use judge::Rules;
-use project::hooks::own_hooks;
+use project::hooks::configured_hooks;
 use session::{Components, ConfiguredRule, Settings};
 use tools::{KNOWLEDGE_SEARCH, LevelSetting, NetworkSetting, Toolbox};
 use types::ablation::Ablation;
@@ -121,6 +121,8 @@ pub(super) fn components(
     };
     let engine_with_index =
         engine::Settings { tools: with_index_search(&engine.tools, &tools), ..engine.clone() };
+    let hooks = configured_hooks(&config.hooks)
+        .map_err(|error| config.key_error(&["hooks"], format!("[hooks]: {error}")))?;
     let settings = Settings {
         engine: Arc::new(engine),
         engine_with_index: Arc::new(engine_with_index),
@@ -128,9 +130,8 @@ pub(super) fn components(
         key_variables: mcp::key_variables(config),
         rules: Arc::new(rules),
         configured: configured_rules(config),
-        hooks: own_hooks(&config.hooks)
-            .map_err(|error| config.key_error(&["hooks"], format!("[hooks]: {}", error.0)))?
-            .into(),
+        hooks: hooks.hooks.into(),
+        hook_failures: hooks.on_failure,
         home: places.home.clone(),
         user_dir: Some(places.config_dir.clone()),
         config_files: config.files.clone(),

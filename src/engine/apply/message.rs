@@ -138,6 +138,10 @@ impl State {
     fn message_completed(&mut self, item: &Item, model: Option<&String>, superseded: bool) {
         match item.kind {
             ItemKind::UserMessage | ItemKind::Notice => {
+                // The message contains these texts.
+                if item.kind == ItemKind::UserMessage && !self.hooks.context.is_empty() {
+                    Arc::make_mut(&mut self.hooks).context.clear();
+                }
                 match &mut self.turn {
                     Some(turn) if item.kind == ItemKind::Notice => {
                         turn.continuations += 1;

@@ -66,7 +66,7 @@ pub const TRANSIENT_KINDS: &[&str] = &[
 
 /// Kinds of which only the newest row at or before the last `turn.completed` counts.
 pub const LATEST_ONLY_KINDS: &[&str] =
-    &["session.status", "session.prompt_built", "mcp.tools", "workspace.trust_required"];
+    &["session.status", "session.prompt_built", "mcp.tools", "workspace.trust_required", "hooks.status"];
 
 impl Engine {
     /// Applies a committed event to the state.
@@ -170,6 +170,7 @@ impl State {
                 self.apply_tool_event(envelope);
             }
             Event::ToolBackground { .. } => self.apply_background(envelope),
+            Event::HooksStatus { status } => self.hooks = Arc::new(status.clone()),
             Event::PermissionRuleAdded { .. } | Event::PermissionRuleRemoved { .. } => {
                 self.apply_rule_event(&envelope.event);
             }

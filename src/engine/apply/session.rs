@@ -43,6 +43,7 @@ impl State {
             }
             Event::SessionPromptBuilt { system, instructions, skipped_instructions, .. } => {
                 self.skipped_instructions.clone_from(skipped_instructions);
+                self.is_cleared = false;
                 self.system = Some(Arc::from(system.as_str()));
                 let versions = |files: &Vec<FileVersion>| {
                     Arc::new(files.iter().map(|file| (file.path.clone(), file.digest.clone())).collect())
@@ -159,6 +160,10 @@ impl State {
         self.compaction_failures = 0;
         self.reported_day = self.created_at.day();
         self.is_stale = true;
+        self.is_cleared = true;
+        if !self.hooks.context.is_empty() {
+            Arc::make_mut(&mut self.hooks).context.clear();
+        }
     }
 
     /// Records the content of a reminder, so that the model receives each reminder only once.

@@ -82,7 +82,11 @@ impl Engine {
                 builder.tool_done(call_id, *outcome, duration_ms)
             }
             Input::CommandOver { call_id, over } => builder.background_command_ended(call_id, *over),
-            Input::HooksRan { call_id, runs, continues } => builder.hooks_ran(call_id, runs, continues),
+            Input::HooksRan { call_id, runs, continues, stops, context } => {
+                builder.hooks_ran(call_id, runs, context);
+                builder.follow_hooks(continues, stops);
+            }
+            Input::HooksRead { problems } => builder.hooks_read(problems),
             Input::ToolAsks { call_id, questions } => builder.raise_tool_questions(call_id, questions),
             Input::ToolStoppedAsking { call_id } => builder.tool_stopped_asking(call_id),
             Input::SubagentEvent { call_id, event } => builder.subagent_event(call_id, *event),

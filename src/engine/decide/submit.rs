@@ -178,6 +178,9 @@ impl PlanBuilder<'_> {
         if let Some(schema) = options.and_then(|options| options.output_schema.as_ref()) {
             content.push(Block::Text { text: model_texts::output_schema(schema) });
         }
+        if !self.state.hooks.context.is_empty() {
+            content.push(Block::Text { text: model_texts::hook_context(&self.state.hooks.context) });
+        }
         let command = options.and_then(|options| options.command.clone());
         let command = command.map(|it| SlashCommand { allow_rules: Vec::new(), ..it });
         self.push_input_message(ItemKind::UserMessage, text, content, command);

@@ -175,6 +175,15 @@ pub enum Input {
         runs: Vec<HookRun>,
         /// For `stop`: the reason with which a hook makes the session continue.
         continues: Option<String>,
+        /// The reason with which a hook ends the turn.
+        stops: Option<String>,
+        /// A text for the model: for the running turn, else for the next input.
+        context: Option<String>,
+    },
+    /// The hooks were read.
+    HooksRead {
+        /// The entries and files that cannot be used, each with file, line and reason.
+        problems: Vec<String>,
     },
     /// A running tool asks the user. The effect `AnswerTool` returns the answers.
     ToolAsks {

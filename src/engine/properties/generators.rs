@@ -9,6 +9,7 @@ use types::background::{BackgroundEnd, BackgroundState, UnrecordedEnd};
 use types::blob::{Blob, BlobRef};
 use types::event::Origin;
 use types::history::FileCheckpoint;
+use types::hook::{HookEvent, HookRun};
 use types::ids::{CallId, TurnId};
 use types::mcp::{McpCatalog, McpInstructions, McpState, McpStatus, McpTool};
 use types::message::ToolCall;
@@ -126,6 +127,22 @@ pub fn context(engine: &Engine) -> Input {
         skipped_instructions: vec!["@a.md does not exist".into()],
         untrusted,
     }
+}
+
+/// Generates a report of hooks.
+pub fn hooks(chance: u8) -> Input {
+    let run = HookRun {
+        error: (chance & 1 == 0).then(|| "exit code 7".into()),
+        ..HookRun::new(HookEvent::Stop, "h")
+    };
+    let (context, stops) = match chance >> 1 & 7 {
+        0 | 1 => (Some("a text".to_owned()), None),
+        2 => (None, Some("enough".to_owned())),
+        3 | 4 => return Input::HooksRead { problems: vec!["a.json, line 2: no command".into()] },
+        5 => return Input::HooksRead { problems: Vec::new() },
+        _ => (None, None),
+    };
+    Input::HooksRan { call_id: None, runs: vec![run], continues: None, stops, context }
 }
 
 /// Generates the comparison with the disk, with or without changes.

@@ -397,6 +397,7 @@ impl Simulator {
                 self.feed(input)?;
             }
             ScriptStep::Kill => drop(self.feed(Input::Kill { origin: origin() })?),
+            ScriptStep::Hooks(chance) => drop(self.feed(generators::hooks(*chance))?),
             ScriptStep::Attach => drop(self.feed(Input::Attached { clients: 1, origin: origin() })?),
             ScriptStep::Detach => drop(self.feed(Input::Detached { clients: 0, origin: origin() })?),
             ScriptStep::Reload => {

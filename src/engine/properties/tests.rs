@@ -46,6 +46,8 @@ fn random_scripts_reach_every_event_and_result() {
         "file.checkpointed",
         "heartbeat",
         "helper.completed",
+        "hook.completed",
+        "hooks.status",
         "helper.started",
         "mcp.status",
         "mcp.tools",

@@ -335,6 +335,11 @@ pub fn too_many_commands(most: usize, running: &[BashId]) -> String {
     )
 }
 
+/// The texts that hooks add after a compaction.
+pub fn hook_context(texts: &[String]) -> String {
+    format!("<reminder>From a hook of the user:</reminder>\n{}", texts.join("\n"))
+}
+
 /// The input with which a hook on `stop` makes the session continue.
 pub fn stop_hook(reason: &str) -> String {
     format!(

@@ -12,6 +12,7 @@ use crate::state::{
     Activity, CallStage, CallState, OpenCompaction, SessionRules, Subagent, TokenRatio, Turn,
 };
 use types::event::{Origin, Purpose, TitledBy};
+use types::hook::HookStatus;
 use types::ids::{CallId, ItemId, Seq, SessionId, TurnId};
 use types::ledger::ModelUsage;
 use types::message::{InputBlock, ToolCall};
@@ -100,6 +101,10 @@ pub(crate) struct State {
     pub reported_files: Arc<BTreeMap<PathBuf, String>>,
     /// Tools and instructions of MCP servers.
     pub mcp: Arc<McpTools>,
+    /// What hooks left behind.
+    pub hooks: Arc<HookStatus>,
+    /// Whether the conversation was cleared and its system prompt is not built yet.
+    pub is_cleared: bool,
 }
 
 /// A model call outside the turns.
@@ -143,6 +148,8 @@ impl State {
             is_stale: false,
             trust_asked: None,
             skipped_instructions: Vec::new(),
+            hooks: Arc::default(),
+            is_cleared: false,
             transcript: Transcript::default(),
             continues: None,
             turn: None,

@@ -1,15 +1,15 @@
-//! The configured hooks.
+//! A hook, and an entry that cannot be used. Both say for which calls they are.
 
-use std::path::PathBuf;
+use std::fmt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use grep_matcher::Matcher as _;
-use grep_regex::{RegexMatcher, RegexMatcherBuilder};
-use serde::Deserialize;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 
-use types::config_values::ConfigDuration;
+use super::condition::{CallTarget, Condition};
+use super::matcher::Matcher;
 use types::hook::HookEvent;
+use types::tool::Subject;
 
 /// Time limit of a hook that sets none.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -27,201 +27,269 @@ pub enum HookForm {
     Claude,
 }
 
-/// A configured hook.
+/// What follows if a hook of `pre_tool_use` fails to run: it does not start, dies by a signal or takes too long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnFailure {
+    /// The user decides about the call.
+    #[default]
+    Ask,
+    /// The call is judged as if there were no such hook.
+    Allow,
+}
+
+/// The calls, or the other events, for which an entry is.
+#[derive(Clone, Debug)]
+pub struct CallFilter {
+    pub(super) matcher: Matcher,
+    pub(super) condition: Option<Condition>,
+}
+
+impl CallFilter {
+    /// Everything.
+    pub(super) fn all() -> Self {
+        Self { matcher: Matcher::all(), condition: None }
+    }
+
+    /// Whether the entry is for an event with this name: a tool, or the kind of another event. An event without a
+    /// name matches.
+    #[must_use]
+    pub fn includes(&self, name: Option<&str>, call: Option<&CallTarget<'_>>) -> bool {
+        // A tool of a server has the name that is offered, and the one that the server gives it.
+        let server_name = match call.map(|call| call.subject) {
+            Some(Subject::Mcp { server, tool, .. }) => Some(format!("mcp__{server}__{tool}")),
+            _ => None,
+        };
+        let is_match = |name: &str| self.matcher.is_match(name);
+        (name.is_none_or(is_match) || server_name.is_some_and(|name| is_match(&name)))
+            && match (&self.condition, call) {
+                (Some(condition), Some(call)) => condition.is_true(call),
+                _ => true,
+            }
+    }
+}
+
+/// A hook.
 #[derive(Clone, Debug)]
 pub struct Hook {
     /// The event on which it runs.
     pub event: HookEvent,
-    /// The tools whose calls it is for; `None` for all.
-    matcher: Option<RegexMatcher>,
+    pub(super) filter: CallFilter,
     /// The shell command.
     pub command: String,
     /// Its time limit.
     pub timeout: Duration,
     /// The form of its JSON.
     pub form: HookForm,
+    /// Whether nothing waits for its end. It can then decide nothing.
+    pub is_async: bool,
     /// The folder that its environment names as the project's; `None` for the root of the project.
     pub project_dir: Option<PathBuf>,
+    /// The file that contains it; empty for the configuration.
+    pub file: PathBuf,
+    /// The line on which it begins, from 1; 0 if unknown.
+    pub line: usize,
 }
-
-/// The error in a file of hooks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HookFileError(pub String);
 
 impl Hook {
-    fn new(
-        event: HookEvent,
-        matcher: Option<&str>,
-        command: &str,
-        timeout: Option<Duration>,
-        form: HookForm,
-    ) -> Result<Self, HookFileError> {
-        let wrong = |why: String| HookFileError(format!("hooks.{}: {why}", event.name()));
-        if command.trim().is_empty() {
-            return Err(wrong("the command is empty".into()));
-        }
-        let pattern = matcher.map(str::trim).filter(|text| !text.is_empty() && *text != "*");
-        let matcher = pattern
-            .map(|text| RegexMatcherBuilder::new().build(&format!("^(?:{text})$")))
-            .transpose()
-            .map_err(|error| wrong(format!("matcher: {error}")))?;
-        let timeout = timeout.unwrap_or(DEFAULT_TIMEOUT).clamp(Duration::from_millis(1), MAX_TIMEOUT);
-        Ok(Self { event, matcher, command: command.to_owned(), timeout, form, project_dir: None })
-    }
-
-    /// Whether the hook is for this event and this tool, if the event has one.
+    /// The matcher as it was written; `*` for everything.
     #[must_use]
-    pub fn is_for(&self, event: HookEvent, tool: Option<&str>) -> bool {
-        let is_match =
-            |matcher: &RegexMatcher, tool: &str| matcher.is_match(tool.as_bytes()).unwrap_or(false);
-        let fits = |matcher: &RegexMatcher| {
-            tool.is_none_or(|tool| {
-                // Claude Code has no ApplyPatch: its hooks on edits mean every change of a file.
-                let is_edit = self.form == HookForm::Claude && tool == "ApplyPatch";
-                is_match(matcher, tool)
-                    || is_edit && ["Edit", "MultiEdit", "Write"].iter().any(|edit| is_match(matcher, edit))
-            })
-        };
-        self.event == event && self.matcher.as_ref().is_none_or(fits)
+    pub fn matcher(&self) -> &str {
+        self.filter.matcher.text()
+    }
+
+    /// Whether the hook is for this event. `name` is the tool, or the kind of another event.
+    #[must_use]
+    pub fn is_for(&self, event: HookEvent, name: Option<&str>, call: Option<&CallTarget<'_>>) -> bool {
+        self.event == event && self.filter.includes(name, call)
+    }
+
+    /// Whether the hook is for tools that change one file. It then sees the files of a patch, one after the other.
+    #[must_use]
+    pub fn is_for_edits(&self) -> bool {
+        self.filter.matcher.matches_edits()
     }
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct OwnHook {
-    matcher: Option<String>,
-    command: String,
-    timeout: Option<ConfigDuration>,
+/// What an entry that cannot be used changes.
+#[derive(Clone, Debug)]
+pub enum ProblemEffect {
+    /// Nothing; it is shown.
+    Shown,
+    /// The calls that it may be for ask.
+    Asks(CallFilter),
+    /// The calls that it is for ask, unless failures of hooks are allowed.
+    AsksOnFailure(CallFilter),
 }
 
-/// The hooks of the tables `[[hooks.EVENT]]`.
-///
-/// # Errors
-/// An event or a key is unknown, or a value is wrong.
-pub fn own_hooks(table: &toml::Table) -> Result<Vec<Hook>, HookFileError> {
-    let mut hooks = Vec::new();
-    for (name, list) in table {
-        let Some(event) = HookEvent::ALL.into_iter().find(|event| event.name() == name) else {
-            let names: Vec<&str> = HookEvent::ALL.iter().map(|event| event.name()).collect();
-            let why = format!("there is no event hooks.{name}; the events are {}", names.join(", "));
-            return Err(HookFileError(why));
-        };
-        let parsed: Vec<OwnHook> = list
-            .clone()
-            .try_into()
-            .map_err(|error: toml::de::Error| HookFileError(format!("hooks.{name}: {}", error.message())))?;
-        for OwnHook { matcher, command, timeout } in parsed {
-            let timeout = timeout.map(|span| span.0);
-            hooks.push(Hook::new(event, matcher.as_deref(), &command, timeout, HookForm::Own)?);
-        }
-    }
-    check_number(hooks)
+/// An entry of a file with hooks that is not used, or a whole file. Displays the file, the line and the reason.
+#[derive(Clone, Debug)]
+pub struct HookProblem {
+    /// The file, as it was named to the reader.
+    pub file: PathBuf,
+    /// The line on which the entry begins, from 1; 0 for the whole file.
+    pub line: usize,
+    /// Why it is not used.
+    pub reason: String,
+    /// What follows for calls.
+    pub effect: ProblemEffect,
 }
 
-#[derive(Deserialize)]
-struct ClaudeGroup {
-    #[serde(default)]
-    matcher: Option<String>,
-    #[serde(default)]
-    hooks: Vec<ClaudeHook>,
-}
-
-#[derive(Deserialize)]
-struct ClaudeHook {
-    #[serde(rename = "type", default)]
-    kind: Option<String>,
-    #[serde(default)]
-    command: Option<String>,
-    /// Seconds.
-    #[serde(default)]
-    timeout: Option<f64>,
-}
-
-/// The hooks of a `.claude/settings.json`. Unknown events and kinds of hooks are left out, because newer versions of
-/// Claude Code have more.
-///
-/// # Errors
-/// The text is no JSON object, or a known part has another form.
-pub fn claude_hooks(text: &str) -> Result<Vec<Hook>, HookFileError> {
-    let settings: Value = serde_json::from_str(text).map_err(|error| HookFileError(error.to_string()))?;
-    let mut hooks = Vec::new();
-    if settings["disableAllHooks"] == true {
-        return Ok(hooks);
-    }
-    for event in HookEvent::ALL {
-        let listed = &settings["hooks"][event.claude_name()];
-        if listed.is_null() {
-            continue;
-        }
-        let wrong =
-            |error: serde_json::Error| HookFileError(format!("hooks.{}: {error}", event.claude_name()));
-        let groups: Vec<ClaudeGroup> = serde_json::from_value(listed.clone()).map_err(wrong)?;
-        for group in groups {
-            for hook in group.hooks {
-                let is_command = hook.kind.as_deref().is_none_or(|kind| kind == "command");
-                let Some(command) = hook.command.filter(|_| is_command) else { continue };
-                let timeout = hook.timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-                let matcher = group.matcher.as_deref();
-                hooks.push(Hook::new(event, matcher, &command, timeout, HookForm::Claude)?);
+impl HookProblem {
+    /// Whether this call asks because of the problem.
+    #[must_use]
+    pub fn asks(&self, on_failure: OnFailure, tool: &str, call: Option<&CallTarget<'_>>) -> bool {
+        match &self.effect {
+            ProblemEffect::Shown => false,
+            ProblemEffect::Asks(filter) => filter.includes(Some(tool), call),
+            ProblemEffect::AsksOnFailure(filter) => {
+                on_failure == OnFailure::Ask && filter.includes(Some(tool), call)
             }
         }
     }
-    check_number(hooks)
+
+    /// The file and the line.
+    #[must_use]
+    pub fn place(&self) -> String {
+        match self.line {
+            0 => self.file.display().to_string(),
+            line => format!("{}, line {line}", self.file.display()),
+        }
+    }
 }
 
-fn check_number(hooks: Vec<Hook>) -> Result<Vec<Hook>, HookFileError> {
-    if hooks.len() > MAX_HOOKS {
-        let why = format!("{} hooks are too many; at most {MAX_HOOKS} are possible", hooks.len());
-        return Err(HookFileError(why));
+impl fmt::Display for HookProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place(), self.reason)
     }
-    Ok(hooks)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The content of one file.
+#[derive(Clone, Debug, Default)]
+pub struct HookFile {
+    /// The hooks, in the order of the file.
+    pub hooks: Vec<Hook>,
+    /// The entries that are not used.
+    pub problems: Vec<HookProblem>,
+}
 
-    fn parse_own_hooks(text: &str) -> Result<Vec<Hook>, HookFileError> {
-        own_hooks(&toml::from_str(text).expect("TOML"))
+impl HookFile {
+    /// A file that cannot be read at all: every call asks, because any hook may have been in it.
+    #[must_use]
+    pub fn unreadable(file: &Path, reason: impl Into<String>) -> Self {
+        let effect = ProblemEffect::Asks(CallFilter::all());
+        let problem = HookProblem { file: file.to_owned(), line: 0, reason: reason.into(), effect };
+        Self { hooks: Vec::new(), problems: vec![problem] }
     }
 
-    #[test]
-    fn own_tables_give_hooks_with_matcher_and_timeout() {
-        let hooks = parse_own_hooks(
-            "[[pre_tool_use]]\nmatcher = \"Edit|Write\"\ncommand = \"./check\"\ntimeout = \"5s\"\n\
-                         [[stop]]\ncommand = \"true\"",
-        )
-        .expect("right");
-        assert_eq!(hooks.len(), 2);
-        let of_tool = hooks.iter().find(|hook| hook.event == HookEvent::PreToolUse).expect("there");
-        assert!(of_tool.is_for(HookEvent::PreToolUse, Some("Edit")));
-        assert!(!of_tool.is_for(HookEvent::PreToolUse, Some("MultiEdit")), "the whole name must match");
-        assert!(!of_tool.is_for(HookEvent::PostToolUse, Some("Edit")));
-        assert_eq!(of_tool.timeout, Duration::from_secs(5));
+    /// Adds the content of another file.
+    pub fn append(&mut self, other: HookFile) {
+        self.hooks.extend(other.hooks);
+        self.problems.extend(other.problems);
+    }
+}
+
+/// Collects the entries of one file.
+pub(super) struct FileReader<'f> {
+    file: &'f Path,
+    form: HookForm,
+    found: HookFile,
+}
+
+/// The parts of an entry, as they were written.
+pub(super) struct Entry {
+    pub event: HookEvent,
+    pub filter: CallFilter,
+    pub command: String,
+    pub timeout: Option<Duration>,
+    pub is_async: bool,
+    pub line: usize,
+}
+
+impl<'f> FileReader<'f> {
+    pub fn new(file: &'f Path, form: HookForm) -> Self {
+        Self { file, form, found: HookFile::default() }
     }
 
-    #[test]
-    fn wrong_own_tables_name_the_problem() {
-        for (text, part) in [
-            ("[[before_tool]]\ncommand = \"x\"", "there is no event"),
-            ("[[stop]]\ncommand = \" \"", "empty"),
-            ("[[stop]]\ncommand = \"x\"\nfoo = 1", "unknown field"),
-            ("[[pre_tool_use]]\ncommand = \"x\"\nmatcher = \"(\"", "matcher"),
-        ] {
-            let error = parse_own_hooks(text).expect_err(text);
-            assert!(error.0.contains(part), "{text}: {}", error.0);
+    pub fn finish(self) -> HookFile {
+        self.found
+    }
+
+    /// Adds a problem that only informs.
+    pub fn show(&mut self, line: usize, reason: impl Into<String>) {
+        self.add(line, reason.into(), ProblemEffect::Shown);
+    }
+
+    /// Adds an entry that is not understood.
+    pub fn refuse(&mut self, event: HookEvent, line: usize, filter: CallFilter, reason: impl Into<String>) {
+        let is_guard = event == HookEvent::PreToolUse;
+        let effect = if is_guard { ProblemEffect::Asks(filter) } else { ProblemEffect::Shown };
+        self.add(line, format!("hooks.{}: {}", self.event_name(event), reason.into()), effect);
+    }
+
+    /// Adds an entry that is understood, but of a kind that the daemon does not run.
+    pub fn skip(&mut self, event: HookEvent, line: usize, filter: CallFilter, reason: impl Into<String>) {
+        let is_guard = event == HookEvent::PreToolUse;
+        let effect = if is_guard { ProblemEffect::AsksOnFailure(filter) } else { ProblemEffect::Shown };
+        self.add(line, format!("hooks.{}: {}", self.event_name(event), reason.into()), effect);
+    }
+
+    pub fn add_hook(&mut self, entry: Entry) {
+        let Entry { event, filter, command, timeout, is_async, line } = entry;
+        if command.trim().is_empty() {
+            self.refuse(event, line, filter, "the command is empty");
+        } else if self.found.hooks.len() >= MAX_HOOKS {
+            self.refuse(event, line, filter, format!("a file may have at most {MAX_HOOKS} hooks"));
+        } else {
+            let timeout = timeout.unwrap_or(DEFAULT_TIMEOUT).clamp(Duration::from_millis(1), MAX_TIMEOUT);
+            let (form, file) = (self.form, self.file.to_owned());
+            let project_dir = None;
+            self.found.hooks.push(Hook {
+                event,
+                filter,
+                command,
+                timeout,
+                form,
+                is_async,
+                project_dir,
+                file,
+                line,
+            });
         }
     }
 
-    #[test]
-    fn claude_settings_give_hooks_of_known_kinds() {
-        let text = r#"{"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [
-                {"type": "command", "command": "x", "timeout": 2.5}, {"type": "prompt", "prompt": "y"}]}],
-            "SomethingNew": [{"hooks": 1}], "Stop": [{"hooks": [{"type": "command", "command": "z"}]}]}}"#;
-        let hooks = claude_hooks(text).expect("right");
-        assert_eq!(hooks.len(), 2);
-        assert_eq!((hooks[0].timeout, hooks[0].form), (Duration::from_millis(2_500), HookForm::Claude));
-        assert!(claude_hooks("{").is_err() && claude_hooks(r#"{"hooks": {"Stop": 1}}"#).is_err());
-        assert!(claude_hooks("{}").expect("right").is_empty());
+    fn add(&mut self, line: usize, reason: String, effect: ProblemEffect) {
+        /// Maximum number of problems of a file; the last one stands for all others.
+        const MAX_PROBLEMS: usize = 50;
+        let file = self.file.to_owned();
+        if self.found.problems.len() < MAX_PROBLEMS {
+            self.found.problems.push(HookProblem { file, line, reason, effect });
+            return;
+        }
+        if self.found.problems.len() == MAX_PROBLEMS {
+            let reason = "there are more problems in this file".into();
+            self.found.problems.push(HookProblem { file, line, reason, effect: ProblemEffect::Shown });
+        }
+        if !matches!(effect, ProblemEffect::Shown)
+            && let Some(last) = self.found.problems.last_mut()
+        {
+            last.effect = ProblemEffect::Asks(CallFilter::all());
+        }
     }
+
+    fn event_name(&self, event: HookEvent) -> &'static str {
+        match self.form {
+            HookForm::Own => event.name(),
+            HookForm::Claude => event.claude_name(),
+        }
+    }
+}
+
+/// The event of this name. Letter case, blanks and `_` do not matter.
+pub(super) fn find_event(name: &str) -> Option<HookEvent> {
+    let letters = |name: &str| -> String {
+        name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
+    };
+    let name = letters(name);
+    HookEvent::ALL.into_iter().find(|event| letters(event.claude_name()) == name)
 }

@@ -1,23 +1,30 @@
 //! Runs hooks: one shell command each, in a process group of its own, with a time limit.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use futures_util::stream::{self, StreamExt as _};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
 
-use super::{Hook, HookAnswer, HookAnswers, HookInput};
+use super::answers::judge_patch;
+use super::{CallTarget, Hook, HookAnswer, HookAnswers, HookInput, OnFailure};
 use base::proc;
-use types::hook::HookRun;
+use types::hook::{HookDecision, HookRun};
 
 /// Maximum bytes of a hook's output; the rest is read and dropped.
 const MAX_OUTPUT_BYTES: usize = 1 << 20;
 /// How long the output of an ended hook may stay open, because a process that it started holds it.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
+/// Number of hooks of one event that run at the same time. A patch runs its hooks once per file.
+const MAX_PARALLEL: usize = 16;
+/// Where `bash` is. People write their hooks for it.
+const BASH: [&str; 4] =
+    ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/run/current-system/sw/bin/bash"];
 
 /// The environment of the processes of hooks.
 #[derive(Clone, Debug)]
@@ -28,37 +35,112 @@ pub struct HookEnvironment {
     pub project_dir: PathBuf,
     /// Their environment variables.
     pub variables: Vec<(OsString, OsString)>,
+    /// What follows if a hook of `pre_tool_use` fails to run.
+    pub on_failure: OnFailure,
 }
 
-/// Runs hooks at the same time and combines their answers. Takes at most the longest of their time limits.
-/// Cancel-safe: if the future is dropped, the processes are killed.
-pub async fn run_hooks(hooks: &[Hook], input: &HookInput, environment: &HookEnvironment) -> HookAnswers {
-    let runs =
-        futures_util::future::join_all(hooks.iter().map(|hook| run_hook(hook, input, environment))).await;
+/// An event for one hook.
+#[derive(Clone, Debug)]
+pub struct HookRunInput {
+    /// The hook.
+    pub hook: Hook,
+    /// The event, once for each file of a patch, and else once.
+    pub inputs: Vec<HookInput>,
+    /// Whether the inputs are files of a patch.
+    pub is_patch: bool,
+    /// Number of files of the patch, including those for which the hook is not.
+    pub files: usize,
+}
+
+impl HookRunInput {
+    /// The event for a hook, if the hook is for it. `files` are the files of a patch with what they are about; a hook
+    /// for edits sees them and not the patch.
+    #[must_use]
+    pub fn select(
+        hook: &Hook,
+        input: &HookInput,
+        target: Option<&CallTarget<'_>>,
+        files: &[(HookInput, CallTarget<'_>)],
+    ) -> Option<Self> {
+        let name = input.name();
+        let is_patch = !files.is_empty() && hook.is_for_edits();
+        let inputs: Vec<HookInput> = if is_patch {
+            let is_for = |file: &CallTarget<'_>| hook.is_for(input.event, name, Some(file));
+            files.iter().filter(|(_, file)| is_for(file)).map(|(input, _)| input.clone()).collect()
+        } else if hook.is_for(input.event, name, target) {
+            vec![input.clone()]
+        } else {
+            Vec::new()
+        };
+        let files = files.len();
+        (!inputs.is_empty()).then(|| Self { hook: hook.clone(), inputs, is_patch, files })
+    }
+}
+
+/// Runs hooks at the same time and combines their answers. Takes at most the longest of their time limits, and more
+/// for a patch of many files. Cancel-safe: if the future is dropped, the processes are killed.
+pub async fn run_hooks(events: &[HookRunInput], environment: &HookEnvironment) -> HookAnswers {
+    let mut runs = Vec::new();
+    for (index, event) in events.iter().enumerate() {
+        for input in &event.inputs {
+            runs.push(async move {
+                let (run, answer) = run_hook(&event.hook, input, environment).await;
+                (index, run, answer)
+            });
+        }
+    }
+    let done: Vec<_> = stream::iter(runs).buffered(MAX_PARALLEL).collect().await;
+    let mut done = done.into_iter().peekable();
     let mut answers = HookAnswers::default();
-    for (run, answer) in runs {
-        answers.add(run, answer);
+    for (index, event) in events.iter().enumerate() {
+        let (mut runs, mut given) = (Vec::new(), Vec::new());
+        while let Some((_, run, answer)) = done.next_if(|(of, ..)| *of == index) {
+            runs.push(run);
+            given.push(answer);
+        }
+        if event.is_patch {
+            judge_patch(&mut given, event.files);
+        }
+        for (run, answer) in runs.into_iter().zip(given) {
+            answers.add(run, answer);
+        }
     }
     answers
 }
 
 async fn run_hook(hook: &Hook, input: &HookInput, environment: &HookEnvironment) -> (HookRun, HookAnswer) {
     let started_at = Instant::now();
-    let answer = match run_process(hook, input, environment).await {
+    let mut answer = match run_process(hook, input, environment).await {
         Ok(HookProcessOutput { exit_code, stdout, stderr }) => {
-            HookAnswer::parse(hook.event, hook.form, exit_code, &stdout, &stderr)
+            let how = (hook.event, hook.form, environment.on_failure);
+            HookAnswer::parse(how, exit_code, &stdout, &stderr)
         }
-        Err(error) => HookAnswer::from_failure(hook.event, hook.form, error),
+        Err(error) => HookAnswer::from_failure(hook.event, environment.on_failure, &error),
     };
+    keep_patch_whole(&mut answer, input);
     let run = HookRun {
-        event: hook.event,
-        command: hook.command.clone(),
         decision: answer.decision,
         reason: answer.reason.clone(),
         duration_ms: u64::try_from(started_at.elapsed().as_millis()).unwrap_or(u64::MAX),
         error: answer.error.clone(),
+        message: answer.message.clone(),
+        ..HookRun::new(hook.event, &hook.command)
     };
     (run, answer)
+}
+
+/// Arguments for one file cannot replace a patch. If a hook changes them, the user decides.
+fn keep_patch_whole(answer: &mut HookAnswer, input: &HookInput) {
+    let Some(call) = &input.call else { return };
+    let is_file = call.original.as_ref().is_some_and(|(tool, _)| *tool != call.tool);
+    let Some(updated) = answer.updated_input.take_if(|_| is_file) else { return };
+    if ["input", "patch"].iter().any(|name| updated[*name].is_string()) {
+        answer.updated_input = Some(updated);
+    } else if updated != call.input && answer.decision < Some(HookDecision::Ask) {
+        let error = "it changes one file of a patch, and only the whole patch can be changed";
+        *answer =
+            HookAnswer { message: answer.message.take(), ..HookAnswer::from_unreadable(input.event, error) };
+    }
 }
 
 struct HookProcessOutput {
@@ -82,7 +164,8 @@ async fn run_process(
     environment: &HookEnvironment,
 ) -> Result<HookProcessOutput, String> {
     let project_dir = hook.project_dir.as_ref().unwrap_or(&environment.project_dir);
-    let mut command = Command::new("/bin/sh");
+    let shell = BASH.iter().find(|path| Path::new(path).is_file()).unwrap_or(&"/bin/sh");
+    let mut command = Command::new(shell);
     command
         .args(["-c", &hook.command])
         .current_dir(&environment.cwd)
@@ -156,17 +239,58 @@ async fn read_output(pipe: Option<impl AsyncRead + Unpin>, output: &mut Vec<u8>)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hooks::own_hooks;
+    use crate::hooks::{CallInput, configured_hooks};
+    use serde_json::json;
     use types::hook::{HookDecision, HookEvent};
 
-    async fn run(command: &str, timeout: &str) -> HookAnswers {
+    fn event(command: &str, timeout: &str, call: Option<CallInput>) -> HookRunInput {
         let text =
             format!("[[pre_tool_use]]\ncommand = {}\ntimeout = \"{timeout}\"", toml::Value::from(command));
-        let hooks = own_hooks(&toml::from_str(&text).expect("TOML")).expect("right");
+        let hook = configured_hooks(&toml::from_str(&text).expect("TOML")).expect("right").hooks.remove(0);
         let input = HookInput::new(HookEvent::PreToolUse, "ses_1".into(), "/".into(), "default");
+        HookRunInput { hook, inputs: vec![HookInput { call, ..input }], is_patch: false, files: 0 }
+    }
+
+    async fn run_event(event: HookRunInput) -> HookAnswers {
         let variables = vec![("PATH".into(), "/usr/bin:/bin".into())];
-        run_hooks(&hooks, &input, &HookEnvironment { cwd: "/".into(), project_dir: "/".into(), variables })
-            .await
+        let on_failure = OnFailure::Ask;
+        run_hooks(
+            &[event],
+            &HookEnvironment { cwd: "/".into(), project_dir: "/".into(), variables, on_failure },
+        )
+        .await
+    }
+
+    async fn run(command: &str, timeout: &str) -> HookAnswers {
+        run_event(event(command, timeout, None)).await
+    }
+
+    #[tokio::test]
+    async fn commands_run_with_bash_and_missing_programs_ask() {
+        let bash = run("[[ abc == a* ]] && echo '{\"decision\": \"deny\"}'", "20s").await;
+        assert_eq!(bash.decision, Some(HookDecision::Deny), "{bash:?}");
+        for command in ["/no/such/program", "kill -9 $$", "/etc/passwd"] {
+            let failed = run(command, "20s").await;
+            assert_eq!(failed.decision, Some(HookDecision::Ask), "{command}: {failed:?}");
+            assert!(failed.runs[0].error.is_some() && !failed.is_unreadable, "{command}: {failed:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn hook_cannot_change_one_file_of_a_patch() {
+        let call = CallInput {
+            tool: "Write".into(),
+            input: json!({"file_path": "/w/a", "content": "x"}),
+            original: Some(("ApplyPatch".into(), json!({"input": "*** Begin Patch"}))),
+            ..CallInput::default()
+        };
+        let change = r#"echo '{"decision":"allow","updated_input":{"file_path":"/w/a","content":"y"}}'"#;
+        let answers = run_event(event(change, "20s", Some(call.clone()))).await;
+        assert_eq!((answers.decision, answers.updated_input), (Some(HookDecision::Ask), None));
+        let whole = r#"echo '{"decision":"allow","updated_input":{"input":"*** Begin Patch\n"}}'"#;
+        let answers = run_event(event(whole, "20s", Some(call))).await;
+        assert_eq!(answers.decision, Some(HookDecision::Allow));
+        assert!(answers.updated_input.is_some());
     }
 
     #[tokio::test]

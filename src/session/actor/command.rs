@@ -35,8 +35,8 @@ pub(crate) enum SessionCommand {
     Context(ReplyTo<ContextView>),
     /// A model call about the index of the workspace.
     BookUsage(Box<IndexUsage>, ReplyTo<()>),
-    /// Hooks ran that belong to no call.
-    HooksRan(Vec<HookRun>, ReplyTo<()>),
+    /// Hooks ran that belong to no call. The texts are the problems of all hooks, if they were read.
+    HooksRan(Vec<HookRun>, Option<Vec<String>>, ReplyTo<()>),
     Command(Box<CommandSubmission>, ReplyTo<SubmitOutcome>),
     Facts(ReplyTo<SessionFacts>),
     /// Replies with the data that a caller needs to prepare changed arguments of a pending call.

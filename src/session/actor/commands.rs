@@ -59,8 +59,12 @@ impl Actor {
                 };
                 let _ = reply.send(self.decide_and_commit(booked, false).await.map(|_| ()));
             }
-            SessionCommand::HooksRan(runs, reply) => {
-                let ran = Input::HooksRan { call_id: None, runs, continues: None };
+            SessionCommand::HooksRan(runs, problems, reply) => {
+                if let Some(problems) = problems {
+                    self.handle_input(Input::HooksRead { problems }).await;
+                }
+                let ran =
+                    Input::HooksRan { call_id: None, runs, continues: None, stops: None, context: None };
                 let _ = reply.send(self.decide_and_commit(ran, false).await.map(|_| ()));
             }
             SessionCommand::Command(command, reply) => {
@@ -272,7 +276,7 @@ fn refuse_command(command: SessionCommand) {
         SessionCommand::Compact(.., reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Context(reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::BookUsage(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
-        SessionCommand::HooksRan(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
+        SessionCommand::HooksRan(_, _, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Command(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Facts(reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::EditContext(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),

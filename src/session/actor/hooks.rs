@@ -2,7 +2,7 @@
 
 use crate::actor::Actor;
 use crate::actor::effects::hooks::SessionHookEvent;
-use types::compaction::CompactStage;
+use types::compaction::{CompactStage, CompactTrigger};
 use types::event::Event;
 use types::hook::HookEvent;
 use types::session::Subtype;
@@ -21,18 +21,22 @@ impl Actor {
                     return;
                 }
                 let hook = if is_subagent { HookEvent::SubagentStop } else { HookEvent::Stop };
-                (hook, Some(result.text.clone()), None)
+                let agent = self.engine.spec().agent.as_ref().map(|agent| agent.name.clone());
+                (hook, Some(result.text.clone()), agent.filter(|_| is_subagent))
             }
             Event::PermissionRequested { request, .. } => {
-                (HookEvent::Notification, Some(format!("{}: {}", request.tool, request.summary)), None)
+                let message = format!("{}: {}", request.tool, request.summary);
+                (HookEvent::Notification, Some(message), Some("permission_prompt".into()))
             }
             Event::QuestionRequested { question } => {
-                (HookEvent::Notification, Some(question.text.clone()), None)
+                (HookEvent::Notification, Some(question.text.clone()), Some("elicitation_dialog".into()))
             }
             Event::CompactStarted { stage: CompactStage::Autocompact, trigger, .. } => {
-                let trigger = serde_json::to_value(trigger).ok();
-                let source = trigger.and_then(|it| it.as_str().map(str::to_owned));
-                (HookEvent::PreCompact, None, source)
+                let is_manual = *trigger == CompactTrigger::Manual;
+                (HookEvent::PreCompact, None, Some(if is_manual { "manual" } else { "auto" }.into()))
+            }
+            Event::CompactCompleted { stage: CompactStage::Autocompact, error: None, .. } => {
+                (HookEvent::SessionStart, None, Some("compact".into()))
             }
             _ => return,
         };

@@ -10,7 +10,9 @@ use crate::actor::effects::subagents::{NewSubagent, SubagentRun};
 use crate::actor::{Actor, STOP_TIMEOUT};
 use crate::project_data::PromptParts;
 use engine::{Effect, Engine};
+use project::hooks::HookInput;
 use project::workspace;
+use types::hook::HookEvent;
 use types::ids::{CallId, TurnId};
 use types::subagent::{ParentCall, TASK};
 use types::tool::Subject;
@@ -48,7 +50,11 @@ impl Actor {
                 let mode = self.engine.mode().name();
                 let servers = self.mcp_servers();
                 let had_mcp = !self.engine.mcp_catalog().is_empty();
-                self.effects.gather((servers, had_mcp), self.id, mode, request, parts);
+                let start = HookInput {
+                    source: Some(self.engine.start_source().to_owned()),
+                    ..HookInput::new(HookEvent::SessionStart, self.id.to_string(), String::new(), mode)
+                };
+                self.effects.gather((servers, had_mcp), start, request, parts);
             }
             Effect::CheckContext { turn_id } => {
                 let check = self.start_context_check(&self.engine, turn_id);

@@ -7,6 +7,7 @@ mod earlier_requests;
 mod environment;
 pub(super) mod explain;
 mod grant_outbox;
+mod hooks;
 pub(super) mod initial_items;
 pub(super) mod load;
 pub(super) mod mcp;

@@ -8,7 +8,7 @@ use crate::idempotency::{method, remembered};
 use crate::registry::Registry;
 use crate::requests::{Submission, SubmittedInput};
 use engine::typed_line;
-use project::hooks::HookInput;
+use project::hooks::{HookAnswers, HookInput};
 use types::hook::{HookDecision, HookEvent};
 use types::ids::SessionId;
 use types::message::{InputBlock, input_text};
@@ -70,6 +70,7 @@ impl Registry {
         if found.is_empty() {
             return Ok(());
         }
+        let problems = found.problems();
         let facts = handle.facts().await?;
         let about = HookInput {
             prompt: Some(input_text(&input.blocks)),
@@ -80,10 +81,10 @@ impl Registry {
                 facts.mode.name(),
             )
         };
-        let answers = found.run(&about).await;
-        if !answers.runs.is_empty() {
-            handle.record_hooks(answers.runs).await?;
-        }
+        let background = handle.clone();
+        let report = async move |answers: HookAnswers| _ = background.record_hooks(answers.runs, None).await;
+        let answers = found.matching(&about.into()).run(&self.inner.shared, report).await;
+        handle.record_hooks(answers.runs, Some(problems)).await?;
         if answers.decision == Some(HookDecision::Deny) {
             return Err(SessionError::HookDenied(answers.reason));
         }

@@ -363,6 +363,7 @@ fn view(row: &SqliteRow) -> Result<SessionView, StoreError> {
                 .and_then(|text| serde_json::from_str(&text).ok()),
             activity: row.try_get("activity")?,
             context_tokens: row.try_get::<Option<i64>, _>("context_tokens")?.map(unsigned),
+            notice: row.try_get("notice")?,
         },
         cwd: row.try_get("cwd")?,
         background: row.try_get("background")?,

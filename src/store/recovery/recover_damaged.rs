@@ -385,7 +385,7 @@ async fn save_journal(
     sqlx::query("begin immediate").execute(&mut *new).await?;
     let mut sql = QueryBuilder::<Sqlite>::new(
         "insert into session (id, session_id, cwd, background, created_at_ms, title, model, mode, thinking, \
-         temperature_thousandths, top_p_thousandths, state, requires, turn_id, updated_at_ms, last_seq, usage, cost_usd_micros, cost_at_least_usd_micros, last_line, last_turn, activity, context_tokens, forked_from, \
+         temperature_thousandths, top_p_thousandths, state, requires, turn_id, updated_at_ms, last_seq, usage, cost_usd_micros, cost_at_least_usd_micros, last_line, last_turn, activity, context_tokens, notice, forked_from, \
          parent_session_id, parent_call_id, agent) ",
     );
     sql.push_values([summary], |mut values, summary| {
@@ -413,6 +413,7 @@ async fn save_journal(
             .push_bind(summary.last_turn.as_ref().and_then(|turn| serde_json::to_string(turn).ok()))
             .push_bind(summary.activity)
             .push_bind(summary.context_tokens.map(integer))
+            .push_bind(summary.notice)
             .push_bind(spec.forked_from.as_ref().and_then(|from| serde_json::to_string(from).ok()))
             .push_bind(spec.parent.map(|parent| parent.session_id.to_string()))
             .push_bind(spec.parent.map(|parent| parent.call_id.to_string()))

@@ -152,7 +152,7 @@ fn summary(script: &mut SqlBatch, key: SessionKey, summary: &SessionSummary, las
         "update session set title = ?, model = ?, mode = ?, thinking = ?, temperature_thousandths = ?, \
          top_p_thousandths = ?, requires = ?, turn_id = ?, updated_at_ms = ?, \
          last_seq = coalesce(?, last_seq), usage = ?, cost_usd_micros = ?, cost_at_least_usd_micros = ?, \
-         last_line = ?, last_turn = ?, activity = ?, context_tokens = ? where id = ?",
+         last_line = ?, last_turn = ?, activity = ?, context_tokens = ?, notice = ? where id = ?",
         values![
             &summary.title,
             &summary.model,
@@ -171,6 +171,7 @@ fn summary(script: &mut SqlBatch, key: SessionKey, summary: &SessionSummary, las
             summary.last_turn.as_ref().and_then(|turn| serde_json::to_string(turn).ok()),
             summary.activity.clone(),
             summary.context_tokens.map(integer),
+            summary.notice.clone(),
             key.0,
         ],
     );

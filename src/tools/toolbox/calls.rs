@@ -21,6 +21,22 @@ pub struct CallPreparer {
 }
 
 impl CallPreparer {
+    /// The files of a call that is a patch, as calls that change one file; empty for other calls and for a patch that
+    /// cannot be read. Blocking.
+    #[must_use]
+    pub fn patched_files(
+        &self,
+        call: &ToolCall,
+        session_context: &SessionContext,
+    ) -> Vec<patch::PatchedFile> {
+        match self.tools.parse(call, session_context) {
+            Ok(CallInput::ApplyPatch(input)) => {
+                patch::changed_files(&self.tools.context(session_context), &input).unwrap_or_default()
+            }
+            _ => Vec::new(),
+        }
+    }
+
     /// Like [`Toolbox::prepare`]. Blocking.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use crate::background::{BackgroundEnd, BackgroundRead, BackgroundState, BashId};
 use crate::blob::{Attachment, BlobRef};
 use crate::compaction::{CompactStage, CompactTrigger, WindowEdit};
 use crate::history::{FileCheckpoint, ForkedFrom, RewoundHistory};
-use crate::hook::HookRun;
+use crate::hook::{HookRun, HookStatus};
 use crate::ids::{CallId, ItemId, PermissionId, QuestionId, SessionId, TurnId};
 use crate::mcp::{McpCatalog, McpStatus};
 use crate::message::{InputBlock, Message};
@@ -784,6 +784,13 @@ pub enum Event {
         /// The result of the hook.
         #[serde(flatten)]
         run: HookRun,
+    },
+    /// What hooks left behind in the session has changed.
+    #[serde(rename = "hooks.status")]
+    HooksStatus {
+        /// All of it.
+        #[serde(flatten)]
+        status: HookStatus,
     },
     /// A permission rule was added to this session.
     #[serde(rename = "permission.rule_added")]

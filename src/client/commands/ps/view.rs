@@ -114,14 +114,15 @@ pub(super) fn screen(
         ]);
     }
     let mut lines = table.lines(columns);
-    if shown.is_searched {
-        lines = with_matches(lines, &shown.sessions, columns);
+    if shown.is_searched || shown.sessions.iter().any(|session| session.summary.notice.is_some()) {
+        lines = with_details(lines, &shown.sessions, columns);
     }
     lines.push(StyledLine::new(Tone::Dim, footer(shown)));
     lines
 }
 
-fn with_matches(
+/// Adds the notice of each session, and the matches of a search.
+fn with_details(
     lines: Vec<StyledLine>,
     sessions: &[&SessionView],
     columns: Option<usize>,
@@ -130,7 +131,15 @@ fn with_matches(
     for (n, line) in lines.into_iter().enumerate() {
         with.push(line);
         // The first line is the head of the table, which belongs to no session.
-        for found in n.checked_sub(1).map_or(&[][..], |n| &sessions[n].matches) {
+        let Some(session) = n.checked_sub(1).map(|n| sessions[n]) else { continue };
+        if let Some(notice) = &session.summary.notice {
+            let text = format!("    ! {}", escape::line(notice));
+            with.push(StyledLine::new(
+                Tone::Warn,
+                columns.map_or(text.clone(), |columns| cut(&text, columns)),
+            ));
+        }
+        for found in &session.matches {
             let snippet = escape::line(&found.snippet);
             with.push(StyledLine::new(
                 Tone::Dim,

@@ -7,6 +7,7 @@ use crate::ui::summary::one_line;
 use types::background::{BackgroundEnd, BackgroundState, BashId, KilledBy};
 use types::compaction::CompactStage;
 use types::event::Event;
+use types::hook::PROBLEM_NOTICE;
 use types::message::input_line;
 use types::session::Subtype;
 use types::turn_options::TurnOptions;
@@ -135,6 +136,18 @@ pub(super) fn plain_event(event: &Event, echo: bool) -> Vec<StyledLine> {
             "the provider refused what it was shown: {count} pictures and documents are described in text from now on ({})",
             one_line(reason, 160)
         )),
+        Event::Notice { kind, text } if kind == PROBLEM_NOTICE => {
+            warn(format!("a hook cannot be used: {}", escape::line(text)))
+        }
+        Event::HookCompleted { run, .. } => {
+            let error = run.error.as_ref().map(|error| {
+                let command = one_line(&run.command, 80);
+                format!("  hook {command} on {} failed: {}", run.event.name(), one_line(error, 200))
+            });
+            let message = run.message.as_ref().map(|message| format!("  hook: {}", escape::line(message)));
+            let lines = error.into_iter().chain(message);
+            lines.map(|text| StyledLine::new(Tone::Warn, text)).collect()
+        }
         Event::Notice { text, .. } => dim(format!("  {}", escape::line(text))),
         _ => Vec::new(),
     }

@@ -1,20 +1,21 @@
 //! Hooks of a session: around its tool calls, and on events that only report.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use serde_json::{Value, json};
-use tokio::sync::OnceCell;
+use serde_json::Value;
+use tokio::sync::{OnceCell, mpsc};
 
 use crate::actor::effects::EffectRunner;
+use crate::actor::effects::hook_inputs::{HookedCall, absolute_input};
 use crate::call_context::CallContext;
 use crate::hooks;
 use crate::shared::Shared;
 use base::sync::lock;
 use engine::Input;
 use project::hooks::{HookAnswers, HookInput};
-use types::hook::{HookDecision, HookEvent};
+use types::hook::{HookDecision, HookEvent, HookRun};
 use types::ids::{CallId, SessionId};
 use types::message::ToolCall;
 use types::permission::{Mode, Verdict, VerdictKind};
@@ -23,16 +24,36 @@ use types::tool::{PathSensitivity, PreparedCall, Subject, ToolOutcome};
 /// The answers of hooks to calls of the running turn. A call may be prepared several times, also at the same time;
 /// its hooks run once.
 #[derive(Clone, Default)]
-pub(crate) struct HookCache(Arc<Mutex<HashMap<CallId, Arc<OnceCell<HookAnswers>>>>>);
+pub(crate) struct HookCache {
+    answers: Arc<Mutex<HashMap<CallId, Arc<OnceCell<HookAnswers>>>>>,
+    /// The problems of hooks that were reported last.
+    problems: Arc<Mutex<Option<Vec<String>>>>,
+}
 
 impl HookCache {
     fn answers_cell(&self, call_id: CallId) -> Arc<OnceCell<HookAnswers>> {
-        Arc::clone(lock(&self.0).entry(call_id).or_default())
+        Arc::clone(lock(&self.answers).entry(call_id).or_default())
+    }
+
+    /// A report of the problems, unless they are those of the last report.
+    pub fn report_of(&self, problems: Vec<String>) -> Option<Input> {
+        let mut reported = lock(&self.problems);
+        if reported.as_ref() == Some(&problems) {
+            return None;
+        }
+        *reported = Some(problems.clone());
+        Some(Input::HooksRead { problems })
+    }
+
+    /// The text that hooks add to the result of a call.
+    pub fn added_text(&self, call_id: CallId) -> String {
+        let answers = lock(&self.answers).get(&call_id).and_then(|cell| cell.get().cloned());
+        answers.map(|answers| added_text(&answers.context)).unwrap_or_default()
     }
 
     /// The answers of the hooks that ran for a call.
     pub fn answers(&self, call_id: CallId) -> Option<HookAnswers> {
-        lock(&self.0).get(&call_id).and_then(|cell| cell.get().cloned())
+        lock(&self.answers).get(&call_id).and_then(|cell| cell.get().cloned())
     }
 
     /// Whether a hook leaves the decision about this call to the user.
@@ -42,19 +63,7 @@ impl HookCache {
 
     /// Forgets the calls of a turn that has ended.
     pub fn clear(&self) {
-        lock(&self.0).clear();
-    }
-}
-
-/// The input of a hook about a call.
-fn call_input(event: HookEvent, call: &ToolCall, context: &CallContext) -> HookInput {
-    let session = &context.session_context;
-    let cwd = session.workspace.to_string_lossy().into_owned();
-    HookInput {
-        tool: Some(call.tool.clone()),
-        tool_aliases: session.mcp.catalog.find(&call.tool).map(|tool| tool.names().own()).unwrap_or_default(),
-        input: Some(call.input.clone()),
-        ..HookInput::new(event, session.session_id.to_string(), cwd, context.mode.name())
+        lock(&self.answers).clear();
     }
 }
 
@@ -62,19 +71,51 @@ fn call_input(event: HookEvent, call: &ToolCall, context: &CallContext) -> HookI
 pub(super) async fn before_call(
     found: &hooks::EventHooks,
     cache: &HookCache,
-    call: &ToolCall,
-    context: &CallContext,
+    call: &HookedCall<'_>,
+    (shared, report): (&Shared, &mpsc::Sender<Box<Input>>),
 ) -> HookAnswers {
-    let cell = cache.answers_cell(call.call_id);
+    let call_id = call.call.call_id;
+    let cell = cache.answers_cell(call_id);
     let mut is_first = false;
     let answers = cell
         .get_or_init(|| {
             is_first = true;
-            async { found.run(&call_input(HookEvent::PreToolUse, call, context)).await }
+            let event = call.event(HookEvent::PreToolUse, None);
+            let report = background_report(report.clone(), Some(call_id));
+            async move { found.matching(&event).run(shared, report).await }
         })
         .await
         .clone();
-    if is_first { answers } else { HookAnswers { runs: Vec::new(), ..answers } }
+    if is_first { answers } else { HookAnswers { runs: Vec::new(), stops: None, ..answers } }
+}
+
+/// Reports the runs of hooks that nothing waited for. Their decisions come too late.
+fn background_report(
+    report: mpsc::Sender<Box<Input>>,
+    call_id: Option<CallId>,
+) -> impl FnOnce(HookAnswers) -> futures_util::future::BoxFuture<'static, ()> + Send + 'static {
+    move |answers| {
+        Box::pin(async move {
+            // Sending fails if the session has ended.
+            let _ = report.send(Box::new(hooks_ran(call_id, answers.runs))).await;
+        })
+    }
+}
+
+/// The runs of hooks, without consequences.
+fn hooks_ran(call_id: Option<CallId>, runs: Vec<HookRun>) -> Input {
+    Input::HooksRan { call_id, runs, continues: None, stops: None, context: None }
+}
+
+/// The runs of hooks about a call. A hook may end the turn.
+pub(super) fn hooks_of_call_ran(call_id: CallId, runs: Vec<HookRun>, stops: Option<String>) -> Option<Input> {
+    (!runs.is_empty()).then_some(Input::HooksRan {
+        call_id: Some(call_id),
+        runs,
+        continues: None,
+        stops,
+        context: None,
+    })
 }
 
 /// The verdict on a call after its hooks. A deny rule always wins, and a hook cannot overrule an ask rule.
@@ -95,13 +136,21 @@ pub(super) fn combine(
         let reason = answers.reason.trim();
         if reason.is_empty() { format!("a hook {what}") } else { format!("a hook {what}: {reason}") }
     };
+    let asks = if answers.is_unreadable { "cannot be used" } else { "asks" };
     match (answers.decision, verdict.verdict) {
         (_, VerdictKind::Deny) | (None, _) => verdict,
         (Some(HookDecision::Deny), _) => by_hook(VerdictKind::Deny, why("denies it")),
-        (Some(HookDecision::Ask), VerdictKind::Allow) if context.mode == Mode::DontAsk => {
-            by_hook(VerdictKind::Deny, why("asks, and this session never asks"))
+        (Some(HookDecision::Ask), _) if context.mode == Mode::DontAsk => {
+            by_hook(VerdictKind::Deny, why(&format!("{asks}, and this session never asks")))
         }
-        (Some(HookDecision::Ask), VerdictKind::Allow) => by_hook(VerdictKind::Ask, why("asks")),
+        // No user may have seen that a hook is not understood.
+        (Some(HookDecision::Ask), _) if answers.is_unreadable && context.session_context.unattended => {
+            by_hook(VerdictKind::Deny, why(&format!("{asks}, and this session is unattended")))
+        }
+        (Some(HookDecision::Ask), VerdictKind::Allow) => by_hook(VerdictKind::Ask, why(asks)),
+        (Some(HookDecision::Ask), VerdictKind::Ask) => {
+            Verdict { reason: format!("{}; {}", why(asks), verdict.reason), ..verdict }
+        }
         (Some(HookDecision::Allow), VerdictKind::Ask)
             if verdict.rule.is_none()
                 && hook_may_allow(context)
@@ -109,7 +158,7 @@ pub(super) fn combine(
         {
             by_hook(VerdictKind::Allow, why("allows it"))
         }
-        (Some(HookDecision::Ask | HookDecision::Allow), _) => verdict,
+        (Some(HookDecision::Allow), _) => verdict,
     }
 }
 
@@ -136,27 +185,42 @@ fn only_user_may_allow(subject: &Subject) -> bool {
 /// the call, because the call may have changed the files that trust covers.
 pub(super) async fn after_call(
     shared: &Arc<Shared>,
-    call: &ToolCall,
+    (call, prepared): (&ToolCall, &PreparedCall),
     context: &CallContext,
     outcome: &ToolOutcome,
-) -> Option<(Input, String)> {
+    report: &mpsc::Sender<Box<Input>>,
+) -> Option<(Option<Input>, String)> {
     let found = hooks::load(shared, &context.session_context.workspace, HookEvent::PostToolUse).await;
     if found.is_empty() {
         return None;
     }
-    let output = json!({ "status": outcome.status, "output": outcome.output, "detail": outcome.detail });
-    let input = HookInput { output: Some(output), ..call_input(HookEvent::PostToolUse, call, context) };
-    let answers = found.run(&input).await;
-    let part = |heading: &str, text: &str| match text.trim() {
-        "" => String::new(),
-        text => format!("\n\n[{heading}]\n{text}"),
-    };
+    let components = shared.components();
+    let preparer = components.tools.call_preparer().await;
+    let (patch, session_context) = (call.clone(), Arc::clone(&context.session_context));
+    let files = tokio::task::spawn_blocking(move || preparer.patched_files(&patch, &session_context));
+    let files = files.await.unwrap_or_default();
+    let (subject, home) = (&prepared.subject, components.settings.home.as_path());
+    let event = HookedCall { call, subject, files: &files, context, home }
+        .event(HookEvent::PostToolUse, Some(outcome));
+    let background = background_report(report.clone(), Some(call.call_id));
+    let answers = found.matching(&event).run(shared, background).await;
     let is_denied = answers.decision == Some(HookDecision::Deny);
     let objection = if is_denied { answers.reason.as_str() } else { "" };
-    let text = part("A hook of the user objects to this result", objection)
-        + &part("A hook of the user adds", &answers.context);
-    let ran = Input::HooksRan { call_id: Some(call.call_id), runs: answers.runs, continues: None };
-    Some((ran, text))
+    let text =
+        hook_text("A hook of the user objects to this result", objection) + &added_text(&answers.context);
+    Some((hooks_of_call_ran(call.call_id, answers.runs, answers.stops), text))
+}
+
+/// The text that hooks add to the result of a call.
+pub(super) fn added_text(context: &str) -> String {
+    hook_text("A hook of the user adds", context)
+}
+
+fn hook_text(heading: &str, text: &str) -> String {
+    match text.trim() {
+        "" => String::new(),
+        text => format!("\n\n[{heading}]\n{text}"),
+    }
 }
 
 /// An event of a session for its hooks.
@@ -189,17 +253,27 @@ impl SessionHookEvent {
 impl EffectRunner {
     /// Runs the hooks of an event that need no immediate result. The session does not wait for them.
     pub fn run_session_hooks(&mut self, event: SessionHookEvent) {
-        let shared = Arc::clone(&self.shared);
+        let (shared, report) = (Arc::clone(&self.shared), self.report.clone());
         self.helpers.spawn(async move {
             let found = hooks::load(&shared, &event.cwd, event.event).await;
             if found.is_empty() {
                 return None;
             }
-            let answers = found.run(&event.hook_input()).await;
+            let background = background_report(report, None);
+            let answers = found.matching(&event.hook_input().into()).run(&shared, background).await;
             let is_denied = event.may_continue && answers.decision == Some(HookDecision::Deny);
             let continues = is_denied.then_some(answers.reason);
+            // After a compaction, the system prompt is not built again.
+            let gives_context = event.event == HookEvent::SessionStart && !answers.context.trim().is_empty();
+            let context = gives_context.then_some(answers.context);
             let runs = answers.runs;
-            (!runs.is_empty()).then_some(Input::HooksRan { call_id: None, runs, continues })
+            (!runs.is_empty()).then_some(Input::HooksRan {
+                call_id: None,
+                runs,
+                continues,
+                stops: None,
+                context,
+            })
         });
     }
 
@@ -217,27 +291,33 @@ impl EffectRunner {
 /// Runs the hooks at the start of a session. Returns their text for the system prompt.
 pub(super) async fn at_session_start(
     shared: &Arc<Shared>,
-    session_id: SessionId,
-    cwd: &std::path::Path,
-    mode: &'static str,
-) -> (Option<String>, Option<Input>) {
+    cwd: &Path,
+    mut input: HookInput,
+    report: &mpsc::Sender<Box<Input>>,
+) -> Option<String> {
     let found = hooks::load(shared, cwd, HookEvent::SessionStart).await;
+    let read = Input::HooksRead { problems: found.problems() };
+    report.send(Box::new(read)).await.ok()?;
     if found.is_empty() {
-        return (None, None);
+        return None;
     }
-    let folder = cwd.to_string_lossy().into_owned();
-    let input = HookInput {
-        source: Some("startup".into()),
-        ..HookInput::new(HookEvent::SessionStart, session_id.to_string(), folder, mode)
-    };
-    let answers = found.run(&input).await;
+    input.cwd = cwd.to_string_lossy().into_owned();
+    let background = background_report(report.clone(), None);
+    let answers = found.matching(&input.into()).run(shared, background).await;
+    if !answers.runs.is_empty() {
+        report.send(Box::new(hooks_ran(None, answers.runs))).await.ok()?;
+    }
     let context = answers.context.trim();
-    let section = (!context.is_empty()).then(|| format!("# From a hook of the user\n{context}"));
-    let runs = answers.runs;
-    (section, (!runs.is_empty()).then_some(Input::HooksRan { call_id: None, runs, continues: None }))
+    (!context.is_empty()).then(|| format!("# From a hook of the user\n{context}"))
 }
 
 /// The arguments of a call that a hook replaced.
-pub(super) fn replaced_arguments(call: &ToolCall, answers: &HookAnswers) -> Option<Value> {
-    answers.updated_input.clone().filter(|input| *input != call.input)
+pub(super) fn replaced_arguments(
+    call: &ToolCall,
+    prepared: &PreparedCall,
+    answers: &HookAnswers,
+) -> Option<Value> {
+    // A hook may return the arguments as it got them.
+    let is_new = |input: &Value| *input != call.input && *input != absolute_input(call, &prepared.subject);
+    answers.updated_input.clone().filter(is_new)
 }

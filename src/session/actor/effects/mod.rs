@@ -20,6 +20,7 @@ use blobs::SessionBlobs;
 use engine::Input;
 use hooks::HookCache;
 use model_calls::{DeltaQueue, next_deltas};
+use project::hooks::HookInput;
 use project::workspace;
 use store::SessionKey;
 use subagents::SubagentHost;
@@ -30,6 +31,7 @@ use types::ids::{CallId, Seq, SessionId};
 mod background;
 pub(crate) mod blobs;
 pub(crate) mod context_check;
+mod hook_inputs;
 pub(crate) mod hooks;
 pub(crate) mod media;
 mod model_calls;
@@ -284,18 +286,13 @@ impl EffectRunner {
     pub fn gather(
         &mut self,
         (servers, had_mcp): (Arc<SessionServers>, bool),
-        session_id: SessionId,
-        mode: &'static str,
+        start: HookInput,
         mut request: workspace::PromptRequest,
         parts: PromptParts,
     ) {
         let (shared, report) = (Arc::clone(&self.shared), self.report.clone());
         self.start(async move {
-            let (section, ran) = hooks::at_session_start(&shared, session_id, &request.cwd, mode).await;
-            request.sections.extend(section);
-            if let Some(ran) = ran {
-                report.send(Box::new(ran)).await.ok()?;
-            }
+            request.sections.extend(hooks::at_session_start(&shared, &request.cwd, start, &report).await);
             if parts.agents {
                 match agents::load(&shared, &request.cwd).await {
                     Ok(list) => request.sections.push(list.prompt_section()),

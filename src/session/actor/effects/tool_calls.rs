@@ -10,6 +10,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{Instrument as _, Span, info_span};
 
+use crate::actor::effects::hook_inputs::HookedCall;
 use crate::actor::effects::hooks::{self, HookCache};
 use crate::actor::effects::{EffectResult, EffectRunner, OUTPUT_CAPACITY};
 use crate::agents;
@@ -17,10 +18,11 @@ use crate::call_context::CallContext;
 use crate::effective_rules;
 use crate::effective_rules::EffectiveRules;
 use crate::hooks as session_hooks;
-use crate::shared::Components;
+use crate::shared::{Components, Shared};
 use base::crash;
 use engine::{Input, JudgedCall};
-use tools::{CallPreparer, FileState, FileVersion, SessionContext, ToolError};
+use project::hooks::HookAnswers;
+use tools::{CallPreparer, FileState, FileVersion, PatchedFile, SessionContext, ToolError};
 use types::blob::{Blob, BlobRef};
 use types::history::FileCheckpoint;
 use types::hook::HookEvent;
@@ -57,7 +59,7 @@ impl EffectRunner {
         let unwanted = CancellationToken::new();
         let wanted = unwanted.clone().drop_guard();
         let first = tokio::task::spawn_blocking({
-            let (calls, unwanted) = (calls.clone(), unwanted.clone());
+            let (calls, unwanted, shared) = (calls.clone(), unwanted.clone(), Arc::clone(&shared));
             move || {
                 let preparer = runtime.block_on(components.tools.call_preparer());
                 let effective = EffectiveRules::load_blocking(&shared, &call_context, &runtime);
@@ -75,20 +77,30 @@ impl EffectRunner {
                     .take_while(|_| !unwanted.is_cancelled())
                     .map(|call| judge.judge(call))
                     .collect();
-                (judge, hooks, judged)
+                let files = |call: &Arc<ToolCall>| match hooks.is_empty() {
+                    true => Vec::new(),
+                    false => judge.preparer.patched_files(call, &judge.session_context),
+                };
+                let files: Vec<Vec<PatchedFile>> = calls.iter().map(files).collect();
+                (judge, hooks, judged, files)
             }
         });
         let task = tokio::spawn(async move {
-            let (judge, found, judged) = match first.await {
+            let (judge, found, judged, files) = match first.await {
                 Ok(judged) => judged,
                 Err(error) => std::panic::resume_unwind(error.into_panic()),
             };
+            if let Some(read) = cache.report_of(found.problems()) {
+                // Sending fails if the session has ended.
+                let _ = report.send(Box::new(read)).await;
+            }
             if found.is_empty() {
                 return judged;
             }
+            let hooked = HookedCalls { shared, found, cache, report, calls, files };
             // Hooks may take long. Here they block no thread, and they end when the preparation is dropped.
             tokio::select! {
-                judged = judge_with_hooks(judge, found, cache, report, calls, judged) => judged,
+                judged = hooked.judge(judge, judged) => judged,
                 () = unwanted.cancelled() => Vec::new(),
             }
         });
@@ -156,7 +168,7 @@ impl EffectRunner {
         let components = shared.components();
         self.tools.insert(call.call_id, stop.clone());
         let process_starts = self.process_starts.clone();
-        let blobs = Arc::clone(&self.blobs);
+        let (blobs, cache) = (Arc::clone(&self.blobs), self.hook_cache.clone());
         let checkpoint = prepared.subject.changes_files().then(|| {
             let (stored, is_stored) = oneshot::channel();
             self.checkpoints.insert(call.call_id, stored);
@@ -223,12 +235,15 @@ impl EffectRunner {
             let mut outcome = outcome.unwrap_or_else(|_| panic_outcome());
             let is_stopped = after.is_cancelled();
             let ran = tokio::select! {
-                ran = hooks::after_call(&shared, &call, &call_context, &outcome) => ran,
+                ran = hooks::after_call(&shared, (&call, &prepared), &call_context, &outcome, &report) => ran,
                 () = after.cancelled(), if !is_stopped => None,
             };
+            outcome.output.push_str(&cache.added_text(call_id));
             if let Some((ran, text)) = ran {
                 outcome.output.push_str(&text);
-                report.send(Box::new(ran)).await.ok()?;
+                if let Some(ran) = ran {
+                    report.send(Box::new(ran)).await.ok()?;
+                }
             }
             crash::point("C14");
             let duration_ms = shared.clock.now().since(started);
@@ -276,57 +291,69 @@ fn unchecked() -> Verdict {
     }
 }
 
-/// Runs the hooks of judged calls at the same time. A call whose arguments a hook replaced is judged
-/// again. A call that cannot run needs no hooks.
-async fn judge_with_hooks(
-    judge: CallJudge,
+/// Calls with the hooks that are for them.
+struct HookedCalls {
+    shared: Arc<Shared>,
     found: session_hooks::EventHooks,
     cache: HookCache,
     report: mpsc::Sender<Box<Input>>,
     calls: Vec<Arc<ToolCall>>,
-    mut judged: Vec<JudgedCall>,
-) -> Vec<JudgedCall> {
-    let runs = calls.iter().zip(&judged).map(|(call, judged)| async {
-        match judged.result.is_ok() {
-            true => hooks::before_call(&found, &cache, call, &judge.call_context).await,
-            false => Default::default(),
+    /// The files of each call that is a patch.
+    files: Vec<Vec<PatchedFile>>,
+}
+
+impl HookedCalls {
+    /// Runs the hooks of judged calls at the same time. A call whose arguments a hook replaced is judged
+    /// again. A call that cannot run needs no hooks.
+    async fn judge(self, judge: CallJudge, mut judged: Vec<JudgedCall>) -> Vec<JudgedCall> {
+        let home = judge.components.settings.home.clone();
+        let runs = self.calls.iter().zip(&self.files).zip(&judged).map(|((call, files), judged)| {
+            let (found, cache, context) = (&self.found, &self.cache, &judge.call_context);
+            let (reached, home) = ((&*self.shared, &self.report), home.as_path());
+            async move {
+                let Ok((prepared, _)) = &judged.result else { return HookAnswers::default() };
+                let call = HookedCall { call, subject: &prepared.subject, files, context, home };
+                hooks::before_call(found, cache, &call, reached).await
+            }
+        });
+        let answers = futures_util::future::join_all(runs).await;
+        let changed: Vec<(usize, ToolCall)> = self
+            .calls
+            .iter()
+            .zip(&judged)
+            .zip(&answers)
+            .enumerate()
+            .filter_map(|(index, ((call, judged), answers))| {
+                let (prepared, _) = judged.result.as_ref().ok()?;
+                let input = hooks::replaced_arguments(call, prepared, answers)?;
+                Some((index, ToolCall { input, ..(**call).clone() }))
+            })
+            .collect();
+        let judge = Arc::new(judge);
+        let again = tokio::task::spawn_blocking({
+            let judge = Arc::clone(&judge);
+            move || {
+                changed
+                    .into_iter()
+                    .map(|(index, call)| (index, judge.judge(&call).result, call.input))
+                    .collect::<Vec<_>>()
+            }
+        });
+        for (index, result, input) in again.await.unwrap_or_default() {
+            judged[index].result = result;
+            judged[index].updated_input = Some(input);
         }
-    });
-    let answers = futures_util::future::join_all(runs).await;
-    let changed: Vec<(usize, ToolCall)> = calls
-        .iter()
-        .zip(&answers)
-        .enumerate()
-        .filter_map(|(at, (call, answers))| {
-            Some((at, ToolCall { input: hooks::replaced_arguments(call, answers)?, ..(**call).clone() }))
-        })
-        .collect();
-    let judge = Arc::new(judge);
-    let again = tokio::task::spawn_blocking({
-        let judge = Arc::clone(&judge);
-        move || {
-            changed
-                .into_iter()
-                .map(|(at, call)| (at, judge.judge(&call).result, call.input))
-                .collect::<Vec<_>>()
+        for (judged, answers) in judged.iter_mut().zip(answers) {
+            if let Ok((prepared, verdict)) = &mut judged.result {
+                *verdict = hooks::combine(verdict.clone(), prepared, &answers, &judge.call_context);
+            }
+            if let Some(ran) = hooks::hooks_of_call_ran(judged.call_id, answers.runs, answers.stops) {
+                // Sending fails if the session has ended.
+                let _ = self.report.send(Box::new(ran)).await;
+            }
         }
-    });
-    for (at, result, input) in again.await.unwrap_or_default() {
-        judged[at].result = result;
-        judged[at].updated_input = Some(input);
+        judged
     }
-    for (judged, answers) in judged.iter_mut().zip(answers) {
-        if let Ok((prepared, verdict)) = &mut judged.result {
-            *verdict = hooks::combine(verdict.clone(), prepared, &answers, &judge.call_context);
-        }
-        if !answers.runs.is_empty() {
-            let call_id = Some(judged.call_id);
-            let ran = Input::HooksRan { call_id, runs: answers.runs, continues: None };
-            // Sending fails if the session has ended.
-            let _ = report.send(Box::new(ran)).await;
-        }
-    }
-    judged
 }
 
 /// The checkpoint of a file, with its content.

@@ -57,6 +57,7 @@ impl RegistryFixture {
             rules: Arc::new(Rules::parse::<&str>(&[], &[], &[]).unwrap()),
             configured: Arc::from([]),
             hooks: Arc::from([]),
+            hook_failures: Default::default(),
             home: home.clone(),
             user_dir: None,
             config_files: Vec::new(),

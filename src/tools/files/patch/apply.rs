@@ -24,6 +24,13 @@ pub(crate) struct Input {
     input: String,
 }
 
+impl Input {
+    /// The text of the patch.
+    pub(super) fn text(&self) -> &str {
+        &self.input
+    }
+}
+
 pub(crate) const DESCRIPTION: &str = "Changes several files at once by a patch:\n\
     *** Begin Patch\n*** Add File: PATH\n+line\n*** Delete File: PATH\n*** Update File: PATH\n*** Move to: NEW PATH\n\
     @@ a line above the change, such as a function's head\n line kept\n-line removed\n+line added\n*** End of File\n\

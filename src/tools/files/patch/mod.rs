@@ -2,8 +2,10 @@
 //!
 //! - `parse`: parses the text of a patch; `hunks`: finds the places of hunks in a file.
 //! - `plan`: computes and checks every file; `apply`: the tool, which then changes the files.
+//! - `changed_files`: the files of a patch for hooks.
 
 mod apply;
+mod changed_files;
 mod hunks;
 mod parse;
 mod plan;
@@ -12,5 +14,7 @@ mod plan;
 mod tests;
 
 pub(crate) use apply::{DESCRIPTION, Input, prepare, run};
+pub use changed_files::PatchedFile;
+pub(crate) use changed_files::changed_files;
 
 pub(crate) mod fuzz;
