@@ -231,7 +231,7 @@ async fn restrictions(reach: &Connector) -> Vec<Finding> {
     let place = |it: &Restriction| match (&it.file, it.line) {
         (Some(file), Some(line)) => format!("{file}:{line}"),
         (Some(file), None) => file.clone(),
-        (None, _) => "the session".into(),
+        (None, _) => "configuration".into(),
     };
     let heading = format!(
         "restrictions in {}: {} in force, {} not readable",

@@ -276,6 +276,15 @@ impl CallJudge {
         };
         JudgedCall { call_id: call.call_id, updated_input: None, result }
     }
+
+    /// Judges a prepared call again.
+    fn judge_again(&self, tool: &str, judged: &mut JudgedCall) {
+        if let Ok((prepared, verdict)) = &mut judged.result {
+            let (effective, context) = (&self.effective, &self.call_context);
+            (*prepared, *verdict) =
+                effective_rules::judge_call(effective, &self.components, context, tool, prepared.clone());
+        }
+    }
 }
 
 /// The verdict if the rules could not be checked.
@@ -303,9 +312,10 @@ struct HookedCalls {
 }
 
 impl HookedCalls {
-    /// Runs the hooks of judged calls at the same time. A call whose arguments a hook replaced is judged
-    /// again. A call that cannot run needs no hooks.
-    async fn judge(self, judge: CallJudge, mut judged: Vec<JudgedCall>) -> Vec<JudgedCall> {
+    /// Runs the hooks of judged calls at the same time. Hooks may take long, so all calls are judged again after them,
+    /// by the rules of that moment. A call whose arguments a hook replaced is prepared again. A call that cannot run
+    /// needs no hooks.
+    async fn judge(self, mut judge: CallJudge, mut judged: Vec<JudgedCall>) -> Vec<JudgedCall> {
         let home = judge.components.settings.home.clone();
         let runs = self.calls.iter().zip(&self.files).zip(&judged).map(|((call, files), judged)| {
             let (found, cache, context) = (&self.found, &self.cache, &judge.call_context);
@@ -329,23 +339,28 @@ impl HookedCalls {
                 Some((index, ToolCall { input, ..(**call).clone() }))
             })
             .collect();
-        let judge = Arc::new(judge);
+        let call_context = judge.call_context.clone();
         let again = tokio::task::spawn_blocking({
-            let judge = Arc::clone(&judge);
+            let (shared, runtime, calls) = (Arc::clone(&self.shared), Handle::current(), self.calls.clone());
             move || {
-                changed
-                    .into_iter()
-                    .map(|(index, call)| (index, judge.judge(&call).result, call.input))
-                    .collect::<Vec<_>>()
+                judge.effective = EffectiveRules::load_blocking(&shared, &judge.call_context, &runtime);
+                for (call, judged) in calls.iter().zip(&mut judged) {
+                    judge.judge_again(&call.tool, judged);
+                }
+                for (index, call) in changed {
+                    judged[index].result = judge.judge(&call).result;
+                    judged[index].updated_input = Some(call.input);
+                }
+                judged
             }
         });
-        for (index, result, input) in again.await.unwrap_or_default() {
-            judged[index].result = result;
-            judged[index].updated_input = Some(input);
-        }
+        let mut judged = match again.await {
+            Ok(judged) => judged,
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        };
         for (judged, answers) in judged.iter_mut().zip(answers) {
             if let Ok((prepared, verdict)) = &mut judged.result {
-                *verdict = hooks::combine(verdict.clone(), prepared, &answers, &judge.call_context);
+                *verdict = hooks::combine(verdict.clone(), prepared, &answers, &call_context);
             }
             if let Some(ran) = hooks::hooks_of_call_ran(judged.call_id, answers.runs, answers.stops) {
                 // Sending fails if the session has ended.
