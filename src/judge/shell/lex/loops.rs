@@ -11,17 +11,17 @@ const MAX_CHOICES: usize = 64;
 /// Maximum bytes before the `<<` of a substitution that yields a literal text.
 const MAX_LITERAL_HEAD_BYTES: usize = 32;
 
-/// Names of variables that no program obeys, if they are not in lower case.
+/// Names of variables that no program reads, if they are not in lower case.
 const HARMLESS_NAMES: &[&str] = &["F", "FILE", "D", "DIR", "I", "N", "X"];
 
-/// Whether a loop may assign this variable. Programs obey many names of variables, most of them in upper
+/// Whether a loop may assign this variable. Programs read many variables, most of them in upper
 /// case; an inherited variable stays exported when a loop assigns it.
 fn is_loop_variable(name: &str) -> bool {
     let is_plain = name.starts_with(|c: char| c.is_ascii_lowercase())
         && name.bytes().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'_');
-    // `http_proxy`, `npm_config_prefix`; bash obeys the last two.
-    let is_obeyed = ["proxy", "config", "npm_", "pip_", "cargo_", "auto_resume", "histchars"];
-    HARMLESS_NAMES.contains(&name) || is_plain && !is_obeyed.iter().any(|part| name.contains(part))
+    // `http_proxy`, `npm_config_prefix`; bash reads the last two.
+    let is_read = ["proxy", "config", "npm_", "pip_", "cargo_", "auto_resume", "histchars"];
+    HARMLESS_NAMES.contains(&name) || is_plain && !is_read.iter().any(|part| name.contains(part))
 }
 
 impl Lexer<'_> {
