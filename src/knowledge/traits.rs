@@ -124,8 +124,18 @@ pub type FileVisit<'a> = dyn FnMut(FileEntry) -> ControlFlow<()> + 'a;
 /// The files of one workspace, opened with the checks of the tools. Both calls block.
 pub trait FileSource: Send + Sync {
     /// Visits the regular files below these paths (all if empty) in any order, each once. Honours ignore files.
-    /// Leaves out sensitive paths, links, and everything outside the workspace.
-    fn walk(&self, paths: &[String], visit: &mut FileVisit<'_>) -> Result<(), KnowledgeError>;
+    /// Leaves out sensitive paths, links, everything outside the workspace, and folders that
+    /// [`crate::is_left_out_folder`] names, unless they are in `paths`. Ends early when `is_stopped`. Returns the
+    /// folders that were left out, at most [`crate::MAX_LEFT_OUT_FOLDERS`].
+    fn walk(
+        &self,
+        paths: &[String],
+        is_stopped: &dyn Fn() -> bool,
+        visit: &mut FileVisit<'_>,
+    ) -> Result<Vec<String>, KnowledgeError>;
+
+    /// Whether a file that was indexed still exists. Does not open it.
+    fn is_present(&self, path: &str) -> bool;
 
     /// The content of a file of at most `max_bytes`.
     fn read(&self, path: &str, max_bytes: u64) -> Result<Vec<u8>, FileRefusal>;

@@ -60,7 +60,12 @@ impl MemoryFiles {
 }
 
 impl FileSource for MemoryFiles {
-    fn walk(&self, paths: &[String], visit: &mut FileVisit<'_>) -> Result<(), KnowledgeError> {
+    fn walk(
+        &self,
+        paths: &[String],
+        is_stopped: &dyn Fn() -> bool,
+        visit: &mut FileVisit<'_>,
+    ) -> Result<Vec<String>, KnowledgeError> {
         let files: Vec<FileEntry> = lock(&self.files)
             .iter()
             .filter(|(path, _)| {
@@ -73,11 +78,15 @@ impl FileSource for MemoryFiles {
             })
             .collect();
         for file in files {
-            if let ControlFlow::Break(()) = visit(file) {
+            if is_stopped() || visit(file) == ControlFlow::Break(()) {
                 break;
             }
         }
-        Ok(())
+        Ok(Vec::new())
+    }
+
+    fn is_present(&self, path: &str) -> bool {
+        lock(&self.files).contains_key(path)
     }
 
     fn read(&self, path: &str, max_bytes: u64) -> Result<Vec<u8>, FileRefusal> {

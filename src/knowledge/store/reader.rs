@@ -143,6 +143,19 @@ impl Reader {
         Ok(meta_value(&self.connection, meta::NOTICE)?.filter(|notice| !notice.is_empty()))
     }
 
+    /// The folders that the last job over everything left out, and the number of files that were left out because of
+    /// their content.
+    ///
+    /// # Errors
+    /// The read failed.
+    pub fn left_out(&self) -> Result<(Vec<String>, u64), KnowledgeError> {
+        let folders = meta_value(&self.connection, meta::LEFT_OUT)?;
+        let folders = folders.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+        let files =
+            self.connection.query_row("select count(*) from kn_skipped", [], |row| row.get::<_, u64>(0))?;
+        Ok((folders, files))
+    }
+
     /// Whether there is any vector of this model and, if it is known, this dimension.
     ///
     /// # Errors
