@@ -55,8 +55,8 @@ impl FileSource for FolderSource {
         Ok(Vec::new())
     }
 
-    fn is_present(&self, path: &str) -> bool {
-        self.root.join(path).is_file()
+    fn find(&self, path: &str) -> Option<FileEntry> {
+        self.files().into_iter().find(|file| file.path == path)
     }
 
     fn read(&self, path: &str, _: u64) -> Result<Vec<u8>, FileRefusal> {

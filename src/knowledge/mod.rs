@@ -26,5 +26,5 @@ pub use traits::{
 };
 pub use types::{
     Chunk, ChunkId, DocId, Edge, Entity, ErrorKind, FileRefusal, IndexCounts, JobEvent, JobOutcome,
-    KnowledgeError, ModelUsage, SearchHit, VectorKind,
+    KnowledgeError, ModelUsage, SearchHit, SearchText, VectorKind,
 };

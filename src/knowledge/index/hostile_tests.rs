@@ -43,7 +43,11 @@ fn generated_files(bytes: usize) -> Vec<(&'static str, &'static str, String)> {
         ("nested blocks", "a.c", format!("void f() {}", nested("{\n", "}\n"))),
         ("calls on one line", "a.py", repeat("f(1);")),
         ("chain of calls", "a.js", format!("x{}", repeat(".f()\n"))),
-        ("chain of calls on one line", "A.java", format!("class A {{ void f() {{ x{}; }} }}", repeat(".f()"))),
+        (
+            "chain of calls on one line",
+            "A.java",
+            format!("class A {{ void f() {{ x{}; }} }}", repeat(".f()")),
+        ),
         ("nested calls", "a.js", nested("f(\n", ")\n")),
         ("deep indentation", "a.js", format!("{}{}", " ".repeat(bytes / 2), "f();".repeat(bytes / 8))),
         ("arrow functions", "a.js", nested("a = (b = \n", ") => 1\n")),
@@ -74,7 +78,8 @@ fn generated_files_take_time_in_proportion_to_their_size() {
 #[test]
 fn nested_objects_keep_their_structure() {
     for levels in [1_000, 20_000] {
-        let text = format!("function first_one() {{}}\nx = {}{}", "{a:\n".repeat(levels), "}\n".repeat(levels));
+        let text =
+            format!("function first_one() {{}}\nx = {}{}", "{a:\n".repeat(levels), "}\n".repeat(levels));
         let document = prepared("a.js", &text);
         assert!(!document.lacks_structure, "{levels} levels of {} bytes", text.len());
         assert!(document.content.entities.iter().any(|entity| entity.name == "first_one (a.js)"));
@@ -97,7 +102,8 @@ async fn cancelled_job_ends_soon_in_every_stage() {
         let (events, cancel) = (workspace.events.clone(), workspace.cancel.clone());
         let job = tokio::spawn(async move {
             let sink: Arc<dyn JobSink> = workspace.events.clone();
-            let outcome = run_job(&request(IndexLevel::Structure), &workspace.indexer, &sink, &workspace.cancel).await;
+            let outcome =
+                run_job(&request(IndexLevel::Structure), &workspace.indexer, &sink, &workspace.cancel).await;
             (outcome, Instant::now())
         });
         let is_in_stage = |event: &JobEvent| match event {

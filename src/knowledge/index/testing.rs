@@ -85,8 +85,10 @@ impl FileSource for MemoryFiles {
         Ok(Vec::new())
     }
 
-    fn is_present(&self, path: &str) -> bool {
-        lock(&self.files).contains_key(path)
+    fn find(&self, path: &str) -> Option<FileEntry> {
+        let files = lock(&self.files);
+        let (content, modified) = files.get(path)?;
+        Some(FileEntry { path: path.into(), bytes: content.len() as u64, modified_ns: *modified })
     }
 
     fn read(&self, path: &str, max_bytes: u64) -> Result<Vec<u8>, FileRefusal> {

@@ -176,7 +176,7 @@ mod tests {
             assert!(decoded(harmless.as_bytes()).is_ok(), "{harmless}");
         }
         let cells = format!(
-            r#"{{"cells": [{{"cell_type": "code", "source": ["-----BEGIN {} KEY-----\\n"]}}]}}"#,
+            r#"{{"cells": [{{"cell_type": "code", "source": ["-----BEGIN {} KEY-----\n"]}}]}}"#,
             "PRIVATE"
         );
         assert_eq!(decode("a.ipynb", cells.as_bytes()), Err(UnsuitableReason::Secret));

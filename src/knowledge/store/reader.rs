@@ -13,8 +13,10 @@ use super::relations::relation_id;
 use super::vectors::VectorTables;
 use super::writer::{meta, meta_value};
 use super::{cache, search, writer};
-use crate::traits::{IndexReader, QueryVector};
-use crate::types::{Chunk, ChunkId, Edge, Entity, IndexCounts, KnowledgeError, SearchHit, VectorKind};
+use crate::traits::{FileEntry, IndexReader, QueryVector};
+use crate::types::{
+    Chunk, ChunkId, Edge, Entity, IndexCounts, KnowledgeError, SearchHit, SearchText, VectorKind,
+};
 use types::knowledge::{CacheKind, Document, IndexLevel, PairKey, Relation};
 
 /// The reading connection.
@@ -231,11 +233,15 @@ impl IndexReader for Reader {
         })?)
     }
 
-    fn search_entities(&self, text: &str, k: usize) -> Result<Vec<SearchHit<String>>, KnowledgeError> {
+    fn search_entities(&self, text: &SearchText, k: usize) -> Result<Vec<SearchHit<String>>, KnowledgeError> {
         search::entities(&self.connection, text, k)
     }
 
-    fn search_relations(&self, text: &str, k: usize) -> Result<Vec<SearchHit<PairKey>>, KnowledgeError> {
+    fn search_relations(
+        &self,
+        text: &SearchText,
+        k: usize,
+    ) -> Result<Vec<SearchHit<PairKey>>, KnowledgeError> {
         search::relations(&self.connection, text, k)
     }
 
@@ -372,6 +378,20 @@ impl IndexReader for Reader {
                 None => Ok(Vec::new()),
             })
             .collect()
+    }
+
+    fn files(&self, paths: &[String]) -> Result<Vec<FileEntry>, KnowledgeError> {
+        let mut statement = self
+            .connection
+            .prepare_cached("select bytes, mtime_ns from kn_doc where path = ?1 and source = 'file'")?;
+        let mut files = Vec::new();
+        for path in paths {
+            let mut rows = statement.query([path])?;
+            if let Some(row) = rows.next()? {
+                files.push(FileEntry { path: path.clone(), bytes: row.get(0)?, modified_ns: row.get(1)? });
+            }
+        }
+        Ok(files)
     }
 
     fn cached(&self, kind: CacheKind, key: &str) -> Result<Option<String>, KnowledgeError> {

@@ -81,8 +81,7 @@ impl FileSource for WorkspaceFiles {
                 if meta.nlink() > 1 {
                     continue;
                 }
-                let modified_ns =
-                    meta.mtime().saturating_mul(1_000_000_000).saturating_add(meta.mtime_nsec());
+                let modified_ns = modified_ns(&meta);
                 let entry = FileEntry { path: name.to_owned(), bytes: meta.len(), modified_ns };
                 if visit(entry).is_break() {
                     return Ok(lock(&left_out).clone());
@@ -92,8 +91,9 @@ impl FileSource for WorkspaceFiles {
         Ok(lock(&left_out).clone())
     }
 
-    fn is_present(&self, path: &str) -> bool {
-        self.root.join(path).symlink_metadata().is_ok_and(|meta| meta.is_file())
+    fn find(&self, path: &str) -> Option<FileEntry> {
+        let meta = self.root.join(path).symlink_metadata().ok().filter(std::fs::Metadata::is_file)?;
+        Some(FileEntry { path: path.to_owned(), bytes: meta.len(), modified_ns: modified_ns(&meta) })
     }
 
     fn read(&self, path: &str, max_bytes: u64) -> Result<Vec<u8>, FileRefusal> {
@@ -122,6 +122,10 @@ impl FileSource for WorkspaceFiles {
         read.map_err(|error| FileRefusal::Unreadable(error.to_string()))?;
         if bytes.len() as u64 > max_bytes { Err(FileRefusal::TooLarge) } else { Ok(bytes) }
     }
+}
+
+fn modified_ns(meta: &std::fs::Metadata) -> i64 {
+    meta.mtime().saturating_mul(1_000_000_000).saturating_add(meta.mtime_nsec())
 }
 
 /// Whether a walk goes into an entry. Notes folders that are left out; a folder at which the walk starts never is.
