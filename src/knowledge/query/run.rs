@@ -87,7 +87,8 @@ pub async fn run_query(
         progress.send(QueryEvent::RawData(Box::new(result.raw_data.clone()))).await;
         return result;
     }
-    let mut run = QueryRun { env, params: Arc::new(params), progress, cancel, metadata };
+    let mut run =
+        QueryRun { env, params: Arc::new(params), progress, cancel, metadata, has_gone_files: false };
     match run.run_stages(index).await {
         Ok(result) => result,
         Err((error, raw_data)) => failed_result(error.kind.as_str(), &error.message, *raw_data),
@@ -121,7 +122,14 @@ pub async fn find_context(
     let metadata = Metadata { query_mode: params.mode(), ..Metadata::default() };
     let keywords = given_keywords(&params).unwrap_or_else(|| without_model(&params.query).keywords);
     let progress = Progress::disabled();
-    let mut run = QueryRun { env, params: Arc::new(params), progress: &progress, cancel, metadata };
+    let mut run = QueryRun {
+        env,
+        params: Arc::new(params),
+        progress: &progress,
+        cancel,
+        metadata,
+        has_gone_files: false,
+    };
     let found = run.find(index, keywords, Some(is_allowed)).await;
     let mut selection = found.map_err(|(error, _)| error)?;
     selection.keep_best_chunks(&run.params);
@@ -137,6 +145,8 @@ struct QueryRun<'a> {
     progress: &'a Progress,
     cancel: CancellationToken,
     metadata: Metadata,
+    /// Whether results were left out because their files are gone.
+    has_gone_files: bool,
 }
 
 impl QueryRun<'_> {
@@ -146,8 +156,11 @@ impl QueryRun<'_> {
         self.check_cancelled()?;
         let selection = self.find(index, keywords, None).await?;
         if selection.is_empty() {
-            let has_found = selection.found != FoundCounts::default();
-            let reason = if has_found { NoContextReason::FilesGone } else { NoContextReason::NothingFound };
+            let reason = match selection.found == FoundCounts::default() {
+                true => NoContextReason::NothingFound,
+                false if self.has_gone_files => NoContextReason::FilesGone,
+                false => NoContextReason::TokenLimit,
+            };
             self.metadata.missing_chunks = selection.missing_chunks;
             return Ok(self.no_context(reason).await);
         }
@@ -203,6 +216,7 @@ impl QueryRun<'_> {
         let (generation, mut selection, stale) = searched.await.map_err(|error| self.failure(error))?;
         self.metadata.generation = generation;
         self.metadata.warnings.extend(stale.warnings());
+        self.has_gone_files = !stale.gone.is_empty();
         self.check_cancelled()?;
         self.rerank(&mut selection).await;
         self.check_cancelled()?;
