@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agentd::knowledge::index::{Budget, IndexRequest, run_job};
-use agentd::knowledge::query::{build_context, find_context, tool_params, tool_text};
+use agentd::knowledge::query::{QueryEnv, Selection, build_context, find_context, tool_params, tool_text};
 use agentd::knowledge::store::{DocumentContent, EntityRecord, KnowledgeStore, NewDocument, RelationRecord};
 use agentd::knowledge::{Chunk, ChunkId, DocId, JobSink, tokens};
 use agentd::types::knowledge::{DocumentSource, IndexLevel, Metadata, QueryMode, QueryParams};
@@ -121,6 +121,13 @@ fn create_document(number: usize, numbers: &mut RandomNumbers) -> (NewDocument, 
     (new, DocumentContent { chunks, entities, relations, ..DocumentContent::default() })
 }
 
+/// The results of a search without any model.
+async fn search(store: &KnowledgeStore, params: QueryParams) -> Selection {
+    let env = QueryEnv::lexical(Arc::new(tokens::count));
+    let (is_allowed, cancel) = (Arc::new(|_: &str| true), CancellationToken::new());
+    find_context(&env, store, params, is_allowed, cancel).await.expect("a context").selection
+}
+
 async fn measure_speed(file: &Path, table: &mut Table) {
     let store = KnowledgeStore::open(file).expect("an index");
     let mut numbers = RandomNumbers(7);
@@ -147,16 +154,10 @@ async fn measure_speed(file: &Path, table: &mut Table) {
                 ..QueryParams::default()
             };
             let used = cpu_time();
-            let tokens = store
-                .read(move |reader| {
-                    let (keywords, selection) = find_context(reader, &params, &tokens::count)?;
-                    let metadata = Metadata { query_mode: mode, keywords, ..Metadata::default() };
-                    let context = build_context(selection, &params, metadata, &tokens::count);
-                    let tokens = context.raw_data.metadata.tokens;
-                    Ok(tokens.entities + tokens.relations + tokens.chunks)
-                })
-                .await
-                .expect("a context");
+            let selection = search(&store, params.clone()).await;
+            let metadata = Metadata { query_mode: mode, ..Metadata::default() };
+            let tokens = build_context(selection, &params, metadata, &tokens::count).raw_data.metadata.tokens;
+            let tokens = tokens.entities + tokens.relations + tokens.chunks;
             // The first rounds fill caches.
             if round >= 20 {
                 times.push(to_ms(cpu_time() - used));
@@ -283,13 +284,7 @@ async fn find_files(store: &KnowledgeStore, question: &str, mode: QueryMode) -> 
         chunk_top_k: Some(Some(40)),
         ..QueryParams::default()
     };
-    store
-        .read(move |reader| {
-            let (_, selection) = find_context(reader, &params, &tokens::count)?;
-            Ok(selection.chunks.into_iter().filter_map(|chunk| chunk.path).collect())
-        })
-        .await
-        .expect("a selection")
+    search(store, params).await.chunks.into_iter().filter_map(|chunk| chunk.path).collect()
 }
 
 async fn measure_quality(folder: &Path, table: &mut Table) {
@@ -366,13 +361,9 @@ async fn measure_bytes(
     for question in questions.iter().take(20) {
         let keywords = extract_keywords(&question.text);
         let params = tool_params(question.text.clone(), QueryMode::Mix, keywords.clone(), None, 6_000);
-        let text = store
-            .read(move |reader| {
-                let (_, selection) = find_context(reader, &params, &tokens::count)?;
-                Ok(tool_text(&selection, params.max_total_tokens(), &tokens::count).unwrap_or_default())
-            })
-            .await
-            .expect("a text");
+        let max_tokens = params.max_total_tokens();
+        let selection = search(store, params).await;
+        let text = tool_text(&selection, max_tokens, &tokens::count).unwrap_or_default();
         let has_answer = question.files.iter().any(|file| text.contains(file.as_str()));
         let mut lines = 0;
         for word in &keywords {

@@ -60,6 +60,7 @@ impl Fixture {
             agents: Arc::from([]),
             mcp: Default::default(),
             bash_timeout_ms: None,
+            environment: None,
         };
         Self { _dir: dir, context, tools: Toolbox::new(Settings::new(root.join("home"))), mint }
     }

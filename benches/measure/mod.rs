@@ -41,13 +41,22 @@ impl FolderSource {
 }
 
 impl FileSource for FolderSource {
-    fn walk(&self, _: &[String], visit: &mut FileVisit<'_>) -> Result<(), KnowledgeError> {
+    fn walk(
+        &self,
+        _: &[String],
+        _: &dyn Fn() -> bool,
+        visit: &mut FileVisit<'_>,
+    ) -> Result<Vec<String>, KnowledgeError> {
         for file in self.files() {
             if let ControlFlow::Break(()) = visit(file) {
                 break;
             }
         }
-        Ok(())
+        Ok(Vec::new())
+    }
+
+    fn find(&self, path: &str) -> Option<FileEntry> {
+        self.files().into_iter().find(|file| file.path == path)
     }
 
     fn read(&self, path: &str, _: u64) -> Result<Vec<u8>, FileRefusal> {

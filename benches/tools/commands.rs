@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use agentd::judge::{BypassGuard, Policy, Repository, Rules, judge};
+use agentd::judge::{BypassGuard, FileFacts, Policy, Repository, Rules, judge};
 use agentd::types::permission::Mode;
 use agentd::types::tool::Subject;
 use sha2::{Digest as _, Sha256};
@@ -139,6 +139,7 @@ fn judge_line(rules: &Rules, mode: Mode, command: &str) {
         repository: Repository::Top,
         bypass_guard: BypassGuard::Ask,
         key_folders: &[],
+        file_facts: &FileFacts::default(),
     };
     std::hint::black_box(judge(&policy, "Bash", &Subject::command(command)));
 }

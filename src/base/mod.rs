@@ -1,6 +1,7 @@
-//! What every crate that does I/O may use: crash points, locks, child processes, changes of folders. It contains no name
-//! of the product's concepts.
+//! What every crate that does I/O may use: crash points, locks, child processes, changes of folders, encodings of
+//! texts. It contains no name of the product's concepts.
 
+pub mod charset;
 pub mod crash;
 pub mod proc;
 pub mod sync;

@@ -19,11 +19,12 @@ pub mod tokens;
 pub mod traits;
 pub mod types;
 
+pub use index::{MAX_LEFT_OUT_FOLDERS, is_left_out_folder};
 pub use traits::{
     CallPurpose, Completion, Embedder, FileEntry, FileSource, FileVisit, IndexReader, JobSink, LanguageModel,
     ModelCall, QueryVector,
 };
 pub use types::{
     Chunk, ChunkId, DocId, Edge, Entity, ErrorKind, FileRefusal, IndexCounts, JobEvent, JobOutcome,
-    KnowledgeError, ModelUsage, SearchHit, VectorKind,
+    KnowledgeError, ModelUsage, SearchHit, SearchText, VectorKind,
 };

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::types::{
     Chunk, ChunkId, Edge, Entity, FileRefusal, IndexCounts, JobEvent, KnowledgeError, ModelUsage, SearchHit,
-    VectorKind,
+    SearchText, VectorKind,
 };
 use types::knowledge::{CacheKind, ChatMessage, PairKey};
 
@@ -124,8 +124,18 @@ pub type FileVisit<'a> = dyn FnMut(FileEntry) -> ControlFlow<()> + 'a;
 /// The files of one workspace, opened with the checks of the tools. Both calls block.
 pub trait FileSource: Send + Sync {
     /// Visits the regular files below these paths (all if empty) in any order, each once. Honours ignore files.
-    /// Leaves out sensitive paths, links, and everything outside the workspace.
-    fn walk(&self, paths: &[String], visit: &mut FileVisit<'_>) -> Result<(), KnowledgeError>;
+    /// Leaves out sensitive paths, links, everything outside the workspace, and folders that
+    /// [`crate::is_left_out_folder`] names, unless they are in `paths`. Ends early when `is_stopped`. Returns the
+    /// folders that were left out, at most [`crate::MAX_LEFT_OUT_FOLDERS`].
+    fn walk(
+        &self,
+        paths: &[String],
+        is_stopped: &dyn Fn() -> bool,
+        visit: &mut FileVisit<'_>,
+    ) -> Result<Vec<String>, KnowledgeError>;
+
+    /// Size and time of a file that was indexed, or `None` if it does not exist any more. Does not open it.
+    fn find(&self, path: &str) -> Option<FileEntry>;
 
     /// The content of a file of at most `max_bytes`.
     fn read(&self, path: &str, max_bytes: u64) -> Result<Vec<u8>, FileRefusal>;
@@ -149,10 +159,14 @@ pub trait IndexReader {
     fn counts(&self) -> Result<IndexCounts, KnowledgeError>;
 
     /// Full-text search over names and descriptions of entities. Best first.
-    fn search_entities(&self, text: &str, k: usize) -> Result<Vec<SearchHit<String>>, KnowledgeError>;
+    fn search_entities(&self, text: &SearchText, k: usize) -> Result<Vec<SearchHit<String>>, KnowledgeError>;
 
     /// Full-text search over key words, ends and descriptions of relations. Best first.
-    fn search_relations(&self, text: &str, k: usize) -> Result<Vec<SearchHit<PairKey>>, KnowledgeError>;
+    fn search_relations(
+        &self,
+        text: &SearchText,
+        k: usize,
+    ) -> Result<Vec<SearchHit<PairKey>>, KnowledgeError>;
 
     /// Full-text search over path, symbol and text of chunks. Best first.
     fn search_chunks(&self, text: &str, k: usize) -> Result<Vec<SearchHit<ChunkId>>, KnowledgeError>;
@@ -213,6 +227,10 @@ pub trait IndexReader {
 
     /// The source chunks of each relation. As long as `pairs`.
     fn relation_chunks(&self, pairs: &[PairKey]) -> Result<Vec<Vec<ChunkId>>, KnowledgeError>;
+
+    /// Those of these paths that are files of the workspace, as they were when they were indexed. Inserted documents may
+    /// have paths too.
+    fn files(&self, paths: &[String]) -> Result<Vec<FileEntry>, KnowledgeError>;
 
     /// A cached answer.
     fn cached(&self, kind: CacheKind, key: &str) -> Result<Option<String>, KnowledgeError>;

@@ -84,7 +84,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use judge::{BypassGuard, Repository};
+    use judge::{BypassGuard, FileFacts, Repository};
     use types::permission::Mode;
 
     fn check(
@@ -107,6 +107,7 @@ mod tests {
             repository: Repository::Top,
             bypass_guard: BypassGuard::Ask,
             key_folders: &[],
+            file_facts: &FileFacts::default(),
         };
         let got = restrict(judge(&policy, tool, subject), &policy, restrictions, tool, subject);
         assert_eq!(got.verdict, expected, "{mode:?} {restrictions:?} {subject:?}: {got:?}");

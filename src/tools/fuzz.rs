@@ -30,8 +30,8 @@ pub fn edit(data: &[u8]) {
     let unify = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace("\r\n", "\n");
     let (old, new) = (unify(old), unify(new));
 
-    text::binary_kind(file);
-    text::detect(file, false);
+    let _kind = text::binary_kind(file);
+    let _charset = text::detect(file, false);
     let charset = text::detect(file, true);
     let Some(original) = charset.decode(file) else { return };
     assert_eq!(charset.encode(&original).as_deref(), Some(file), "{} does not come back", charset.name());

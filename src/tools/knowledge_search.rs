@@ -92,13 +92,17 @@ pub(super) async fn run(
     // Files that a rule denies for Read are hidden from this tool as well.
     let (unreadable, root) = (context.session_context.unreadable.clone(), workspace.clone());
     let is_allowed = move |path: &str| !unreadable.is_unreadable("Read", &root.join(path));
-    let search = indexes.search_for_tool(&workspace, params, is_allowed);
+    let search = indexes.search_for_tool(&workspace, params, is_allowed, stop.clone());
     let found = tokio::select! {
         found = search => found.map_err(search_error)?,
         () = stop.cancelled() => return Ok(cancelled()),
     };
-    let text =
-        found.unwrap_or_else(|| "The index has nothing about this. Try other keywords, or Grep.".to_owned());
+    let mut text = found
+        .text
+        .unwrap_or_else(|| "The index has nothing about this. Try other keywords, or Grep.".to_owned());
+    for note in &found.notes {
+        text.push_str(&format!("\nNote: {note}"));
+    }
     Ok(ToolOutcome::completed(text))
 }
 

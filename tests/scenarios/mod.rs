@@ -1,7 +1,7 @@
 //! Scenarios: each test is one thing that a user or an editor does with a running daemon.
 
-mod agent_restrictions;
 mod abort;
+mod agent_restrictions;
 mod agentctl;
 mod agentctl_attach;
 mod agentctl_conversation;

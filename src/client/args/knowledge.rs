@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 
 use api::params::GraphFormatParam;
-use types::knowledge::{IndexLevel, QueryMode};
+use types::knowledge::{ChunkPick, EntityOrder, IndexLevel, QueryMode};
 
 /// Actions on the index of a folder.
 #[derive(Debug, Subcommand)]
@@ -40,7 +40,7 @@ pub enum KnowledgeCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Print a part of the graph, or write it to a file
+    /// Print a part of the graph, write it to a file, or change it
     Graph(GraphArgs),
     /// Show state and size of the index
     Status {
@@ -107,12 +107,57 @@ pub struct QueryArgs {
     /// Print the search results instead of an answer; no model is called for one
     #[arg(long)]
     pub context: bool,
-    /// Entities, relations and chunks to find
+    /// Print the prompt of the answer instead of an answer; no model is called for one
+    #[arg(long, conflicts_with = "context")]
+    pub prompt: bool,
+    /// Print the prompt after the answer; with --json it is `context`
     #[arg(long)]
+    pub include_context: bool,
+    /// Entities, relations and chunks to find
+    #[arg(long, value_name = "N")]
     pub top_k: Option<u32>,
+    /// Chunks to keep; by default as many as --top-k
+    #[arg(long, value_name = "N")]
+    pub chunk_top_k: Option<u32>,
+    /// Tokens of all entities
+    #[arg(long, value_name = "TOKENS")]
+    pub max_entity_tokens: Option<u32>,
+    /// Tokens of all relations
+    #[arg(long, value_name = "TOKENS")]
+    pub max_relation_tokens: Option<u32>,
+    /// Tokens of the whole prompt
+    #[arg(long, value_name = "TOKENS")]
+    pub max_total_tokens: Option<u32>,
+    /// The form of the answer, for example "One sentence"
+    #[arg(long, value_name = "FORM")]
+    pub response_type: Option<String>,
+    /// Further instructions for the answer
+    #[arg(long, value_name = "TEXT")]
+    pub user_prompt: Option<String>,
     /// The language of the answer
     #[arg(long)]
     pub language: Option<String>,
+    /// A file with the conversation before, as a JSON list of {"role", "content"}; `-` for standard input
+    #[arg(long, value_name = "FILE")]
+    pub history: Option<PathBuf>,
+    /// Do not use the reranker
+    #[arg(long)]
+    pub no_rerank: bool,
+    /// Leave out chunks that the reranker scores lower
+    #[arg(long, value_name = "SCORE")]
+    pub min_rerank_score: Option<f64>,
+    /// With mode local: relations too
+    #[arg(long)]
+    pub local_relations: bool,
+    /// With modes global and hybrid: the chunks of relations too
+    #[arg(long)]
+    pub relation_chunks: bool,
+    /// The order of entities
+    #[arg(long, value_enum, value_name = "ORDER")]
+    pub entity_order: Option<EntityOrderArg>,
+    /// How chunks of entities are chosen
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub chunk_pick: Option<ChunkPickArg>,
     /// The whole result as JSON
     #[arg(long)]
     pub json: bool,
@@ -120,7 +165,11 @@ pub struct QueryArgs {
 
 /// Arguments of `knowledge graph`.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct GraphArgs {
+    /// A change of the graph
+    #[command(subcommand)]
+    pub edit: Option<GraphEdit>,
     /// The entity in the middle; by default those with the most relations
     pub name: Option<String>,
     /// Steps from it
@@ -135,6 +184,111 @@ pub struct GraphArgs {
     /// The file to write; by default standard output
     #[arg(short, long)]
     pub output: Option<PathBuf>,
+}
+
+/// A change of the graph. It stays when files are indexed again.
+#[derive(Debug, Subcommand)]
+pub enum GraphEdit {
+    /// Add an entity (one name) or a relation (two names)
+    Add(GraphChange),
+    /// Change an entity (one name) or a relation (two names)
+    Edit {
+        /// The change
+        #[command(flatten)]
+        change: GraphChange,
+        /// The new name of the entity
+        #[arg(long, value_name = "NAME")]
+        rename: Option<String>,
+    },
+    /// Merge entities into another one
+    Merge {
+        /// The entities that are removed
+        #[arg(required = true)]
+        sources: Vec<String>,
+        /// The entity that receives their descriptions and relations
+        #[arg(long, value_name = "NAME")]
+        into: String,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove an entity (one name) or a relation (two names)
+    Rm {
+        /// What to remove
+        #[command(flatten)]
+        names: GraphNames,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// The name of an entity, or the names of both ends of a relation.
+#[derive(Debug, Args)]
+pub struct GraphNames {
+    /// The entity, or one end of the relation
+    pub name: String,
+    /// The other end of the relation
+    pub other: Option<String>,
+}
+
+/// The values of an entity or of a relation.
+#[derive(Debug, Args)]
+pub struct GraphChange {
+    /// What to change
+    #[command(flatten)]
+    pub names: GraphNames,
+    /// The type of an entity; needed to add one
+    #[arg(long = "type", value_name = "TYPE")]
+    pub entity_type: Option<String>,
+    /// The description; needed to add something
+    #[arg(long, value_name = "TEXT")]
+    pub description: Option<String>,
+    /// Keywords of a relation, separated by commas
+    #[arg(long)]
+    pub keywords: Option<String>,
+    /// The strength of a relation; 1 by default
+    #[arg(long)]
+    pub weight: Option<f64>,
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// An order of entities.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum EntityOrderArg {
+    /// The one with the most relations first
+    Degree,
+    /// As the search found them
+    Similarity,
+}
+
+impl From<EntityOrderArg> for EntityOrder {
+    fn from(order: EntityOrderArg) -> Self {
+        match order {
+            EntityOrderArg::Degree => Self::Degree,
+            EntityOrderArg::Similarity => Self::Similarity,
+        }
+    }
+}
+
+/// How chunks of entities are chosen.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum ChunkPickArg {
+    /// The most similar to the question
+    Vector,
+    /// More chunks for the first entities
+    Weight,
+}
+
+impl From<ChunkPickArg> for ChunkPick {
+    fn from(pick: ChunkPickArg) -> Self {
+        match pick {
+            ChunkPickArg::Vector => Self::Vector,
+            ChunkPickArg::Weight => Self::Weight,
+        }
+    }
 }
 
 /// A level of an index.

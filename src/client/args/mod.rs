@@ -19,7 +19,7 @@ use crate::connection::environment::EnvironmentArgs;
 use crate::connection::input_files::InputFileArgs;
 pub use daemon::{ConfigCommand, ConfigShowArgs, DaemonCommand, MemoryCommand};
 pub use help::command;
-pub use knowledge::{GraphArgs, IndexArgs, KnowledgeCommand, QueryArgs};
+pub use knowledge::{GraphArgs, GraphEdit, GraphNames, IndexArgs, KnowledgeCommand, QueryArgs};
 pub use listing::{CostArgs, EventsArgs, InspectArgs, LogsArgs, PruneArgs, PsArgs, StatsArgs};
 pub use mcp::{McpAddArgs, McpCommand, McpScopeArg};
 pub use rules::{ApproveArgs, AuditCommand, ExplainArgs, PermissionsCommand, RuleArgs, RulesCommand};

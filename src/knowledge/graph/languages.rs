@@ -366,6 +366,12 @@ impl Grammar {
     }
 }
 
+/// Whether the symbols of a language are known.
+#[must_use]
+pub fn has_grammar(language: &str) -> bool {
+    LANGUAGES.iter().any(|known| known.name == language)
+}
+
 /// The grammar of a language, made at its first use: about a hundred kilobytes for all.
 pub(super) fn grammar(language: &str) -> Option<&'static Grammar> {
     static GRAMMARS: [OnceLock<Grammar>; LANGUAGE_COUNT] = [const { OnceLock::new() }; LANGUAGE_COUNT];

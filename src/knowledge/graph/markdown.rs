@@ -2,7 +2,9 @@
 
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
+use super::lines::Lines;
 use super::outline::{CutPoint, MAX_NAME_BYTES, Mention, Outline, Symbol, shorten};
+use super::work_limit::WorkLimit;
 use crate::store::ReferenceKind;
 
 /// Maximum number of headings of one document.
@@ -19,15 +21,19 @@ struct Heading {
     text: String,
 }
 
-/// The outline of a text. Never fails: every text is Markdown.
-pub(super) fn outline(text: &str) -> Outline {
+/// The outline of a text, or `None` if the limit was reached. Every text is Markdown.
+pub(super) fn outline(text: &str, limit: &WorkLimit) -> Option<Outline> {
     let mut outline = Outline::default();
+    let lines = Lines::new(text);
     // Open sections: level and index of the symbol.
     let mut open: Vec<(HeadingLevel, usize)> = Vec::new();
     let mut heading: Option<Heading> = None;
     // Text of the current section's beginning.
     let mut description = String::new();
     for (event, range) in Parser::new_ext(text, Options::ENABLE_TABLES).into_offset_iter() {
+        if limit.is_reached() {
+            return None;
+        }
         match event {
             Event::Start(Tag::Heading { level, .. }) => {
                 finish_description(&mut outline, open.last(), &mut description);
@@ -38,7 +44,7 @@ pub(super) fn outline(text: &str) -> Outline {
                 while open.last().is_some_and(|(outer, _)| *outer >= level) {
                     close_headings(&mut outline, &mut open, start);
                 }
-                outline.cuts.push(CutPoint { at: line_start(text, start), depth: level as u8 });
+                outline.cuts.push(CutPoint { at: lines.start_of(start), depth: level as u8 });
                 let name = shorten(name.trim(), MAX_NAME_BYTES / 2);
                 if name.is_empty() || outline.symbols.len() >= MAX_HEADINGS {
                     continue;
@@ -69,7 +75,7 @@ pub(super) fn outline(text: &str) -> Outline {
             Event::Start(
                 Tag::Paragraph | Tag::Item | Tag::CodeBlock(_) | Tag::Table(_) | Tag::BlockQuote(_),
             ) if range.start > 0 => {
-                let at = line_start(text, range.start);
+                let at = lines.start_of(range.start);
                 if outline.cuts.last().is_none_or(|last| last.at < at) {
                     outline.cuts.push(CutPoint { at, depth: 16 });
                 }
@@ -90,7 +96,7 @@ pub(super) fn outline(text: &str) -> Outline {
     {
         outline.description = format!("{}: {}", first.name, first.description);
     }
-    outline
+    Some(outline)
 }
 
 fn push_limited(text: &mut String, part: &str) {
@@ -118,10 +124,6 @@ fn close_headings(outline: &mut Outline, open: &mut Vec<(HeadingLevel, usize)>, 
     }
 }
 
-fn line_start(text: &str, at: usize) -> usize {
-    text[..at].rfind('\n').map_or(0, |newline| newline + 1)
-}
-
 /// File stem and folder of a link to a file; `None` for addresses and anchors.
 fn link_target(url: &str) -> Option<(String, String)> {
     let path = url.split(['#', '?']).next()?;
@@ -137,7 +139,13 @@ fn link_target(url: &str) -> Option<(String, String)> {
 
 #[cfg(test)]
 mod tests {
+    use tokio_util::sync::CancellationToken;
+
     use super::*;
+
+    fn outline(text: &str) -> Outline {
+        super::outline(text, &WorkLimit::start(&CancellationToken::new())).expect("in time")
+    }
 
     #[test]
     fn headings_become_nested_sections_with_descriptions() {

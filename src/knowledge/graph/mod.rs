@@ -3,20 +3,24 @@
 //! - `languages.rs` is one table: which nodes of which grammar define, contain, call or import something.
 //! - `walk.rs` walks a tree with this table and makes an outline. `markdown.rs` makes the same outline from headings
 //!   and links.
+//! - `work_limit.rs` ends the work on a file that takes too long. `lines.rs` finds the lines of a text once.
 //! - `imports.rs` reads the names in a declaration that imports.
 //! - `records.rs` turns an outline into records for the store.
 
 mod imports;
 mod languages;
+mod lines;
 mod markdown;
 mod outline;
 mod records;
 mod walk;
+mod work_limit;
 
-pub use languages::language_of_path;
+pub use languages::{has_grammar, language_of_path};
 pub use outline::{CutPoint, Mention, Outline, Symbol};
 pub use records::{ChunkSpan, StructureRecords, records};
 pub use walk::outline;
+pub use work_limit::WorkLimit;
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,13 @@
 //! Outlines and records of small files in every language.
 
+use tokio_util::sync::CancellationToken;
+
 use super::*;
 use crate::store::ReferenceKind;
+
+fn outline(language: &str, text: &str) -> Option<Outline> {
+    super::outline(language, text, &WorkLimit::start(&CancellationToken::new()))
+}
 
 /// `type path: description` of each symbol.
 fn symbols(language: &str, text: &str) -> Vec<String> {

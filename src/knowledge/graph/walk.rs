@@ -1,18 +1,20 @@
 //! Walks a syntax tree and records its definitions, its mentions, and the places where it can be cut.
+//!
+//! The work for a node never depends on its depth, on the length of its line, or on the length of the nodes around
+//! it, because generated files nest thousands of levels and have megabytes on one line.
 
 use std::ops::ControlFlow;
-use std::time::{Duration, Instant};
 
 use tree_sitter::{Node, ParseOptions, Parser, TreeCursor};
 
 use super::imports::imported_names;
 use super::languages::{Grammar, NameLocation, NodeRole, NodeRule, grammar};
+use super::lines::Lines;
 use super::markdown;
 use super::outline::{CutPoint, MAX_NAME_BYTES, Mention, Outline, Symbol, shorten};
+use super::work_limit::WorkLimit;
 use crate::store::ReferenceKind;
 
-/// Time limit for parsing one file. Some texts that are not code take very long.
-const PARSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum number of symbols of one file: files with more are generated code or data.
 const MAX_SYMBOLS: usize = 2000;
 /// Maximum number of mentions of one file.
@@ -23,27 +25,40 @@ const MAX_CUTS: usize = 100_000;
 const MAX_DESCRIPTION_CHARS: usize = 400;
 /// Characters of a signature.
 const MAX_SIGNATURE_CHARS: usize = 200;
-/// The outline of a text, or `None` if its language has no grammar or the text could not be parsed in time.
+/// Bytes of a definition that are read for its signature.
+const MAX_SIGNATURE_BYTES: usize = 4 * 1024;
+/// Bytes at the end of a callee or receiver that are read. Only its end matters, and a chain of calls can be long.
+const MAX_CALLEE_BYTES: usize = 512;
+/// Maximum number of enclosing names in the scope of a symbol: the innermost ones.
+const MAX_SCOPE_NAMES: usize = 16;
+/// Number of nodes between two checks of the limit.
+const NODES_PER_CHECK: u32 = 1024;
+
+/// The outline of a text, or `None` if its language has no grammar or the limit was reached.
 #[must_use]
-pub fn outline(language: &str, text: &str) -> Option<Outline> {
+pub fn outline(language: &str, text: &str, limit: &WorkLimit) -> Option<Outline> {
     if language == "markdown" {
-        return Some(markdown::outline(text));
+        return markdown::outline(text, limit);
     }
     let grammar = grammar(language)?;
     let mut parser = Parser::new();
     parser.set_language(&grammar.parser).ok()?;
-    let start = Instant::now();
     let mut progress = |_: &tree_sitter::ParseState| {
-        if start.elapsed() > PARSE_TIMEOUT { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if limit.is_reached() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     let bytes = text.as_bytes();
     let options = ParseOptions::new().progress_callback(&mut progress);
     let tree =
         parser.parse_with_options(&mut |at, _| bytes.get(at..).unwrap_or_default(), None, Some(options))?;
-    let mut walk =
-        TreeWalk { grammar, text, outline: Outline::default(), enclosing: Vec::new(), prefix: None };
-    walk.run(tree.walk());
-    Some(walk.outline)
+    let mut walk = TreeWalk {
+        grammar,
+        text,
+        lines: Lines::new(text),
+        outline: Outline::default(),
+        enclosing: Vec::new(),
+        prefix: None,
+    };
+    walk.run(tree.walk(), limit).then_some(walk.outline)
 }
 
 /// Comments and attributes directly above the next node.
@@ -60,25 +75,33 @@ struct PrefixRun {
 struct EnclosingNode {
     depth: u32,
     name: String,
-    /// The symbol, if it defines one.
+    /// The innermost symbol: the one that the node defines, or else the one around it.
     symbol: Option<usize>,
-    is_function: bool,
+    /// The index in [`TreeWalk::enclosing`] of the innermost node that is no function.
+    owner: Option<usize>,
 }
 
 struct TreeWalk<'a> {
     grammar: &'static Grammar,
     text: &'a str,
+    lines: Lines,
     outline: Outline,
     enclosing: Vec<EnclosingNode>,
     prefix: Option<PrefixRun>,
 }
 
 impl<'a> TreeWalk<'a> {
-    /// Visits every node before its children, without recursion: a file may nest thousands of levels.
-    fn run(&mut self, mut cursor: TreeCursor<'_>) {
+    /// Visits every node before its children, without recursion: a file may nest thousands of levels. Returns
+    /// whether all nodes were visited before the limit was reached.
+    fn run(&mut self, mut cursor: TreeCursor<'_>, limit: &WorkLimit) -> bool {
         let mut is_first_comment = true;
+        let (mut depth, mut visited) = (0_u32, 0_u32);
         loop {
-            let (node, depth) = (cursor.node(), cursor.depth());
+            visited = visited.wrapping_add(1);
+            if visited.is_multiple_of(NODES_PER_CHECK) && limit.is_reached() {
+                return false;
+            }
+            let node = cursor.node();
             while self.enclosing.last().is_some_and(|enclosing| enclosing.depth >= depth) {
                 self.enclosing.pop();
             }
@@ -92,12 +115,15 @@ impl<'a> TreeWalk<'a> {
                 Some(NodeRole::Comment | NodeRole::Prefix | NodeRole::Import)
             );
             if descends && cursor.goto_first_child() {
+                // `TreeCursor::depth` counts the levels at each call.
+                depth += 1;
                 continue;
             }
             while !cursor.goto_next_sibling() {
                 if !cursor.goto_parent() {
-                    return;
+                    return true;
                 }
+                depth -= 1;
             }
         }
     }
@@ -186,8 +212,8 @@ impl<'a> TreeWalk<'a> {
             }
             NodeRole::Members(field) => {
                 if let Some(of) = node.child_by_field_name(field) {
-                    let name = type_name(self.text_of(of));
-                    self.enclosing.push(EnclosingNode { depth, name, symbol: None, is_function: false });
+                    let name = type_name(self.start_of(of));
+                    self.enclose(depth, name, self.innermost_symbol(), false);
                 }
                 false
             }
@@ -199,7 +225,7 @@ impl<'a> TreeWalk<'a> {
             }
             NodeRole::MethodCall(object, method) => {
                 if let Some(method) = node.child_by_field_name(method) {
-                    let object = node.child_by_field_name(object).map(|object| self.text_of(object));
+                    let object = node.child_by_field_name(object).map(|object| self.end_of(object));
                     let kind = if object.is_some() { ReferenceKind::MethodCall } else { ReferenceKind::Call };
                     let name = self.text_of(method);
                     self.mention(kind, name, object.unwrap_or_default(), node.start_byte());
@@ -235,9 +261,10 @@ impl<'a> TreeWalk<'a> {
         if own.len() > MAX_NAME_BYTES || own.is_empty() {
             return false;
         }
-        let mut scope: Vec<String> = self.enclosing.iter().map(|enclosing| enclosing.name.clone()).collect();
+        let around = &self.enclosing[self.enclosing.len().saturating_sub(MAX_SCOPE_NAMES)..];
+        let mut scope: Vec<String> = around.iter().map(|enclosing| enclosing.name.clone()).collect();
         if let Some(receiver) = parent.and_then(|field| node.child_by_field_name(field)) {
-            scope.push(type_name(self.text_of(receiver)));
+            scope.push(type_name(self.start_of(receiver)));
         }
         scope.extend(names.into_iter().map(type_name));
         let signature = self.signature(node);
@@ -251,19 +278,24 @@ impl<'a> TreeWalk<'a> {
             description: docstring.or(comment).unwrap_or(signature),
             start: prefix.map_or(node.start_byte(), |run| run.start),
             end: node.end_byte(),
-            parent: self.enclosing.iter().rev().find_map(|enclosing| enclosing.symbol),
+            parent: self.innermost_symbol(),
         });
         if prefix.is_some_and(|run| run.start == 0) && self.grammar.language.name != "rust" {
             // The comment at the top of the file belongs to this symbol.
             self.outline.description.clear();
         }
-        self.enclosing.push(EnclosingNode {
-            depth,
-            name: own.to_owned(),
-            symbol: Some(symbol),
-            is_function: entity_type == "function",
-        });
+        self.enclose(depth, own.to_owned(), Some(symbol), entity_type == "function");
         true
+    }
+
+    fn innermost_symbol(&self) -> Option<usize> {
+        self.enclosing.last().and_then(|enclosing| enclosing.symbol)
+    }
+
+    fn enclose(&mut self, depth: u32, name: String, symbol: Option<usize>, is_function: bool) {
+        let around = self.enclosing.last().and_then(|enclosing| enclosing.owner);
+        let owner = if is_function { around } else { Some(self.enclosing.len()) };
+        self.enclosing.push(EnclosingNode { depth, name, symbol, owner });
     }
 
     fn name_of(&self, node: Node<'_>, name: NameLocation) -> Option<String> {
@@ -293,8 +325,7 @@ impl<'a> TreeWalk<'a> {
 
     /// Records a call by the text of the callee: `a::b`, `x.b`, `b`, `mod.a.b`.
     fn call(&mut self, callee: Node<'_>, at: usize) {
-        let text = self.text_of(callee);
-        // Read only the last line, because only the end matters and a chain of calls can be long.
+        let text = self.end_of(callee);
         let line = text.rsplit('\n').next().unwrap_or(text).trim().replace("->", ".");
         // `iter.collect::<Vec<_>>`: the name is before the generic part.
         let generic = line.rfind("::<").or_else(|| {
@@ -312,8 +343,11 @@ impl<'a> TreeWalk<'a> {
             _ => ("", end, ReferenceKind::Call),
         };
         // The text before the name was cut off, so the type of the receiver is unknown.
-        let kind =
-            if before.is_empty() && name.len() != text.len() { ReferenceKind::MethodCall } else { kind };
+        let kind = if before.is_empty() && name.len() != callee.byte_range().len() {
+            ReferenceKind::MethodCall
+        } else {
+            kind
+        };
         self.mention(kind, name, before, at);
     }
 
@@ -325,8 +359,9 @@ impl<'a> TreeWalk<'a> {
         let own_type = before == last && self.grammar.language.own_type.contains(&last);
         let (kind, qualifier) = if own_type {
             // The qualifier is the type that encloses the method.
-            let enclosing = self.enclosing.iter().rev().find(|enclosing| !enclosing.is_function);
-            (ReferenceKind::Call, enclosing.map_or(String::new(), |enclosing| enclosing.name.clone()))
+            let owner = self.enclosing.last().and_then(|enclosing| enclosing.owner);
+            let name = owner.and_then(|owner| self.enclosing.get(owner)).map(|owner| owner.name.clone());
+            (ReferenceKind::Call, name.unwrap_or_default())
         } else if kind == ReferenceKind::MethodCall && before != last {
             // A field of a value: its name says little about its type.
             (kind, String::new())
@@ -335,7 +370,7 @@ impl<'a> TreeWalk<'a> {
         };
         let is_general = matches!(qualifier.as_str(), "crate" | "super" | "self");
         let qualifier = if is_general { String::new() } else { qualifier };
-        let symbol = self.enclosing.iter().rev().find_map(|enclosing| enclosing.symbol);
+        let symbol = self.innermost_symbol();
         self.push_mention(kind, name.to_owned(), qualifier, symbol, at);
     }
 
@@ -387,18 +422,20 @@ impl<'a> TreeWalk<'a> {
 
     /// Records that the text can be cut before this node, if it is the first one of its line.
     fn note_cut_point(&mut self, node: Node<'_>, depth: u32) {
-        let start = node.start_byte();
-        let line = self.text[..start].rfind('\n').map_or(0, |newline| newline + 1);
-        let is_first = self.text[line..start].trim().is_empty();
+        let Some(line) = self.lines.line_that_begins_with(node.start_position().row, node.start_byte())
+        else {
+            return;
+        };
         let is_after = self.outline.cuts.last().is_none_or(|last| last.at < line);
-        if is_first && is_after && self.outline.cuts.len() < MAX_CUTS {
+        if is_after && self.outline.cuts.len() < MAX_CUTS {
             self.outline.cuts.push(CutPoint { at: line, depth: u8::try_from(depth).unwrap_or(u8::MAX) });
         }
     }
 
     fn signature(&self, node: Node<'_>) -> String {
         let end = node.child_by_field_name("body").map_or(node.end_byte(), |body| body.start_byte());
-        let text = self.text.get(node.start_byte()..end).unwrap_or_default();
+        let text =
+            start_within(self.text.get(node.start_byte()..end).unwrap_or_default(), MAX_SIGNATURE_BYTES);
         let text = text.split(['{', ';']).next().unwrap_or(text);
         shorten(&text.split_whitespace().collect::<Vec<_>>().join(" "), MAX_SIGNATURE_CHARS)
     }
@@ -416,6 +453,30 @@ impl<'a> TreeWalk<'a> {
     fn text_of(&self, node: Node<'_>) -> &'a str {
         self.text.get(node.byte_range()).unwrap_or_default()
     }
+
+    /// The beginning of a node's text.
+    fn start_of(&self, node: Node<'_>) -> &'a str {
+        start_within(self.text_of(node), MAX_CALLEE_BYTES)
+    }
+
+    /// The end of a node's text.
+    fn end_of(&self, node: Node<'_>) -> &'a str {
+        let text = self.text_of(node);
+        let mut start = text.len().saturating_sub(MAX_CALLEE_BYTES);
+        while !text.is_char_boundary(start) {
+            start += 1;
+        }
+        &text[start..]
+    }
+}
+
+/// At most this many bytes of a text, from its beginning.
+fn start_within(text: &str, max_bytes: usize) -> &str {
+    let mut end = text.len().min(max_bytes);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }
 
 /// The name of a type without references, generic arguments and path.

@@ -282,13 +282,16 @@ impl LineStarts {
 mod tests {
     use proptest::prelude::*;
 
+    use tokio_util::sync::CancellationToken;
+
     use super::*;
-    use crate::graph::outline;
+    use crate::graph::{WorkLimit, outline};
 
     fn split(language: Option<&str>, text: &str, settings: &ChunkSettings) -> Vec<Chunk> {
         let doc = DocId("doc-1".into());
         let origin = TextOrigin { doc: &doc, path: Some("a"), language };
-        let outline = language.and_then(|language| outline(language, text));
+        let limit = WorkLimit::start(&CancellationToken::new());
+        let outline = language.and_then(|language| outline(language, text, &limit));
         chunks(&origin, text, outline.as_ref(), settings).expect("valid settings")
     }
 

@@ -48,7 +48,11 @@ pub(super) async fn embed(
     let known = model.clone();
     if dimension.is_none() && store.read_rows(move |reader| reader.has_vectors(&known, None)).await? {
         // The model may return vectors of another length than those in the index. If so, all of them are stale.
-        dimension = embedder.embed(vec![PROBE_TEXT.into()]).await?.first().map(Vec::len);
+        let probe = tokio::select! {
+            probe = embedder.embed(vec![PROBE_TEXT.into()]) => probe?,
+            () = cancel.cancelled() => return Err(KnowledgeError::cancelled()),
+        };
+        dimension = probe.first().map(Vec::len);
     }
     let mut has_answered = false;
     for kind in [VectorKind::Chunk, VectorKind::Entity, VectorKind::Relation] {

@@ -5,7 +5,7 @@ use tokio_util::sync::CancellationToken;
 use super::indexer::Indexer;
 use super::prepare::prepare;
 use super::progress::StageProgress;
-use super::text;
+use super::text::{self, SourceText};
 use crate::store::{KeptDocument, NewDocument, WorkThread, Writer};
 use crate::types::{DocId, ErrorKind, KnowledgeError, hash128};
 use types::knowledge::{DocumentSource, DocumentStatus, IndexLevel, InsertOutcome, InsertedDocument};
@@ -116,9 +116,12 @@ pub(super) async fn process_inserted(
                 .store
                 .write(move |writer| writer.set_status(&started_id, DocumentStatus::Processing, None, now_ms))
                 .await?;
-            let settings = indexer.chunks.clone();
-            let prepared = worker.run(move |()| prepare(new, &text, level, &settings)).await;
+            let (settings, stop) = (indexer.chunks.clone(), cancel.clone());
+            let text = SourceText::Plain(text);
+            let prepared =
+                worker.run_until(cancel, move |()| prepare(new, &text, level, &settings, &stop)).await;
             match prepared {
+                Err(error) if error.kind == ErrorKind::Cancelled => return Err(error),
                 Ok(prepared) => {
                     indexer
                         .store

@@ -150,9 +150,14 @@ impl<'a> JobRun<'a> {
         let found = {
             let (files, paths) = (self.indexer.files.clone(), self.request.paths.clone());
             let (level, known, cancel) = (self.request.level, known.clone(), self.cancel.clone());
-            worker.run(move |()| scan(files.as_ref(), &paths, &known, level, &cancel)).await?
+            let scanned = move |(): &mut ()| scan(files.as_ref(), &paths, &known, level, &cancel);
+            worker.run_until(self.cancel, scanned).await?
         };
         drop(scanning);
+        if self.request.paths.is_empty() {
+            let left_out = found.left_out;
+            store.write(move |writer| writer.set_left_out(&left_out)).await?;
+        }
         self.counts.unchanged += found.unchanged;
         self.counts.skipped += found.skipped;
         let total = (found.to_read.len() + found.removed_documents.len()) as u64;
@@ -174,7 +179,7 @@ impl<'a> JobRun<'a> {
         store.write(move |writer| writer.note_skipped(&[], &forgotten)).await?;
         for id in found.removed_documents {
             self.check_cancelled()?;
-            store.write(move |writer| writer.delete_document(id.as_str(), false)).await?;
+            store.write(move |writer| writer.remove_file(&id)).await?;
             self.counts.removed += 1;
             progress.advance(1);
         }
@@ -188,19 +193,23 @@ impl<'a> JobRun<'a> {
         known: &Arc<HashMap<String, KnownFile>>,
     ) -> Result<Batch, KnowledgeError> {
         let (files, level) = (self.indexer.files.clone(), self.request.level.min(IndexLevel::Structure));
-        let (settings, known) = (self.indexer.chunks.clone(), known.clone());
+        let (settings, known, cancel) = (self.indexer.chunks.clone(), known.clone(), self.cancel.clone());
         worker
-            .run(move |()| {
+            .run_until(self.cancel, move |()| {
                 let mut batch = Batch::default();
                 for entry in entries {
+                    if cancel.is_cancelled() {
+                        return Err(KnowledgeError::cancelled());
+                    }
                     batch.files += 1;
                     match read_file(files.as_ref(), &entry, known.get(&entry.path), level) {
                         ReadFile::Text { text, hash } => {
-                            let new = file_document(&entry.path, text.len() as u64, entry.modified_ns, hash);
-                            // Store the size of the file, because the next scan compares it.
-                            let new = NewDocument { bytes: entry.bytes, ..new };
+                            // The next scan compares the size of the file, not that of its text.
+                            let new = file_document(&entry.path, entry.bytes, entry.modified_ns, hash);
                             batch.suitable.push(entry.path);
-                            batch.changes.push(Change::Store(prepare(new, &text, level, &settings)?));
+                            let prepared = prepare(new, &text, level, &settings, &cancel)?;
+                            batch.plain += u64::from(prepared.lacks_structure);
+                            batch.changes.push(Change::Store(prepared));
                         }
                         ReadFile::Unchanged(id) => {
                             batch.unchanged += 1;
@@ -236,17 +245,22 @@ impl<'a> JobRun<'a> {
     async fn write_batch(&self, batch: Option<Batch>) -> Result<Batch, KnowledgeError> {
         let Some(mut batch) = batch else { return Ok(Batch::default()) };
         let (now_ms, level) = (self.now_ms(), self.request.level.min(IndexLevel::Structure));
+        let cancel = self.cancel.clone();
         self.indexer
             .store
             .write(move |writer| {
                 for change in std::mem::take(&mut batch.changes) {
+                    // Each change is one transaction, so the next job continues with the others.
+                    if cancel.is_cancelled() {
+                        return Err(KnowledgeError::cancelled());
+                    }
                     match change {
                         Change::Store(prepared) => {
                             writer.store_document(&prepared.new, &prepared.content, level, now_ms)?;
                             batch.indexed += 1;
                         }
                         Change::Remove(id) => {
-                            writer.delete_document(id.as_str(), false)?;
+                            writer.remove_file(&id)?;
                             batch.removed += 1;
                         }
                         Change::Fail(new, reason) => {
@@ -271,6 +285,7 @@ impl<'a> JobRun<'a> {
         self.counts.removed += batch.removed;
         self.counts.skipped += batch.skipped;
         self.counts.failed += batch.failed;
+        self.counts.plain += batch.plain;
         progress.advance(batch.files);
     }
 
@@ -304,6 +319,7 @@ struct Batch {
     removed: u64,
     skipped: u64,
     failed: u64,
+    plain: u64,
 }
 
 #[derive(Debug)]

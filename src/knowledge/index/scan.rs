@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use tokio_util::sync::CancellationToken;
 
-use super::text::{MAX_FILE_BYTES, UnsuitableReason, decode, is_secret_path};
+use super::text::{SourceText, UnsuitableReason, decode, is_secret_path, max_bytes};
 use crate::graph::language_of_path;
 use crate::store::{KnownFile, SkippedFile, Writer};
 use crate::traits::{FileEntry, FileSource};
@@ -45,6 +45,8 @@ pub(super) struct Scan {
     pub gone_skipped: Vec<String>,
     /// Total size of the files to read, in bytes.
     pub bytes: u64,
+    /// Folders with dependencies or results of builds that were not searched.
+    pub left_out: Vec<String>,
 }
 
 /// Lists the files and compares time and size. A file with the same time and size is not read.
@@ -65,7 +67,7 @@ pub(super) fn scan(
     let mut found = Scan::default();
     let mut seen: HashSet<String> = HashSet::new();
     let mut is_cut = false;
-    files.walk(paths, &mut |entry| {
+    let left_out = files.walk(paths, &|| cancel.is_cancelled(), &mut |entry| {
         if cancel.is_cancelled() {
             return ControlFlow::Break(());
         }
@@ -73,7 +75,7 @@ pub(super) fn scan(
             is_cut = true;
             return ControlFlow::Break(());
         }
-        if entry.bytes > MAX_FILE_BYTES || is_secret_path(&entry.path) {
+        if entry.bytes > max_bytes(&entry.path) || is_secret_path(&entry.path) {
             found.skipped += 1;
             return ControlFlow::Continue(());
         }
@@ -105,6 +107,7 @@ pub(super) fn scan(
     if cancel.is_cancelled() {
         return Err(KnowledgeError::cancelled());
     }
+    found.left_out = left_out;
     found.to_read.sort_by(|one, other| one.path.cmp(&other.path));
     if !is_cut {
         let mut removed_documents: Vec<&KnownFile> = known
@@ -135,7 +138,7 @@ pub(super) fn is_below(path: &str, paths: &[String]) -> bool {
 #[derive(Debug)]
 pub(super) enum ReadFile {
     /// Text with its hash.
-    Text { text: String, hash: String },
+    Text { text: SourceText, hash: String },
     /// Its content equals the content in the index.
     Unchanged(DocId),
     /// The file must not be opened.
@@ -153,7 +156,7 @@ pub(super) fn read_file(
     known: Option<&KnownFile>,
     level: IndexLevel,
 ) -> ReadFile {
-    let bytes = match files.read(&entry.path, MAX_FILE_BYTES) {
+    let bytes = match files.read(&entry.path, max_bytes(&entry.path)) {
         Ok(bytes) => bytes,
         Err(FileRefusal::Unreadable(reason)) => return ReadFile::Failed(reason),
         Err(FileRefusal::Gone | FileRefusal::TooLarge | FileRefusal::Secret | FileRefusal::Outside) => {
@@ -169,7 +172,7 @@ pub(super) fn read_file(
     if let (Some(file), true) = (known, is_current) {
         return ReadFile::Unchanged(file.id.clone());
     }
-    match decode(bytes) {
+    match decode(&entry.path, &bytes) {
         Ok(text) => ReadFile::Text { text, hash },
         Err(UnsuitableReason::Binary | UnsuitableReason::Secret) => ReadFile::Unsuitable,
     }

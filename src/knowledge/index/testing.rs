@@ -60,7 +60,12 @@ impl MemoryFiles {
 }
 
 impl FileSource for MemoryFiles {
-    fn walk(&self, paths: &[String], visit: &mut FileVisit<'_>) -> Result<(), KnowledgeError> {
+    fn walk(
+        &self,
+        paths: &[String],
+        is_stopped: &dyn Fn() -> bool,
+        visit: &mut FileVisit<'_>,
+    ) -> Result<Vec<String>, KnowledgeError> {
         let files: Vec<FileEntry> = lock(&self.files)
             .iter()
             .filter(|(path, _)| {
@@ -73,11 +78,17 @@ impl FileSource for MemoryFiles {
             })
             .collect();
         for file in files {
-            if let ControlFlow::Break(()) = visit(file) {
+            if is_stopped() || visit(file) == ControlFlow::Break(()) {
                 break;
             }
         }
-        Ok(())
+        Ok(Vec::new())
+    }
+
+    fn find(&self, path: &str) -> Option<FileEntry> {
+        let files = lock(&self.files);
+        let (content, modified) = files.get(path)?;
+        Some(FileEntry { path: path.into(), bytes: content.len() as u64, modified_ns: *modified })
     }
 
     fn read(&self, path: &str, max_bytes: u64) -> Result<Vec<u8>, FileRefusal> {

@@ -153,7 +153,7 @@ async fn inserted_documents_are_searchable_and_repeats_are_no_ops() {
     assert!(again.iter().all(|outcome| outcome.unchanged));
     let store = &workspace.indexer.store;
     assert_eq!(store.read(|reader| reader.search_chunks("lazy dog", 5)).await.unwrap().len(), 1);
-    assert_eq!(store.read(|reader| reader.search_entities("notes", 5)).await.unwrap().len(), 3);
+    assert_eq!(store.read(|reader| reader.search_entities(&"notes".into(), 5)).await.unwrap().len(), 3);
     // A job over the files does not touch them.
     workspace.index(IndexLevel::Structure).await;
     assert_eq!(store.read(|reader| reader.counts()).await.unwrap().documents, 2);

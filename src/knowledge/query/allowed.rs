@@ -55,7 +55,7 @@ pub fn retain_allowed(
 }
 
 /// Paths that a name may contain: a file is named by its path, and a symbol by `NAME (PATH)`.
-fn paths_in(name: &str) -> impl Iterator<Item = &str> {
+pub(super) fn paths_in(name: &str) -> impl Iterator<Item = &str> {
     let of_symbol = name.strip_suffix(')').and_then(|rest| rest.rsplit_once(" (")).map(|(_, path)| path);
     [Some(name), of_symbol].into_iter().flatten()
 }

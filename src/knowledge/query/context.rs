@@ -10,6 +10,7 @@ use super::chunk_pick::{assign_chunks, pick_chunks};
 use super::fusion::round_robin;
 use super::prompt::{PromptOptions, system_prompt};
 use super::references::references;
+use super::result::NoContextReason;
 use super::search::{QueryVectors, SearchResult};
 use crate::traits::IndexReader;
 use crate::types::{Chunk, ChunkId, Edge, Entity, KnowledgeError};
@@ -19,9 +20,11 @@ use types::knowledge::{
 };
 
 /// Maximum number of chunks for each entity or relation.
-pub(super) const RELATED_CHUNKS: usize = 5;
+const RELATED_CHUNKS: usize = 5;
 /// Tokens kept free: the reference list and the marks of a chat.
 pub const BUFFER_TOKENS: usize = 200;
+/// Tokens of the marks around one message of the conversation.
+const MESSAGE_TOKENS: usize = 4;
 
 /// Entities and relations that fit, and candidates for the chunks.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -40,6 +43,21 @@ pub struct Selection {
     pub found: FoundCounts,
     /// Chunks that do not exist any more.
     pub missing_chunks: usize,
+}
+
+impl Selection {
+    /// Whether nothing is left.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entities.is_empty() && self.relations.is_empty() && self.chunks.is_empty()
+    }
+
+    /// Removes chunks with a low score of the reranker, then those beyond the limit.
+    pub fn keep_best_chunks(&mut self, params: &QueryParams) {
+        let (scores, min_score) = (&self.rerank_scores, params.min_rerank_score());
+        self.chunks.retain(|chunk| scores.get(&chunk.id).is_none_or(|score| *score >= min_score));
+        self.chunks.truncate(params.chunk_limit());
+    }
 }
 
 /// Applies the limits of entities and relations, then gathers the chunks of those that remain. Blocks on the index.
@@ -182,6 +200,8 @@ pub struct QueryContext {
     pub system: String,
     /// The data in the prompt.
     pub raw_data: RawData,
+    /// The limit that removed everything that was found, if nothing is left.
+    pub no_context: Option<NoContextReason>,
 }
 
 impl QueryContext {
@@ -198,10 +218,11 @@ impl QueryContext {
     }
 }
 
-/// Builds the prompt: chunks get the tokens that remain of `max_total_tokens`. Pure.
+/// Builds the prompt: chunks get the tokens that remain of `max_total_tokens` beside the question, the conversation,
+/// entities and relations. Pure.
 #[must_use]
 pub fn build_context(
-    selection: Selection,
+    mut selection: Selection,
     params: &QueryParams,
     metadata: Metadata,
     count: &CountTokens,
@@ -211,27 +232,37 @@ pub fn build_context(
         response_type: params.response_type(),
         user_prompt: params.user_prompt(),
     };
-    let entity_lines: Vec<String> = selection.entities.iter().map(entity_line).collect();
-    let relation_lines: Vec<String> = selection.relations.iter().map(relation_line).collect();
-    let lines_tokens = |lines: &[String]| lines.iter().map(|line| line_tokens(line, count)).sum::<usize>();
-    let (of_entities, of_relations) =
-        selection.tokens.unwrap_or_else(|| (lines_tokens(&entity_lines), lines_tokens(&relation_lines)));
+    let had_chunks = !selection.chunks.is_empty();
+    selection.keep_best_chunks(params);
+    // Something was found, and either the reranker or a token limit may leave nothing of it.
+    let reason = match had_chunks && selection.is_empty() {
+        true => NoContextReason::Reranker,
+        false => NoContextReason::TokenLimit,
+    };
     let mut tokens = PromptTokens {
         system: count(&system_prompt(options, &data_block(&[], &[], &[], &[]))),
-        entities: of_entities,
-        relations: of_relations,
+        entities: 0,
+        relations: 0,
         chunks: 0,
         query: count(&params.query),
-        history: params.history().iter().map(|message| count(&message.content)).sum(),
+        history: history_tokens(params, count),
     };
-    let charged = tokens.system + tokens.entities + tokens.relations + tokens.query + BUFFER_TOKENS;
+    let charged = tokens.system + tokens.query + tokens.history + BUFFER_TOKENS;
     let budget = params.max_total_tokens().saturating_sub(charged);
+    // Both lists fit their own limits already, but these may be larger than the whole.
+    if selection.tokens.is_none_or(|(entities, relations)| entities + relations > budget) {
+        let (fitting, used) = fitting_prefix(&selection.entities, budget, entity_line, count);
+        selection.entities.truncate(fitting);
+        let (fitting, more) = fitting_prefix(&selection.relations, budget - used, relation_line, count);
+        selection.relations.truncate(fitting);
+        selection.tokens = Some((used, more));
+    }
+    (tokens.entities, tokens.relations) = selection.tokens.unwrap_or_default();
+    let budget = budget - tokens.entities - tokens.relations;
+    let entity_lines: Vec<String> = selection.entities.iter().map(entity_line).collect();
+    let relation_lines: Vec<String> = selection.relations.iter().map(relation_line).collect();
     let mut chunks = selection.chunks;
     let scores = selection.rerank_scores;
-    let is_wanted =
-        |chunk: &Chunk| scores.get(&chunk.id).is_none_or(|score| *score >= params.min_rerank_score());
-    chunks.retain(is_wanted);
-    chunks.truncate(params.chunk_limit());
     let counted = fitting_chunks(&chunks, budget, count);
     chunks.truncate(counted.len());
 
@@ -272,7 +303,14 @@ pub fn build_context(
             ..metadata
         },
     };
-    QueryContext { system, raw_data }
+    let is_empty =
+        raw_data.entities.is_empty() && raw_data.relations.is_empty() && raw_data.chunks.is_empty();
+    QueryContext { system, raw_data, no_context: is_empty.then_some(reason) }
+}
+
+/// Tokens of the conversation with the marks around each message.
+fn history_tokens(params: &QueryParams, count: &CountTokens) -> usize {
+    params.history().iter().map(|message| count(&message.content) + MESSAGE_TOKENS).sum()
 }
 
 /// Placeholder for the number of a reference while it is not known.

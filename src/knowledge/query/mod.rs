@@ -19,6 +19,7 @@ mod rerank;
 mod result;
 mod run;
 mod search;
+mod stale;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
@@ -33,7 +34,7 @@ pub use context::{QueryContext, Selection, build_context, select};
 pub use keywords::{ExtractedKeywords, extract_keywords, given_keywords, parse_keywords};
 pub use progress::{Progress, QueryEvent};
 pub use rerank::{Reranker, rerank};
-pub use result::NO_CONTEXT_RESPONSE;
-pub use run::{AnswerCache, QueryEnv, ReadIndex, find_context, run_query};
+pub use result::{NO_CONTEXT_RESPONSE, NoContextReason};
+pub use run::{AllowedPaths, AnswerCache, FoundContext, QueryEnv, ReadIndex, find_context, run_query};
 pub use search::{FusionWeights, QueryVectors, SearchResult, related_edges, search, search_entities};
 pub use tool_context::{tool_params, tool_text};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
+use super::allowed::retain_allowed;
 use super::answer::generate_answer;
 use super::budget::CountTokens;
 use super::cache_key::{answer_key, keywords_key};
@@ -12,12 +13,14 @@ use super::context::{Selection, build_context, select};
 use super::keywords::{ExtractedKeywords, extract_keywords, given_keywords, without_model};
 use super::progress::{Progress, QueryEvent};
 use super::rerank::{Reranker, rerank};
-use super::result::{failed_result, no_context_result};
+use super::result::{NoContextReason, failed_result, no_context_result};
 use super::search::{FusionWeights, QueryVectors, search};
-use crate::traits::{Embedder, IndexReader, LanguageModel, QueryVector};
+use super::stale::{StaleFiles, remove_gone};
+use crate::traits::{Embedder, FileSource, IndexReader, LanguageModel, QueryVector};
 use crate::types::{ErrorKind, KnowledgeError};
 use types::knowledge::{
-    CacheKind, Keywords, Metadata, QueryMode, QueryParams, QueryResult, QueryStage, QueryStatus, RawData,
+    CacheKind, FoundCounts, Keywords, Metadata, QueryMode, QueryParams, QueryResult, QueryStage, QueryStatus,
+    RawData,
 };
 
 /// Stores answers of models. Reads use the index reader.
@@ -50,14 +53,23 @@ pub struct QueryEnv {
     pub weights: FusionWeights,
     /// Counts o200k tokens.
     pub count: Arc<CountTokens>,
+    /// The files of the workspace, so that results of files that are gone are left out.
+    pub files: Option<Arc<dyn FileSource>>,
 }
 
 impl QueryEnv {
     /// Full-text search alone, without any model.
     #[must_use]
     pub fn lexical(count: Arc<CountTokens>) -> Self {
-        let (model, embedder, reranker, cache) = (None, None, None, None);
-        Self { model, embedder, reranker, cache, weights: FusionWeights::default(), count }
+        Self {
+            model: None,
+            embedder: None,
+            reranker: None,
+            cache: None,
+            weights: FusionWeights::default(),
+            count,
+            files: None,
+        }
     }
 }
 
@@ -71,31 +83,57 @@ pub async fn run_query(
 ) -> QueryResult {
     let metadata = Metadata { query_mode: params.mode(), ..Metadata::default() };
     if params.mode() == QueryMode::Bypass {
-        let raw_data = RawData { metadata: metadata.clone(), ..RawData::default() };
-        progress.send(QueryEvent::RawData(Box::new(raw_data))).await;
-        return no_context_result(metadata);
+        let result = no_context_result(metadata, NoContextReason::Bypass);
+        progress.send(QueryEvent::RawData(Box::new(result.raw_data.clone()))).await;
+        return result;
     }
-    let mut run = QueryRun { env, params: Arc::new(params), progress, cancel, metadata };
+    let mut run =
+        QueryRun { env, params: Arc::new(params), progress, cancel, metadata, has_gone_files: false };
     match run.run_stages(index).await {
         Ok(result) => result,
         Err((error, raw_data)) => failed_result(error.kind.as_str(), &error.message, *raw_data),
     }
 }
 
-/// Runs a query for a tool: the same search and the same limits, without any model call.
+/// Says which paths a caller may see.
+pub type AllowedPaths = dyn Fn(&str) -> bool + Send + Sync;
+
+/// What a search found, with warnings about parts that failed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FoundContext {
+    /// Entities, relations and chunks.
+    pub selection: Selection,
+    /// Warnings for the caller.
+    pub warnings: Vec<String>,
+}
+
+/// Searches for a tool: the same search as [`run_query`] with vectors and reranker, without any model call for keywords
+/// or an answer. The texts of paths that are not allowed reach no reranker.
 ///
 /// # Errors
-/// The index could not be read.
-pub fn find_context(
-    reader: &dyn IndexReader,
-    params: &QueryParams,
-    count: &CountTokens,
-) -> Result<(Keywords, Selection), KnowledgeError> {
-    let keywords = given_keywords(params).unwrap_or_else(|| without_model(&params.query).keywords);
-    let vectors = QueryVectors::default();
-    let found = search(reader, params, &keywords, &vectors, FusionWeights::default(), &|_| {})?;
-    let selection = select(reader, found, params, &vectors, count, &|_| {})?;
-    Ok((keywords, selection))
+/// The index could not be read, or the query was cancelled.
+pub async fn find_context(
+    env: &QueryEnv,
+    index: &impl ReadIndex,
+    params: QueryParams,
+    is_allowed: Arc<AllowedPaths>,
+    cancel: CancellationToken,
+) -> Result<FoundContext, KnowledgeError> {
+    let metadata = Metadata { query_mode: params.mode(), ..Metadata::default() };
+    let keywords = given_keywords(&params).unwrap_or_else(|| without_model(&params.query).keywords);
+    let progress = Progress::disabled();
+    let mut run = QueryRun {
+        env,
+        params: Arc::new(params),
+        progress: &progress,
+        cancel,
+        metadata,
+        has_gone_files: false,
+    };
+    let found = run.find(index, keywords, Some(is_allowed)).await;
+    let mut selection = found.map_err(|(error, _)| error)?;
+    selection.keep_best_chunks(&run.params);
+    Ok(FoundContext { selection, warnings: run.metadata.warnings })
 }
 
 /// An error with the results until then.
@@ -107,6 +145,8 @@ struct QueryRun<'a> {
     progress: &'a Progress,
     cancel: CancellationToken,
     metadata: Metadata,
+    /// Whether results were left out because their files are gone.
+    has_gone_files: bool,
 }
 
 impl QueryRun<'_> {
@@ -114,41 +154,73 @@ impl QueryRun<'_> {
         let keywords = self.keywords(index).await.map_err(|error| self.failure(error))?;
         self.metadata.keywords = keywords.clone();
         self.check_cancelled()?;
-        let vectors = self.vectors(&keywords).await;
-        self.check_cancelled()?;
-
-        let (params, weights, count) =
-            (Arc::clone(&self.params), self.env.weights, Arc::clone(&self.env.count));
-        let progress = self.progress.clone();
-        let searched = index.read(move |reader| {
-            let on_stage = |stage| progress.report_stage(stage);
-            let found = search(reader, &params, &keywords, &vectors, weights, &on_stage)?;
-            let selection = select(reader, found, &params, &vectors, &*count, &on_stage)?;
-            Ok((reader.generation()?, selection))
-        });
-        let (generation, mut selection) = searched.await.map_err(|error| self.failure(error))?;
-        self.metadata.generation = generation;
-        self.check_cancelled()?;
-        if selection.entities.is_empty() && selection.relations.is_empty() && selection.chunks.is_empty() {
+        let selection = self.find(index, keywords, None).await?;
+        if selection.is_empty() {
+            let reason = match selection.found == FoundCounts::default() {
+                true => NoContextReason::NothingFound,
+                false if self.has_gone_files => NoContextReason::FilesGone,
+                false => NoContextReason::TokenLimit,
+            };
             self.metadata.missing_chunks = selection.missing_chunks;
-            let result = no_context_result(self.metadata.clone());
-            self.progress.send(QueryEvent::RawData(Box::new(result.raw_data.clone()))).await;
-            return Ok(result);
+            return Ok(self.no_context(reason).await);
         }
-        self.rerank(&mut selection).await;
-        self.check_cancelled()?;
-
         self.progress.report_stage(QueryStage::BuildingContext);
         let (params, metadata, count) =
             (Arc::clone(&self.params), self.metadata.clone(), Arc::clone(&self.env.count));
         let built = tokio::task::spawn_blocking(move || build_context(selection, &params, metadata, &*count));
         let context = built.await.map_err(|_| self.failure(panic_error()))?;
+        if let Some(reason) = context.no_context {
+            self.metadata = context.raw_data.metadata;
+            return Ok(self.no_context(reason).await);
+        }
         if self.params.wants_context() {
             self.progress.send(QueryEvent::RawData(Box::new(context.raw_data.clone()))).await;
             let text = context.full_prompt(&self.params);
             return Ok(success(String::new(), Some(text), context.raw_data));
         }
         self.answer(index, context).await
+    }
+
+    /// The result if a model cannot be asked about anything.
+    async fn no_context(&self, reason: NoContextReason) -> QueryResult {
+        let result = no_context_result(self.metadata.clone(), reason);
+        self.progress.send(QueryEvent::RawData(Box::new(result.raw_data.clone()))).await;
+        result
+    }
+
+    /// Searches the index, leaves out files that are gone or not allowed, and ranks the chunks again.
+    async fn find(
+        &mut self,
+        index: &impl ReadIndex,
+        keywords: Keywords,
+        is_allowed: Option<Arc<AllowedPaths>>,
+    ) -> Result<Selection, QueryFailure> {
+        let vectors = self.vectors(&keywords).await;
+        self.check_cancelled()?;
+        let (params, weights, count) =
+            (Arc::clone(&self.params), self.env.weights, Arc::clone(&self.env.count));
+        let (progress, files) = (self.progress.clone(), self.env.files.clone());
+        let searched = index.read(move |reader| {
+            let on_stage = |stage| progress.report_stage(stage);
+            let found = search(reader, &params, &keywords, &vectors, weights, &on_stage)?;
+            let mut selection = select(reader, found, &params, &vectors, &*count, &on_stage)?;
+            if let Some(is_allowed) = is_allowed {
+                retain_allowed(reader, &mut selection, &*is_allowed)?;
+            }
+            let stale = match files {
+                Some(files) => remove_gone(reader, &mut selection, &*files)?,
+                None => StaleFiles::default(),
+            };
+            Ok((reader.generation()?, selection, stale))
+        });
+        let (generation, mut selection, stale) = searched.await.map_err(|error| self.failure(error))?;
+        self.metadata.generation = generation;
+        self.metadata.warnings.extend(stale.warnings());
+        self.has_gone_files = !stale.gone.is_empty();
+        self.check_cancelled()?;
+        self.rerank(&mut selection).await;
+        self.check_cancelled()?;
+        Ok(selection)
     }
 
     async fn answer(
@@ -164,15 +236,14 @@ impl QueryRun<'_> {
         };
         // Do not cache an answer that depends on a conversation, because no other conversation can use it.
         let key = self.params.history().is_empty().then(|| {
-            let embedder = self.env.embedder.as_ref().map(|it| it.model_id()).unwrap_or_default();
-            let (keywords, generation) = (&self.metadata.keywords, self.metadata.generation);
-            answer_key(&self.params, keywords, &model.identity(), &embedder, generation)
+            answer_key(&context.system, &self.params.query, &model.identity(), self.metadata.generation)
         });
+        let prompt = self.params.includes_context().then(|| context.full_prompt(&self.params));
         if let Some(text) = self.cached_answer(index, CacheKind::Query, key.as_deref()).await {
             context.raw_data.metadata.cached = true;
             self.progress.send(QueryEvent::RawData(Box::new(context.raw_data.clone()))).await;
             self.progress.send(QueryEvent::Delta(text.clone())).await;
-            return Ok(success(text, None, context.raw_data));
+            return Ok(success(text, prompt, context.raw_data));
         }
         self.progress.report_stage(QueryStage::GeneratingResponse);
         if !self.progress.send(QueryEvent::RawData(Box::new(context.raw_data.clone()))).await {
@@ -186,7 +257,7 @@ impl QueryRun<'_> {
                 if let Some(key) = key.filter(|_| !answer.truncated && !self.cancel.is_cancelled()) {
                     self.store_answer(CacheKind::Query, key, answer.text.clone()).await;
                 }
-                Ok(success(answer.text, None, context.raw_data))
+                Ok(success(answer.text, prompt, context.raw_data))
             }
             Err(error) => Err((error, Box::new(context.raw_data))),
         }

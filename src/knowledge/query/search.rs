@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::fusion::{fuse, round_robin};
 use crate::traits::{IndexReader, QueryVector};
-use crate::types::{ChunkId, Edge, Entity, KnowledgeError, SearchHit};
+use crate::types::{ChunkId, Edge, Entity, KnowledgeError, SearchHit, SearchText};
 use types::knowledge::{EntityOrder, Keywords, PairKey, QueryParams, QueryStage};
 
 /// The embedded texts of a query; `None` without an embedder.
@@ -89,6 +89,20 @@ pub fn search(
     Ok(found)
 }
 
+/// The search text for entities: all keywords and the question.
+fn entity_text(params: &QueryParams, keywords: &Keywords) -> SearchText {
+    let all = keywords.high_level.iter().chain(&keywords.low_level);
+    SearchText { keywords: all.cloned().collect(), question: params.query.clone() }
+}
+
+/// The search text for relations: the themes, or the question if there are none.
+fn relation_text(params: &QueryParams, keywords: &Keywords) -> SearchText {
+    match keywords.high_level.is_empty() {
+        true => params.query.as_str().into(),
+        false => SearchText { keywords: keywords.high_level.clone(), question: String::new() },
+    }
+}
+
 fn keys<K>(hits: Vec<SearchHit<K>>) -> Vec<K> {
     hits.into_iter().map(|hit| hit.key).collect()
 }
@@ -104,7 +118,7 @@ pub fn search_entities(
     vectors: &QueryVectors,
     weights: FusionWeights,
 ) -> Result<Vec<Entity>, KnowledgeError> {
-    let lexical = keys(reader.search_entities(&keywords.search_text(&params.query), params.top_k())?);
+    let lexical = keys(reader.search_entities(&entity_text(params, keywords), params.top_k())?);
     let dense = match &vectors.entities {
         Some(vector) if weights.dense > 0.0 => {
             keys(reader.nearest_entities(vector, params.top_k(), weights.min_cosine)?)
@@ -128,7 +142,7 @@ fn search_relations(
     vectors: &QueryVectors,
     weights: FusionWeights,
 ) -> Result<Vec<Edge>, KnowledgeError> {
-    let lexical = keys(reader.search_relations(&keywords.relation_text(&params.query), params.top_k())?);
+    let lexical = keys(reader.search_relations(&relation_text(params, keywords), params.top_k())?);
     let dense = match &vectors.relations {
         Some(vector) if weights.dense > 0.0 => {
             keys(reader.nearest_relations(vector, params.top_k(), weights.min_cosine)?)

@@ -8,10 +8,13 @@ use futures_util::future::BoxFuture;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::traits::{CallPurpose, Completion, Embedder, IndexReader, LanguageModel, ModelCall, QueryVector};
+use crate::traits::{
+    CallPurpose, Completion, Embedder, FileEntry, FileSource, FileVisit, IndexReader, LanguageModel,
+    ModelCall, QueryVector,
+};
 use crate::types::{
-    Chunk, ChunkId, DocId, Edge, Entity, ErrorKind, IndexCounts, KnowledgeError, ModelUsage, SearchHit,
-    VectorKind,
+    Chunk, ChunkId, DocId, Edge, Entity, ErrorKind, FileRefusal, IndexCounts, KnowledgeError, ModelUsage,
+    SearchHit, SearchText, VectorKind,
 };
 use base::sync::lock;
 use types::knowledge::{CacheKind, PairKey, Relation};
@@ -56,6 +59,8 @@ pub(super) struct MemoryIndex {
     pub chunks: BTreeMap<ChunkId, Chunk>,
     pub entity_chunks: BTreeMap<String, Vec<ChunkId>>,
     pub vectors: BTreeMap<ChunkId, Vec<f32>>,
+    /// Paths of documents that are no files.
+    pub inserted: HashSet<String>,
     pub is_broken: bool,
     pub generation: u64,
     pub cache: Arc<Mutex<BTreeMap<String, String>>>,
@@ -140,17 +145,21 @@ impl IndexReader for MemoryIndex {
         Ok(IndexCounts::default())
     }
 
-    fn search_entities(&self, text: &str, k: usize) -> Result<Vec<SearchHit<String>>, KnowledgeError> {
+    fn search_entities(&self, text: &SearchText, k: usize) -> Result<Vec<SearchHit<String>>, KnowledgeError> {
         self.record_call("entities")?;
         let texts =
             self.entities.values().map(|it| (it.name.clone(), format!("{} {}", it.name, it.description)));
-        Ok(ranked(text, k, texts))
+        Ok(ranked(&text.joined(), k, texts))
     }
 
-    fn search_relations(&self, text: &str, k: usize) -> Result<Vec<SearchHit<PairKey>>, KnowledgeError> {
+    fn search_relations(
+        &self,
+        text: &SearchText,
+        k: usize,
+    ) -> Result<Vec<SearchHit<PairKey>>, KnowledgeError> {
         self.record_call("relations")?;
         let text_of = |it: &Relation| format!("{} {}", it.keywords, it.description);
-        Ok(ranked(text, k, self.relations.iter().map(|(key, it)| (key.clone(), text_of(it)))))
+        Ok(ranked(&text.joined(), k, self.relations.iter().map(|(key, it)| (key.clone(), text_of(it)))))
     }
 
     fn search_chunks(&self, text: &str, k: usize) -> Result<Vec<SearchHit<ChunkId>>, KnowledgeError> {
@@ -234,6 +243,11 @@ impl IndexReader for MemoryIndex {
     fn relation_chunks(&self, pairs: &[PairKey]) -> Result<Vec<Vec<ChunkId>>, KnowledgeError> {
         lock(&self.reads).push("relation_chunks");
         Ok(pairs.iter().map(|_| Vec::new()).collect())
+    }
+
+    fn files(&self, paths: &[String]) -> Result<Vec<FileEntry>, KnowledgeError> {
+        let entry = |path: &String| FileEntry { path: path.clone(), bytes: 1, modified_ns: 1 };
+        Ok(paths.iter().filter(|path| !self.inserted.contains(*path)).map(entry).collect())
     }
 
     fn cached(&self, _: CacheKind, key: &str) -> Result<Option<String>, KnowledgeError> {
@@ -356,5 +370,31 @@ impl Embedder for HashingEmbedder {
             Ok(texts.iter().map(|text| hashed_vector(text)).collect())
         }
         .boxed()
+    }
+}
+
+/// A workspace in which some files are gone and some have changed.
+pub(super) struct ChangedFiles {
+    pub gone: HashSet<String>,
+    pub changed: HashSet<String>,
+}
+
+impl FileSource for ChangedFiles {
+    fn walk(
+        &self,
+        _: &[String],
+        _: &dyn Fn() -> bool,
+        _: &mut FileVisit<'_>,
+    ) -> Result<Vec<String>, KnowledgeError> {
+        Ok(Vec::new())
+    }
+
+    fn find(&self, path: &str) -> Option<FileEntry> {
+        let modified_ns = if self.changed.contains(path) { 2 } else { 1 };
+        (!self.gone.contains(path)).then(|| FileEntry { path: path.into(), bytes: 1, modified_ns })
+    }
+
+    fn read(&self, _: &str, _: u64) -> Result<Vec<u8>, FileRefusal> {
+        Err(FileRefusal::Gone)
     }
 }

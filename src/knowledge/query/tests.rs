@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::context::{BUFFER_TOKENS, QueryContext};
-use super::testing::{HashingEmbedder, MemoryIndex, ScriptedModel, count_words, hashed_vector};
+use super::testing::{ChangedFiles, HashingEmbedder, MemoryIndex, ScriptedModel, count_words, hashed_vector};
 use super::*;
 use crate::traits::CallPurpose;
 use crate::types::{ChunkId, ErrorKind, KnowledgeError};
@@ -279,7 +279,7 @@ fn entities_are_ordered_by_degree_and_edges_by_rank() {
 fn missing_chunks_are_counted_and_left_out() {
     let index = index();
     let query = QueryParams { chunk_pick: Some(ChunkPick::Weight), ..params(QueryMode::Local) };
-    let (_, selection) = find_context(&index, &query, &count_words).expect("a selection");
+    let (_, selection) = selected(&index, &query);
     assert_eq!(selection.missing_chunks, 1);
     assert!(selection.chunks.iter().all(|chunk| index.chunks.contains_key(&chunk.id)));
 }
@@ -322,8 +322,186 @@ async fn reranker_orders_chunks_and_failure_keeps_order() {
     assert!(failed.raw_data.metadata.warnings.iter().any(|it| it.contains("reranker")));
 }
 
+/// Scores every chunk with this number.
+struct FixedReranker(f64);
+
+impl Reranker for FixedReranker {
+    fn rerank(
+        &self,
+        _: String,
+        documents: Vec<String>,
+    ) -> futures_util::future::BoxFuture<'_, Result<Vec<(usize, f64)>, KnowledgeError>> {
+        let score = self.0;
+        Box::pin(async move { Ok((0..documents.len()).map(|index| (index, score)).collect()) })
+    }
+}
+
+#[tokio::test]
+async fn model_is_never_asked_about_nothing_and_the_reason_is_told() {
+    let naive = || params(QueryMode::Naive);
+    let history = vec![ChatMessage::user("word ".repeat(40_000))];
+    let rows: [(&str, QueryParams, &str); 6] = [
+        ("bypass", params(QueryMode::Bypass), "mode bypass"),
+        ("nothing_found", QueryParams { query: "zzz".into(), ..naive() }, "has nothing about it"),
+        ("reranker", QueryParams { min_rerank_score: Some(0.9), ..naive() }, "min_rerank_score"),
+        ("token_limit", QueryParams { max_total_tokens: Some(10), ..naive() }, "max_total_tokens"),
+        (
+            "token_limit",
+            QueryParams { conversation_history: Some(history.clone()), ..naive() },
+            "conversation",
+        ),
+        (
+            "token_limit",
+            QueryParams {
+                max_entity_tokens: Some(0),
+                max_relation_tokens: Some(0),
+                ll_keywords: Some(vec!["Parser".into()]),
+                ..params(QueryMode::Global)
+            },
+            "max_entity_tokens",
+        ),
+    ];
+    for (reason, query, text) in rows {
+        for only_context in [false, true] {
+            let mut case = setup();
+            case.env.reranker = Some(Arc::new(FixedReranker(0.5)));
+            case.env.embedder = None;
+            let result =
+                run(&case, QueryParams { only_need_context: Some(only_context), ..query.clone() }).await;
+            assert_eq!(
+                (result.status, result.context.as_deref()),
+                (QueryStatus::NoContext, Some("")),
+                "{reason}"
+            );
+            assert_eq!(result.raw_data.metadata.no_context_reason.as_deref(), Some(reason));
+            assert!(
+                result.response.contains(text) && result.response.ends_with("[no-context]"),
+                "{}",
+                result.response
+            );
+            assert_eq!(case.model.purposes(), [], "{reason}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn answer_and_context_come_in_one_call_on_request() {
+    let mut case = setup();
+    case.env.cache = Some(Arc::new(case.index.clone()));
+    let query = || QueryParams { include_context: Some(true), ..params(QueryMode::Mix) };
+    let result = run(&case, query()).await;
+    let only = run(&case, QueryParams { only_need_context: Some(true), ..query() }).await;
+    assert_eq!((result.response.is_empty(), only.response.is_empty()), (false, true));
+    assert!(result.context.is_some());
+    assert_eq!(result.context, only.context);
+    let cached = run(&case, query()).await;
+    assert!(cached.raw_data.metadata.cached && cached.context == result.context);
+    assert_eq!(run(&case, params(QueryMode::Mix)).await.context, None);
+}
+
+/// Whatever changes the order of the references also changes the key of the answer.
+#[tokio::test]
+async fn cached_answer_never_comes_with_other_references() {
+    type Change = fn(&mut QueryFixture);
+    let changes: [(&str, Change); 4] = [
+        ("a failed embedding", |case| {
+            case.env.embedder =
+                Some(Arc::new(HashingEmbedder { calls: Default::default(), is_failing: true }));
+        }),
+        ("no embedder", |case| case.env.embedder = None),
+        ("other weights", |case| {
+            case.env.weights = FusionWeights { lexical: 0.0, dense: 9.0, min_cosine: 0.0 }
+        }),
+        ("a reranker", |case| case.env.reranker = Some(Arc::new(ReversingReranker(false)))),
+    ];
+    let references = |result: &QueryResult| -> Vec<(String, String)> {
+        let all = result.raw_data.references.iter();
+        all.map(|it| (it.reference_id.clone(), it.path.clone())).collect()
+    };
+    for (name, change) in changes {
+        let mut case = setup();
+        case.env.cache = Some(Arc::new(case.index.clone()));
+        let query = || QueryParams { include_context: Some(true), ..params(QueryMode::Naive) };
+        let first = run(&case, query()).await;
+        change(&mut case);
+        let second = run(&case, query()).await;
+        assert_eq!(second.raw_data.metadata.cached, second.context == first.context, "{name}");
+        assert!(!second.raw_data.metadata.cached || references(&second) == references(&first), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn results_of_missing_files_are_left_out_and_changed_ones_are_told() {
+    let set = |paths: &[&str]| paths.iter().map(|path| (*path).to_owned()).collect();
+    let mut case = setup();
+    case.index.add_entity("parse (src/parser.rs)", "reads tokens of the parser", &["c1"]);
+    case.index.add_relation("parse (src/parser.rs)", "Lexer", "parser calls", 1.0);
+    let found = run(&case, params(QueryMode::Mix)).await;
+    assert!(found.raw_data.references.iter().any(|it| it.path == "src/parser.rs"));
+    assert!(found.raw_data.entities.iter().any(|it| it.name == "parse (src/parser.rs)"));
+    case.env.files =
+        Some(Arc::new(ChangedFiles { gone: set(&["src/parser.rs"]), changed: set(&["src/lexer.rs"]) }));
+    for mode in QueryMode::ALL {
+        let result = run(&case, params(mode)).await;
+        let data =
+            serde_json::to_string(&(&result.raw_data.entities, &result.raw_data.relations)).expect("JSON");
+        assert!(!data.contains("src/parser.rs"), "{mode}: {data}");
+        let has_path = |path: &str| result.raw_data.chunks.iter().any(|it| it.path == path);
+        assert!(!has_path("src/parser.rs"), "{mode}");
+        let warnings = result.raw_data.metadata.warnings.join(" ");
+        let is_told = warnings.contains("gone") && warnings.contains("src/parser.rs");
+        assert_eq!(is_told, mode != QueryMode::Bypass, "{mode}: {warnings}");
+        assert_eq!(has_path("src/lexer.rs"), warnings.contains("src/lexer.rs"), "{mode}: {warnings}");
+    }
+    // A path of an inserted document is no file.
+    case.index.inserted.insert("src/parser.rs".into());
+    let result = run(&case, params(QueryMode::Naive)).await;
+    assert!(result.raw_data.chunks.iter().any(|it| it.path == "src/parser.rs"));
+    case.index.inserted.clear();
+    let all = set(&["src/parser.rs", "src/lexer.rs", "src/cache.rs", "README.md"]);
+    case.env.files = Some(Arc::new(ChangedFiles { gone: all, changed: set(&[]) }));
+    let result = run(&case, params(QueryMode::Naive)).await;
+    assert_eq!(result.raw_data.metadata.no_context_reason.as_deref(), Some("files_gone"));
+}
+
+#[tokio::test]
+async fn search_of_a_tool_uses_vectors_and_reranker_but_no_model() {
+    let case = setup();
+    let embedder = Arc::new(HashingEmbedder { calls: Default::default(), is_failing: false });
+    let env = QueryEnv {
+        embedder: Some(embedder.clone()),
+        reranker: Some(Arc::new(ReversingReranker(false))),
+        ..case.env.clone()
+    };
+    let find = async |env: &QueryEnv, is_allowed: fn(&str) -> bool| {
+        let query = tool_params("how does the parser work".into(), QueryMode::Naive, Vec::new(), None, 6_000);
+        let found = find_context(env, &case.index, query, Arc::new(is_allowed), CancellationToken::new());
+        found.await.expect("a result")
+    };
+    let found = find(&env, |_| true).await;
+    assert_eq!((*lock(&embedder.calls), case.model.purposes()), (1, vec![]));
+    assert_eq!(found.selection.rerank_scores.len(), found.selection.chunks.len());
+    let user = QueryParams { only_need_context: Some(true), ..params(QueryMode::Naive) };
+    let user = run_query(&env, &case.index, user, &Progress::disabled(), CancellationToken::new()).await;
+    let of_user: Vec<&str> = user.raw_data.chunks.iter().map(|chunk| chunk.chunk_id.as_str()).collect();
+    let of_tool: Vec<&str> = found.selection.chunks.iter().map(|chunk| chunk.id.as_str()).collect();
+    assert_eq!(of_tool, of_user, "the agent's search is the user's search");
+    let allowed = find(&env, |path| path != "README.md").await;
+    assert!(allowed.selection.chunks.iter().all(|chunk| chunk.path.as_deref() != Some("README.md")));
+    let failing = HashingEmbedder { calls: Default::default(), is_failing: true };
+    let found = find(&QueryEnv { embedder: Some(Arc::new(failing)), ..env.clone() }, |_| true).await;
+    assert!(found.warnings.iter().any(|it| it.contains("embedder")), "{:?}", found.warnings);
+}
+
+fn selected(index: &MemoryIndex, query: &QueryParams) -> (Keywords, Selection) {
+    let keywords = given_keywords(query).unwrap_or_else(|| Keywords::default().or_query(&query.query));
+    let (vectors, weights) = (QueryVectors::default(), FusionWeights::default());
+    let found = search(index, query, &keywords, &vectors, weights, &|_| {}).expect("results");
+    (keywords, select(index, found, query, &vectors, &count_words, &|_| {}).expect("a selection"))
+}
+
 fn build(index: &MemoryIndex, query: &QueryParams) -> QueryContext {
-    let (keywords, selection) = find_context(index, query, &count_words).expect("a selection");
+    let (keywords, selection) = selected(index, query);
     let metadata = Metadata { query_mode: query.mode(), keywords, ..Metadata::default() };
     build_context(selection, query, metadata, &count_words)
 }
@@ -346,6 +524,7 @@ proptest! {
         for_relations in 0..60_u32,
         words in proptest::collection::vec(1..40_usize, 1..12),
         top_k in 1..12_u32,
+        history in 0..200_usize,
     ) {
         let mut index = MemoryIndex::default();
         for (n, words) in words.iter().enumerate() {
@@ -359,6 +538,7 @@ proptest! {
             max_entity_tokens: Some(for_entities),
             max_relation_tokens: Some(for_relations),
             top_k: Some(top_k),
+            conversation_history: Some(vec![ChatMessage::user("word ".repeat(history))]),
             ..params(QueryMode::Mix)
         };
         let context = build(&index, &query);
@@ -369,9 +549,14 @@ proptest! {
         prop_assert!(lines_after("# entities").iter().map(|line| count_words(line)).sum::<usize>() <= for_entities as usize);
         prop_assert!(lines_after("# relations").iter().map(|line| count_words(line)).sum::<usize>() <= for_relations as usize);
         let tokens = raw.metadata.tokens;
-        let fixed = tokens.system + tokens.entities + tokens.relations + tokens.query + BUFFER_TOKENS;
+        let history = count_words(&"word ".repeat(history)) + 4;
+        prop_assert_eq!(tokens.history, history);
+        let fixed = tokens.system + tokens.entities + tokens.relations + tokens.query + history + BUFFER_TOKENS;
+        let has_data = !raw.chunks.is_empty() || !raw.entities.is_empty() || !raw.relations.is_empty();
+        prop_assert_eq!(context.no_context.is_some(), !has_data);
+        prop_assert!(!has_data || count_words(&context.full_prompt(&query)) <= total as usize);
         prop_assert!(raw.chunks.is_empty() || count_words(&context.full_prompt(&query)) <= total as usize);
-        prop_assert!(raw.chunks.is_empty() || fixed <= total as usize);
+        prop_assert!(!has_data || fixed <= total as usize);
         let mut ids: Vec<&str> = raw.chunks.iter().map(|chunk| chunk.chunk_id.as_str()).collect();
         let all = ids.len();
         ids.sort_unstable();

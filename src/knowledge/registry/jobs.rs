@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -23,6 +24,8 @@ use types::knowledge::{
 const MAX_EVENTS: usize = 256;
 /// Finished jobs that are kept.
 const MAX_FINISHED_JOBS: usize = 64;
+/// How long a cancellation waits for the end of its job.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 /// Documents of one insert.
 const MAX_DOCUMENTS: usize = 100;
 
@@ -361,14 +364,21 @@ impl Indexes {
         Ok(self.0.jobs.find(workspace, id)?.log.follow())
     }
 
-    /// Cancels a job. Returns whether it ran.
+    /// Cancels a job and waits a moment for its end, so that the index is free again for the next call. Returns whether
+    /// it ran. A job that waits for a model or for the disk may end later.
     ///
     /// # Errors
     /// There is no such job.
-    pub fn cancel_job(&self, workspace: &Path, id: &str) -> Result<bool, KnowledgeError> {
+    pub async fn cancel_job(&self, workspace: &Path, id: &str) -> Result<bool, KnowledgeError> {
         let job = self.0.jobs.find(workspace, id)?;
+        let was_running = !job.log.is_ended();
         job.cancel.cancel();
-        Ok(!job.log.is_ended())
+        let mut events = job.log.follow();
+        let end = async { while events.next().await.is_some() {} };
+        if tokio::time::timeout(CANCEL_TIMEOUT, end).await.is_err() {
+            tracing::warn!(job = id, "a cancelled index job did not end at once");
+        }
+        Ok(was_running)
     }
 
     /// The newest job of a workspace since the daemon started.

@@ -11,6 +11,7 @@ mod views;
 mod watched;
 
 pub use event_log::{EventLog, LogFollower};
+pub use queries::ToolSearch;
 pub use services::{EmbedderChoice, Services, Settings};
 
 use std::collections::HashMap;

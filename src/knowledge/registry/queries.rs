@@ -15,8 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::event_log::{EventLog, LogFollower};
 use super::{Indexes, Settings};
 use crate::query::{
-    AnswerCache, Progress, QueryEnv, QueryEvent, ReadIndex, find_context, retain_allowed, run_query,
-    tool_text,
+    AnswerCache, Progress, QueryEnv, QueryEvent, ReadIndex, find_context, run_query, tool_text,
 };
 use crate::store::{CachedAnswer, KnowledgeStore};
 use crate::tokens;
@@ -53,6 +52,15 @@ struct StreamedQuery {
     log: Arc<EventLog>,
     cancel: CancellationToken,
     started_at: Instant,
+}
+
+/// The result of a search for a tool.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolSearch {
+    /// Fenced text, or `None` if nothing was found.
+    pub text: Option<String>,
+    /// Warnings about parts that failed or are old.
+    pub notes: Vec<String>,
 }
 
 /// Counts a running query.
@@ -144,34 +152,53 @@ impl Indexes {
         }
         let store = self.store(workspace).await?;
         let services = self.services()?;
-        let mut warning = None;
+        let (env, mut warnings) = self.search_env(workspace).await?;
+        let env = QueryEnv {
+            model: services.model(workspace),
+            cache: Some(Arc::new(StoredCache { store: store.clone(), now_ms: services.clock().now().0 })),
+            ..env
+        };
+        let mut result = run_query(&env, &store, params, progress, cancel).await;
+        warnings.extend(self.missing_vectors(workspace, &store, &env).await?);
+        result.raw_data.metadata.warnings.extend(warnings);
+        Ok(result)
+    }
+
+    /// The services of every search of a workspace, without a model for keywords and answers, and warnings about those
+    /// that failed.
+    async fn search_env(&self, workspace: &Path) -> Result<(QueryEnv, Vec<String>), KnowledgeError> {
+        let (services, settings) = (self.services()?, self.settings()?);
+        let mut warnings = Vec::new();
         let embedder = match self.embedder().await {
             Ok(embedder) => embedder,
             Err(error) => {
-                warning = Some(format!("the embedder failed, full-text search is used: {error}"));
+                warnings.push(format!("the embedder failed, full-text search is used: {error}"));
                 None
             }
         };
         let env = QueryEnv {
-            model: services.model(workspace),
             embedder,
             reranker: settings.reranker(),
-            cache: Some(Arc::new(StoredCache { store: store.clone(), now_ms: services.clock().now().0 })),
             weights: settings.weights,
-            count: Arc::new(tokens::count),
+            files: Some(services.files(workspace)),
+            ..QueryEnv::lexical(Arc::new(tokens::count))
         };
-        let embedder = env.embedder.clone().filter(|_| env.weights.dense > 0.0);
-        let mut result = run_query(&env, &store, params, progress, cancel).await;
-        if let Some(embedder) = embedder
-            && self.start_embedding_if_stale(workspace, &store, &*embedder).await?
-        {
-            warning = Some(
-                "the index has no vectors of this embedding model; they are being made, and full-text search is used"
-                    .to_owned(),
-            );
-        }
-        result.raw_data.metadata.warnings.extend(warning);
-        Ok(result)
+        Ok((env, warnings))
+    }
+
+    /// A warning if the index has no vectors of the current embedder. Then a job makes them.
+    async fn missing_vectors(
+        &self,
+        workspace: &Path,
+        store: &KnowledgeStore,
+        env: &QueryEnv,
+    ) -> Result<Option<String>, KnowledgeError> {
+        let Some(embedder) = env.embedder.as_ref().filter(|_| env.weights.dense > 0.0) else {
+            return Ok(None);
+        };
+        let is_missing = self.start_embedding_if_stale(workspace, store, &**embedder).await?;
+        let text = "the index has no vectors of this embedding model; they are being made, and full-text search is used";
+        Ok(is_missing.then(|| text.to_owned()))
     }
 
     /// Starts a job that embeds the index again if all of its vectors are of another model or dimension. Meanwhile
@@ -279,7 +306,7 @@ impl Indexes {
         Ok(!query.log.is_ended())
     }
 
-    /// Searches for a tool, without any model: fenced text, or `None` if nothing was found. `is_allowed` says which
+    /// Searches for a tool as [`Self::query`] does, without a model for keywords or an answer. `is_allowed` says which
     /// paths the session may read.
     ///
     /// # Errors
@@ -288,15 +315,24 @@ impl Indexes {
         &self,
         workspace: &Path,
         params: QueryParams,
-        is_allowed: impl Fn(&str) -> bool + Send + 'static,
-    ) -> Result<Option<String>, KnowledgeError> {
+        is_allowed: impl Fn(&str) -> bool + Send + Sync + 'static,
+        cancel: CancellationToken,
+    ) -> Result<ToolSearch, KnowledgeError> {
         let store = self.store(workspace).await?;
-        let read = move |reader: &dyn IndexReader| {
-            let (_, mut selection) = find_context(reader, &params, &tokens::count)?;
-            retain_allowed(reader, &mut selection, &is_allowed)?;
-            Ok(tool_text(&selection, params.max_total_tokens(), &tokens::count))
-        };
-        KnowledgeStore::read(&store, read).await
+        let params = params.with_defaults(&self.settings()?.query);
+        let max_tokens = params.max_total_tokens();
+        let (env, mut notes) = self.search_env(workspace).await?;
+        let found = find_context(&env, &store, params, Arc::new(is_allowed), cancel).await?;
+        notes.extend(found.warnings);
+        notes.extend(self.missing_vectors(workspace, &store, &env).await?);
+        let written =
+            tokio::task::spawn_blocking(move || tool_text(&found.selection, max_tokens, &tokens::count))
+                .await;
+        let text = written.map_err(|_| {
+            let text = "could not show what was found: an unforeseen error; try again";
+            KnowledgeError::new(ErrorKind::Storage, text)
+        })?;
+        Ok(ToolSearch { text, notes })
     }
 }
 

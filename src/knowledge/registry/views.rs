@@ -28,6 +28,8 @@ fn index_status(state: IndexState, counts: IndexCounts, job: Option<IndexJobView
         job,
         watched: false,
         notice: None,
+        left_out_folders: Vec::new(),
+        left_out_files: 0,
     }
 }
 
@@ -41,12 +43,13 @@ impl Indexes {
             return Ok(index_status(IndexState::None, IndexCounts::default(), self.newest_job(workspace)));
         }
         let store = self.store(workspace).await?;
-        let (counts, generation, level, stored, notice) = store
+        let (counts, generation, level, stored, notice, left_out) = store
             .read_rows(|reader| {
-                let (job, notice) = (reader.newest_job()?, reader.notice()?);
-                Ok((reader.counts()?, reader.generation()?, reader.level()?, job, notice))
+                let (job, notice, left_out) = (reader.newest_job()?, reader.notice()?, reader.left_out()?);
+                Ok((reader.counts()?, reader.generation()?, reader.level()?, job, notice, left_out))
             })
             .await?;
+        let (left_out_folders, left_out_files) = left_out;
         // Read the job after the index was opened, because opening a damaged index starts one.
         let job = self.newest_job(workspace);
         let last = job.as_ref().map(|job| job.state.as_str()).or(stored.as_ref().map(|job| {
@@ -61,7 +64,8 @@ impl Indexes {
             _ => IndexState::Ready,
         };
         let watched = self.is_watched(workspace);
-        Ok(IndexStatus { level, generation, watched, notice, ..index_status(state, counts, job) })
+        let status = index_status(state, counts, job);
+        Ok(IndexStatus { level, generation, watched, notice, left_out_folders, left_out_files, ..status })
     }
 
     /// A page of documents in the order of their ids.

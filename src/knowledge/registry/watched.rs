@@ -98,7 +98,7 @@ impl Indexes {
         found.folders.insert(workspace.to_owned());
         // A job writes to the daemon's own folder, and must not start the next one.
         let own = self.0.folder.parent().unwrap_or(&self.0.folder);
-        self.services()?.files(workspace).walk(&[], &mut |entry| {
+        self.services()?.files(workspace).walk(&[], &|| false, &mut |entry| {
             let file = workspace.join(entry.path);
             for folder in file.ancestors().skip(1).take_while(|folder| *folder != workspace) {
                 if folder.starts_with(own) || found.folders.contains(folder) {

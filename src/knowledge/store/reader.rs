@@ -13,8 +13,10 @@ use super::relations::relation_id;
 use super::vectors::VectorTables;
 use super::writer::{meta, meta_value};
 use super::{cache, search, writer};
-use crate::traits::{IndexReader, QueryVector};
-use crate::types::{Chunk, ChunkId, Edge, Entity, IndexCounts, KnowledgeError, SearchHit, VectorKind};
+use crate::traits::{FileEntry, IndexReader, QueryVector};
+use crate::types::{
+    Chunk, ChunkId, Edge, Entity, IndexCounts, KnowledgeError, SearchHit, SearchText, VectorKind,
+};
 use types::knowledge::{CacheKind, Document, IndexLevel, PairKey, Relation};
 
 /// The reading connection.
@@ -143,6 +145,19 @@ impl Reader {
         Ok(meta_value(&self.connection, meta::NOTICE)?.filter(|notice| !notice.is_empty()))
     }
 
+    /// The folders that the last job over everything left out, and the number of files that were left out because of
+    /// their content.
+    ///
+    /// # Errors
+    /// The read failed.
+    pub fn left_out(&self) -> Result<(Vec<String>, u64), KnowledgeError> {
+        let folders = meta_value(&self.connection, meta::LEFT_OUT)?;
+        let folders = folders.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+        let files =
+            self.connection.query_row("select count(*) from kn_skipped", [], |row| row.get::<_, u64>(0))?;
+        Ok((folders, files))
+    }
+
     /// Whether there is any vector of this model and, if it is known, this dimension.
     ///
     /// # Errors
@@ -218,11 +233,15 @@ impl IndexReader for Reader {
         })?)
     }
 
-    fn search_entities(&self, text: &str, k: usize) -> Result<Vec<SearchHit<String>>, KnowledgeError> {
+    fn search_entities(&self, text: &SearchText, k: usize) -> Result<Vec<SearchHit<String>>, KnowledgeError> {
         search::entities(&self.connection, text, k)
     }
 
-    fn search_relations(&self, text: &str, k: usize) -> Result<Vec<SearchHit<PairKey>>, KnowledgeError> {
+    fn search_relations(
+        &self,
+        text: &SearchText,
+        k: usize,
+    ) -> Result<Vec<SearchHit<PairKey>>, KnowledgeError> {
         search::relations(&self.connection, text, k)
     }
 
@@ -359,6 +378,20 @@ impl IndexReader for Reader {
                 None => Ok(Vec::new()),
             })
             .collect()
+    }
+
+    fn files(&self, paths: &[String]) -> Result<Vec<FileEntry>, KnowledgeError> {
+        let mut statement = self
+            .connection
+            .prepare_cached("select bytes, mtime_ns from kn_doc where path = ?1 and source = 'file'")?;
+        let mut files = Vec::new();
+        for path in paths {
+            let mut rows = statement.query([path])?;
+            if let Some(row) = rows.next()? {
+                files.push(FileEntry { path: path.clone(), bytes: row.get(0)?, modified_ns: row.get(1)? });
+            }
+        }
+        Ok(files)
     }
 
     fn cached(&self, kind: CacheKind, key: &str) -> Result<Option<String>, KnowledgeError> {

@@ -3,7 +3,8 @@
 //! The result depends on the stored symbols and references alone, not on the order in which they were added. Whenever
 //! a symbol or a reference of a name is added or removed, all references of this name are resolved again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, params};
 
@@ -15,6 +16,8 @@ use crate::types::KnowledgeError;
 
 /// Maximum number of names that one transaction resolves.
 const MAX_BATCH_NAMES: u32 = 500;
+/// Time after which a transaction resolves no further name, so that a job can be cancelled.
+const BATCH_TIME: Duration = Duration::from_millis(200);
 
 /// Stores the symbols and mentions of a document.
 pub(super) fn insert(
@@ -96,17 +99,22 @@ impl Writer {
 }
 
 fn resolve_batch(connection: &Connection) -> Result<u64, KnowledgeError> {
-    let mut statement = connection.prepare_cached(
-        "delete from kn_unresolved where name in (select name from kn_unresolved order by name limit ?1) returning name",
-    )?;
-    let names: BTreeSet<String> =
+    let end = Instant::now() + BATCH_TIME;
+    let mut statement = connection.prepare_cached("select name from kn_unresolved order by name limit ?1")?;
+    let names: Vec<String> =
         statement.query_map([MAX_BATCH_NAMES], |row| row.get(0))?.collect::<Result<_, _>>()?;
     let mut touched = TouchedRows::default();
+    let mut done = 0;
     for name in &names {
         resolve_name(connection, name, &mut touched)?;
+        connection.prepare_cached("delete from kn_unresolved where name = ?1")?.execute([name])?;
+        done += 1;
+        if Instant::now() >= end {
+            break;
+        }
     }
     touched.rebuild(connection)?;
-    Ok(names.len() as u64)
+    Ok(done)
 }
 
 /// A symbol with the file that defines it.
@@ -189,10 +197,11 @@ fn resolve_name(
             touched.relations.insert(*relation);
         }
     }
+    let symbols = SymbolsOfName::new(symbols);
     // One statement per chunk and pair, with the key words of all mentions.
     let mut statements: BTreeMap<StatementKey<'_>, PairStatement> = BTreeMap::new();
     for (id, relation, mention) in &mentions {
-        match resolve(name, mention, &symbols) {
+        match symbols.resolve(name, mention) {
             Some(symbol) => {
                 let key = (mention.chunk, mention.source.as_str(), symbol.entity.as_str());
                 let statement = statements.entry(key).or_default();
@@ -232,46 +241,99 @@ fn resolve_name(
     Ok(())
 }
 
-/// The symbol that a mention means, or `None` if there is no single best one. A wrong relation costs more than a
-/// missing one, so ambiguous names stay unresolved.
-fn resolve<'a>(name: &str, mention: &Mention, symbols: &'a [Symbol]) -> Option<&'a Symbol> {
-    let same_language = |symbol: &&Symbol| {
-        mention.kind == ReferenceKind::Link
-            || language_family(&symbol.language) == language_family(&mention.language)
-    };
-    let is_other = |symbol: &&Symbol| symbol.entity != mention.source;
-    let single = |filter: &dyn Fn(&Symbol) -> bool| {
-        let mut found = symbols.iter().filter(same_language).filter(|symbol| filter(symbol));
-        let first = found.next()?;
-        found.all(|symbol| symbol.entity == first.entity).then_some(first).filter(is_other)
-    };
-    let in_file = |symbol: &Symbol| symbol.path == mention.path;
-    if !mention.qualifier.is_empty() {
-        let is_named = |symbol: &Symbol| {
-            symbol.parent == mention.qualifier || is_named_place(&symbol.path, &mention.qualifier)
-        };
-        let named = single(&|symbol| in_file(symbol) && is_named(symbol)).or_else(|| single(&is_named));
-        // A receiver may have the name of a file or a type, or be any variable.
-        if named.is_some() || mention.kind != ReferenceKind::MethodCall {
-            return named;
-        }
-    }
-    if symbols.iter().filter(same_language).any(in_file) && mention.kind != ReferenceKind::Import {
-        return single(&in_file);
-    }
-    // The type of a receiver is unknown: `x.len()` must not become a call of the only `len` of the workspace.
-    if mention.kind == ReferenceKind::MethodCall && super::words::word_parts(name).len() < 2 {
-        return None;
-    }
-    single(&|_| true)
+/// The symbols of one name, found by the places that a mention may name. A common name, such as `new`, has thousands of
+/// symbols and mentions, so no mention may look at all of the symbols.
+struct SymbolsOfName {
+    symbols: Vec<Symbol>,
+    by_path: HashMap<String, Vec<usize>>,
+    /// By the parent, by the stem of the file, and by the last folder.
+    by_place: HashMap<String, Vec<usize>>,
+    /// At most two symbols of different entities of each family of languages.
+    samples: HashMap<String, Vec<usize>>,
+    /// The same of all languages.
+    all_samples: Vec<usize>,
 }
 
-/// Whether a path's file or last folder has this name: `store` for `src/store/mod.rs` and for `src/store.rs`.
-fn is_named_place(path: &str, name: &str) -> bool {
+impl SymbolsOfName {
+    fn new(symbols: Vec<Symbol>) -> Self {
+        let mut by_path: HashMap<String, Vec<usize>> = HashMap::new();
+        let mut by_place: HashMap<String, Vec<usize>> = HashMap::new();
+        let mut samples: HashMap<String, Vec<usize>> = HashMap::new();
+        let mut all_samples = Vec::new();
+        let sample = |list: &mut Vec<usize>, index: usize| {
+            let is_new = list.iter().all(|other: &usize| symbols[*other].entity != symbols[index].entity);
+            if list.len() < 2 && is_new {
+                list.push(index);
+            }
+        };
+        for (index, symbol) in symbols.iter().enumerate() {
+            by_path.entry(symbol.path.clone()).or_default().push(index);
+            let mut places = vec![symbol.parent.as_str()];
+            places.extend(place_names(&symbol.path));
+            places.sort_unstable();
+            places.dedup();
+            for place in places {
+                by_place.entry(place.to_owned()).or_default().push(index);
+            }
+            sample(samples.entry(language_family(&symbol.language).to_owned()).or_default(), index);
+            sample(&mut all_samples, index);
+        }
+        Self { symbols, by_path, by_place, samples, all_samples }
+    }
+
+    fn in_file(&self, path: &str) -> &[usize] {
+        self.by_path.get(path).map_or(&[], Vec::as_slice)
+    }
+
+    fn at_place(&self, name: &str) -> &[usize] {
+        self.by_place.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// The symbol that a mention of `name` means, or `None` if there is no single best one. A wrong relation costs more
+    /// than a missing one, so ambiguous names stay unresolved.
+    fn resolve(&self, name: &str, mention: &Mention) -> Option<&Symbol> {
+        let same_language = |symbol: &Symbol| {
+            mention.kind == ReferenceKind::Link
+                || language_family(&symbol.language) == language_family(&mention.language)
+        };
+        let single = |indexes: &[usize], is_wanted: &dyn Fn(&Symbol) -> bool| {
+            let all = indexes.iter().filter_map(|index| self.symbols.get(*index));
+            let mut found = all.filter(|symbol| same_language(symbol) && is_wanted(symbol));
+            let first = found.next()?;
+            let is_single = found.all(|symbol| symbol.entity == first.entity);
+            (is_single && first.entity != mention.source).then_some(first)
+        };
+        let in_file = |symbol: &Symbol| symbol.path == mention.path;
+        if !mention.qualifier.is_empty() {
+            let named_here = self.at_place(&mention.qualifier);
+            let named = single(named_here, &in_file).or_else(|| single(named_here, &|_| true));
+            // A receiver may have the name of a file or a type, or be any variable.
+            if named.is_some() || mention.kind != ReferenceKind::MethodCall {
+                return named;
+            }
+        }
+        let here = self.in_file(&mention.path);
+        let is_here = here.iter().filter_map(|index| self.symbols.get(*index)).any(same_language);
+        if is_here && mention.kind != ReferenceKind::Import {
+            return single(here, &|_| true);
+        }
+        // The type of a receiver is unknown: `x.len()` must not become a call of the only `len` of the workspace.
+        if mention.kind == ReferenceKind::MethodCall && super::words::word_parts(name).len() < 2 {
+            return None;
+        }
+        let samples = match mention.kind {
+            ReferenceKind::Link => Some(&self.all_samples),
+            _ => self.samples.get(language_family(&mention.language)),
+        };
+        single(samples?, &|_| true)
+    }
+}
+
+/// The names of a path's file and last folder: `mod` and `store` for `src/store/mod.rs`.
+fn place_names(path: &str) -> impl Iterator<Item = &str> {
     let mut parts = path.rsplit('/');
     let file = parts.next().unwrap_or_default();
-    let stem = file.split('.').next().unwrap_or_default();
-    stem == name || parts.next() == Some(name)
+    [file.split('.').next(), parts.next()].into_iter().flatten()
 }
 
 /// Languages that call each other's symbols by name.
@@ -311,8 +373,9 @@ mod tests {
             symbol("B::new", "B", "src/b/mod.rs"),
             symbol("new", "", "src/c.rs"),
         ];
+        let symbols = SymbolsOfName::new(symbols.to_vec());
         let found = |kind, qualifier: &str, path: &str| {
-            resolve("new", &mention(kind, qualifier, path), &symbols).map(|symbol| symbol.entity.as_str())
+            symbols.resolve("new", &mention(kind, qualifier, path)).map(|symbol| symbol.entity.as_str())
         };
         assert_eq!(found(Call, "A", "src/c.rs"), Some("A::new"));
         assert_eq!(found(Call, "b", "src/c.rs"), Some("B::new"), "by the folder of the file");
@@ -320,15 +383,17 @@ mod tests {
         assert_eq!(found(Call, "", "src/a.rs"), Some("A::new"), "the only one in this file");
         assert_eq!(found(Call, "", "src/other.rs"), None, "three candidates");
         let only = [symbol("Queue::len", "Queue", "src/q.rs")];
-        assert_eq!(resolve("len", &mention(MethodCall, "", "src/other.rs"), &only), None);
-        assert!(resolve("len", &mention(MethodCall, "", "src/q.rs"), &only).is_some());
+        let only = SymbolsOfName::new(only.to_vec());
+        assert_eq!(only.resolve("len", &mention(MethodCall, "", "src/other.rs")), None);
+        assert!(only.resolve("len", &mention(MethodCall, "", "src/q.rs")).is_some());
         let distinctive = [symbol("Queue::drain_all", "Queue", "src/q.rs")];
-        assert!(resolve("drain_all", &mention(MethodCall, "", "src/other.rs"), &distinctive).is_some());
+        let distinctive = SymbolsOfName::new(distinctive.to_vec());
+        assert!(distinctive.resolve("drain_all", &mention(MethodCall, "", "src/other.rs")).is_some());
     }
 
     #[test]
     fn recursive_call_makes_no_relation() {
-        let symbols = [symbol("caller", "", "src/a.rs")];
-        assert_eq!(resolve("caller", &mention(ReferenceKind::Call, "", "src/a.rs"), &symbols), None);
+        let symbols = SymbolsOfName::new(vec![symbol("caller", "", "src/a.rs")]);
+        assert_eq!(symbols.resolve("caller", &mention(ReferenceKind::Call, "", "src/a.rs")), None);
     }
 }

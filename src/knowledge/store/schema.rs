@@ -21,6 +21,8 @@ type MigrationStep = fn(&Connection) -> Result<(), KnowledgeError>;
 const MIGRATIONS: &[Migration] = &[
     Migration { sql: FIRST_SCHEMA, then: None },
     Migration { sql: SECOND_SCHEMA, then: Some(split_words_again) },
+    // Words without accents were added.
+    Migration { sql: "", then: Some(split_words_again) },
 ];
 
 /// The origin of a contribution. One chunk can have one of each kind for the same name.
@@ -287,7 +289,8 @@ create table kn_skipped (
 /// Rows of a table with a text beyond ASCII, whose words an older program did not split.
 const OTHER_SCRIPTS: &str = "glob '*[' || char(128) || '-' || char(1114111) || ']*'";
 
-/// Splits Chinese, Japanese and Korean texts that were stored as one word.
+/// Computes the words of texts beyond ASCII again: an older program stored Chinese, Japanese and Korean texts as one
+/// word, and no words without accents.
 fn split_words_again(connection: &Connection) -> Result<(), KnowledgeError> {
     for (id, words) in
         changed_words(connection, "kn_chunk", ["text", "coalesce(path, '')", "coalesce(symbol, '')"])?
@@ -372,12 +375,15 @@ mod tests {
                 "insert into kn_doc values (1, 'd', 'p', 'h', 'file', 'processed', 'lexical', null, null, 1, 1, 1, 1, 1);
                  insert into kn_chunk (id, key, doc_id, ord, text, tokens, start_byte, end_byte, start_line, end_line, \
                  content_hash, path, words) values (1, 'c', 1, 0, '会话在这里保存', 1, 0, 1, 1, 1, 'x', 'p', '');
+                 insert into kn_chunk (id, key, doc_id, ord, text, tokens, start_byte, end_byte, start_line, end_line, \
+                 content_hash, path, words) values (2, 'e', 1, 1, 'eine große Straße', 1, 0, 1, 1, 1, 'y', 'p', '');
                  insert into kn_entity (name, type, description, words) values ('会话存储', 'x', 'plain', '');",
             )
             .expect("rows");
         migrate(&mut connection).expect("migrated");
         assert_eq!(search::chunks(&connection, "保存", 5).expect("hits").len(), 1);
-        assert_eq!(search::entities(&connection, "存储", 5).expect("hits").len(), 1);
+        assert_eq!(search::chunks(&connection, "grosse strasse", 5).expect("hits").len(), 1);
+        assert_eq!(search::entities(&connection, &"存储".into(), 5).expect("hits").len(), 1);
         connection
             .execute("insert into kn_fts_chunk (kn_fts_chunk, rank) values ('integrity-check', 1)", [])
             .expect("the full text agrees with its table");

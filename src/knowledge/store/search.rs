@@ -3,7 +3,7 @@
 use rusqlite::{Connection, params};
 
 use super::words::match_query;
-use crate::types::{ChunkId, KnowledgeError, SearchHit};
+use crate::types::{ChunkId, KnowledgeError, SearchHit, SearchText};
 use types::knowledge::PairKey;
 
 /// Maximum number of results of one search.
@@ -14,7 +14,7 @@ const MAX_RESULTS: usize = 10_000;
 fn search(
     connection: &Connection,
     sql: &str,
-    text: &str,
+    text: &SearchText,
     k: usize,
 ) -> Result<Vec<(i64, f64)>, KnowledgeError> {
     let Some(query) = match_query(text) else { return Ok(Vec::new()) };
@@ -42,7 +42,7 @@ pub(super) fn keyed_hits<K: Ord>(
 
 pub(super) fn entities(
     connection: &Connection,
-    text: &str,
+    text: &SearchText,
     k: usize,
 ) -> Result<Vec<SearchHit<String>>, KnowledgeError> {
     let sql = "select rowid, rank from kn_fts_entity where kn_fts_entity match ?1 order by +rank limit ?2";
@@ -51,7 +51,7 @@ pub(super) fn entities(
 
 pub(super) fn relations(
     connection: &Connection,
-    text: &str,
+    text: &SearchText,
     k: usize,
 ) -> Result<Vec<SearchHit<PairKey>>, KnowledgeError> {
     let sql =
@@ -65,7 +65,7 @@ pub(super) fn chunks(
     k: usize,
 ) -> Result<Vec<SearchHit<ChunkId>>, KnowledgeError> {
     let sql = "select rowid, rank from kn_fts_chunk where kn_fts_chunk match ?1 order by +rank limit ?2";
-    keyed_hits(search(connection, sql, text, k)?, |row| chunk_key(connection, row))
+    keyed_hits(search(connection, sql, &text.into(), k)?, |row| chunk_key(connection, row))
 }
 
 pub(super) fn entity_name(connection: &Connection, row: i64) -> Result<Option<String>, KnowledgeError> {

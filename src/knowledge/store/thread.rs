@@ -4,6 +4,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 use crate::types::{ErrorKind, KnowledgeError};
 
@@ -64,6 +65,22 @@ impl<S: Send + 'static> WorkThread<S> {
         });
         self.work.send(work).await.map_err(|_| stopped_error())?;
         result.await.map_err(|_| stopped_error())?
+    }
+
+    /// Like [`Self::run`], but ends at once when `cancel` fires. The closure must notice that too, because the thread
+    /// begins nothing else before it returns.
+    ///
+    /// # Errors
+    /// As [`Self::run`], or `cancel` fired.
+    pub async fn run_until<T: Send + 'static>(
+        &self,
+        cancel: &CancellationToken,
+        work: impl FnOnce(&mut S) -> Result<T, KnowledgeError> + Send + 'static,
+    ) -> Result<T, KnowledgeError> {
+        tokio::select! {
+            result = self.run(work) => result,
+            () = cancel.cancelled() => Err(KnowledgeError::cancelled()),
+        }
     }
 }
 

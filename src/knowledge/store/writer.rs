@@ -138,6 +138,8 @@ pub(super) mod meta {
     pub const DAMAGED: &str = "damaged";
     /// The notice for the user about this index.
     pub const NOTICE: &str = "notice";
+    /// The folders that the last job over everything left out, as a JSON list.
+    pub const LEFT_OUT: &str = "left_out";
 }
 
 impl Writer {
@@ -170,6 +172,18 @@ impl Writer {
             return Ok(());
         }
         self.transaction(|connection| set_meta(connection, meta::WORKSPACE, workspace))
+    }
+
+    /// Records the folders that a job over everything left out.
+    ///
+    /// # Errors
+    /// The write failed.
+    pub fn set_left_out(&mut self, folders: &[String]) -> Result<(), KnowledgeError> {
+        let text = serde_json::to_string(folders).unwrap_or_default();
+        if meta_value(&self.connection, meta::LEFT_OUT)?.unwrap_or_else(|| "[]".into()) == text {
+            return Ok(());
+        }
+        self.transaction(|connection| set_meta(connection, meta::LEFT_OUT, &text))
     }
 
     /// Records the model whose summaries are used.

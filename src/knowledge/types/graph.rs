@@ -28,6 +28,29 @@ pub struct Edge {
     pub rank: u32,
 }
 
+/// The text of a full-text search.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SearchText {
+    /// Words that the caller chose. They are searched before words of the question.
+    pub keywords: Vec<String>,
+    /// The question.
+    pub question: String,
+}
+
+impl SearchText {
+    /// Keywords and question, joined by spaces.
+    #[must_use]
+    pub fn joined(&self) -> String {
+        self.keywords.iter().chain([&self.question]).map(String::as_str).collect::<Vec<_>>().join(" ")
+    }
+}
+
+impl From<&str> for SearchText {
+    fn from(question: &str) -> Self {
+        Self { keywords: Vec::new(), question: question.to_owned() }
+    }
+}
+
 /// One result of a search. A higher score is better.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SearchHit<K> {

@@ -73,7 +73,7 @@ pub(crate) async fn cancel(
 ) -> Result<KnowledgeCancelReply, Fault> {
     change(&ctx, "knowledge.cancel", p, async |folder, p| {
         let cancelled = match work_id(p.job_id, p.query_id)? {
-            WorkId::Job(id) => ctx.indexes.cancel_job(&folder, &id),
+            WorkId::Job(id) => ctx.indexes.cancel_job(&folder, &id).await,
             WorkId::Query(id) => ctx.indexes.cancel_query(&folder, &id),
         };
         Ok(KnowledgeCancelReply { cancelled: cancelled.map_err(convert::fault)? })

@@ -96,6 +96,9 @@ pub struct IndexSummary {
     pub skipped: u64,
     /// Number of documents that failed.
     pub failed: u64,
+    /// Number of documents with code that are searched as plain text only, because it is minified or took too long.
+    #[serde(default)]
+    pub plain: u64,
     /// A warning about a part that failed and was left out, for example the vectors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
@@ -184,6 +187,13 @@ pub struct IndexStatus {
     /// removes the notice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notice: Option<String>,
+    /// Folders that the last job over the whole workspace left out, because they hold dependencies or results of
+    /// builds, at most 100. A job whose `paths` name one of them reads it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out_folders: Vec<String>,
+    /// Number of files that were read and left out, because they are no text or hold a secret.
+    #[serde(default)]
+    pub left_out_files: u64,
 }
 
 /// Kinds of model answers that an index caches.

@@ -40,6 +40,9 @@ pub struct QueryParams {
     /// Whether the result has the prompt in `context` instead of an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only_need_context: Option<bool>,
+    /// Whether the result has the answer in `response` and its prompt in `context`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub include_context: Option<bool>,
     /// The same as `only_need_context`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only_need_prompt: Option<bool>,
@@ -56,7 +59,7 @@ pub struct QueryParams {
     /// Maximum tokens of all relations, 8,000 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_relation_tokens: Option<u32>,
-    /// Maximum tokens of the whole prompt, 30,000 by default.
+    /// Maximum tokens of the whole prompt with the conversation, 30,000 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_total_tokens: Option<u32>,
     /// The form of the answer, `Multiple Paragraphs` by default.
@@ -137,6 +140,12 @@ impl QueryParams {
     #[must_use]
     pub fn wants_context(&self) -> bool {
         self.only_need_context == Some(true) || self.only_need_prompt == Some(true)
+    }
+
+    /// Whether the result has the prompt beside the answer.
+    #[must_use]
+    pub fn includes_context(&self) -> bool {
+        self.include_context == Some(true)
     }
 
     /// Maximum number of entities and of relations to find.

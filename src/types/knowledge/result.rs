@@ -11,7 +11,7 @@ use super::query::{Keywords, QueryMode};
 pub enum QueryStatus {
     /// The query has an answer, or the requested context.
     Success,
-    /// The query found nothing, so the daemon did not ask a model for an answer.
+    /// The query found nothing, or the limits left nothing, so the daemon did not ask a model for an answer.
     NoContext,
     /// Reading the index or the model call for the answer failed; `error` gives the reason.
     Failed,
@@ -33,7 +33,8 @@ pub struct QueryResult {
     pub status: QueryStatus,
     /// The answer; empty if the client requested only the context.
     pub response: String,
-    /// The whole prompt, if the client requested only the context; empty if nothing was found.
+    /// The whole prompt, if the client requested it with `only_need_context` or `include_context`; empty if nothing was
+    /// found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
     /// The data that the query found.
@@ -148,6 +149,9 @@ pub struct Metadata {
     /// Warnings about parts that failed and were left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+    /// With status `no_context`: `bypass`, `nothing_found`, `files_gone`, `reranker` or `token_limit`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_context_reason: Option<String>,
     /// `generation` of the index that the query read.
     #[serde(default)]
     pub generation: u64,
@@ -177,7 +181,7 @@ pub struct PromptTokens {
     pub chunks: usize,
     /// The query.
     pub query: usize,
-    /// The conversation before the query. It does not count towards `max_total_tokens`.
+    /// The conversation before the query.
     pub history: usize,
 }
 

@@ -2,6 +2,7 @@
 
 mod crashes;
 mod edits;
+mod files;
 mod garbage;
 mod jobs;
 mod lost_calls;

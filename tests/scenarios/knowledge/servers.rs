@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{idle, index, names, query, start_with, status_where};
 use crate::support::daemon::TestDaemon;
 use crate::support::http_server::HttpServer;
+use crate::support::model_server::Step;
 
 /// Words with the same meaning, one group per axis.
 const MEANINGS: [&[&str]; 3] = [&["parse", "grammar"], &["token", "lexer"], &["cache", "memory"]];
@@ -65,6 +66,31 @@ async fn embedded_index_finds_texts_without_a_common_word() {
         assert_eq!(found["status"], "success", "{mode}: {found}");
         assert_eq!(warnings(&found), "null", "{mode}");
     }
+}
+
+/// The agent's search is the user's search.
+#[tokio::test]
+async fn knowledge_search_finds_texts_by_meaning_and_says_if_the_embedder_failed() {
+    let server = HttpServer::start(|_, body| embed(body, 4)).await;
+    let daemon = start(&server).await;
+    let alice = daemon.client("alice").await;
+    index(&alice, &daemon, json!({})).await;
+    let session = alice.create(&daemon).await;
+    let mut seen = session.follow().await;
+    let search = || Step::calls([("KnowledgeSearch", json!({"query": "grammar", "mode": "naive"}))]);
+    daemon.models.push(search());
+    daemon.models.push(Step::text("In the parser."));
+    session.submit("where is the grammar?").await;
+    seen.turn_ends("success").await;
+    server.answer_with(|_, _| (500, "{}".to_owned()));
+    daemon.models.push(search());
+    daemon.models.push(Step::text("I do not know."));
+    session.submit("and now?").await;
+    seen.turn_ends("success").await;
+    let outputs: Vec<Value> = seen.events_of("tool.completed");
+    let texts: Vec<String> = outputs.iter().map(|event| event["output"].to_string()).collect();
+    assert!(texts[0].contains("src/parser.rs:"), "{texts:?}");
+    assert!(texts[1].contains("Note: the embedder failed"), "{texts:?}");
 }
 
 #[tokio::test]

@@ -119,10 +119,14 @@ fn estimate_line(estimate: &IndexEstimate) -> String {
 }
 
 fn summary_line(summary: &IndexSummary) -> String {
-    format!(
+    let mut line = format!(
         "{} indexed, {} unchanged, {} removed, {} skipped, {} failed",
         summary.indexed, summary.unchanged, summary.removed, summary.skipped, summary.failed
-    )
+    );
+    if summary.plain > 0 {
+        line.push_str(&format!("; {} of them as plain text only (minified or too complex)", summary.plain));
+    }
+    line
 }
 
 const fn stage_name(stage: IndexStage) -> &'static str {

@@ -1,7 +1,9 @@
 //! `agentctl knowledge`: the index of a folder.
 
+mod edit;
 mod index;
 mod query;
+mod results;
 mod view;
 
 use std::path::Path;
@@ -40,7 +42,10 @@ pub(crate) async fn knowledge(
         KnowledgeCommand::Documents { id: Some(id), json, .. } => {
             view::delete_document(&target, id, json, out).await
         }
-        KnowledgeCommand::Graph(args) => view::graph(&target, args, out).await,
+        KnowledgeCommand::Graph(mut args) => match args.edit.take() {
+            Some(change) => edit::edit(&target, change, out).await,
+            None => view::graph(&target, args, out).await,
+        },
         KnowledgeCommand::Status { json } => view::status(&target, json, out).await,
         KnowledgeCommand::Clear { all, index, json } => view::clear(&target, all, index, json, out).await,
     }

@@ -1,52 +1,85 @@
 //! `agentctl knowledge query`.
 
+use std::path::Path;
+
 use api::methods;
-use serde_json::json;
 
 use super::Target;
+use super::results;
 use crate::args::QueryArgs;
+use crate::connection::stdin;
 use crate::failure::Failure;
 use crate::terminal::escape;
 use crate::terminal::out::OutputStreams;
 use api::params::{KnowledgeQueryReply, KnowledgeWorkParams};
-use types::knowledge::{KnowledgeEvent, QueryMode, QueryResult, QueryStatus};
+use types::knowledge::{ChatMessage, KnowledgeEvent, QueryParams, QueryResult, QueryStatus};
 
 pub(super) async fn query(target: &Target, args: QueryArgs, out: &mut OutputStreams) -> Result<(), Failure> {
-    let mut params = json!({ "workspace": target.workspace, "query": args.query.join(" ") });
-    let is_streamed = !args.json && !args.context;
-    let mut set = |name: &str, value: serde_json::Value| {
-        params[name] = value;
-    };
-    if let Some(mode) = args.mode {
-        set("mode", json!(QueryMode::from(mode)));
-    }
-    if !args.themes.is_empty() {
-        set("hl_keywords", json!(args.themes));
-    }
-    if !args.names.is_empty() {
-        set("ll_keywords", json!(args.names));
-    }
-    if let Some(top_k) = args.top_k {
-        set("top_k", json!(top_k));
-        set("chunk_top_k", json!(top_k));
-    }
-    if let Some(language) = args.language {
-        set("language", json!(language));
-    }
-    set("only_need_context", json!(args.context));
-    set("stream", json!(is_streamed));
-    let reply: KnowledgeQueryReply = target.client.call_as::<methods::knowledge::Query, _>(&params).await?;
+    let (json, shows_results, shows_prompt) = (args.json, args.context, args.prompt);
+    let params = params(target.workspace.clone(), args)?;
+    let reply: KnowledgeQueryReply = target.client.call::<methods::knowledge::Query>(&params).await?;
     let result = match reply {
         KnowledgeQueryReply::Started { query_id } => return stream(target, query_id, out).await,
         KnowledgeQueryReply::Result(result) => *result,
     };
-    if args.json {
+    if json {
         return Ok(out.json(&result)?);
     }
     match (&result.status, &result.context) {
-        (QueryStatus::Success, Some(context)) => Ok(out.say_text(context)?),
+        (QueryStatus::Success, _) if shows_results => {
+            out.say(&results::text(&result.raw_data))?;
+            warnings(&result, out)
+        }
+        (QueryStatus::Success, Some(context)) if shows_prompt => Ok(out.say_text(context)?),
         _ => end(&result, out),
     }
+}
+
+/// The parameters of the method.
+fn params(workspace: String, args: QueryArgs) -> Result<QueryParams, Failure> {
+    let history = args.history.as_deref().map(history).transpose()?;
+    let list = |words: Vec<String>| (!words.is_empty()).then_some(words);
+    Ok(QueryParams {
+        workspace,
+        query: args.query.join(" "),
+        mode: args.mode.map(Into::into),
+        hl_keywords: list(args.themes),
+        ll_keywords: list(args.names),
+        only_need_context: args.context.then_some(true),
+        only_need_prompt: args.prompt.then_some(true),
+        include_context: args.include_context.then_some(true),
+        top_k: args.top_k,
+        chunk_top_k: args.chunk_top_k.or(args.top_k).map(Some),
+        max_entity_tokens: args.max_entity_tokens,
+        max_relation_tokens: args.max_relation_tokens,
+        max_total_tokens: args.max_total_tokens,
+        response_type: args.response_type,
+        user_prompt: args.user_prompt,
+        language: args.language,
+        conversation_history: history,
+        enable_rerank: args.no_rerank.then_some(false),
+        min_rerank_score: args.min_rerank_score,
+        local_relations: args.local_relations.then_some(true),
+        relation_chunks: args.relation_chunks.then_some(true),
+        entity_order: args.entity_order.map(Into::into),
+        chunk_pick: args.chunk_pick.map(Into::into),
+        stream: !args.json && !args.context && !args.prompt,
+        idempotency_key: None,
+    })
+}
+
+/// Reads the conversation before the question: a JSON list of `{"role", "content"}`.
+fn history(file: &Path) -> Result<Vec<ChatMessage>, Failure> {
+    let text = if file == Path::new("-") {
+        stdin::read_all()?
+    } else {
+        std::fs::read_to_string(file)
+            .map_err(|error| Failure::usage(format!("could not read {}: {error}", file.display())))?
+    };
+    serde_json::from_str(&text).map_err(|error| {
+        let form = r#"expected a list such as [{"role": "user", "content": "…"}]"#;
+        Failure::usage(format!("could not read the history in {}: {error}; {form}", file.display()))
+    })
 }
 
 /// Prints the parts of the answer as they arrive.
@@ -96,8 +129,89 @@ fn sources(result: &QueryResult, out: &mut OutputStreams) -> Result<(), Failure>
         let path = escape::line(&reference.path).into_owned();
         out.note(&format!("[{}] {path}:{}", reference.reference_id, lines.join(",")))?;
     }
+    warnings(result, out)?;
+    match result.context.as_deref().filter(|context| !context.is_empty()) {
+        Some(context) => Ok(out.say(&format!("\n---prompt---\n{}", escape::text(context)))?),
+        None => Ok(()),
+    }
+}
+
+fn warnings(result: &QueryResult, out: &mut OutputStreams) -> Result<(), Failure> {
     for warning in &result.raw_data.metadata.warnings {
         out.note(&escape::line(warning))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: QueryArgs,
+    }
+
+    /// Every field of the method has an option, except the workspace and the key, which the client sets.
+    #[test]
+    fn options_of_query_set_every_field_of_the_method() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("history.json");
+        std::fs::write(&file, r#"[{"role": "user", "content": "before"}]"#).expect("a file");
+        let words = [
+            "query",
+            "what",
+            "is it",
+            "--mode",
+            "mix",
+            "--theme",
+            "t",
+            "--name",
+            "n",
+            "--context",
+            "--top-k",
+            "7",
+            "--chunk-top-k",
+            "8",
+            "--max-entity-tokens",
+            "9",
+            "--max-relation-tokens",
+            "10",
+            "--max-total-tokens",
+            "11",
+            "--response-type",
+            "One line",
+            "--user-prompt",
+            "Be short.",
+            "--language",
+            "German",
+            "--no-rerank",
+            "--min-rerank-score",
+            "0.5",
+            "--local-relations",
+            "--relation-chunks",
+            "--entity-order",
+            "similarity",
+            "--chunk-pick",
+            "weight",
+            "--include-context",
+            "--history",
+        ];
+        let words = words.into_iter().map(std::ffi::OsString::from).chain([file.clone().into_os_string()]);
+        let args = Cli::try_parse_from(words).expect("valid options").args;
+        let params = params("/w".into(), args).expect("parameters");
+        let value = serde_json::to_value(&params).expect("JSON");
+        // `params` names every field of the struct, so a new one does not compile without an option here.
+        for (field, value) in value.as_object().expect("an object") {
+            assert!(!value.is_null(), "{field}");
+        }
+        assert_eq!(value.as_object().map(serde_json::Map::len), Some(23), "{value}");
+        assert_eq!(value["query"], "what is it");
+        assert_eq!((value["chunk_top_k"].as_u64(), value["enable_rerank"].as_bool()), (Some(8), Some(false)));
+        std::fs::write(&file, "{}").expect("a file");
+        assert!(history(&file).expect_err("no list").to_string().contains("role"));
+    }
 }

@@ -158,6 +158,15 @@ pub(super) async fn status(target: &Target, json: bool, out: &mut OutputStreams)
             out.say(&escape::text(&text))?;
         }
     }
+    if !reply.left_out_folders.is_empty() {
+        let folders = reply.left_out_folders.join(", ");
+        out.say(&escape::line(&format!(
+            "left out: {folders} (`agentctl knowledge index FOLDER` reads one)"
+        )))?;
+    }
+    if reply.left_out_files > 0 {
+        out.say(&format!("{} files are no text or look secret, and were left out", reply.left_out_files))?;
+    }
     if let Some(notice) = reply.notice {
         out.say(&escape::text(&notice))?;
     }

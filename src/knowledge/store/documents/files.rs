@@ -8,7 +8,7 @@ use crate::types::{DocId, KnowledgeError};
 use types::knowledge::{DocumentStatus, IndexLevel};
 
 /// Changes when the content rules for omitted files change, so that all files are read again.
-const SKIP_RULES: i64 = 1;
+const SKIP_RULES: i64 = 2;
 
 /// Data about a file, to decide whether it must be read again.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,6 +117,18 @@ impl Writer {
                     )?
                     .execute(params![file.path, file.bytes, file.modified_ns, SKIP_RULES])?;
             }
+            Ok(())
+        })
+    }
+
+    /// Removes a file of the workspace from the index. The job resolves references to its symbols later.
+    ///
+    /// # Errors
+    /// The write failed.
+    pub fn remove_file(&mut self, id: &DocId) -> Result<(), KnowledgeError> {
+        self.transaction(|connection| {
+            delete(connection, id.as_str())?;
+            raise_generation(connection)?;
             Ok(())
         })
     }

@@ -142,7 +142,7 @@ fn chinese_japanese_and_korean_texts_are_found_by_their_words() {
         assert_eq!(chunk.ordinal, ordinal, "{query}: {hits:?}");
     }
     assert_eq!(test.read(|reader| reader.search_chunks("数据库", 5)), []);
-    assert_eq!(test.read(|reader| reader.search_entities("权限", 5))[0].key, "权限请求");
+    assert_eq!(test.read(|reader| reader.search_entities(&"权限".into(), 5))[0].key, "权限请求");
 }
 
 #[test]

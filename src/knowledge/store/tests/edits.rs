@@ -25,7 +25,7 @@ fn edited_entity_keeps_its_text_and_name_when_documents_change() {
     let found = test.read(|reader| reader.entities(&["New".into(), "Old".into()]));
     assert_eq!(found.len(), 1);
     assert_eq!((found[0].description.as_str(), found[0].degree), ("by hand", 1));
-    assert_eq!(test.read(|reader| reader.search_relations("New", 5)).len(), 1);
+    assert_eq!(test.read(|reader| reader.search_relations(&"New".into(), 5)).len(), 1);
     let taken = EntityEdit { name: Some("B".into()), ..EntityEdit::default() };
     assert_eq!(test.writer.update_entity("New", &taken, 6).unwrap_err().kind, ErrorKind::Exists);
     assert_eq!(test.writer.update_entity("none", &edit, 6).unwrap_err().kind, ErrorKind::NotFound);

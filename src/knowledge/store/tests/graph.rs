@@ -25,8 +25,8 @@ fn entities_and_edges_come_with_degrees_and_ranks() {
     assert_eq!(chunks.iter().map(Vec::len).collect::<Vec<_>>(), [1, 0, 0]);
     let pair = PairKey::new("C", "B");
     assert_eq!(test.read(|reader| reader.relation_chunks(std::slice::from_ref(&pair)))[0].len(), 1);
-    assert_eq!(test.read(|reader| reader.search_relations("calls", 10)).len(), 2);
-    assert_eq!(test.read(|reader| reader.search_entities("second", 10))[0].key, "B");
+    assert_eq!(test.read(|reader| reader.search_relations(&"calls".into(), 10)).len(), 2);
+    assert_eq!(test.read(|reader| reader.search_entities(&"second".into(), 10))[0].key, "B");
 }
 
 #[test]
