@@ -3,6 +3,7 @@
 use crate::failure::{Failure, code};
 use crate::terminal::escape;
 use api::fault::WireFault;
+use api::{ApiMethod as _, methods};
 
 /// Parameters of the wire, and what the user typed for them.
 const OPTIONS: &[(&str, &str)] = &[
@@ -33,12 +34,12 @@ const OPTIONS: &[(&str, &str)] = &[
 /// Methods and parameters in texts of the daemon, longest first, and the commands that do the same.
 const COMMANDS: &[(&str, &str)] = &[
     ("session.archive {archived: false} (agentctl archive --undo)", "`agentctl archive --undo`"),
-    ("session.queue.list", "`agentctl queue SESSION`"),
-    ("session.update", "`agentctl update`"),
-    ("session.abort", "`agentctl abort`"),
-    ("session.list", "`agentctl ps -a -A`"),
-    ("permission.rules", "`agentctl rules`"),
-    ("permission.list", "`agentctl approvals`"),
+    (methods::session::QueueList::METHOD.name, "`agentctl queue SESSION`"),
+    (methods::session::Update::METHOD.name, "`agentctl update`"),
+    (methods::session::Abort::METHOD.name, "`agentctl abort`"),
+    (methods::session::List::METHOD.name, "`agentctl ps -a -A`"),
+    (methods::permission::Rules::METHOD.name, "`agentctl rules`"),
+    (methods::permission::List::METHOD.name, "`agentctl approvals`"),
     ("submit with when_busy queue", "submit it with --queue"),
     ("(when_busy: queue)", "(--queue)"),
 ];
