@@ -3,7 +3,7 @@
 use crate::failure::{Failure, code};
 use crate::terminal::escape;
 use api::fault::WireFault;
-use api::methods::{self, ApiMethod};
+use api::{ApiMethod as _, methods};
 
 /// Parameters of the wire, and what the user typed for them.
 const OPTIONS: &[(&str, &str)] = &[
@@ -31,19 +31,15 @@ const OPTIONS: &[(&str, &str)] = &[
     ("input", "the input"),
 ];
 
-const fn name<M: ApiMethod>() -> &'static str {
-    M::METHOD.name
-}
-
 /// Methods and parameters in texts of the daemon, longest first, and the commands that do the same.
 const COMMANDS: &[(&str, &str)] = &[
     ("session.archive {archived: false} (agentctl archive --undo)", "`agentctl archive --undo`"),
-    (name::<methods::session::QueueList>(), "`agentctl queue SESSION`"),
-    (name::<methods::session::Update>(), "`agentctl update`"),
-    (name::<methods::session::Abort>(), "`agentctl abort`"),
-    (name::<methods::session::List>(), "`agentctl ps -a -A`"),
-    (name::<methods::permission::Rules>(), "`agentctl rules`"),
-    (name::<methods::permission::List>(), "`agentctl approvals`"),
+    (methods::session::QueueList::METHOD.name, "`agentctl queue SESSION`"),
+    (methods::session::Update::METHOD.name, "`agentctl update`"),
+    (methods::session::Abort::METHOD.name, "`agentctl abort`"),
+    (methods::session::List::METHOD.name, "`agentctl ps -a -A`"),
+    (methods::permission::Rules::METHOD.name, "`agentctl rules`"),
+    (methods::permission::List::METHOD.name, "`agentctl approvals`"),
     ("submit with when_busy queue", "submit it with --queue"),
     ("(when_busy: queue)", "(--queue)"),
 ];

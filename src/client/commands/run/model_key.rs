@@ -59,7 +59,7 @@ pub(crate) async fn with_model(
     Ok((client, status))
 }
 
-/// Whether a service manager runs the daemon: it then has the environment of its unit, not that of the client that starts it.
+/// Whether a service manager runs the daemon, which then has the environment of its unit after each start.
 fn is_service(pid: u32) -> bool {
     let cgroups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
     cgroups.lines().any(|line| is_service_cgroup(line.rsplit('/').next().unwrap_or_default()))
