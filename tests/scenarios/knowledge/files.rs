@@ -18,6 +18,10 @@ async fn found(
     names(&query(client, daemon, more).await["raw_data"]["chunks"], "path")
 }
 
+fn windows_1251(text: &str) -> Vec<u8> {
+    text.chars().map(|c| if c.is_ascii() { c as u8 } else { (c as u32 - 0x410 + 0xC0) as u8 }).collect()
+}
+
 #[tokio::test]
 async fn texts_are_decoded_and_generated_files_are_no_graph() {
     let daemon = start().await;
@@ -26,10 +30,7 @@ async fn texts_are_decoded_and_generated_files_are_no_graph() {
     let utf16 = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
     write("wide.txt", [vec![0xFF, 0xFE], utf16("The wideword is here.\n")].concat());
     write("latin.txt", b"caf\xe9 cr\xe8me na\xefve fa\xe7ade latinword\n".to_vec());
-    let cyrillic = |text: &str| {
-        text.chars().map(|c| if c.is_ascii() { c as u8 } else { (c as u32 - 0x410 + 0xC0) as u8 })
-    };
-    write("cyrillic.txt", cyrillic("Привет, это просто текст файла на русском языке.\n").collect());
+    write("cyrillic.txt", windows_1251("Привет, это просто текст файла на русском языке.\n"));
     daemon.write("straße.md", "# Maße\n\nDie große Straße.\n");
     let picture = "iVBORw0KGgo".repeat(100);
     daemon.write(
@@ -44,8 +45,8 @@ async fn texts_are_decoded_and_generated_files_are_no_graph() {
     let minified: String =
         (0..800).map(|n| format!("function a{}(b){{return minifiedword(b)}}", n % 26)).collect();
     daemon.write("app.js", &minified);
-    daemon.write("node_modules/left/index.js", "function installed_elsewhere() {}\n");
-    daemon.write("target/debug/gen.rs", "fn built_here() {}\n");
+    daemon.write("node_modules/left/index.js", "function installedword() {}\n");
+    daemon.write("target/debug/gen.rs", "fn builtword() {}\n");
     daemon.write("src/target/mod.rs", "fn a_source_file() {}\n");
     let alice = daemon.client("alice").await;
     let done = index(&alice, &daemon, json!({})).await;
@@ -62,7 +63,7 @@ async fn texts_are_decoded_and_generated_files_are_no_graph() {
     ] {
         assert!(found(&alice, &daemon, words).await.iter().any(|it| it == path), "{words}");
     }
-    for words in ["iVBORw0KGgo", "installed_elsewhere", "built_here"] {
+    for words in ["iVBORw0KGgo", "installedword", "builtword"] {
         assert!(found(&alice, &daemon, words).await.is_empty(), "{words}");
     }
     let now = status(&alice, &daemon).await;
@@ -71,7 +72,7 @@ async fn texts_are_decoded_and_generated_files_are_no_graph() {
     assert!(names(&graph["nodes"], "name").iter().any(|name| name == "draw_plot (plot.ipynb)"), "{graph}");
     // A folder that a call names is read.
     index(&alice, &daemon, json!({"paths": ["node_modules"]})).await;
-    assert_eq!(found(&alice, &daemon, "installed_elsewhere").await, ["node_modules/left/index.js"]);
+    assert_eq!(found(&alice, &daemon, "installedword").await, ["node_modules/left/index.js"]);
 }
 
 #[tokio::test]
@@ -175,9 +176,14 @@ async fn agentctl_edits_the_graph_and_sets_all_options_of_a_query() {
     let prompt = run(&["query", "--prompt", "--mode", "naive", "parse_statement"]).await.stdout();
     assert!(prompt.contains("---Data---"), "{prompt}");
     let history = daemon.path("history.json");
-    std::fs::write(&history, r#"[{"role": "user", "content": "earlierword"}]"#).expect("written");
+    std::fs::write(
+        &history,
+        r#"[{"role": "user", "content": "earlierword"}, {"role": "assistant", "content": "Good."}]"#,
+    )
+    .expect("written");
     daemon.models.push(Step::text("Yes."));
-    let answer = run(&[
+    let history = history.display().to_string();
+    let options = [
         "query",
         "--mode",
         "naive",
@@ -186,13 +192,13 @@ async fn agentctl_edits_the_graph_and_sets_all_options_of_a_query() {
         "--response-type",
         "One word",
         "--history",
-        &history.display().to_string(),
+        &history,
         "--max-total-tokens",
         "5000",
         "--no-rerank",
         "parse_statement",
-    ]);
-    assert_eq!(answer.await.stdout(), "Yes.\n");
+    ];
+    assert_eq!(run(&options).await.stdout(), "Yes.\n");
     let body = daemon.models.requests().last().expect("a request").body.to_string();
     for text in ["Be short.", "One word", "earlierword"] {
         assert!(body.contains(text), "{text}: {body}");
