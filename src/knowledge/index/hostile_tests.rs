@@ -1,4 +1,4 @@
-//! Files that nobody wrote by hand: the work for them grows with their size, and a job ends soon after its cancellation.
+//! Generated files: the work for them grows with their size, and a job ends soon after its cancellation.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

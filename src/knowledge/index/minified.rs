@@ -2,7 +2,7 @@
 
 use crate::graph::Outline;
 
-/// Bytes of a line that nobody writes by hand.
+/// Bytes of a line that is longer than those of written code.
 const LONG_LINE_BYTES: usize = 400;
 /// Smallest text that is judged by its lines.
 const MIN_TEXT_BYTES: usize = 4 * 1024;

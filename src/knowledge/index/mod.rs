@@ -2,7 +2,7 @@
 //!
 //! - `scan.rs` compares the files of a workspace with the index. `left_out.rs` names folders that no job reads.
 //! - `text.rs` decodes files, and refuses binaries and secrets. `notebook.rs` reads the cells of notebooks, and
-//!   `minified.rs` recognises code that no one wrote.
+//!   `minified.rs` recognises code that a program wrote.
 //! - `chunk.rs` splits texts. `prepare.rs` combines chunks and structure for the store.
 //! - `job.rs` runs a job from scan to end. It may stop at any point and can be started again: every document is
 //!   stored in one transaction, and every model answer is in the cache before it is used.

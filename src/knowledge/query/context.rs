@@ -218,7 +218,7 @@ impl QueryContext {
     }
 }
 
-/// Builds the prompt: chunks get the tokens that remain of `max_total_tokens` beside the question, the conversation,
+/// Builds the prompt: chunks get the tokens that remain of `max_total_tokens` next to the question, the conversation,
 /// entities and relations. Pure.
 #[must_use]
 pub fn build_context(

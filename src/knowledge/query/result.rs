@@ -49,7 +49,7 @@ impl NoContextReason {
                  the reranker off. [no-context]"
             }
             NoContextReason::TokenLimit => {
-                "I cannot answer this: the token limits leave no room for what was found beside the question and the \
+                "I cannot answer this: the token limits leave no room for what was found next to the question and the \
                  conversation. Raise max_total_tokens, max_entity_tokens or max_relation_tokens, or shorten the conversation. \
                  [no-context]"
             }

@@ -142,7 +142,7 @@ impl QueryParams {
         self.only_need_context == Some(true) || self.only_need_prompt == Some(true)
     }
 
-    /// Whether the result has the prompt beside the answer.
+    /// Whether the result has the prompt next to the answer.
     #[must_use]
     pub fn includes_context(&self) -> bool {
         self.include_context == Some(true)

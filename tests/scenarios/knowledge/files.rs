@@ -45,8 +45,8 @@ async fn texts_are_decoded_and_generated_files_are_no_graph() {
     let minified: String =
         (0..800).map(|n| format!("function a{}(b){{return minifiedword(b)}}", n % 26)).collect();
     daemon.write("app.js", &minified);
-    daemon.write("node_modules/left/index.js", "function installed_elsewhere() {}\n");
-    daemon.write("target/debug/gen.rs", "fn built_here() {}\n");
+    daemon.write("node_modules/left/index.js", "function installedword() {}\n");
+    daemon.write("target/debug/gen.rs", "fn builtword() {}\n");
     daemon.write("src/target/mod.rs", "fn a_source_file() {}\n");
     let alice = daemon.client("alice").await;
     let done = index(&alice, &daemon, json!({})).await;
@@ -63,7 +63,7 @@ async fn texts_are_decoded_and_generated_files_are_no_graph() {
     ] {
         assert!(found(&alice, &daemon, words).await.iter().any(|it| it == path), "{words}");
     }
-    for words in ["iVBORw0KGgo", "installed_elsewhere", "built_here"] {
+    for words in ["iVBORw0KGgo", "installedword", "builtword"] {
         assert!(found(&alice, &daemon, words).await.is_empty(), "{words}");
     }
     let now = status(&alice, &daemon).await;
@@ -72,7 +72,7 @@ async fn texts_are_decoded_and_generated_files_are_no_graph() {
     assert!(names(&graph["nodes"], "name").iter().any(|name| name == "draw_plot (plot.ipynb)"), "{graph}");
     // A folder that a call names is read.
     index(&alice, &daemon, json!({"paths": ["node_modules"]})).await;
-    assert_eq!(found(&alice, &daemon, "installed_elsewhere").await, ["node_modules/left/index.js"]);
+    assert_eq!(found(&alice, &daemon, "installedword").await, ["node_modules/left/index.js"]);
 }
 
 #[tokio::test]
@@ -176,7 +176,11 @@ async fn agentctl_edits_the_graph_and_sets_all_options_of_a_query() {
     let prompt = run(&["query", "--prompt", "--mode", "naive", "parse_statement"]).await.stdout();
     assert!(prompt.contains("---Data---"), "{prompt}");
     let history = daemon.path("history.json");
-    std::fs::write(&history, r#"[{"role": "user", "content": "earlierword"}]"#).expect("written");
+    std::fs::write(
+        &history,
+        r#"[{"role": "user", "content": "earlierword"}, {"role": "assistant", "content": "Good."}]"#,
+    )
+    .expect("written");
     daemon.models.push(Step::text("Yes."));
     let history = history.display().to_string();
     let options = [
