@@ -325,18 +325,21 @@ async fn refused_request_is_compacted_once_and_sent_again() {
     daemon.models.assert_no_breach();
 }
 
-/// A session without a known window, after a turn with three outputs.
+/// A session without a known window, after a turn with three outputs. `more` are keys of `[compaction]`, in which only
+/// summaries are on.
 async fn session_without_window(more: &str) -> (TestDaemon, Session, Log) {
-    let config = format!("{more}\n[permissions]\nallow = [\"Bash\"]\n[retry]\nbase_ms = 1\nmax_ms = 5");
+    let config = format!(
+        "[compaction]\nsnip = false\nmicrocompact = false\ncollapse = false\n{more}\n[permissions]\nallow = [\"Bash\"]\n[retry]\nbase_ms = 1\nmax_ms = 5"
+    );
     let daemon = TestDaemon::builder().config(&config).start().await;
     let session =
         daemon.client("alice").await.create_with(&daemon, json!({"tools": {"allow": ["Bash"]}})).await;
     let mut seen = session.follow().await;
     for number in 1..4 {
-        let call = bash(&format!("seq {number}000 {number}900"));
-        daemon.models.push(Step::calls([call]).usage(1_000 + 1_500 * number, 20));
+        let call = bash(&format!("seq 1000 {number}900; seq 5000 6900"));
+        daemon.models.push(Step::calls([call]).usage(4_000 * number, 20));
     }
-    daemon.models.push(Step::text("first done").usage(5_500, 5));
+    daemon.models.push(Step::text("first done").usage(20_000, 5));
     session.submit("count").await;
     seen.turn_ends("success").await;
     (daemon, session, seen)
@@ -406,7 +409,7 @@ async fn compact_shortens_its_request_after_any_refusal() {
 
 #[tokio::test]
 async fn configured_model_writes_summary_and_sessions_model_after_its_failure() {
-    let config = "[compaction]\nmodel = \"scripted/small\"";
+    let config = "model = \"scripted/small\"";
     let (daemon, session, mut seen) = session_without_window(config).await;
     daemon.models.push(Step::text("SUMMARY").usage(100, 10));
     session.call("compact", json!({"idempotency_key": "a"})).await;

@@ -430,6 +430,10 @@ pub fn summary_request(instructions: Option<&str>) -> String {
     )
 }
 
+/// Begins the messages of a summary call whose oldest ones did not fit.
+pub const BEGINNING_OMITTED: &str =
+    "<reminder>The beginning of the conversation is left out, because it does not fit.</reminder>";
+
 /// Begins each reminder of the daemon.
 pub const REMINDER: &str = "<reminder>";
 

@@ -26,7 +26,8 @@ pub(crate) fn summary_messages(
 ) -> Vec<Arc<Message>> {
     let messages = &messages[..count.min(messages.len())];
     let request = model_texts::summary_request(instructions);
-    let room = room.saturating_sub(text_tokens(&request));
+    let omission = Arc::new(Message::user(model_texts::BEGINNING_OMITTED));
+    let room = room.saturating_sub(text_tokens(&request)).saturating_sub(message_tokens(&omission));
     let mut from = 0;
     let mut size = messages_tokens(messages.iter());
     while size > room && from < messages.len() {
@@ -34,10 +35,14 @@ pub(crate) fn summary_messages(
         from += 1;
     }
     // A result needs its call directly before it.
-    while from < messages.len() && (has_results(&messages[from]) || messages[from].role == Role::Assistant) {
+    while from < messages.len() && has_results(&messages[from]) {
         from += 1;
     }
     let mut shown = messages[from..].to_vec();
+    if from > 0 && shown.first().is_some_and(|message| message.role == Role::Assistant) {
+        // Without this, a long turn would be left out as a whole.
+        shown.insert(0, omission);
+    }
     shown.push(Arc::new(Message::user(request)));
     shown
 }
