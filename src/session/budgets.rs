@@ -21,3 +21,12 @@ pub(super) fn check_money(
     );
     Err(SessionError::BadParam("budgets.usd_micros", why))
 }
+
+/// The limits with at most so many model calls of a turn.
+pub(super) fn with_max_turns(budgets: Budgets, max_turns: Option<u64>) -> Budgets {
+    let model_calls = match (budgets.model_calls, max_turns) {
+        (Some(calls), Some(turns)) => Some(calls.min(turns)),
+        (calls, turns) => calls.or(turns),
+    };
+    Budgets { model_calls, ..budgets }
+}

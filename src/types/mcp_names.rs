@@ -1,7 +1,8 @@
 //! Names of MCP servers and of their tools, as rules and lists of tools write them. A text names a tool by the names
 //! that the server has itself, or by the name that models are offered.
 
-use super::tool::MCP_PREFIX;
+/// Prefix of the names of all tools of MCP servers.
+pub const MCP_PREFIX: &str = "mcp__";
 
 /// Separates the name of a server from that of a tool.
 const SEPARATOR: &str = "__";

@@ -1,5 +1,6 @@
 //! Tools for all modules: their definitions, prepared calls, and results.
 
+pub use super::mcp_names::MCP_PREFIX;
 pub use super::prepared_call::{
     Access, Barrier, Blocked, Confinement, McpToolName, OfferUnsandboxedRetry, PathSensitivity,
     PlannedChange, PlannedEdit, PlannedFile, PreparedCall, ProposedPlan, ResolvedPath, Subject,
@@ -13,9 +14,6 @@ use super::todo::Todo;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-/// Prefix of the names of all tools of MCP servers.
-pub const MCP_PREFIX: &str = "mcp__";
 
 /// The definition of a tool for the model, and how the engine may run it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

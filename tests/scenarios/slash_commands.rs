@@ -207,7 +207,7 @@ async fn listed_commands_name_sources_and_broken_files() {
     std::fs::create_dir_all(&user).expect("made");
     std::fs::write(user.join("greet.md"), "---\ndescription: Say hello\n---\nGreet $ARGUMENTS.")
         .expect("written");
-    std::fs::write(user.join("broken.md"), "---\ndescription: [\n---\nx").expect("written");
+    std::fs::write(user.join("broken.md"), "---\ndescription: x\n---\n").expect("written");
     std::fs::write(user.join("help.md"), "Mine.").expect("written");
     std::fs::write(daemon.path("secret.md"), "secret").expect("written");
     std::os::unix::fs::symlink(daemon.path("secret.md"), user.join("leak.md")).expect("linked");

@@ -176,7 +176,7 @@ fn parse<T: DeserializeOwned>(yaml: &str) -> Result<T, String> {
 
 /// The entries of a front matter.
 fn entries(yaml: &str, restricts: fn(&str) -> bool) -> Result<Vec<Entry>, String> {
-    let lines = Lines::of(yaml, restricts);
+    let lines = Lines::split_by_key(yaml, restricts);
     if let Ok(map) = parse::<serde_json::Map<String, Value>>(yaml) {
         let text = |key: &str| lines.0.iter().find(|it| it.key == key).map(KeyLines::text);
         let entry = |(key, value): (String, Value)| Entry {
@@ -223,7 +223,7 @@ struct KeyLines<'y> {
 
 impl<'y> Lines<'y> {
     /// A line that is not indented begins a key, if it has the form of one; all other lines continue the key above.
-    fn of(yaml: &'y str, restricts: fn(&str) -> bool) -> Self {
+    fn split_by_key(yaml: &'y str, restricts: fn(&str) -> bool) -> Self {
         let mut keys: Vec<KeyLines<'y>> = Vec::new();
         for line in yaml.lines() {
             let begins = key_of(line)

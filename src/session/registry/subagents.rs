@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::actor::effects::subagents::{NewSubagent, SubagentEnd, SubagentHost, SubagentRun};
 use crate::agents;
+use crate::budgets::with_max_turns;
 use crate::error::SessionError;
 use crate::file_models::{self, FileModel};
 use crate::handle::SessionHandle;
@@ -33,7 +34,6 @@ use types::session::TurnResult;
 use types::subagent::{AgentProfile, TASK};
 use types::tool::{ProposedPlan, ToolChoice, ToolOutcome, ToolProgress};
 use types::turn_options::TurnOptions;
-use types::usage::Budgets;
 
 /// How long a killed sub-agent may take to report its end. The aborting session waits for less time.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
@@ -255,15 +255,6 @@ impl Registry {
         let submitted = self.submit(id, submission, std::convert::identity, async { Ok(input) }).await?;
         Ok(submitted.turn_id)
     }
-}
-
-/// The limits with at most so many model calls of a turn.
-pub(super) fn with_max_turns(budgets: Budgets, max_turns: Option<u64>) -> Budgets {
-    let model_calls = match (budgets.model_calls, max_turns) {
-        (Some(calls), Some(turns)) => Some(calls.min(turns)),
-        (calls, turns) => calls.or(turns),
-    };
-    Budgets { model_calls, ..budgets }
 }
 
 /// The fields of an event that decide whether the whole event must be parsed.
