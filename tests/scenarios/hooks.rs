@@ -263,7 +263,7 @@ async fn unreadable_hooks_make_their_calls_ask_and_are_shown() {
         let notices = log.events_of("notice");
         let shown = notices.iter().filter(|notice| notice["kind"] == "hook_problem").count();
         assert_eq!(shown, 1, "{text}: {notices:?}");
-        let view = session.call("session.get", json!({})).await;
+        let view = session.call("get", json!({})).await["session"].clone();
         assert!(view["notice"].as_str().expect("a text").contains(place), "{text}: {view}");
         // No user sees an unattended session.
         let unattended = alice.create_with(&daemon, json!({"background": true})).await;

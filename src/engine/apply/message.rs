@@ -120,6 +120,10 @@ impl State {
                     self.context_tokens = *context_tokens;
                 }
                 if let Some(turn) = &mut self.turn {
+                    // Failures of the second answer do not count for the next request.
+                    (turn.failures, turn.overloads) = (0, 0);
+                }
+                if let Some(turn) = &mut self.turn {
                     turn.candidates = Arc::default();
                     if let Some(request_id) = request_id {
                         apply_answer(turn, RequestId::Question(*request_id), envelope);

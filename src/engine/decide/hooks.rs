@@ -14,6 +14,10 @@ use types::turn_options::TurnOptions;
 impl PlanBuilder<'_> {
     /// Records runs of hooks. `context` reaches the running turn now, and else the next input.
     pub fn hooks_ran(&mut self, call_id: Option<CallId>, runs: Vec<HookRun>, context: Option<String>) {
+        // An asynchronous hook may end after its session.
+        if self.state.status == SessionState::Ended {
+            return;
+        }
         let item_id = call_id.and_then(|id| self.state.call(id)).map(|call| call.item_id);
         let mut status = HookStatus::clone(&self.state.hooks);
         for run in runs {
