@@ -417,5 +417,5 @@ async fn agentctl_submits_images_and_files() {
     agentctl::ctl(&daemon, &["submit", id, "again", "--image", "shot.webp"]).await.stdout();
     daemon.models.wait_for_requests(2).await;
     let missing = agentctl::ctl(&daemon, &["submit", id, "again", "--image", "gone.webp"]).await;
-    assert!(missing.code != 0 && missing.err.contains("does not exist"), "{missing:?}");
+    assert!(missing.code == 64 && missing.err.contains("there is no such file"), "{missing:?}");
 }

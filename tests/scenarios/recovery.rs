@@ -77,7 +77,7 @@ async fn backup_during_turn_is_complete_and_starts_daemon() {
 
     // A backup never overwrites a file, and its path must not be in the folder of the database.
     let (code, _, complaint) = agentctl(&daemon, &["backup", "copy.db"]).await;
-    assert!(code == 4 && complaint.contains("there already"), "{code}: {complaint}");
+    assert!(code == 64 && complaint.contains("there already"), "{code}: {complaint}");
     for (path, word) in [
         (json!("relative.db"), "absolute"),
         (json!(daemon.path("data/agentd/x.db")), "another folder"),

@@ -137,7 +137,7 @@ async fn invalid_reload_is_refused_and_old_configuration_stays() {
     session.submit("hello").await;
     seen.turn_ends("success").await;
     let said = ctl(&daemon, &["daemon", "reload"]).await;
-    assert!(said.code == 4 && said.err.contains("retry.attempts"), "{said:?}");
+    assert!(said.code == 64 && said.err.contains("retry.attempts"), "{said:?}");
     let shown = ctl(&daemon, &["daemon", "status"]).await.stdout();
     assert!(
         shown.contains("reload") && shown.contains("failed") && shown.contains("retry.attempts"),

@@ -250,11 +250,12 @@ async fn agentctl_prints_answers_of_commands() {
     let session = daemon.client("alice").await.create(&daemon).await;
     let shown = ctl(&daemon, &["submit", &session.id, "/mode plan"]).await;
     assert!(shown.stdout().contains("plan"));
-    let refused = ctl(&daemon, &["run", "/hlep"]).await;
-    assert!(refused.code != 0 && refused.err.contains("/help"), "{refused:?}");
-    let refused = ctl(&daemon, &["run", "/zzzzzzzz"]).await;
-    assert!(refused.err.contains("there is no command /zzzzzzzz; /help lists them"), "{refused:?}");
     assert_eq!(daemon.models.requests().len(), 0);
+    for (text, hint) in [("/hlep", "/help"), ("/zzzzzzzz", "sent as text: there is no command /zzzzzzzz")] {
+        daemon.models.push(Step::text("It is a text."));
+        let sent = ctl(&daemon, &["run", text]).await;
+        assert!(sent.code == 0 && sent.err.contains(hint), "{sent:?}");
+    }
 }
 
 #[tokio::test]
