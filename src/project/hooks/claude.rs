@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::condition::Condition;
 use super::config::{CallFilter, Entry, FileReader, HookFile, HookForm, find_event};
@@ -15,6 +15,9 @@ use types::hook::HookEvent;
 
 /// Kinds of hooks that Claude Code has and the daemon does not run.
 const OTHER_KINDS: [&str; 4] = ["prompt", "agent", "http", "mcp_tool"];
+
+/// The keys of a hook that decide what runs, and when.
+const DECIDING_KEYS: [&str; 5] = ["type", "command", "args", "if", "async"];
 
 /// Reads the text of a file.
 pub(super) fn read(file: &Path, text: &str) -> HookFile {
@@ -32,12 +35,13 @@ pub(super) fn read(file: &Path, text: &str) -> HookFile {
     let mut reader = ClaudeReader { files: FileReader::new(file, HookForm::Claude) };
     let mut is_disabled = false;
     for (name, node) in settings {
-        match name.as_str() {
+        let name = if name.eq_ignore_ascii_case("hooks") { "hooks" } else { name.as_str() };
+        match name {
             "disableAllHooks" => match node.value() {
-                Value::Bool(value) => is_disabled = value,
+                Ok(Value::Bool(value)) => is_disabled = value,
                 _ => reader.files.show(node.line(), "disableAllHooks is not true or false; the hooks run"),
             },
-            "hooks" if node.value().is_null() => {}
+            "hooks" if node.is_null() => {}
             "hooks" => match (node.fields(), node.items()) {
                 (Some(events), _) => {
                     events.into_iter().for_each(|(event, node)| reader.read_event(&event, node));
@@ -66,7 +70,15 @@ impl ClaudeReader<'_> {
             return;
         };
         match node.items() {
-            Some(groups) => groups.into_iter().for_each(|group| self.read_group(event, group)),
+            Some(groups) => {
+                // A full file makes every call ask, so the rest of it changes nothing.
+                let mut groups = groups.into_iter();
+                while !self.files.is_full()
+                    && let Some(group) = groups.next()
+                {
+                    self.read_group(event, group);
+                }
+            }
             None => self.read_group(event, node),
         }
     }
@@ -75,7 +87,7 @@ impl ClaudeReader<'_> {
     fn read_group(&mut self, event: HookEvent, node: Node<'_>) {
         let line = node.line();
         let Some(fields) = node.fields() else {
-            if !node.value().is_null() {
+            if !node.is_null() {
                 let reason = format!("an object with hooks is expected, not {}", node.shown());
                 self.files.refuse(event, line, CallFilter::all(), reason);
             }
@@ -85,7 +97,7 @@ impl ClaudeReader<'_> {
         let mut lists = Vec::new();
         for (name, node) in &fields {
             match name.as_str() {
-                "matcher" => matcher = read_matcher(&node.value()),
+                "matcher" => matcher = node.value().and_then(|value| read_matcher(&value)),
                 "hooks" => lists.push(*node),
                 _ => {}
             }
@@ -104,7 +116,14 @@ impl ClaudeReader<'_> {
         }
         for list in lists {
             match list.items() {
-                Some(hooks) => hooks.into_iter().for_each(|hook| self.read_hook(event, &matcher, hook)),
+                Some(hooks) => {
+                    let mut hooks = hooks.into_iter();
+                    while !self.files.is_full()
+                        && let Some(hook) = hooks.next()
+                    {
+                        self.read_hook(event, &matcher, hook);
+                    }
+                }
                 None => self.read_hook(event, &matcher, list),
             }
         }
@@ -113,15 +132,26 @@ impl ClaudeReader<'_> {
     fn read_hook(&mut self, event: HookEvent, matcher: &Matcher, node: Node<'_>) {
         let line = node.line();
         let mut filter = CallFilter { matcher: matcher.clone(), condition: None };
-        let value = match node.value() {
-            Value::Null => return,
-            Value::Object(_) => node.value(),
-            _ => {
-                let reason = format!("a hook is an object with a command, not {}", node.shown());
-                self.files.refuse(event, line, filter, reason);
-                return;
-            }
+        if node.is_null() {
+            return;
+        }
+        let Some(fields) = node.fields() else {
+            let reason = format!("a hook is an object with a command, not {}", node.shown());
+            self.files.refuse(event, line, filter, reason);
+            return;
         };
+        let mut value = Map::new();
+        for (name, node) in fields {
+            match node.value() {
+                Ok(part) => _ = value.insert(name, part),
+                Err(error) if DECIDING_KEYS.contains(&name.as_str()) => {
+                    self.files.refuse(event, line, filter, format!("{name} cannot be read: {error}"));
+                    return;
+                }
+                Err(error) => self.files.show(line, format!("{name} cannot be read: {error}")),
+            }
+        }
+        let value = Value::Object(value);
         match &value["if"] {
             Value::Null => {}
             Value::String(text) => match Condition::parse(text) {

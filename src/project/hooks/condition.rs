@@ -70,6 +70,14 @@ fn usual_form(text: &str) -> Result<String, String> {
     else {
         return Ok(if text == "Agent" { "Task".into() } else { text.to_owned() });
     };
+    // `Edit(a)|Write(b)` is no single rule, and no path has such a text.
+    let mut depth = 0;
+    for sign in inner.chars() {
+        depth += i32::from(sign == '(') - i32::from(sign == ')');
+        if depth < 0 {
+            return Err(format!("{text}: one rule is expected"));
+        }
+    }
     let tool = if tool.trim() == "Agent" { "Task" } else { tool.trim() };
     let inner = inner.trim();
     if inner == "*" {
@@ -145,8 +153,10 @@ mod tests {
 
     #[test]
     fn unreadable_conditions_are_errors() {
-        for text in ["Bash(git", "Bash(* --force)", "Bash(npm run test*)", "bash(git *)", "(x)", "mcp__x__*"]
-        {
+        for text in ["Edit(*.env)|Write(*.env)", "Edit(a) Write(b)", "Edit(a),Bash(b:*)"] {
+            assert!(Condition::parse(text).is_err(), "{text}");
+        }
+        for text in ["Bash(git", "Bash(* --force)", "Bash(npm run test*)", "(x)", "mcp__x__*"] {
             assert!(Condition::parse(text).is_err(), "{text}");
         }
     }

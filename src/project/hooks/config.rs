@@ -18,6 +18,9 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(600);
 /// Maximum number of hooks in one file.
 const MAX_HOOKS: usize = 100;
 
+/// Maximum number of problems of a file; one more stands for all others.
+const MAX_PROBLEMS: usize = 50;
+
 /// The form of a hook's JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HookForm {
@@ -258,22 +261,21 @@ impl<'f> FileReader<'f> {
         }
     }
 
+    /// Whether the file has so many problems that every call asks.
+    pub fn is_full(&self) -> bool {
+        self.found.problems.len() > MAX_PROBLEMS
+    }
+
     fn add(&mut self, line: usize, reason: String, effect: ProblemEffect) {
-        /// Maximum number of problems of a file; the last one stands for all others.
-        const MAX_PROBLEMS: usize = 50;
         let file = self.file.to_owned();
         if self.found.problems.len() < MAX_PROBLEMS {
             self.found.problems.push(HookProblem { file, line, reason, effect });
             return;
         }
         if self.found.problems.len() == MAX_PROBLEMS {
-            let reason = "there are more problems in this file".into();
-            self.found.problems.push(HookProblem { file, line, reason, effect: ProblemEffect::Shown });
-        }
-        if !matches!(effect, ProblemEffect::Shown)
-            && let Some(last) = self.found.problems.last_mut()
-        {
-            last.effect = ProblemEffect::Asks(CallFilter::all());
+            let reason = "there are more problems in this file, so every call asks".into();
+            let effect = ProblemEffect::Asks(CallFilter::all());
+            self.found.problems.push(HookProblem { file, line, reason, effect });
         }
     }
 

@@ -105,9 +105,17 @@ impl<'t> Node<'t> {
         Some(items.into_iter().map(|raw| Self { raw: raw.get(), ..self }).collect())
     }
 
-    /// The value; `null` if it is nested too deeply.
-    pub fn value(self) -> Value {
-        serde_json::from_str(self.raw).unwrap_or_default()
+    /// Whether the part is `null`.
+    pub fn is_null(self) -> bool {
+        self.raw.trim() == "null"
+    }
+
+    /// The value.
+    ///
+    /// # Errors
+    /// It is nested too deeply, or has a number or a character that does not exist.
+    pub fn value(self) -> Result<Value, String> {
+        serde_json::from_str(self.raw).map_err(|error| error.to_string())
     }
 
     /// The beginning of the part, for an error.
@@ -163,7 +171,7 @@ mod tests {
         ] {
             let plain = plain_json(text);
             assert_eq!(plain.len(), text.len(), "{text}");
-            assert_eq!(Node::parse(&plain).expect(text).value(), value, "{text}");
+            assert_eq!(Node::parse(&plain).expect(text).value(), Ok(value), "{text}");
         }
         for text in ["{,}x", "{\"a\" 1}", "{} /* open", "{\"a\": 1,, }", "{", "{} {}"] {
             assert!(Node::parse(&plain_json(text)).is_err(), "{text}");

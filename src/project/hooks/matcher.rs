@@ -54,6 +54,10 @@ impl Matcher {
             let is_border = |c: char| matches!(c, '|' | ',') || c.is_whitespace();
             let names = trimmed.split(is_border).filter(|name| !name.is_empty());
             MatcherKind::Names(names.map(str::to_owned).collect())
+        } else if is_rule(trimmed) {
+            return Err(format!(
+                "{trimmed} is a permission rule; write it as `if`, and the tool as the matcher"
+            ));
         } else if trimmed.len() > MAX_BYTES {
             return Err(format!("it has more than {MAX_BYTES} bytes"));
         } else {
@@ -95,6 +99,13 @@ impl Matcher {
     }
 }
 
+/// Whether the text is a rule such as `Bash(git:*)`. As a regular expression it matches no tool.
+fn is_rule(text: &str) -> bool {
+    const RULE_TOOLS: [&str; 9] =
+        ["Bash", "Read", "Edit", "Write", "MultiEdit", "Glob", "Grep", "WebFetch", "Task"];
+    text.ends_with(')') && text.split_once('(').is_some_and(|(tool, _)| RULE_TOOLS.contains(&tool))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,7 +141,7 @@ mod tests {
             matching.iter().for_each(|name| assert!(matcher.is_match(name), "{text:?} {name}"));
             others.iter().for_each(|name| assert!(!matcher.is_match(name), "{text:?} {name}"));
         }
-        for wrong in ["(", "[a", "*.Edit(", "(?<name", "Bash(git *"] {
+        for wrong in ["(", "[a", "*.Edit(", "(?<name", "Bash(git *", "Bash(echo:*)", "Edit(*.ts)"] {
             assert!(Matcher::parse(wrong).is_err(), "{wrong}");
         }
         assert!(Matcher::parse(&format!("{}.", "x".repeat(MAX_BYTES))).is_err());

@@ -111,9 +111,14 @@ pub async fn run_hooks(events: &[HookRunInput], environment: &HookEnvironment) -
 async fn run_hook(hook: &Hook, input: &HookInput, environment: &HookEnvironment) -> (HookRun, HookAnswer) {
     let started_at = Instant::now();
     let mut answer = match run_process(hook, input, environment).await {
-        Ok(HookProcessOutput { exit_code, stdout, stderr }) => {
+        Ok(HookProcessOutput { is_cut, exit_code, stdout, stderr }) => {
             let how = (hook.event, hook.form, environment.on_failure);
-            HookAnswer::parse(how, exit_code, &stdout, &stderr)
+            let answer = HookAnswer::parse(how, exit_code, &stdout, &stderr);
+            match is_cut && exit_code == Some(0) && answer.decision != Some(HookDecision::Deny) {
+                // The decision may be in the part that is missing.
+                true => HookAnswer::from_unreadable(hook.event, "its output is too long to be read"),
+                false => answer,
+            }
         }
         Err(error) => HookAnswer::from_failure(hook.event, environment.on_failure, &error),
     };
@@ -144,6 +149,8 @@ fn keep_patch_whole(answer: &mut HookAnswer, input: &HookInput) {
 }
 
 struct HookProcessOutput {
+    /// Whether the end of its standard output is missing.
+    is_cut: bool,
     exit_code: Option<i32>,
     stdout: String,
     stderr: String,
@@ -223,7 +230,8 @@ async fn run_process(
     };
     let status = status.map_err(|error| format!("could not wait for it: {error}"))?;
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-    Ok(HookProcessOutput { exit_code: status.code(), stdout: text(stdout), stderr: text(stderr) })
+    let is_cut = stdout.len() >= MAX_OUTPUT_BYTES;
+    Ok(HookProcessOutput { is_cut, exit_code: status.code(), stdout: text(stdout), stderr: text(stderr) })
 }
 
 /// Reads an output to its end; keeps its beginning.
@@ -274,6 +282,13 @@ mod tests {
             assert_eq!(failed.decision, Some(HookDecision::Ask), "{command}: {failed:?}");
             assert!(failed.runs[0].error.is_some() && !failed.is_unreadable, "{command}: {failed:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn decision_after_too_much_output_asks() {
+        let command = "head -c 1100000 /dev/zero | tr '\\0' x; echo; echo '{\"decision\": \"deny\"}'";
+        let answers = run(command, "20s").await;
+        assert_eq!(answers.decision, Some(HookDecision::Ask), "{:?}", answers.runs);
     }
 
     #[tokio::test]

@@ -122,6 +122,9 @@ fn wrong_entry_concerns_itself_alone_and_its_calls_ask() {
         (r#"{"matcher": "^mcp__", "hooks": "guard"}"#, &["mcp__db__query"]),
         (r#"{"matcher": "Write"}"#, &["Write"]),
         (r#""./guard.sh""#, &ALL),
+        (r#"{"matcher": "Write", "hooks": [{"command": "\ud83d"}]}"#, &["Write"]),
+        (r#"{"matcher": "\ud83d", "hooks": [{"command": "x"}]}"#, &ALL),
+        (r#"{"matcher": "Bash(echo:*)", "hooks": [{"command": "x"}]}"#, &ALL),
         ("true", &ALL),
     ] {
         let text = format!(
@@ -214,5 +217,26 @@ fn file_with_too_many_mistakes_still_makes_their_calls_ask() {
         "{\"matcher\": \"Write\", \"hooks\": [1]},".repeat(200) + "{\"matcher\": \"Bash\", \"hooks\": [1]}";
     let file = read_text(&format!("{{\"hooks\": {{\"PreToolUse\": [{entries}]}}}}"));
     assert!(file.problems.len() <= 51);
+    assert_eq!(asking(&file, OnFailure::Allow), ALL);
+}
+
+#[test]
+fn value_that_does_not_exist_concerns_its_key_alone() {
+    let deep = format!("{}1{}", "[".repeat(300), "]".repeat(300));
+    for odd in [r#""\ud83d""#, "1e999", deep.as_str()] {
+        let text = format!(
+            r#"{{"Hooks": {{"PreToolUse": [{{"hooks": [{{"command": "good", "timeout": {odd}, "statusMessage": {odd}}}]}}]}}}}"#
+        );
+        let file = read_text(&text);
+        assert_eq!(listed(&file), ["pre_tool_use/*/good"], "{odd:.20}: {:?}", file.problems);
+        assert_eq!(file.problems.len(), 2, "{odd:.20}");
+    }
+}
+
+#[test]
+fn file_of_many_empty_entries_is_read_in_linear_time() {
+    let entries = vec!["{}"; 60_000].join(",\n");
+    let file = read_text(&format!("{{\"hooks\": {{\"PreToolUse\": [{entries}]}}}}"));
+    assert_eq!(file.problems.len(), 51);
     assert_eq!(asking(&file, OnFailure::Allow), ALL);
 }

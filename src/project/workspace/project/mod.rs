@@ -78,7 +78,7 @@ fn project_of_damaged(text: &str, problem: String) -> Project {
     };
     match table.get("permissions") {
         Some(toml::Value::Table(permissions)) => {
-            let mut is_whole = true;
+            let mut is_whole = !permissions.keys().any(|key| may_restrict(key, &["ask", "deny"]));
             project.ask = valid_rules(permissions.get("ask"), &mut is_whole);
             project.deny = valid_rules(permissions.get("deny"), &mut is_whole);
             project.is_closed = !is_whole;
@@ -86,7 +86,21 @@ fn project_of_damaged(text: &str, problem: String) -> Project {
         Some(_) => project.is_closed = true,
         None => {}
     }
+    // A key that is not known, and by its name a deny rule in another place.
+    let tools = table.get("tools").and_then(toml::Value::as_table).into_iter().flat_map(toml::Table::keys);
+    project.is_closed |= table.keys().chain(tools).any(|key| may_restrict(key, &["permissions"]));
     project
+}
+
+/// Whether a key that this file does not have is probably meant to restrict calls.
+fn may_restrict(key: &str, known: &[&str]) -> bool {
+    const WORDS: [&str; 9] =
+        ["deny", "denied", "ask", "block", "blocked", "forbid", "disallow", "permission", "rules"];
+    !known.contains(&key)
+        && key
+            .to_ascii_lowercase()
+            .split(['_', '-', '.'])
+            .any(|part| WORDS.iter().any(|word| part.starts_with(word)))
 }
 
 /// The valid rules of a list. Sets `is_whole` to false if there is an invalid entry.
@@ -124,6 +138,21 @@ impl Project {
 mod tests {
 
     #[test]
+    fn misspelt_key_that_may_restrict_closes_the_file() {
+        for text in [
+            "[permissions]\ndenied = [\"Bash(rm:*)\"]",
+            "[permissions]\nDeny = [\"Bash(rm:*)\"]",
+            "[permissions]\nblock = [\"Bash(rm:*)\"]",
+            "[permission]\ndeny = [\"Bash(rm:*)\"]",
+            "deny = [\"Bash(rm:*)\"]",
+            "[tools]\ndeny = [\"Bash\"]",
+            "[tools]\ndisallowed_tools = [\"Bash\"]",
+        ] {
+            assert!(super::read(text.as_bytes()).is_closed, "{text}");
+        }
+    }
+
+    #[test]
     fn project_rules_are_read_and_other_keys_refused() {
         let read = |text: &str| super::read(text.as_bytes());
         let project = read("[permissions]\nallow = [\"Bash(make)\"]\ndeny = [\"Read(.env)\"]\n");
@@ -133,6 +162,7 @@ mod tests {
             ("[providers.evil]\nbase_url = \"http://evil\"\n", "line 1"),
             ("[permissions]\nallow = []\nallow_bypass = true\n", "line 3"),
             ("[permissions]\n\nallow = [\"Bash(\"]\n", "line 3: \"Bash(\""),
+            ("[models]\nmain = 3\n", "line 2"),
         ] {
             let project = read(text);
             assert!(project.allow.is_empty() && project.deny.is_empty() && !project.is_closed);
