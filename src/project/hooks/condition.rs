@@ -156,7 +156,7 @@ mod tests {
         for text in ["Edit(*.env)|Write(*.env)", "Edit(a) Write(b)", "Edit(a),Bash(b:*)"] {
             assert!(Condition::parse(text).is_err(), "{text}");
         }
-        for text in ["Bash(git", "Bash(* --force)", "Bash(npm run test*)", "(x)", "mcp__x__*"] {
+        for text in ["Bash(git", "Bash(* --force)", "Bash(npm run test*)", "(x)"] {
             assert!(Condition::parse(text).is_err(), "{text}");
         }
     }
