@@ -427,6 +427,10 @@ impl PlanBuilder<'_> {
     pub fn rules_checked(&mut self, turn_id: TurnId, mode: Mode, verdicts: Vec<(CallId, Verdict)>) {
         let current = self.state.turn.as_ref().filter(|turn| turn.id == turn_id && !turn.aborting);
         let Some(current) = current else { return };
+        let waits = |call: &CallState| matches!(call.stage, CallStage::Ready { .. });
+        if !verdicts.iter().any(|(call_id, _)| self.state.call(*call_id).is_some_and(waits)) {
+            return;
+        }
         // If a client changed the mode meanwhile, `advance_tools` asks again.
         let is_current = current.mode == mode;
         for (call_id, verdict) in verdicts.into_iter().filter(|_| is_current) {
