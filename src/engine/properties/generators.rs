@@ -130,7 +130,7 @@ pub fn context(engine: &Engine) -> Input {
 }
 
 /// Generates a report of hooks.
-pub fn hooks(chance: u8) -> Input {
+pub fn hooks(chance: u64) -> Input {
     let run = HookRun {
         error: (chance & 1 == 0).then(|| "exit code 7".into()),
         ..HookRun::new(HookEvent::Stop, "h")

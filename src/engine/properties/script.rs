@@ -113,8 +113,6 @@ pub enum ScriptStep {
     },
     Kill,
     Attach,
-    /// Hooks are read, run, fail, give a text or end the turn.
-    Hooks(u8),
     Detach,
     /// The daemon reloads its configuration.
     Reload,
@@ -350,7 +348,6 @@ fn step() -> impl Strategy<Value = ScriptStep> {
         2 => (any::<u8>(), any::<bool>()).prop_map(|(pick, known)| ScriptStep::AbortCall { pick, known }),
         1 => prop_oneof![3 => Just(ScriptStep::Detach), 1 => Just(ScriptStep::Kill), 1 => Just(ScriptStep::Reload)],
         1 => Just(ScriptStep::Attach),
-        1 => any::<u8>().prop_map(ScriptStep::Hooks),
         1 => Just(ScriptStep::TooLong),
         1 => Just(ScriptStep::Compact),
         2 => Just(ScriptStep::Stop),

@@ -397,8 +397,11 @@ impl Simulator {
                 self.feed(input)?;
             }
             ScriptStep::Kill => drop(self.feed(Input::Kill { origin: origin() })?),
-            ScriptStep::Hooks(chance) => drop(self.feed(generators::hooks(*chance))?),
-            ScriptStep::Attach => drop(self.feed(Input::Attached { clients: 1, origin: origin() })?),
+            ScriptStep::Attach => {
+                self.feed(Input::Attached { clients: 1, origin: origin() })?;
+                // Hooks report at any time. A step of their own would change the other scripts.
+                self.feed(generators::hooks(self.engine.next_seq()))?;
+            }
             ScriptStep::Detach => drop(self.feed(Input::Detached { clients: 0, origin: origin() })?),
             ScriptStep::Reload => {
                 let changed = vec!["retry.attempts".into()];
