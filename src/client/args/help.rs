@@ -3,6 +3,7 @@
 use clap::{Command as ClapCommand, CommandFactory as _};
 
 use super::Cli;
+use crate::terminal::style::{StyledLine, Tone};
 
 /// The groups of commands in the order of the help. Each visible command is in one group.
 pub const GROUPS: [(&str, &[&str]); 7] = [
@@ -28,6 +29,45 @@ const ALIASES: [(&str, &[&str]); 5] = [
     ("attach", &["resume", "continue"]),
     ("rm", &["delete"]),
     ("inspect", &["show"]),
+];
+
+/// The groups of the options of `run`, which has more of them than a reader can search. Others stay below `Options`.
+const RUN_OPTIONS: [(&str, &[&str]); 5] = [
+    (
+        "Session",
+        &[
+            "work_dir",
+            "add_dir",
+            "title",
+            "continued",
+            "background",
+            "agent",
+            "coordinator",
+            "env",
+            "simple",
+            "binary_feedback",
+        ],
+    ),
+    (
+        "Permissions and tools",
+        &["approval_mode", "trust", "tools", "without_tools", "safe_mode", "mcp_config"],
+    ),
+    (
+        "Model",
+        &[
+            "model",
+            "fallback_model",
+            "think",
+            "system_prompt",
+            "append_system_prompt",
+            "temperature",
+            "top_p",
+            "stop",
+            "metadata",
+        ],
+    ),
+    ("Limits", &["max_usd", "max_turns", "max_tokens", "max_time"]),
+    ("Output", &["output", "output_schema", "quiet", "raw", "thinking"]),
 ];
 
 /// Examples below the help of a command.
@@ -67,6 +107,12 @@ pub fn command() -> ClapCommand {
         command = command
             .mut_subcommand(name, |it| it.after_help(format!("Examples:\n  {}", examples.join("\n  "))));
     }
+    for (heading, options) in RUN_OPTIONS {
+        for option in options {
+            command =
+                command.mut_subcommand("run", |it| it.mut_arg(*option, |arg| arg.help_heading(heading)));
+        }
+    }
     for option in ["socket", "config", "no_start", "plain"] {
         command = command.mut_arg(option, |it| it.help_heading("Global options"));
     }
@@ -85,9 +131,7 @@ fn groups(command: &ClapCommand) -> String {
         for name in names {
             let about = command.find_subcommand(name).and_then(ClapCommand::get_about);
             let about = about.map(ToString::to_string).unwrap_or_default();
-            // Keep the line within a terminal of 80 columns.
-            let about = crate::terminal::style::cut(about.lines().next().unwrap_or_default(), 64);
-            text.push_str(&format!("  {name:<12}  {about}\n"));
+            push_row(&mut text, &format!("  {name:<12}  "), about.lines().next().unwrap_or_default());
         }
     }
     for (heading, is_global) in [("Conversation, without a command", false), ("Global options", true)] {
@@ -99,13 +143,23 @@ fn groups(command: &ClapCommand) -> String {
             let name =
                 format!("  {short}--{}{}", option.get_long().unwrap_or_default(), value.unwrap_or_default());
             let about = option.get_help().map(ToString::to_string).unwrap_or_default();
-            text.push_str(&format!("{name:<22}  {}\n", crate::terminal::style::cut(&about, 56)));
+            push_row(&mut text, &format!("{name:<22}  "), &about);
         }
     }
     text.push_str("  -h, --help            This help; after a command, that of the command\n");
     text.push_str("  -V, --version         The version\n");
     // Remove braces, because the template would treat them as tags.
     text.replace(['{', '}'], "")
+}
+
+/// Adds a name with its meaning, which continues below itself within a terminal of 80 columns.
+fn push_row(text: &mut String, name: &str, about: &str) {
+    let indent = name.chars().count();
+    for (nth, row) in StyledLine::new(Tone::Plain, about).wrap(80 - indent.min(40)).iter().enumerate() {
+        let lead = if nth == 0 { name.to_owned() } else { " ".repeat(indent) };
+        text.push_str(format!("{lead}{}", row.plain()).trim_end());
+        text.push('\n');
+    }
 }
 
 #[cfg(test)]
@@ -134,6 +188,12 @@ mod tests {
         assert!(!help.contains("Commands:"), "{help}");
         let groups = groups(&Cli::command());
         assert!(groups.lines().all(|line| crate::terminal::style::width(line) <= 80), "{groups}");
+        assert!(!groups.contains('…'), "no text is cut: {groups}");
+        let run =
+            command.find_subcommand_mut("run").map(|run| run.render_help().to_string()).unwrap_or_default();
+        let places: Vec<_> =
+            RUN_OPTIONS.iter().map(|(heading, _)| run.find(&format!("\n{heading}:"))).collect();
+        assert!(places.iter().all(Option::is_some), "{run}");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::resolve_id::{self, OPEN_STATES};
 use crate::terminal::confirm::confirm;
 use crate::terminal::escape;
+use crate::terminal::format::session_name;
 use crate::terminal::out::OutputStreams;
 use api::params::{AbortParams, AbortReply, EndParams, ListParams};
 use api::{ApiMethod, methods};
@@ -103,7 +104,7 @@ pub(crate) async fn remove(
     if let Some(busy) = sessions.iter().find(busy).filter(|_| !force) {
         return Err(Failure::internal(format!(
             "{} is working ({}); abort or kill it first, or use -f. Nothing was removed",
-            busy.session_id,
+            session_name(busy),
             busy.summary.state.name()
         )));
     }

@@ -37,7 +37,13 @@ pub(crate) async fn answer(
         reply => reply?,
     };
     let choice = escape::line(&choice).into_owned();
-    Ok(out.say(&format!("answered {request_id}: {choice} (session {})", reply.session_id))?)
+    // Name the question and its session as the user did.
+    let is_number = name.trim_start_matches('#').chars().all(|c| c.is_ascii_digit());
+    let what = match is_number {
+        true => format!("#{}", name.trim_start_matches('#')),
+        false => format!("{request_id} (session {})", reply.session_id),
+    };
+    Ok(out.say(&format!("answered {what}: {choice}"))?)
 }
 
 /// The parameters of typed answers, one for each question of the model.

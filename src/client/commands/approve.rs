@@ -12,12 +12,14 @@ use crate::terminal::format::{age, now, short_id};
 use crate::terminal::out::OutputStreams;
 use crate::terminal::style::{StyledLine, Tone};
 use crate::terminal::table::{Table, column};
+use crate::ui::request_list::home_relative;
 use crate::ui::{prompt, question, render, summary};
 use api::methods;
-use api::params::{ApproveParams, ApproveReply, Approved};
+use api::params::{ApproveParams, ApproveReply, Approved, ListParams};
+use types::ids::SessionId;
 use types::permission::{Decision, Scope};
 use types::permission_request::PendingRequest;
-use types::session::PermissionRequest;
+use types::session::{PermissionRequest, SessionState, SessionView};
 use types::time::Timestamp;
 
 pub(crate) async fn approve(
@@ -84,21 +86,20 @@ async fn send(
             }
             reply => reply?,
         };
-        return Ok(out.say(&result_line(word, answer, &reply))?);
+        return Ok(out.say(&result_line(word, name, answer, &reply))?);
     }
     let params = ApproveParams { answers: Some(answers.clone()), ..ApproveParams::default() };
     let ApproveReply::Several { results } = client.call::<methods::session::Approve>(&params).await? else {
         return Err(Failure::internal("the daemon answered something else than it was asked"));
     };
     let mut refused = 0;
-    for (answer, result) in answers.iter().zip(&results) {
+    for ((name, answer), result) in requests.iter().zip(&answers).zip(&results) {
         match (&result.approved, &result.error) {
-            (Some(approved), _) => out.say(&result_line(word, answer, approved))?,
+            (Some(approved), _) => out.say(&result_line(word, name, answer, approved))?,
             (None, error) => {
                 refused += 1;
                 let why = error.as_ref().map_or("not taken", |error| error.message.as_str());
-                let id = result.request_id.map(|id| id.to_string()).unwrap_or_default();
-                out.note(&format!("{id}: {}", escape::line(why)))?;
+                out.note(&format!("{}: {}", shown_name(name, answer), escape::line(why)))?;
             }
         }
     }
@@ -108,8 +109,17 @@ async fn send(
     }
 }
 
-fn result_line(word: &str, answer: &ApproveParams, approved: &Approved) -> String {
+/// The request as the user named it, if the name is a number such as `2.1`; otherwise its id.
+fn shown_name(name: &str, answer: &ApproveParams) -> String {
+    let number = name.trim_start_matches('#');
+    let is_number = number.starts_with(|c: char| c.is_ascii_digit())
+        && number.chars().all(|c| c.is_ascii_digit() || c == '.');
     let id = answer.request_id.map(|id| id.to_string()).unwrap_or_default();
+    if is_number { number.to_owned() } else { id }
+}
+
+fn result_line(word: &str, name: &str, answer: &ApproveParams, approved: &Approved) -> String {
+    let id = shown_name(name, answer);
     let place = match answer.scope {
         Scope::Project => "in this folder",
         _ => "for the session",
@@ -156,8 +166,19 @@ pub(crate) async fn list(
         column("AGE").right(),
         column("WAITS FOR").between(24, 120),
         column("DEADLINE").between(8, 32).rank(1),
-        column("ID").right().rank(4),
+        column("TITLE").between(10, 28).rank(2),
+        column("FOLDER").between(8, 28).rank(3).keep_end(),
+        // The number in the first column is enough for every command.
+        column("ID").right().rank(9),
     ]);
+    let states = Some(vec![SessionState::RequiresAction]);
+    let filter = ListParams { states, include_children: true, ..ListParams::default() };
+    let sessions = resolve_id::all_sessions(&client, &filter).await?;
+    let title_of = |id: SessionId| {
+        let session = sessions.iter().find(|session: &&SessionView| session.session_id == id);
+        session.map(|session| escape::line(session.summary.title.trim()).into_owned()).unwrap_or_default()
+    };
+    let folder = |cwd: &str| escape::line(&home_relative(cwd)).into_owned();
     for (session, question) in &questions {
         let what = match (&question.tool, &question.input) {
             _ if question::is_typed(question) => summary::one_line(&question.text, 100),
@@ -169,6 +190,8 @@ pub(crate) async fn list(
             (Tone::Dim, String::new()),
             (Tone::Warn, format!("{}: {what}", question.kind.name())),
             (Tone::Plain, String::new()),
+            (Tone::Plain, title_of(session.session_id)),
+            (Tone::Dim, folder(&session.cwd)),
             (Tone::Dim, question.request_id.to_string()),
         ]);
     }
@@ -179,6 +202,8 @@ pub(crate) async fn list(
             (Tone::Dim, age(now.since(pending.at_ms))),
             (Tone::Plain, render::asked_summary(request)),
             (Tone::Warn, deadline(request, now)),
+            (Tone::Plain, title_of(pending.session_id)),
+            (Tone::Dim, folder(&request.cwd)),
             (Tone::Dim, request.request_id.to_string()),
         ]);
     }

@@ -22,6 +22,7 @@ use crate::failure::{Failure, code};
 use crate::terminal::out::OutputStreams;
 use crate::terminal::style::{StyledLine, Tone};
 use crate::ui::approval_prompt::AnswerPolicy;
+use crate::ui::attach;
 use crate::ui::summary::diff;
 use crate::ui::watch::TurnWatcher;
 use api::params::{ClientRole, CreateParams, SessionReply};
@@ -89,9 +90,18 @@ async fn play(
     let id = reply.session.session_id;
     let turn = session_calls::submit(&client, id, PROMPT, None).await?.turn_id;
     let (client, seq) = interruption::show(reach, client, id, out).await?;
-    let follow = SessionFollower::start_with(reach, &client, id, seq, Thinking::Hide.include()).await?;
-    let watch = TurnWatcher::new(client, follow, (reply.session, turn), asking, Output::Text);
-    let ended = watch.until_ended(out).await?;
+    // On a terminal, the demonstration shows the same screen as `agentctl run`, from the first event on. Elsewhere the
+    // lines continue those that were printed above.
+    let has_screen = asking == AnswerPolicy::Person && attach::is_full_terminal(false);
+    let from = if has_screen { 0 } else { seq };
+    let follow = SessionFollower::start_with(reach, &client, id, from, Thinking::Hide.include()).await?;
+    let ended = if has_screen {
+        let options = attach::Options { thinking: Thinking::Hide, ..attach::Options::default() };
+        attach::follow_one_turn(reach, client, follow, (reply.session, turn), options).await?
+    } else {
+        let watch = TurnWatcher::new(client, follow, (reply.session, turn), asking, Output::Text);
+        watch.until_ended(out).await?
+    };
 
     heading(out, "What is left")?;
     let now = fs::read_to_string(scratch.work().join("greet.sh"))?;

@@ -7,6 +7,7 @@ use crate::connection::session_calls::update;
 use crate::failure::Failure;
 use crate::resolve_id;
 use crate::terminal::escape;
+use crate::terminal::format::session_name;
 use crate::terminal::out::OutputStreams;
 use crate::terminal::style::Tone;
 use crate::terminal::table::{Table, column};
@@ -154,8 +155,8 @@ pub(crate) async fn mode(
 ) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
     let session_id = session(&client, name).await?;
-    update(&client, session_id, Some(mode), None).await?;
-    Ok(out.say(&format!("{}: {}", crate::terminal::format::short_id(session_id), mode.name()))?)
+    let view = update(&client, session_id, Some(mode), None).await?;
+    Ok(out.say(&format!("{}: {}", session_name(&view.session), mode.name()))?)
 }
 
 pub(crate) async fn rename(
@@ -168,5 +169,5 @@ pub(crate) async fn rename(
     let session_id = session(&client, name).await?;
     let view = update(&client, session_id, None, Some(title.into())).await?;
     let title = escape::line(&view.session.summary.title).into_owned();
-    Ok(out.say(&format!("{}: {title}", crate::terminal::format::short_id(session_id)))?)
+    Ok(out.say(&format!("{}: {title}", session_name(&view.session)))?)
 }

@@ -1,6 +1,7 @@
 //! Formats of durations, sizes and money, and the client's only clock.
 
 use types::ids::SessionId;
+use types::session::SessionView;
 use types::time::Timestamp;
 use types::usage::Usage;
 
@@ -78,6 +79,15 @@ pub fn money(micros: Option<u64>) -> String {
 pub fn short_id(id: SessionId) -> String {
     let full = id.to_string();
     full.get(4..17).unwrap_or(&full).to_string()
+}
+
+/// The number of a session, such as `#12`. Returns its short id if the daemon gives no numbers.
+#[must_use]
+pub fn session_name(session: &SessionView) -> String {
+    match session.number {
+        0 => short_id(session.session_id),
+        number => format!("#{number}"),
+    }
 }
 
 /// Parses `90`, `90s`, `15m`, `2h` or `1d`. Returns milliseconds.

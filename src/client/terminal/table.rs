@@ -14,6 +14,8 @@ const GAP: usize = 2;
 
 /// Columns up to this rank get a readable width before columns of a higher rank are shown.
 const LAST_IMPORTANT: u8 = 2;
+/// Added to the rank of a column whose cells are all equal.
+const EQUAL_CELLS_RANK: u8 = 100;
 /// Columns that a text needs to be readable.
 const MIN_READABLE_COLUMNS: usize = 22;
 
@@ -127,6 +129,17 @@ impl Table {
         };
         let wished = |shown: &[usize]| shown.iter().map(|n| comfortable(*n)).sum::<usize>() + gaps(shown);
         self.drop_columns(&mut shown, LAST_IMPORTANT, |shown| wished(shown) > room);
+        // If the room that equal columns left is not used otherwise, they come back in the order of their ranks.
+        let mut dropped: Vec<usize> = (0..self.columns.len()).filter(|n| !shown.contains(n)).collect();
+        dropped.sort_by_key(|n| self.columns[*n].rank);
+        for n in dropped {
+            let at = shown.partition_point(|other| *other < n);
+            shown.insert(at, n);
+            if wished(&shown) > room {
+                shown.remove(at);
+                break;
+            }
+        }
         self.drop_columns(&mut shown, 0, |shown| total(shown) > room);
         let spare = room.saturating_sub(total(&shown));
         let mut column_widths: Vec<(usize, usize)> = shown.iter().map(|n| (*n, least(*n))).collect();
@@ -134,11 +147,21 @@ impl Table {
         column_widths
     }
 
+    /// The rank of a column. One whose cells are all equal says nothing about the differences between the rows, so it
+    /// is dropped before all others.
+    fn rank(&self, n: usize) -> u8 {
+        let rank = self.columns[n].rank;
+        let first = self.rows.first().and_then(|row| row.get(n)).map(|(_, text)| text);
+        let is_equal =
+            self.rows.len() > 1 && self.rows.iter().all(|row| row.get(n).map(|(_, text)| text) == first);
+        if rank > 0 && is_equal { rank.saturating_add(EQUAL_CELLS_RANK) } else { rank }
+    }
+
     /// Drops columns of a higher rank than `max_rank`, the highest first, while there is not enough room.
     fn drop_columns(&self, shown: &mut Vec<usize>, max_rank: u8, is_too_wide: impl Fn(&[usize]) -> bool) {
         while is_too_wide(shown)
-            && let Some(at) = (0..shown.len()).rev().max_by_key(|at| self.columns[shown[*at]].rank)
-            && self.columns[shown[at]].rank > max_rank
+            && let Some(at) = (0..shown.len()).rev().max_by_key(|at| self.rank(shown[*at]))
+            && self.rank(shown[at]) > max_rank
         {
             shown.remove(at);
         }
@@ -258,6 +281,27 @@ mod tests {
             for line in table.lines(Some(columns)) {
                 prop_assert!(width(&line.plain()) <= columns, "{:?}", line.plain());
             }
+        }
+    }
+
+    #[test]
+    fn column_of_equal_values_is_dropped_first() {
+        let cases = [
+            (vec!["~/shop", "~/shop"], "LAST LINE"),
+            (vec!["~/shop", "~/bank"], "FOLDER"),
+            (vec!["~/shop"], "FOLDER"),
+        ];
+        for (folders, kept) in cases {
+            let columns = [column("TITLE"), column("FOLDER").rank(1), column("LAST LINE").rank(4)];
+            let mut table = Table::new(columns);
+            for (nth, folder) in folders.iter().enumerate() {
+                let row = ["a title".to_owned(), (*folder).to_owned(), format!("line {nth}")];
+                table.push(row.map(|cell| (Tone::Plain, cell)));
+            }
+            let head = table.lines(Some(24))[0].plain();
+            assert!(head.contains(kept) && head.split_whitespace().count() <= 3, "{folders:?}: {head}");
+            let wide = table.lines(Some(80))[0].plain();
+            assert!(wide.contains("FOLDER") && wide.contains("LAST LINE"), "there is room for all: {wide}");
         }
     }
 }

@@ -12,6 +12,7 @@ pub(super) mod pager;
 pub(super) mod picker;
 pub(super) mod prompt;
 pub(super) mod question;
+mod question_list;
 pub(super) mod render;
 pub(super) mod request_list;
 pub(super) mod request_timing;

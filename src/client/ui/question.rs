@@ -60,6 +60,17 @@ pub(crate) fn answer_text(answer: &UserAnswer) -> String {
     one_line(&parts.collect::<Vec<_>>().join("; "), 200)
 }
 
+/// The questions of the model with their answers, for the conversation.
+pub(crate) fn answered_lines(question: &Question, answers: &[UserAnswer]) -> Vec<StyledLine> {
+    let pair = |(asked, answer): (&UserQuestion, &UserAnswer)| {
+        [
+            StyledLine::new(Tone::Dim, "? ").and(Tone::Plain, one_line(&asked.question, 400)),
+            StyledLine::new(Tone::Dim, "  └ ").and(Tone::Good, answer_text(answer)),
+        ]
+    };
+    question.questions.iter().zip(answers).flat_map(pair).collect()
+}
+
 /// Prefix of the input line while the user types the answer `at`.
 pub(crate) fn input_mark(question: &Question, at: usize) -> String {
     match question.questions.len() {

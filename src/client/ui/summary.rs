@@ -22,6 +22,18 @@ pub fn call_summary(tool: &str, input: &Value) -> String {
         let what = field("description").unwrap_or_default();
         return one_line(&format!("{tool} {agent}: {what}"), 160);
     }
+    // The renderer shows the plan and the question itself. Their arguments are not for users.
+    let first =
+        |text: &str| text.lines().find(|line| !line.trim().is_empty()).map(str::trim).map(str::to_owned);
+    let asked = || input.get("questions")?.get(0)?.get("question")?.as_str().and_then(first);
+    match tool.as_str() {
+        "ExitPlanMode" => {
+            let title = field("plan").and_then(first).unwrap_or_default();
+            return one_line(&format!("{tool} {}", title.trim_start_matches(['#', ' '])), 160);
+        }
+        "AskUser" => return one_line(&format!("{tool} {}", asked().unwrap_or_default()), 160),
+        _ => {}
+    }
     let main =
         ["command", "file_path", "notebook_path", "pattern", "path", "url"].into_iter().find_map(field);
     let rest = match main {

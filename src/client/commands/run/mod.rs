@@ -118,11 +118,7 @@ pub(crate) async fn follow(
     let follow = SessionFollower::start_with(reach, &client, id, 0, shown.thinking.include()).await?;
     let turn = submit_first(&client, id, task).await?.turn_id;
     if output == Output::Text && !shown.is_quiet {
-        let name = match session.number {
-            0 => crate::terminal::format::short_id(id),
-            number => format!("#{number}"),
-        };
-        out.note(&format!("session {name}"))?;
+        out.note(&format!("session {}", crate::terminal::format::session_name(&session)))?;
     }
     watch(reach, client, follow, (session, turn), asking, (output, shown), out).await
 }

@@ -333,7 +333,10 @@ impl ApprovalPrompt {
     pub(crate) fn edit_here(&mut self, out: &mut OutputStreams) -> io::Result<()> {
         let Some(request) = self.queue.front() else { return Ok(()) };
         let mut editor = Editor::default();
-        editor.insert(&request.input.to_string());
+        // This input line has one row.
+        let text = prompt::editable_input(request);
+        let text = if text.contains('\n') { request.input.to_string() } else { text };
+        editor.insert(&text);
         out.prompt("  input: ", editor.text())?;
         (self.input_line, self.edits) = (Some(editor), true);
         Ok(())

@@ -13,6 +13,7 @@ use crate::connection::session_calls::idempotency_key;
 use crate::failure::{Failure, code};
 use crate::resolve_id;
 use crate::terminal::escape;
+use crate::terminal::format::session_name;
 use crate::terminal::out::OutputStreams;
 use crate::ui::attach::app::{App, ClientSetup};
 use crate::ui::attach::live::{ConversationStart, LeaveReason, run};
@@ -110,7 +111,7 @@ async fn open_existing(
     let OmittedPart { upto, queue } = find_omitted_part(&client, &session).await?;
     let follow = SessionFollower::start_with(reach, &client, session.session_id, upto, include).await?;
     let title = escape::line(&session.summary.title).into_owned();
-    out.note(&format!("session {} · {title} · {}", name(&session), escape::line(&session.cwd)))?;
+    out.note(&format!("session {} · {title} · {}", session_name(&session), escape::line(&session.cwd)))?;
     let mut app = App::new(session, setup(reach, options));
     if upto > 0 {
         app.omit_earlier(upto, queue);
@@ -175,7 +176,7 @@ pub(crate) async fn follow_one_turn(
     options: Options,
 ) -> Result<TurnEnd, Failure> {
     let setup = ClientSetup { one_turn: Some(turn), ..setup(reach, options) };
-    let name = name(&session);
+    let name = session_name(&session);
     let app = App::new(session, setup);
     let include = options.thinking.include();
     let start = ConversationStart {
@@ -208,19 +209,11 @@ fn setup(reach: &Connector, options: Options) -> ClientSetup {
     }
 }
 
-/// The number of a session. Returns its id if the daemon gives no numbers.
-fn name(session: &SessionView) -> String {
-    match session.number {
-        0 => crate::terminal::format::short_id(session.session_id),
-        number => format!("#{number}"),
-    }
-}
-
 fn print_farewell(app: &App, out: &mut OutputStreams) -> Result<(), Failure> {
     if app.setup.is_new {
         return Ok(());
     }
-    let name = name(&app.session);
+    let name = session_name(&app.session);
     let how = match app.session.summary.state {
         SessionState::Running => "it goes on",
         SessionState::RequiresAction => "it waits for you",

@@ -200,6 +200,11 @@ impl<W: Write> Screen<W> {
         Ok(())
     }
 
+    /// Whether the terminal has another size than the last frame.
+    pub(super) fn is_resized(&self, size: (u16, u16)) -> bool {
+        self.size != shown_size(size)
+    }
+
     /// Handles a new terminal size; `row` is the current cursor row, if the terminal reported it.
     pub(super) fn handle_resize(&mut self, size: (u16, u16), row: Option<u16>) -> io::Result<()> {
         let columns = usize::from(size.0.max(10));
@@ -213,7 +218,7 @@ impl<W: Write> Screen<W> {
 
     /// Starts again at a row after another program used the terminal. Clears the rows below.
     pub(super) fn restart(&mut self, size: (u16, u16), row: u16) -> io::Result<()> {
-        self.size = (size.0.max(10), size.1.max(2));
+        self.size = shown_size(size);
         self.top = row.min(self.size.1 - 1);
         self.rows.clear();
         self.cursor = None;
@@ -281,6 +286,11 @@ impl<W: Write> Screen<W> {
     }
 }
 
+/// The size for the layout. A tiny terminal counts as larger, and shows a part.
+fn shown_size((columns, rows): (u16, u16)) -> (u16, u16) {
+    (columns.max(10), rows.max(2))
+}
+
 #[cfg(test)]
 mod tests {
     use crate::terminal::style::Tone;
@@ -318,8 +328,10 @@ mod tests {
         screen.render(&[], &tall).expect("drawn");
         assert_eq!(screen.top, 2);
         // The terminal has wrapped the row above the cursor into two rows.
+        assert!(screen.is_resized((10, 10)) && !screen.is_resized((20, 10)));
         screen.handle_resize((10, 10), Some(4)).expect("resized");
         assert_eq!(screen.top, 2);
+        assert!(!screen.is_resized((10, 10)) && !screen.is_resized((3, 10)), "a tiny terminal is no news");
     }
 
     #[test]

@@ -312,39 +312,40 @@ impl Editor {
     pub fn rows(&self, mark: &str, columns: usize, most: usize) -> (Vec<StyledLine>, (usize, usize)) {
         let indent = width(mark);
         let room = columns.saturating_sub(indent + 1).max(2);
-        let mut rows = vec![String::new()];
-        let mut cursor = (0, 0);
+        // The cells of each row: the position in the text, and the shown character.
+        let mut rows: Vec<Vec<(usize, String)>> = vec![Vec::new()];
         let mut used = 0;
         for (at, c) in self.text.char_indices() {
-            if at == self.at {
-                cursor = (rows.len() - 1, used);
-            }
-            if c == '\n' {
-                rows.push(String::new());
-                used = 0;
-                continue;
-            }
             let mut buffer = [0; 4];
             let shown = match c {
+                '\n' => String::new(),
                 '\t' => "    ".into(),
-                _ => escape::line(c.encode_utf8(&mut buffer)),
+                _ => escape::line(c.encode_utf8(&mut buffer)).into_owned(),
             };
             let wide = width(&shown);
             if used + wide > room && used > 0 {
-                rows.push(String::new());
-                used = 0;
-                if at == self.at {
-                    cursor = (rows.len() - 1, 0);
-                }
-            }
-            if let Some(row) = rows.last_mut() {
-                row.push_str(&shown);
+                let tail = rows.last_mut().map(|row| split_word(row, c)).unwrap_or_default();
+                used = tail.iter().map(|(_, cell)| width(cell)).sum();
+                rows.push(tail);
             }
             used += wide;
+            if let Some(row) = rows.last_mut() {
+                row.push((at, shown));
+            }
+            if c == '\n' {
+                rows.push(Vec::new());
+                used = 0;
+            }
         }
-        if self.at == self.text.len() {
-            cursor = (rows.len() - 1, used);
-        }
+        let columns_of = |cells: &[(usize, String)]| cells.iter().map(|(_, cell)| width(cell)).sum::<usize>();
+        let place = rows.iter().enumerate().find_map(|(nth, row)| {
+            let cell = row.iter().position(|(at, _)| *at == self.at)?;
+            Some((nth, columns_of(&row[..cell])))
+        });
+        let end = (rows.len() - 1, rows.last().map_or(0, |row| columns_of(row)));
+        let cursor = place.unwrap_or(end);
+        let rows: Vec<String> =
+            rows.into_iter().map(|row| row.into_iter().map(|(_, cell)| cell).collect()).collect();
         // Keep the cursor visible.
         let first = (cursor.0 + 1).saturating_sub(most.max(1));
         let blank = " ".repeat(indent);
@@ -354,6 +355,16 @@ impl Editor {
         });
         (lines.collect(), (cursor.0 - first, cursor.1 + indent))
     }
+}
+
+/// Removes the beginning of the word that `next` continues from the end of a full row, so that rows break between
+/// words. A word that fills the row breaks inside.
+fn split_word(row: &mut Vec<(usize, String)>, next: char) -> Vec<(usize, String)> {
+    if next.is_whitespace() {
+        return Vec::new();
+    }
+    let start = row.iter().rposition(|(_, cell)| cell.trim().is_empty()).map_or(0, |blank| blank + 1);
+    if start == 0 { Vec::new() } else { row.split_off(start) }
 }
 
 /// The command of the user's editor.

@@ -126,7 +126,11 @@ impl Layout {
             }
             Tag::Emphasis => self.tones.push(Tone::Emphasis),
             Tag::Strong => self.tones.push(Tone::Bold),
-            Tag::Strikethrough => self.tones.push(Tone::Dim),
+            Tag::Strikethrough => {
+                self.tones.push(Tone::Dim);
+                // The marks stay, because the text would read as valid without colours.
+                self.push(None, "~~");
+            }
             Tag::Link { dest_url, .. } => {
                 self.tones.push(Tone::Link);
                 self.links.push((dest_url.into_string(), String::new()));
@@ -182,7 +186,11 @@ impl Layout {
                 }
                 self.has_gap = true;
             }
-            TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough => {
+            TagEnd::Strikethrough => {
+                self.push(None, "~~");
+                self.tones.pop();
+            }
+            TagEnd::Emphasis | TagEnd::Strong => {
                 self.tones.pop();
             }
             TagEnd::Link | TagEnd::Image => {

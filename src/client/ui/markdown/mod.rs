@@ -154,8 +154,7 @@ impl MarkdownStream {
 }
 
 /// The lines of a whole text.
-#[cfg(test)]
-fn lines(text: &str, columns: usize) -> Vec<StyledLine> {
+pub(crate) fn lines(text: &str, columns: usize) -> Vec<StyledLine> {
     let mut stream = MarkdownStream::default();
     let mut lines = stream.push(text, columns);
     // If the text has no line end, `push` has found no complete unit.

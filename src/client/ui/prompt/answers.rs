@@ -54,7 +54,8 @@ pub fn answer_for_key(request: &PermissionRequest, key: char) -> Option<Answer> 
     if request.kind == RequestKind::Plan {
         return match key.to_ascii_lowercase() {
             '2' => Some(Answer::AcceptEdits),
-            '3' => None,
+            // As in the list: say what to change.
+            '3' => Some(Answer::Feedback),
             key => Answer::from_key(key),
         };
     }
@@ -96,15 +97,36 @@ pub fn approval_with_edits(request: &PermissionRequest) -> ApproveParams {
     ApproveParams { mode, ..approval(request, Decision::Allow, Scope::Once, None) }
 }
 
-/// The arguments as text for editing.
+/// The command of a shell call whose other arguments an edit keeps.
+fn bash_command(request: &PermissionRequest) -> Option<&str> {
+    request.input.get("command").and_then(Value::as_str).filter(|_| request.tool == "Bash")
+}
+
+/// The arguments as text for editing: the command of a shell call, otherwise JSON.
 #[must_use]
 pub fn editable_input(request: &PermissionRequest) -> String {
+    if let Some(command) = bash_command(request) {
+        return command.to_owned();
+    }
     serde_json::to_string_pretty(&request.input).unwrap_or_default()
 }
 
 /// The parameters of `session.approve` for edited arguments, or the error in them.
 pub fn parse_edited(request: &PermissionRequest, text: &str) -> Result<ApproveParams, String> {
-    let input: Value = serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?;
+    // No command begins with `{` unless a blank follows, and none is JSON. So JSON is accepted for a command as well.
+    let is_json = |text: &str| {
+        let group = text.strip_prefix('{').is_some_and(|rest| rest.starts_with(char::is_whitespace));
+        text.starts_with('{') && !group || serde_json::from_str::<Value>(text).is_ok()
+    };
+    let input: Value = match bash_command(request) {
+        Some(_) if text.trim().is_empty() => return Err("the command is empty".into()),
+        Some(_) if !is_json(text.trim()) => {
+            let mut input = request.input.clone();
+            input["command"] = Value::from(text);
+            input
+        }
+        _ => serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?,
+    };
     if !input.is_object() {
         return Err("expected a JSON object".into());
     }
@@ -127,7 +149,10 @@ pub fn keys(request: &PermissionRequest) -> Vec<StyledLine> {
         RequestKind::Tool if grant.is_some() => keys.extend([("2", "session"), ("3", "this folder")]),
         RequestKind::Tool => {}
     }
-    keys.extend([("4", "no"), ("f", "no, and why")]);
+    match request.kind {
+        RequestKind::Plan => keys.extend([("3", "no, and what to change"), ("4", "no")]),
+        _ => keys.extend([("4", "no"), ("f", "no, and why")]),
+    }
     if request.kind == RequestKind::Tool {
         keys.push(("e", "edit"));
     }

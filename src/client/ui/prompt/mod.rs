@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::terminal::escape;
 use crate::terminal::style::{StyledLine, Tone};
 use crate::ui::diff::Diff;
+use crate::ui::markdown;
 pub(crate) use crate::ui::prompt::answers::confirm;
 pub use crate::ui::prompt::answers::{
     Answer, answer_for_key, approval, approval_with_edits, confirmation, editable_input, keys, parse_edited,
@@ -69,6 +70,13 @@ pub fn question(request: &PermissionRequest) -> Vec<StyledLine> {
     shown
 }
 
+/// A proposed plan as it reads, with the lead of the arguments. [`question`] has its exact text.
+pub(crate) fn plan_lines(request: &PermissionRequest, columns: usize) -> Vec<StyledLine> {
+    let text = escape::text(ProposedPlan::text(&request.input)).into_owned();
+    let lines = markdown::lines(&text, columns.max(MIN_PLAN_COLUMNS));
+    lines.into_iter().map(|line| line.with_lead(Tone::Dim, "    ")).collect()
+}
+
 /// Whether an argument names this file.
 fn names_file(request: &PermissionRequest, file: &str) -> bool {
     let name = |name: &str| request.input.get(name).and_then(Value::as_str);
@@ -111,6 +119,8 @@ fn other_targets(request: &PermissionRequest) -> Vec<String> {
     found
 }
 
+/// Fewer columns cannot be read.
+const MIN_PLAN_COLUMNS: usize = 10;
 /// PATH_MAX of Linux.
 const MAX_PATH_BYTES: usize = 4_096;
 /// Maximum number of listed files. The call may contain more.
@@ -135,7 +145,14 @@ fn unresolved_path(cwd: &str, text: &str) -> PathBuf {
 pub fn rows(request: &PermissionRequest, columns: usize) -> Vec<StyledLine> {
     let inward = if columns > 4 * INDENT.len() { INDENT } else { "" };
     let mut shown = Vec::new();
-    for line in question(request) {
+    let lines = match request.kind {
+        RequestKind::Plan => {
+            let head = question(request).into_iter().take(1);
+            head.chain(plan_lines(request, columns.saturating_sub(4))).collect()
+        }
+        _ => question(request),
+    };
+    for line in lines {
         let mut rows = line.wrap(columns);
         if rows.len() > 1 {
             rows = line.wrap(columns - inward.len());

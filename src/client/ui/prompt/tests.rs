@@ -163,7 +163,7 @@ fn plan_request_shows_its_text_and_keys() {
     check(&plan, &["▌ The model proposes this plan:", "    1. Read", "    2. Write"]);
     assert!(keys(&plan)[0].plain().contains("2 yes, and accept edits"));
     assert_eq!(answer_for_key(&plan, '2'), Some(Answer::AcceptEdits));
-    assert_eq!(answer_for_key(&plan, '3'), None);
+    assert_eq!(answer_for_key(&plan, '3'), Some(Answer::Feedback));
     assert_eq!(approval_with_edits(&plan).mode, Some(Mode::AcceptEdits));
 }
 
@@ -174,6 +174,13 @@ fn edited_arguments_are_sent_and_errors_reported() {
     assert_eq!((same.decision, same.updated_input), (Some(Decision::Allow), None));
     let other = parse_edited(&request, "{\"command\": \"sh -n test.sh\"}").expect("JSON");
     assert_eq!(other.updated_input, Some(json!({"command": "sh -n test.sh"})));
+    // A command is edited as a command, with the other arguments unchanged.
+    assert_eq!(editable_input(&request), "sh test.sh");
+    for command in ["sh -n test.sh", "[ -f x ] && sh x", "{ ls; }", "a\nb", "echo '{\"a\": 1}'"] {
+        let edited = parse_edited(&request, command).expect("a command");
+        assert_eq!(edited.updated_input, Some(json!({"command": command})), "{command}");
+    }
+    assert!(parse_edited(&request, " ").is_err());
     assert!(parse_edited(&request, "{").is_err_and(|why| why.contains("JSON")));
     assert!(parse_edited(&request, "[]").is_err_and(|why| why.contains("object")));
 }

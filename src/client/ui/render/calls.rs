@@ -6,12 +6,13 @@ use crate::terminal::escape;
 use crate::terminal::format::format_ms;
 use crate::terminal::style::{StyledLine, Tone, cut};
 use crate::ui::diff::Diff;
+use crate::ui::markdown;
 use crate::ui::render::OutputPiece;
 use crate::ui::summary::{call_summary, one_line};
 use types::ids::CallId;
 use types::subagent::TASK;
 use types::time::Timestamp;
-use types::tool::{FileChange, MCP_PREFIX, ToolStatus};
+use types::tool::{FileChange, MCP_PREFIX, ProposedPlan, ToolStatus};
 
 /// Shown lines of output of a call that succeeded, and of a call that failed.
 const OUTPUT_LINES: usize = 3;
@@ -67,7 +68,14 @@ pub(super) struct Calls {
     reads: Vec<(String, u64)>,
     /// Whether a key can show hidden lines.
     pub(super) has_pager: bool,
+    /// Whether a completed plan is shown in full. A client that shows each request already needs no second copy.
+    pub(super) has_plans: bool,
+    /// Width of the terminal; 0 if it is not known.
+    pub(super) columns: usize,
 }
+
+/// The width of Markdown if the width of the terminal is not known.
+const DEFAULT_COLUMNS: usize = 80;
 
 impl Calls {
     pub(super) fn open_calls(&self) -> &[OpenCall] {
@@ -86,6 +94,10 @@ impl Calls {
             notes: Vec::new(),
             change: None,
         });
+    }
+
+    pub(super) fn is_known(&self, call_id: CallId) -> bool {
+        self.open.iter().any(|call| call.call_id == call_id)
     }
 
     fn find(&mut self, call_id: CallId) -> Option<&mut OpenCall> {
@@ -145,7 +157,8 @@ impl Calls {
             None => escape::line(result.tool).into_owned(),
         };
         // The todo list itself is shown, so its call is not.
-        if is_fine && result.tool == "TodoWrite" {
+        // The same is true of questions and their answers.
+        if is_fine && matches!(result.tool, "TodoWrite" | "AskUser") {
             return Vec::new();
         }
         if is_fine && is_read(result.tool) && notes.is_empty() {
@@ -155,6 +168,10 @@ impl Calls {
         let mut pieces = self.take_reads();
         let mut head = vec![head_line(&summary, result, change)];
         head.extend(notes);
+        if let Some(call) = call.as_ref().filter(|call| call.tool == ProposedPlan::TOOL) {
+            pieces.push(self.plan(head, &call.input, is_fine));
+            return pieces;
+        }
         let arguments = call.as_ref().map(|call| long_arguments(&call.tool, &call.input)).unwrap_or_default();
         let (body, shown, is_end) = match change {
             Some(change) => (diff_lines(&change.diff), DIFF_LINES, false),
@@ -170,6 +187,23 @@ impl Calls {
             pieces.push(OutputPiece::Folded { shown, full });
         }
         pieces
+    }
+
+    /// A plan and its answer. A plan that was not approved is folded.
+    fn plan(&self, head: Vec<StyledLine>, input: &Value, is_approved: bool) -> OutputPiece {
+        let columns = if self.columns == 0 { DEFAULT_COLUMNS } else { self.columns };
+        let text = escape::text(ProposedPlan::text(input)).into_owned();
+        let plan = markdown::lines(&text, columns.saturating_sub(4).max(10));
+        let plan = indent_rows(plan, "  │ ");
+        let (mut shown, mut full) = (head.clone(), head);
+        if is_approved && self.has_plans {
+            shown.extend(plan.iter().cloned());
+        } else if self.has_pager {
+            let more = format!("  └ + {} lines of the plan · {HIDDEN_KEY}", plan.len());
+            shown.push(StyledLine::new(Tone::Dim, more));
+        }
+        full.extend(plan);
+        OutputPiece::Folded { shown, full }
     }
 
     /// The reads that were not shown yet, as one line.

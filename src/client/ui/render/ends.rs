@@ -111,7 +111,8 @@ pub(super) fn resolved(what: &str, event: &Event, who: Option<&str>) -> StyledLi
     if matches!(by, SettledBy::Timeout | SettledBy::NoApprover) {
         line = line.and(Tone::Dim, " for want of an answer");
     }
-    if let Some(who) = who {
+    // Without an answer, the client is only the one that could not ask.
+    if let Some(who) = who.filter(|_| !matches!(by, SettledBy::Timeout | SettledBy::NoApprover)) {
         line = line.and(Tone::Dim, format!(" by {}", client_name(who)));
     }
     if let Some(input) = updated_input {

@@ -3,6 +3,7 @@
 mod calls;
 mod ends;
 mod notices;
+mod retries;
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,6 +17,7 @@ pub(crate) use crate::ui::render::calls::{HIDDEN_KEY, OpenCall};
 use crate::ui::render::ends::{client_name, error, resolved, turn_completed};
 use crate::ui::render::notices::plain_event;
 pub(crate) use crate::ui::render::notices::untrusted_parts;
+use crate::ui::render::retries::Retries;
 use crate::ui::summary::{call_summary, one_line};
 use types::event::{Envelope, Event, SettledBy};
 use types::ids::{ItemId, PermissionId};
@@ -70,6 +72,7 @@ pub struct Transcript {
     thought_since: Option<Timestamp>,
     /// The client that stopped the turn.
     stopped_by: Option<String>,
+    retries: Retries,
     /// The message whose thinking was shown.
     thinker: Option<ItemId>,
 }
@@ -78,7 +81,9 @@ impl Transcript {
     /// Creates a transcript that also shows user input, for a client that attaches.
     #[must_use]
     pub fn with_input() -> Self {
-        Self { echo: true, ..Self::default() }
+        let mut transcript = Self { echo: true, ..Self::default() };
+        transcript.calls.has_plans = true;
+        transcript
     }
 
     /// Sets that the text of answers is not escaped, because a pipe receives it.
@@ -91,8 +96,18 @@ impl Transcript {
     /// Sets that a key of the view shows hidden lines.
     #[must_use]
     pub fn with_pager(mut self) -> Self {
-        self.calls.has_pager = true;
+        (self.calls.has_pager, self.calls.has_plans) = (true, true);
         self
+    }
+
+    /// Sets the width of the terminal, for text that is laid out here.
+    pub(crate) fn set_columns(&mut self, columns: usize) {
+        self.calls.columns = columns;
+    }
+
+    /// The state of the attempts to reach the model, while it fails; for a view that repaints it in place.
+    pub(crate) fn retry_line(&self) -> Option<StyledLine> {
+        self.retries.line()
     }
 
     /// The calls that have no result yet, in their order.
@@ -112,7 +127,7 @@ impl Transcript {
             self.thought_since.get_or_insert(envelope.at_ms);
             self.thought.push_str(text);
             self.thinker = envelope.item_id;
-            return Vec::new();
+            return lines(self.retries.finish(self.calls.has_pager).into_iter().collect());
         }
         let ms = self.thought_since.take().map(|since| envelope.at_ms.0.saturating_sub(since.0));
         let text = std::mem::take(&mut self.thought);
@@ -127,7 +142,15 @@ impl Transcript {
             let thoughts: Vec<OutputPiece> = thoughts.flat_map(|text| self.thought(text, None)).collect();
             pieces.extend(thoughts);
         }
-        pieces.extend(self.event(envelope));
+        let news = self.event(envelope);
+        // Several attempts become one line, whose number is known once another event follows.
+        let is_attempt = matches!(envelope.event, Event::Retry { .. } | Event::Heartbeat { .. });
+        let is_news = news.iter().any(|piece| !matches!(piece, OutputPiece::Break))
+            || matches!(envelope.event, Event::ToolRequested { .. });
+        if is_news && !is_attempt {
+            pieces.extend(lines(self.retries.finish(self.calls.has_pager).into_iter().collect()));
+        }
+        pieces.extend(news);
         // Any other output ends a group of reads.
         let is_shown = |piece: &OutputPiece| !matches!(piece, OutputPiece::Break);
         if pieces.iter().any(is_shown) {
@@ -262,6 +285,10 @@ impl Transcript {
             Event::PermissionRequested { request, .. } => {
                 let summary = asked_summary(request);
                 self.request_summaries.insert(request.request_id, summary);
+                // A client that attached after the call began learns about the call from its request.
+                if request.child_session_id.is_none() && !self.calls.is_known(request.call_id) {
+                    self.calls.add_request(request.call_id, &request.tool, &request.input);
+                }
                 Vec::new()
             }
             Event::PermissionResolved { request_id, call_id, .. } => {
@@ -309,6 +336,12 @@ impl Transcript {
                 let by = self.stopped_by.take();
                 lines(turn_completed(result, &shown_errors, by.as_deref()))
             }
+            Event::Retry { attempt, max, delay_ms, reason, .. } => {
+                let line = self.retries.add(*attempt, *max, *delay_ms, reason);
+                // A view with a pager repaints the line in its place. Elsewhere the first attempt is shown at once.
+                lines(line.filter(|_| !self.calls.has_pager).into_iter().collect())
+            }
+            Event::Heartbeat { .. } if self.retries.is_open() => Vec::new(),
             event => lines(plain_event(event, self.echo)),
         }
     }
@@ -329,7 +362,7 @@ impl Transcript {
             ItemKind::UserMessage if self.echo => {
                 let full = match &item.command {
                     Some(command) => user_message_lines(&command.line(), &item.content),
-                    None => user_message_lines(text, &item.content),
+                    None => user_message_lines(&shown_input(text, &item.content), &item.content),
                 };
                 self.user_message(full)
             }
@@ -350,7 +383,7 @@ impl Transcript {
                     // is marked as interrupted in place, also in output that contains only the answer.
                     let mark = "[interrupted, tried again: what follows takes its place]";
                     return match shown {
-                        0 => lines(vec![StyledLine::new(Tone::Warn, format!("  {mark}"))]),
+                        0 => Vec::new(),
                         _ => vec![OutputPiece::Break, OutputPiece::Text(mark.into()), OutputPiece::Break],
                     };
                 }
@@ -407,6 +440,31 @@ pub(crate) fn todo_lines(todos: &[Todo]) -> Vec<StyledLine> {
         StyledLine::new(tone, format!("    {} {}", todo.status.mark(), one_line(todo.display_text(), 200)))
     };
     todos.iter().map(line).collect()
+}
+
+/// The text before a shell command that the user ran, in the message that takes its output along.
+pub(crate) const OWN_COMMAND: &str = "I ran this command myself: `";
+
+/// The text of an input. A shell command that the user ran is one line, because its output was shown when it ended.
+fn shown_input(text: &str, content: &[Block]) -> String {
+    let texts: Vec<&str> = content
+        .iter()
+        .filter_map(|block| match block {
+            Block::Text { text } => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    let own_command = |text: &str| {
+        let (command, rest) = text.strip_prefix(OWN_COMMAND)?.split_once("` (")?;
+        let (end, _) = rest.split_once("). Its output:\n")?;
+        Some(format!("! {command} ({end})"))
+    };
+    if !texts.iter().any(|text| own_command(text).is_some()) {
+        return text.to_owned();
+    }
+    let lines: Vec<String> =
+        texts.iter().map(|text| own_command(text).unwrap_or_else(|| (*text).to_owned())).collect();
+    lines.join("\n")
 }
 
 fn user_message_lines(text: &str, content: &[Block]) -> Vec<StyledLine> {

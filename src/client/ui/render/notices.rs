@@ -83,12 +83,6 @@ pub(super) fn plain_event(event: &Event, echo: bool) -> Vec<StyledLine> {
         Event::PermissionRuleRemoved { kind, rule } => {
             dim(format!("  rule taken back: {} {}", kind.name(), escape::line(rule)))
         }
-        Event::Retry { attempt, max, delay_ms, reason, .. } => warn(format!(
-            "{}: attempt {} failed, next {}",
-            one_line(reason, 160),
-            attempt_of(*attempt, *max),
-            if *delay_ms == 0 { "at once".to_string() } else { format!("in {}", format_ms(*delay_ms)) },
-        )),
         // The lines of the calls show more than this summary.
         Event::ToolSummary { .. } => Vec::new(),
         Event::BudgetWarning { budget, used, limit } => {
@@ -151,11 +145,6 @@ pub(super) fn plain_event(event: &Event, echo: bool) -> Vec<StyledLine> {
         Event::Notice { text, .. } => dim(format!("  {}", escape::line(text))),
         _ => Vec::new(),
     }
-}
-
-/// An attempt and the maximum number of attempts; 0 means no limit.
-fn attempt_of(attempt: u32, max: u32) -> String {
-    if max == 0 { attempt.to_string() } else { format!("{attempt} of {max}") }
 }
 
 /// The end of a background task, in words.

@@ -253,3 +253,61 @@ fn thinking_is_shown_once_before_text() {
     check(&[thought("Is "), thought("it?\n\nIt is."), text_delta, completed.clone()], shown);
     check(&[completed], shown);
 }
+
+fn retry(attempt: u32, reason: &str) -> Value {
+    json!({"type": "retry", "attempt": attempt, "max": 10, "delay_ms": 2_000, "reason": reason, "kind": "overloaded"})
+}
+
+#[test]
+fn failed_attempts_are_one_line_that_counts() {
+    let heartbeat = json!({"type": "heartbeat", "reason": "overloaded", "attempt": 1, "remaining_ms": 1_000});
+    let failed = |count: u32| -> Vec<Value> {
+        (1..=count).flat_map(|attempt| [retry(attempt, "overloaded"), heartbeat.clone()]).collect()
+    };
+    let answer = item("assistant_message", "completed", "Hi");
+    let cases = [
+        (
+            1,
+            "  overloaded: one attempt failed\nHi\n",
+            "  overloaded: attempt 1 of 10 failed, next in 2.0 s\nHi\n",
+        ),
+        (
+            9,
+            "  overloaded: 9 attempts failed\nHi\n",
+            "  overloaded: attempt 1 of 10 failed, next in 2.0 s\n  overloaded: 9 attempts failed\nHi\n",
+        ),
+    ];
+    for (count, repainted, printed) in cases {
+        let events = [failed(count), vec![answer.clone()]].concat();
+        assert_eq!(render_events(&mut Transcript::default().with_pager(), &events), repainted);
+        check(&events, printed);
+    }
+    let mut transcript = Transcript::default().with_pager();
+    render_events(&mut transcript, &failed(4));
+    let line = transcript.retry_line().map(|line| line.plain());
+    assert_eq!(line.as_deref(), Some("  overloaded: attempt 4 of 10 failed, next in 2.0 s"));
+    render_events(&mut transcript, &[json!({"type": "message.text_delta", "index": 0, "text": "H"})]);
+    assert_eq!(transcript.retry_line(), None, "the model answers");
+    check(
+        &[retry(1, "no route"), retry(2, "overloaded"), answer],
+        "  no route: attempt 1 of 10 failed, next in 2.0 s\n  overloaded: attempt 2 of 10 failed, next in 2.0 s\n  \
+         overloaded: 2 attempts failed\nHi\n",
+    );
+}
+
+#[test]
+fn own_shell_command_in_an_input_is_one_line() {
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let command = "I ran this command myself: `cargo test` (exit code 1). Its output:\n```\nfailed\n```";
+    let cases = [
+        (vec![text(command), text("fix it")], "› ! cargo test (exit code 1)\n  fix it\n"),
+        (vec![text("one"), text("two")], "› one\n  two\n"),
+        (vec![text("I ran this command myself: no")], "› I ran this command myself: no\n"),
+    ];
+    for (content, expected) in cases {
+        let whole: Vec<&str> = content.iter().filter_map(|block| block["text"].as_str()).collect();
+        let mut message = item("user_message", "completed", &whole.join("\n"));
+        message["item"]["content"] = json!(content);
+        check(&[message], expected);
+    }
+}

@@ -1,6 +1,7 @@
 //! The open permission requests as a list with numbered answers. Pure.
 //!
-//! The numbers are always the same: 1 once, 2 for the session, 3 in this folder, 4 no, 5 all. The cursor
+//! The numbers are always the same: 1 once, 2 for the session, 3 in this folder, 4 no, 5 all. For a plan, 2 also
+//! accepts its edits, and 3 takes words about what to change. The cursor
 //! begins on "no" if a wrong yes could do harm.
 
 mod danger;
@@ -27,6 +28,8 @@ pub(crate) enum Choice {
     AcceptEdits,
     /// Allow calls like this one in this folder, until the rule is removed.
     Folder,
+    /// Do not approve a plan, and say what to change in it. The user types the words next.
+    Words,
     /// Deny the call; the turn continues.
     No,
     /// Allow all listed calls once.
@@ -39,7 +42,7 @@ impl Choice {
         match self {
             Choice::Once => 1,
             Choice::Session | Choice::AcceptEdits => 2,
-            Choice::Folder => 3,
+            Choice::Folder | Choice::Words => 3,
             Choice::No => 4,
             Choice::All => 5,
         }
@@ -140,7 +143,7 @@ impl RequestList {
         let has_grant = !request.suggestions.is_empty();
         let mut choices = vec![Choice::Once];
         match request.kind {
-            RequestKind::Plan => choices.push(Choice::AcceptEdits),
+            RequestKind::Plan => choices.extend([Choice::AcceptEdits, Choice::Words]),
             // A grant for an unsandboxed retry covers only this command, and lasts at most for the session.
             RequestKind::Sandbox => choices.extend(has_grant.then_some(Choice::Session)),
             RequestKind::Tool if has_grant => choices.extend([Choice::Session, Choice::Folder]),
@@ -195,6 +198,8 @@ impl RequestList {
                 let once = |request| prompt::approval(request, Decision::Allow, Scope::Once, None);
                 Some(ListOutcome::SendAll(self.requests.iter().map(once).collect()))
             }
+            // The caller lets the user type the words first.
+            Choice::Words => None,
             Choice::Folder => {
                 self.page = Some(0);
                 Some(ListOutcome::Page)

@@ -11,6 +11,9 @@ use types::session::PermissionRequest;
 /// The mark before the rows of the list.
 const BAR: &str = "▌ ";
 
+/// Columns before the text of a request: the bar, and an indentation.
+const BODY_INDENT: usize = 4;
+
 /// Layout of the list.
 #[derive(Clone, Copy)]
 pub(crate) struct ListStyle {
@@ -113,6 +116,7 @@ impl RequestList {
             }
             (Choice::Session, _) => ("Yes, until the session ends: ".into(), rule),
             (Choice::Folder, _) => ("Yes, and always in this folder…".into(), None),
+            (Choice::Words, _) => ("No, and say what to change…".into(), None),
             (Choice::No, RequestKind::Plan) => ("No, keep planning".into(), None),
             (Choice::No, _) => ("No, and go on without it".into(), None),
             (Choice::All, _) => (format!("Yes to all {} as they stand here", self.len()), None),
@@ -155,7 +159,13 @@ fn keys(look: ListStyle, is_confirming: bool, count: usize) -> StyledLine {
 
 /// A request without its answers, in rows.
 fn body(request: &PermissionRequest, place: Option<(usize, usize)>, columns: usize) -> Vec<StyledLine> {
-    let mut lines = prompt::question(request);
+    let mut lines = match request.kind {
+        // The first row is replaced below.
+        RequestKind::Plan => std::iter::once(StyledLine::default())
+            .chain(prompt::plan_lines(request, columns.saturating_sub(BODY_INDENT)))
+            .collect(),
+        _ => prompt::question(request),
+    };
     if let Some(first) = lines.first_mut() {
         let place = place.map(|(at, count)| format!("{at}/{count}  ")).unwrap_or_default();
         *first = head(request, &place);

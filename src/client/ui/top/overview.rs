@@ -171,8 +171,15 @@ impl Overview {
         self.requests.iter().find(|pending| pending.session_id == session)
     }
 
-    /// Milliseconds for which the session has been in its state.
+    /// Milliseconds for which the session has been in its state. If it waits for an answer, this counts from its
+    /// oldest request, whatever has happened since.
     pub(super) fn state_ms(&self, session: &SessionView, now: Timestamp) -> u64 {
+        let oldest = self.requests.iter().filter(|pending| pending.session_id == session.session_id);
+        if let Some(at) = oldest.map(|pending| pending.at_ms).min()
+            && Filter::NeedsYou.accepts(session)
+        {
+            return now.since(at);
+        }
         self.since.get(&session.session_id).map_or(0, |(_, at)| now.since(*at))
     }
 
@@ -393,5 +400,18 @@ pub(super) mod tests {
         "hello q".chars().for_each(|c| drop(press(&mut overview, KeyCode::Char(c), 0)));
         let id = overview.current().expect("a session").session_id;
         assert_eq!(press(&mut overview, KeyCode::Enter, 0), Some(Action::Submit(id, "hello q".into())));
+    }
+
+    #[test]
+    fn waiting_time_counts_from_the_request() {
+        let mut overview = overview();
+        let mut sessions = overview.sessions.clone();
+        for session in &mut sessions {
+            session.summary.updated_at_ms = Timestamp(99_000);
+        }
+        overview.since.clear();
+        overview.update(sessions, Timestamp(100_000));
+        let waits = overview.sessions.iter().find(|it| it.number == 12).expect("it is listed").clone();
+        assert_eq!(overview.state_ms(&waits, Timestamp(100_000)), 4_000);
     }
 }

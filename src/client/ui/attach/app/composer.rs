@@ -8,6 +8,8 @@ use crate::terminal::style::{StyledLine, Tone, cut};
 use crate::ui::attach::app::overlay::Overlay;
 use crate::ui::attach::app::{App, Effect, Submission};
 use crate::ui::question;
+use crate::ui::question_list::OptionCursor;
+use crate::ui::render::OWN_COMMAND;
 use crate::ui::request_timing::Phase;
 use types::permission::Mode;
 use types::queue::WhenBusy;
@@ -166,6 +168,7 @@ impl App {
             }
         }
         self.editor.clear();
+        self.options = OptionCursor::default();
         let (request_id, all) = (question.request_id, question.questions.len());
         let is_complete = self.answers.len() == all;
         is_complete.then(|| Effect::Answer(question::answers(request_id, std::mem::take(&mut self.answers))))
@@ -205,7 +208,7 @@ impl App {
         self.record_lines(lines);
         let fence = if output.contains("```") { "~~~~" } else { "```" };
         self.shell_output.push(format!(
-            "I ran this command myself: `{command}` ({end}). Its output:\n{fence}\n{}\n{fence}",
+            "{OWN_COMMAND}{command}` ({end}). Its output:\n{fence}\n{}\n{fence}",
             output.trim_end()
         ));
     }

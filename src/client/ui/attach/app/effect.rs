@@ -37,6 +37,8 @@ pub(crate) enum Effect {
     Answer(AnswerParams),
     Choose(FeedbackParams),
     Abort,
+    /// Remove these queued inputs, whose texts are in the input line again, and then stop the turn.
+    StopAndDequeue(Vec<TurnId>),
     Detach,
     SetMode(Mode),
     /// Remove a queued input, whose text is in the input line again.

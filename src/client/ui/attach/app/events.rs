@@ -5,6 +5,7 @@ use crate::terminal::style::StyledLine;
 use crate::ui::attach::app::App;
 use crate::ui::attach::app::composer::following_mode;
 use crate::ui::question;
+use crate::ui::question_list::OptionCursor;
 use crate::ui::render::{OutputPiece, asked_summary, todo_lines, untrusted_parts};
 use crate::ui::summary::one_line;
 use crate::ui::undo;
@@ -40,20 +41,27 @@ impl App {
                 self.finish_text();
                 return;
             }
-            Event::QuestionResolved { request_id, .. } => {
-                let shown = self
-                    .questions
-                    .iter()
-                    .filter(|q| q.request_id == *request_id)
-                    .flat_map(question::question_lines);
-                for line in shown.collect::<Vec<_>>() {
-                    self.push_line(&line);
-                }
+            Event::QuestionResolved { request_id, answers, .. } => {
+                let resolved = self.questions.iter().find(|q| q.request_id == *request_id).cloned();
                 if self.questions.front().is_some_and(|q| q.request_id == *request_id) {
                     self.answers.clear();
+                    self.options = OptionCursor::default();
                 }
                 self.questions.retain(|q| q.request_id != *request_id);
                 self.update_wait();
+                if let Some(resolved) = resolved {
+                    let is_answered = question::is_typed(&resolved) && !answers.is_empty();
+                    let lines = match is_answered {
+                        true => question::answered_lines(&resolved, answers),
+                        false => question::question_lines(&resolved),
+                    };
+                    for line in &lines {
+                        self.push_line(line);
+                    }
+                    if is_answered {
+                        return;
+                    }
+                }
             }
             Event::TodoUpdated { todos } => {
                 // The list is repainted in its place. At the end of the turn it moves into the history.
@@ -71,7 +79,15 @@ impl App {
                 }
                 return;
             }
-            Event::TurnCompleted { .. } => self.show_todos(),
+            Event::TurnCompleted { .. } => {
+                self.end_stop_hint();
+                self.show_todos();
+            }
+            // A hint is about the turn before it.
+            Event::TurnStarted { .. } => {
+                self.notice.clear();
+                (self.is_esc_armed, self.is_leave_armed) = (false, false);
+            }
             // The rows around the input line show this already.
             Event::TurnSteered { .. } => return,
             Event::SessionUpdated { options, .. } if options.mode.is_some() => return,
@@ -89,6 +105,7 @@ impl App {
         {
             self.push_line(&StyledLine::default());
         }
+        self.transcript.set_columns(self.columns);
         for piece in self.transcript.render_event(envelope) {
             match piece {
                 OutputPiece::Text(text) => self.push_text(&text),

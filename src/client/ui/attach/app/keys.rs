@@ -13,6 +13,9 @@ use crate::ui::request_timing::Phase;
 use api::params::FeedbackParams;
 use types::session::SessionState;
 
+/// The start of the hint while a turn stops.
+const STOPPING: &str = "stopping…";
+
 impl App {
     /// Handles a key or a paste.
     pub(crate) fn on_input(&mut self, input: &Input, now: Instant) -> Option<Effect> {
@@ -101,6 +104,11 @@ impl App {
         }
         if self.is_list_open()
             && let Some(effect) = self.on_list_key(key, now)
+        {
+            return effect;
+        }
+        if self.is_answerable()
+            && let Some(effect) = self.on_option_key(key, now)
         {
             return effect;
         }
@@ -205,8 +213,7 @@ impl App {
             return None;
         }
         if self.is_busy() {
-            self.notice = "stopping…".into();
-            return Some(Effect::Abort);
+            return Some(self.stop_turn());
         }
         if !self.editor.is_empty() || self.setup.is_new || self.setup.one_turn.is_some() {
             return None;
@@ -218,6 +225,33 @@ impl App {
         self.is_esc_armed = true;
         self.notice = "Esc again: go back to an earlier input".into();
         None
+    }
+
+    /// Stops the turn. The queued inputs return to the input line, because otherwise the next one would start at
+    /// once.
+    pub(super) fn stop_turn(&mut self) -> Effect {
+        self.notice = STOPPING.into();
+        if self.queue.is_empty() || self.setup.one_turn.is_some() {
+            return Effect::Abort;
+        }
+        let (turns, mut texts): (Vec<_>, Vec<_>) = std::mem::take(&mut self.queue).into_iter().unzip();
+        self.notice = format!("{STOPPING} the queued input is in the input line again");
+        // While a question is open, the input line would take the text as its answer.
+        if self.front().is_some() {
+            texts.extend(Some(std::mem::take(&mut self.set_aside)).filter(|text| !text.is_empty()));
+            self.set_aside = texts.join("\n");
+        } else {
+            texts.extend(Some(self.editor.take_draft()).filter(|text| !text.is_empty()));
+            self.editor.insert(&texts.join("\n"));
+        }
+        Effect::StopAndDequeue(turns)
+    }
+
+    /// Ends the hint about a turn that stops.
+    pub(crate) fn end_stop_hint(&mut self) {
+        if self.notice.starts_with(STOPPING) {
+            self.notice.clear();
+        }
     }
 
     fn on_control(&mut self, c: char, is_leave_armed: bool) -> Option<Effect> {
@@ -264,11 +298,11 @@ impl App {
                 return Some(Effect::Detach);
             }
             self.is_leave_armed = true;
-            self.notice = match self.setup.one_turn {
-                Some(_) => "stopping… (Ctrl-C again leaves at once)".into(),
-                None => "stopping…".into(),
-            };
-            return Some(Effect::Abort);
+            let stop = self.stop_turn();
+            if self.setup.one_turn.is_some() {
+                self.notice = format!("{STOPPING} (Ctrl-C again leaves at once)");
+            }
+            return Some(stop);
         }
         if self.setup.one_turn.is_some() {
             return Some(Effect::Detach);

@@ -1,6 +1,6 @@
 //! Keys while requests wait: the list of answers, words for the model, and edited arguments.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -12,6 +12,9 @@ use types::permission::{Decision, Scope};
 
 /// Minimum rows of the terminal: the head of a request, its answers, the keys, the state and the input line.
 const MIN_ROWS: usize = 12;
+/// On a page that the user opened, keys that answer count after this time, so that prose and a second press of the
+/// same key do not answer it.
+const SLIP_TIME: Duration = Duration::from_millis(200);
 /// Minimum columns of the terminal, so that the answers can be read.
 const MIN_COLUMNS: usize = 20;
 
@@ -67,6 +70,9 @@ impl App {
             };
         }
         if self.requests.is_confirming() {
+            // The page has the user's attention already, because the user opened it. So all keys count at once,
+            // except those that could be a slip.
+            let is_slip = self.page_opened.is_some_and(|at| now.duration_since(at) < SLIP_TIME);
             let answered = match key.code {
                 KeyCode::Esc => {
                     self.requests.close_page();
@@ -76,6 +82,7 @@ impl App {
                     self.requests.step(key.code == KeyCode::Down, mode, can_all);
                     return Some(None);
                 }
+                KeyCode::Enter | KeyCode::Char(_) if is_slip => None,
                 KeyCode::Enter => self.requests.confirm(None),
                 KeyCode::Char(c) => {
                     self.requests.confirm(Some(usize::try_from(c.to_digit(10).unwrap_or(0)).unwrap_or(0)))
@@ -96,12 +103,14 @@ impl App {
             }
             // Esc denies the request and stops the turn.
             KeyCode::Esc => {
-                self.notice = "stopping…".into();
-                return Some(Some(Effect::Abort));
+                return Some(Some(self.stop_turn()));
             }
             KeyCode::Tab => {
                 let choice = self.requests.cursor(mode);
                 let request = self.requests.current()?.request_id;
+                if choice == Choice::Words {
+                    return Some(self.choose(choice, now));
+                }
                 if matches!(choice, Choice::Once | Choice::No | Choice::AcceptEdits) {
                     self.set_aside.push_str(&self.editor.take_draft());
                     self.feedback_target = Some(AnswerFeedback { request, choice });
@@ -149,6 +158,12 @@ impl App {
     }
 
     fn choose(&mut self, choice: Choice, now: Instant) -> Option<Effect> {
+        if choice == Choice::Words {
+            let request = self.requests.current()?.request_id;
+            self.set_aside.push_str(&self.editor.take_draft());
+            self.feedback_target = Some(AnswerFeedback { request, choice: Choice::No });
+            return None;
+        }
         let answered = self.requests.answer(choice)?;
         self.apply_answer(answered, now)
     }
@@ -162,9 +177,8 @@ impl App {
                 Some(Effect::Approve(params))
             }
             ListOutcome::SendAll(all) => Some(Effect::ApproveAll(all)),
-            // Ignore keys for a while, because a second press of the same key must not answer the page.
             ListOutcome::Page => {
-                self.timing.ignore_keys(now);
+                self.page_opened = Some(now);
                 None
             }
         }

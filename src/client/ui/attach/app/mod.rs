@@ -10,6 +10,7 @@ mod list_keys;
 mod model_list;
 mod overlay;
 mod progress;
+mod question_keys;
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -23,6 +24,7 @@ pub(super) use crate::ui::attach::app::progress::{Activity, Progress};
 use crate::ui::editor::Editor;
 use crate::ui::markdown::MarkdownStream;
 use crate::ui::pager::Pager;
+use crate::ui::question_list::OptionCursor;
 use crate::ui::render::{OpenCall, Transcript};
 use crate::ui::request_list::{Choice, RequestList};
 use crate::ui::request_timing::{Pending, Phase, RequestTiming};
@@ -93,6 +95,8 @@ pub(super) struct App {
     pub(super) questions: std::collections::VecDeque<Question>,
     /// Answers to the first questions, while the model waits for the answers to all of its questions.
     pub(super) answers: Vec<UserAnswer>,
+    /// The cursor in the options of the question, and the marked options.
+    pub(super) options: OptionCursor,
     /// The open choice between two answers of the model.
     pub(super) feedback: Option<(QuestionId, Vec<ItemId>)>,
     pub(super) editor: Editor,
@@ -111,6 +115,8 @@ pub(super) struct App {
     /// Whether the last key was Ctrl-B, so that `d` detaches.
     prefix: bool,
     timing: RequestTiming,
+    /// The time at which the user opened the page that confirms a rule.
+    page_opened: Option<Instant>,
     /// The answer to a question that Enter confirms, and its key.
     confirming: Option<(char, PendingConfirmation)>,
     /// Whether the input is a single key that was typed before the request accepted keys. If no other key
@@ -181,6 +187,7 @@ impl App {
             agents: HashMap::new(),
             questions: Default::default(),
             answers: Vec::new(),
+            options: OptionCursor::default(),
             feedback: None,
             editor: Editor::default(),
             feedback_target: None,
@@ -192,6 +199,7 @@ impl App {
             lost: false,
             prefix: false,
             timing: RequestTiming::default(),
+            page_opened: None,
             confirming: None,
             has_early_key: false,
             noting: None,
@@ -367,7 +375,10 @@ impl App {
     pub(super) fn running(&self) -> Vec<StyledLine> {
         let mut rows: Vec<StyledLine> = self.transcript.reads_line().into_iter().collect();
         // A call that waits for an answer is shown with its request.
-        let is_asked = |call: &&OpenCall| self.requests.iter().any(|request| request.call_id == call.call_id);
+        let is_asked = |call: &&OpenCall| {
+            self.requests.iter().any(|request| request.call_id == call.call_id)
+                || self.questions.iter().any(|question| question.call_id == Some(call.call_id))
+        };
         for call in self.transcript.open_calls().iter().filter(|call| !is_asked(call)) {
             let (tool, rest) = call.summary.split_once(' ').unwrap_or((&call.summary, ""));
             let line =
@@ -381,6 +392,7 @@ impl App {
                 rows.push(StyledLine::new(Tone::Dim, format!("  └ {}", call.progress)));
             }
         }
+        rows.extend(self.transcript.retry_line());
         rows.into_iter().map(|line| line.cut(self.columns)).collect()
     }
 

@@ -157,6 +157,10 @@ impl App {
         let mut lines = self.record.clone();
         lines.extend(self.tail());
         // Show each request in full, because it may be longer than its area.
+        for question in &self.questions {
+            lines.push(StyledLine::default());
+            lines.extend(crate::ui::question::question_lines(question));
+        }
         for request in self.requests.iter() {
             lines.push(StyledLine::default());
             lines.extend(crate::ui::prompt::question(request));

@@ -21,6 +21,8 @@ use types::turn_options::TurnOptions;
 pub(super) enum EffectResult {
     Taken,
     Said(&'static str),
+    /// The turn has stopped. Its last line says so.
+    Stopped,
     /// The daemon did not accept the input. Its text returns to the input line.
     Unsent(Submission, Failure),
     Failed(Failure),
@@ -35,7 +37,8 @@ pub(super) enum EffectResult {
     /// The lines of the omitted part of the conversation.
     Earlier(Vec<StyledLine>),
     Context(u64, Option<u64>),
-    Rewound(String),
+    /// The text of the input, and whether the files went back too.
+    Rewound(String, bool),
     Shell {
         output: String,
         end: String,
@@ -69,6 +72,15 @@ impl Caller {
         answer_result(self.client.call::<methods::session::Approve>(params).await.map(|_| ()))
     }
 
+    async fn abort(&self) -> EffectResult {
+        let params =
+            AbortParams { session_id: self.session, turn_id: None, call_id: None, idempotency_key: None };
+        match self.client.call::<methods::session::Abort>(&params).await {
+            Ok(_) => EffectResult::Stopped,
+            Err(error) => EffectResult::Failed(error.into()),
+        }
+    }
+
     /// Runs an effect that is one call.
     pub(super) async fn perform(self, effect: Effect) -> EffectResult {
         let (client, session_id) = (&self.client, self.session);
@@ -93,12 +105,15 @@ impl Caller {
             Effect::Choose(params) => {
                 answer_result(client.call::<methods::session::Feedback>(&params).await.map(|_| ()))
             }
-            Effect::Abort => {
-                let params = AbortParams { session_id, turn_id: None, call_id: None, idempotency_key: None };
-                match client.call::<methods::session::Abort>(&params).await {
-                    Ok(_) => EffectResult::Said("stopped"),
-                    Err(error) => EffectResult::Failed(error.into()),
+            Effect::Abort => self.abort().await,
+            Effect::StopAndDequeue(turns) => {
+                for turn_id in turns {
+                    let params =
+                        QueueRemoveParams { session_id, turn_id, idempotency_key: Some(idempotency_key()) };
+                    // If the turn has begun meanwhile, the abort stops it.
+                    let _ = client.call::<methods::session::QueueRemove>(&params).await;
                 }
+                self.abort().await
             }
             Effect::SetMode(mode) => {
                 call_result(update(client, session_id, Some(mode), None).await.map(|_| ()))
@@ -162,7 +177,7 @@ impl Caller {
                 return EffectResult::Failed(error.into());
             }
         }
-        EffectResult::Rewound(text)
+        EffectResult::Rewound(text, files)
     }
 }
 

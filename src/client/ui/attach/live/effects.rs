@@ -56,7 +56,7 @@ impl LiveConversation {
                 self.app.set_mode(mode);
                 self.create.mode = Some(mode);
             }
-            Effect::Abort if self.app.setup.is_new => {}
+            Effect::Abort | Effect::StopAndDequeue(_) if self.app.setup.is_new => {}
             Effect::Shell(command) => {
                 let (stop, stopped) = oneshot::channel();
                 self.stop_shell = Some(stop);

@@ -185,6 +185,13 @@ impl LiveConversation {
         if let Some(text) = self.app.take_alert(now) {
             screen.alert(&text)?;
         }
+        // The event of a resize may still be queued behind those of the stream. Rows for the old width would wrap, and
+        // parts of them would stay in the scrollback.
+        let size = terminal::size()?;
+        if screen.is_resized(size) {
+            screen.handle_resize(size, cursor::position().ok().map(|(_, row)| row))?;
+            self.app.set_environment(screen.size(), format::now());
+        }
         let (columns, rows) = screen.size();
         if let Some(pager) = &mut self.app.pager {
             return Ok(screen.show_page(&pager.view(columns, rows))?);
@@ -255,6 +262,7 @@ impl LiveConversation {
         match done {
             EffectResult::Taken => {}
             EffectResult::Said(text) => app.notify(text),
+            EffectResult::Stopped => app.end_stop_hint(),
             EffectResult::Failed(failure) => app.show_failure(failure.message),
             EffectResult::Unsent(submission, failure) => app.restore_input(submission, &failure.message),
             EffectResult::StartLines(lines) => app.finish_start_lines(Some(lines)),
@@ -265,11 +273,13 @@ impl LiveConversation {
             EffectResult::Models(models) => app.set_models(models),
             EffectResult::Earlier(lines) => app.add_earlier(lines),
             EffectResult::Context(used, window) => app.progress.context = Some((used, window)),
-            EffectResult::Rewound(text) => {
+            EffectResult::Rewound(text, files) => {
                 if app.editor.is_empty() {
                     app.editor.insert(&text);
                 }
-                app.notify("went back; your input is here again");
+                let what =
+                    if files { "the conversation and the files" } else { "the conversation, not the files" };
+                app.notify(&format!("went back: {what}; your input is here again"));
             }
             EffectResult::Shell { output, end, ms } => app.finish_shell(&output, &end, ms),
         }

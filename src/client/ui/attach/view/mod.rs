@@ -6,6 +6,7 @@ use crate::terminal::style::{StyledLine, Tone, cut, pad};
 use crate::ui::attach::app::App;
 use crate::ui::feedback;
 use crate::ui::question;
+use crate::ui::question_list::{self, QuestionStyle};
 use crate::ui::render::todo_lines;
 use crate::ui::request_list::ListStyle;
 use crate::ui::request_timing::Phase;
@@ -131,6 +132,10 @@ fn request(app: &App, columns: usize, room: usize) -> Vec<StyledLine> {
         None if is_answerable => keys.wrap(columns),
         None => vec![StyledLine::new(Tone::Dim, "▌ …")],
     };
+    if let Some(question) = app.questions.front().filter(|question| question::is_typed(question)) {
+        let look = QuestionStyle { columns, rows: room, is_answerable, is_typing: !app.editor.is_empty() };
+        return question_list::rows(question, &app.answers, &app.options, look);
+    }
     if let Some(question) = app.questions.front() {
         let mut shown: Vec<StyledLine> =
             question::question_lines(question).iter().flat_map(|line| line.wrap(columns)).collect();

@@ -235,3 +235,41 @@ fn narrow_terminal_stays_readable() {
         assert!(shown.cursor.0 < shown.rows.len());
     }
 }
+
+#[test]
+fn plan_screen_matches_fixture() {
+    let plan = "# Return the error\n\n`load` panics on a missing file.\n\n1. Change `src/lib.rs`:\n\n   ```rust\n   fn \
+                load(path: &str) -> io::Result<String>\n   ```\n\n2. Handle it in **main**\n\n| file | lines \
+                |\n|---|--:|\n| src/lib.rs | 3 |\n";
+    check("plan", |app| {
+        add_user_message(app, "return the error");
+        state(app, "requires_action");
+        let mut request = permission_requested();
+        (request["kind"], request["tool"]) = (json!("plan"), json!("ExitPlanMode"));
+        (request["input"], request["suggestions"]) = (json!({"plan": plan}), json!([]));
+        feed(app, 16_000, request);
+        wait_until_answerable(app);
+    });
+}
+
+#[test]
+fn question_screen_matches_fixture() {
+    let questions = json!([
+        {"question": "Which error type should `load` return?", "header": "Error type", "options": [
+            {"label": "io::Error", "description": "the caller sees the file system's own error, without a new type"},
+            {"label": "a type of its own", "description": "names the path, but every caller must know it, and the crate \
+             gets one more public type that it has to keep"}]},
+        {"question": "Which files may change?", "multi_select": true, "options": [{"label": "src"}, {"label": "tests"}]},
+    ]);
+    check("question", |app| {
+        add_user_message(app, "return the error");
+        state(app, "requires_action");
+        feed(
+            app,
+            16_000,
+            json!({"type": "question.requested", "request_id": "ask_0190f2a4-0000-7000-8000-000000000009",
+                "kind": "question", "text": "Which?", "tool": "AskUser", "options": [], "questions": questions}),
+        );
+        wait_until_answerable(app);
+    });
+}

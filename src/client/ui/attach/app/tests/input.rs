@@ -260,3 +260,60 @@ fn copy_takes_last_answer_or_its_last_code() {
     assert!(app.notice.starts_with("copied the last answer: 4 lines"), "{}", app.notice);
     assert!(keys(&mut app, "/copy all\n").is_empty());
 }
+
+fn queued(app: &mut App, number: u8, text: &str) -> TurnId {
+    let turn = format!("turn_0190f2a4-0000-7000-8000-0000000000{number:02}");
+    let input = json!([{"type": "text", "text": text}]);
+    feed(app, json!({"type": "turn.queued", "turn_id": turn, "input": input}));
+    turn.parse().expect("an id")
+}
+
+#[test]
+fn stop_brings_queued_inputs_back_into_input_line() {
+    let stops = [
+        KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE),
+        KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL),
+    ];
+    for stop in stops {
+        for draft in ["", "a draft"] {
+            let mut app = app();
+            state(&mut app, "running");
+            let turns = [queued(&mut app, 11, "one"), queued(&mut app, 12, "two\nlines")];
+            keys(&mut app, draft);
+            let Some(Effect::StopAndDequeue(removed)) = app.on_input(&Input::Key(stop), now()) else {
+                panic!("not stopped")
+            };
+            assert_eq!(removed, turns);
+            let expected = if draft.is_empty() { "one\ntwo\nlines" } else { "one\ntwo\nlines\na draft" };
+            assert_eq!(app.editor.text(), expected);
+            assert!(app.queue.is_empty());
+        }
+    }
+    // While a request is open, the text waits beside it as the draft does.
+    let mut app = app();
+    state(&mut app, "requires_action");
+    feed(&mut app, permission_requested());
+    queued(&mut app, 11, "one");
+    assert!(matches!(keys(&mut app, "\u{1b}").as_slice(), [Effect::StopAndDequeue(_)]));
+    assert!(app.editor.is_empty());
+    feed(&mut app, permission_resolved("deny"));
+    assert_eq!(app.editor.text(), "one");
+}
+
+#[test]
+fn hint_about_a_stop_ends_with_the_turn() {
+    let ended = crate::fake_daemon::turn_completed("aborted");
+    for typed in ["\u{1b}", "^c"] {
+        let mut app = app();
+        state(&mut app, "running");
+        keys(&mut app, typed);
+        assert_eq!(app.notice, "stopping…");
+        feed(&mut app, ended.clone());
+        assert_eq!(app.notice, "", "{typed:?}");
+    }
+    let mut app = app();
+    keys(&mut app, "\u{1b}");
+    assert!(!app.notice.is_empty());
+    feed(&mut app, json!({"type": "turn.started"}));
+    assert_eq!(app.notice, "", "a hint of the time before the turn");
+}

@@ -72,6 +72,31 @@ fn words_go_along_with_either_answer() {
 }
 
 #[test]
+fn esc_on_a_page_that_the_user_opened_is_back_at_once() {
+    for after in [0, 30, 200, 590, 700] {
+        let mut app = app();
+        state(&mut app, "requires_action");
+        feed(&mut app, permission_requested());
+        let start = now();
+        app.update(start);
+        let press = |app: &mut App, code, ms| {
+            let at = start + Duration::from_millis(ms);
+            app.update(at);
+            app.on_input(&Input::Key(KeyEvent::new(code, KeyModifiers::NONE)), at)
+        };
+        assert!(press(&mut app, KeyCode::Char('3'), 0).is_none());
+        assert!(rows(&mut app, 80, 24).contains(&"▌ ↑↓ Enter · Esc back".to_owned()), "the page is live");
+        assert!(press(&mut app, KeyCode::Esc, after).is_none(), "Esc after {after} ms");
+        assert!(!app.requests.is_confirming() && app.requests.len() == 1);
+        // The same is true of the arrows, and of answers that are no slip.
+        assert!(press(&mut app, KeyCode::Char('3'), 800).is_none());
+        assert!(press(&mut app, KeyCode::Down, 810).is_none());
+        assert!(press(&mut app, KeyCode::Char('3'), 820).is_none() && app.requests.is_confirming());
+        assert!(matches!(press(&mut app, KeyCode::Enter, 1_050), Some(Effect::Approve(_))));
+    }
+}
+
+#[test]
 fn typed_prose_stays_a_draft_and_answers_no_request() {
     for first_key in [0, 200, 900, 1_300, 1_700] {
         for prose in ["please be careful", "from b", "abc", "say yes"] {
@@ -269,9 +294,9 @@ fn edited_arguments_are_sent_from_input_editor() {
     let mut app = app();
     feed(&mut app, permission_requested());
     assert!(keys(&mut app, "e").is_empty());
-    assert!(app.editor.text().contains("\"command\""), "{}", app.editor.text());
+    assert_eq!(app.editor.text(), "make", "a command is edited as a command");
     app.editor.clear();
-    let sent = keys(&mut app, "{\"command\": \"make -n\"}\n");
+    let sent = keys(&mut app, "make -n\n");
     let Some(Effect::Approve(params)) = sent.into_iter().next() else { panic!("not sent") };
     assert_eq!(params.updated_input, Some(serde_json::json!({"command": "make -n"})));
 }
@@ -312,4 +337,121 @@ fn notification_is_due_only_for_an_open_request_and_an_absent_user() {
         feed(&mut app, permission_requested());
         assert_eq!(app.take_alert(now()).as_deref(), expected);
     }
+}
+
+const QUESTION: &str = "ask_0190f2a4-0000-7000-8000-000000000009";
+
+fn asked(questions: &Value) -> Value {
+    json!({"type": "question.requested", "request_id": QUESTION, "kind": "question", "text": "?",
+        "call_id": CALL, "tool": "AskUser", "options": [], "questions": questions})
+}
+
+#[test]
+fn question_of_model_is_a_list_with_cursor_and_numbers() {
+    let colour = json!([{"question": "Which colour?", "options": [
+        {"label": "red", "description": "warm"}, {"label": "blue"}]}]);
+    let several = json!([{"question": "Which files?", "multi_select": true,
+        "options": [{"label": "a"}, {"label": "b"}, {"label": "c"}]}]);
+    let two = json!([{"question": "Which colour?", "options": [{"label": "red"}, {"label": "blue"}]},
+        {"question": "How large?", "options": [{"label": "small"}, {"label": "large"}]}]);
+    // v and ^ are arrows.
+    let cases = [
+        (&colour, "\n", json!([{"choices": ["red"]}])),
+        (&colour, "2", json!([{"choices": ["blue"]}])),
+        (&colour, "v\n", json!([{"choices": ["blue"]}])),
+        (&colour, "vv\n", json!([{"choices": ["red"]}])),
+        (&colour, "green, please\n", json!([{"text": "green, please"}])),
+        (&several, "1 v \n", json!([{"choices": ["b"]}])),
+        (&several, "13\n", json!([{"choices": ["a", "c"]}])),
+        (&several, "v\n", json!([{"choices": ["b"]}])),
+        (&two, "2\n", json!([{"choices": ["blue"]}, {"choices": ["small"]}])),
+        (&two, "1v\n", json!([{"choices": ["red"]}, {"choices": ["large"]}])),
+    ];
+    for (questions, typed, expected) in cases {
+        let mut app = app();
+        feed(&mut app, asked(questions));
+        let sent: Vec<Effect> = typed
+            .chars()
+            .filter_map(|c| {
+                let code = match c {
+                    'v' if app.editor.is_empty() => KeyCode::Down,
+                    '\n' => KeyCode::Enter,
+                    c => KeyCode::Char(c),
+                };
+                key(&mut app, code)
+            })
+            .collect();
+        let [Effect::Answer(params)] = sent.as_slice() else { panic!("{typed:?}: {sent:?}") };
+        assert_eq!(serde_json::to_value(&params.answers).expect("json"), expected, "{typed:?}");
+    }
+}
+
+#[test]
+fn question_and_chosen_answer_stay_readable_without_json() {
+    let questions = json!([{"question": "Which colour?", "options": [
+        {"label": "red", "description": "warm"}, {"label": "blue"}]}]);
+    let mut app = app();
+    let input = json!({"questions": questions});
+    feed(&mut app, json!({"type": "tool.requested", "call_id": CALL, "tool": "AskUser", "input": input}));
+    feed(&mut app, asked(&questions));
+    assert_eq!(
+        rows(&mut app, 80, 24)[..4],
+        [
+            "▌ The model asks: Which colour?",
+            "▌ › 1  red — warm",
+            "▌   2  blue",
+            "▌ ↑↓ Enter or its number · or type your own words · Ctrl-O all · Esc stop",
+        ]
+    );
+    feed(
+        &mut app,
+        json!({"type": "question.resolved", "request_id": QUESTION, "kind": "question", "by": "answer",
+            "answers": [{"choices": ["blue"]}]}),
+    );
+    feed(
+        &mut app,
+        json!({"type": "tool.completed", "call_id": CALL, "tool": "AskUser", "status": "completed",
+            "output": "{\"answers\": []}", "duration_ms": 1}),
+    );
+    assert_eq!(history(&mut app), ["? Which colour?", "  └ blue"]);
+}
+
+#[test]
+fn plan_is_rendered_in_request_and_stays_in_conversation() {
+    let plan = "# Fix it\n\nFirst *read*:\n\n- `src/lib.rs`\n";
+    let mut request = permission_requested();
+    (request["kind"], request["tool"], request["input"]) =
+        (json!("plan"), json!("ExitPlanMode"), json!({"plan": plan}));
+    request["suggestions"] = json!([]);
+    let mut app = app();
+    let call =
+        json!({"type": "tool.requested", "call_id": CALL, "tool": "ExitPlanMode", "input": {"plan": plan}});
+    feed(&mut app, call);
+    feed(&mut app, request);
+    let shown = rows(&mut app, 80, 24);
+    for row in [
+        "▌ The model proposes this plan:",
+        "▌   Fix it",
+        "▌   First read:",
+        "▌ › 1  Yes, carry it out",
+        "▌   2  Yes, and accept its edits",
+        "▌   3  No, and say what to change…",
+        "▌   4  No, keep planning",
+    ] {
+        assert!(shown.iter().any(|line| line == row), "{row}: {shown:?}");
+    }
+    assert!(key(&mut app, KeyCode::Char('3')).is_none());
+    let sent = keys(&mut app, "also test it\n");
+    let [Effect::Approve(params)] = sent.as_slice() else { panic!("{sent:?}") };
+    assert_eq!((params.decision, params.feedback.as_deref()), (Some(Decision::Deny), Some("also test it")));
+    feed(&mut app, permission_resolved("allow"));
+    feed(
+        &mut app,
+        json!({"type": "tool.completed", "call_id": CALL, "tool": "ExitPlanMode", "status": "completed",
+            "output": "approved", "duration_ms": 1}),
+    );
+    let after = history(&mut app);
+    assert_eq!(after[..2], ["● ExitPlanMode Fix it", "  └ allowed once by other"]);
+    assert!(after.iter().any(|row| row == "  │ First read:"), "{after:?}");
+    assert!(!after.iter().any(|row| row.contains('{') || row.contains("# Fix")), "{after:?}");
 }
