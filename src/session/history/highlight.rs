@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use syntect::parsing::{ParseState, ScopeStack, SyntaxSet};
 
-use crate::history::html::escape;
+use crate::history::page::escape;
 
 /// Longer lines have no colours, and neither have the lines after this many in a block. The time that a grammar takes
 /// depends on the text.

@@ -8,7 +8,7 @@ use pulldown_cmark::{CodeBlockKind, CowStr, Event, Options, Parser, Tag, TagEnd,
 use serde_json::Value;
 
 use crate::history::highlight;
-use crate::history::page::{PageHeader, PageItem, UsageTable, input_text};
+use crate::history::page::{PageHeader, PageItem, UsageTable, escape, input_text};
 use types::message::Block;
 use types::session::{CallStatus, ItemKind};
 use types::tool::{FileChange, ProposedPlan};
@@ -17,24 +17,6 @@ use types::tool::{FileChange, ProposedPlan};
 const MAX_OPEN_LINES: usize = 12;
 
 const STYLE: &str = include_str!("page.css");
-
-/// Escapes text for HTML, also inside an attribute in double quotes.
-pub(super) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + text.len() / 16);
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            // Control characters are not allowed in HTML, and could reorder the text.
-            c if c.is_control() && c != '\n' && c != '\t' => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
-}
 
 /// Converts Markdown to HTML. Raw HTML becomes text, pictures become links, and only web and mail links stay.
 pub(super) fn markdown(text: &str) -> String {
