@@ -3,37 +3,54 @@
 
 use std::fmt::Write as _;
 
-use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
+use pulldown_cmark::{CodeBlockKind, CowStr, Event, Options, Parser, Tag, TagEnd, html};
 
-use crate::history::page::{PageHeader, PageItem, UsageTable, input_text};
+use serde_json::Value;
+
+use crate::history::highlight;
+use crate::history::page::{PageHeader, PageItem, UsageTable, escape, input_text};
 use types::message::Block;
 use types::session::{CallStatus, ItemKind};
-use types::tool::FileChange;
+use types::tool::{FileChange, ProposedPlan};
+
+/// Output with more lines is folded.
+const MAX_OPEN_LINES: usize = 12;
 
 const STYLE: &str = include_str!("page.css");
-
-/// Escapes text for HTML, also inside an attribute in double quotes.
-pub(super) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + text.len() / 16);
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            // Control characters are not allowed in HTML, and could reorder the text.
-            c if c.is_control() && c != '\n' && c != '\t' => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
-}
 
 /// Converts Markdown to HTML. Raw HTML becomes text, pictures become links, and only web and mail links stay.
 pub(super) fn markdown(text: &str) -> String {
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-    let events = Parser::new_ext(text, options).map(|event| match event {
+    let mut code: Option<(String, String)> = None;
+    let mut events: Vec<Event<'_>> = Vec::new();
+    for event in Parser::new_ext(text, options) {
+        // A code block is written here, because its words are coloured.
+        match (&mut code, event) {
+            (None, Event::Start(Tag::CodeBlock(kind))) => {
+                let language = match kind {
+                    CodeBlockKind::Fenced(info) => info.to_string(),
+                    CodeBlockKind::Indented => String::new(),
+                };
+                code = Some((language, String::new()));
+            }
+            (Some((language, text)), Event::End(TagEnd::CodeBlock)) => {
+                let html = format!("<pre><code>{}</code></pre>\n", highlight::code(language, text));
+                events.push(Event::Html(html.into()));
+                code = None;
+            }
+            (Some((_, text)), Event::Text(more)) => text.push_str(&more),
+            (Some(_), _) => {}
+            (None, event) => events.push(safe_event(event)),
+        }
+    }
+    let mut out = String::with_capacity(text.len() * 3 / 2);
+    html::push_html(&mut out, events.into_iter());
+    out
+}
+
+/// An event without raw HTML and without links to anything but the web.
+fn safe_event(event: Event<'_>) -> Event<'_> {
+    match event {
         Event::Html(raw) | Event::InlineHtml(raw) => Event::Text(raw),
         Event::Start(
             Tag::Image { link_type, dest_url, title, id } | Tag::Link { link_type, dest_url, title, id },
@@ -43,10 +60,7 @@ pub(super) fn markdown(text: &str) -> String {
         Event::Start(Tag::HtmlBlock) => Event::Start(Tag::Paragraph),
         Event::End(TagEnd::HtmlBlock) => Event::End(TagEnd::Paragraph),
         other => other,
-    });
-    let mut out = String::with_capacity(text.len() * 3 / 2);
-    html::push_html(&mut out, events);
-    out
+    }
 }
 
 fn web_link(link: CowStr<'_>) -> CowStr<'_> {
@@ -107,7 +121,10 @@ pub(super) fn render_entry(entry: &PageItem) -> String {
                 _ => ("notice", "Notice"),
             };
             let state = item.status.name();
-            let note = if state == "completed" { String::new() } else { format!(" <em>{state}</em>") };
+            let note = match state {
+                "completed" => String::new(),
+                state => format!(" <span class=\"state\">{state}</span>"),
+            };
             let mut body = String::new();
             for block in &item.content {
                 message_block(block, entry, &mut body);
@@ -119,8 +136,12 @@ pub(super) fn render_entry(entry: &PageItem) -> String {
             if body.is_empty() && item.kind == ItemKind::AssistantMessage {
                 return out;
             }
-            let _ = write!(out, "<article class=\"{class}\" id=\"{id}\"><h2>{who}{note}</h2>\n{body}");
-            out.push_str("</article>\n");
+            // The role is no heading, so that no heading in the text looks like a role.
+            let _ = write!(
+                out,
+                "<article class=\"{class}\" id=\"{id}\"><div class=\"role\">{who}{note}</div>\n\
+                 <div class=\"text\">{body}</div></article>\n"
+            );
         }
     }
     out
@@ -169,28 +190,62 @@ fn tool_call(entry: &PageItem, id: &str, out: &mut String) {
             ("open", "not complete")
         }
     };
-    let (tool, input) = (escape(&call.tool), escape(&input_text(&call.input)));
+    let tool = escape(&call.tool);
     let _ = writeln!(
         out,
-        "<article class=\"tool {class}\" id=\"{id}\"><h3><code>{tool}</code> <em>{state}</em></h3>"
+        "<article class=\"tool {class}\" id=\"{id}\"><div class=\"call\"><code>{tool}</code> \
+         <span class=\"state\">{state}</span></div>"
     );
+    let input = input_html(&call.tool, &call.input);
     if entry.changes.is_empty() {
-        let _ = writeln!(out, "<pre class=\"input\">{input}</pre>");
+        out.push_str(&input);
     } else {
         // The diff below shows the written content.
-        let _ =
-            writeln!(out, "<details><summary>Input</summary><pre class=\"input\">{input}</pre></details>");
+        let _ = writeln!(out, "<details><summary>Input</summary>{input}</details>");
     }
     for change in &entry.changes {
         diff(change, out);
     }
     let text = entry.item.text.as_deref().unwrap_or_default();
     if !text.trim().is_empty() {
-        let open = if text.lines().count() <= 12 { " open" } else { "" };
+        let count = text.lines().count();
+        let (open, summary) = match count {
+            0..=MAX_OPEN_LINES => (" open", "Output".to_owned()),
+            _ => ("", format!("Output, {count} lines")),
+        };
         let _ =
-            writeln!(out, "<details{open}><summary>Output</summary><pre>{}</pre></details>", escape(text));
+            writeln!(out, "<details{open}><summary>{summary}</summary><pre>{}</pre></details>", escape(text));
     }
     out.push_str("</article>\n");
+}
+
+/// The arguments of a call: a command as a command, a plan as it reads, the rest as JSON.
+fn input_html(tool: &str, input: &Value) -> String {
+    let field = |name: &str| input.get(name).and_then(Value::as_str);
+    match (tool, field("command"), field("plan")) {
+        ("Bash", Some(command), _) => {
+            let about = field("description").unwrap_or_default();
+            let about = if about.is_empty() { String::new() } else { format!("<p>{}</p>", escape(about)) };
+            let others: Vec<String> = input
+                .as_object()
+                .into_iter()
+                .flatten()
+                .filter(|(name, _)| !matches!(name.as_str(), "command" | "description"))
+                .map(|(name, value)| format!("{name}: {value}"))
+                .collect();
+            let others = match others.is_empty() {
+                true => String::new(),
+                false => format!("<p class=\"media\">{}</p>", escape(&others.join(" · "))),
+            };
+            format!("{about}<pre class=\"command\">{}</pre>{others}\n", highlight::code("sh", command))
+        }
+        (ProposedPlan::TOOL, _, Some(plan)) => format!("<div class=\"text\">{}</div>\n", markdown(plan)),
+        _ => {
+            let text = input_text(input);
+            let language = if text.starts_with(['{', '[']) { "json" } else { "" };
+            format!("<pre class=\"input\">{}</pre>\n", highlight::code(language, &text))
+        }
+    }
 }
 
 fn diff(change: &FileChange, out: &mut String) {
@@ -216,6 +271,54 @@ fn diff(change: &FileChange, out: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_of_an_answer_keeps_its_own_headings_and_styles() {
+        let heading = markdown("## User\n\n*so* it is\n\n| a |\n|---|\n| b |\n");
+        assert!(heading.contains("<h2>User</h2>") && heading.contains("<em>so</em>"), "{heading}");
+        // No rule of the page's own parts fits elements of an answer.
+        for rule in
+            ["article h2", "article h3", "\nem{", "\nh1{", "\ntable{", "\nth{", "text-transform:uppercase;}"]
+        {
+            assert!(!STYLE.contains(rule), "{rule}");
+        }
+    }
+
+    #[test]
+    fn input_of_call_is_readable() {
+        let cases = [
+            (
+                "Bash",
+                serde_json::json!({"command": "echo '<b>'", "description": "Say it", "timeout": 5}),
+                vec!["<p>Say it</p>", "<pre class=\"command\">", "timeout: 5"],
+            ),
+            ("Bash", serde_json::json!({"command": "ls\nls"}), vec!["<pre class=\"command\">"]),
+            ("ExitPlanMode", serde_json::json!({"plan": "# Do <i>"}), vec!["<h1>Do &lt;i&gt;</h1>"]),
+            (
+                "Grep",
+                serde_json::json!({"pattern": "a", "path": "b"}),
+                vec!["<pre class=\"input\">", "pattern"],
+            ),
+        ];
+        for (tool, input, parts) in cases {
+            let html = input_html(tool, &input);
+            for part in parts {
+                assert!(html.contains(part), "{part}: {html}");
+            }
+            assert!(
+                !html.contains("<b>") && !html.contains("<i>") && !html.contains("&quot;command"),
+                "{html}"
+            );
+        }
+    }
+
+    #[test]
+    fn code_in_an_answer_is_coloured() {
+        let page = markdown("```rust\nfn a() {} // <script>\n```\n\n    indented <b>\n");
+        assert!(page.contains("<span class=\"k\">fn</span>"), "{page}");
+        assert!(page.contains("<pre><code>indented &lt;b&gt;"), "{page}");
+        assert!(!page.contains("<script"), "{page}");
+    }
 
     #[test]
     fn hostile_markdown_stays_text_without_requests() {

@@ -2,6 +2,7 @@
 
 mod export;
 mod fork;
+mod highlight;
 mod html;
 mod import;
 mod lines;

@@ -85,6 +85,24 @@ fn money(cost: Option<u64>, at_least: u64) -> String {
     }
 }
 
+/// Escapes text for HTML, also inside an attribute in double quotes.
+pub(super) fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + text.len() / 16);
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            // Control characters are not allowed in HTML, and could reorder the text.
+            c if c.is_control() && c != '\n' && c != '\t' => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
 /// The arguments of a call for readers. The command of a shell call stays unchanged; all other
 /// arguments are shown as JSON.
 pub(super) fn input_text(input: &Value) -> String {

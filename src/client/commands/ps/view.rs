@@ -244,14 +244,14 @@ mod tests {
     }
 
     #[test]
-    fn session_list_at_80_columns_shows_state_and_folder() {
+    fn session_list_at_80_columns_shows_what_differs() {
         assert_eq!(
             plain(Some(80)),
             [
-                " #  TITLE                        STATE                AGE  MODEL    COST  FOLDER",
-                "12  fix⟦ESC⟧[2J login            waits: Edit           1m  sonnet  $0.04  ~/shop",
-                "14  nightly dependency update …  Bash cargo test       1m  sonnet  $0.09  ~/shop",
-                " 9  changelog for 0.4            failed: key refused   1m  sonnet     $0  ~/shop",
+                " #  TITLE                     STATE                AGE   COST  LAST LINE",
+                "12  fix⟦ESC⟧[2J login         waits: Edit           1m  $0.04  hello",
+                "14  nightly dependency upda…  Bash cargo test       1m  $0.09  hello",
+                " 9  changelog for 0.4         failed: key refused   1m     $0  mock answered 401",
                 "3 here · 1 waits for you · 1 waits in other folders · -A all folders",
             ]
         );

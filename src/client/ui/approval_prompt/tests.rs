@@ -123,10 +123,10 @@ fn edited_arguments_are_sent_with_answer() {
     let mut asker = open_prompt();
     let (mut out, _, _) = captured_output();
     asker.edit_here(&mut out).expect("written");
-    let Outcome::Send(params) = press(&mut asker, "\u{8}\u{8} -n\"}\n") else { panic!("no answer") };
+    let Outcome::Send(params) = press(&mut asker, " -n\n") else { panic!("no answer") };
     assert_eq!(params.updated_input, Some(json!({"command": "make -n"})));
     asker.edit_here(&mut out).expect("written");
-    assert!(matches!(press(&mut asker, "\u{8}\n"), Outcome::Wait), "a mistake is told");
+    assert!(matches!(press(&mut asker, "\u{8}\u{8}\u{8}\u{8}\n"), Outcome::Wait), "a mistake is told");
     assert!(matches!(press(&mut asker, "y"), Outcome::Send(_)), "and the question stays open");
 }
 

@@ -1,5 +1,7 @@
 //! Tool calls as lines: one for a call, with the end of its output; one for several reads.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use crate::terminal::escape;
@@ -63,6 +65,8 @@ pub(super) struct CallResult<'a> {
 #[derive(Default)]
 pub(super) struct Calls {
     open: Vec<OpenCall>,
+    /// Summaries of calls from their permission requests.
+    summaries: HashMap<CallId, String>,
     /// Summaries and durations in milliseconds of reads that have ended but are not shown yet. Several reads
     /// become one line.
     reads: Vec<(String, u64)>,
@@ -96,8 +100,10 @@ impl Calls {
         });
     }
 
-    pub(super) fn is_known(&self, call_id: CallId) -> bool {
-        self.open.iter().any(|call| call.call_id == call_id)
+    /// Stores the summary of a call that waits for an answer. A client that attached after the call began has no other
+    /// source for it.
+    pub(super) fn remember_summary(&mut self, call_id: CallId, tool: &str, input: &Value) {
+        self.summaries.insert(call_id, call_summary(tool, input));
     }
 
     fn find(&mut self, call_id: CallId) -> Option<&mut OpenCall> {
@@ -152,9 +158,10 @@ impl Calls {
         let is_fine = result.status == ToolStatus::Completed;
         let notes = call.as_ref().map(|call| call.notes.clone()).unwrap_or_default();
         let change = call.as_ref().and_then(|call| call.change.as_ref());
+        let requested = self.summaries.remove(&call_id);
         let summary = match &call {
             Some(call) => call.summary.clone(),
-            None => escape::line(result.tool).into_owned(),
+            None => requested.unwrap_or_else(|| escape::line(result.tool).into_owned()),
         };
         // The todo list itself is shown, so its call is not.
         // The same is true of questions and their answers.

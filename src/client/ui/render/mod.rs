@@ -285,9 +285,8 @@ impl Transcript {
             Event::PermissionRequested { request, .. } => {
                 let summary = asked_summary(request);
                 self.request_summaries.insert(request.request_id, summary);
-                // A client that attached after the call began learns about the call from its request.
-                if request.child_session_id.is_none() && !self.calls.is_known(request.call_id) {
-                    self.calls.add_request(request.call_id, &request.tool, &request.input);
+                if request.child_session_id.is_none() {
+                    self.calls.remember_summary(request.call_id, &request.tool, &request.input);
                 }
                 Vec::new()
             }

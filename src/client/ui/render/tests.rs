@@ -311,3 +311,14 @@ fn own_shell_command_in_an_input_is_one_line() {
         check(&[message], expected);
     }
 }
+
+#[test]
+fn call_that_began_before_the_client_attached_is_named_by_its_request() {
+    let request = json!({"type": "permission.requested", "request_id": ASK, "call_id": CALL, "tool": "Bash",
+        "input": {"command": "make"}, "summary": "run make", "subject": {"kind": "bash", "command": "make"},
+        "reason": "asks", "suggestions": [], "read_only": false});
+    let done = json!({"type": "tool.completed", "call_id": CALL, "tool": "Bash", "status": "completed",
+        "output": "built\n", "duration_ms": 1});
+    check(&[request, done.clone()], "● Bash make\n  └ built\n");
+    check(&[done], "● Bash\n  └ built\n");
+}

@@ -289,7 +289,7 @@ fn stop_brings_queued_inputs_back_into_input_line() {
             assert!(app.queue.is_empty());
         }
     }
-    // While a request is open, the text waits beside it as the draft does.
+    // While a request is open, the text waits as the draft does.
     let mut app = app();
     state(&mut app, "requires_action");
     feed(&mut app, permission_requested());
