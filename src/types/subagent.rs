@@ -7,8 +7,7 @@ use super::ids::{CallId, SessionId};
 use super::permission::Mode;
 use super::tool::ToolChoice;
 
-/// The name of the tool that starts sub-agents.
-pub const TASK: &str = "Task";
+pub use super::tool::TASK;
 
 /// The call that started a session. Sessions that a client created have none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -15,6 +15,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+/// The name of the tool that starts sub-agents.
+pub const TASK: &str = "Task";
+
 /// The definition of a tool for the model, and how the engine may run it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolDefinition {
@@ -74,7 +77,7 @@ impl ToolDefinition {
     /// Whether calls of this tool may run in parallel: see [`PreparedCall::can_run_in_parallel`].
     #[must_use]
     pub fn is_concurrency_safe(&self) -> bool {
-        self.read_only || matches!(self.name.as_str(), "WebFetch" | super::subagent::TASK)
+        self.read_only || matches!(self.name.as_str(), "WebFetch" | TASK)
     }
 }
 
