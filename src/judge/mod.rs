@@ -15,6 +15,7 @@ mod shell;
 mod suggest;
 mod within;
 mod written;
+mod written_path;
 
 #[cfg(test)]
 mod against_bash;

@@ -172,32 +172,40 @@ impl Rule {
             | Subject::ProposedPlan(_) => self.tool == tool,
             Subject::Several { .. } | Subject::Blob { .. } => false,
             Subject::Task { .. } => self.tool == "Task",
-            // A name alone does not show where the server's part of it ends, so each reading counts.
             Subject::Tool { name } => {
-                let is_begin = |begin: &str| match begin.strip_suffix('*') {
-                    Some(begin) => name.starts_with(begin),
-                    None => name.strip_prefix(begin).is_some_and(|rest| rest.starts_with("__")),
-                };
-                self.tool == *name || self.tool.starts_with(MCP_PREFIX) && is_begin(&self.tool)
+                names_tool(&self.tool, name)
+                    || self.tool.starts_with(MCP_PREFIX)
+                        && names_tool(&self.tool.to_lowercase(), &name.to_lowercase())
             }
             Subject::Mcp { name, server, tool, .. } => {
-                ToolNames { offered: name, server, tool }.may_be_named_by(&self.tool)
+                ToolNames { offered: name, server, tool }.may_be_named_in_any_case_by(&self.tool)
             }
         }
     }
 
-    /// As [`Self::applies_to`], for allow rules: only `Delete` itself grants deleting a file, and a text that can mean
-    /// tools of two servers grants none of them.
+    /// As [`Self::applies_to`], for allow rules: only `Delete` itself grants deleting a file, a text that can mean
+    /// tools of two servers grants none of them, and the names of tools of servers must have the same case.
     pub(super) fn may_grant(&self, tool: &str, subject: &Subject) -> bool {
         match subject {
             Subject::Delete { .. } => self.tool == "Delete",
-            Subject::Mcp { confusable, .. } => {
-                self.applies_to(tool, subject)
+            Subject::Tool { name } => names_tool(&self.tool, name),
+            Subject::Mcp { name, server, tool, confusable, .. } => {
+                ToolNames { offered: name, server, tool }.may_be_named_by(&self.tool)
                     && !confusable.iter().any(|other| other.names().may_be_named_by(&self.tool))
             }
             _ => self.applies_to(tool, subject),
         }
     }
+}
+
+/// Whether the text of a rule means a tool of this name. The name alone does not show where the server's part of it
+/// ends, so each reading counts.
+fn names_tool(text: &str, name: &str) -> bool {
+    let is_begin = match text.strip_suffix('*') {
+        Some(begin) => name.starts_with(begin),
+        None => name.strip_prefix(text).is_some_and(|rest| rest.starts_with("__")),
+    };
+    text == name || text.starts_with(MCP_PREFIX) && is_begin
 }
 
 fn is_host(text: &str) -> bool {

@@ -4,16 +4,11 @@
 //! than an error.
 
 use super::shell::{CommandPattern, is_complete};
+pub(super) use super::written_path::Problem;
+use super::written_path::{FILE_TOOLS, path};
 use types::invisible_chars::is_invisible;
-
-/// Why a text is not accepted as a rule. Both hold a sentence fragment.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Problem {
-    /// The text is not a rule.
-    Wrong(String),
-    /// The text is a rule that no call can match. As an allow rule it does no harm.
-    MatchesNothing(String),
-}
+use types::mcp_names::check_written_rule;
+use types::tool::MCP_PREFIX;
 
 /// Names that a rule may begin with: the tools, and the rules without a tool of their own. Names of MCP
 /// tools are not in the table.
@@ -48,13 +43,15 @@ pub(super) const TOOLS: &[&str] = &[
 /// Other names of the same tools.
 const OTHER_NAMES: &[(&str, &str)] = &[("Agent", "Task"), ("KillShell", "KillBash")];
 
-const FILE_TOOLS: &[&str] =
-    &["Read", "Glob", "Grep", "LS", "Edit", "Write", "MultiEdit", "ApplyPatch", "NotebookEdit", "Delete"];
-
 /// The same rule as a text whose exact meaning is the one that its writer meant. A text that has not the form
 /// of a rule is returned unchanged: the reader of rules reports it.
 pub(super) fn normalise(text: &str) -> Result<String, Problem> {
     let text = text.trim();
+    // The reader of rules reports a pattern after such a name.
+    if text.starts_with(MCP_PREFIX) && !text.contains('(') {
+        check_written_rule(text).map_err(Problem::MatchesNothing)?;
+        return Ok(text.to_owned());
+    }
     let (tool, inner) = match text.split_once('(') {
         None => (text, None),
         Some((tool, rest)) => match rest.strip_suffix(')') {
@@ -64,7 +61,7 @@ pub(super) fn normalise(text: &str) -> Result<String, Problem> {
     };
     let has_form = tool.starts_with(|c: char| c.is_ascii_alphabetic())
         && tool.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
-    if !has_form || tool.starts_with("mcp__") {
+    if !has_form || tool.starts_with(MCP_PREFIX) {
         return Ok(text.to_owned());
     }
     let tool = tool_name(tool)?;
@@ -227,39 +224,6 @@ fn nearest_rule(text: &str, end: usize) -> String {
         words.pop();
     }
     "Bash".into()
-}
-
-/// The pattern of a rule for files.
-fn path(tool: &str, inner: &str) -> Result<String, Problem> {
-    let text = inner.trim();
-    if text.is_empty() {
-        return Err(Problem::Wrong(format!("the pattern is blank; write {tool} for every call")));
-    }
-    // `x\ `: the blank at the end is part of the name.
-    let backslashes = text.chars().rev().take_while(|c| *c == '\\').count();
-    let text = if backslashes % 2 == 1 { inner.trim_start() } else { text };
-    for quote in ['"', '\'', '`'] {
-        if let Some(bare) = text.strip_prefix(quote).and_then(|text| text.strip_suffix(quote)) {
-            return Err(Problem::Wrong(format!(
-                "a pattern has no quotes; the nearest rule is {tool}({bare})"
-            )));
-        }
-    }
-    let first = text.split('/').next().unwrap_or_default();
-    if first.len() > 1 && first.starts_with('~') {
-        return Err(Problem::MatchesNothing(format!(
-            "the home folder of {first} is not looked up; write its path, or \\{text} for a folder of this name"
-        )));
-    }
-    let variable = first.strip_prefix('$').map(|name| name.trim_matches(['{', '}']));
-    let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_uppercase() || c == '_');
-    if variable.is_some_and(is_name) {
-        return Err(Problem::MatchesNothing(format!(
-            "variables such as {first} have no value here; write ~/ for the home folder, or \\{text} for a folder \
-             of this name"
-        )));
-    }
-    Ok(text.to_owned())
 }
 
 #[cfg(test)]

@@ -45,6 +45,56 @@ pub fn check_rule(text: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// As [`check_rule`], for a rule that is written now: a text that looks like a list or a pattern of another program is
+/// no rule, because no tool has such a name. A server whose own name has such a sign is named with `_` instead.
+///
+/// # Errors
+/// The text is not such a rule. The error is a sentence fragment for users.
+pub fn check_written_rule(text: &str) -> Result<(), String> {
+    check_rule(text)?;
+    let rest = text.strip_prefix(MCP_PREFIX).unwrap_or(text);
+    let (server, tool) = match rest.split_once(SEPARATOR) {
+        Some((server, tool)) => (server, Some(tool)),
+        None => (rest, None),
+    };
+    let is_of_server = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ' ' | '*');
+    let of_no_tool = |c: char| "|,;{}()<>[]?^$\\\"'`".contains(c);
+    let is_list = rest.contains(&format!(" {MCP_PREFIX}")) || rest.starts_with(MCP_PREFIX);
+    let server_end = server.find(|c| !is_of_server(c));
+    let tool_end = tool.and_then(|tool| tool.find(of_no_tool));
+    let is_expression = rest.ends_with(".*");
+    if server_end.is_none() && tool_end.is_none() && !is_expression && !is_list {
+        return Ok(());
+    }
+    let first = |text: &str| text.split([' ', ',', '|']).next().unwrap_or_default().to_owned();
+    let nearest = match (server_end, tool) {
+        _ if is_list => format!("{}{SEPARATOR}*", first(server)),
+        // `wx:danger`, `wx/danger`
+        (Some(at), None) => {
+            let is_tool = server[at..].starts_with([':', '/', '\\', '(']);
+            let rest = server[at..].trim_matches(|c: char| !c.is_alphanumeric());
+            let name = is_tool.then(|| first(rest)).filter(|name| !name.is_empty());
+            format!("{}{SEPARATOR}{}", &server[..at], name.as_deref().unwrap_or("*"))
+        }
+        (Some(_), Some(tool)) => format!("{}{SEPARATOR}{tool}", plain(server)),
+        (None, None) => format!("{}{SEPARATOR}*", first(server.trim_end_matches(".*"))),
+        (None, Some(tool)) => {
+            let begin = tool_end.map_or(tool, |at| &tool[..at]);
+            let begin = first(begin.trim_end_matches(['.', '*']));
+            let any = if is_expression
+                || begin.is_empty()
+                || tool_end.is_some_and(|at| at > 0 && !tool[at..].starts_with([',', ';', '|']))
+            {
+                "*"
+            } else {
+                ""
+            };
+            format!("{server}{SEPARATOR}{begin}{any}")
+        }
+    };
+    Err(format!("no tool of a server has such a name; the nearest rule is {MCP_PREFIX}{nearest}"))
+}
+
 /// The names of one tool of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct ToolNames<'n> {
@@ -97,6 +147,14 @@ impl ToolNames<'_> {
             }
             None => names.any(|name| name == rest),
         }
+    }
+
+    /// As [`Self::may_be_named_by`], without regard to the case of letters: for texts that restrict.
+    #[must_use]
+    pub fn may_be_named_in_any_case_by(&self, text: &str) -> bool {
+        let [offered, server, tool] = [self.offered, self.server, self.tool].map(str::to_lowercase);
+        let names = ToolNames { offered: &offered, server: &server, tool: &tool };
+        self.may_be_named_by(text) || names.may_be_named_by(&text.to_lowercase())
     }
 
     /// Whether one text can mean this tool and also the other one, although their servers differ: the name of one
@@ -184,5 +242,54 @@ mod tests {
         for bad in ["mcp__", "mcp____x", "mcp__a__", "mcp__*__x", "mcp__a__*b", "mcp__a\n", "x"] {
             assert!(check_rule(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn written_rule_with_signs_of_no_name_is_refused_with_nearest_rule() {
+        for (text, nearest) in [
+            ("mcp__wx:danger", "mcp__wx__danger"),
+            ("mcp__wx::danger", "mcp__wx__danger"),
+            ("mcp__wx/danger", "mcp__wx__danger"),
+            ("mcp__wx:*", "mcp__wx__*"),
+            ("mcp__wx/*", "mcp__wx__*"),
+            ("mcp__wx(danger)", "mcp__wx__danger"),
+            ("mcp__wx.*", "mcp__wx__*"),
+            ("mcp__wx__.*", "mcp__wx__*"),
+            ("mcp__wx__get.*", "mcp__wx__get*"),
+            ("mcp__wx, mcp__b", "mcp__wx__"),
+            ("mcp__wx mcp__b", "mcp__wx__"),
+            ("mcp__wx|b", "mcp__wx__*"),
+            ("mcp__wx__a,b", "mcp__wx__a"),
+            ("mcp__wx__{a,b}", "mcp__wx__*"),
+            ("mcp__wx__a|b", "mcp__wx__a"),
+            ("mcp__wx__a?", "mcp__wx__a*"),
+            ("mcp__wx:a__b", "mcp__wx_a__b"),
+            ("mcp__\"wx\"", "mcp__"),
+        ] {
+            let why = check_written_rule(text).expect_err(text);
+            assert!(why.contains(nearest), "{text}: {why}");
+        }
+        for good in [
+            "mcp__wx",
+            "mcp__*",
+            "mcp__my.server",
+            "mcp__claude.ai Gmail__send",
+            "mcp__wx__get_*",
+            "mcp__wx__a.b",
+            "mcp__wx__a/b:c",
+            "mcp__my server__获取",
+        ] {
+            assert_eq!(check_written_rule(good), Ok(()), "{good}");
+        }
+    }
+
+    #[test]
+    fn restricting_text_names_tool_in_any_case() {
+        let names = ToolNames { offered: "mcp__wx__Danger", server: "wx", tool: "Danger" };
+        for text in ["mcp__WX", "mcp__wx__danger", "mcp__Wx__DANGER", "mcp__WX__*", "mcp__wx__Da*"] {
+            assert!(names.may_be_named_in_any_case_by(text), "{text}");
+        }
+        assert!(!names.may_be_named_in_any_case_by("mcp__w"));
+        assert!(!names.may_be_named_by("mcp__WX"));
     }
 }

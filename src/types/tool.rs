@@ -92,20 +92,27 @@ impl ToolChoice {
     #[must_use]
     pub fn offers(&self, tool: &str) -> bool {
         // `mcp__SERVER` names all tools of a server, and a `*` at the end any rest.
-        let is_of_server = |name: &str| {
+        let is_of_server = |name: &str, tool: &str| {
             name.starts_with(MCP_PREFIX)
                 && match name.strip_suffix('*') {
                     Some(begin) => tool.starts_with(begin),
                     None => tool.strip_prefix(name).is_some_and(|rest| rest.starts_with("__")),
                 }
         };
-        self.is_offered_if(|name| name == tool || is_of_server(name))
+        let is_named = |name: &str, tool: &str| name == tool || is_of_server(name, tool);
+        self.is_offered_if(
+            |name| is_named(name, tool),
+            |name| {
+                is_named(name, tool)
+                    || name.starts_with(MCP_PREFIX) && is_named(&name.to_lowercase(), &tool.to_lowercase())
+            },
+        )
     }
 
     /// Whether a tool of an MCP server is offered. The lists may name it, or its server, as the server does.
     #[must_use]
     pub fn offers_mcp(&self, tool: ToolNames<'_>) -> bool {
-        self.is_offered_if(|name| tool.may_be_named_by(name))
+        self.is_offered_if(|name| tool.may_be_named_by(name), |name| tool.may_be_named_in_any_case_by(name))
     }
 
     /// The tools that this choice and the other one offer.
@@ -128,9 +135,9 @@ impl ToolChoice {
         Self { allow, deny }
     }
 
-    fn is_offered_if(&self, is_named: impl Fn(&str) -> bool) -> bool {
-        let is_in = |names: &[String]| names.iter().any(|name| is_named(name));
-        self.allow.as_deref().is_none_or(is_in) && !is_in(&self.deny)
+    fn is_offered_if(&self, is_allowed: impl Fn(&str) -> bool, is_denied: impl Fn(&str) -> bool) -> bool {
+        self.allow.as_ref().is_none_or(|names| names.iter().any(|name| is_allowed(name)))
+            && !self.deny.iter().any(|name| is_denied(name))
     }
 }
 

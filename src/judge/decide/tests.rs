@@ -283,6 +283,19 @@ fn rules_name_servers_and_tools_by_own_and_offered_names() {
 }
 
 #[test]
+fn rules_that_restrict_name_servers_in_any_case() {
+    let danger = mcp("mcp__wx__Danger", "wx", "Danger", Vec::new());
+    for rule in ["mcp__WX", "mcp__wx__danger", "mcp__Wx__Danger", "mcp__WX__*"] {
+        check(Mode::Bypass, &[&format!("-{rule}")], "x", &danger, Deny);
+        check(Mode::Default, &[&format!("+{rule}")], "x", &danger, Ask);
+        let by_name = Subject::Tool { name: "mcp__wx__Danger".into() };
+        check(Mode::Bypass, &[&format!("-{rule}")], "x", &by_name, Deny);
+        check(Mode::Default, &[&format!("+{rule}")], "x", &by_name, Ask);
+    }
+    check(Mode::Default, &["+mcp__wx__Danger"], "x", &danger, Allow);
+}
+
+#[test]
 fn rule_that_can_mean_tools_of_two_servers_denies_both_and_allows_neither() {
     let name = |name: &str, server: &str, tool: &str| McpToolName {
         name: name.into(),

@@ -14,7 +14,7 @@ use super::agent_keys::{
 use super::front_matter::{Entry, FrontMatter, normalized, split_list};
 use judge::Rule;
 use types::mcp::TOOL_SEARCH;
-use types::mcp_names::check_rule;
+use types::mcp_names::check_written_rule;
 use types::permission::Mode;
 use types::subagent::AgentRestrictions;
 use types::tool::{MCP_PREFIX, ToolChoice};
@@ -264,7 +264,7 @@ impl Reader<'_> {
     /// The tools that one text of an allow list names. What is not understood is left out.
     fn listed(&mut self, key: &str, text: &str) -> Vec<Listed> {
         if text.starts_with(MCP_PREFIX) {
-            return match check_rule(text) {
+            return match check_written_rule(text) {
                 Ok(()) => vec![Listed { name: text.to_owned(), rule: None }],
                 Err(why) => {
                     self.note(format!("{key}: {text} is left out: {why}"));
@@ -344,7 +344,7 @@ impl Reader<'_> {
             ));
         }
         if text.starts_with(MCP_PREFIX) {
-            check_rule(text).map_err(|why| format!("{key}: {text}: {why}"))?;
+            check_written_rule(text).map_err(|why| format!("{key}: {text}: {why}"))?;
             self.deny_tool(text);
             return Ok(());
         }
