@@ -21,8 +21,8 @@ type MigrationStep = fn(&Connection) -> Result<(), KnowledgeError>;
 const MIGRATIONS: &[Migration] = &[
     Migration { sql: FIRST_SCHEMA, then: None },
     Migration { sql: SECOND_SCHEMA, then: Some(split_words_again) },
-    // Words without accents were added.
-    Migration { sql: "", then: Some(split_words_again) },
+    // Words without accents were added, and some files are read in another way.
+    Migration { sql: READ_AGAIN, then: Some(split_words_again) },
 ];
 
 /// The origin of a contribution. One chunk can have one of each kind for the same name.
@@ -286,6 +286,13 @@ create table kn_skipped (
 ) strict, without rowid;
 ";
 
+/// Makes the next job read notebooks, whose outputs were indexed, and code with minified names again.
+const READ_AGAIN: &str = "
+update kn_doc set hash = '', mtime_ns = -1 where source = 'file' and (path like '%.ipynb' or id in (
+    select c.doc_id from kn_symbol s join kn_chunk c on c.id = s.chunk_id
+    group by c.doc_id having count(*) >= 40 and avg(length(s.name)) < 3));
+";
+
 /// Rows of a table with a text beyond ASCII, whose words an older program did not split.
 const OTHER_SCRIPTS: &str = "glob '*[' || char(128) || '-' || char(1114111) || ']*'";
 
@@ -380,7 +387,18 @@ mod tests {
                  insert into kn_entity (name, type, description, words) values ('会话存储', 'x', 'plain', '');",
             )
             .expect("rows");
+        connection
+            .execute(
+                "insert into kn_doc values (2, 'n', 'a.ipynb', 'h', 'file', 'processed', 'lexical', null, null, 1, 1, 1, 1, 1)",
+                [],
+            )
+            .expect("a notebook");
         migrate(&mut connection).expect("migrated");
+        let hashes: Vec<String> = connection
+            .prepare("select hash from kn_doc order by id")
+            .and_then(|mut all| all.query_map([], |row| row.get(0))?.collect())
+            .expect("hashes");
+        assert_eq!(hashes, ["h", ""], "a notebook is read again");
         assert_eq!(search::chunks(&connection, "保存", 5).expect("hits").len(), 1);
         assert_eq!(search::chunks(&connection, "grosse strasse", 5).expect("hits").len(), 1);
         assert_eq!(search::entities(&connection, &"存储".into(), 5).expect("hits").len(), 1);
