@@ -145,6 +145,65 @@ fn read_only_commands_run_in_loops_only_without_file_rules_and_with_table() {
     assert_ne!(with_rule("find . -name '*.rs' | xargs cat", "Read(b.txt)"), VerdictKind::Allow);
 }
 
+/// Git tracks likely secrets, also in the folder `conf`.
+fn disk_with_tracked_secrets(read: &crate::FileRead) -> Option<crate::Obstacle> {
+    let is_patch =
+        matches!(&read.kind, crate::ReadKind::Tree(search) if search.selection == crate::Selection::Patches);
+    let is_limit = ["/w/proj/src", "/w/proj/src/a.rs", "/w/proj/README.md"].contains(&read.path.as_str());
+    let kind = crate::ObstacleKind::Secret;
+    (is_patch && !is_limit).then(|| crate::Obstacle { path: "conf/.env".into(), kind })
+}
+
+#[test]
+fn git_shows_changes_only_if_no_secret_is_tracked() {
+    let rules = Rules::default();
+    let facts = crate::FileFacts::simulated(disk_with_tracked_secrets);
+    let policy = Policy { safe_commands: true, file_facts: &facts, ..Policy::for_tests(&rules) };
+    for (command, passes) in [
+        ("git diff", false),
+        ("git diff HEAD", false),
+        ("git diff --cached", false),
+        ("git diff main..dev", false),
+        ("git diff HEAD~1:conf HEAD:conf", false),
+        ("git diff --stat -p", false),
+        ("git diff --check", false),
+        ("git diff -- .", false),
+        ("git diff -- src conf", false),
+        ("git diff src conf README.md", false),
+        ("git diff -- ':!conf'", false),
+        ("git log -p", false),
+        ("git log -U3", false),
+        ("git log --cc", false),
+        ("git log -u --stat", false),
+        ("git --no-pager log --patch -1", false),
+        ("git show", false),
+        ("git show HEAD", false),
+        ("git show v1", false),
+        ("git show ':/fix'", false),
+        ("git show 'HEAD^{/a:b}'", false),
+        ("git show --stat abcdef0", false),
+        ("git cat-file -p abcdef0", false),
+        ("git status -v", false),
+        ("git diff -- src", true),
+        ("git diff HEAD~1 src/a.rs", true),
+        ("git diff HEAD -- src README.md", true),
+        ("git diff --stat", true),
+        ("git diff --name-only HEAD", true),
+        ("git log", true),
+        ("git log --oneline --stat", true),
+        ("git log -p -3 -- src/a.rs", true),
+        ("git show --stat HEAD", true),
+        ("git show -s --format=%h HEAD", true),
+        ("git show HEAD:src/a.rs", true),
+        ("git show :src/a.rs", true),
+        ("git cat-file -t abcdef0", true),
+        ("git status -s", true),
+    ] {
+        let got = judge(&policy, "Bash", &Subject::command(command));
+        assert_eq!(got.verdict == VerdictKind::Allow, passes, "{command}: {}", got.reason);
+    }
+}
+
 #[test]
 fn read_that_was_not_inspected_needs_request() {
     let rules = Rules::default();

@@ -23,12 +23,13 @@ pub struct FileRead {
 pub enum ReadKind {
     /// Names and properties of files, not their content.
     Names,
-    /// The content of a file. A folder is not read.
+    /// The content of a file. A folder is not read. Reading a pipe or a device may never end.
     File,
     /// The content of a file, or of the files below a folder.
     Tree(TreeSearch),
-    /// The file must not exist, because it may choose the program that runs.
-    Absent,
+    /// No file with one of these names may exist in the folder or in any folder above, because it may choose
+    /// the program that runs.
+    Absent(Vec<String>),
 }
 
 /// Condition for the names of the files that a pattern or a search finds.
@@ -74,6 +75,9 @@ pub enum Selection {
     Unignored,
     /// Only files in git's index.
     Tracked,
+    /// Only files in git's index, whose changes are shown. A path that does not exist may be a revision, and
+    /// then it stands for all of them.
+    Patches,
 }
 
 /// What a search does with links.
@@ -110,6 +114,8 @@ pub enum ObstacleKind {
     OddName,
     /// It may choose the program that runs.
     ChoosesProgram,
+    /// It is a pipe, a socket or a device.
+    Endless,
 }
 
 impl fmt::Display for Obstacle {
@@ -121,6 +127,9 @@ impl fmt::Display for Obstacle {
             ObstacleKind::Unseen => write!(f, "not all files of {path} could be checked for secrets"),
             ObstacleKind::OddName => write!(f, "a program may misread the name {path}"),
             ObstacleKind::ChoosesProgram => write!(f, "{path} may choose the program that runs"),
+            ObstacleKind::Endless => {
+                write!(f, "{path} is no ordinary file, so that reading it may never end")
+            }
         }
     }
 }

@@ -6,12 +6,13 @@ mod patterns;
 mod tree;
 
 use std::cell::OnceCell;
+use std::fs::FileType;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::context::escape_name;
 use crate::sensitivity::{SecretNames, SensitivePaths};
-use judge::{FileFacts, FileRead, NameRule, Obstacle, ObstacleKind, ReadKind};
+use judge::{FileFacts, FileRead, NameRule, Obstacle, ObstacleKind, ReadKind, Selection};
 
 /// Maximum number of files and folders that are inspected for one call.
 const MAX_ENTRIES: usize = 20_000;
@@ -66,11 +67,8 @@ struct Inspection<'a> {
 impl Inspection<'_> {
     fn inspect(&mut self, read: &FileRead) -> Result<(), Obstacle> {
         let path = Path::new(&read.path);
-        if read.kind == ReadKind::Absent {
-            return match path.symlink_metadata() {
-                Ok(_) => Err(self.obstacle(path, ObstacleKind::ChoosesProgram)),
-                Err(_) => Ok(()),
-            };
+        if let ReadKind::Absent(names) = &read.kind {
+            return self.check_absent(path, names);
         }
         if !read.is_pattern {
             return self.inspect_path(path, read);
@@ -82,14 +80,30 @@ impl Inspection<'_> {
         Ok(())
     }
 
+    /// Checks that no file with one of the names exists in the folder or above, up to the root of the disk: also
+    /// above the target if a link leads to the folder.
+    fn check_absent(&self, folder: &Path, names: &[String]) -> Result<(), Obstacle> {
+        let real = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
+        let linked = folder.ancestors().filter(|above| !real.starts_with(above));
+        let mut files =
+            real.ancestors().chain(linked).flat_map(|above| names.iter().map(|name| above.join(name)));
+        match files.find(|file| file.symlink_metadata().is_ok()) {
+            Some(file) => Err(self.obstacle(&file, ObstacleKind::ChoosesProgram)),
+            None => Ok(()),
+        }
+    }
+
     /// Inspects one path. A path that does not exist is not read.
     fn inspect_path(&mut self, path: &Path, read: &FileRead) -> Result<(), Obstacle> {
         self.count(path)?;
         let real = match (path.canonicalize(), &read.kind) {
             (Ok(real), _) => real,
             // The word may be a revision, whose files the disk does not show.
-            (Err(_), ReadKind::Tree(search)) if search.selection == judge::Selection::Tracked => {
+            (Err(_), ReadKind::Tree(search)) if search.selection == Selection::Tracked => {
                 return Err(self.obstacle(path, ObstacleKind::Unseen));
+            }
+            (Err(_), ReadKind::Tree(search)) if search.selection == Selection::Patches => {
+                return self.search_all_tracked(path, search);
             }
             (Err(_), _) => return Ok(()),
         };
@@ -97,10 +111,21 @@ impl Inspection<'_> {
             return Err(self.obstacle(path, ObstacleKind::Outside));
         }
         match &read.kind {
-            ReadKind::Names | ReadKind::Absent => Ok(()),
+            ReadKind::Names | ReadKind::Absent(_) => Ok(()),
             ReadKind::Tree(search) if real.is_dir() => self.search(path, &real, search, read.names),
             ReadKind::File if real.is_dir() => Ok(()),
-            ReadKind::File | ReadKind::Tree(_) => self.check_secret(path, &real),
+            ReadKind::File | ReadKind::Tree(_) => {
+                self.check_ends(path, real.metadata().map(|meta| meta.file_type()).ok())?;
+                self.check_secret(path, &real)
+            }
+        }
+    }
+
+    /// Checks that reading a path ends: it is no pipe, socket or device.
+    fn check_ends(&self, path: &Path, kind: Option<FileType>) -> Result<(), Obstacle> {
+        match kind.is_none_or(|kind| kind.is_file() || kind.is_dir()) {
+            true => Ok(()),
+            false => Err(self.obstacle(path, ObstacleKind::Endless)),
         }
     }
 

@@ -22,7 +22,7 @@ impl Inspection<'_> {
         search: &TreeSearch,
         names: NameRule,
     ) -> Result<(), Obstacle> {
-        if search.selection == Selection::Tracked {
+        if matches!(search.selection, Selection::Tracked | Selection::Patches) {
             return self.search_tracked(root, real, search, names);
         }
         let Some(walk) = walk(real, search) else {
@@ -53,6 +53,10 @@ impl Inspection<'_> {
                 true => self.check_name(path, names),
                 false if is_included(path, search) => {
                     self.check_name(path, names)?;
+                    // A search itself skips pipes and devices below a folder.
+                    if search.links == LinkUse::Opened {
+                        self.check_ends(path, entry.file_type())?;
+                    }
                     // A followed link above it may hide a telling name.
                     let real = match search.links {
                         LinkUse::Followed => path.canonicalize().unwrap_or_else(|_| path.to_path_buf()),
@@ -72,7 +76,17 @@ impl Inspection<'_> {
             return Ok(());
         }
         self.check_name(path, names)?;
+        self.check_ends(path, target.metadata().map(|meta| meta.file_type()).ok())?;
         self.check_secret(path, &target)
+    }
+
+    /// Inspects all files in the index of the workspace's repository, which a command shows that names a revision
+    /// or a deleted path.
+    pub(super) fn search_all_tracked(&mut self, path: &Path, search: &TreeSearch) -> Result<(), Obstacle> {
+        match self.files.roots.iter().find(|root| path.starts_with(root)) {
+            Some(root) => self.search_tracked(root, root, search, NameRule::Any),
+            None => Err(self.obstacle(path, ObstacleKind::Unseen)),
+        }
     }
 
     /// Inspects the files in git's index.
@@ -103,6 +117,9 @@ impl Inspection<'_> {
             };
             if !self.is_inside(&target) {
                 return Err(self.obstacle(&path, ObstacleKind::Outside));
+            }
+            if search.links == LinkUse::Opened {
+                self.check_ends(&path, target.metadata().map(|meta| meta.file_type()).ok())?;
             }
             self.check_secret(&path, &target)?;
         }

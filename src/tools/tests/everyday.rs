@@ -212,6 +212,61 @@ fn search_passes_if_sandbox_hides_the_secret() {
 }
 
 #[test]
+fn version_asks_if_file_above_workspace_may_choose_program() {
+    for (command, name) in [
+        ("cargo --version", "rust-toolchain.toml"),
+        ("rustc --version", "rust-toolchain"),
+        ("go version", "go.mod"),
+        ("mvn -v", ".mvn"),
+        ("dotnet --version", "global.json"),
+        ("python3 --version", ".python-version"),
+        ("cd src && node --version", ".tool-versions"),
+    ] {
+        let place = EverydayWorkspace::new();
+        assert_eq!(place.judge(command).verdict, VerdictKind::Allow, "{command}");
+        fs::write(place.workspace.parent().unwrap().join(name), "x\n").unwrap();
+        let got = place.judge(command);
+        assert_eq!(got.verdict, VerdictKind::Ask, "{command}");
+        assert!(got.reason.contains(name), "{}", got.reason);
+    }
+    // Above the target of a link.
+    let place = EverydayWorkspace::new();
+    place.write("sub/rust-toolchain.toml");
+    place.write("sub/deep/x.rs");
+    symlink("sub/deep", place.workspace.join("link")).unwrap();
+    assert_eq!(place.judge("cd link && cargo --version").verdict, VerdictKind::Ask);
+}
+
+#[test]
+fn reading_pipe_asks() {
+    let place = EverydayWorkspace::new();
+    for name in ["pipe.txt", "old/pipe.txt"] {
+        nix::unistd::mkfifo(&place.workspace.join(name), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    }
+    symlink("pipe.txt", place.workspace.join("link.txt")).unwrap();
+    for command in [
+        "cat pipe.txt",
+        "cat link.txt",
+        "cat *.txt",
+        "head -1 < pipe.txt",
+        "grep x pipe.txt",
+        "rg x pipe.txt",
+        "wc -l a.txt old/pipe.txt",
+        "jq . pipe.txt",
+        "find . -name '*.txt' | xargs cat",
+    ] {
+        let got = place.judge(command);
+        assert_eq!(got.verdict, VerdictKind::Ask, "{command}");
+        assert!(got.reason.contains("may never end"), "{command}: {}", got.reason);
+    }
+    for command in
+        ["cat /dev/null", "cat a.txt < /dev/null", "cat a.txt", "ls pipe.txt", "grep -rn x .", "cat missing"]
+    {
+        assert_eq!(place.judge(command).verdict, VerdictKind::Allow, "{command}");
+    }
+}
+
+#[test]
 fn folder_with_too_many_entries_asks() {
     let place = EverydayWorkspace::new();
     let many = place.workspace.join("many");

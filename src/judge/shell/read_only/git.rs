@@ -52,7 +52,84 @@ pub(super) fn read_paths(words: &[Word], cwds: &[String], folders: &Folders) -> 
     let moved = |paths: Vec<usize>| paths.into_iter().map(|path| at + path).collect();
     let operands = if lists { Vec::new() } else { moved(parts.operands.clone()) };
     let shows = if verb.lists_names { FileOutput::Names } else { FileOutput::Content };
-    Some(ReadPaths { values: moved(values_that_may_be_paths(&parts)), ..ReadPaths::new(shows, operands) })
+    let patches = shows_patches(call, &parts).then(|| moved(path_limits(call, &parts)));
+    let values = moved(values_that_may_be_paths(&parts));
+    Some(ReadPaths { values, patches, ..ReadPaths::new(shows, operands) })
+}
+
+/// Options with which a verb shows the content of changes, whatever else is given.
+const PATCHES: &[&str] = &[
+    "p",
+    "u",
+    "U",
+    "L",
+    "W",
+    "m",
+    "--patch",
+    "--unified",
+    "--binary",
+    "--check",
+    "--cc",
+    "--function-context",
+    "--word-diff",
+    "--word-diff-regex",
+    "--color-words",
+];
+
+/// Options with which `diff` and `show` show only names and numbers.
+const SUMMARIES: &[&str] = &[
+    "s",
+    "--no-patch",
+    "--stat",
+    "--numstat",
+    "--shortstat",
+    "--summary",
+    "--compact-summary",
+    "--name-only",
+    "--name-status",
+    "--raw",
+    "--quiet",
+];
+
+/// Whether the command may show content of files that its words do not name. A hash may be that of a file.
+fn shows_patches(call: &[Word], parts: &ParsedOptions<'_>) -> bool {
+    let summarises = parts.has(SUMMARIES) && !parts.has(PATCHES);
+    let operands: Vec<&str> = parts.operands.iter().map(|at| call[*at].text.as_str()).collect();
+    let is_hash = |text: &&str| text.len() >= 4 && text.bytes().all(|c| c.is_ascii_hexdigit());
+    // `REVISION:PATH` names its file; of a folder, only names are shown. `:/TEXT` and `HEAD^{/TEXT}` search commits.
+    let is_file = |text: &&str| {
+        let is_index = text.strip_prefix(':').is_none_or(|path| path.starts_with(is_name_character));
+        text.contains(':') && !text.contains('{') && is_index
+    };
+    let names_files = !operands.is_empty() && operands.iter().all(is_file);
+    match call[0].text.as_str() {
+        "diff" => !summarises,
+        "show" => !names_files && (!summarises || operands.iter().any(is_hash)),
+        "cat-file" => !names_files && parts.has(&["p"]),
+        "log" | "reflog" => parts.has(PATCHES),
+        "status" => parts.has(&["v", "--verbose"]),
+        _ => false,
+    }
+}
+
+fn is_name_character(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '.' | '_')
+}
+
+/// The operands that may limit a command to paths: those after `--`, or without `--` all that are not
+/// certainly a revision.
+fn path_limits(call: &[Word], parts: &ParsedOptions<'_>) -> Vec<usize> {
+    let is_head = |text: &str| {
+        let rest = text.strip_prefix("HEAD").or_else(|| text.strip_prefix('@'));
+        let is_ancestor = |rest: &str| rest.bytes().all(|c| matches!(c, b'~' | b'^') || c.is_ascii_digit());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['~', '^']) && is_ancestor(rest))
+    };
+    let end = call.iter().position(|word| word.text == "--");
+    let is_limit = |at: &usize| match end {
+        Some(end) => end < *at,
+        None => !is_head(&call[*at].text),
+    };
+    parts.operands.iter().copied().filter(is_limit).collect()
 }
 
 /// `git grep`: it reads the tracked files, never links. An operand may also be a revision; then no such

@@ -11,7 +11,7 @@ mod lists;
 mod programs;
 mod search;
 
-use crate::file_facts::{FileRead, NameRule, ReadKind, TreeSearch};
+use crate::file_facts::{FileRead, NameRule, ReadKind, Selection, TreeSearch};
 use crate::shell::lex::syntax::{RedirKind, SimpleCommand};
 use crate::shell::lex::word::{Marks, Word};
 use crate::shell::paths::resolve;
@@ -35,6 +35,9 @@ struct ReadPaths {
     search: Option<TreeSearch>,
     /// Whether it searches the current folder.
     searches_here: bool,
+    /// For a git command that shows changes of files: the words that may limit it to some paths. Without
+    /// any, it shows all tracked files.
+    patches: Option<Vec<usize>>,
 }
 
 impl ReadPaths {
@@ -42,7 +45,7 @@ impl ReadPaths {
     const READS_NOTHING: Self = Self::new(FileOutput::Names, Vec::new());
 
     const fn new(shows: FileOutput, operands: Vec<usize>) -> Self {
-        Self { shows, values: Vec::new(), operands, search: None, searches_here: false }
+        Self { shows, values: Vec::new(), operands, search: None, searches_here: false, patches: None }
     }
 }
 
@@ -56,7 +59,9 @@ pub(crate) fn file_reads(
 ) -> Result<Vec<FileRead>, String> {
     let name = words[0].text.as_str();
     if let Some(pins) = programs::version_pins(words) {
-        return Ok(absent_files(pins, cwds, folders));
+        let mut reads = Vec::new();
+        push_reads(&mut reads, ".", &ReadKind::Absent(pins), NameRule::Any, cwds);
+        return Ok(reads);
     }
     let look = read_paths(words, piped, cwds, folders);
     let Some(look) = look else {
@@ -125,10 +130,16 @@ fn reads_of(words: &[Word], look: &ReadPaths, cwds: &[String], folders: &Folders
     };
     // git does not follow links.
     let is_git = name == "git";
-    let (values, operands) = match is_git {
-        true => (&[][..], if look.search.is_some() { look.operands.as_slice() } else { &[] }),
-        false => (look.values.as_slice(), look.operands.as_slice()),
+    let (values, operands) = match (is_git, &look.patches) {
+        (true, Some(limits)) => (&[][..], limits.as_slice()),
+        (true, None) => (&[][..], if look.search.is_some() { look.operands.as_slice() } else { &[] }),
+        (false, _) => (look.values.as_slice(), look.operands.as_slice()),
     };
+    let search = match &look.patches {
+        Some(_) => Some(TreeSearch { selection: Selection::Patches, hidden: true, ..TreeSearch::default() }),
+        None => look.search.clone(),
+    };
+    let searches_here = look.searches_here || look.patches.as_ref().is_some_and(Vec::is_empty);
     for at in values {
         for (path, _) in resolve::candidates(&words[*at], false) {
             push_reads(&mut reads, path, &kind, NameRule::Any, cwds);
@@ -136,7 +147,7 @@ fn reads_of(words: &[Word], look: &ReadPaths, cwds: &[String], folders: &Folders
     }
     for at in operands {
         let word = &words[*at];
-        let kind = look.search.clone().map_or_else(|| kind.clone(), ReadKind::Tree);
+        let kind = search.clone().map_or_else(|| kind.clone(), ReadKind::Tree);
         let is_glob = word.marks.has(Marks::GLOB);
         let is_pattern = is_glob || is_git && word.text.contains(['*', '?', '[']);
         if let (true, true, ReadKind::Tree(search)) = (is_git, is_pattern, &kind) {
@@ -151,7 +162,7 @@ fn reads_of(words: &[Word], look: &ReadPaths, cwds: &[String], folders: &Folders
         push_reads(&mut reads, &word.text, &kind, name_rule(name, word), cwds);
         reads[from..].iter_mut().for_each(|read| read.is_pattern = is_glob);
     }
-    if let Some(search) = look.search.clone().filter(|_| look.searches_here) {
+    if let Some(search) = search.filter(|_| searches_here) {
         push_reads(&mut reads, ".", &ReadKind::Tree(search), NameRule::Any, cwds);
     }
     // A `cd` may have followed a link.
@@ -208,20 +219,6 @@ pub(crate) fn redirected_reads(
         push_reads(&mut reads, text, &ReadKind::File, NameRule::Any, cwds);
     }
     Ok(reads)
-}
-
-/// The files that must not exist in a folder or above it, up to the top of the workspace.
-fn absent_files(names: &str, cwds: &[String], folders: &Folders) -> Vec<FileRead> {
-    let mut reads = Vec::new();
-    for cwd in cwds {
-        let above = std::path::Path::new(cwd).ancestors().map(|folder| folder.to_string_lossy().into_owned());
-        for folder in above.take_while(|folder| folders.contains_path(folder)) {
-            for name in names.split_whitespace() {
-                push_reads(&mut reads, name, &ReadKind::Absent, NameRule::Any, std::slice::from_ref(&folder));
-            }
-        }
-    }
-    reads
 }
 
 /// Whether a format requests an excessive number of blanks: `%999999s`.
@@ -332,6 +329,7 @@ fn table_paths(words: &[Word], row: &ReadOnlyProgram, piped: bool) -> Option<Rea
         operands: of_operands.to_vec(),
         searches_here: search.is_some() && of_operands.is_empty() && !(piped && row.reads_pipe),
         search: search.filter(|_| shows == FileOutput::Content),
+        patches: None,
     })
 }
 
@@ -436,7 +434,7 @@ fn spells_out_what_it_shows(words: &[Word]) -> bool {
 }
 
 /// A disk on which each pattern matches a secret unless its ending says otherwise, and each searched
-/// folder holds one.
+/// folder holds one, which git does not track.
 #[cfg(test)]
 pub(crate) fn worst_disk(read: &FileRead) -> Option<crate::file_facts::Obstacle> {
     use crate::file_facts::{Obstacle, ObstacleKind};
@@ -444,8 +442,9 @@ pub(crate) fn worst_disk(read: &FileRead) -> Option<crate::file_facts::Obstacle>
     let kind = match &read.kind {
         _ if read.is_pattern && read.names != NameRule::Any => ObstacleKind::OddName,
         ReadKind::File if read.is_pattern && !is_tame_glob(path) => ObstacleKind::Secret,
+        ReadKind::Tree(search) if search.selection == Selection::Patches => return None,
         ReadKind::Tree(_) if read.is_pattern || !names_a_file(path) => ObstacleKind::Secret,
-        ReadKind::Absent => ObstacleKind::ChoosesProgram,
+        ReadKind::Absent(_) => ObstacleKind::ChoosesProgram,
         ReadKind::Names | ReadKind::File | ReadKind::Tree(_) => return None,
     };
     Some(Obstacle { path: read.path.clone(), kind })

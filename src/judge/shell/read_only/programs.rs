@@ -374,7 +374,7 @@ const PROGRAMS: &[ReadOnlyProgram] = &[
         "acCejMnrRsS",
         "--arg& --argjson& --ascii-output --color-output --compact-output --exit-status --indent# --join-output --monochrome-output --null-input --raw-input --raw-output --raw-output0 --seq --slurp --sort-keys --stream --tab",
     )
-    .never(". env $ENV input_filename import include modulemeta get_search_list $__prog_args"),
+    .never(". env ENV input_filename import include modulemeta get_search_list __prog_args __loc__"),
     // The table of escape options decides which of its programs pass.
     read_only_program(
         "awk|gawk|mawk|nawk",
@@ -419,33 +419,34 @@ const PROGRAMS: &[ReadOnlyProgram] = &[
     read_only_program("zipinfo", Content, Paths, "12hlmstTvz", NONE),
 ];
 
-/// Programs that print their version: names, the only word of the call, and files of the workspace that
-/// may choose the program that runs instead.
+/// Programs that print their version: names, the only word of the call, and files that may choose the
+/// program that runs instead, besides [`PINS`].
 const VERSIONS: &[(&str, &str, &str)] = &[
-    ("python|pip", "--version -V", PINS),
-    ("node|npm|npx|ruby|gem|perl|php|lua|deno|bun", "--version -v", PINS),
-    ("java|javac|kotlin", "--version -version", PINS),
+    ("python|pip", "--version -V", NONE),
+    ("node|npm|npx|ruby|gem|perl|php|lua|deno|bun", "--version -v", NONE),
+    ("java|javac|kotlin", "--version -version", NONE),
     (
         "gcc|g++|cc|c++|clang|clang++|ld|make|cmake|ctest|ninja|meson|git|docker|podman|tsc|bash|zsh|curl|wget|jq|rg|fd|psql|mysql|sqlite3|uv|ruff|black|tar|gzip|sed|awk|grep|find|protoc|ffmpeg|pandoc|ghc|swift|zig|nim|dart|elixir|julia|ocaml|terraform|kubectl|helm|gh",
         "--version",
-        PINS,
+        NONE,
     ),
-    ("git|docker", "version", PINS),
-    ("go", "version", "go.mod go.work .tool-versions mise.toml .mise.toml"),
+    ("git|docker", "version", NONE),
+    ("go", "version", "go.mod go.work"),
     (
         "cargo|rustc|rustup|rustfmt|clippy-driver|rust-analyzer|cargo-clippy",
         "--version -V",
-        "rust-toolchain rust-toolchain.toml .tool-versions mise.toml .mise.toml",
+        "rust-toolchain rust-toolchain.toml",
     ),
-    ("dotnet", "--version", "global.json .tool-versions mise.toml .mise.toml"),
-    ("mvn", "--version -v", ".mvn .tool-versions mise.toml .mise.toml"),
+    ("dotnet", "--version", NONE),
+    ("mvn", "--version -v", ".mvn"),
 ];
 
-/// Version managers read these files, which may name folders with programs.
-const PINS: &str = ".tool-versions mise.toml .mise.toml";
+/// Version managers read these files in the current folder and in all folders above. They name versions,
+/// which may be folders with programs.
+const PINS: &str = ".tool-versions mise.toml .mise.toml mise.local.toml .mise.local.toml .mise mise/config.toml .config/mise.toml .config/mise/config.toml .rtx.toml .prototools aqua.yaml .aqua.yaml .sdkmanrc .nvmrc .fvmrc .fvm .dvmrc .zigversion global.json .python-version .node-version .ruby-version .rbenv-version .java-version .go-version .terraform-version .opentofu-version .perl-version .php-version .lua-version .swift-version .elixir-version .exenv-version .erlang-version .kotlin-version .deno-version .bun-version .helm-version .kubectl-version .julia-version .dart-version .zig-version .nim-version .ghc-version .ocaml-version";
 
 /// For a call that only prints the version of its program: the files that may choose the program.
-pub(super) fn version_pins(words: &[Word]) -> Option<&'static str> {
+pub(super) fn version_pins(words: &[Word]) -> Option<Vec<String>> {
     let [name, word] = words else { return None };
     let is_in = |list: &str, sign: char, text: &str| list.split(sign).any(|own| own == text);
     let mut known = VERSIONS.iter().filter(|(_, options, _)| is_in(options, ' ', &word.text));
@@ -455,7 +456,8 @@ pub(super) fn version_pins(words: &[Word]) -> Option<&'static str> {
             name.text.starts_with(|c: char| c.is_ascii_lowercase()) && is_in(names, '|', stem(&name.text));
         versioned || is_in(names, '|', &name.text)
     });
-    found.filter(|_| is_plain).map(|(.., pins)| *pins)
+    let (.., pins) = found.filter(|_| is_plain)?;
+    Some(PINS.split(' ').chain(pins.split_whitespace()).map(str::to_owned).collect())
 }
 
 /// The entry of a program.
