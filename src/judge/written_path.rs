@@ -124,10 +124,10 @@ fn unusual(text: &str) -> Option<(String, String)> {
         let bare = text.trim_start_matches('^').trim_end_matches('$');
         return Some(("it is a regular expression, and rules have globs".into(), bare.to_owned()));
     }
-    if let Some((tool, rest)) = text.split_once('(') {
-        if FILE_TOOLS.iter().any(|name| name.eq_ignore_ascii_case(tool.trim())) {
-            return Some(("it holds a second rule".into(), rest.trim_end_matches(')').to_owned()));
-        }
+    if let Some((tool, rest)) = text.split_once('(')
+        && FILE_TOOLS.iter().any(|name| name.eq_ignore_ascii_case(tool.trim()))
+    {
+        return Some(("it holds a second rule".into(), rest.trim_end_matches(')').to_owned()));
     }
     signs(text).or_else(|| words(text)).or_else(|| parts(text))
 }

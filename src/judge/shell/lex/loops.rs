@@ -61,15 +61,17 @@ impl Lexer<'_> {
     pub(super) fn add_loop_word(&mut self, word: &Word) {
         let Some(of) = self.for_loop() else { return };
         let own = &mut self.script.loops[of];
-        let unknown =
-            [Marks::EXPANDS, Marks::NUMBER, Marks::DOLLAR_QUOTE, Marks::BRACE, Marks::HOME, Marks::TILDE];
+        let is_unknown =
+            [Marks::EXPANDS, Marks::NUMBER, Marks::DOLLAR_QUOTE, Marks::BRACE, Marks::HOME, Marks::TILDE]
+                .iter()
+                .any(|mark| word.marks.has(*mark));
+        let ends_head = word.is_bare() && word.text == "do";
         if !own.has_in {
             own.has_in = true;
             if word.is_bare() && word.text == "in" {
                 return;
             }
-        } else if !unknown.iter().any(|mark| word.marks.has(*mark)) && !(word.is_bare() && word.text == "do")
-        {
+        } else if !is_unknown && !ends_head {
             own.words.push(word.clone());
             return;
         }
