@@ -295,7 +295,13 @@ impl EffectRunner {
             request.sections.extend(hooks::at_session_start(&shared, &request.cwd, start, &report).await);
             if parts.agents {
                 match agents::load(&shared, &request.cwd).await {
-                    Ok(list) => request.sections.push(list.prompt_section()),
+                    Ok(list) => {
+                        request.sections.push(list.prompt_section());
+                        if let Some(text) = list.refusal() {
+                            let notice = Input::Notice { kind: "agents_refused".into(), text };
+                            report.send(Box::new(notice)).await.ok()?;
+                        }
+                    }
                     Err(error) => tracing::warn!(%error, "could not read the agents; the prompt lists none"),
                 }
             }
