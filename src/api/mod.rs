@@ -2,6 +2,7 @@
 
 #![warn(missing_docs)]
 
+pub mod clients;
 pub mod docs;
 pub mod endpoint;
 pub mod fault;
