@@ -57,6 +57,7 @@ mod metrics;
 mod model_errors;
 mod models;
 mod modes;
+mod neovim;
 mod notes;
 mod one_daemon;
 mod options;
