@@ -23,6 +23,7 @@ use crate::catalog::capabilities::{MAX_CALL_ID_CHARS, wire_call_id, wire_tool_na
 use crate::request::media::{AcceptedMedia, MediumContent};
 use crate::request::request_cache::{CacheKey, PlainForm, RequestCache};
 use crate::request::sampling::sent_sampling;
+use crate::request::tool_schema::wire_tools;
 use crate::settings::Api;
 use types::blob::{Attachment, AttachmentKind};
 use types::message::{Block, Message, Role, ToolCall};
@@ -157,12 +158,13 @@ pub(in super::super) fn body(
     if !request.system.trim().is_empty() {
         system.push(ContentPart::from(Content::Text { text: &request.system }).with_breakpoint());
     }
+    let fitted = wire_tools(&request.tools);
     let mut tools: Vec<Tool> = Vec::new();
     if settings.tools {
-        tools.extend(request.tools.iter().map(|card| Tool {
-            name: &card.name,
-            description: &card.description,
-            input_schema: &card.input_schema,
+        tools.extend(fitted.iter().map(|tool| Tool {
+            name: &tool.definition.name,
+            description: &tool.definition.description,
+            input_schema: &tool.schema,
             cache_control: None,
         }));
     }
