@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::tool_lists;
+use crate::tool_lists::{self, ToolLists};
 use types::config_values::ConfigDuration;
 
 /// Maximum number of servers of one source.
@@ -189,10 +189,12 @@ impl ServerConfig {
     /// Whether a tool of the server, which has this name in the configuration, is used.
     #[must_use]
     pub fn uses_tool(&self, server: &str, tool: &str) -> bool {
-        let lets_in = |entry: &String| tool_lists::names_tool(entry, server, tool);
-        let leaves_out = |entry: &String| tool_lists::may_name_tool(entry, server, tool);
-        self.allow_tools.as_ref().is_none_or(|allowed| allowed.iter().any(lets_in))
-            && !self.deny_tools.iter().any(leaves_out)
+        self.tool_lists().use_tool(server, tool)
+    }
+
+    /// The lists of tools.
+    pub(super) fn tool_lists(&self) -> ToolLists<'_> {
+        ToolLists { allowed: self.allow_tools.as_deref(), denied: &self.deny_tools }
     }
 
     /// Checks the lists of tools of a configuration that is written now.
@@ -200,7 +202,7 @@ impl ServerConfig {
     /// # Errors
     /// An entry cannot be the name of a tool. The text is for users.
     pub fn check_written(&self, server: &str) -> Result<(), String> {
-        tool_lists::written_problem(self, server).map_or(Ok(()), Err)
+        tool_lists::written_problem(self.tool_lists(), server).map_or(Ok(()), Err)
     }
 
     /// What the configuration says without effect, for users.
@@ -213,7 +215,7 @@ impl ServerConfig {
     /// Entries of the lists of tools that cannot be names of tools, as notes for users.
     #[must_use]
     pub fn odd_entries(&self, server: &str) -> Vec<String> {
-        tool_lists::odd_entries(self, server)
+        tool_lists::odd_entries(self.tool_lists(), server)
     }
 }
 

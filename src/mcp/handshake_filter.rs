@@ -56,8 +56,8 @@ impl<T> HandshakeFilter<T> {
     fn filter(&mut self, message: ServerJsonRpcMessage) -> Option<ServerJsonRpcMessage> {
         let Some(awaited) = self.awaited.clone() else { return Some(message) };
         let (id, what) = match &message {
-            ServerJsonRpcMessage::Response(JsonRpcResponse { id, .. }) => (Some(id), "reply"),
-            ServerJsonRpcMessage::Error(JsonRpcError { id, .. }) => (id.as_ref(), "error"),
+            ServerJsonRpcMessage::Response(JsonRpcResponse { id, .. }) => (Some(id), "a reply"),
+            ServerJsonRpcMessage::Error(JsonRpcError { id, .. }) => (id.as_ref(), "an error"),
             _ => return Some(message),
         };
         let is_reply_to = |wanted: &RequestId| id.is_some_and(|id| id.to_string() == wanted.to_string());
@@ -83,7 +83,7 @@ impl<T> HandshakeFilter<T> {
             _ => {}
         }
         let id = id.map_or_else(|| "no request".to_owned(), |id| format!("the request {id}"));
-        self.log.note(&format!("ignored during the handshake: a {what} to {id}"));
+        self.log.note(&format!("ignored during the handshake: {what} to {id}"));
         None
     }
 }

@@ -87,7 +87,7 @@ async fn offer(
     }
     let names = listed.iter().map(|tool: &ListedTool| tool.name.as_str());
     let unmatched_entries = match has_tools {
-        true => tool_lists::unmatched_entries(&config, &server, names),
+        true => tool_lists::unmatched_entries(config.tool_lists(), &server, names),
         false => Vec::new(),
     };
     let tools = catalog::tools(&server, &part, listed, |tool| config.uses_tool(&server, tool), &mut problems);

@@ -2,7 +2,6 @@
 //! leaves tools out is read widely, so that it never restricts less than its author meant; an entry that lets tools in is
 //! read exactly.
 
-use crate::config::ServerConfig;
 use crate::names::tool_name;
 use types::mcp::MCP_PREFIX;
 use types::mcp_names::{self, ToolNames, plain, server_part};
@@ -17,7 +16,7 @@ const SEPARATORS: &str = ",;\"'`<>=";
 const PATTERN_SIGNS: &str = "?[]{}()^$|\\+";
 
 /// Whether an entry names a tool: by its name on the server or its name for models, with `*` for any characters.
-pub(super) fn names_tool(entry: &str, server: &str, tool: &str) -> bool {
+fn names_tool(entry: &str, server: &str, tool: &str) -> bool {
     let part = server_part(server).unwrap_or_default();
     matches(entry, tool)
         || matches(entry, &plain(tool))
@@ -29,7 +28,7 @@ pub(super) fn names_tool(entry: &str, server: &str, tool: &str) -> bool {
 
 /// Whether an entry of a list that leaves tools out may mean a tool. Beyond the names themselves: in any case of letters,
 /// with the server's name in front, as one of several names in one text, and as a pattern of another program.
-pub(super) fn may_name_tool(entry: &str, server: &str, tool: &str) -> bool {
+fn may_name_tool(entry: &str, server: &str, tool: &str) -> bool {
     if names_tool(entry, server, tool) || means_server(entry, server) {
         return true;
     }
@@ -112,19 +111,36 @@ pub(super) fn matches(pattern: &str, text: &str) -> bool {
     true
 }
 
-/// Both lists of a configuration, each entry with the name of its list.
-fn entries(config: &ServerConfig) -> impl Iterator<Item = (&'static str, &String)> {
-    let allowed = config.allow_tools.iter().flatten().map(|entry| ("allow_tools", entry));
-    allowed.chain(config.deny_tools.iter().map(|entry| ("deny_tools", entry)))
+/// The lists of a configuration.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ToolLists<'c> {
+    /// The tools that are let in; `None` for all.
+    pub allowed: Option<&'c [String]>,
+    /// The tools that are left out.
+    pub denied: &'c [String],
+}
+
+impl<'c> ToolLists<'c> {
+    /// Whether a tool is used.
+    pub fn use_tool(self, server: &str, tool: &str) -> bool {
+        self.allowed.is_none_or(|allowed| allowed.iter().any(|entry| names_tool(entry, server, tool)))
+            && !self.denied.iter().any(|entry| may_name_tool(entry, server, tool))
+    }
+
+    /// Each entry with the name of its list.
+    fn entries(self) -> impl Iterator<Item = (&'static str, &'c String)> {
+        let allowed = self.allowed.into_iter().flatten().map(|entry| ("allow_tools", entry));
+        allowed.chain(self.denied.iter().map(|entry| ("deny_tools", entry)))
+    }
 }
 
 /// The first entry that cannot be the name of a tool of this server, for a configuration that is written now.
-pub(super) fn written_problem(config: &ServerConfig, server: &str) -> Option<String> {
-    entries(config).find_map(|(list, entry)| Some(format!("{list}: {}", entry_problem(entry, server)?)))
+pub(super) fn written_problem(lists: ToolLists<'_>, server: &str) -> Option<String> {
+    lists.entries().find_map(|(list, entry)| Some(format!("{list}: {}", entry_problem(entry, server)?)))
 }
 
 /// Notes about entries that cannot be names of tools, without knowing the server's tools.
-pub(super) fn odd_entries(config: &ServerConfig, server: &str) -> Vec<String> {
+pub(super) fn odd_entries(lists: ToolLists<'_>, server: &str) -> Vec<String> {
     let note = |(list, entry): (&str, &String)| {
         let why = entry_problem(entry, server)?;
         let effect = match list {
@@ -133,7 +149,7 @@ pub(super) fn odd_entries(config: &ServerConfig, server: &str) -> Vec<String> {
         };
         Some(format!("{list}: {why}; {effect}"))
     };
-    entries(config).filter_map(note).take(MAX_NOTES).collect()
+    lists.entries().filter_map(note).take(MAX_NOTES).collect()
 }
 
 fn entry_problem(entry: &str, server: &str) -> Option<String> {
@@ -156,12 +172,12 @@ fn entry_problem(entry: &str, server: &str) -> Option<String> {
 
 /// Notes about entries that name none of the server's tools.
 pub(super) fn unmatched_entries<'t>(
-    config: &ServerConfig,
+    lists: ToolLists<'_>,
     server: &str,
     tools: impl Iterator<Item = &'t str> + Clone,
 ) -> Vec<String> {
     let mut notes = Vec::new();
-    for (list, entry) in entries(config) {
+    for (list, entry) in lists.entries() {
         if notes.len() == MAX_NOTES || tools.clone().any(|tool| names_tool(entry, server, tool)) {
             continue;
         }
@@ -255,12 +271,10 @@ mod tests {
 
     #[test]
     fn entries_that_name_no_tool_are_noted_with_nearest() {
-        let config = ServerConfig {
-            allow_tools: Some(vec!["Read".into(), "read".into(), "*".into()]),
-            deny_tools: vec!["wx:danger".into(), "gone".into(), "danger".into()],
-            ..ServerConfig::default()
-        };
-        let notes = unmatched_entries(&config, "wx", ["read", "danger"].into_iter());
+        let allowed = ["Read", "read", "*"].map(str::to_owned);
+        let denied = ["wx:danger", "gone", "danger"].map(str::to_owned);
+        let lists = ToolLists { allowed: Some(&allowed), denied: &denied };
+        let notes = unmatched_entries(lists, "wx", ["read", "danger"].into_iter());
         assert_eq!(notes.len(), 3, "{notes:?}");
         for (note, parts) in notes.iter().zip([
             ["allow_tools", "\"Read\"", "did you mean \"read\""],
@@ -283,16 +297,18 @@ mod tests {
             ("", "empty"),
             ("mcp__wx:danger", "mcp__wx__danger"),
         ] {
-            let config = ServerConfig { deny_tools: vec![entry.into()], ..ServerConfig::default() };
-            let why = written_problem(&config, "wx").expect(entry);
+            let list = [entry.to_owned()];
+            let denied = ToolLists { allowed: None, denied: &list };
+            let why = written_problem(denied, "wx").expect(entry);
             assert!(why.contains(part), "{entry}: {why}");
-            assert_eq!(odd_entries(&config, "wx").len(), 1);
-            let config = ServerConfig { allow_tools: Some(vec![entry.into()]), ..ServerConfig::default() };
-            assert!(written_problem(&config, "wx").is_some(), "{entry}");
+            assert_eq!(odd_entries(denied, "wx").len(), 1);
+            let allowed = ToolLists { allowed: Some(&list), denied: &[] };
+            assert!(written_problem(allowed, "wx").is_some(), "{entry}");
         }
         for entry in ["a", "a*", "get_*_x", "a.b", "a/b:c", "my tool", "获取", "mcp__wx__a", "mcp__wx__*"] {
-            let config = ServerConfig { deny_tools: vec![entry.into()], ..ServerConfig::default() };
-            assert_eq!(written_problem(&config, "wx"), None, "{entry}");
+            let list = [entry.to_owned()];
+            let denied = ToolLists { allowed: None, denied: &list };
+            assert_eq!(written_problem(denied, "wx"), None, "{entry}");
         }
     }
 }

@@ -19,7 +19,6 @@ use crate::replay::record::OpenRecording;
 use crate::request::refused_tools::{MAX_REFUSALS, RefusedTools, refused_tool, without};
 use crate::request::request_cache::RequestCache;
 use crate::request::sampling::omission_notice;
-use crate::request::tool_schema::ChangedNames;
 use crate::response_cache::{ResponseCache, ResponseKey, deltas};
 use crate::settings::Api;
 use crate::settings::{MaxTokensField, ModelFacts};
@@ -27,6 +26,7 @@ use crate::stream::assembly::CallIds;
 use crate::stream::fault;
 use crate::stream::timeouts::StreamTimeouts;
 use crate::stream::timeouts::send_batch;
+use crate::tool_schema::ChangedNames;
 use base::sync::lock;
 use types::model::{Delta, FaultKind, ModelFault, ModelRef, ModelReply, ModelRequest, StopReason};
 use types::thinking::Thinking;
@@ -354,7 +354,8 @@ impl Models {
     ) -> Result<ModelReply, ModelFault> {
         let (settings, is_known) = self.look_up(&request.model);
         let mut offering = self.inner.refused_tools.without_known(request);
-        let (changed_names, unfit) = ChangedNames::of(if settings.tools { &offering.tools } else { &[] });
+        let (changed_names, unfit) =
+            ChangedNames::from_tools(if settings.tools { &offering.tools } else { &[] });
         let changed_names = Arc::new(changed_names);
         let mut secrets = address.secrets.clone();
         let mut secret = address.secret(name).await?;
@@ -452,7 +453,7 @@ impl Models {
             && let Err(refusal) = &outcome
             && let Some(tool) = refused_tool(refusal, &offering).filter(|_| settings.tools)
         {
-            let (tool, why) = (tool.clone(), refusal.message.clone());
+            let (tool, why) = (tool.clone(), secrets.scrub_fault(refusal.clone()).message);
             known = None;
             offering = Cow::Owned(without(&offering, |other| other.name == tool.name));
             played = tape();

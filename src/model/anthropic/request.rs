@@ -23,8 +23,8 @@ use crate::catalog::capabilities::{MAX_CALL_ID_CHARS, wire_call_id, wire_tool_na
 use crate::request::media::{AcceptedMedia, MediumContent};
 use crate::request::request_cache::{CacheKey, PlainForm, RequestCache};
 use crate::request::sampling::sent_sampling;
-use crate::request::tool_schema::wire_tools;
 use crate::settings::Api;
+use crate::tool_schema::wire_tools;
 use types::blob::{Attachment, AttachmentKind};
 use types::message::{Block, Message, Role, ToolCall};
 use types::model::ModelRequest;

@@ -13,8 +13,8 @@ use crate::catalog::capabilities::{
 };
 use crate::request::media::{AcceptedMedia, MediumContent, file_name};
 use crate::request::sampling::sent_sampling;
-use crate::request::tool_schema::wire_tools;
 use crate::settings::Api;
+use crate::tool_schema::wire_tools;
 use types::CallId;
 use types::blob::AttachmentKind;
 use types::message::{Block, Message, Role, ToolCall};

@@ -1,4 +1,4 @@
-//! Parts of a model request that all adapters share: media, sampling, token counts, schemas of tools, and the cache of
+//! Parts of a model request that all adapters share: media, sampling, token counts, refused tools, and the cache of
 //! serialised parts.
 
 pub(super) mod count;
@@ -6,4 +6,3 @@ pub(super) mod media;
 pub(super) mod refused_tools;
 pub(super) mod request_cache;
 pub(super) mod sampling;
-pub(super) mod tool_schema;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
-use crate::request::tool_schema::wire_tools;
+use crate::tool_schema::wire_tools;
 use base::sync::lock;
 use types::mcp_names::MCP_PREFIX;
 use types::model::{FaultKind, ModelFault, ModelRef, ModelRequest};

@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::request::tool_schema::ChangedNames;
 use crate::stream::fault::clean_text;
 use crate::stream::split_chars::CharJoiner;
 use crate::stream::text::read_settled_json;
+use crate::tool_schema::ChangedNames;
 use types::depth;
 use types::model::{BlockKind, Delta, ModelReply, ReplyBlock, StopReason};
 use types::usage::Usage;

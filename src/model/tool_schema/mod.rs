@@ -46,7 +46,7 @@ pub(crate) struct ChangedNames {
 
 impl ChangedNames {
     /// The changed names of a request's tools, and the problem of each tool that is left out.
-    pub fn of(tools: &[ToolDefinition]) -> (Self, Vec<String>) {
+    pub fn from_tools(tools: &[ToolDefinition]) -> (Self, Vec<String>) {
         let (mut names, mut problems) = (Self::default(), Vec::new());
         for tool in tools {
             match fit(tool) {

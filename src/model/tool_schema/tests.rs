@@ -124,7 +124,7 @@ fn odd_names_have_a_way_back_at_every_depth() {
     assert_eq!(found["properties"]["plain"]["$ref"], format!("#/properties/{}", new("uids[]")));
     assert_ne!(new("天气"), new("城市"), "names of the same form stay apart");
     let tools = [tool(schema)];
-    let (names, problems) = ChangedNames::of(&tools);
+    let (names, problems) = ChangedNames::from_tools(&tools);
     assert!(problems.is_empty());
     let mut input = json!({
         new("uids[]"): [{new("$filter"): "x"}],
@@ -196,7 +196,7 @@ fn tool_that_cannot_be_fitted_is_left_out_and_named() {
     let sent = wire_tools(&tools);
     assert_eq!(sent.len(), 1);
     assert_eq!(sent[0].definition.name, "mcp__s__t");
-    let (_, problems) = ChangedNames::of(&tools);
+    let (_, problems) = ChangedNames::from_tools(&tools);
     assert!(problems.len() == 1 && problems[0].contains("mcp__s__bad"), "{problems:?}");
     let many: Vec<Value> = (0..40).map(|_| json!({"$ref": "#/$defs/a"})).collect();
     let wide = json!({"anyOf": many, "$defs": {"a": {"allOf": many, "anyOf": [{"$ref": "#/$defs/a"}]}}});
