@@ -159,6 +159,19 @@ impl Pool {
         log
     }
 
+    /// Notes about entries of lists that name no tool of the servers with this name that run for a workspace.
+    #[must_use]
+    pub fn unmatched_entries(&self, name: &str, workspace: &Path) -> Vec<String> {
+        let servers = lock(&self.servers);
+        let running =
+            servers.iter().filter(|(key, _)| key.name == name && key.resolved.workspace == workspace);
+        let mut notes: Vec<String> =
+            running.flat_map(|(_, server)| server.view().unmatched_entries.to_vec()).collect();
+        notes.sort();
+        notes.dedup();
+        notes
+    }
+
     /// Number of running servers.
     #[must_use]
     pub fn running(&self) -> usize {
@@ -232,7 +245,19 @@ impl Lease {
     /// Maximum time of a start.
     #[must_use]
     pub fn start_limit(&self) -> Duration {
-        self.server.handshake_limit() + Duration::from_millis(500)
+        self.server.start_limit() + Duration::from_millis(500)
+    }
+
+    /// How long a turn waits for the start.
+    #[must_use]
+    pub fn turn_wait(&self) -> Duration {
+        self.server.turn_wait()
+    }
+
+    /// Hints for users about a configuration that often does not do what was meant.
+    #[must_use]
+    pub fn hints(&self) -> Vec<String> {
+        self.server.hints()
     }
 
     /// Tries again at once if the server pauses after a failure.

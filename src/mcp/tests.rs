@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use super::{
@@ -26,6 +27,9 @@ struct ProcessCounts {
     ends: AtomicUsize,
     /// Number of first starts that fail.
     failures: AtomicUsize,
+    /// Whether processes answer only after `gate`.
+    is_gated: AtomicBool,
+    gate: Notify,
 }
 
 struct FakeLauncher(Arc<ProcessCounts>);
@@ -66,7 +70,15 @@ impl Launcher for FakeLauncher {
             .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1))
             .is_ok();
         let ((stdin, input), (output, stdout)) = (tokio::io::duplex(1 << 16), tokio::io::duplex(1 << 16));
-        let work = (!fails).then(|| tokio::spawn(serve(input, output)));
+        let gated = Arc::clone(&counts);
+        let work = (!fails).then(|| {
+            tokio::spawn(async move {
+                if gated.is_gated.load(Ordering::SeqCst) {
+                    gated.gate.notified().await;
+                }
+                serve(input, output).await;
+            })
+        });
         Box::pin(async move {
             Ok(LaunchedProcess {
                 stdin: Box::new(stdin),
@@ -183,6 +195,54 @@ async fn failing_server_rests_after_several_failures_until_it_is_tried_again() {
     lease.retry_now();
     wait_until("the retry", || lease.view().state == McpState::Ready).await;
     assert_eq!(counts.starts.load(Ordering::SeqCst), 11);
+    drop(lease);
+    pool.close().await;
+}
+
+#[tokio::test]
+async fn server_that_was_never_ready_delays_only_first_turn() {
+    let turn_wait = Duration::from_millis(50);
+    let (pool, counts, workspace) = pool(PoolSettings { turn_wait, ..PoolSettings::default() });
+    counts.is_gated.store(true, Ordering::SeqCst);
+    let lease = acquire(&pool, &workspace);
+    assert!(lease.turn_wait() <= turn_wait);
+    assert_eq!(lease.wait_settled(lease.turn_wait()).await.state, McpState::Starting);
+    wait_until("the end of the first wait", || lease.turn_wait().is_zero()).await;
+    assert_eq!(
+        lease.wait_settled(lease.turn_wait()).await.state,
+        McpState::Starting,
+        "the next turn does not wait"
+    );
+    counts.gate.notify_one();
+    assert_eq!(lease.wait_settled(lease.start_limit()).await.state, McpState::Ready);
+    assert_eq!(counts.starts.load(Ordering::SeqCst), 1, "it was started once");
+    assert!(lease.turn_wait() > turn_wait, "a restart is short");
+    drop(lease);
+    pool.close().await;
+}
+
+#[tokio::test]
+async fn server_beyond_its_startup_timeout_fails_with_advice() {
+    let backoff = Duration::from_secs(3_600);
+    let (pool, counts, workspace) = pool(PoolSettings { backoff, ..PoolSettings::default() });
+    counts.is_gated.store(true, Ordering::SeqCst);
+    let config = ServerConfig {
+        command: Some("fake".into()),
+        startup_timeout: Some(types::config_values::ConfigDuration::from_millis(20)),
+        ..ServerConfig::default()
+    };
+    let usage = ServerUse {
+        name: "fake",
+        config: &config,
+        workspace: &workspace,
+        unattended: false,
+        source: ServerSource::User,
+    };
+    let lease = pool.acquire(&usage).expect("acquired");
+    wait_until("the failure", || lease.view().state == McpState::Failed).await;
+    let error = lease.view().error.unwrap_or_default();
+    assert!(error.contains("not ready within 0.02 s") && error.contains("startup_timeout"), "{error}");
+    assert_eq!(counts.starts.load(Ordering::SeqCst), 1);
     drop(lease);
     pool.close().await;
 }

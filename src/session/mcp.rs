@@ -139,10 +139,7 @@ impl ServerFiles {
 /// Lets a server of a file above the workspace start in the folder of its file, as relative paths there expect.
 fn start_in(server: &mut ScopedServer, folder: &Path) {
     if let Ok(config) = &mut server.config {
-        config.cwd = Some(match &config.cwd {
-            Some(cwd) => folder.join(cwd),
-            None => folder.to_owned(),
-        });
+        config.folder = Some(folder.to_owned());
     }
 }
 
@@ -155,13 +152,23 @@ pub(super) struct ListedServer {
     pub lease: Option<Arc<Lease>>,
 }
 
-/// Starts the usable servers and waits until each is ready or has failed, but at most for `wait`.
+/// How long to wait for servers that start.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum StartWait {
+    /// As long as a start may take.
+    Whole,
+    /// As long as a turn waits.
+    Turn,
+    AtMost(Duration),
+}
+
+/// Starts the usable servers and waits until each is ready or has failed, but not longer than `wait`.
 pub(super) async fn start_all(
     shared: &Shared,
     configured: &ConfiguredServers,
     workspace: &Path,
     unattended: bool,
-    wait: Option<Duration>,
+    wait: StartWait,
 ) -> Vec<ListedServer> {
     let mut parts: HashMap<String, String> = HashMap::new();
     let starts = configured.servers.values().map(|server| {
@@ -179,18 +186,22 @@ pub(super) async fn start_all(
             shared.mcp.acquire(&usage).map_err(|why| (McpState::Failed, Some(why)))
         });
         async move {
-            let status = |state, error| McpStatus { server: server.name.clone(), state, error };
+            let status = |state, error, notes| McpStatus { server: server.name.clone(), state, error, notes };
             match usable {
                 Err((state, error)) => ListedServer {
                     server: server.clone(),
-                    status: status(state, error),
+                    status: status(state, error, Vec::new()),
                     view: None,
                     lease: None,
                 },
                 Ok(lease) => {
-                    let limit = lease.start_limit();
-                    let view = lease.wait_settled(wait.map_or(limit, |wait| wait.min(limit))).await;
-                    let status = status(view.state, view.error.clone());
+                    let limit = match wait {
+                        StartWait::Whole => lease.start_limit(),
+                        StartWait::Turn => lease.turn_wait(),
+                        StartWait::AtMost(limit) => limit.min(lease.start_limit()),
+                    };
+                    let view = lease.wait_settled(limit).await;
+                    let status = status(view.state, view.error.clone(), view.notes());
                     ListedServer {
                         server: server.clone(),
                         status,
@@ -315,12 +326,14 @@ impl SessionServers {
         if configured.servers.is_empty() && configured.problems.is_empty() && !had_any {
             return None;
         }
-        let listed = start_all(&self.shared, &configured, &self.workspace, self.unattended, None).await;
+        let listed =
+            start_all(&self.shared, &configured, &self.workspace, self.unattended, StartWait::Turn).await;
         let catalog = Box::new(catalog(&listed));
         let of_files = configured.problems.iter().map(|(file, problem)| McpStatus {
             server: file.clone(),
             state: McpState::Failed,
             error: Some(problem.clone()),
+            notes: Vec::new(),
         });
         let statuses: Vec<McpStatus> =
             listed.iter().map(|listed| listed.status.clone()).chain(of_files).collect();
@@ -358,7 +371,8 @@ impl SessionServers {
                 let changes: Vec<_> = leases.iter().map(|lease| Box::pin(lease.wait_changed())).collect();
                 let now = |lease: &Arc<Lease>| {
                     let view = lease.view();
-                    McpStatus { server: lease.name().to_owned(), state: view.state, error: view.error }
+                    let notes = view.notes();
+                    McpStatus { server: lease.name().to_owned(), state: view.state, error: view.error, notes }
                 };
                 // A restart of a server is reported by its result only.
                 let settled = leases.iter().map(now).filter(|status| status.state != McpState::Starting);

@@ -45,6 +45,7 @@ mod limits;
 mod list;
 mod mcp;
 mod mcp_http;
+mod mcp_odd;
 mod mcp_questions;
 mod mcp_reference;
 mod mcp_resources;

@@ -171,7 +171,12 @@ pub fn server_failed(server: &str, error: Option<&str>) -> String {
     format!("{}: {}", plain(server), plain(error.unwrap_or("it failed")))
 }
 
-/// Reminder that MCP servers failed, so their tools are missing.
+/// One line about an MCP server that still starts.
+pub fn server_starts(server: &str) -> String {
+    server_failed(server, Some("it still starts; its tools come with a later turn"))
+}
+
+/// Reminder that MCP servers failed or still start, so their tools are missing.
 pub fn servers_failed(lines: &[String]) -> String {
     format!(
         "<reminder>These MCP servers are not available in this turn, and their tools are missing. The texts are \

@@ -4,6 +4,7 @@ mod calls;
 mod ends;
 mod notices;
 mod retries;
+mod servers;
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,10 +19,10 @@ use crate::ui::render::ends::{client_name, error, resolved, turn_completed};
 use crate::ui::render::notices::plain_event;
 pub(crate) use crate::ui::render::notices::untrusted_parts;
 use crate::ui::render::retries::Retries;
+use crate::ui::render::servers::ServerLines;
 use crate::ui::summary::{call_summary, one_line};
 use types::event::{Envelope, Event, SettledBy};
 use types::ids::{ItemId, PermissionId};
-use types::mcp::{McpState, McpStatus};
 use types::message::Block;
 use types::permission::RequestKind;
 use types::session::{Item, ItemKind, ItemStatus, PermissionRequest};
@@ -73,6 +74,7 @@ pub struct Transcript {
     /// The client that stopped the turn.
     stopped_by: Option<String>,
     retries: Retries,
+    servers: ServerLines,
     /// The message whose thinking was shown.
     thinker: Option<ItemId>,
 }
@@ -274,13 +276,7 @@ impl Transcript {
                     .and(Tone::Dim, format!(" ({}, {what}): {}", format_ms(*duration_ms), last_line(output)));
                 lines(self.calls.add_note(*call_id, line).into_iter().collect())
             }
-            // Show failed servers only. The notice about the folder's trust counts the servers that wait for
-            // trust.
-            Event::McpStatus(McpStatus { server, state: McpState::Failed, error }) => {
-                let why = error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
-                let text = format!("MCP server {server} is not available{why}");
-                lines(vec![StyledLine::new(Tone::Warn, escape::line(&text).into_owned())])
-            }
+            Event::McpStatus(status) => lines(self.servers.render(status)),
             Event::TodoUpdated { todos } => lines(todo_lines(todos)),
             Event::PermissionRequested { request, .. } => {
                 let summary = asked_summary(request);
