@@ -198,7 +198,7 @@ async fn confine(context: &CommandContext, launch: &ServerLaunch) -> Result<Comm
                 format!("the sandbox could not be made, so it was not started: {error}"),
             )
         };
-        let layout = FsPolicy::from_context(&context, &context.first_seen, choice.network).map_err(failed)?;
+        let layout = FsPolicy::from_context(&context, &context.first_seen, choice).map_err(failed)?;
         let temp = context.settings.sandbox.temp.as_path();
         CommandSandbox::new(choice, &layout, temp, here, &cwd).map_err(failed)
     })

@@ -28,6 +28,7 @@ use crate::files::inspect;
 use crate::files::workspace_files::WorkspaceFiles;
 use crate::fs::jail::Jails;
 use crate::fs::resolve;
+use crate::progress::CallProgress;
 use crate::sensitivity::SensitivePaths;
 use crate::settings::Settings;
 use crate::shell::{
@@ -440,6 +441,7 @@ impl Toolbox {
             places: self.places.clone(),
             jails: self.jails.clone(),
             session_context: session_context.clone(),
+            progress: CallProgress::none(),
         }
     }
 
