@@ -56,8 +56,9 @@ pub(super) fn tools(
             break;
         }
         let name = tool_name(part, &tool.name);
-        let description = tool.description.or(tool.title.map(Into::into)).unwrap_or_default();
-        let description = cut(&description, MAX_DESCRIPTION_BYTES).to_owned();
+        let written = tool.description.into_iter().chain(tool.title.map(Into::into));
+        let description = written.into_iter().find(|text| !text.trim().is_empty()).unwrap_or_default();
+        let mut description = cut(&description, MAX_DESCRIPTION_BYTES).to_owned();
         let input_schema = object_schema(Value::Object((*tool.input_schema).clone()));
         if input_schema.to_string().len() > MAX_SCHEMA_BYTES {
             problems.push(format!("the tool {:?} is left out: its schema is too large", tool.name));
@@ -68,6 +69,10 @@ pub(super) fn tools(
             continue;
         }
         let digest = hex::encode(&Sha256::digest(format!("{description}\0{input_schema}")));
+        if description.is_empty() {
+            // Not part of the digest, which stands for what the server says.
+            description = format!("MCP tool from {server}");
+        }
         tools.push(McpTool {
             name,
             server: server.to_owned(),
@@ -121,6 +126,26 @@ mod tests {
         assert_eq!(names, ["mcp__my_server__a_x", "mcp__my_server__b"]);
         assert_eq!(tools[0].input_schema, json!({"type": "object", "properties": {"p": {"type": "string"}}}));
         assert!(problems.len() == 1 && problems[0].contains("a/x"), "{problems:?}");
+    }
+
+    #[test]
+    fn tool_without_description_is_named_by_its_server() {
+        for (written, expected) in [
+            (json!({}), "MCP tool from my server"),
+            (json!({"description": ""}), "MCP tool from my server"),
+            (json!({"description": " \n", "title": "Title"}), "Title"),
+            (json!({"title": "Title"}), "Title"),
+            (json!({"description": "d", "title": "Title"}), "d"),
+        ] {
+            let mut value = json!({"name": "t", "inputSchema": {}});
+            value.as_object_mut().expect("an object").extend(written.as_object().expect("an object").clone());
+            let listed = vec![serde_json::from_value(value).expect("a tool")];
+            assert_eq!(
+                tools("my server", "my_server", listed, |_| true).0[0].description,
+                expected,
+                "{written}"
+            );
+        }
     }
 
     #[test]
