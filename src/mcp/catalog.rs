@@ -112,6 +112,11 @@ pub(super) fn tools(
             continue;
         }
         let digest = hex::encode(&Sha256::digest(format!("{description}\0{input_schema}")));
+        let description = match description {
+            // Not part of the digest, which stands for what the server says.
+            empty if empty.trim().is_empty() => format!("MCP tool from {server}"),
+            written => written,
+        };
         tools.push(McpTool { name, server: server.to_owned(), tool, description, input_schema, digest });
     }
     tools.sort_by(|one, other| one.name.cmp(&other.name));
@@ -206,6 +211,13 @@ mod tests {
         let (tools, problems) = offered(bad, |_| true);
         assert_eq!((tools.len(), problems.len()), (0, MAX_PROBLEMS + 1));
         assert!(problems[MAX_PROBLEMS].contains("1950 more"), "{problems:?}");
+    }
+
+    #[test]
+    fn tool_without_description_is_named_by_its_server() {
+        let without = ListedTool { description: " \n".into(), ..tool("t", json!({})) };
+        let (tools, _) = offered(vec![without], |_| true);
+        assert!(tools[0].description.starts_with("MCP tool from "), "{tools:?}");
     }
 
     #[test]

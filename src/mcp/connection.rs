@@ -145,6 +145,7 @@ async fn connect_once(request: ConnectRequest) -> Result<(Connection, OwnedProce
             let launched = launcher.launch(ServerProgram {
                 program: program.clone(),
                 args: args.clone(),
+                session_environment: resolved.session_environment.clone(),
                 env: env.clone(),
                 cwd: cwd.clone(),
                 workspace: resolved.workspace.clone(),
@@ -222,6 +223,7 @@ async fn run_headers_command(
     let launched = launcher.launch(ServerProgram {
         program: "/bin/sh".into(),
         args: vec!["-c".into(), command.to_owned()],
+        session_environment: resolved.session_environment.clone(),
         env: Default::default(),
         cwd: resolved.workspace.clone(),
         workspace: resolved.workspace.clone(),

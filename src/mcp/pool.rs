@@ -23,6 +23,7 @@ use crate::tool_result::ToolAnswer;
 use crate::variables::{ResolvedConfig, resolve};
 use base::sync::lock;
 use types::mcp::McpResourceList;
+use types::session_environment::SessionEnvironment;
 
 /// Maximum number of logs that are kept.
 const MAX_LOGS: usize = 50;
@@ -74,6 +75,8 @@ pub struct ServerUse<'a> {
     pub unattended: bool,
     /// The source of its configuration.
     pub source: ServerSource,
+    /// What a client sent for the session. Sessions with different variables do not share a program.
+    pub environment: Option<&'a SessionEnvironment>,
 }
 
 impl Pool {
@@ -104,8 +107,11 @@ impl Pool {
         })?;
         let launcher = self.launcher.get().ok_or("this daemon starts no MCP servers")?;
         let lookup = |name: &str| launcher.variable(name, usage.source);
-        let resolved = resolve(usage.config, usage.workspace, &lookup)
+        let mut resolved = resolve(usage.config, usage.workspace, &lookup)
             .map_err(|why| format!("the MCP server {} failed: {why}", usage.name))?;
+        if resolved.starts_program() {
+            resolved.session_environment = usage.environment.cloned();
+        }
         let config = usage.config;
         let mut tools = vec![format!("{:?}", config.allow_tools)];
         tools.extend(config.deny_tools.iter().cloned());

@@ -1,8 +1,8 @@
 //! Tests of the start, restart and end of servers, with a launcher whose processes are tasks.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -15,8 +15,10 @@ use super::{
     LaunchedProcess, Launcher, Lease, Pool, PoolSettings, ServerConfig, ServerProcess, ServerSource,
     ServerUse,
 };
+use base::sync::lock;
 use types::mcp::McpState;
 use types::server_program::ServerProgram;
+use types::session_environment::SessionEnvironment;
 
 /// Longest wait for a state.
 const STATE_TIMEOUT: Duration = Duration::from_secs(20);
@@ -30,6 +32,8 @@ struct ProcessCounts {
     /// Whether processes answer only after `gate`.
     is_gated: AtomicBool,
     gate: Notify,
+    /// The environments of the sessions for which processes were started.
+    environments: Mutex<Vec<Option<SessionEnvironment>>>,
 }
 
 struct FakeLauncher(Arc<ProcessCounts>);
@@ -62,9 +66,10 @@ impl Launcher for FakeLauncher {
         Ok(None)
     }
 
-    fn launch(&self, _: ServerProgram) -> BoxFuture<'static, Result<LaunchedProcess, String>> {
+    fn launch(&self, program: ServerProgram) -> BoxFuture<'static, Result<LaunchedProcess, String>> {
         let counts = Arc::clone(&self.0);
         counts.starts.fetch_add(1, Ordering::SeqCst);
+        lock(&counts.environments).push(program.session_environment);
         let fails = counts
             .failures
             .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1))
@@ -122,9 +127,19 @@ fn pool(settings: PoolSettings) -> (Pool, Arc<ProcessCounts>, PathBuf) {
 }
 
 fn acquire(pool: &Pool, workspace: &Path) -> Lease {
+    acquire_with(pool, workspace, None)
+}
+
+fn acquire_with(pool: &Pool, workspace: &Path, environment: Option<&SessionEnvironment>) -> Lease {
     let config = ServerConfig { command: Some("fake".into()), ..ServerConfig::default() };
-    let usage =
-        ServerUse { name: "fake", config: &config, workspace, unattended: false, source: ServerSource::User };
+    let usage = ServerUse {
+        name: "fake",
+        config: &config,
+        workspace,
+        unattended: false,
+        source: ServerSource::User,
+        environment,
+    };
     pool.acquire(&usage).expect("acquired")
 }
 
@@ -156,6 +171,21 @@ async fn server_ends_some_time_after_its_last_user() {
     assert_eq!(later.wait_settled(STATE_TIMEOUT).await.state, McpState::Ready);
     assert_eq!(counts.starts.load(Ordering::SeqCst), 2, "a later user starts a new one");
     drop(later);
+    pool.close().await;
+}
+
+#[tokio::test]
+async fn sessions_share_program_only_with_equal_environments() {
+    let (pool, counts, workspace) = pool(PoolSettings::default());
+    let environment = |path: &str| SessionEnvironment([("PATH".to_owned(), path.to_owned())].into());
+    let (a, b) = (environment("/a"), environment("/b"));
+    let mut leases = Vec::new();
+    for used in [None, Some(&a), Some(&b), Some(&a), None] {
+        leases.push(acquire_with(&pool, &workspace, used));
+        assert_eq!(leases.last().expect("one").wait_settled(STATE_TIMEOUT).await.state, McpState::Ready);
+    }
+    assert_eq!(*lock(&counts.environments), [None, Some(a), Some(b)]);
+    drop(leases);
     pool.close().await;
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::config::{ServerConfig, TransportKind};
 use types::config_values::ConfigDuration;
+use types::session_environment::SessionEnvironment;
 
 /// Time limit of a call without a configured one.
 const CALL_TIMEOUT: Duration = Duration::from_secs(300);
@@ -26,6 +27,8 @@ pub(super) struct ResolvedConfig {
     pub elicitation: bool,
     /// The workspace: the default folder of a program, and the root that a server receives.
     pub workspace: PathBuf,
+    /// The environment of the session's commands, if a program is started; `None` for the daemon's.
+    pub session_environment: Option<SessionEnvironment>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -86,10 +89,19 @@ pub(super) fn resolve(
         sandbox: config.sandbox,
         elicitation: config.elicitation,
         workspace: workspace.to_owned(),
+        session_environment: None,
     })
 }
 
 impl ResolvedConfig {
+    /// Whether a program of the user is started for this server.
+    pub fn starts_program(&self) -> bool {
+        match &self.endpoint {
+            Endpoint::Stdio { .. } => true,
+            Endpoint::Http { headers_command, .. } => headers_command.is_some(),
+        }
+    }
+
     /// Existing folders outside of the workspace that the program's arguments name, if the server receives the workspace
     /// as its root.
     pub fn folders_outside_root(&self) -> Vec<String> {

@@ -9,6 +9,7 @@ use crate::error::ToolError;
 use crate::fs::jail::{Jail, Jails};
 use crate::fs::pinned::PinnedPath;
 use crate::mcp_context::McpContext;
+use crate::progress::CallProgress;
 use crate::sensitivity::{Access, SensitivePaths};
 use crate::settings::Settings;
 use project::extensions::agents::Agent;
@@ -172,6 +173,7 @@ pub(super) struct ToolContext {
     pub(super) places: Arc<SensitivePaths>,
     pub(super) jails: Arc<Jails>,
     pub(super) session_context: SessionContext,
+    pub(super) progress: CallProgress,
 }
 
 impl ToolContext {

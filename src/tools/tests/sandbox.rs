@@ -230,6 +230,26 @@ async fn git_works_but_hooks_and_config_are_read_only() {
 }
 
 #[tokio::test]
+async fn ended_background_process_is_reported_at_each_level() {
+    for level in SANDBOX_LEVELS {
+        let Some(mut fixture) = fixture_with_sandbox(level, NetworkSetting::Off).await else { continue };
+        let outcome = fixture.run("Bash", bash("cd .git; sleep 1000 >/dev/null 2>&1 & echo started")).await;
+        let text = completed(&outcome);
+        assert!(
+            text.starts_with("started\nA background process of the command still ran"),
+            "{level:?}: {text}"
+        );
+        let outcome = fixture.run("Bash", bash("echo a; echo b >&2; sleep 0 & wait")).await;
+        assert_eq!(completed(&outcome), "a\nb\n", "{level:?}");
+        assert_eq!(
+            fixture.session_context.cwd,
+            fixture.path(".git"),
+            "{level:?}: the folder is reported as well"
+        );
+    }
+}
+
+#[tokio::test]
 async fn parent_of_protected_path_cannot_be_moved() {
     for level in SANDBOX_LEVELS {
         let Some(fixture) = fixture_with_sandbox(level, NetworkSetting::Off).await else { continue };

@@ -12,6 +12,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::agents;
+use crate::hooks::HookPlace;
 use crate::mcp::SessionServers;
 use crate::project_data::PromptParts;
 use crate::shared::Shared;
@@ -286,13 +287,13 @@ impl EffectRunner {
     pub fn gather(
         &mut self,
         (servers, had_mcp): (Arc<SessionServers>, bool),
-        start: HookInput,
+        (place, start): (HookPlace, HookInput),
         mut request: workspace::PromptRequest,
         parts: PromptParts,
     ) {
         let (shared, report) = (Arc::clone(&self.shared), self.report.clone());
         self.start(async move {
-            request.sections.extend(hooks::at_session_start(&shared, &request.cwd, start, &report).await);
+            request.sections.extend(hooks::at_session_start(&shared, place, start, &report).await);
             if parts.agents {
                 match agents::load(&shared, &request.cwd).await {
                     Ok(list) => {
