@@ -7,13 +7,17 @@ use tokio::runtime::Handle;
 
 use crate::shared::Shared;
 use crate::trust;
+use crate::user_links;
 use project::extensions::commands::typed_name;
 use project::extensions::skills::{self, PROJECT_FOLDERS, Skill};
-use project::extensions::{self, Diagnostic, ExtensionSource};
+use project::extensions::{self, Diagnostic, ExtensionSource, UserLinks};
 use project::workspace::{self, FolderFiles, Memory, MemoryError};
 use tools::{DataError, ProjectData};
 use types::context_view::MEMORY_HEADING;
 use types::memory::MemoryNote;
+
+/// Maximum number of skills that an error names.
+const MAX_NAMED_SKILLS: usize = 100;
 
 /// The skills of a folder: the user's, and those of the project if it is trusted.
 #[derive(Debug, Default)]
@@ -54,8 +58,10 @@ impl SkillFiles {
             found.add(own, problems);
         }
         let settings = &shared.components().settings;
+        let check = |target: &Path| user_links::check(shared, cwd, runtime, target);
+        let links = UserLinks { home: &settings.home, check: &check };
         for folder in skills::user_folders(settings.user_dir.as_deref(), &settings.home) {
-            let (own, problems) = skills::scan(&folder);
+            let (own, problems) = skills::scan(&folder, links);
             found.diagnostics.extend(problems);
             let (own, problems) = skills::parse(own, ExtensionSource::User);
             found.add(own, problems);
@@ -68,6 +74,8 @@ impl SkillFiles {
         self.diagnostics.extend(diagnostics);
         for skill in skills {
             match self.find(skill.name()) {
+                // The same skill, for several programs.
+                Some(other) if other.body() == skill.body() => {}
                 Some(other) => {
                     let message = format!("{} is defined by {}", skill.name(), other.command.path.display());
                     self.diagnostics.push(Diagnostic { path: skill.command.path, message });
@@ -169,12 +177,21 @@ impl ProjectData for SessionProjectData {
         if let Some(skill) = found.find(name) {
             return Ok(skill.text().to_owned());
         }
-        let names: Vec<&str> = found.skills.iter().map(Skill::name).collect();
-        let known = if names.is_empty() { "there are none".to_owned() } else { names.join(", ") };
+        let names: Vec<&str> = found.skills.iter().map(Skill::name).take(MAX_NAMED_SKILLS).collect();
+        let known = match found.skills.len() {
+            0 => "there are none".to_owned(),
+            count if count > names.len() => format!("{} and others; find them by a query", names.join(", ")),
+            _ => names.join(", "),
+        };
         Err(DataError {
             code: "unknown_skill",
             text: format!("there is no skill {name:?}; the skills are: {known}"),
         })
+    }
+
+    fn find_skills(&self, query: &str) -> Result<String, DataError> {
+        let found = SkillFiles::load(&self.shared, &self.cwd, &self.runtime);
+        Ok(skills::find_text(&found.skills, query))
     }
 
     fn notes(&self) -> Result<Vec<MemoryNote>, DataError> {
