@@ -26,7 +26,7 @@ use types::permission_request::PermissionAnswer;
 use types::question::Choice;
 use types::sampling::Temperature;
 use types::session::SessionSpec;
-use types::slash_command::{CommandPart, SlashCommand};
+use types::slash_command::SlashCommand;
 use types::time::Timestamp;
 use types::tool::ToolProgress;
 use types::turn_options::TurnOptions;
@@ -78,15 +78,6 @@ pub struct ScriptRecord {
     pub seen: BTreeSet<String>,
     /// The violated property together with the steps before it, if a property failed.
     pub result: Result<(), String>,
-}
-
-/// Parts of a command that become calls before the first step of its turn.
-fn command_parts() -> Vec<CommandPart> {
-    vec![
-        CommandPart::Text { text: "on ".into() },
-        CommandPart::Output { command: "ls".into() },
-        CommandPart::File { path: "a.md".into() },
-    ]
 }
 
 /// Plays a script to its end and then delivers all outstanding results.
@@ -203,7 +194,6 @@ impl Simulator {
                         temperature: Temperature::new(300).filter(|_| thinking.is_some()),
                         command: command.then(|| SlashCommand {
                             allow_rules: vec!["Bash(ls)".into()],
-                            parts: if number.is_multiple_of(2) { command_parts() } else { Vec::new() },
                             ..SlashCommand::new("custom", "x")
                         }),
                         output_schema: schema.then(|| serde_json::json!({"type": "object"})),
