@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 
 use crate::shared::Shared;
 use crate::trust;
-use crate::user_links;
+use crate::user_links::UserLinkCheck;
 use project::extensions::{self, Diagnostic, ExtensionSource, MarkdownFile, UserLinks};
 use project::workspace::{FolderFiles, ScannedFile};
 use store::StoreError;
@@ -56,9 +56,9 @@ pub(super) async fn load(
             found.diagnostics.extend(problems);
             found.folders.push((ExtensionSource::Project, files));
         }
-        let check = |target: &Path| user_links::check(&shared, &cwd, &runtime, target);
+        let check = UserLinkCheck::new(&shared, &cwd, &runtime);
         let home = shared.components().settings.home.clone();
-        let links = UserLinks { home: &home, check: &check };
+        let links = UserLinks { home: &home, check: &|target| check.check(target) };
         for folder in user_folders {
             let (files, problems) = extensions::scan(&folder, links);
             found.diagnostics.extend(problems);

@@ -7,7 +7,7 @@ use tokio::runtime::Handle;
 
 use crate::shared::Shared;
 use crate::trust;
-use crate::user_links;
+use crate::user_links::UserLinkCheck;
 use project::extensions::commands::typed_name;
 use project::extensions::skills::{self, PROJECT_FOLDERS, Skill};
 use project::extensions::{self, Diagnostic, ExtensionSource, UserLinks};
@@ -58,8 +58,8 @@ impl SkillFiles {
             found.add(own, problems);
         }
         let settings = &shared.components().settings;
-        let check = |target: &Path| user_links::check(shared, cwd, runtime, target);
-        let links = UserLinks { home: &settings.home, check: &check };
+        let check = UserLinkCheck::new(shared, cwd, runtime);
+        let links = UserLinks { home: &settings.home, check: &|target| check.check(target) };
         for folder in skills::user_folders(settings.user_dir.as_deref(), &settings.home) {
             let (own, problems) = skills::scan(&folder, links);
             found.diagnostics.extend(problems);
@@ -72,16 +72,25 @@ impl SkillFiles {
     /// Adds the skills of one folder. Folders that were added before have priority.
     fn add(&mut self, skills: Vec<Skill>, diagnostics: Vec<Diagnostic>) {
         self.diagnostics.extend(diagnostics);
+        let mut hidden = Vec::new();
         for skill in skills {
             match self.find(skill.name()) {
                 // The same skill, for several programs.
                 Some(other) if other.body() == skill.body() => {}
                 Some(other) => {
                     let message = format!("{} is defined by {}", skill.name(), other.command.path.display());
-                    self.diagnostics.push(Diagnostic { path: skill.command.path, message });
+                    hidden.push(Diagnostic { path: skill.command.path, message });
                 }
                 None => self.skills.push(skill),
             }
+        }
+        // Whole folders may be copies of each other.
+        let more = hidden.len().saturating_sub(1);
+        if let Some(mut first) = hidden.into_iter().next() {
+            if more > 0 {
+                first.message += &format!(" (also {more} more skills of this folder)");
+            }
+            self.diagnostics.push(first);
         }
     }
 

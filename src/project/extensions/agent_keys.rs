@@ -189,8 +189,30 @@ pub(super) const TOOL_ALIASES: [(&str, &str); 14] = [
     ("patch", "ApplyPatch"),
     ("searchfilecontent", "Grep"),
 ];
+/// Names of other programs for several tools, normalized and without the set before a slash, as in `search/codebase`.
+pub(super) const TOOL_SETS: [(&str, &[&str]); 19] = [
+    ("codebase", &["Read", "Grep", "Glob"]),
+    ("search", &["Read", "Grep", "Glob"]),
+    ("usages", &["Grep"]),
+    ("textsearch", &["Grep"]),
+    ("filesearch", &["Glob"]),
+    ("findtestfiles", &["Glob"]),
+    ("editfiles", &["Edit", "Write"]),
+    ("createfile", &["Write"]),
+    ("fetch", &["WebFetch"]),
+    ("web", &["WebFetch"]),
+    ("runcommands", &["Bash"]),
+    ("runcommand", &["Bash"]),
+    ("runinterminal", &["Bash"]),
+    ("terminalcommand", &["Bash"]),
+    ("terminal", &["Bash"]),
+    ("execute", &["Bash"]),
+    ("todos", &["TodoWrite", "TodoRead"]),
+    ("todo", &["TodoWrite", "TodoRead"]),
+    ("runsubagent", &["Task"]),
+];
 /// Tools of other programs that have no counterpart, normalized.
-pub(super) const TOOLS_OF_OTHERS: [&str; 20] = [
+pub(super) const TOOLS_OF_OTHERS: [&str; 40] = [
     "websearch",
     "slashcommand",
     "listmcpresources",
@@ -211,6 +233,26 @@ pub(super) const TOOLS_OF_OTHERS: [&str; 20] = [
     "taskstop",
     "taskupdate",
     "structuredoutput",
+    "teamcreate",
+    "teamdelete",
+    "githubrepo",
+    "problems",
+    "testfailure",
+    "runtests",
+    "changes",
+    "opensimplebrowser",
+    "extensions",
+    "vscodeapi",
+    "runtasks",
+    "new",
+    "terminallastcommand",
+    "searchresults",
+    "terminalselection",
+    "runnotebooks",
+    "readcelloutput",
+    "think",
+    "newworkspace",
+    "getprojectsetupinfo",
 ];
 /// Tools that do what another tool does, and are not offered without it.
 pub(super) const ALSO_DENIED: [(&str, &[&str]); 2] =

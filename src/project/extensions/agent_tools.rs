@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::agent_keys::{
     ALSO_DENIED, DOCUMENTED, MODES_OF_OTHERS, Meaning, READ_ONLY_TOOLS, SENTENCE_WORDS, TOOL_ALIASES,
-    TOOLS_OF_OTHERS, informs, is_all_access, is_suspicious, meaning, mode,
+    TOOL_SETS, TOOLS_OF_OTHERS, informs, is_all_access, is_suspicious, meaning, mode,
 };
 use super::front_matter::{Entry, FrontMatter, normalized, split_list};
 use judge::Rule;
@@ -333,12 +333,22 @@ impl Reader<'_> {
                 }
             };
         }
+        // `server/*`
+        if let Some(server) = text.strip_suffix("/*").map(|server| format!("{MCP_PREFIX}{server}"))
+            && check_written_rule(&server).is_ok()
+        {
+            return vec![Listed { name: server, rule: None }];
+        }
         let (base, pattern) = match text.split_once('(') {
             Some((base, rest)) => (base, Some(rest.strip_suffix(')').unwrap_or(rest))),
             None => (text, None),
         };
         let Some(name) = self.canonical(base) else {
-            if TOOLS_OF_OTHERS.contains(&normalized(base).as_str()) {
+            let set = self.tool_set(base);
+            if !set.is_empty() && pattern.is_none() {
+                return set.into_iter().map(|name| Listed { name, rule: None }).collect();
+            }
+            if is_of_others(base) {
                 self.found.of_others.push(base.to_owned());
             } else {
                 self.note(format!("{key}: there is no tool {base:?}"));
@@ -417,7 +427,12 @@ impl Reader<'_> {
             None => (text, None),
         };
         let Some(name) = self.canonical(base) else {
-            if TOOLS_OF_OTHERS.contains(&normalized(base).as_str()) {
+            let set = self.tool_set(base);
+            if !set.is_empty() && pattern.is_none() {
+                set.iter().for_each(|name| self.deny_tool(name));
+                return Ok(());
+            }
+            if is_of_others(base) {
                 return Ok(());
             }
             return Err(format!("{key}: there is no tool {base:?}, so it is not known what it denies"));
@@ -509,6 +524,13 @@ impl Reader<'_> {
         self.known.iter().find(|known| normalized(known) == name).cloned()
     }
 
+    /// The daemon's names of the tools that another program has under one name.
+    fn tool_set(&self, name: &str) -> Vec<String> {
+        let name = without_set(name);
+        let tools = TOOL_SETS.iter().find(|(set, _)| *set == name).map_or(&[][..], |(_, tools)| *tools);
+        tools.iter().filter_map(|tool| self.canonical(tool)).collect()
+    }
+
     fn note(&mut self, text: String) {
         if !self.found.notes.contains(&text) {
             self.found.notes.push(text);
@@ -569,6 +591,15 @@ fn names(list: &[Listed]) -> Vec<String> {
         names.push(TOOL_SEARCH.to_owned());
     }
     names
+}
+
+/// A normalized name without the set before a slash: `search/codebase` is `codebase`.
+fn without_set(name: &str) -> String {
+    normalized(name.rsplit('/').next().unwrap_or(name))
+}
+
+fn is_of_others(name: &str) -> bool {
+    TOOLS_OF_OTHERS.contains(&without_set(name).as_str())
 }
 
 /// The patterns in parentheses. Names of agents have commas between them.

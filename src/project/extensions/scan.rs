@@ -9,7 +9,7 @@ use crate::folders::{open_resolved, read_up_to, user_target};
 use base::charset;
 
 /// Maximum bytes of one file.
-const MAX_FILE_BYTES: u64 = 128 * 1024;
+const MAX_FILE_BYTES: u64 = 256 * 1024;
 /// Maximum bytes of all files of one folder.
 const MAX_ALL_BYTES: u64 = 32 << 20;
 /// Maximum number of files and folders below one folder.
@@ -242,7 +242,7 @@ mod tests {
         write("refused/x.md", b"secret");
         write("commands/team/review.md", b"Review.");
         write("commands/notes.txt", b"no");
-        write("commands/long.md", "x".repeat(200_000).as_bytes());
+        write("commands/long.md", "x".repeat(300_000).as_bytes());
         write("commands/bytes.md", &[0, 1, 2, 3]);
         write("commands/gbk.md", &encoding_rs::GBK.encode("第一行：你好，世界。这是一个测试文件。").0);
         for (target, link) in [

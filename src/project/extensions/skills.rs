@@ -286,7 +286,7 @@ mod tests {
         put("broken", b"---\ndescription: [\n---\nx");
         put("empty", b"---\ndescription: x\n---\n");
         put("Bad Name", b"x");
-        put("long", &vec![b'x'; 200_000]);
+        put("long", &vec![b'x'; 300_000]);
         put("bytes", &[0, 1, 2, 3]);
         fs::create_dir_all(dir.path().join("outside")).expect("made");
         fs::write(dir.path().join("outside").join(SKILL_FILE), "other").expect("written");

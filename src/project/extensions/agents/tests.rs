@@ -105,6 +105,10 @@ fn lists_of_tools_are_read_as_people_write_them() {
         ("tools: Read, WebSearch", Some(&["Read"])),
         ("tools: Read, Write, and Bash", Some(&["Read", "Write", "Bash"])),
         ("tools: Read, Skill(pdf)", Some(&["Read"])),
+        ("tools: [codebase, search/usages, web/fetch]", Some(&["Read", "Grep", "Glob", "WebFetch"])),
+        ("tools: ['edit/editFiles', 'runCommands']", Some(&["Edit", "Write", "Bash"])),
+        ("tools: [problems, search/changes, read]", Some(&["Read"])),
+        ("tools: [read, 'github/*']", Some(&["Read", "mcp__github"])),
         ("tools: Read, Bash(git | x:*)", Some(&["Read"])),
         ("tools:\n  write: false\n  edit: false", all),
         ("tools:\n  \"*\": false\n  read: true", Some(&["Read"])),
@@ -146,6 +150,7 @@ fn denied_tools_are_not_offered() {
         ("bash: false", &["Bash"]),
         ("capabilities:\n  restricted_tools: [Bash]\n  max_file_operations: 5", &["Bash"]),
         ("disallowedTools: WebSearch, Bash", &["Bash"]),
+        ("disallowedTools: runCommands, problems", &["Bash"]),
         ("disallowedTools:", &[]),
     ] {
         let agent = accepted(front);
