@@ -116,6 +116,12 @@ pub trait ProjectData: Send + Sync + std::fmt::Debug {
     /// There is no such skill.
     fn skill(&self, name: &str) -> Result<String, DataError>;
 
+    /// Names and descriptions of the skills that fit a query, for the model.
+    ///
+    /// # Errors
+    /// The skills could not be read.
+    fn find_skills(&self, query: &str) -> Result<String, DataError>;
+
     /// The notes about the project, without their texts.
     ///
     /// # Errors

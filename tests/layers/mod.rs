@@ -23,9 +23,10 @@ const SHARED_CRATES: &[(&str, &[FolderImports])] = &[
         "project",
         &[
             ("folders", &[]),
+            ("markdown", &[]),
             ("policy", &[]),
-            ("workspace", &["folders"]),
-            ("extensions", &["folders"]),
+            ("workspace", &["folders", "markdown"]),
+            ("extensions", &["folders", "markdown"]),
             ("hooks", &[]),
         ],
     ),

@@ -18,6 +18,7 @@ mod bad_input;
 mod blobs;
 mod budgets;
 mod canary;
+mod command_files;
 mod commands;
 mod compaction;
 mod config;

@@ -147,6 +147,9 @@ impl PlanBuilder<'_> {
             self.set_title(title, TitledBy::Prompt);
         }
         let options = self.state.turn.as_ref().map(|turn| Arc::clone(&turn.options));
+        if self.begin_expansion() {
+            return seq;
+        }
         if options.as_ref().is_none_or(|options| options.compact.is_none()) {
             self.user_message(input.clone(), options.as_deref());
         }
@@ -171,7 +174,7 @@ impl PlanBuilder<'_> {
 
     /// Adds the item of a user's input and adds the input to the transcript. `options` are the options
     /// of the turn that the input starts.
-    fn user_message(&mut self, input: Vec<InputBlock>, options: Option<&TurnOptions>) {
+    pub fn user_message(&mut self, input: Vec<InputBlock>, options: Option<&TurnOptions>) {
         let is_first = self.state.transcript.len() == 0;
         let text = input_text(&input);
         let mut content = input_content(input);
@@ -182,7 +185,7 @@ impl PlanBuilder<'_> {
             content.push(Block::Text { text: model_texts::hook_context(&self.state.hooks.context) });
         }
         let command = options.and_then(|options| options.command.clone());
-        let command = command.map(|it| SlashCommand { allow_rules: Vec::new(), ..it });
+        let command = command.map(SlashCommand::without_details);
         self.push_input_message(ItemKind::UserMessage, text, content, command);
         self.remind_of_message(is_first);
     }
@@ -196,7 +199,8 @@ impl PlanBuilder<'_> {
         untrusted: Option<UntrustedParts>,
     ) {
         let is_waiting =
-            matches!(self.state.turn.as_ref().map(|turn| &turn.activity), Some(Activity::Context));
+            matches!(self.state.turn.as_ref().map(|turn| &turn.activity), Some(Activity::Context))
+                && !self.is_expanding();
         if self.state.system_prompt().is_some() || !is_waiting || self.is_aborting() {
             return;
         }
@@ -311,6 +315,9 @@ impl PlanBuilder<'_> {
     /// Ends the turn and starts the next queued one.
     pub fn finish_turn(&mut self, subtype: Subtype, errors: Vec<TurnError>) {
         self.close_compaction();
+        if self.is_expanding() {
+            self.finish_expansion();
+        }
         // Deliver steering input now, so that none is lost: the next turn's request will contain it.
         self.deliver_steered();
         for error in errors {

@@ -251,6 +251,16 @@ pub fn denied_by_rule(reason: &str) -> String {
     format!("This call is not permitted here: {reason}. It was not run. Try another way.")
 }
 
+/// In place of the output of a command that a slash command names, if it was not run or failed.
+pub fn failed_output(command: &str, output: &str) -> String {
+    format!("[`{command}`: {}]", output.trim_end())
+}
+
+/// After the name of a file that a slash command names, if it could not be read.
+pub fn not_attached(output: &str) -> String {
+    format!(" [not attached: {}]", output.trim_end())
+}
+
 /// Result of a call that the user denied with feedback.
 pub fn denied_with_feedback(feedback: &str) -> String {
     format!("The user denied this call and says: {feedback}\nIt was not run. Take this into account.")

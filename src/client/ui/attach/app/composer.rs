@@ -115,7 +115,9 @@ impl App {
 
     fn submission(&mut self, text: String, after_turn: bool) -> Submission {
         let is_running = self.session.summary.state == SessionState::Running;
-        let is_command = text.starts_with('/') && !text.trim_end().contains('\n');
+        let name =
+            text.strip_prefix('/').map(|rest| rest.split(char::is_whitespace).next().unwrap_or_default());
+        let is_command = name.is_some_and(|name| !name.is_empty() && !name.contains('/'));
         let when_busy = match (is_running && !is_command, after_turn) {
             (true, false) => Some(WhenBusy::Steer),
             _ => None,
