@@ -374,7 +374,7 @@ mod tests {
         blocked.add(Signal::SIGUSR1);
         blocked.thread_block().unwrap();
         let Some(mut child) = start(&bash(script), &mut || Ok(())).unwrap() else {
-            eprintln!("SKIPPED: no clone3 here");
+            crate::skip_test!("no clone3 here");
             return;
         };
         let (out, err) = read_output(&mut child).await;
@@ -392,7 +392,7 @@ mod tests {
         let missing = start(&Command::new("/no/such/program"), &mut || Ok(()));
         assert!(!matches!(missing, Ok(Some(_))));
         let Err(error) = missing else {
-            eprintln!("SKIPPED: no clone3 here");
+            crate::skip_test!("no clone3 here");
             return;
         };
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
@@ -405,7 +405,7 @@ mod tests {
     #[tokio::test]
     async fn dropped_child_is_killed_and_reaped() {
         let Some(child) = start(&bash("exec sleep 1000"), &mut || Ok(())).unwrap() else {
-            eprintln!("SKIPPED: no clone3 here");
+            crate::skip_test!("no clone3 here");
             return;
         };
         let pid = child.id();
@@ -422,7 +422,7 @@ mod tests {
     #[tokio::test]
     async fn child_exit_status_reports_signal() {
         let Some(mut child) = start(&bash("kill -KILL $$"), &mut || Ok(())).unwrap() else {
-            eprintln!("SKIPPED: no clone3 here");
+            crate::skip_test!("no clone3 here");
             return;
         };
         let status = tokio::time::timeout(Duration::from_secs(20), child.wait()).await.expect("in time");
