@@ -19,7 +19,7 @@ use crate::ui::session_state::state;
 use crate::ui::summary::one_line;
 use api::params::{
     AgentListParams, AgentListReply, ClientRole, ListParams, ListReply, ModelListParams, ModelListReply,
-    PermissionListParams, PermissionListReply,
+    NoParams, PermissionListParams, PermissionListReply, StatusReply,
 };
 
 /// The variable that a completion script sets.
@@ -75,6 +75,7 @@ fn candidates(arg: Arg) -> Arg {
             query_daemon(sessions).into_iter().chain(query_daemon(requests)).collect()
         })),
         "requests" | "request" => arg.add(ArgValueCandidates::new(|| query_daemon(requests))),
+        "provider" => arg.add(ArgValueCandidates::new(|| query_daemon(providers))),
         "agent" => arg.add(ArgValueCandidates::new(|| query_daemon(agents))),
         "model" | "fallback_model" => arg.add(ArgValueCandidates::new(|| query_daemon(models))),
         _ => arg,
@@ -100,6 +101,13 @@ where
 
 fn candidate(value: impl Into<String>, help: &str) -> CompletionCandidate {
     CompletionCandidate::new(value.into()).help(Some(StyledStr::from(one_line(help, HELP_COLUMNS))))
+}
+
+async fn providers(client: Client) -> Result<Vec<CompletionCandidate>, Failure> {
+    let status: StatusReply = client.call::<methods::daemon::Status>(&NoParams {}).await?;
+    let names = status.providers.iter().map(String::as_str).chain(["anthropic", "openai"]);
+    let names: std::collections::BTreeSet<&str> = names.collect();
+    Ok(names.into_iter().map(|name| candidate(name, "")).collect())
 }
 
 async fn sessions(client: Client) -> Result<Vec<CompletionCandidate>, Failure> {

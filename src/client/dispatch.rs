@@ -12,8 +12,8 @@ use super::failure::{Failure, code};
 use crate::commands::run::model_key::with_model;
 use crate::commands::{
     abort, agents, answer, approve, archive, audit, backup, command, config, context, cost, daemon, demo,
-    diff, doctor, explain, export, feedback, fork, inspect, knowledge, logs, mcp, memory, models, prune, ps,
-    queue, rewind, rpc, rules, stats, submit, top, trust, update, wait,
+    diff, doctor, explain, export, feedback, fork, inspect, knowledge, login, logs, mcp, memory, models,
+    prune, ps, queue, rewind, rpc, rules, stats, submit, top, trust, update, wait,
 };
 use crate::completions;
 use crate::connection::connector::Connector;
@@ -192,6 +192,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Daemon { what } => daemon::daemon(&reach, &what, out).await,
         Command::Backup { file } => backup::backup(&reach, &file, out).await,
         Command::Config { what: ConfigCommand::Show(args) } => config::show(&reach, args, out).await,
+        Command::Login { provider } => login::login(&reach, &provider, out).await,
         Command::Doctor => doctor::doctor(&reach, out).await,
         Command::Rpc { method, params } => rpc::rpc(&reach, &method, params, out).await,
         Command::Completions { .. } | Command::Man { .. } | Command::Demo { .. } => Ok(()),

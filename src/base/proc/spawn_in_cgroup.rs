@@ -364,7 +364,7 @@ mod tests {
         blocked.add(Signal::SIGUSR1);
         blocked.thread_block().unwrap();
         let Some((mut child, mut reader)) = start_with_output(&bash(script), &mut || Ok(())).unwrap() else {
-            eprintln!("SKIPPED: no clone3 here");
+            crate::skip_test!("no clone3 here");
             return;
         };
         let mut output = String::new();
@@ -384,7 +384,7 @@ mod tests {
         let missing = start(&Command::new("/no/such/program"), &mut || Ok(()));
         assert!(!matches!(missing, Ok(Some(_))));
         let Err(error) = missing else {
-            eprintln!("SKIPPED: no clone3 here");
+            crate::skip_test!("no clone3 here");
             return;
         };
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
@@ -397,7 +397,7 @@ mod tests {
     #[tokio::test]
     async fn dropped_child_is_killed_and_reaped() {
         let Some(child) = start(&bash("exec sleep 1000"), &mut || Ok(())).unwrap() else {
-            eprintln!("SKIPPED: no clone3 here");
+            crate::skip_test!("no clone3 here");
             return;
         };
         let pid = child.id();
@@ -414,7 +414,7 @@ mod tests {
     #[tokio::test]
     async fn child_exit_status_reports_signal() {
         let Some(mut child) = start(&bash("kill -KILL $$"), &mut || Ok(())).unwrap() else {
-            eprintln!("SKIPPED: no clone3 here");
+            crate::skip_test!("no clone3 here");
             return;
         };
         let status = tokio::time::timeout(Duration::from_secs(20), child.wait()).await.expect("in time");

@@ -443,6 +443,11 @@ pub enum Command {
         #[command(subcommand)]
         what: ConfigCommand,
     },
+    /// Store the key of a model provider for the daemon, and try it
+    Login {
+        /// The provider, for example anthropic or openai. The key is asked for, or read from standard input
+        provider: String,
+    },
     /// Check keys, providers, sandbox, disk; say how to fix problems
     Doctor,
     /// Call a method of the daemon and print its result

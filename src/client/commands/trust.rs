@@ -220,7 +220,7 @@ mod tests {
             Ok(json!({"cwd": "/w", "trusted": false, "digest": "d1", "parts": [".mcp.json"]}))
         });
         if stdin().is_terminal() {
-            eprintln!("SKIPPED: there is a terminal");
+            base::skip_test!("there is a terminal");
             return;
         }
         let (mut out, _, _) = captured_output();

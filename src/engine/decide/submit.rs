@@ -11,7 +11,7 @@ use crate::state::{Activity, QueuedInput};
 use types::compaction::CompactTrigger;
 use types::event::{Event, Phase, TitledBy};
 use types::ids::{Seq, TurnId};
-use types::message::{Block, InputBlock, input_content, input_text};
+use types::message::{Block, InputBlock, input_content, input_text, own_words};
 use types::outcome::{AcceptedState, SubmitOutcome};
 use types::queue::WhenBusy;
 use types::reminder::FileVersion;
@@ -139,7 +139,7 @@ impl PlanBuilder<'_> {
             return seq;
         }
         if untitled {
-            let text = options.command.as_ref().map_or_else(|| input_text(input), SlashCommand::line);
+            let text = options.command.as_ref().map_or_else(|| own_words(input), SlashCommand::line);
             let line = text.lines().find(|line| !line.trim().is_empty());
             // If the input has no text, use the name of a picture or document.
             let line = line.or_else(|| input.iter().find_map(InputBlock::name)).unwrap_or("(no words)");

@@ -309,7 +309,7 @@ mod tests {
     async fn command_starts_and_is_counted_in_cgroup() {
         let cgroups = Arc::new(Cgroups::find(&CgroupSetting::Auto, &format!("t{}", std::process::id())));
         let Some(cgroup) = cgroups.open(Mint::new(0, Seed(7)).call(), &Limits::default()) else {
-            eprintln!("SKIPPED: {}", cgroups.describe());
+            base::skip_test!("{}", cgroups.describe());
             return;
         };
         assert!(cgroup.is_empty());
@@ -322,7 +322,7 @@ mod tests {
             unsafe { proc::spawn_inside(&command, output.as_fd(), Some(cgroup.folder()), &mut || Ok(())) };
         drop(output);
         let Some(mut child) = child.expect("started") else {
-            eprintln!("SKIPPED: this kernel starts no process in a cgroup");
+            base::skip_test!("this kernel starts no process in a cgroup");
             return;
         };
         let mut place = String::new();

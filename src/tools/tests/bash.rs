@@ -404,7 +404,7 @@ async fn unusable_cwd_is_reset_to_workspace() {
     assert!(completed(&outcome).starts_with("hello\nThe working directory was reset to "), "{outcome:?}");
     assert_eq!(fixture.session_context.cwd, fixture.path(""));
     if nix::unistd::geteuid().is_root() {
-        eprintln!("SKIPPED: no folder is closed to root");
+        base::skip_test!("no folder is closed to root");
         return;
     }
     let outcome = fixture.run("Bash", bash("mkdir s; cd s; chmod 644 .")).await;

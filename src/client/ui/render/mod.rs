@@ -2,6 +2,7 @@
 
 mod calls;
 mod ends;
+mod facts;
 mod notices;
 mod retries;
 mod servers;
@@ -23,7 +24,7 @@ use crate::ui::render::servers::ServerLines;
 use crate::ui::summary::{call_summary, one_line};
 use types::event::{Envelope, Event, SettledBy};
 use types::ids::{ItemId, PermissionId};
-use types::message::Block;
+use types::message::{Block, OWN_COMMAND};
 use types::permission::RequestKind;
 use types::session::{Item, ItemKind, ItemStatus, PermissionRequest};
 use types::time::Timestamp;
@@ -264,7 +265,8 @@ impl Transcript {
                 with_break(self.calls.complete_call(*call_id, &result))
             }
             Event::FileChanged { call_id, change } => {
-                with_break(self.calls.show_change(*call_id, change).into_iter().collect())
+                self.calls.add_change(*call_id, change);
+                Vec::new()
             }
             Event::ToolBlocked { call_id, blocked, output, duration_ms, .. } => {
                 let what = match &blocked.what {
@@ -318,9 +320,7 @@ impl Transcript {
                 }
                 // The text is not Markdown, because its lines are laid out already.
                 if self.calls.has_pager {
-                    let text = escape::text(text);
-                    pieces
-                        .extend(lines(text.lines().map(|line| StyledLine::new(Tone::Plain, line)).collect()));
+                    pieces.extend(lines(facts::answer_lines(name, text)));
                 } else {
                     pieces.extend([OutputPiece::Break, self.text_piece(text), OutputPiece::Break]);
                 }
@@ -436,9 +436,6 @@ pub(crate) fn todo_lines(todos: &[Todo]) -> Vec<StyledLine> {
     };
     todos.iter().map(line).collect()
 }
-
-/// The text before a shell command that the user ran, in the message that takes its output along.
-pub(crate) const OWN_COMMAND: &str = "I ran this command myself: `";
 
 /// The text of an input. A shell command that the user ran is one line, because its output was shown when it ended.
 fn shown_input(text: &str, content: &[Block]) -> String {
