@@ -59,7 +59,7 @@ async fn runs(program: &Path, arguments: &[&str]) -> bool {
 async fn plugin_prompts_answers_and_continues_after_crash_in_headless_neovim() {
     let mut daemon = TestDaemon::start().await;
     let Some(nvim) = neovim(&daemon.path("nvim")).await else {
-        eprintln!("SKIPPED: Neovim 0.11 can neither be found nor installed here");
+        base::skip_test!("Neovim 0.11 can neither be found nor installed here");
         return;
     };
     let plugin = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/neovim");
