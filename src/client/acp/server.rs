@@ -247,8 +247,8 @@ impl Server {
                 let Some(conversation) = self.conversation(view.session_id) else {
                     return self.begin(shared, &view, Opening::Existing { responder, show, notes }).await;
                 };
-                if let Err(lost) = conversation.send(Command::Load { responder, show }).await
-                    && let Command::Load { responder, show } = lost.0
+                if let Err(lost) = conversation.send(Command::Load { responder, show, notes }).await
+                    && let Command::Load { responder, show, notes } = lost.0
                 {
                     self.begin(shared, &view, Opening::Existing { responder, show, notes }).await;
                 }

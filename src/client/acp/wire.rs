@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
@@ -129,10 +129,12 @@ pub(super) fn parse(line: &[u8]) -> Incoming {
     }
     let mut members: BTreeMap<String, Box<RawValue>> = match serde_json::from_str(text) {
         Ok(members) => members,
-        Err(error) if line.starts_with(b"{") => {
-            return invalid(Code::ParseError, format!("the line is not JSON: {error}"));
+        Err(error) => {
+            return match serde_json::from_str::<IgnoredAny>(text) {
+                Ok(_) => invalid(Code::InvalidRequest, "expected a JSON object"),
+                Err(_) => invalid(Code::ParseError, format!("the line is not JSON: {error}")),
+            };
         }
-        Err(_) => return invalid(Code::InvalidRequest, "expected a JSON object"),
     };
     let id = members.remove("id");
     let is_id =
@@ -403,8 +405,9 @@ mod tests {
 
     #[test]
     fn invalid_line_gets_error_with_its_id_if_known() {
-        let cases: [(&[u8], &str, i32); 10] = [
+        let cases: [(&[u8], &str, i32); 11] = [
             (b"\xff\xfe", "null", -32700),
+            (b"not JSON", "null", -32700),
             (b"{\"id\":", "null", -32700),
             (b"[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\"}]", "null", -32600),
             (b"[]", "null", -32600),

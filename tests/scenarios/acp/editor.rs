@@ -48,7 +48,8 @@ impl Editor {
 
     /// The bridge after `initialize` with these capabilities.
     pub(super) async fn start_with(daemon: &TestDaemon, capabilities: Value) -> Self {
-        let mut editor = Self::spawn(daemon, &["acp"]);
+        // Tests that kill the daemon start it again themselves.
+        let mut editor = Self::spawn(daemon, &["acp", "--no-start"]);
         let params = json!({"protocolVersion": 1, "clientCapabilities": capabilities,
             "clientInfo": {"name": "tests", "version": "1"}});
         editor.call("initialize", params).await;
@@ -192,9 +193,13 @@ impl Editor {
 
     /// The text of all chunks of this kind so far.
     pub(super) fn text(&self, session: &str, kind: &str) -> String {
-        let updates = self.updates(session);
-        let chunks = updates.iter().filter(|update| update["sessionUpdate"] == kind);
-        chunks.filter_map(|update| update["content"]["text"].as_str()).collect()
+        text(&self.updates(session), kind)
+    }
+
+    /// Waits until the answers of the session end with this text. Deltas may be joined.
+    pub(super) async fn answered(&self, session: &str, end: &str) {
+        let is_there = |seen: &[Value]| text(&updates(seen, session), "agent_message_chunk").ends_with(end);
+        self.wait(&format!("the answer {end:?}"), |seen| is_there(seen).then_some(())).await;
     }
 
     /// Closes standard input and waits until the bridge has exited.
@@ -210,6 +215,11 @@ impl Editor {
     pub(super) async fn kill(mut self) {
         self.child.kill().await.expect("killed");
     }
+}
+
+fn text(updates: &[Value], kind: &str) -> String {
+    let chunks = updates.iter().filter(|update| update["sessionUpdate"] == kind);
+    chunks.filter_map(|update| update["content"]["text"].as_str()).collect()
 }
 
 /// Appends a line to the file that `AGENTD_TEST_ACP_LINES` names, for judges of the schema outside these tests.

@@ -74,7 +74,7 @@ async fn loaded_session_looks_as_it_did_live() {
     let id = second.prompt(&session, "more").await;
     assert_eq!(second.stop_reason(id).await, "end_turn");
     assert!(editor.text(&session, "user_message_chunk").contains("more"), "another client's input is shown");
-    editor.update(&session, "agent_message_chunk", |update| update["content"]["text"] == "on.").await;
+    editor.answered(&session, "on.").await;
     second.close().await;
     editor.close().await;
 }
@@ -101,13 +101,13 @@ async fn load_in_running_turn_shows_the_text_once() {
     daemon.models.push(Step::text("one two three four").hold_after(2, &gate));
     let (mut editor, session) = Editor::with_session(&daemon).await;
     editor.prompt(&session, "count").await;
-    editor.update(&session, "agent_message_chunk", |update| update["content"]["text"] == "two ").await;
+    editor.answered(&session, "two ").await;
     let mut second = Editor::start(&daemon).await;
     let place = json!({"sessionId": session, "cwd": daemon.workspace(), "mcpServers": []});
     second.call("session/load", place).await;
     assert_eq!(second.text(&session, "agent_message_chunk"), "one two ");
     gate.open();
-    second.update(&session, "agent_message_chunk", |update| update["content"]["text"] == "four").await;
+    second.answered(&session, "four").await;
     assert_eq!(second.text(&session, "agent_message_chunk"), "one two three four");
     second.close().await;
     editor.close().await;
@@ -166,7 +166,7 @@ async fn prompt_of_other_client_reaches_the_editor() {
     editor.update(&session, "user_message_chunk", |it| it["content"]["text"] == "from elsewhere").await;
     let asked = editor.asked(0).await;
     editor.choose(&asked, "allow_once").await;
-    editor.update(&session, "agent_message_chunk", |it| it["content"]["text"] == "done").await;
+    editor.answered(&session, "done").await;
     assert_eq!(daemon.read("x"), "y");
     // A prompt that another client removes from the queue is over.
     let gate = Gate::new();

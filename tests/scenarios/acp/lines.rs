@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::editor::Editor;
+use crate::scenarios::agentctl::DaemonStopper;
 use crate::support::daemon::TestDaemon;
 use crate::support::model_server::{Gate, Step};
 
@@ -59,7 +60,7 @@ async fn wrong_line_gets_error_and_next_request_works() {
         .filter(|message| !message["error"].is_null())
         .map(|message| message["error"]["code"].clone())
         .collect();
-    assert_eq!(errors, [-32700, -32600, -32700, -32600, -32600, -32600].map(Value::from));
+    assert_eq!(errors, [-32700, -32700, -32700, -32600, -32600, -32600].map(Value::from));
     assert_eq!(editor.refused("no/such", json!({})).await["code"], -32601);
     assert_eq!(editor.refused("session/close", json!({ "sessionId": session })).await["code"], -32601);
     assert_eq!(editor.refused("session/prompt", Value::Null).await["code"], -32602);
@@ -85,13 +86,18 @@ async fn end_of_input_detaches_and_turn_goes_on() {
 }
 
 #[tokio::test]
-async fn absent_daemon_is_named_in_the_reply() {
+async fn absent_daemon_is_started_or_named_in_the_reply() {
     let daemon = TestDaemon::builder().build().await;
     let mut editor = Editor::spawn(&daemon, &["acp", "--no-start"]);
     for _ in 0..2 {
         let error = editor.refused("initialize", json!({"protocolVersion": 1})).await;
         assert!(error["message"].as_str().expect("text").contains("agentctl daemon start"), "{error}");
     }
+    editor.close().await;
+    let _stopper = DaemonStopper(&daemon);
+    let mut editor = Editor::spawn(&daemon, &["acp"]);
+    assert_eq!(editor.call("initialize", json!({"protocolVersion": 1})).await["protocolVersion"], 1);
+    assert_eq!(editor.call("session/list", json!({})).await["sessions"], json!([]));
     editor.close().await;
 }
 

@@ -54,7 +54,7 @@ async fn texts_around_tool_call_have_two_message_ids() {
 
 #[tokio::test]
 async fn cancel_in_stream_tool_or_request_ends_prompt_and_next_one_works() {
-    let daemon = TestDaemon::builder().config("[retry]\nbase_ms = 60000").start().await;
+    let daemon = TestDaemon::builder().config("[retry]\nbase_ms = 30000").start().await;
     let (mut editor, session) = Editor::with_session(&daemon).await;
     let gate = Gate::new();
     for case in ["stream", "tool", "request", "retry"] {
@@ -262,7 +262,7 @@ async fn steering_reaches_running_turn_or_starts_one() {
     assert_eq!(editor.call("_session/steering", opted).await["outcome"], "promptRequired");
     daemon.models.push(Step::text("new"));
     assert_eq!(editor.call("_session/steering", steer("begin")).await["outcome"], "startedNewTurn");
-    editor.update(&session, "agent_message_chunk", |update| update["content"]["text"] == "new").await;
+    editor.answered(&session, "new").await;
     assert_eq!(editor.text(&session, "user_message_chunk"), "", "the editor shows its own inputs");
     editor.close().await;
 }

@@ -145,7 +145,7 @@ async fn pending_request_comes_back_after_bridge_and_daemon_are_killed() {
     assert_eq!(editor.text(&session, "user_message_chunk"), "write");
     daemon.crash_and_restart().await;
     editor.choose(&again, "allow_once").await;
-    editor.update(&session, "agent_message_chunk", |update| update["content"]["text"] == "done").await;
+    editor.answered(&session, "done").await;
     assert_eq!(daemon.read("notes.txt"), "yes");
     let asked = editor
         .close()

@@ -71,7 +71,7 @@ impl Conversation {
         }
         self.held = None;
         self.steered.clear();
-        self.mapper = Mapper::new(self.shared.features, self.mapper.choices().clone());
+        self.mapper = Mapper::new(self.shared.features, self.mapper.choices().clone(), view.cwd.clone());
         self.mapper.settings = settings(&view);
         self.replay = Some(Replay { until, responder, show, updates: VecDeque::new(), is_full: false });
         if until == 0 {

@@ -58,9 +58,11 @@ pub(super) enum Command {
     Cancel,
     /// Cancels the prompt with this id, as the client wrote it.
     CancelPrompt(String),
+    /// `notes` are for the user.
     Load {
         responder: Responder,
         show: ShowHistory,
+        notes: Vec<String>,
     },
     SetMode {
         responder: Responder,
@@ -151,7 +153,7 @@ impl Conversation {
         choices: Choices,
     ) -> (Self, mpsc::Sender<Command>) {
         let (sender, commands) = mpsc::channel(COMMAND_CAPACITY);
-        let mut mapper = Mapper::new(shared.features, choices);
+        let mut mapper = Mapper::new(shared.features, choices, view.cwd.clone());
         mapper.settings = settings(view);
         let conversation = Self {
             shared,
@@ -294,7 +296,10 @@ impl Conversation {
             }
             Command::Cancel => self.cancel(),
             Command::CancelPrompt(id) => self.cancel_prompt(&id),
-            Command::Load { responder, show } => self.load(responder, show).await,
+            Command::Load { responder, show, notes } => {
+                self.notes.extend(notes);
+                self.load(responder, show).await;
+            }
             Command::SetMode { responder, mode } => {
                 match self.mapper.choices().mode(&self.mapper.settings, &mode) {
                     Ok(mode) => self.change_setting(responder, SettingChange::Mode(mode), ReplyForm::Empty),

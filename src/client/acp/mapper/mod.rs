@@ -59,10 +59,10 @@ pub(super) struct Mapper {
 }
 
 impl Mapper {
-    pub(super) fn new(features: Features, choices: Choices) -> Self {
+    pub(super) fn new(features: Features, choices: Choices, cwd: String) -> Self {
         Self {
             features,
-            cwd: String::new(),
+            cwd,
             settings: Settings::default(),
             choices,
             turn: None,

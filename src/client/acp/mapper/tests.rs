@@ -14,7 +14,7 @@ struct Case {
 
 impl Case {
     fn with(features: Features) -> Self {
-        let mut case = Self { mapper: Mapper::new(features, Choices::default()), seq: 0 };
+        let mut case = Self { mapper: Mapper::new(features, Choices::default(), String::new()), seq: 0 };
         case.map(
             json!({"type": "session.created", "cwd": "/w", "title": "", "model": "a/b", "mode": "default"}),
         );
