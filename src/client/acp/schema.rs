@@ -220,7 +220,7 @@ pub(super) struct ToolCall {
 }
 
 impl ToolCall {
-    pub(super) fn of(call_id: CallId) -> Self {
+    pub(super) fn for_call(call_id: CallId) -> Self {
         Self { tool_call_id: call_id.to_string(), ..Self::default() }
     }
 }

@@ -27,7 +27,7 @@ use crate::connection::environment::EnvironmentArgs;
 use crate::connection::session_calls::idempotency_key;
 use crate::failure::Failure;
 use api::params::{ArchiveParams, CreateParams, ListParams, UpdateParams};
-use api::{Code, methods};
+use api::{ApiMethod as _, Code, methods};
 use base::sync::lock;
 use types::ids::SessionId;
 use types::session::{SessionState, SessionView};
@@ -348,7 +348,12 @@ impl Server {
 }
 
 /// Methods of the daemon that clients may call as `_agentd/METHOD`. They only read.
-const READ_METHODS: [&str; 4] = ["session.context", "session.diff", "session.get", "daemon.status"];
+const READ_METHODS: [&str; 4] = [
+    methods::session::Context::METHOD.name,
+    methods::session::Diff::METHOD.name,
+    methods::session::Get::METHOD.name,
+    methods::daemon::Status::METHOD.name,
+];
 
 /// The name of the editor, as other clients and the audit log see it.
 fn client_name(info: Option<&Value>) -> String {
@@ -390,7 +395,7 @@ async fn prepare_open(shared: &Shared, input: Value) -> Result<(SessionView, Vec
     let is_same = Path::new(&place.cwd) == Path::new(&view.cwd)
         || std::fs::canonicalize(&place.cwd).is_ok_and(|cwd| cwd == Path::new(&view.cwd));
     if !is_same {
-        log(&format!("the session {id} works in {}, not in {}", view.cwd, place.cwd));
+        servers.notes.push(format!("This session works in {}, not in {}.", view.cwd, place.cwd));
     }
     if let Some(dirs) = place.additional_directories.filter(|dirs| !dirs.is_empty()) {
         let params = UpdateParams {

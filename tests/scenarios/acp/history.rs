@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::editor::Editor;
 use crate::support::daemon::TestDaemon;
+use crate::support::mcp_server::McpScript;
 use crate::support::model_server::{Gate, Step};
 
 /// What an editor shows of a conversation: messages and tool calls, merged by their ids.
@@ -76,6 +77,63 @@ async fn loaded_session_looks_as_it_did_live() {
     assert!(editor.text(&session, "user_message_chunk").contains("more"), "another client's input is shown");
     editor.answered(&session, "on.").await;
     second.close().await;
+    editor.close().await;
+}
+
+#[tokio::test]
+async fn load_leaves_out_what_was_rewound() {
+    let daemon = TestDaemon::start().await;
+    let (mut editor, session) = Editor::with_session(&daemon).await;
+    for text in ["first", "second"] {
+        daemon.models.push(Step::text(&format!("{text} answer")));
+        let id = editor.prompt(&session, text).await;
+        editor.stop_reason(id).await;
+    }
+    let other = daemon.client("other").await;
+    let items =
+        other.call("session.items", json!({"session_id": session, "kinds": ["assistant_message"]})).await;
+    let first = &items["items"][0]["item_id"];
+    other.call("session.rewind", json!({"session_id": session, "item_id": first})).await;
+    editor.answered(&session, "no longer part of it.").await;
+    let mut second = Editor::start(&daemon).await;
+    let place = json!({"sessionId": session, "cwd": daemon.workspace(), "mcpServers": []});
+    second.call("session/load", place).await;
+    assert_eq!(second.text(&session, "agent_message_chunk"), "first answer");
+    assert_eq!(second.text(&session, "user_message_chunk"), "first");
+    second.close().await;
+    editor.close().await;
+}
+
+#[tokio::test]
+async fn servers_of_editor_are_used_or_named() {
+    let daemon = TestDaemon::start().await;
+    let script = McpScript::new(&daemon, "own");
+    let entry = script.entry();
+    let env: Vec<Value> = entry["env"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(name, value)| json!({"name": name, "value": value}))
+        .collect();
+    let servers = json!([
+        {"name": "own", "command": entry["command"], "args": entry["args"], "env": env},
+        {"name": "broken", "command": "/none/program", "args": [], "env": []},
+        {"type": "sse", "name": "old", "url": "http://127.0.0.1:1/", "headers": []},
+    ]);
+    let mut editor = Editor::start(&daemon).await;
+    let made = editor.call("session/new", json!({"cwd": daemon.workspace(), "mcpServers": servers})).await;
+    let session = made["sessionId"].as_str().expect("an id").to_owned();
+    daemon.models.push(Step::calls([("mcp__own__echo", json!({"text": "from the server"}))]));
+    daemon.models.push(Step::text("done"));
+    let id = editor.prompt(&session, "call it").await;
+    let asked = editor.asked(0).await;
+    assert_eq!(asked["params"]["toolCall"]["title"], "own: echo");
+    editor.choose(&asked, "allow_once").await;
+    assert_eq!(editor.stop_reason(id).await, "end_turn");
+    let end = editor.update(&session, "tool_call_update", |update| update["status"] == "completed").await;
+    assert!(end["content"].to_string().contains("from the server"), "{end}");
+    let text = editor.text(&session, "agent_message_chunk");
+    assert!(text.contains("MCP server old") && text.contains("MCP server broken failed"), "{text}");
     editor.close().await;
 }
 

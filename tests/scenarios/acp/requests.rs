@@ -143,6 +143,13 @@ async fn pending_request_comes_back_after_bridge_and_daemon_are_killed() {
     let again = editor.asked(0).await;
     assert_eq!(again["params"]["toolCall"], first["params"]["toolCall"]);
     assert_eq!(editor.text(&session, "user_message_chunk"), "write");
+    // A resume shows no history, but the request.
+    let mut third = Editor::start(&daemon).await;
+    let place = json!({"sessionId": session, "cwd": daemon.workspace(), "mcpServers": []});
+    third.call("session/resume", place).await;
+    assert_eq!(third.asked(0).await["params"], again["params"]);
+    assert_eq!(third.text(&session, "user_message_chunk"), "");
+    third.kill().await;
     daemon.crash_and_restart().await;
     editor.choose(&again, "allow_once").await;
     editor.answered(&session, "done").await;

@@ -190,6 +190,10 @@ impl Conversation {
                 self.load(responder, show).await;
             }
         }
+        // The opening was refused.
+        if self.follower.is_none() {
+            return;
+        }
         let failure = loop {
             match self.step().await {
                 Ok(true) => {}

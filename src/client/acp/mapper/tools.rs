@@ -47,13 +47,13 @@ impl Mapper {
                     content,
                     locations: Some(locations(input, self.cwd())).filter(|locations| !locations.is_empty()),
                     raw_input: Some(input.clone()),
-                    ..ToolCall::of(*call_id)
+                    ..ToolCall::for_call(*call_id)
                 })]
             }
             Event::ToolStatus { call_id, updated_input: Some(input), .. } => {
                 vec![SessionUpdate::ToolCallUpdate(ToolCall {
                     raw_input: Some(input.clone()),
-                    ..ToolCall::of(*call_id)
+                    ..ToolCall::for_call(*call_id)
                 })]
             }
             Event::ToolStarted { call_id, attempt, .. } => self.start_call(*call_id, *attempt),
@@ -66,7 +66,7 @@ impl Mapper {
                 let text = format!("{}\n\nThe sandbox probably blocked this command.", fenced(output));
                 vec![SessionUpdate::ToolCallUpdate(ToolCall {
                     content: Some(vec![CallContent::text(text)]),
-                    ..ToolCall::of(*call_id)
+                    ..ToolCall::for_call(*call_id)
                 })]
             }
             Event::FileChanged { call_id, change } => {
@@ -77,7 +77,7 @@ impl Mapper {
                 vec![SessionUpdate::ToolCallUpdate(ToolCall {
                     locations: Some(parts.locations).filter(|locations| !locations.is_empty()),
                     content: self.calls.get(call_id).map(|call| call.changes.clone()),
-                    ..ToolCall::of(*call_id)
+                    ..ToolCall::for_call(*call_id)
                 })]
             }
             Event::ToolCompleted { call_id, status, output, detail, .. } => {
@@ -87,7 +87,7 @@ impl Mapper {
             Event::SubagentStarted { call_id, agent, description, .. } if !description.is_empty() => {
                 vec![SessionUpdate::ToolCallUpdate(ToolCall {
                     title: Some(format!("{agent}: {description}")),
-                    ..ToolCall::of(*call_id)
+                    ..ToolCall::for_call(*call_id)
                 })]
             }
             // A sub-agent's call is not part of this session, so that its request is shown as a call of its own.
@@ -123,7 +123,7 @@ impl Mapper {
     fn start_call(&mut self, call_id: CallId, attempt: u8) -> Vec<SessionUpdate> {
         let has_terminals = self.features.terminal_output;
         let cwd = self.cwd.clone();
-        let mut update = ToolCall { status: Some(CallState::InProgress), ..ToolCall::of(call_id) };
+        let mut update = ToolCall { status: Some(CallState::InProgress), ..ToolCall::for_call(call_id) };
         let Some(call) = self.calls.get_mut(&call_id) else { return Vec::new() };
         if has_terminals && call.kind == Some(ToolKind::Execute) && attempt == 1 {
             call.has_terminal = true;
@@ -139,7 +139,7 @@ impl Mapper {
     fn add_output(&mut self, call_id: CallId, text: &str) -> Vec<SessionUpdate> {
         let Some(call) = self.calls.get_mut(&call_id) else { return Vec::new() };
         call.has_output = true;
-        let mut update = ToolCall::of(call_id);
+        let mut update = ToolCall::for_call(call_id);
         if call.has_terminal {
             update.meta = Some(terminal_output(call_id, text));
         } else {
@@ -160,7 +160,7 @@ impl Mapper {
             SessionUpdate::ToolCallUpdate(ToolCall {
                 status: Some(CallState::Failed),
                 content,
-                ..ToolCall::of(call_id)
+                ..ToolCall::for_call(call_id)
             })
         };
         open.into_iter().map(end).collect()
@@ -213,6 +213,6 @@ fn ended(
         content: Some(content),
         raw_output: detail.cloned(),
         meta,
-        ..ToolCall::of(call_id)
+        ..ToolCall::for_call(call_id)
     }
 }
