@@ -11,7 +11,7 @@ use clap_complete::env::{CompleteEnv, Shells};
 
 use crate::args::command;
 use crate::connection::client::Client;
-use crate::connection::connector::Connector;
+use crate::connection::connector::{Connector, NAME};
 use crate::connection::paths::{self, ClientPaths};
 use crate::failure::Failure;
 use crate::terminal::escape;
@@ -89,7 +89,7 @@ where
     let answer = async {
         let env = base::proc::variable;
         let places = ClientPaths::find(&env, None, None)?;
-        let reach = Connector { places, may_start: false, role: ClientRole::Observer };
+        let reach = Connector { places, may_start: false, role: ClientRole::Observer, name: NAME.into() };
         source(reach.connect().await?).await
     };
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {

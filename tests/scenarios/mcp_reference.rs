@@ -18,7 +18,7 @@ use crate::support::pages::Pages;
 const INSTALL_TIMEOUT: Duration = Duration::from_secs(150);
 
 /// Runs an installation; `false` if it cannot be done here.
-async fn install(program: &str, arguments: &[&str], folder: &Path) -> bool {
+pub(super) async fn install(program: &str, arguments: &[&str], folder: &Path) -> bool {
     let mut command = Command::new(program);
     command
         .args(arguments)

@@ -1,6 +1,7 @@
 //! Scenarios: each test is one thing that a user or an editor does with a running daemon.
 
 mod abort;
+mod acp;
 mod agent_restrictions;
 mod agentctl;
 mod agentctl_attach;

@@ -395,6 +395,11 @@ pub enum Command {
         /// The folder; the current folder by default
         dir: Option<PathBuf>,
     },
+    /// Be an agent for an editor: the Agent Client Protocol on standard input and output
+    ///
+    /// The editor starts this command. Sessions live in the daemon: they continue when the editor ends, and they can be
+    /// followed in a terminal at the same time. docs/editors.md shows the settings of several editors.
+    Acp,
     /// List, add, remove and test MCP servers
     Mcp {
         /// The action
