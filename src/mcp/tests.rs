@@ -267,6 +267,7 @@ async fn server_beyond_its_startup_timeout_fails_with_advice() {
         workspace: &workspace,
         unattended: false,
         source: ServerSource::User,
+        environment: None,
     };
     let lease = pool.acquire(&usage).expect("acquired");
     wait_until("the failure", || lease.view().state == McpState::Failed).await;

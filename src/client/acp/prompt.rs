@@ -1,11 +1,9 @@
 //! The content blocks of a prompt as the input of a submit. Pure.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::wire::AcpError;
-use api::params::{FileContent, ResourceLink, SubmitBlock};
+use api::params::{DocumentContent, FileContent, ResourceLink, SubmitBlock};
 
 /// Bytes up to which a text goes to the daemon as a document with a name. A longer one is a text block.
 const MAX_DOCUMENT_BYTES: usize = 256 << 10;
@@ -89,7 +87,7 @@ fn embedded(resource: &Value) -> Option<SubmitBlock> {
             return Some(SubmitBlock::Text { text: format!("{name}:\n{text}") });
         }
         let content =
-            FileContent { data: Some(STANDARD.encode(text)), name: Some(name), ..FileContent::default() };
+            DocumentContent { text: Some(text.to_owned()), name: Some(name), ..DocumentContent::default() };
         return Some(SubmitBlock::Document(content));
     }
     let data = Some(resource["blob"].as_str()?.to_owned());
@@ -128,11 +126,11 @@ pub(super) fn without_unreadable(blocks: &[SubmitBlock], error: &AcpError) -> Op
     let index: usize = path.strip_prefix("input[")?.split_once(']')?.0.parse().ok()?;
     let name = match blocks.get(index)? {
         SubmitBlock::Text { .. } => return None,
-        SubmitBlock::ResourceLink(link) => link.uri.clone(),
-        SubmitBlock::Image(file) | SubmitBlock::File(file) | SubmitBlock::Document(file) => {
-            file.name.clone().unwrap_or_else(|| "an attachment".into())
-        }
+        SubmitBlock::ResourceLink(link) => Some(link.uri.clone()),
+        SubmitBlock::Image(file) | SubmitBlock::File(file) => file.name.clone(),
+        SubmitBlock::Document(document) => document.name.clone(),
     };
+    let name = name.unwrap_or_else(|| "an attachment".into());
     let reason =
         error.message.strip_prefix(path).map_or(error.message.as_str(), |rest| rest.trim_start_matches(": "));
     let mut blocks = blocks.to_vec();
@@ -217,7 +215,7 @@ mod tests {
             content.name.as_deref(),
             Some("/a/x.rs, lines 1 to 2 (text from the editor, maybe not saved)")
         );
-        assert_eq!(content.data.as_deref(), Some(STANDARD.encode("fn main() {}").as_str()));
+        assert_eq!(content.text.as_deref(), Some("fn main() {}"));
         for text in [String::new(), "x".repeat(MAX_DOCUMENT_BYTES + 1)] {
             let SubmitBlock::Text { text: sent } = &blocks(&[resource(&text)])[0] else { panic!("no text") };
             assert!(sent.ends_with(&text) && sent.contains("maybe not saved"));

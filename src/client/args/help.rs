@@ -18,7 +18,10 @@ pub const GROUPS: [(&str, &[&str]); 7] = [
         ],
     ),
     ("Rules and trust", &["rules", "permissions", "trust", "untrust", "audit"]),
-    ("Models and extensions", &["login", "models", "agents", "commands", "memory", "mcp", "acp", "knowledge"]),
+    (
+        "Models and extensions",
+        &["login", "models", "agents", "commands", "memory", "mcp", "acp", "knowledge"],
+    ),
     ("Daemon", &["daemon", "config", "doctor", "backup", "rpc", "completions", "demo"]),
 ];
 

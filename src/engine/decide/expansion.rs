@@ -89,6 +89,7 @@ impl PlanBuilder<'_> {
                             blob: it.blob.clone(),
                             name: Some(path.clone()),
                             text: output.to_string(),
+                            unsaved: false,
                         }),
                     }));
                     if attachments.is_empty() {
@@ -97,6 +98,7 @@ impl PlanBuilder<'_> {
                             blob: (&blob).into(),
                             name: Some(path),
                             text: output.to_string(),
+                            unsaved: false,
                         }));
                         self.plan.blobs.push(blob);
                     }
