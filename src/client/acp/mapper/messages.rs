@@ -62,19 +62,24 @@ impl Mapper {
     }
 
     fn add_text(&mut self, item_id: Option<ItemId>, text: &str) -> Vec<SessionUpdate> {
-        let Some(item_id) = item_id.filter(|_| !text.is_empty()) else { return Vec::new() };
+        let Some(item_id) = item_id.filter(|id| !text.is_empty() && !self.completed.contains(id)) else {
+            return Vec::new();
+        };
         self.items.entry(item_id).or_default().text.push_str(text);
         vec![SessionUpdate::AgentMessageChunk(chunk(text, item_id.to_string()))]
     }
 
     fn add_thinking(&mut self, item_id: Option<ItemId>, text: &str) -> Vec<SessionUpdate> {
-        let Some(item_id) = item_id.filter(|_| !text.is_empty()) else { return Vec::new() };
+        let Some(item_id) = item_id.filter(|id| !text.is_empty() && !self.completed.contains(id)) else {
+            return Vec::new();
+        };
         self.items.entry(item_id).or_default().thinking.push_str(text);
         vec![SessionUpdate::AgentThoughtChunk(chunk(text, thought_id(item_id)))]
     }
 
     /// The part of a complete message that was not sent yet.
     fn complete_message(&mut self, item: &Item) -> Vec<SessionUpdate> {
+        self.completed.insert(item.item_id);
         let (id, shown) = (item.item_id, self.items.entry(item.item_id).or_default());
         let (mut text_sent, mut thinking_sent) = (shown.text.clone(), shown.thinking.clone());
         let mut updates = Vec::new();

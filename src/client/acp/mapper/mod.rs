@@ -6,7 +6,7 @@ pub(super) mod diff;
 mod messages;
 mod tools;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::acp::options::{Choices, Settings};
 use crate::acp::schema::{Chunk, Cost, PlanEntry, SessionUpdate, TextBlock};
@@ -50,6 +50,8 @@ pub(super) struct Mapper {
     /// The running turn.
     pub(super) turn: Option<TurnId>,
     items: HashMap<ItemId, StreamedItem>,
+    /// Complete messages. After a rewind, the daemon may repeat the text of one as a delta.
+    completed: HashSet<ItemId>,
     calls: HashMap<CallId, OpenCall>,
     /// Cost of the session in millionths of a dollar; `None` once a price is unknown.
     cost: Option<u64>,
@@ -67,6 +69,7 @@ impl Mapper {
             choices,
             turn: None,
             items: HashMap::new(),
+            completed: HashSet::new(),
             calls: HashMap::new(),
             cost: Some(0),
             window: None,

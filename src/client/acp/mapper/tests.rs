@@ -90,6 +90,8 @@ fn text_of_message_is_sent_once_however_it_arrives() {
         vec![delta("one "), delta("two é"), answer(whole)],
         vec![delta("one "), answer(whole)],
         vec![delta(""), answer(whole)],
+        vec![answer(whole), delta(whole)],
+        vec![delta("one "), answer(whole), result("success", json!([])), delta("one ")],
     ];
     for events in ways {
         assert_eq!(Case::new().text(events.clone(), "agent_message_chunk"), whole, "{events:?}");
