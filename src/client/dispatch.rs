@@ -1,7 +1,7 @@
 //! Runs the command of a command line and returns its exit code.
 
 use std::ffi::OsString;
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 
 use clap::FromArgMatches as _;
 
@@ -19,7 +19,8 @@ use crate::commands::{
 use crate::completions;
 use crate::connection::connector::{Connector, NAME};
 use crate::connection::paths::ClientPaths;
-use crate::terminal::out::OutputStreams;
+use crate::terminal::out::{OutputStreams, terminal_columns};
+use crate::terminal::style::{StyledLine, Tone};
 use crate::ui::attach::{self, Options};
 use crate::ui::picker::{PickerChoice, pick};
 use api::params::{ClientRole, CreateParams};
@@ -66,9 +67,24 @@ where
         Ok(()) => code::SUCCESS,
         Err(failure) => {
             if !failure.message.is_empty() {
-                let _ = writeln!(std::io::stderr(), "agentctl: {}", failure.message);
+                print_failure(&failure.message);
             }
             failure.code
+        }
+    }
+}
+
+/// Prints the reason of a failure. On a terminal, rows break between words.
+fn print_failure(message: &str) {
+    let text = format!("agentctl: {message}");
+    let is_terminal = std::io::stderr().is_terminal();
+    for line in text.lines() {
+        let rows = match is_terminal {
+            true => StyledLine::new(Tone::Plain, line).wrap(terminal_columns()),
+            false => vec![StyledLine::new(Tone::Plain, line)],
+        };
+        for row in rows {
+            let _ = writeln!(std::io::stderr(), "{}", row.plain());
         }
     }
 }

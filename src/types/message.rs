@@ -164,13 +164,38 @@ impl InputBlock {
 /// The beginning of a text block with the output of a shell command that the user ran in the client.
 pub const OWN_COMMAND: &str = "I ran this command myself: `";
 
+/// Takes the first command of the user off the beginning of a text: the command, how it ended, and the text after its
+/// output.
+#[must_use]
+pub fn split_own_command(text: &str) -> Option<(&str, &str, &str)> {
+    let (command, rest) = text.strip_prefix(OWN_COMMAND)?.split_once("` (")?;
+    let (end, rest) = rest.split_once("). Its output:\n")?;
+    let (fence, output) = rest.split_once('\n')?;
+    let close = format!("\n{fence}");
+    let is_line = |at: &usize| matches!(output[at + close.len()..].chars().next(), None | Some('\n'));
+    let at = output.match_indices(&close).map(|(at, _)| at).find(is_line)?;
+    let after = &output[at + close.len()..];
+    Some((command, end, after.strip_prefix('\n').unwrap_or(after)))
+}
+
+/// A text without the commands of the user and their output at its beginning.
+#[must_use]
+pub fn without_own_commands(mut text: &str) -> &str {
+    while let Some((_, _, rest)) = split_own_command(text) {
+        text = rest;
+    }
+    text
+}
+
 /// The words of the user in an input, for a title: without the output of commands that the user ran, unless the input
 /// has nothing else.
 #[must_use]
 pub fn own_words(input: &[InputBlock]) -> String {
-    let is_words = |block: &&InputBlock| matches!(block, InputBlock::Text { text } if !text.starts_with(OWN_COMMAND) && !text.trim().is_empty());
-    let words: Vec<InputBlock> = input.iter().filter(is_words).cloned().collect();
-    if words.is_empty() { input_text(input) } else { input_text(&words) }
+    let text = input_text(input);
+    match without_own_commands(&text).trim() {
+        "" => text,
+        words => words.to_owned(),
+    }
 }
 
 /// The text of an input, without pictures and documents.
@@ -219,9 +244,15 @@ mod tests {
                 texts.iter().map(|text| InputBlock::Text { text: (*text).to_owned() }).collect();
             own_words(&input)
         };
-        let output = format!("{OWN_COMMAND}make` (exit 2). Its output:\n```\nerror\n```");
-        assert_eq!(words(&[&output, "fix it"]), "fix it");
-        assert_eq!(words(&["review this", "+a diff\n"]), "review this\n+a diff\n");
-        assert_eq!(words(&[&output, " "]), format!("{output}\n "), "there are no other words");
+        let output = |output: &str, fence: &str| {
+            format!("{OWN_COMMAND}make` (exit 2). Its output:\n{fence}\n{output}\n{fence}")
+        };
+        let (plain, fenced) = (output("error\n ```", "```"), output("```\nx\n```", "~~~~"));
+        assert_eq!(words(&[&plain, "fix it"]), "fix it");
+        assert_eq!(words(&[&plain, &fenced, &output("", "```"), "fix\nit"]), "fix\nit");
+        assert_eq!(words(&["review this", "+a diff\n"]), "review this\n+a diff");
+        assert_eq!(words(&[&plain]), plain, "there are no other words");
+        assert_eq!(split_own_command(&plain), Some(("make", "exit 2", "")));
+        assert_eq!(split_own_command("fix it"), None);
     }
 }

@@ -362,7 +362,10 @@ async fn background_session_is_controlled_by_other_agentctl_calls() {
     let request = waiting[0]["request_id"].as_str().expect("an id");
     assert!(ctl(&daemon, &["approvals"]).await.stdout().contains(request));
     let whole = ctl(&daemon, &["approvals", &request[..request.len() - 4]]).await.stdout();
-    assert!(whole.starts_with(request) && whole.contains("▌ May Bash do this?"), "{whole}");
+    assert!(
+        whole.starts_with("1.1  ") && whole.contains(request) && whole.contains("▌ May Bash do this?"),
+        "{whole}"
+    );
     assert!(
         whole.contains("    $ touch made\n") && whole.contains("could be granted: Bash(touch made)"),
         "{whole}"

@@ -38,7 +38,7 @@ async fn typed_mentions_attach_content_and_likely_secret_asks_first() {
     terminal.shows("cleared").await;
     for (answer, is_sent) in [("n", false), ("y", true)] {
         terminal.keys("check @.env\r").await;
-        terminal.shows("probably holds secrets").await;
+        terminal.shows("may hold secrets").await;
         terminal.keys(answer).await;
         terminal.shows("Read.").await;
         assert_eq!(last_message(&daemon).contains("hush-hush"), is_sent, "{answer}");

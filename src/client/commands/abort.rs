@@ -65,7 +65,10 @@ pub(crate) async fn kill(
     };
     for session in &sessions {
         end::<methods::session::Kill>(&client, session).await?;
-        out.say(&reply_name(session, out))?;
+        // For one session, the note below has its number.
+        if !out.is_terminal() || sessions.len() > 1 {
+            out.say(&reply_name(session, out))?;
+        }
     }
     match sessions.as_slice() {
         [] => Ok(out.note("no session was open")?),

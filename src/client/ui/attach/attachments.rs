@@ -181,7 +181,7 @@ mod tests {
         let cwd = dir.path().to_str().expect("a name");
         let Ok(Attachments::Read(blocks)) = read(&input, cwd).await else { panic!("not read") };
         let picture =
-            FileContent { data: Some("AQID".into()), name: Some("image 1".into()), ..FileContent::default() };
+            FileContent { data: Some("AQID".into()), name: Some("1".into()), ..FileContent::default() };
         assert_eq!(blocks, [SubmitBlock::Image(picture)]);
     }
 

@@ -132,7 +132,7 @@ impl<W: Write> Screen<W> {
         }
         let columns = self.columns();
         let top = self.top.min(self.size.1 - 1);
-        queue!(self.frame, MoveTo(0, top), Clear(Part::FromCursorDown))?;
+        self.clear_from(top)?;
         for line in rest {
             self.frame.write_all(line.ansi(self.colour).as_bytes())?;
             self.frame.write_all(b"\r\n")?;
@@ -222,7 +222,17 @@ impl<W: Write> Screen<W> {
         self.top = row.min(self.size.1 - 1);
         self.rows.clear();
         self.cursor = None;
-        queue!(self.frame, MoveTo(0, self.top), Clear(Part::FromCursorDown))
+        self.clear_from(self.top)
+    }
+
+    /// Clears the terminal from this row on, and leaves the cursor there.
+    fn clear_from(&mut self, row: u16) -> io::Result<()> {
+        if row == 0 {
+            // tmux takes a command that clears the whole screen as a scroll, and keeps the viewport in the scrollback.
+            queue!(self.frame, MoveTo(0, 1), Clear(Part::FromCursorDown))?;
+            return queue!(self.frame, MoveTo(0, 0), Clear(Part::UntilNewLine));
+        }
+        queue!(self.frame, MoveTo(0, row), Clear(Part::FromCursorDown))
     }
 
     /// Shows a page on the alternate screen.
@@ -269,7 +279,8 @@ impl<W: Write> Screen<W> {
 
     /// Removes the viewport and puts the cursor where the viewport began.
     pub(super) fn finish(&mut self) -> io::Result<()> {
-        queue!(self.frame, MoveTo(0, self.top), Clear(Part::FromCursorDown), Show)?;
+        self.clear_from(self.top)?;
+        queue!(self.frame, Show)?;
         self.rows.clear();
         self.send()
     }
@@ -332,6 +343,21 @@ mod tests {
         screen.handle_resize((10, 10), Some(4)).expect("resized");
         assert_eq!(screen.top, 2);
         assert!(!screen.is_resized((10, 10)) && !screen.is_resized((3, 10)), "a tiny terminal is no news");
+    }
+
+    #[test]
+    fn viewport_at_the_top_is_not_cleared_as_a_whole_screen() {
+        let mut screen = Screen::new(Vec::new(), (20, 4), 0, false).expect("a screen");
+        screen.render(&[], &view(&["one", "two", "three"])).expect("drawn");
+        screen.handle_resize((30, 4), Some(0)).expect("resized");
+        screen.render(&[], &view(&["one", "two", "three"])).expect("drawn");
+        // More completed rows than the terminal has.
+        screen.render(&lines(&["a", "b", "c", "d", "e"]), &view(&["one"])).expect("drawn");
+        screen.handle_resize((20, 4), Some(0)).expect("resized");
+        screen.finish().expect("finished");
+        let text = written_text(&mut screen);
+        assert!(!text.contains("\u{1b}[1;1H\u{1b}[J"), "{text:?}");
+        assert!(text.contains("\u{1b}[2;1H\u{1b}[J\u{1b}[1;1H\u{1b}[K"), "{text:?}");
     }
 
     #[test]

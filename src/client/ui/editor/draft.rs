@@ -12,7 +12,7 @@ pub(super) struct Paste {
 pub struct PastedPicture {
     /// The marker, for example `[image 1: 34 KB]`.
     pub marker: String,
-    /// Its name for the model, for example `image 1`.
+    /// Its name for the model, which reads `Image 1`.
     pub name: String,
     /// The file's content.
     pub data: Vec<u8>,

@@ -149,8 +149,8 @@ impl Editor {
     /// Inserts the marker of a picture, which is sent with the text.
     pub fn paste_picture(&mut self, data: Vec<u8>) {
         self.picture_count += 1;
-        let name = format!("image {}", self.picture_count);
-        let marker = format!("[{name}: {} KB]", data.len().div_ceil(1_000));
+        let name = self.picture_count.to_string();
+        let marker = format!("[image {name}: {} KB]", data.len().div_ceil(1_000));
         self.insert(&marker);
         self.pictures.push(PastedPicture { marker, name, data });
         if self.pictures.len() > MAX_PICTURES {

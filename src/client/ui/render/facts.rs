@@ -13,6 +13,10 @@ pub(super) fn answer_lines(command: &str, text: &str) -> Vec<StyledLine> {
     let rows: Vec<(Option<&str>, &str)> = text
         .lines()
         .map(|line| match line.split_once(": ").filter(|_| COMMANDS.contains(&command)) {
+            // The id belongs to the value.
+            Some((name, _)) if name.starts_with("Session ses_") => {
+                (Some("Session"), line.trim_start_matches("Session "))
+            }
             Some((name, value)) if width(name) <= MAX_NAME_COLUMNS => (Some(name), value),
             _ => (None, line),
         })
@@ -39,8 +43,8 @@ mod tests {
             answer_lines(command, text).iter().map(StyledLine::plain).collect()
         };
         assert_eq!(
-            shown("status", "State: idle\nTokens: 5\nClients: 1"),
-            ["  State    idle", "  Tokens   5", "  Clients  1"]
+            shown("status", "Session ses_1: fix it\nState: idle\nTokens: 5"),
+            ["  Session  ses_1: fix it", "  State    idle", "  Tokens   5"]
         );
         assert_eq!(
             shown("context", "Context of demo/large: 5 of 10 tokens.\nsystem_prompt: 3"),

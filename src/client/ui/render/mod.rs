@@ -24,9 +24,9 @@ use crate::ui::render::servers::ServerLines;
 use crate::ui::summary::{call_summary, one_line};
 use types::event::{Envelope, Event, SettledBy};
 use types::ids::{ItemId, PermissionId};
-use types::message::{Block, OWN_COMMAND};
+use types::message::{Block, split_own_command};
 use types::permission::RequestKind;
-use types::session::{Item, ItemKind, ItemStatus, PermissionRequest};
+use types::session::{Item, ItemKind, ItemStatus, PermissionRequest, Subtype};
 use types::time::Timestamp;
 use types::todo::{Todo, TodoStatus};
 
@@ -76,6 +76,8 @@ pub struct Transcript {
     stopped_by: Option<String>,
     retries: Retries,
     servers: ServerLines,
+    /// Whether the running turn is a command whose answer was shown.
+    is_command_answered: bool,
     /// The message whose thinking was shown.
     thinker: Option<ItemId>,
 }
@@ -312,6 +314,7 @@ impl Transcript {
                 lines(vec![error(kind, message)])
             }
             Event::CommandCompleted { name, arguments, text } => {
+                self.is_command_answered = true;
                 let mut pieces = Vec::new();
                 if self.echo {
                     let slash = if name == "#" { "" } else { "/" };
@@ -329,6 +332,11 @@ impl Transcript {
             Event::TurnCompleted { result } => {
                 let shown_errors = std::mem::take(&mut self.errors);
                 let by = self.stopped_by.take();
+                // The answer of a command was shown, and no work was done.
+                let is_answered = std::mem::take(&mut self.is_command_answered);
+                if is_answered && result.subtype == Subtype::Success && result.model_calls == 0 {
+                    return Vec::new();
+                }
                 lines(turn_completed(result, &shown_errors, by.as_deref()))
             }
             Event::Retry { attempt, max, delay_ms, reason, .. } => {
@@ -357,7 +365,7 @@ impl Transcript {
             ItemKind::UserMessage if self.echo => {
                 let full = match &item.command {
                     Some(command) => user_message_lines(&command.line(), &item.content),
-                    None => user_message_lines(&shown_input(text, &item.content), &item.content),
+                    None => user_message_lines(&shown_input(text), &item.content),
                 };
                 self.user_message(full)
             }
@@ -438,24 +446,13 @@ pub(crate) fn todo_lines(todos: &[Todo]) -> Vec<StyledLine> {
 }
 
 /// The text of an input. A shell command that the user ran is one line, because its output was shown when it ended.
-fn shown_input(text: &str, content: &[Block]) -> String {
-    let texts: Vec<&str> = content
-        .iter()
-        .filter_map(|block| match block {
-            Block::Text { text } => Some(text.as_str()),
-            _ => None,
-        })
-        .collect();
-    let own_command = |text: &str| {
-        let (command, rest) = text.strip_prefix(OWN_COMMAND)?.split_once("` (")?;
-        let (end, _) = rest.split_once("). Its output:\n")?;
-        Some(format!("! {command} ({end})"))
-    };
-    if !texts.iter().any(|text| own_command(text).is_some()) {
-        return text.to_owned();
+fn shown_input(text: &str) -> String {
+    let (mut lines, mut rest) = (Vec::new(), text);
+    while let Some((command, end, next)) = split_own_command(rest) {
+        lines.push(format!("! {command} ({end})"));
+        rest = next;
     }
-    let lines: Vec<String> =
-        texts.iter().map(|text| own_command(text).unwrap_or_else(|| (*text).to_owned())).collect();
+    lines.extend((!rest.is_empty()).then(|| rest.to_owned()));
     lines.join("\n")
 }
 

@@ -22,7 +22,8 @@ impl Retries {
         self.count = attempt.max(self.count + 1);
         let of = if max == 0 { attempt.to_string() } else { format!("{attempt} of {max}") };
         let next = if delay_ms == 0 { "at once".to_owned() } else { format!("in {}", format_ms(delay_ms)) };
-        self.last = format!("{reason}: attempt {of} failed, next {next}");
+        // The reason comes last, because a narrow terminal cuts the line.
+        self.last = format!("attempt {of} failed, next {next}: {reason}");
         self.reason = reason;
         is_new.then(|| self.line()).flatten()
     }
@@ -43,8 +44,8 @@ impl Retries {
         let Self { count, reason, .. } = std::mem::take(self);
         let text = match (count, is_repainted) {
             (0, _) | (1, false) => return None,
-            (1, true) => format!("  {reason}: one attempt failed"),
-            (count, _) => format!("  {reason}: {count} attempts failed"),
+            (1, true) => format!("  one attempt failed: {reason}"),
+            (count, _) => format!("  {count} attempts failed: {reason}"),
         };
         Some(StyledLine::new(Tone::Warn, text))
     }

@@ -281,13 +281,13 @@ fn failed_attempts_are_one_line_that_counts() {
     let cases = [
         (
             1,
-            "  overloaded: one attempt failed\nHi\n",
-            "  overloaded: attempt 1 of 10 failed, next in 2.0 s\nHi\n",
+            "  one attempt failed: overloaded\nHi\n",
+            "  attempt 1 of 10 failed, next in 2.0 s: overloaded\nHi\n",
         ),
         (
             9,
-            "  overloaded: 9 attempts failed\nHi\n",
-            "  overloaded: attempt 1 of 10 failed, next in 2.0 s\n  overloaded: 9 attempts failed\nHi\n",
+            "  9 attempts failed: overloaded\nHi\n",
+            "  attempt 1 of 10 failed, next in 2.0 s: overloaded\n  9 attempts failed: overloaded\nHi\n",
         ),
     ];
     for (count, repainted, printed) in cases {
@@ -298,13 +298,13 @@ fn failed_attempts_are_one_line_that_counts() {
     let mut transcript = Transcript::default().with_pager();
     render_events(&mut transcript, &failed(4));
     let line = transcript.retry_line().map(|line| line.plain());
-    assert_eq!(line.as_deref(), Some("  overloaded: attempt 4 of 10 failed, next in 2.0 s"));
+    assert_eq!(line.as_deref(), Some("  attempt 4 of 10 failed, next in 2.0 s: overloaded"));
     render_events(&mut transcript, &[json!({"type": "message.text_delta", "index": 0, "text": "H"})]);
     assert_eq!(transcript.retry_line(), None, "the model answers");
     check(
         &[retry(1, "no route"), retry(2, "overloaded"), answer],
-        "  no route: attempt 1 of 10 failed, next in 2.0 s\n  overloaded: attempt 2 of 10 failed, next in 2.0 s\n  \
-         overloaded: 2 attempts failed\nHi\n",
+        "  attempt 1 of 10 failed, next in 2.0 s: no route\n  attempt 2 of 10 failed, next in 2.0 s: overloaded\n  \
+         2 attempts failed: overloaded\nHi\n",
     );
 }
 
@@ -314,6 +314,8 @@ fn own_shell_command_in_an_input_is_one_line() {
     let command = "I ran this command myself: `cargo test` (exit code 1). Its output:\n```\nfailed\n```";
     let cases = [
         (vec![text(command), text("fix it")], "› ! cargo test (exit code 1)\n  fix it\n"),
+        // The daemon joins texts.
+        (vec![text(&format!("{command}\nfix it"))], "› ! cargo test (exit code 1)\n  fix it\n"),
         (vec![text("one"), text("two")], "› one\n  two\n"),
         (vec![text("I ran this command myself: no")], "› I ran this command myself: no\n"),
     ];

@@ -161,9 +161,7 @@ impl App {
     pub(crate) fn ask_about_secrets(&mut self, submission: Submission, paths: &[String]) {
         let names = paths.join(", ");
         self.consenting = Some(submission);
-        self.notify(&format!(
-            "{names} probably holds secrets: y send the content · n send the name alone · Esc back"
-        ));
+        self.notify(&format!("{names} may hold secrets: y send it · n send only the name · Esc back"));
     }
 
     /// Sends the input with or without the likely secrets, or returns it to the input line.

@@ -11,7 +11,7 @@ use crate::ui::summary::one_line;
 use crate::ui::undo;
 use types::event::{Envelope, Event};
 use types::ids::{PermissionId, SessionId};
-use types::message::{Block, InputBlock, OWN_COMMAND, input_line, input_text};
+use types::message::{InputBlock, input_line, input_text, without_own_commands};
 use types::permission::Mode;
 use types::session::{Item, ItemKind, PermissionRequest, SessionState, SessionView};
 use types::todo::TodoStatus;
@@ -24,15 +24,7 @@ pub(in crate::ui::attach) fn own_text(input: &[InputBlock]) -> String {
 
 /// The words of the user in a message: without the output of the user's own commands, which was sent along.
 pub(in crate::ui::attach) fn own_words(item: &Item) -> String {
-    let texts = item.content.iter().filter_map(|block| match block {
-        Block::Text { text } => Some(text.as_str()),
-        _ => None,
-    });
-    let (outputs, words): (Vec<&str>, Vec<&str>) = texts.partition(|text| text.starts_with(OWN_COMMAND));
-    match outputs.is_empty() {
-        true => item.text.clone().unwrap_or_default(),
-        false => words.join("\n"),
-    }
+    without_own_commands(item.text.as_deref().unwrap_or_default()).to_owned()
 }
 
 impl App {
