@@ -131,6 +131,7 @@ impl State {
             | Event::TurnResumed { .. }
             | Event::TurnSteered { .. }
             | Event::TurnAborting { .. }
+            | Event::ClockChanged { .. }
             | Event::CommandCompleted { .. }
             | Event::QuestionRequested { .. }
             | Event::QuestionResolved { .. }
