@@ -1,70 +1,13 @@
-//! Generates the reference from the table of methods: the OpenRPC document and the pages of `proto-docs/`.
+//! Generates the pages of `proto-docs/` from the OpenRPC document.
 
 use std::fmt::Write as _;
 
-use schemars::SchemaGenerator;
-use schemars::generate::SchemaSettings;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::fault::Code;
-use super::methods::{METHODS, Method, SCHEMAS};
+use super::methods::METHODS;
+use super::openrpc::openrpc;
 use super::params::ClientRole;
-use super::{DAEMON_EVENT, PERMISSION_EVENT, PROTOCOL_VERSION, SESSION_EVENT};
-use types::daemon_event::DaemonEvent;
-use types::event::Envelope;
-
-fn generator() -> SchemaGenerator {
-    SchemaSettings::draft2020_12()
-        .with(|s| s.definitions_path = "/components/schemas".into())
-        .into_generator()
-}
-
-/// The OpenRPC document (<https://spec.open-rpc.org>, version 1.3).
-#[must_use]
-pub fn openrpc() -> Value {
-    let mut generator = generator();
-    let mut methods = Vec::new();
-    for (method, schemas) in METHODS.iter().zip(SCHEMAS) {
-        let schema = (schemas.params)(&mut generator);
-        let errors: Vec<Value> = method
-            .traits
-            .errors
-            .iter()
-            .map(|code| json!({"code": code.number(), "message": code.meaning(), "data": {"kind": code.kind()}}))
-            .collect();
-        methods.push(json!({
-            "name": method.name,
-            "summary": method.summary,
-            "paramStructure": "either",
-            "params": params(method, &schema, &generator),
-            "result": {"name": "result", "schema": (schemas.reply)(&mut generator)},
-            "errors": errors,
-        }));
-    }
-    let event = generator.subschema_for::<Envelope>().to_value();
-    let daemon_event = generator.subschema_for::<DaemonEvent>().to_value();
-    let schemas: Map<String, Value> = generator.take_definitions(true).into_iter().collect();
-    json!({
-        "openrpc": "1.3.2",
-        "info": {"title": "agentd", "version": PROTOCOL_VERSION.to_string()},
-        "methods": methods,
-        "x-notifications": [
-            {"name": SESSION_EVENT, "params": {"subscription": {"type": "string"}, "result": event}},
-            {"name": PERMISSION_EVENT, "params": {"subscription": {"type": "string"}, "result": event}},
-            {"name": DAEMON_EVENT, "params": {"subscription": {"type": "string"}, "result": daemon_event}},
-        ],
-        "components": {"schemas": schemas},
-    })
-}
-
-/// The parameters of a method, each with its schema, in their declared order.
-fn params(method: &Method, schema: &Value, generator: &SchemaGenerator) -> Vec<Value> {
-    let name = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next()).unwrap_or_default();
-    let all = generator.definitions().get(name).unwrap_or(schema);
-    let required = all["required"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let param = |name: &&str| json!({"name": name, "required": required.contains(&json!(name)), "schema": all["properties"][*name]});
-    method.param_names().iter().map(param).collect()
-}
 
 /// The text of `proto-docs/methods.md`.
 #[must_use]
@@ -99,7 +42,9 @@ pub fn methods_page() -> String {
         if let (None, Some(kind)) =
             (reply["properties"].as_object(), reply["type"].as_str().filter(|it| *it != "object"))
         {
-            let about = reply["description"].as_str().map(|about| format!(": {about}")).unwrap_or_default();
+            let about =
+                reply["description"].as_str().map(|about| format!(": {}", about.trim_end_matches('.')));
+            let about = about.unwrap_or_default();
             let _ = writeln!(page, "Reply: {kind}{about}.\n");
         }
         if let Some(found) = METHODS.iter().find(|m| Some(m.name) == method["name"].as_str()) {
@@ -150,22 +95,24 @@ pub fn events_page() -> String {
          Events that are *pruned* are removed from the journal when their item completes; all others are permanent.\n",
     );
     let document = openrpc();
-    let envelope = resolve(&document, &document["x-notifications"][0]["params"]["result"]);
+    let events = &document["components"]["schemas"]["Envelope"];
     let empty = Vec::new();
-    for variant in envelope["oneOf"].as_array().unwrap_or(&empty) {
+    let variants: Vec<&Value> = events["oneOf"]
+        .as_array()
+        .unwrap_or(&empty)
+        .iter()
+        .map(|variant| resolve(&document, variant))
+        .collect();
+    for variant in &variants {
         let kind = variant["properties"]["type"]["const"].as_str().unwrap_or_default();
         let about = variant["description"].as_str().unwrap_or_default();
         let _ = write!(page, "\n## {kind}\n{about}\n\n");
-        // The schema of a variant that wraps a struct refers to the struct. Other variants list their fields.
-        let mut merged = variant.clone();
-        if variant.get("$ref").is_some() {
-            let inner = resolve(&document, &json!({"$ref": variant["$ref"]})).clone();
-            merged = inner;
+        let mut own = (*variant).clone();
+        if let Some(fields) = own["properties"].as_object_mut() {
+            let is_common = |name: &str| variants.iter().all(|other| other["properties"].get(name).is_some());
+            fields.retain(|name, _| !is_common(name));
         }
-        if let Some(properties) = merged["properties"].as_object_mut() {
-            properties.remove("type");
-        }
-        fields(&mut page, "Fields", &merged);
+        fields(&mut page, "Fields", &own);
     }
     page
 }
@@ -179,8 +126,11 @@ pub fn types_page() -> String {
     );
     let document = openrpc();
     let Some(types) = document["components"]["schemas"].as_object() else { return page };
-    let is_listed = |name: &str| !name.ends_with("Params") && !name.ends_with("Reply") && name != "Envelope";
-    for (name, schema) in types.iter().filter(|(name, _)| is_listed(name)) {
+    let is_listed = |name: &str, schema: &Value| {
+        let is_elsewhere = ["Params", "Reply", "Notification"].iter().any(|ending| name.ends_with(ending));
+        !is_elsewhere && name != "Envelope" && schema.get("x-variant-of").is_none()
+    };
+    for (name, schema) in types.iter().filter(|(name, schema)| is_listed(name, schema)) {
         let about = schema["description"].as_str().unwrap_or_default().replace('\n', " ");
         let _ = write!(page, "\n## {name}\n{about}\n\n");
         if let Some(pattern) = schema["pattern"].as_str() {
@@ -188,14 +138,16 @@ pub fn types_page() -> String {
         }
         fields(&mut page, "Fields", schema);
         let empty = Vec::new();
+        let values = schema["enum"].as_array().unwrap_or(&empty).iter().filter_map(Value::as_str);
+        let descriptions = schema["x-enum-descriptions"].as_array().unwrap_or(&empty);
+        for (value, about) in values.zip(descriptions) {
+            let about = about.as_str().unwrap_or_default().replace('\n', " ");
+            let _ = writeln!(page, "- `{value}`: {about}");
+        }
         for choice in schema["oneOf"].as_array().unwrap_or(&empty) {
+            let choice = resolve(&document, choice);
             let about = choice["description"].as_str().unwrap_or_default().replace('\n', " ");
-            match choice["const"].as_str() {
-                Some(value) => {
-                    let _ = writeln!(page, "- `{value}`: {about}");
-                }
-                None => write_variant(&mut page, choice, &about),
-            }
+            write_variant(&mut page, choice, &about);
         }
     }
     page

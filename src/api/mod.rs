@@ -2,12 +2,15 @@
 
 #![warn(missing_docs)]
 
+pub mod clients;
 pub mod docs;
 pub mod endpoint;
 pub mod fault;
 mod field_names;
 pub mod methods;
+pub mod openrpc;
 pub mod params;
+mod schema_shape;
 
 pub use fault::{Code, Fault};
 pub use methods::ApiMethod;

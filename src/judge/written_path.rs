@@ -232,7 +232,7 @@ fn words(text: &str) -> Option<(String, String)> {
         }
     }
     (text.contains("/ ") || text.contains(" /") && !text.contains("\\ /"))
-        .then(|| ("there is a blank beside a `/`".to_owned(), text.replace(" /", "/").replace("/ ", "/")))
+        .then(|| ("there is a blank next to a `/`".to_owned(), text.replace(" /", "/").replace("/ ", "/")))
 }
 
 /// Parts of a path that another program reads as a folder and everything below it.

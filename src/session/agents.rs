@@ -13,6 +13,8 @@ use types::mcp::TOOL_SEARCH;
 
 /// Maximum bytes of the list of agents in a system prompt.
 const MAX_LIST_BYTES: usize = 16 * 1024;
+/// Files that one notice names.
+const MAX_REFUSED_SHOWN: usize = 3;
 
 /// The usable agents of a workspace.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +23,8 @@ pub struct AgentList {
     pub agents: Vec<Agent>,
     /// Files that cannot be used, or only in part.
     pub diagnostics: Vec<Diagnostic>,
+    /// The files of agents that cannot be used at all, with the reasons.
+    refused: Vec<String>,
 }
 
 impl AgentList {
@@ -37,6 +41,16 @@ impl AgentList {
                 }
             }
         }
+    }
+
+    /// A line for users about the files of agents that cannot be used. Such a file may hold restrictions that its
+    /// author counts on.
+    pub(super) fn refusal(&self) -> Option<String> {
+        let first: Vec<&str> = self.refused.iter().take(MAX_REFUSED_SHOWN).map(String::as_str).collect();
+        let more = self.refused.len() - first.len();
+        let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+        (!first.is_empty())
+            .then(|| format!("agents that cannot be used: {}{more} · agentctl doctor", first.join("; ")))
     }
 
     /// The agent with this name or slug.
@@ -79,9 +93,12 @@ pub(super) async fn load(shared: &Shared, cwd: &Path) -> Result<AgentList, Store
     let tools = components.tools.definitions();
     let mut tools: Vec<String> = tools.iter().map(|tool| tool.name.clone()).collect();
     tools.push(TOOL_SEARCH.to_owned());
-    let mut list = AgentList { agents: Vec::new(), diagnostics: files.diagnostics };
+    let mut list = AgentList { diagnostics: files.diagnostics, ..AgentList::default() };
     for (source, files) in files.folders {
         let (agents, problems) = agents::parse(files, source, &tools);
+        let is_used = |path: &Path| agents.iter().any(|agent| agent.path.as_deref() == Some(path));
+        let refused = problems.iter().filter(|it| !is_used(&it.path));
+        list.refused.extend(refused.map(|it| format!("{}: {}", it.path.display(), it.message)));
         list.diagnostics.extend(problems);
         list.add(agents);
     }

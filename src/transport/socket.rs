@@ -312,8 +312,10 @@ mod tests {
             ("removed", |path| fs::remove_file(path).unwrap()),
             ("with its folder", |path| fs::remove_dir_all(path.parent().unwrap()).unwrap()),
             ("replaced by a dead one", |path| {
-                fs::remove_file(path).unwrap();
-                drop(StdListener::bind(path).unwrap());
+                // While the old file exists, the new one cannot get its inode.
+                let dead = path.with_extension("dead");
+                drop(StdListener::bind(&dead).unwrap());
+                fs::rename(dead, path).unwrap();
             }),
         ];
         for (case, lose) in losses {

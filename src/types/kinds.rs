@@ -89,7 +89,8 @@ impl Event {
         }
     }
 
-    /// Whether the row is pruned in the transaction that writes the event with the complete content.
+    /// Whether the row is pruned in the transaction that writes the event with the complete content: the kinds of
+    /// [`DELTA_KINDS`](super::event::DELTA_KINDS).
     #[must_use]
     pub const fn is_delta(&self) -> bool {
         matches!(

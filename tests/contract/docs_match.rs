@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use agentd::api::docs;
+use agentd::api::{clients, docs, openrpc};
 
 /// Asserts that the file has exactly this content.
 fn check(name: &str, printed: &str) {
@@ -45,6 +45,12 @@ fn errors_document_matches_generated_page() {
 
 #[test]
 fn openrpc_document_matches_generated_file() {
-    let document = serde_json::to_string_pretty(&docs::openrpc()).expect("JSON");
+    let document = serde_json::to_string_pretty(&openrpc::openrpc()).expect("JSON");
     check("openrpc.json", &format!("{document}\n"));
+}
+
+#[test]
+fn types_of_typed_clients_match_generated_files() {
+    check("clients/typescript/src/types.ts", &clients::typescript_types());
+    check("clients/python/agentd_client/types.py", &clients::python_types());
 }

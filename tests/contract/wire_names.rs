@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use agentd::api::fault::Code;
 use agentd::api::methods::METHODS;
-use agentd::api::{docs, methods};
+use agentd::api::{methods, openrpc};
 use serde_json::{Value, json};
 
 use crate::support::daemon::TestDaemon;
@@ -18,7 +18,7 @@ async fn every_method_in_table_is_served_and_described() {
             assert_eq!((method.name, refusal.kind.as_str()), (method.name, "invalid_params"), "{refusal:?}");
         }
     }
-    assert_eq!(alice.call("rpc.discover", json!({})).await, docs::openrpc());
+    assert_eq!(alice.call("rpc.discover", json!({})).await, openrpc::openrpc());
     alice.call("daemon.shutdown", json!({})).await;
 }
 
@@ -100,7 +100,7 @@ fn fields<'a>(value: &'a Value, path: &str, found: &mut Vec<(String, &'a Value)>
 
 #[test]
 fn wire_fields_are_snake_case_and_documented() {
-    let document = docs::openrpc();
+    let document = openrpc::openrpc();
     let mut found = Vec::new();
     fields(&document, "", &mut found);
     assert!(found.len() > 200, "the document is not empty: {}", found.len());

@@ -132,6 +132,57 @@ async fn refused_agents_are_listed_with_the_reason() {
     }
     let refused = alice.refused("session.create", json!({"cwd": daemon.workspace(), "agent": "typo"})).await;
     assert_eq!(refused.data["path"], "agent", "{refused:?}");
+
+    daemon.models.push(Step::text("Done."));
+    let session = alice.create(&daemon).await;
+    let mut log = session.follow().await;
+    session.submit("hello").await;
+    log.turn_ends("success").await;
+    let events = session.events().await;
+    let notice = events.iter().find(|event| event["kind"] == "agents_refused").expect("a notice");
+    let text = notice["text"].as_str().expect("text");
+    assert!(text.contains("typo.md") && !text.contains("synonym.md"), "{text}");
+}
+
+#[tokio::test]
+async fn restrictions_of_folder_list_what_holds_and_what_is_not_read() {
+    let config = "[permissions]\ndeny = [\"Bash(rm *)\"]\nask = [\"mcp__absent\"]\n";
+    let daemon = TestDaemon::builder().config(config).start().await;
+    put_agent(&daemon, "typo", "disallowedTools: Writ");
+    put_agent(&daemon, "planner", "permissionMode: plan\nmaxTurns: 3");
+    let guard = json!({"matcher": "Bash", "hooks": [{"type": "command", "command": "true"}]});
+    let broken = json!({"matcher": 7, "hooks": [{"type": "command", "command": "true"}]});
+    let hooks = json!({"hooks": {"PreToolUse": [guard, broken]}});
+    daemon.write(".claude/settings.json", &format!("{hooks:#}"));
+    let servers = json!({"mcpServers": {
+        "wx": {"command": "true", "disabledTools": ["drop"]},
+        "odd": {"command": "true", "disabledTools": 5},
+    }});
+    daemon.write(".mcp.json", &servers.to_string());
+    let alice = daemon.client("alice").await;
+    let cwd = json!({"cwd": daemon.workspace()});
+    alice.call("workspace.trust", cwd.clone()).await;
+    let found = alice.call("workspace.restrictions", cwd).await;
+    for (list, kind, text) in [
+        ("in_force", "rule", "deny Bash(rm:*)"),
+        ("in_force", "hook", "Bash"),
+        ("in_force", "agent", "planner works at most in mode plan, ends after 3 model calls"),
+        ("in_force", "server", "wx never offers drop"),
+        ("unread", "hook", "matcher"),
+        ("unread", "agent", "Writ"),
+        ("unread", "server", "disabledTools"),
+    ] {
+        let entries = found[list].as_array().expect("a list");
+        let has = |entry: &&Value| {
+            entry["kind"] == kind && entry["text"].as_str().is_some_and(|shown| shown.contains(text))
+        };
+        let entry = entries.iter().find(has);
+        let entry = entry.unwrap_or_else(|| panic!("{list} has no {kind} with {text:?}: {found:#}"));
+        if kind == "hook" {
+            assert!(entry["file"].as_str().is_some_and(|file| file.ends_with("settings.json")), "{entry}");
+            assert!(entry["line"].as_u64().is_some_and(|line| line > 1), "{entry}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -462,7 +462,7 @@ async fn unknown_provider_and_image_exit_64_in_words_of_command_line() {
         (&["run", "--fallback-model", "nowhere/model", "go"], "--fallback-model: "),
         (&["run", "-a", "bypass", "go"], "--approval-mode: "),
         (&["run", "--image", "missing.png", "go"], "--image missing.png"),
-        (&["run", "--agent", "nobody-here", "go"], "--agent: "),
+        (&["run", "--agent", "no-such-agent", "go"], "--agent: "),
         (&["run", "--tools", "NoSuchTool", "go"], "--tools: "),
     ] {
         let said = ctl(&daemon, args).await;

@@ -101,6 +101,7 @@ mod titles;
 mod todos;
 mod trust;
 mod trusted_project;
+mod typed_clients;
 mod unattended;
 mod unload;
 mod unreachable;

@@ -200,26 +200,22 @@ async fn clean_stops_do_not_count_as_resumes() {
 #[tokio::test]
 async fn read_only_command_runs_again_after_crash_without_request() {
     let mut daemon = TestDaemon::start().await;
-    let pipe = daemon.workspace().join("pipe");
-    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::from_bits_truncate(0o600)).expect("a pipe");
+    daemon.write("notes", "wait\n");
     let session = daemon.client("alice").await.create(&daemon).await;
-    daemon.models.push(Step::calls([super::bash("cat pipe")]));
+    let command = "awk '/wait/ { while (1) {} } { print }' notes";
+    daemon.models.push(Step::calls([super::bash(command)]));
     daemon.models.push(Step::text("Read."));
     session.submit("read it").await;
     session.follow().await.wait_for("tool.started").await;
     daemon.tool_processes_reach(|alive| alive >= 1).await;
 
+    daemon.write("notes", "from the file\n");
     daemon.crash_and_restart().await;
     let session = daemon.client("alice").await.join(&session);
     let mut seen = session.follow().await;
     seen.wait_for("turn.resumed").await;
-    // Opening the pipe blocks until the second run opens it for reading.
-    tokio::task::spawn_blocking(move || std::fs::write(pipe, "from the pipe\n"))
-        .await
-        .expect("ran")
-        .expect("read");
     seen.turn_ends("success").await;
     assert!(seen.events_of("question.requested").is_empty());
     let results = daemon.models.requests()[1].tool_results();
-    assert!(results[0].1.contains("from the pipe"), "{results:?}");
+    assert!(results[0].1.contains("from the file"), "{results:?}");
 }

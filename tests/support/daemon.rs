@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Output, Stdio};
 
 use nix::sys::signal::{Signal, kill};
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -268,7 +269,14 @@ impl TestDaemon {
     /// is dead.
     pub async fn wait_crashed_or_ready(&mut self) -> bool {
         let socket = self.socket();
-        self.wait_dead(|| std::os::unix::net::UnixStream::connect(&socket).is_ok()).await
+        let pid = self.daemon.as_ref().and_then(Child::id).and_then(|pid| i32::try_from(pid).ok());
+        // A child that an earlier daemon had not replaced by its program yet may hold that daemon's listener.
+        let is_ready = || {
+            let stream = std::os::unix::net::UnixStream::connect(&socket);
+            let peer = stream.and_then(|stream| Ok(getsockopt(&stream, PeerCredentials)?));
+            peer.is_ok_and(|peer| Some(peer.pid()) == pid)
+        };
+        self.wait_dead(is_ready).await
     }
 
     async fn wait_dead(&mut self, is_ready: impl Fn() -> bool) -> bool {

@@ -60,6 +60,8 @@ pub struct Traits {
     pub unsupported_params: &'static [&'static str],
     /// Notifications that the method starts.
     pub notifications: &'static [&'static str],
+    /// The method that does the same, if this row is a second name for it.
+    pub alias_of: Option<&'static str>,
     /// Errors of this method in addition to those that every method can return.
     pub errors: &'static [Code],
     /// All parameters by position, if their order differs from that of the fields. New ones are appended.
@@ -73,6 +75,7 @@ const READS: Traits = Traits {
     is_for_tools: false,
     unsupported_params: &[],
     notifications: &[],
+    alias_of: None,
     errors: &[],
     first_positions: &[],
 };
@@ -95,6 +98,10 @@ impl Traits {
 
     const fn notifies(self, notifications: &'static [&'static str]) -> Self {
         Self { notifications, ..self }
+    }
+
+    const fn alias_of(self, name: &'static str) -> Self {
+        Self { alias_of: Some(name), ..self }
     }
 
     const fn in_order(self, first_positions: &'static [&'static str]) -> Self {

@@ -13,7 +13,7 @@ methods! {
     Explain = "permission.explain", types::permission::ExplainParams => p::ExplainReply, READS;
     /// The same as session.approve.
     Respond = "permission.respond", p::ApproveParams => p::ApproveReply,
-        CHANGES.errors(&[Code::NotFound, Code::NotPending, Code::Conflict, Code::StorageReadOnly]);
+        CHANGES.alias_of("session.approve").errors(&[Code::NotFound, Code::NotPending, Code::Conflict, Code::StorageReadOnly]);
     /// Follow the permission requests of all sessions: first those that are pending, then every request and
     /// its end, as `permission.event` notifications that hold the session's event. End it with
     /// session.unsubscribe.

@@ -21,6 +21,9 @@ pub enum ClientRole {
 }
 
 impl ClientRole {
+    /// All roles, for the reference.
+    pub(crate) const ALL: [Self; 3] = [Self::Controller, Self::Observer, Self::Tool];
+
     /// The name on the wire.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -52,23 +52,9 @@ pub use workspace::*;
 pub struct NoParams {}
 
 /// The id of a subscription, which its notifications name.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct SubscriptionId(pub String);
-
-impl JsonSchema for SubscriptionId {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "SubscriptionId".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": "string", "description": "the subscription"})
-    }
-}
 
 /// An OpenRPC document.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -85,7 +71,7 @@ impl JsonSchema for OpenRpcDocument {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": "object"})
+        json_schema!({"type": "object", "description": "An OpenRPC document, version 1.3."})
     }
 }
 

@@ -124,6 +124,12 @@ impl Reader<'_> {
                 let rules = path_rules(key, value)?;
                 if !rules.is_empty() {
                     self.found.restrictions.only.push(rules);
+                    // The files that a command writes are not all known before it runs.
+                    let commands = "Bash".to_owned();
+                    if !self.found.restrictions.ask.contains(&commands) {
+                        self.found.restrictions.ask.push(commands);
+                    }
+                    self.note(format!("because of {key}, each Bash command needs a request"));
                 }
                 Ok(())
             }

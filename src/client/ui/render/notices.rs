@@ -133,6 +133,7 @@ pub(super) fn plain_event(event: &Event, echo: bool) -> Vec<StyledLine> {
         Event::Notice { kind, text } if kind == PROBLEM_NOTICE => {
             warn(format!("a hook cannot be used: {}", escape::line(text)))
         }
+        Event::Notice { kind, text } if kind == "agents_refused" => warn(escape::line(text).into_owned()),
         Event::HookCompleted { run, .. } => {
             let error = run.error.as_ref().map(|error| {
                 let command = one_line(&run.command, 80);

@@ -165,6 +165,9 @@ fn denied_tools_are_not_offered() {
         accepted("constraints:\n  forbidden_paths: [\"node_modules/**\"]\n  allowed_paths: [\"./src/**\"]");
     assert_eq!(agent.restrictions.deny, ["Read(node_modules/**)", "Edit(node_modules/**)"]);
     assert_eq!(agent.restrictions.only, [["Read(src/**)", "Edit(src/**)"]]);
+    assert_eq!(agent.restrictions.ask, ["Bash"], "a command may write anywhere");
+    assert_eq!(accepted("allowed-paths: src/**").restrictions.ask, ["Bash"]);
+    assert!(accepted("allowedPaths: []").restrictions.ask.is_empty());
     assert_eq!(accepted("permission: {bash: ask}").restrictions.ask, ["Bash"]);
 }
 

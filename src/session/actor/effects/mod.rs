@@ -19,7 +19,7 @@ use engine::Input;
 use hooks::HookCache;
 use model_calls::{DeltaQueue, next_deltas};
 use project::hooks::HookInput;
-use prompt::{PromptSource, build_prompt};
+use prompt::{BuiltPrompt, PromptSource, build_prompt};
 use store::SessionKey;
 use subagents::SubagentHost;
 use tools::{BackgroundTaskHandle, Blobs, ProcessStarted, RunningTask};
@@ -300,7 +300,10 @@ impl EffectRunner {
                 // The session handles this report before the end of this effect.
                 report.send(Box::new(found)).await.ok()?;
             }
-            let gathered = gathered?;
+            let BuiltPrompt { prompt: gathered, refused_agents } = gathered?;
+            if let Some(text) = refused_agents {
+                report.send(Box::new(Input::Notice { kind: "agents_refused".into(), text })).await.ok()?;
+            }
             Some(Input::ContextReady {
                 system: gathered.system,
                 sources: gathered.sources,

@@ -16,6 +16,12 @@ pub(crate) struct PromptSource {
     pub parts: PromptParts,
 }
 
+/// A system prompt, and for users the agents that were refused.
+pub(crate) struct BuiltPrompt {
+    pub prompt: GatheredPrompt,
+    pub refused_agents: Option<String>,
+}
+
 /// A model request that is only shown, and what its system prompt is built from if that is not built yet.
 pub(crate) struct UnsentRequest {
     pub request: Box<ModelRequest>,
@@ -27,11 +33,15 @@ pub(crate) async fn build_prompt(
     shared: &Shared,
     source: PromptSource,
     read: impl Future<Output = (Option<String>, Option<String>)>,
-) -> Option<GatheredPrompt> {
+) -> Option<BuiltPrompt> {
     let PromptSource { mut request, parts } = source;
+    let mut refused_agents = None;
     if parts.agents {
         match agents::load(shared, &request.cwd).await {
-            Ok(list) => request.sections.push(list.prompt_section()),
+            Ok(list) => {
+                request.sections.push(list.prompt_section());
+                refused_agents = list.refusal();
+            }
             Err(error) => tracing::warn!(%error, "could not read the agents; the prompt lists none"),
         }
     }
@@ -43,7 +53,8 @@ pub(crate) async fn build_prompt(
     request.sections.extend(skills);
     let request = PromptRequest { trusted, memory, ..request };
     let project = shared.find_project(&request.cwd).await;
-    workspace::gather(request, project, &shared.git_facts).await
+    let prompt = workspace::gather(request, project, &shared.git_facts).await?;
+    Some(BuiltPrompt { prompt, refused_agents })
 }
 
 /// The system prompt that the next turn would have. No hook runs for it.
@@ -51,6 +62,6 @@ pub(crate) async fn preview_prompt(shared: &Arc<Shared>, source: PromptSource) -
     let (reader, cwd, runtime) = (Arc::clone(shared), source.request.cwd.clone(), Handle::current());
     let parts = source.parts;
     let read = tokio::task::spawn_blocking(move || parts.load(&reader, &cwd, &runtime));
-    let prompt = build_prompt(shared, source, async { read.await.unwrap_or_default() }).await?;
-    Some(prompt.system)
+    let built = build_prompt(shared, source, async { read.await.unwrap_or_default() }).await?;
+    Some(built.prompt.system)
 }
