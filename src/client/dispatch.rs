@@ -153,7 +153,11 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Submit { session, text, busy, turn, raw, given } => {
             submit::submit(&reach, &session, text, busy.when_busy(), (&turn, raw), &given, out).await
         }
-        Command::Context { session, json } => context::context(&reach, &session, json, out).await,
+        Command::Context { session, prompt: true, json, .. } => {
+            context::prompt(&reach, &session, json, out).await
+        }
+        Command::Context { session, request: true, .. } => context::request(&reach, &session, out).await,
+        Command::Context { session, json, .. } => context::context(&reach, &session, json, out).await,
         Command::Compact { session, instructions } => {
             context::compact(&reach, &session, &instructions.join(" "), out).await
         }

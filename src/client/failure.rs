@@ -14,7 +14,7 @@ pub mod code {
     pub const ABORTED: u8 = 3;
     /// An internal error, or the daemon refused the request.
     pub const INTERNAL: u8 = 4;
-    /// A budget or turn limit was reached.
+    /// A budget, a turn limit or the limit on repeated calls was reached.
     pub const BUDGET: u8 = 5;
     /// The output limit was reached, or the output does not match the schema.
     pub const OUTPUT: u8 = 6;
@@ -33,6 +33,7 @@ pub fn code_of(subtype: &str) -> u8 {
         "aborted" => code::ABORTED,
         "permission_denied" => code::DENIED,
         "max_output_tokens" | "structured_output_invalid" => code::OUTPUT,
+        "error_repeated_call" => code::BUDGET,
         limit if limit.starts_with("error_max_") => code::BUDGET,
         _ => code::INTERNAL,
     }
@@ -129,6 +130,7 @@ mod tests {
         check(Subtype::ErrorMaxBudgetUsd, 5);
         check(Subtype::ErrorMaxTokens, 5);
         check(Subtype::ErrorMaxTime, 5);
+        check(Subtype::ErrorRepeatedCall, 5);
         check(Subtype::MaxOutputTokens, 6);
         assert_eq!(code_of("structured_output_invalid"), 6);
         assert_eq!(code_of("something_new"), 4);

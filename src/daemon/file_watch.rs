@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use session::{ExtensionWatcher, LoadedWorkspaces, Registry, WatchedPaths};
+use session::{ExtensionWatcher, LoadedWorkspaces, Registry, Reloaded, WatchedPaths};
 
 /// Watches until the future is dropped.
 pub(super) async fn run(registry: Registry) {
@@ -34,10 +34,11 @@ pub(super) async fn run(registry: Registry) {
         tokio::select! {
             () = workspaces.wait_changed() => {}
             changed = current.next_changes() => {
-                for (places, kinds) in changed {
-                    let kinds: Vec<String> = kinds.into_iter().map(str::to_owned).collect();
+                for (places, changed) in changed {
+                    let kinds: Vec<String> = changed.kinds.into_iter().map(str::to_owned).collect();
+                    let files: Vec<String> = changed.files.iter().map(|it| it.display().to_string()).collect();
                     tracing::info!(cwd = %places.project.cwd().display(), ?kinds, "files of a workspace changed");
-                    registry.files_changed(places.project.cwd(), &kinds).await;
+                    registry.files_changed(places.project.cwd(), &Reloaded { changed: kinds, files, ..Reloaded::default() }).await;
                 }
             }
         }

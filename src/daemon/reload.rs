@@ -13,7 +13,7 @@ use crate::{notifier, telemetry, wiring};
 use api::params::{LastReload, ReloadReply};
 use knowledge::registry::Indexes;
 use rpc::{ConfigRefusal, ConfigState, ConfigValues};
-use session::Registry;
+use session::{Registry, Reloaded};
 use transport::RunningServer;
 use types::time::Clock;
 
@@ -84,7 +84,12 @@ impl Reloader {
         self.index_services.reload(&config)?;
         self.indexes.settings_changed();
         // Reload even if no key has changed, because a key file may contain a new secret.
-        self.registry.reload(components, &changed, &needs_restart).await;
+        let reloaded = Reloaded {
+            changed: changed.clone(),
+            needs_restart: needs_restart.clone(),
+            files: files(&config),
+        };
+        self.registry.reload(components, &reloaded).await;
         Ok((config, ways, ReloadReply { changed, needs_restart }))
     }
 }

@@ -23,6 +23,7 @@ pub const UNCOPIED_KINDS: &[&str] = &[
     "session.archived",
     "session.forked",
     "config.reloaded",
+    "clock.changed",
     "hook.completed",
     "hooks.status",
     "mcp.status",
@@ -232,6 +233,7 @@ impl JournalCopier {
             Event::TurnCompleted { result } => Event::TurnCompleted {
                 result: TurnResult {
                     usage: Usage::default(),
+                    cache_hit_tokens: 0,
                     usage_by_model: Default::default(),
                     cost_usd_micros: Some(0),
                     cost_at_least_usd_micros: 0,

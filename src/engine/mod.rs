@@ -20,6 +20,7 @@ pub use request::build::normalize as normalized;
 
 pub use apply::{LATEST_ONLY_KINDS, TRANSIENT_KINDS};
 pub use copy::{CopyEnd, CopyLimits, HistoryPoint, JournalCopier, UNCOPIED_KINDS};
+pub use decide::context::NextRequest;
 pub use decide::slash_command::{
     BUILT_IN, BuiltInCommand, CLEARED, NOTE, TypedLine, find_built_in, is_command_name, typed_line,
 };

@@ -36,6 +36,8 @@ pub struct Settings {
     pub results_bytes: usize,
     /// Maximum number of background commands per session at once; 0 allows none.
     pub background_commands: usize,
+    /// Number of identical calls in a row with identical results after which the user is asked; 0 for never.
+    pub repeat_limit: u32,
     /// Maximum number of sub-agents per session at once; 0 allows none.
     pub subagents: usize,
     /// The tools that models are offered.
@@ -63,6 +65,7 @@ impl Default for Settings {
             result_bytes: 128 * 1024,
             results_bytes: 256 * 1024,
             background_commands: 8,
+            repeat_limit: 8,
             subagents: 10,
             tools: Arc::from([]),
             tool_search: None,

@@ -13,7 +13,9 @@ use types::mcp::McpCatalog;
 use types::message::ToolCall;
 use types::permission::Mode;
 use types::queue::QueuedTurn;
+use types::sampling::Sampling;
 use types::session::{SessionSpec, SessionState, SessionSummary};
+use types::thinking::Thinking;
 use types::time::Timestamp;
 use types::todo::Todo;
 use types::tool::{Confinement, PreparedCall, ReadRecord};
@@ -121,6 +123,24 @@ impl Engine {
     pub fn offers_tool(&self, tool: &str) -> bool {
         let exists = self.settings.tools.iter().any(|card| card.name == tool);
         exists && self.state.spec.tools.offers(tool)
+    }
+
+    /// How much the model may think, by the running turn or the session.
+    #[must_use]
+    pub fn thinking(&self) -> Option<Thinking> {
+        self.state.turn.as_ref().map_or(self.state.spec.thinking, |turn| turn.thinking)
+    }
+
+    /// The sampling settings of the running turn or the session.
+    #[must_use]
+    pub fn sampling(&self) -> Sampling {
+        self.state.turn.as_ref().map_or(self.state.spec.sampling, |turn| turn.sampling)
+    }
+
+    /// The fallback model of the running turn or the session; `None` if the configuration's fallback model applies.
+    #[must_use]
+    pub fn fallback_model(&self) -> Option<&String> {
+        self.state.fallback_model()
     }
 
     /// Additional folders of the workspace, from the running turn or the session.
@@ -334,12 +354,12 @@ impl Engine {
         }
     }
 
-    /// Open questions about the state after a restart.
+    /// Open questions about the state after a restart, and about a call that the model repeats.
     #[must_use]
     pub fn questions(&self) -> Vec<QuestionId> {
         let Some(turn) = &self.state.turn else { return Vec::new() };
         let held = match turn.hold {
-            Some(Hold::Paused { request_id }) => Some(request_id),
+            Some(Hold::Paused { request_id, .. }) => Some(request_id),
             _ => None,
         };
         let unknown = self.state.calls().iter().filter_map(|call| match call.stage {

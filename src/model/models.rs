@@ -345,6 +345,28 @@ impl Models {
         }
     }
 
+    /// Bytes of the body that a request is sent with. A provider without a body, such as a recording, counts the
+    /// request's own values.
+    #[must_use]
+    pub fn request_bytes(&self, request: &ModelRequest) -> u64 {
+        let body = match self.inner.backends.get(&request.model.provider) {
+            Some(Backend::Http(address)) => {
+                let max_tokens_field = self.max_tokens_field(address, &request.model);
+                let previous = request.previous_response_id.as_deref().filter(|_| address.store);
+                let (is_vendor, store) = (address.is_vendor, address.store);
+                let to = RequestTarget { is_vendor, max_tokens_field, store, previous };
+                let settings = self.model(&request.model);
+                address.api.body(request, &settings, to, &RequestCache::default()).ok()
+            }
+            Some(Backend::Replay(_)) | None => None,
+        };
+        let values = || {
+            let values = (&*request.system, &*request.tools, &request.messages);
+            serde_json::to_vec(&values).unwrap_or_default()
+        };
+        body.unwrap_or_else(values).len() as u64
+    }
+
     async fn send_request(
         &self,
         name: &str,

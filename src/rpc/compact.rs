@@ -1,4 +1,4 @@
-//! `session.compact` and `session.context`
+//! `session.compact`, `session.context` and `session.request`
 
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ use api::params::{CompactParams, CompactReply, SessionParams};
 use api::{Code, Fault};
 use types::compaction::CompactRequest;
 use types::context_view::ContextView;
+use types::request_view::RequestView;
 
 /// Maximum characters of the user's instructions for a summary.
 const MAX_INSTRUCTIONS_CHARS: usize = 10_000;
@@ -33,4 +34,8 @@ pub(super) async fn compact(
 pub(super) async fn context(ctx: Arc<RpcContext>, _: Caller, p: SessionParams) -> Result<ContextView, Fault> {
     let session = ctx.registry.open(p.session_id).await.map_err(convert::fault)?;
     session.context().await.map_err(convert::fault)
+}
+
+pub(super) async fn request(ctx: Arc<RpcContext>, _: Caller, p: SessionParams) -> Result<RequestView, Fault> {
+    ctx.registry.next_request(p.session_id).await.map_err(convert::fault)
 }

@@ -13,7 +13,7 @@ use api::params::{
     SandboxChoice, SandboxReply, ShutdownMode, ShutdownParams, StatusReply,
 };
 use api::{Code, Fault, PROTOCOL_VERSION, openrpc};
-use session::backups;
+use session::{SandboxReport, backups};
 use types::event::EVENT_VERSION;
 use types::tool::Confinement;
 
@@ -66,7 +66,6 @@ pub(super) async fn status(ctx: Arc<RpcContext>, _: Caller, _: NoParams) -> Resu
         };
     let components = shared.components();
     let config = ctx.config.borrow().clone();
-    let sandbox = components.tools.sandbox().await;
     let (sessions, active_sessions) = counts.unwrap_or_default();
     Ok(StatusReply {
         version: env!("CARGO_PKG_VERSION").into(),
@@ -88,22 +87,27 @@ pub(super) async fn status(ctx: Arc<RpcContext>, _: Caller, _: NoParams) -> Resu
         storage_notices: ctx.info.storage_notices.clone(),
         backups: backups(&ctx.info.backups).iter().map(|path| path.display().to_string()).collect(),
         confinement: components.tools.confinement(),
-        sandbox: SandboxReply {
-            attended: choice(sandbox.attended),
-            unattended: choice(sandbox.unattended),
-            bubblewrap: describe_check(sandbox.bubblewrap),
-            landlock: match (sandbox.landlock, sandbox.guards) {
-                (Ok(()), Err(why)) => {
-                    format!(
-                        "works, but .git/config, .git/hooks and .agentd can be written: no mounts here ({why})"
-                    )
-                }
-                (tried, _) => describe_check(tried),
-            },
-        },
+        sandbox: components.tools.sandbox().map_or_else(SandboxReply::untested, sandbox_reply),
         leftovers: ctx.info.leftovers.clone(),
         last_reload: config.last_reload,
     })
+}
+
+fn sandbox_reply(sandbox: SandboxReport) -> SandboxReply {
+    SandboxReply {
+        attended: choice(sandbox.attended),
+        unattended: choice(sandbox.unattended),
+        bubblewrap: describe_check(sandbox.bubblewrap),
+        landlock: match (sandbox.landlock, sandbox.guards) {
+            (Ok(()), Err(why)) => {
+                format!(
+                    "works, but .git/config, .git/hooks and .agentd can be written: no mounts here ({why})"
+                )
+            }
+            (tried, _) => describe_check(tried),
+        },
+        is_tested: true,
+    }
 }
 
 fn choice(chosen: Result<(Confinement, &str), String>) -> SandboxChoice {

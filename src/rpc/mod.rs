@@ -77,6 +77,7 @@ pub fn methods(ctx: RpcContext) -> Result<Methods, String> {
     serve(m, methods::session::Abort, abort::abort)?;
     serve(m, methods::session::Compact, compact::compact)?;
     serve(m, methods::session::Context, compact::context)?;
+    serve(m, methods::session::Request, compact::request)?;
     serve(m, methods::session::Approve, approve::approve)?;
     serve(m, methods::session::Update, update::update)?;
     serve(m, methods::session::Answer, answer::answer)?;

@@ -96,11 +96,14 @@ fn register(
     let call = move |params: Params<'static>, ctx: Arc<RpcContext>, extensions: Extensions| {
         let handler = Arc::clone(&handler);
         async move {
-            let (caller, raw) = admit_call(&ctx, &extensions, method, params.as_str()).await?;
-            let connection = caller.connection.clone();
-            let ready = handler(ctx, caller, raw.as_deref()).map_err(to_wire_error)?;
-            wait_turn(&connection, method).await;
-            ready.await.map_err(to_wire_error)
+            let reply = async {
+                let (caller, raw) = admit_call(&ctx, &extensions, method, params.as_str()).await?;
+                let connection = caller.connection.clone();
+                let ready = handler(ctx, caller, raw.as_deref())?;
+                wait_turn(&connection, method).await;
+                ready.await
+            };
+            reply.await.map_err(|fault| to_wire_error(method, fault))
         }
     };
     module.register_async_method(method.name, call).map(|_| ()).map_err(|error| error.to_string())
@@ -112,16 +115,16 @@ async fn admit_call<'p>(
     extensions: &Extensions,
     method: &methods::Method,
     raw: Option<&'p str>,
-) -> Result<(Caller, Option<Cow<'p, str>>), ErrorObjectOwned> {
+) -> Result<(Caller, Option<Cow<'p, str>>), Fault> {
     let Some(connection) = extensions.get::<Connection>().cloned() else {
-        return Err(to_wire_error(Fault::new(Code::Internal, "the call has no connection")));
+        return Err(Fault::new(Code::Internal, "the call has no connection"));
     };
     let caller = Caller { connection };
     if !method.is_for(caller.role()) {
-        return Err(to_wire_error(refuse(ctx, &caller, method).await));
+        return Err(refuse(ctx, &caller, method).await);
     }
-    let raw = numbers::resolve(ctx, method, raw).await.map_err(to_wire_error)?;
-    let raw = raw.map(|raw| camel_case::rename(method, raw)).transpose().map_err(to_wire_error)?;
+    let raw = numbers::resolve(ctx, method, raw).await?;
+    let raw = raw.map(|raw| camel_case::rename(method, raw)).transpose()?;
     Ok((caller, raw))
 }
 
@@ -146,10 +149,81 @@ async fn refuse(ctx: &RpcContext, caller: &Caller, method: &methods::Method) -> 
     Fault::new(Code::NotAuthorised, why).with("role", role)
 }
 
-/// Converts a fault to jsonrpsee's error object.
-fn to_wire_error(fault: Fault) -> ErrorObjectOwned {
+/// Converts a fault of a call to jsonrpsee's error object.
+fn to_wire_error(method: &methods::Method, fault: Fault) -> ErrorObjectOwned {
     if fault.code == Code::Internal {
-        tracing::error!(message = %fault.message, "a tool call failed inside the daemon");
+        tracing::error!(method = method.name, "the daemon failed in a call: {}", fault.message);
     }
     ErrorObjectOwned::owned(fault.code.number(), fault.message.clone(), Some(fault.data()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::{Debug, Write as _};
+    use std::sync::Mutex;
+
+    use tracing::field::{Field, Visit};
+    use tracing::span::{Attributes, Id, Record};
+    use tracing::{Event, Metadata, Subscriber};
+
+    use super::*;
+    use base::sync::lock;
+
+    /// Records the fields of each log line.
+    #[derive(Clone, Default)]
+    struct LogRecorder(Arc<Mutex<Vec<String>>>);
+
+    struct LineFields(String);
+
+    impl Visit for LineFields {
+        fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+            let _ = write!(self.0, "{field}={value:?} ");
+        }
+    }
+
+    impl Subscriber for LogRecorder {
+        fn enabled(&self, _: &Metadata<'_>) -> bool {
+            true
+        }
+
+        fn new_span(&self, _: &Attributes<'_>) -> Id {
+            Id::from_u64(1)
+        }
+
+        fn record(&self, _: &Id, _: &Record<'_>) {}
+
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+        fn event(&self, event: &Event<'_>) {
+            let mut fields = LineFields(String::new());
+            event.record(&mut fields);
+            lock(&self.0).push(fields.0);
+        }
+
+        fn enter(&self, _: &Id) {}
+
+        fn exit(&self, _: &Id) {}
+    }
+
+    #[test]
+    fn internal_fault_is_logged_with_name_of_method() {
+        let (recorder, names) = (LogRecorder::default(), ["session.get", "permission.list", "daemon.status"]);
+        tracing::subscriber::with_default(recorder.clone(), || {
+            for name in names {
+                let method = methods::find(name).expect("a method");
+                to_wire_error(method, Fault::new(Code::Internal, "the disk is gone"));
+                // The client can correct these, so the log does not contain them.
+                to_wire_error(method, Fault::new(Code::NotFound, "no such session"));
+            }
+        });
+        let lines = lock(&recorder.0).clone();
+        assert_eq!(lines.len(), names.len(), "{lines:?}");
+        for (line, name) in lines.iter().zip(names) {
+            assert!(
+                line.contains(&format!("method=\"{name}\"")) && line.contains("the disk is gone"),
+                "{line}"
+            );
+            assert!(!line.contains("tool call"), "{line}");
+        }
+    }
 }

@@ -19,6 +19,7 @@ pub(super) async fn update(
         options: p.options(),
         title: p.title,
         environment: p.env,
+        mcp_servers: p.mcp_servers,
         keyed,
         origin: caller.origin(),
     };

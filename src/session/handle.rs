@@ -8,12 +8,13 @@ use tokio::time::timeout;
 
 use super::error::SessionError;
 use crate::actor::command::{ReplyTo, SessionCommand};
+use crate::actor::effects::prompt::UnsentRequest;
 use crate::attach::{AttachGuard, AttachReply, AttachState, AttachedClients};
 use crate::idempotency::IdempotencyKey;
 use crate::lease::{Lease, LeaseCount};
 use crate::requests::{
-    AbortOutcome, AnswerRequest, CommandSubmission, IndexUsage, QuestionAnswer, QueueChange, RewindOutcome,
-    RewindRequest, SessionFacts, SettingsUpdate, Submission, SubmittedInput,
+    AbortOutcome, AnswerRequest, CommandSubmission, IndexUsage, QuestionAnswer, QueueChange, Reloaded,
+    RewindOutcome, RewindRequest, SessionFacts, SettingsUpdate, Submission, SubmittedInput,
 };
 use crate::stream::feed::Feed;
 use crate::stream::follow::Follower;
@@ -83,9 +84,9 @@ impl LoadedSession {
         self.mailbox.closed().await;
     }
 
-    pub async fn reloaded(&self, changed: Vec<String>, needs_restart: Vec<String>) {
+    pub async fn reloaded(&self, reloaded: Reloaded) {
         // An unloaded session reads the new configuration when it is loaded again.
-        let _ = self.mailbox.send(Box::new(SessionCommand::Reloaded { changed, needs_restart })).await;
+        let _ = self.mailbox.send(Box::new(SessionCommand::Reloaded(reloaded))).await;
     }
 
     pub async fn park(&self, patient: bool) {
@@ -153,6 +154,11 @@ impl SessionHandle {
     /// The session could not be loaded.
     pub async fn context(&self) -> Result<ContextView, SessionError> {
         self.send_command(SessionCommand::Context).await
+    }
+
+    /// The next model request as it would be sent now.
+    pub(super) async fn next_request(&self) -> Result<UnsentRequest, SessionError> {
+        self.send_command(SessionCommand::NextRequest).await
     }
 
     /// Records a command whose answer is known, with the changes that it requests.

@@ -14,7 +14,7 @@ use types::usage::{ServiceTier, Usage};
 const SLOW_MS: u64 = 30_000;
 
 /// All end states of a turn. A test checks that none is missing, because a missing one would not be counted.
-const TURN_ENDS: [Subtype; 11] = [
+const TURN_ENDS: [Subtype; 12] = [
     Subtype::Success,
     Subtype::ErrorDuringExecution,
     Subtype::ErrorMaxTurns,
@@ -25,6 +25,7 @@ const TURN_ENDS: [Subtype; 11] = [
     Subtype::Aborted,
     Subtype::PermissionDenied,
     Subtype::StructuredOutputInvalid,
+    Subtype::ErrorRepeatedCall,
     Subtype::LlmError,
 ];
 

@@ -56,8 +56,8 @@ pub use registry::pending::PendingFollower;
 pub use registry::project::{ProjectConfig, ProjectValue};
 pub use registry::session_changes::SessionFollower;
 pub use requests::{
-    AbortOutcome, AnswerRequest, IndexUsage, QuestionAnswer, QuestionReply, QueueChange, RewindOutcome,
-    RewindRequest, SettingsUpdate, Submission, SubmittedInput,
+    AbortOutcome, AnswerRequest, IndexUsage, QuestionAnswer, QuestionReply, QueueChange, Reloaded,
+    RewindOutcome, RewindRequest, SettingsUpdate, Submission, SubmittedInput,
 };
 pub use session_environments::SessionEnvironments;
 pub use shared::{Components, ConfiguredRule, Observer, PendingChange, Settings, Shared};
@@ -76,4 +76,4 @@ pub use store::{
     AuditCheck, AuditQuery, Durability, ItemQuery, LedgerQuery, Page, SessionQuery, StoreError, StoredItem,
     backups,
 };
-pub use tools::{IngestedFile, InputFile, InputSource};
+pub use tools::{IngestedFile, InputFile, InputSource, SandboxReport};

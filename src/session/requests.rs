@@ -1,5 +1,7 @@
 //! Requests of callers to a session, and the reply to an abort.
 
+use std::collections::BTreeMap;
+
 use crate::idempotency::IdempotencyKey;
 use engine::{EditedCall, QueueEdit};
 use judge::Rule;
@@ -128,6 +130,9 @@ pub struct SettingsUpdate {
     pub options: TurnOptions,
     /// Variables for the commands of the session, in place of all that were sent before.
     pub environment: Option<SessionEnvironment>,
+    /// MCP servers of this session alone, in place of those that it has, with the keys of `[mcp.NAME]`. The values may
+    /// contain secrets.
+    pub mcp_servers: Option<BTreeMap<String, serde_json::Value>>,
     /// Idempotency key, if the caller sent one.
     pub keyed: Option<IdempotencyKey>,
     /// The client that sent the request.
@@ -193,6 +198,17 @@ pub struct QuestionAnswer {
     pub keyed: Option<IdempotencyKey>,
     /// The client that sent the request.
     pub origin: Origin,
+}
+
+/// What changed for loaded sessions: the configuration, or files that extend them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reloaded {
+    /// Keys, or kinds of files, that apply from now on.
+    pub changed: Vec<String>,
+    /// Keys that apply after a restart of the daemon.
+    pub needs_restart: Vec<String>,
+    /// Paths of the files.
+    pub files: Vec<String>,
 }
 
 /// The work that an abort stopped.

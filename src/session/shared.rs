@@ -73,6 +73,8 @@ pub struct Settings {
     pub safe_mode: bool,
     /// Optimisations that are turned off in sessions that do not set them.
     pub ablation: Ablation,
+    /// Whether the environment of the daemon sets `ablation`, so that no project changes it.
+    pub has_fixed_ablation: bool,
     /// Whether models of attended sessions answer twice, if a session does not set it.
     pub binary_feedback: bool,
     /// Whether read-only commands inside the workspace run without a rule.
@@ -369,4 +371,9 @@ impl Shared {
         let tools = components.tools.inherit_from(&current.tools);
         *current = Arc::new(Components { tools, ..components });
     }
+}
+
+/// Milliseconds that passed since a moment, whatever the system's clock shows.
+pub(super) fn elapsed_ms(since: std::time::Instant) -> u64 {
+    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
 }

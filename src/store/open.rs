@@ -88,7 +88,7 @@ async fn bring_up_to_date(
     #[cfg(debug_assertions)]
     crash_in_migration(&mut connection).await?;
     copy_before_migration(&mut connection, migrations, &database_file.path).await?;
-    migrations.run(&mut connection).await?;
+    migrate(&mut connection, migrations).await?;
     renew_outdated_events(&mut connection).await?;
     #[cfg(debug_assertions)]
     connection.lock_handle().await?.remove_progress_handler();
@@ -97,6 +97,27 @@ async fn bring_up_to_date(
     // and remove the log.
     connection.close().await?;
     Ok(writer)
+}
+
+/// Applies the migrations. A new database gets all of them in one transaction, because each transaction waits for the
+/// disk.
+async fn migrate(connection: &mut sqlx::SqliteConnection, migrations: &Migrator) -> Result<(), StoreError> {
+    if has_schema(connection).await? {
+        return Ok(migrations.run(connection).await?);
+    }
+    let mut first = connection.begin().await?;
+    migrations.run(&mut *first).await?;
+    Ok(first.commit().await?)
+}
+
+/// Whether any migration was applied to the database.
+async fn has_schema(connection: &mut sqlx::SqliteConnection) -> Result<bool, StoreError> {
+    let table: Option<String> = sqlx::query_scalar(
+        "select name from sqlite_master where type = 'table' and name = '_sqlx_migrations'",
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(table.is_some())
 }
 
 /// While the schema is migrated, every step of SQLite's virtual machine is a crash point. Each statement has
@@ -117,12 +138,7 @@ async fn copy_before_migration(
     migrations: &Migrator,
     path: &Path,
 ) -> Result<(), StoreError> {
-    let table: Option<String> = sqlx::query_scalar(
-        "select name from sqlite_master where type = 'table' and name = '_sqlx_migrations'",
-    )
-    .fetch_optional(&mut *connection)
-    .await?;
-    if table.is_none() {
+    if !has_schema(connection).await? {
         return Ok(());
     }
     let have: Option<i64> =

@@ -113,6 +113,23 @@ async fn older_database_is_backed_up_before_migration() {
     assert_eq!(applied_migrations(&copy).await, [1], "the copy is the old one");
 }
 
+#[tokio::test]
+async fn new_database_gets_its_schema_in_one_transaction() {
+    let TestStore { folder, store: _store, owner } = TestStore::new().await;
+    let path = folder.path().join("journal.db");
+    let log = std::fs::read(folder.path().join("journal.db-wal")).unwrap();
+    // The header of the log has 32 bytes. Each frame has a header of 24 bytes and a page; the second number of the
+    // header of a commit is not 0 (sqlite.org/fileformat2.html, "WAL File Format").
+    let number = |at: usize| u32::from_be_bytes(log[at..at + 4].try_into().unwrap());
+    let frame = 24 + number(8) as usize;
+    let commits = (32..log.len()).step_by(frame).filter(|at| number(at + 4) != 0).count();
+    assert_eq!(commits, 1);
+    let all: Vec<i64> =
+        sqlx::migrate!("../../migrations").iter().map(|migration| migration.version).collect();
+    assert_eq!(applied_migrations(&path).await, all);
+    with_timeout(owner.close()).await;
+}
+
 /// The migrations that a database has run.
 async fn applied_migrations(path: &Path) -> Vec<i64> {
     let mut connection = SqliteConnectOptions::new().filename(path).connect().await.unwrap();

@@ -17,6 +17,7 @@ impl Event {
             Event::SessionAttached { .. } => "session.attached",
             Event::SessionDetached { .. } => "session.detached",
             Event::ConfigReloaded { .. } => "config.reloaded",
+            Event::ClockChanged { .. } => "clock.changed",
             Event::SessionEnded { .. } => "session.ended",
             Event::SessionCleared {} => "session.cleared",
             Event::CommandCompleted { .. } => "command.completed",

@@ -44,6 +44,7 @@ pub mod question;
 pub mod queue;
 pub mod reason;
 pub mod reminder;
+pub mod request_view;
 pub mod restriction;
 pub mod retry;
 pub mod sampling;

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{Seq, TurnId};
+use crate::ids::{ItemId, Seq, TurnId};
 
 /// The result of a submit, the reply of `session.submit`: the input is on disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -15,6 +15,10 @@ pub struct SubmitOutcome {
     pub state: AcceptedState,
     /// Seq of the event that records the input.
     pub seq: Seq,
+    /// The item that the user's message has, or will have once its turn starts or the model receives it. Absent for a
+    /// command without a message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub item_id: Option<ItemId>,
     /// The answer of a command that needs no model. The event `command.completed` contains it as well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,

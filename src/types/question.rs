@@ -1,5 +1,5 @@
-//! Questions to the user that are not about permission. The daemon asks about a call with unknown outcome and about a
-//! turn that a restart interrupted. A model asks its own questions.
+//! Questions to the user that are not about permission. The daemon asks about a call with unknown outcome, about a turn
+//! that a restart interrupted, and about a call that the model repeats. A model asks its own questions.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -32,7 +32,7 @@ pub struct Question {
     /// The call's output so far; only head and tail if it is long.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub output: Option<String>,
-    /// The possible answers of the kinds `unknown_outcome` and `resume`.
+    /// The possible answers of the kinds `unknown_outcome`, `resume` and `repeated_call`.
     pub options: Vec<Choice>,
     /// With kind `question`: the questions of the model. Each of them needs an answer.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
@@ -49,6 +49,8 @@ pub enum QuestionKind {
     Resume,
     /// The model asks the user (`AskUser`).
     Question,
+    /// The model made the same call again and again, with the same result (`[session] repeat_limit`).
+    RepeatedCall,
 }
 
 impl QuestionKind {
@@ -59,11 +61,12 @@ impl QuestionKind {
             QuestionKind::UnknownOutcome => "unknown_outcome",
             QuestionKind::Resume => "resume",
             QuestionKind::Question => "question",
+            QuestionKind::RepeatedCall => "repeated_call",
         }
     }
 }
 
-/// An answer to a question of the kinds `unknown_outcome` and `resume`.
+/// An answer to a question of the kinds `unknown_outcome`, `resume` and `repeated_call`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Choice {

@@ -31,6 +31,8 @@ pub enum ReminderKind {
     TodoEmpty,
     /// The todo list was not updated for several steps.
     TodoStale,
+    /// The model made the same call several times in a row, with the same result.
+    RepeatedCall,
 }
 
 /// A version of a file.

@@ -29,6 +29,12 @@ impl Timestamp {
         Timestamp(self.0.saturating_sub(i64::try_from(ms).unwrap_or(i64::MAX)))
     }
 
+    /// This time, moved by a change of the clock of `by_ms` milliseconds.
+    #[must_use]
+    pub const fn moved(self, by_ms: i64) -> Timestamp {
+        Timestamp(self.0.saturating_add(by_ms))
+    }
+
     /// Number of the day in UTC since 1970.
     #[must_use]
     pub const fn day(self) -> i64 {

@@ -35,6 +35,8 @@ pub enum Subtype {
     PermissionDenied,
     /// The final answer does not satisfy `output_schema`, even after corrections.
     StructuredOutputInvalid,
+    /// The model made the same call again and again, with the same result, and no user was there to ask.
+    ErrorRepeatedCall,
     /// The model or its server failed.
     LlmError,
 }
@@ -67,6 +69,7 @@ impl Subtype {
             Subtype::Aborted => "aborted",
             Subtype::PermissionDenied => "permission_denied",
             Subtype::StructuredOutputInvalid => "structured_output_invalid",
+            Subtype::ErrorRepeatedCall => "error_repeated_call",
             Subtype::LlmError => "llm_error",
         }
     }
@@ -104,6 +107,12 @@ pub struct TurnResult {
     pub permission_ms: u64,
     /// Number of model calls.
     pub model_calls: u64,
+    /// Number of tool calls that the model requested.
+    #[serde(default)]
+    pub tool_calls: u64,
+    /// Input tokens of this turn that were read from a prompt cache.
+    #[serde(default)]
+    pub cache_hit_tokens: u64,
     /// Calls that were refused.
     pub permission_denials: Vec<Denial>,
     /// Errors of this turn only.
@@ -128,6 +137,8 @@ impl TurnResult {
             tools_ms: 0,
             permission_ms: 0,
             model_calls: 0,
+            tool_calls: 0,
+            cache_hit_tokens: 0,
             permission_denials: Vec::new(),
             errors: vec![error],
         }

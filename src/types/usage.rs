@@ -1,16 +1,18 @@
 //! Tokens, costs and their limits.
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, json_schema};
 use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::ser::SerializeStruct as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::config_values::{ConfigDuration, dollars, micros};
 use super::ids::{Seq, SessionId};
 use super::time::Timestamp;
 
 /// Tokens of one or more model calls, as the provider reported them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(transform = describe_total)]
 pub struct Usage {
     /// Input tokens that were neither read from nor written to a prompt cache.
     pub input_tokens: u64,
@@ -30,6 +32,36 @@ pub struct Usage {
     /// The service tier of one call, where the provider reports it; absent in sums.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_tier: Option<ServiceTier>,
+}
+
+/// Adds the computed sum to the schema of [`Usage`].
+fn describe_total(schema: &mut Schema) {
+    if let Some(properties) = schema.get_mut("properties").and_then(|it| it.as_object_mut()) {
+        let description = "All tokens that were sent or received; computed when it is written.";
+        let total = json_schema!({
+            "type": "integer", "format": "uint64", "minimum": 0, "default": 0, "description": description
+        });
+        properties.insert("total".into(), total.to_value());
+    }
+}
+
+impl Serialize for Usage {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("Usage", 9)?;
+        fields.serialize_field("input_tokens", &self.input_tokens)?;
+        fields.serialize_field("output_tokens", &self.output_tokens)?;
+        fields.serialize_field("cache_read_tokens", &self.cache_read_tokens)?;
+        fields.serialize_field("cache_write_tokens", &self.cache_write_tokens)?;
+        fields.serialize_field("cache_write_1h_tokens", &self.cache_write_1h_tokens)?;
+        fields.serialize_field("reasoning_tokens", &self.reasoning_tokens)?;
+        fields.serialize_field("web_search_requests", &self.web_search_requests)?;
+        match &self.service_tier {
+            Some(tier) => fields.serialize_field("service_tier", tier)?,
+            None => fields.skip_field("service_tier")?,
+        }
+        fields.serialize_field("total", &self.all_tokens())?;
+        fields.end()
+    }
 }
 
 /// The tier of service in which a provider made a call. Tiers have different prices.

@@ -24,8 +24,7 @@ async fn begin(point: &str, way: CrashMode) -> Option<CrashScenario> {
     let scenario =
         CrashScenario::begin(TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]"), point, way)
             .await;
-    let status = scenario.daemon.client("eve").await.call("daemon.status", json!({})).await;
-    let told = &status["sandbox"]["landlock"];
+    let told = &scenario.daemon.client("eve").await.sandbox().await["landlock"];
     if told != "works" {
         base::skip_test!("landlock does not work here: {told}");
         return None;

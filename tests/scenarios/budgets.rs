@@ -161,8 +161,8 @@ async fn events_carry_step_and_reasoning_is_an_item() {
     assert_eq!(steps("session.created"), [Value::Null]);
     let phases: Vec<&Value> =
         events.iter().filter(|event| event["type"] == "turn.phase").map(|event| &event["phase"]).collect();
-    let step = ["normalize", "model_call"];
-    let expected = [&["context"][..], &step, &["tool_execution"], &step, &["result"]].concat();
+    let step = ["compact_check", "normalize", "model_call"];
+    let expected = [&["input", "context"][..], &step, &["tool_execution"], &step, &["result"]].concat();
     assert_eq!(phases, expected);
     let items = session.items().await;
     let reasoning: Vec<&Value> = items.iter().filter(|item| item["kind"] == "reasoning").collect();

@@ -183,3 +183,32 @@ async fn unknown_price_is_null_and_costs_outlive_deleted_session() {
     let refused = alice.refused("model.usage", json!({"cursor": "nonsense"})).await;
     assert_eq!(refused.kind, "invalid_params", "{refused:?}");
 }
+
+#[tokio::test]
+async fn result_counts_tool_calls_cache_hits_and_all_tokens() {
+    let daemon = TestDaemon::start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
+    let list = || ("LS", json!({"path": "."}));
+    daemon.models.push(Step::calls([list(), list()]).usage(100, 10).cache_read(40));
+    daemon.models.push(Step::calls([list()]).usage(10, 1));
+    daemon.models.push(Step::text("done").usage(200, 20).cache_read(60));
+    session.submit("go").await;
+    let mut seen = session.follow().await;
+    let result = seen.turn_ends("success").await;
+    assert_eq!((&result["tool_calls"], &result["cache_hit_tokens"]), (&json!(3), &json!(100)));
+    let total = 100 + 10 + 40 + 10 + 1 + 200 + 20 + 60;
+    for usage in
+        [&result["usage"], &result["usage_by_model"]["scripted/model"], &session.view().await["usage"]]
+    {
+        assert_eq!(usage["total"], total, "{usage}");
+    }
+    let answers = seen.events_of("message.completed").into_iter().filter(|it| it["usage"].is_object());
+    let totals: Vec<Value> = answers.map(|it| it["usage"]["total"].clone()).collect();
+    assert_eq!(totals, [150, 11, 280]);
+
+    // The counts are those of one turn.
+    daemon.models.push(Step::text("again"));
+    session.submit("again").await;
+    let next = seen.turn_ends("success").await;
+    assert_eq!((&next["tool_calls"], &next["cache_hit_tokens"]), (&json!(0), &json!(0)));
+}

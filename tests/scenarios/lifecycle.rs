@@ -1,6 +1,6 @@
 //! Starting and stopping the daemon.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::daemon::TestDaemon;
 use crate::support::model_server::Step;
@@ -206,4 +206,21 @@ async fn stale_socket_does_not_block_start() {
     assert!(daemon.socket().exists(), "it could not be removed");
     daemon.launch().await;
     daemon.client("alice").await.call("daemon.status", json!({})).await;
+}
+
+#[tokio::test]
+async fn status_answers_before_sandbox_levels_are_tested() {
+    let daemon = TestDaemon::start().await;
+    let client = daemon.client("alice").await;
+    let first = client.call("daemon.status", json!({})).await["sandbox"].clone();
+    let is_tested = first["tested"].as_bool().expect("it tells whether the levels are tested");
+    let says_untested = |sandbox: &Value| {
+        let texts = [&sandbox["attended"]["text"], &sandbox["bubblewrap"], &sandbox["landlock"]];
+        texts.map(|text| text.as_str().expect("a text").contains("not tested yet"))
+    };
+    assert_eq!(says_untested(&first), [!is_tested; 3], "{first}");
+    assert!(is_tested || first["attended"]["level"].is_null(), "an untested level is not claimed: {first}");
+    let tested = client.sandbox().await;
+    assert_eq!(says_untested(&tested), [false; 3], "{tested}");
+    assert!(tested["attended"]["level"].is_u64(), "{tested}");
 }

@@ -96,6 +96,45 @@ async fn wrong_servers_of_session_are_refused() {
 }
 
 #[tokio::test]
+async fn updated_servers_of_session_hold_from_next_turn_on() {
+    let mut daemon = TestDaemon::start().await;
+    let (one, two) = (McpScript::new(&daemon, "one"), McpScript::new(&daemon, "two"));
+    let (session, mut seen) = create_session(&daemon, json!({"fake": one.entry()})).await;
+    turn(&daemon, &session, &mut seen, "mcp__fake__echo", json!({"text": "x"})).await;
+    session.call("update", json!({"mcp_servers": {"own": two.entry()}, "idempotency_key": "k"})).await;
+    assert_eq!((one.count("call"), two.count("start")), (1, 0), "nothing starts before the next turn");
+    let done = turn(&daemon, &session, &mut seen, "mcp__own__echo", json!({"text": "y"})).await;
+    assert_eq!((&done["output"], two.count("call")), (&json!("y"), 1));
+    assert!(!offered_tools(&daemon).contains(&"mcp__fake__echo".to_owned()), "they replace the earlier ones");
+
+    // Other changes keep them, also over a restart; wrong ones are refused and change nothing.
+    session.call("update", json!({"title": "t"})).await;
+    for wrong in [json!({"own": {"zork": 1}}), json!({"a b": two.entry()}), json!({"own": {}})] {
+        let refused = session.refused("update", json!({"mcp_servers": wrong, "title": "wrong"})).await;
+        assert_eq!((refused.kind.as_str(), &refused.data["path"]), ("invalid_params", &json!("mcp_servers")));
+    }
+    daemon.crash_and_restart().await;
+    let session = daemon.client("bob").await.join(&session);
+    let mut seen = session.follow_after(seen.last_seq()).await;
+    assert_eq!(session.view().await["title"], "t");
+    let done = turn(&daemon, &session, &mut seen, "mcp__own__echo", json!({"text": "z"})).await;
+    assert_eq!(done["output"], "z");
+
+    // An empty map removes all of them.
+    session.call("update", json!({"mcp_servers": {}})).await;
+    daemon.models.push(Step::text("Done."));
+    session.submit("go").await;
+    seen.turn_ends("success").await;
+    assert!(
+        offered_tools(&daemon).iter().all(|name| !name.starts_with("mcp__")),
+        "{:?}",
+        offered_tools(&daemon)
+    );
+    let listed = session.client.call("mcp.list", json!({"session_id": session.id})).await;
+    assert_eq!(listed["servers"], json!([]));
+}
+
+#[tokio::test]
 async fn servers_with_colliding_names_are_reported_and_never_mixed() {
     let daemon = TestDaemon::start().await;
     let (one, two) = (McpScript::new(&daemon, "one"), McpScript::new(&daemon, "two"));

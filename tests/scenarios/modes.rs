@@ -88,11 +88,11 @@ async fn bypass_mode_requires_configuration_and_root_option() {
         // A sandbox of level 2 is sufficient instead.
         let daemon = TestDaemon::builder().config("[permissions]\nallow_bypass = true").start().await;
         let alice = daemon.client("alice").await;
-        let status = alice.call("daemon.status", json!({})).await;
-        if status["sandbox"]["landlock"] == "works" {
+        let sandbox = alice.sandbox().await;
+        if sandbox["landlock"] == "works" {
             alice.call("session.create", bypass(&daemon)).await;
         } else {
-            base::skip_test!("Landlock does not work here: {}", status["sandbox"]["landlock"]);
+            base::skip_test!("Landlock does not work here: {}", sandbox["landlock"]);
         }
     }
 }

@@ -264,6 +264,18 @@ async fn ablation_turns_thinking_reminders_and_background_off() {
 }
 
 #[tokio::test]
+async fn variable_for_bare_loop_overrides_files_and_project() {
+    let config = "[session]\nsimple = false";
+    let daemon = TestDaemon::builder().config(config).environment("AGENTD_SIMPLE", "1").start().await;
+    daemon.write(".agentd/config.toml", "[session]\nsimple = false\n[session.ablation]\nreminders = false\n");
+    daemon.trust().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
+    let ablation = session.view().await["ablation"].clone();
+    let switches = ablation.as_object().expect("switches");
+    assert!(!switches.is_empty() && switches.values().all(|is_off| *is_off == true), "{ablation}");
+}
+
+#[tokio::test]
 async fn session_get_shows_settings_and_attached_clients() {
     let daemon = TestDaemon::start().await;
     let alice = daemon.client("alice").await;

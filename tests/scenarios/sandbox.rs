@@ -22,8 +22,7 @@ async fn run(daemon: &TestDaemon, background: bool, command: &str) -> (Value, Op
 }
 
 async fn works(daemon: &TestDaemon, level: &str) -> bool {
-    let status = daemon.client("eve").await.call("daemon.status", json!({})).await;
-    let told = &status["sandbox"][level];
+    let told = &daemon.client("eve").await.sandbox().await[level];
     if told != "works" {
         base::skip_test!("{level} does not work here: {told}");
     }
@@ -128,10 +127,8 @@ async fn sandbox_level_follows_attendance_and_is_recorded_per_call() {
     for how in ["level 2, network on", "level 3, network off"] {
         assert!(log.contains(how), "{how}: {log}");
     }
-    let status = daemon.client("bob").await.call("daemon.status", json!({})).await;
-    let told = |which: &str| {
-        (status["sandbox"][which]["level"].clone(), status["sandbox"][which]["network"].clone())
-    };
+    let sandbox = daemon.client("bob").await.sandbox().await;
+    let told = |which: &str| (sandbox[which]["level"].clone(), sandbox[which]["network"].clone());
     assert_eq!((told("attended"), told("unattended")), ((2.into(), true.into()), (3.into(), false.into())));
 }
 

@@ -105,6 +105,43 @@ async fn three_parallel_subagents_ask_through_one_session() {
 }
 
 #[tokio::test]
+async fn subagent_takes_over_thinking_sampling_and_fallback_model() {
+    let config = "[model.\"scripted/model\"]\nthinking = true\n[permissions]\nallow = [\"Task\"]";
+    let daemon = TestDaemon::builder().config(config).start().await;
+    daemon.write(
+        ".agentd/agents/own.md",
+        "---\nname: own\ndescription: x\nthinking: off\ntemperature: 0.25\nfallback_model: scripted/other\n---\nx",
+    );
+    daemon.trust().await;
+    daemon.models.set_fallback(|request| {
+        match (begins_with(request).contains("delegate"), request.tool_results().len()) {
+            (true, 0) => Step::calls([task("explore", "look"), task("own", "look")]),
+            _ => Step::text("Fine."),
+        }
+    });
+    let alice = daemon.client("alice").await;
+    let more = json!({"thinking": "low", "top_p": 0.5, "fallback_model": "scripted/spare"});
+    let session = alice.create_with(&daemon, more).await;
+    let mut log = session.follow().await;
+    // The turn's own values count, as the sub-agent works for this turn.
+    session.submit_with(json!({"input": "delegate", "thinking": "high"})).await;
+    log.turn_ends("success").await;
+    let expected = [
+        ("explore", json!("high"), Value::Null, json!(0.5), json!("scripted/spare")),
+        ("own", json!("off"), json!(0.25), json!(0.5), json!("scripted/other")),
+    ];
+    for started in log.events_of("subagent.started") {
+        let child = child(&session, &alice, &started);
+        let created = child.events().await[0].clone();
+        let (_, thinking, temperature, top_p, fallback) =
+            expected.iter().find(|it| started["agent"] == it.0).expect("an agent of this test");
+        assert_eq!((&created["thinking"], &created["temperature"]), (thinking, temperature), "{created}");
+        assert_eq!((&created["top_p"], &created["fallback_model"]), (top_p, fallback), "{created}");
+    }
+    assert_eq!(log.events_of("subagent.started").len(), 2);
+}
+
+#[tokio::test]
 async fn subagent_is_listed_below_its_parent_and_attachable() {
     let daemon = TestDaemon::start().await;
     let gate = Gate::new();

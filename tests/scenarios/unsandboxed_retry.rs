@@ -15,8 +15,7 @@ const TOOLS_ALLOWED: &str = "[permissions]\nallow = [\"Bash\"]";
 /// A daemon with a working sandbox. Returns `None` and prints a note if the machine has none.
 async fn daemon(config: &str) -> Option<TestDaemon> {
     let daemon = TestDaemon::builder().config(config).start().await;
-    let told =
-        daemon.client("eve").await.call("daemon.status", json!({})).await["sandbox"]["landlock"].clone();
+    let told = daemon.client("eve").await.sandbox().await["landlock"].clone();
     if told != "works" {
         base::skip_test!("landlock does not work here: {told}");
         return None;

@@ -120,3 +120,52 @@ async fn input_expecting_other_turn_is_refused_without_event() {
     assert_eq!((refusal.code, &refusal.data["current_turn_id"]), (-32011, &Value::Null));
     assert_eq!(daemon.models.requests().len(), 1);
 }
+
+#[tokio::test]
+async fn submit_reply_names_item_of_message_in_all_ways() {
+    let mut daemon = TestDaemon::start().await;
+    daemon.models.set_fallback(|_| Step::text("Done."));
+    let (session, mut seen, gate, _) = a_running_turn(&daemon).await;
+    let item_of = |reply: &Value| reply["item_id"].as_str().expect("an item").to_owned();
+    let steered = session.submit_with(json!({"input": "steered", "when_busy": "steer"})).await;
+    let queued = session.submit_with(json!({"input": "queued", "idempotency_key": "k"})).await;
+    let again = session.submit_with(json!({"input": "queued", "idempotency_key": "k"})).await;
+    assert_eq!(again, queued);
+    let cleared = session.submit_with(json!({"input": "/clear"})).await;
+    assert_eq!(
+        (&cleared["state"], &cleared["item_id"]),
+        (&json!("queued"), &Value::Null),
+        "it has no message"
+    );
+    let params = json!({"turn_id": cleared["turn_id"]});
+    session.call("queue.remove", params).await;
+    let edited = json!({"turn_id": queued["turn_id"], "input": "queued and edited"});
+    session.call("queue.update", edited).await;
+    gate.open();
+    seen.turn_ends("success").await;
+    seen.turn_ends("success").await;
+    let started = session.submit_with(json!({"input": "started"})).await;
+    assert_eq!(started["state"], "running");
+    seen.turn_ends("success").await;
+    let items = session.items().await;
+    let text_of =
+        |item_id: &str| items.iter().find(|item| item["item_id"] == item_id).map(|item| item["text"].clone());
+    assert_eq!(text_of(&item_of(&steered)), Some(json!("steered")));
+    assert_eq!(text_of(&item_of(&queued)), Some(json!("queued and edited")));
+    assert_eq!(text_of(&item_of(&started)), Some(json!("started")));
+
+    // A restart keeps the item of a queued input.
+    let gate = Gate::new();
+    daemon.models.push(Step::text("one two").hold_after(1, &gate));
+    session.submit("again").await;
+    gate.wait_reached().await;
+    let kept = session.submit_with(json!({"input": "kept"})).await;
+    daemon.crash_and_restart().await;
+    let session = daemon.client("bob").await.join(&session);
+    let mut seen = session.follow_after(seen.last_seq()).await;
+    seen.turn_ends("success").await;
+    seen.turn_ends("success").await;
+    let items = session.items().await;
+    let kept = items.iter().find(|item| item["item_id"] == kept["item_id"]).expect("the item");
+    assert_eq!(kept["text"], "kept");
+}

@@ -284,6 +284,19 @@ pub struct Session {
 }
 
 impl Client {
+    /// The sandbox in `daemon.status`, once its levels are tested.
+    pub async fn sandbox(&self) -> Value {
+        let tested = async {
+            loop {
+                let sandbox = self.call("daemon.status", json!({})).await["sandbox"].clone();
+                if sandbox["tested"] == true {
+                    return sandbox;
+                }
+            }
+        };
+        with_deadline("the test of the sandbox levels", || self.wire.tail(), tested).await
+    }
+
     /// Creates a session in the daemon's workspace.
     pub async fn create(&self, daemon: &super::daemon::TestDaemon) -> Session {
         self.create_with(daemon, json!({})).await

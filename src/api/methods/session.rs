@@ -5,6 +5,7 @@ use crate::SESSION_EVENT;
 use crate::fault::Code;
 use crate::params as p;
 use types::context_view::ContextView;
+use types::request_view::RequestView;
 
 /// Parameters by position, in the order of older versions. Append new ones.
 const CREATE_ORDER: &[&str] = &[
@@ -80,6 +81,7 @@ const UPDATE_ORDER: &[&str] = &[
     "metadata",
     "output_schema",
     "env",
+    "mcp_servers",
 ];
 
 methods! {
@@ -107,6 +109,9 @@ methods! {
         CHANGES.errors(&[Code::NotFound, Code::Conflict, Code::StorageReadOnly, Code::ShuttingDown]);
     /// What fills the context window of the session's model.
     Context = "session.context", p::SessionParams => ContextView, READS.errors(&[Code::NotFound]);
+    /// The next request to the model as it would be sent now, with the system prompt and the tools. MCP servers are
+    /// not started for it.
+    Request = "session.request", p::SessionParams => RequestView, READS.errors(&[Code::NotFound]);
     /// Answer a permission request, or several. The first answer wins.
     Approve = "session.approve", p::ApproveParams => p::ApproveReply,
         CHANGES.errors(&[Code::NotFound, Code::NotPending, Code::Conflict, Code::StorageReadOnly]);

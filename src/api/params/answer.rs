@@ -107,7 +107,7 @@ pub struct AnswerError {
 pub struct AnswerParams {
     /// Id of the question.
     pub request_id: QuestionId,
-    /// For the kinds `unknown_outcome` and `resume`: one of the question's options, `continue` or `abort`.
+    /// For the kinds `unknown_outcome`, `resume` and `repeated_call`: one of the question's options, `continue` or `abort`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choice: Option<String>,
     /// A repeated call with the same key returns the same reply.

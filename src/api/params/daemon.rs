@@ -135,6 +135,30 @@ pub struct SandboxReply {
     pub bubblewrap: String,
     /// `works`, followed by the protections that this machine lacks, or why level 2 (Landlock) does not work on it.
     pub landlock: String,
+    /// Whether the levels were tested. `false` shortly after the start of the daemon; the texts then say so.
+    #[serde(default = "is_true", rename = "tested")]
+    pub is_tested: bool,
+}
+
+/// Older daemons answer after the test.
+const fn is_true() -> bool {
+    true
+}
+
+impl SandboxReply {
+    /// The reply while the test runs.
+    #[must_use]
+    pub fn untested() -> Self {
+        let text = "not tested yet; ask again in a moment";
+        let choice = SandboxChoice { level: None, network: false, text: text.into() };
+        Self {
+            attended: choice.clone(),
+            unattended: choice,
+            bubblewrap: text.into(),
+            landlock: text.into(),
+            is_tested: false,
+        }
+    }
 }
 
 /// The confinement of commands in one kind of session.

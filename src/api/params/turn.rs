@@ -1,5 +1,7 @@
 //! Parameters and replies for submitting inputs, and for updating, compacting and aborting.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -57,6 +59,10 @@ types::with_turn_options!(params {
             /// on. See `session.create`.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub env: Option<SessionEnvironment>,
+            /// MCP servers for only this session and its sub-agents, in place of all that were given for it before; from
+            /// the next turn on. See `session.create`.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub mcp_servers: Option<BTreeMap<String, serde_json::Value>>,
         }
     }
 });

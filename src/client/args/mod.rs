@@ -218,6 +218,12 @@ pub enum Command {
         /// Session number, id or unique start of it, title, or `.` for the newest of this folder
         #[arg(default_value = ".")]
         session: String,
+        /// Print the system prompt instead
+        #[arg(long, conflicts_with = "request")]
+        prompt: bool,
+        /// Print the next request to the model instead, as JSON
+        #[arg(long)]
+        request: bool,
         /// As JSON
         #[arg(long)]
         json: bool,

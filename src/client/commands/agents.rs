@@ -5,7 +5,7 @@ use crate::connection::paths;
 use crate::failure::Failure;
 use crate::terminal::escape;
 use crate::terminal::out::OutputStreams;
-use crate::terminal::style::Tone;
+use crate::terminal::style::{AgentColor, Tone};
 use crate::terminal::table::{Table, column};
 use api::methods;
 use api::params::{AgentListParams, AgentListReply, AgentView};
@@ -33,7 +33,7 @@ pub(crate) async fn agents(reach: &Connector, json: bool, out: &mut OutputStream
         let description = agent.description.split_whitespace().collect::<Vec<_>>().join(" ");
         table.push([
             (
-                Tone::Tool,
+                tone(agent),
                 escape::line(if agent.slug.is_empty() { &agent.name } else { &agent.slug }).into_owned(),
             ),
             (Tone::Plain, escape::line(&description).into_owned()),
@@ -46,6 +46,11 @@ pub(crate) async fn agents(reach: &Connector, json: bool, out: &mut OutputStream
         out.note(&format!("{}: {}", escape::line(&found.path), escape::line(&found.message)))?;
     }
     Ok(())
+}
+
+/// The colour of an agent's name: that of its file, if it is known.
+fn tone(agent: &AgentView) -> Tone {
+    agent.color.as_deref().and_then(AgentColor::from_name).map_or(Tone::Tool, Tone::Agent)
 }
 
 /// The tools of an agent, with what they are restricted to.
@@ -61,4 +66,27 @@ fn tools(agent: &AgentView) -> String {
         text += &format!("; {turns} turns");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::terminal::style::StyledLine;
+
+    #[test]
+    fn agent_name_is_shown_in_colour_of_its_file() {
+        let agent = |color: Option<&str>| {
+            let view = serde_json::json!({"name": "a", "description": "x", "tools": [], "source": "user", "color": color});
+            serde_json::from_value::<AgentView>(view).expect("an agent")
+        };
+        let shown = |color| StyledLine::new(tone(&agent(color)), "a").ansi(true);
+        assert_eq!(shown(Some("red")), "\x1b[31ma\x1b[0m");
+        assert_eq!(shown(Some(" Purple ")), "\x1b[35ma\x1b[0m");
+        assert_eq!(shown(Some("orange")), "\x1b[38;5;208ma\x1b[0m");
+        // Colours that are not known, and agents without one, look like tools.
+        for other in [None, Some("#12ab34"), Some("\x1b[5m")] {
+            assert_eq!(shown(other), "\x1b[34ma\x1b[0m", "{other:?}");
+        }
+        assert_eq!(StyledLine::new(tone(&agent(Some("red"))), "a").ansi(false), "a");
+    }
 }

@@ -1,4 +1,5 @@
-//! `agentctl context` and `compact`: show the parts of the context window, and summarise the conversation.
+//! `agentctl context` and `compact`: show the parts of the context window or the next request, and summarise the
+//! conversation.
 
 use crate::connection::connector::Connector;
 use crate::failure::Failure;
@@ -9,6 +10,7 @@ use crate::terminal::style::{StyledLine, Tone, pad};
 use api::methods;
 use api::params::{CompactParams, CompactReply, SessionParams};
 use types::context_view::{ContextPart, ContextView, PartName};
+use types::request_view::RequestView;
 
 /// Width of the bar in columns.
 const BAR_COLUMNS: u64 = 60;
@@ -29,6 +31,31 @@ pub(crate) async fn context(
         out.line(&line)?;
     }
     Ok(())
+}
+
+/// Prints the system prompt of the next request.
+pub(crate) async fn prompt(
+    reach: &Connector,
+    name: &str,
+    json: bool,
+    out: &mut OutputStreams,
+) -> Result<(), Failure> {
+    let view = next_request(reach, name).await?;
+    if json {
+        return Ok(out.json(&serde_json::json!({ "system": view.system }))?);
+    }
+    Ok(out.say_text(&view.system)?)
+}
+
+/// Prints the next request.
+pub(crate) async fn request(reach: &Connector, name: &str, out: &mut OutputStreams) -> Result<(), Failure> {
+    Ok(out.json(&next_request(reach, name).await?)?)
+}
+
+async fn next_request(reach: &Connector, name: &str) -> Result<RequestView, Failure> {
+    let client = reach.as_observer().connect_or_start().await?;
+    let session_id = resolve_id::session(&client, name).await?.session_id;
+    Ok(client.call::<methods::session::Request>(&SessionParams { session_id }).await?)
 }
 
 pub(crate) async fn compact(

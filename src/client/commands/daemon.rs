@@ -37,7 +37,7 @@ pub(crate) async fn daemon(
         DaemonCommand::Stop { now } => stop(reach, *now, out).await,
         DaemonCommand::Status { json } => {
             let client = reach.connect().await?;
-            let status = status(&client).await?;
+            let status = tested_status(&client).await?;
             if *json {
                 return Ok(out.json(&status)?);
             }
@@ -83,6 +83,23 @@ async fn reload(reach: &Connector, out: &mut OutputStreams) -> Result<(), Failur
         out.say(&format!("only after `agentctl daemon restart`: {waiting}"))?;
     }
     Ok(())
+}
+
+/// Longest wait for the test of the sandbox levels, which runs shortly after the start of the daemon.
+const SANDBOX_TEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// Pause between two requests meanwhile.
+const SANDBOX_TEST_PAUSE: Duration = Duration::from_millis(20);
+
+/// The status once the sandbox levels are tested.
+pub(super) async fn tested_status(client: &Client) -> Result<StatusReply, Failure> {
+    let deadline = Instant::now() + SANDBOX_TEST_TIMEOUT;
+    loop {
+        let status = status(client).await?;
+        if status.sandbox.is_tested || Instant::now() >= deadline {
+            return Ok(status);
+        }
+        sleep(SANDBOX_TEST_PAUSE).await;
+    }
 }
 
 async fn status(client: &Client) -> Result<StatusReply, Failure> {

@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::time::Duration;
 
-use crate::commands::daemon::sandbox_line;
+use crate::commands::daemon::{sandbox_line, tested_status};
 use crate::connection::client::Client;
 use crate::connection::connector::{Connector, daemon_command, is_absent};
 use crate::connection::lock_holder::LockHolder;
@@ -203,7 +203,7 @@ async fn daemon(reach: &Connector) -> Vec<Finding> {
             return vec![absent, database_finding(check_files(reach).await)];
         }
     };
-    match client.call::<methods::daemon::Status>(&NoParams {}).await {
+    match tested_status(&client).await {
         Ok(status) => {
             let mut findings = state(&client, &status);
             findings.extend(providers(&client, &status).await);
@@ -214,7 +214,8 @@ async fn daemon(reach: &Connector) -> Vec<Finding> {
             findings
         }
         Err(error) => {
-            vec![fail(format!("the daemon answers with an error: {error}"), "agentctl daemon logs")]
+            let why = error.message;
+            vec![fail(format!("the daemon answers with an error: {why}"), "agentctl daemon logs")]
         }
     }
 }

@@ -42,6 +42,60 @@ pub enum Tone {
     AddedWords,
     /// The changed words of a removed line.
     RemovedWords,
+    /// The name of an agent in the colour of its file.
+    Agent(AgentColor),
+}
+
+/// The colours that files of agents name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AgentColor {
+    /// `red`
+    Red,
+    /// `green`
+    Green,
+    /// `yellow`
+    Yellow,
+    /// `blue`
+    Blue,
+    /// `purple`, also `magenta` and `violet`
+    Purple,
+    /// `cyan`, also `teal`
+    Cyan,
+    /// `orange`
+    Orange,
+    /// `pink`
+    Pink,
+}
+
+impl AgentColor {
+    /// The colour with this name; `None` for other colours, which are shown as those of tools.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name.trim().to_ascii_lowercase().as_str() {
+            "red" => Some(Self::Red),
+            "green" => Some(Self::Green),
+            "yellow" => Some(Self::Yellow),
+            "blue" => Some(Self::Blue),
+            "purple" | "magenta" | "violet" => Some(Self::Purple),
+            "cyan" | "teal" => Some(Self::Cyan),
+            "orange" => Some(Self::Orange),
+            "pink" => Some(Self::Pink),
+            _ => None,
+        }
+    }
+
+    const fn sgr(self) -> &'static str {
+        match self {
+            Self::Red => "\x1b[31m",
+            Self::Green => "\x1b[32m",
+            Self::Yellow => "\x1b[33m",
+            Self::Blue => "\x1b[34m",
+            Self::Purple => "\x1b[35m",
+            Self::Cyan => "\x1b[36m",
+            Self::Orange => "\x1b[38;5;208m",
+            Self::Pink => "\x1b[38;5;205m",
+        }
+    }
 }
 
 impl Tone {
@@ -63,6 +117,7 @@ impl Tone {
             Tone::Name => "\x1b[34m",
             Tone::AddedWords => "\x1b[32;7m",
             Tone::RemovedWords => "\x1b[31;7m",
+            Tone::Agent(color) => color.sgr(),
         }
     }
 }

@@ -122,6 +122,7 @@ pub(crate) fn question_lines(question: &Question) -> Vec<StyledLine> {
     let head = match question.kind {
         QuestionKind::UnknownOutcome => "▌ Outcome unknown: ",
         QuestionKind::Resume => "▌ Paused: ",
+        QuestionKind::RepeatedCall => "▌ The same call again: ",
         QuestionKind::Question => return shown_questions(question),
     };
     let mut lines = vec![StyledLine::new(Tone::Warn, head).and(Tone::Plain, escape::line(&question.text))];

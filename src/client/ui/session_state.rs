@@ -69,6 +69,7 @@ pub fn last_turn(turn: &LastTurn) -> (Tone, String) {
         Subtype::ErrorMaxTokens => stopped("token limit"),
         Subtype::ErrorMaxTime => stopped("time limit"),
         Subtype::MaxOutputTokens => stopped("answer too long"),
+        Subtype::ErrorRepeatedCall => stopped("same call again"),
         Subtype::StructuredOutputInvalid => (Tone::Bad, "failed: wrong shape".into()),
         Subtype::LlmError | Subtype::ErrorDuringExecution => {
             let why = match turn.kind.as_deref() {

@@ -27,7 +27,7 @@ use api::params::{AbortParams, AnswerParams, ApproveParams};
 use types::event::Event;
 use types::ids::{SessionId, TurnId};
 use types::permission::{Decision, Scope};
-use types::question::{Choice, Question, UserAnswer};
+use types::question::{Choice, Question, QuestionKind, UserAnswer};
 use types::session::{ItemKind, ItemStatus, PermissionRequest, SessionView};
 
 /// The answer to questions of the model if there is no user. Its text says that.
@@ -105,6 +105,8 @@ pub(crate) struct TurnWatcher {
     /// Unanswered questions, for automatic answers.
     questions: Vec<Question>,
     unanswerable: u32,
+    /// Whether the turn was aborted at a call that the model repeats, because no user could decide about it.
+    is_repetition_stopped: bool,
     interrupts: u32,
     /// File with the folders and days on which the notice about trust was shown; `None` shows it every time.
     trust_notice_file: Option<PathBuf>,
@@ -135,6 +137,7 @@ impl TurnWatcher {
             open: Vec::new(),
             questions: Vec::new(),
             unanswerable: 0,
+            is_repetition_stopped: false,
             interrupts: 0,
             trust_notice_file: None,
             is_quiet: false,
@@ -265,6 +268,8 @@ impl TurnWatcher {
         }
         Ok(ended.map(|ended| match ended.code {
             code::SUCCESS if self.unanswerable > 0 => TurnEnd { code: code::DENIED, ..ended },
+            // As in an unattended session, where the daemon ends the turn.
+            code::ABORTED if self.is_repetition_stopped => TurnEnd { code: code::BUDGET, ..ended },
             _ => ended,
         }))
     }
@@ -357,6 +362,10 @@ impl TurnWatcher {
         }
         let (choice, word) = match self.asking {
             AnswerPolicy::Person => return self.asker.push_question(question.clone(), Instant::now(), out),
+            AnswerPolicy::Deny(_) if question.kind == QuestionKind::RepeatedCall => {
+                self.is_repetition_stopped = true;
+                (Choice::Abort, "▌ aborted: the model repeats the same call, and there is no user to ask")
+            }
             AnswerPolicy::Deny(_) => (Choice::Abort, "▌ aborted: there is no user to ask"),
             AnswerPolicy::Allow => (Choice::Continue, "▌ answered by the demonstration: c (continue)"),
         };

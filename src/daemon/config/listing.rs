@@ -103,8 +103,8 @@ impl Listing<'_> {
         }
     }
 
-    /// The origin of a value and its line: the last file that sets the key, else the environment
-    /// variable, else the default.
+    /// The origin of a value and its line: the environment variable that sets the key, else the last file, else the
+    /// default.
     fn origin(&self, path: &[&str]) -> (String, Option<usize>) {
         let found = self.config.sources.iter().rev().find_map(|source| {
             let (depth, line) = source.find(path)?;
@@ -115,7 +115,7 @@ impl Listing<'_> {
             let mut variables = names.filter_map(|name| self.config.from_environment.get(&name));
             variables.next().map(|variable| (variable_origin(variable), None))
         };
-        found.or_else(by_variable).unwrap_or_else(|| (DEFAULT.into(), None))
+        by_variable().or(found).unwrap_or_else(|| (DEFAULT.into(), None))
     }
 }
 
@@ -253,6 +253,34 @@ mod tests {
             let row = row(&rows, key);
             assert_eq!((&row.value, row.origin.as_str(), row.line), (&value, origin, line), "{key}");
         }
+    }
+
+    #[test]
+    fn variable_for_bare_loop_replaces_value_of_file() {
+        let simple = |value: &str| {
+            let env = |name: &str| (name == "AGENTD_SIMPLE").then(|| value.to_owned());
+            let dir = tempfile::tempdir().expect("a folder");
+            let file = dir.path().join("config.toml");
+            std::fs::write(&file, "[session]\nsimple = false\n").expect("written");
+            Config::load(&env, Some(file)).map_err(|error| error.to_string())
+        };
+        for on in ["1", "true", " 1 "] {
+            let config = simple(on).expect("right");
+            let rows = list(&config, &[]);
+            let row = row(&rows, "session.simple");
+            assert_eq!(
+                (&row.value, row.origin.as_str()),
+                (&true.into(), "environment (AGENTD_SIMPLE)"),
+                "{on}"
+            );
+            assert!(config.session.simple && config.is_set_by_variable("session.simple"), "{on}");
+        }
+        for off in ["", "0", "false"] {
+            let config = simple(off).expect("right");
+            assert!(!config.session.simple && !config.is_set_by_variable("session.simple"), "{off}");
+        }
+        let refused = simple("perhaps").expect_err("neither");
+        assert!(refused.contains("AGENTD_SIMPLE") && refused.contains("perhaps"), "{refused}");
     }
 
     #[test]

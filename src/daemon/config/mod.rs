@@ -51,6 +51,9 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
+/// The variable that turns every optimisation off, as `[session] simple` does.
+const SIMPLE: &str = "AGENTD_SIMPLE";
+
 impl Config {
     /// Reads the files that `config.md` names and adds values from the environment. A later file
     /// overrides an earlier one.
@@ -94,6 +97,7 @@ impl Config {
             config.fill_from_environment(env);
         }
         config.name_stored_keys(env);
+        config.replace_from_environment(env)?;
         Ok(config)
     }
 
@@ -133,6 +137,27 @@ impl Config {
 
     fn parse(text: &str, file: &Path) -> Result<Self, ConfigError> {
         typed_toml::from_str(text).map_err(|error| explain_error(text, file, error))
+    }
+
+    /// Whether an environment variable sets this key.
+    pub(super) fn is_set_by_variable(&self, key: &str) -> bool {
+        self.from_environment.contains_key(key)
+    }
+
+    /// Applies the variables that replace a value of the files.
+    fn replace_from_environment(&mut self, env: Env<'_>) -> Result<(), ConfigError> {
+        match env(SIMPLE).as_deref().map(str::trim) {
+            None | Some("" | "0" | "false") => Ok(()),
+            Some("1" | "true") => {
+                self.session.simple = true;
+                self.from_environment.insert("session.simple".into(), SIMPLE);
+                Ok(())
+            }
+            Some(other) => {
+                let message = format!("{SIMPLE}: expected 1 or 0, got {other:?}; unset it or set it to 1");
+                Err(ConfigError { file: None, line: None, message })
+            }
+        }
     }
 }
 

@@ -165,6 +165,8 @@ pub struct Session {
     pub binary_feedback: bool,
     /// Output tokens of the first request for an answer. The daemon requests more only if they do not suffice.
     pub output_tokens: NonZeroU32,
+    /// Number of identical calls in a row with identical results after which the user is asked; 0 for never.
+    pub repeat_limit: u32,
     /// Limits of each turn.
     pub budgets: BudgetSettings,
 }
@@ -180,6 +182,7 @@ impl Default for Session {
             response_cache: false,
             binary_feedback: false,
             output_tokens: NonZeroU32::new(32_000).unwrap_or(NonZeroU32::MIN),
+            repeat_limit: 8,
             budgets: BudgetSettings::default(),
         }
     }

@@ -34,7 +34,6 @@ pub const TRANSIENT_KINDS: &[&str] = &[
     "turn.parked",
     "turn.resumed",
     "turn.steered",
-    "turn.aborting",
     "command.completed",
     "message.started",
     "message.block_started",
@@ -54,7 +53,6 @@ pub const TRANSIENT_KINDS: &[&str] = &[
     "question.requested",
     "question.resolved",
     "message.tombstone",
-    "compact.started",
     "retry",
     "heartbeat",
     "stream.idle",
@@ -133,6 +131,7 @@ impl State {
             | Event::TurnResumed { .. }
             | Event::TurnSteered { .. }
             | Event::TurnAborting { .. }
+            | Event::ClockChanged { .. }
             | Event::CommandCompleted { .. }
             | Event::QuestionRequested { .. }
             | Event::QuestionResolved { .. }

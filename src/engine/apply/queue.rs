@@ -14,6 +14,7 @@ impl State {
                 let options = (**options).clone();
                 let queued = Arc::new(QueuedInput {
                     turn_id,
+                    item_id: envelope.item_id,
                     input: input.clone(),
                     options,
                     queued_at: envelope.at_ms,

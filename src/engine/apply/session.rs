@@ -180,6 +180,11 @@ impl State {
             // The summary may not contain the date.
             ReminderKind::Compacted => self.reported_day = self.created_at.day(),
             ReminderKind::SubagentsAborted => self.aborted_subagents = Arc::default(),
+            ReminderKind::RepeatedCall => {
+                if let Some(row) = self.turn.as_mut().and_then(|turn| turn.repeated.as_mut()) {
+                    row.is_reminded = true;
+                }
+            }
             ReminderKind::SessionStart
             | ReminderKind::PlanMode
             | ReminderKind::SeveralMatches

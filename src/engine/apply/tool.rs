@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::state::output_excerpt::OutputExcerpt;
-use crate::state::{Activity, CallStage, CallState, FirstRun, State, Turn};
+use crate::state::{Activity, CallStage, CallState, FirstRun, RepeatedCall, State, Turn};
 use types::blob::Attachment;
 use types::event::{Envelope, Event};
 use types::ids::CallId;
@@ -53,6 +53,7 @@ impl State {
                     stage: CallStage::Requested,
                 };
                 turn.forget_settled_calls();
+                turn.tool_calls += 1;
                 turn.calls.push(call);
                 if turn.activity == Activity::Tools
                     && let Some(message) = self.transcript.last()
@@ -209,6 +210,7 @@ impl State {
         self.transcript.push(message);
         if let Some(turn) = &mut self.turn {
             turn.has_results = true;
+            turn.repeated = RepeatedCall::after_message(turn.repeated.take(), &turn.calls);
             turn.steps_since_todo += 1;
         }
     }

@@ -73,11 +73,11 @@ impl Turn {
                 turn.activity = Activity::Calling { token: envelope.seq, partial: None };
             }
             Event::TurnPhase { phase: Phase::CompactCheck, .. } => {
-                let step = &envelope.step.unwrap_or(turn.step);
                 turn.hold = None;
-                turn.compacted_step = *step;
+                // Without an open compaction, nothing had to be summarised yet.
                 if let Some(compaction) = &mut turn.compaction {
-                    compaction.step = *step;
+                    let step = envelope.step.unwrap_or(turn.step);
+                    (turn.compacted_step, compaction.step) = (step, step);
                     turn.calls.clear();
                     turn.has_results = false;
                     turn.activity = Activity::Calling { token: envelope.seq, partial: None };
@@ -90,8 +90,10 @@ impl Turn {
             }
             Event::QuestionRequested { question } => apply_question(turn, question, envelope),
             Event::QuestionResolved { request_id, kind, .. } => {
-                if *kind == QuestionKind::Resume {
-                    turn.hold = None;
+                match kind {
+                    QuestionKind::Resume => turn.hold = None,
+                    QuestionKind::RepeatedCall => (turn.hold, turn.repeated) = (None, None),
+                    QuestionKind::UnknownOutcome | QuestionKind::Question => {}
                 }
                 apply_answer(turn, RequestId::Question(*request_id), envelope);
                 for call in &mut turn.calls {
@@ -111,7 +113,9 @@ impl Turn {
             {
                 turn.left_to_user.insert(*call_id);
             }
-            Event::TurnSteered { input } => turn.steered.push_back(Arc::new(input.clone())),
+            Event::TurnSteered { input } => {
+                turn.steered.push_back((envelope.item_id, Arc::new(input.clone())));
+            }
             Event::TurnAborting { ending, subtype } => {
                 if !turn.aborting {
                     turn.ends_as = *subtype;
@@ -122,7 +126,7 @@ impl Turn {
                     turn.aborted_by.clone_from(&envelope.origin);
                 }
             }
-            Event::Retry { attempt, delay_ms, reason, kind, max_output_tokens, .. } => {
+            Event::Retry { attempt, max, delay_ms, reason, kind, max_output_tokens } => {
                 turn.failures = turn.failures.saturating_add(1);
                 let is = |kinds: &[FaultKind]| kinds.iter().any(|known| known.name() == kind);
                 turn.overloads = if is(&[FaultKind::Overloaded]) { turn.overloads + 1 } else { 0 };
@@ -132,12 +136,15 @@ impl Turn {
                     compaction.overflows += u32::from(max_output_tokens.is_none());
                 }
                 let (reason, attempt) = (reason.clone(), *attempt);
-                let wait = Backoff { left_ms: *delay_ms, reported_at: envelope.at_ms, reason, attempt };
+                let (left_ms, reported_at, max) = (*delay_ms, envelope.at_ms, Some(*max));
+                let wait = Backoff { left_ms, reported_at, reason, attempt, max };
                 turn.activity = Activity::Waiting { token: envelope.seq, wait: Some(wait) };
             }
-            Event::Heartbeat { reason, attempt, remaining_ms } => {
+            Event::ClockChanged { by_ms } => turn.move_times(*by_ms),
+            Event::Heartbeat { reason, attempt, remaining_ms, max } => {
                 let (reason, attempt) = (reason.clone(), *attempt);
-                let wait = Backoff { left_ms: *remaining_ms, reported_at: envelope.at_ms, reason, attempt };
+                let (left_ms, reported_at, max) = (*remaining_ms, envelope.at_ms, *max);
+                let wait = Backoff { left_ms, reported_at, reason, attempt, max };
                 turn.hold = None;
                 turn.activity = Activity::Waiting { token: envelope.seq, wait: Some(wait) };
             }
@@ -162,9 +169,12 @@ impl Turn {
 fn apply_question(turn: &mut Turn, question: &Question, envelope: &Envelope) {
     turn.waiting_since.get_or_insert(envelope.at_ms);
     let request_id = question.request_id;
-    let Some(call_id) = question.call_id else {
-        turn.hold = Some(Hold::Paused { request_id });
-        return;
+    let call_id = match (question.kind, question.call_id) {
+        (QuestionKind::RepeatedCall, repeated_call) | (_, repeated_call @ None) => {
+            turn.hold = Some(Hold::Paused { request_id, repeated_call });
+            return;
+        }
+        (_, Some(call_id)) => call_id,
     };
     let Some(call) = turn.calls.iter_mut().find(|call| call.call.call_id == call_id) else { return };
     if question.kind == QuestionKind::Question {

@@ -50,8 +50,8 @@ impl PlanBuilder<'_> {
         if left_ms == 0 {
             return false;
         }
-        let beat =
-            Event::Heartbeat { reason: wait.reason.clone(), attempt: wait.attempt, remaining_ms: left_ms };
+        let (reason, attempt, max) = (wait.reason.clone(), wait.attempt, wait.max);
+        let beat = Event::Heartbeat { reason, attempt, remaining_ms: left_ms, max };
         let token = self.push_turn(beat);
         self.start_backoff(token, left_ms);
         true

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::decide::plan::PlanBuilder;
 use crate::decide::retry::MAX_SUMMARY_OVERFLOWS;
 use crate::input::Refusal;
-use crate::output::{Effect, Reply};
+use crate::output::Effect;
 use crate::request::build::append_normalized;
 use crate::request::tokens;
 use crate::state::{CONTEXT_OVERFLOW, OpenCompaction, QueuedInput};
@@ -23,7 +23,7 @@ use types::compaction::{CompactRequest, CompactStage, CompactTrigger, WindowEdit
 use types::event::{Event, Origin, Phase, Purpose, UsageReason};
 use types::message::Message;
 use types::model::{ModelReply, ModelRequest, ReplyBlock};
-use types::outcome::{AcceptedState, SubmitOutcome};
+use types::outcome::AcceptedState;
 use types::session::{SessionState, Subtype, TurnError};
 use types::thinking::Thinking;
 use types::turn_options::TurnOptions;
@@ -72,17 +72,16 @@ impl PlanBuilder<'_> {
         let options = TurnOptions { compact: Some(request), ..TurnOptions::default() };
         if self.state.turn.is_none() {
             let (queued_at, origin) = (self.now.at, self.origin.clone());
-            let turn = QueuedInput { turn_id, input: Vec::new(), options, queued_at, front: false, origin };
+            let (input, item_id) = (Vec::new(), None);
+            let turn = QueuedInput { turn_id, item_id, input, options, queued_at, front: false, origin };
             let seq = self.begin_turn(&turn);
-            self.reply =
-                Reply::Submitted(SubmitOutcome { turn_id, state: AcceptedState::Running, seq, text: None });
+            self.reply_submitted((turn_id, None), AcceptedState::Running, seq);
             return Ok(());
         }
         let options = Box::new(TurnOptions { budgets: Some(self.state.spec.budgets), ..options });
         let queued = Event::TurnQueued { input: Vec::new(), front: true, options };
         let seq = self.push(None, Some(turn_id), queued);
-        self.reply =
-            Reply::Submitted(SubmitOutcome { turn_id, state: AcceptedState::Queued, seq, text: None });
+        self.reply_submitted((turn_id, None), AcceptedState::Queued, seq);
         Ok(())
     }
 

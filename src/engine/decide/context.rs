@@ -4,14 +4,17 @@ use std::collections::BTreeMap;
 
 use crate::decide::plan::PlanBuilder;
 use crate::input::Now;
+use crate::output::Effect;
 use crate::request::model_texts::REMINDER;
 use crate::request::tokens;
-use crate::state::Engine;
+use crate::state::{Engine, QueuedInput};
 use crate::window::size::WindowSize;
 use types::context_view::{
     ContextPart, ContextView, INSTRUCTIONS_HEADING, MEMORY_HEADING, PartName, SURROUNDINGS_HEADING,
 };
 use types::message::Block;
+use types::model::ModelRequest;
+use types::turn_options::TurnOptions;
 
 impl Engine {
     /// Returns the parts of the session's next request.
@@ -19,9 +22,54 @@ impl Engine {
     pub fn context(&self, now: Now) -> ContextView {
         PlanBuilder::new(self, now).context()
     }
+
+    /// Returns the next model request as it would be sent now. Without a running turn, that is the request of a turn
+    /// without an input. The state stays as it is.
+    ///
+    /// # Errors
+    /// No usable model is configured.
+    pub fn next_request(&self, now: Now) -> Result<NextRequest, &'static str> {
+        let mut builder = PlanBuilder::new(self, now);
+        if self.state.turn.is_some() {
+            return builder.next_request();
+        }
+        let turn = QueuedInput {
+            turn_id: builder.mint.turn(),
+            item_id: None,
+            input: Vec::new(),
+            options: TurnOptions::default(),
+            queued_at: now.at,
+            front: false,
+            origin: None,
+        };
+        builder.start_turn(&turn);
+        let next = builder.next_request()?;
+        // The conversation may need compaction or another model before it is sent.
+        builder.call_model();
+        let sent = builder.plan.effects.into_iter().find_map(|effect| match effect {
+            Effect::CallModel { request, .. } => Some(*request),
+            _ => None,
+        });
+        Ok(NextRequest { request: sent.unwrap_or(next.request), ..next })
+    }
+}
+
+/// The next model request of a session.
+#[derive(Clone, Debug)]
+pub struct NextRequest {
+    /// The request.
+    pub request: ModelRequest,
+    /// Whether the system prompt must be built before the request is sent. `system` then only holds the instructions
+    /// of MCP servers, which follow the prompt.
+    pub needs_prompt: bool,
 }
 
 impl PlanBuilder<'_> {
+    fn next_request(&self) -> Result<NextRequest, &'static str> {
+        let needs_prompt = self.state.system_prompt().is_none();
+        Ok(NextRequest { request: self.build_request()?, needs_prompt })
+    }
+
     fn context(&self) -> ContextView {
         let used = self.sent_tokens();
         let size = self.window_size();

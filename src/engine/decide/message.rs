@@ -25,19 +25,20 @@ pub(crate) struct PlainMessage {
 impl PlanBuilder<'_> {
     /// Adds a message with the role of the user to the next request.
     pub fn push_request_message(&mut self, kind: ItemKind, text: String, content: Vec<Block>) {
-        self.push_input_message(kind, text, content, None);
+        let item_id = self.mint.item();
+        self.push_input_message((item_id, kind), text, content, None);
     }
 
     /// Adds a message with the role of the user. `command` is the slash command whose expansion the
     /// message contains.
     pub fn push_input_message(
         &mut self,
-        kind: ItemKind,
+        (item_id, kind): (ItemId, ItemKind),
         text: String,
         content: Vec<Block>,
         command: Option<SlashCommand>,
     ) {
-        let (item_id, first_seq) = (self.mint.item(), self.state.next_seq);
+        let first_seq = self.state.next_seq;
         let (status, role) = (ItemStatus::Completed, Role::User);
         let (model, superseded) = (None, false);
         self.push_plain_message(PlainMessage {

@@ -7,7 +7,7 @@ pub(super) mod background;
 pub(super) mod backoff;
 pub(super) mod budget;
 pub(super) mod compact;
-mod context;
+pub(super) mod context;
 mod expansion;
 pub(super) mod fallback;
 mod feedback;
@@ -23,6 +23,7 @@ pub(super) mod question;
 pub(super) mod queue;
 pub(super) mod recover;
 mod reminders;
+mod repetition;
 pub(super) mod retry;
 pub(super) mod slash_command;
 pub(super) mod structured_output;
@@ -165,8 +166,13 @@ impl Engine {
             Input::HelperDone { token, outcome, began, duration_ms } => {
                 builder.helper_done(token, *outcome, began, duration_ms);
             }
-            Input::Reloaded { changed, needs_restart } => {
-                builder.push_session(Event::ConfigReloaded { changed, needs_restart });
+            Input::Reloaded { changed, needs_restart, files } => {
+                builder.push_session(Event::ConfigReloaded { changed, needs_restart, files });
+            }
+            Input::ClockSet { by_ms } => {
+                if builder.state.turn.is_some() {
+                    builder.push_turn(Event::ClockChanged { by_ms });
+                }
             }
             Input::Recovered(recovery) => builder.recovered(recovery),
         }

@@ -8,6 +8,7 @@ use crate::output::{Decision, Effect, ItemChange, Plan, PlannedEvent, Reply, Req
 use crate::state::{Activity, CallStage, Engine, Hold, State};
 use types::event::{Envelope, Event, Origin, Phase};
 use types::ids::{CallId, ItemId, Mint, RequestId, Seq, TurnId};
+use types::question::QuestionKind;
 use types::session::{ItemKind, ItemStatus, Requires, SessionState};
 
 /// A decision under construction: a copy of the state to which the events so far are applied.
@@ -186,7 +187,10 @@ impl<'a> PlanBuilder<'a> {
                 self.request_row(RequestId::Permission(*request_id), seq, true);
             }
             Event::QuestionRequested { question } => {
-                self.call_item(question.call_id, seq);
+                // A repeated call has its result, so the question does not belong to its item.
+                if question.kind != QuestionKind::RepeatedCall {
+                    self.call_item(question.call_id, seq);
+                }
                 self.request_row(RequestId::Question(question.request_id), seq, false);
             }
             Event::FeedbackRequested { request_id, .. } => {
@@ -195,8 +199,10 @@ impl<'a> PlanBuilder<'a> {
             Event::FeedbackCompleted { request_id: Some(request_id), .. } => {
                 self.request_row(RequestId::Question(*request_id), seq, true);
             }
-            Event::QuestionResolved { request_id, call_id, .. } => {
-                self.call_item(*call_id, seq);
+            Event::QuestionResolved { request_id, kind, call_id, .. } => {
+                if *kind != QuestionKind::RepeatedCall {
+                    self.call_item(*call_id, seq);
+                }
                 self.request_row(RequestId::Question(*request_id), seq, true);
             }
             _ => {}
@@ -242,10 +248,14 @@ impl<'a> PlanBuilder<'a> {
             };
             return (state, None);
         };
-        if matches!(turn.hold, Some(Hold::Paused { .. })) {
-            return (SessionState::Paused, Some(Requires::Question));
-        }
-        if matches!(turn.activity, Activity::Choosing { .. }) {
+        let is_choice = match turn.hold {
+            Some(Hold::Paused { repeated_call: None, .. }) => {
+                return (SessionState::Paused, Some(Requires::Question));
+            }
+            Some(Hold::Paused { repeated_call: Some(_), .. }) => true,
+            _ => matches!(turn.activity, Activity::Choosing { .. }),
+        };
+        if is_choice {
             return (SessionState::RequiresAction, Some(Requires::Question));
         }
         let child_requests = || self.state.subagents.iter().flat_map(|it| &it.requests);

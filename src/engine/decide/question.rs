@@ -61,7 +61,15 @@ impl PlanBuilder<'_> {
     /// The open question that the whole turn waits for, if any.
     pub fn paused_by(&self) -> Option<QuestionId> {
         match self.state.turn.as_ref()?.hold {
-            Some(Hold::Paused { request_id }) => Some(request_id),
+            Some(Hold::Paused { request_id, .. }) => Some(request_id),
+            _ => None,
+        }
+    }
+
+    /// The repeated call that the open question of the turn is about, if any.
+    pub fn repeated_call(&self) -> Option<CallId> {
+        match self.state.turn.as_ref()?.hold {
+            Some(Hold::Paused { repeated_call, .. }) => repeated_call,
             _ => None,
         }
     }
@@ -85,6 +93,7 @@ impl PlanBuilder<'_> {
             return Err(Refusal::NotPending);
         }
         let paused = self.paused_by() == Some(request_id);
+        let repeated_call = self.repeated_call().filter(|_| paused);
         let call = self.unknown_calls().into_iter().find(|(id, _)| *id == request_id);
         // The next event records the answer.
         let reply = Reply::QuestionAnswered(self.state.next_seq);
@@ -99,6 +108,7 @@ impl PlanBuilder<'_> {
         }
         self.reply = reply;
         match choice {
+            Choice::Continue if repeated_call.is_some() => self.continue_after_repetition(),
             Choice::Continue if paused => self.continue_turn(),
             Choice::Continue => self.advance_tools(),
             Choice::Abort => {
@@ -115,8 +125,13 @@ impl PlanBuilder<'_> {
             self.settle_unknown(call_id, Choice::Continue, SettledBy::Submit);
         }
         if self.paused_by().is_some() {
+            let is_repetition = self.repeated_call().is_some();
             self.settle_paused(Choice::Continue, SettledBy::Submit);
-            self.continue_turn();
+            if is_repetition {
+                self.continue_after_repetition();
+            } else {
+                self.continue_turn();
+            }
         } else {
             self.advance_tools();
         }
@@ -134,8 +149,9 @@ impl PlanBuilder<'_> {
     /// Settles the question whether the turn continues.
     pub fn settle_paused(&mut self, choice: Choice, by: SettledBy) {
         let Some(request_id) = self.paused_by() else { return };
-        let kind = QuestionKind::Resume;
-        let (call_id, choice, answers) = (None, Some(choice), Vec::new());
+        let call_id = self.repeated_call();
+        let kind = if call_id.is_some() { QuestionKind::RepeatedCall } else { QuestionKind::Resume };
+        let (choice, answers) = (Some(choice), Vec::new());
         self.push_turn(Event::QuestionResolved {
             request_id,
             kind,

@@ -6,7 +6,7 @@ use crate::state::Activity;
 use types::event::Event;
 use types::ids::TurnId;
 use types::mcp::McpStatus;
-use types::reminder::FileVersion;
+use types::reminder::{FileVersion, ReminderKind};
 
 /// The tool that writes the todo list.
 const TODO_WRITE: &str = "TodoWrite";
@@ -66,6 +66,11 @@ impl PlanBuilder<'_> {
     pub fn remind_of_compaction(&mut self) {
         let due = reminders::of_compaction(&self.state);
         self.remind([due]);
+    }
+
+    /// Adds the reminder about a repeated call.
+    pub fn remind_of_call(&mut self, text: Option<String>) {
+        self.remind(text.map(|text| Reminder { kind: ReminderKind::RepeatedCall, text, files: Vec::new() }));
     }
 
     fn remind(&mut self, due: impl IntoIterator<Item = Reminder>) {

@@ -124,6 +124,7 @@ impl PlanBuilder<'_> {
         let options = TurnOptions { command: Some(command.clone()), ..TurnOptions::default() };
         let seq = self.start_turn(&QueuedInput {
             turn_id,
+            item_id: None,
             input: Vec::new(),
             options,
             queued_at: self.now.at,

@@ -10,7 +10,7 @@ use crate::request::{model_texts, tokens};
 use crate::state::{Activity, QueuedInput};
 use types::compaction::CompactTrigger;
 use types::event::{Event, Phase, TitledBy};
-use types::ids::{Seq, TurnId};
+use types::ids::{ItemId, Seq, TurnId};
 use types::message::{Block, InputBlock, input_content, input_text, own_words};
 use types::outcome::{AcceptedState, SubmitOutcome};
 use types::queue::WhenBusy;
@@ -53,14 +53,17 @@ impl PlanBuilder<'_> {
         if let (None, Some((_, why))) = (current, used_up) {
             return Err(Refusal::Budget(why));
         }
+        // The message gets its item now, so that the reply can name it. `/clear` has no message.
+        let has_message = !options.command.as_ref().is_some_and(slash_command::is_clear);
+        let item_id = has_message.then(|| self.mint.item());
         let Some(running) = current else {
             let turn_id = self.mint.turn();
             let (queued_at, origin) = (self.now.at, self.origin.clone());
-            let seq =
-                self.begin_turn(&QueuedInput { turn_id, input, options, queued_at, front: false, origin });
+            let turn = QueuedInput { turn_id, item_id, input, options, queued_at, front: false, origin };
+            let seq = self.begin_turn(&turn);
             // `/clear` ends within this decision, so its turn has already ended.
             if self.state.turn.is_some() {
-                self.reply_submitted(turn_id, AcceptedState::Running, seq);
+                self.reply_submitted((turn_id, item_id), AcceptedState::Running, seq);
             } else {
                 self.reply_command(turn_id, seq, slash_command::CLEARED.into());
             }
@@ -70,8 +73,8 @@ impl PlanBuilder<'_> {
             return Err(Refusal::Busy { turn_id: running });
         }
         if steers {
-            let seq = self.push_turn(Event::TurnSteered { input });
-            self.reply_submitted(running, AcceptedState::Steered, seq);
+            let seq = self.push(item_id, Some(running), Event::TurnSteered { input });
+            self.reply_submitted((running, item_id), AcceptedState::Steered, seq);
             // An input during an open question answers it: the turn continues with this input.
             if self.has_questions() {
                 self.continue_all();
@@ -82,8 +85,8 @@ impl PlanBuilder<'_> {
         let budgets = Some(options.budgets.unwrap_or(self.state.spec.budgets));
         let options = Box::new(TurnOptions { budgets, ..options });
         let queued = Event::TurnQueued { input, front, options };
-        let seq = self.push(None, Some(turn_id), queued);
-        self.reply_submitted(turn_id, AcceptedState::Queued, seq);
+        let seq = self.push(item_id, Some(turn_id), queued);
+        self.reply_submitted((turn_id, item_id), AcceptedState::Queued, seq);
         if front && !self.is_aborting() {
             self.push_turn(Event::TurnAborting { ending: false, subtype: Subtype::Aborted });
             self.stop_turn();
@@ -91,14 +94,20 @@ impl PlanBuilder<'_> {
         Ok(())
     }
 
-    fn reply_submitted(&mut self, turn_id: TurnId, state: AcceptedState, seq: Seq) {
-        self.reply = Reply::Submitted(SubmitOutcome { turn_id, state, seq, text: None });
+    /// Replies with the turn that processes an input, and the item of its message.
+    pub fn reply_submitted(
+        &mut self,
+        (turn_id, item_id): (TurnId, Option<ItemId>),
+        state: AcceptedState,
+        seq: Seq,
+    ) {
+        self.reply = Reply::Submitted(SubmitOutcome { turn_id, state, seq, item_id, text: None });
     }
 
     /// Replies with the answer of a command that needed no model.
     pub fn reply_command(&mut self, turn_id: TurnId, seq: Seq, text: String) {
         let state = AcceptedState::Completed;
-        self.reply = Reply::Submitted(SubmitOutcome { turn_id, state, seq, text: Some(text) });
+        self.reply = Reply::Submitted(SubmitOutcome { turn_id, state, seq, item_id: None, text: Some(text) });
     }
 
     pub fn is_aborting(&self) -> bool {
@@ -126,12 +135,14 @@ impl PlanBuilder<'_> {
             output_schema: schema.filter(|schema| *schema != serde_json::json!({})),
             ..options.clone().with_sampling(options.sampling().or(spec.sampling))
         };
-        self.push(None, Some(*turn_id), Event::TurnStarted { options: Box::new(options) })
+        let seq = self.push(None, Some(*turn_id), Event::TurnStarted { options: Box::new(options) });
+        self.push_phase(Phase::Input, 0);
+        seq
     }
 
     /// Starts a turn and its work. Returns the seq of its first event.
     pub fn begin_turn(&mut self, turn: &QueuedInput) -> Seq {
-        let QueuedInput { input, options, .. } = turn;
+        let QueuedInput { item_id, input, options, .. } = turn;
         let untitled = self.state.spec.title.is_empty() && options.compact.is_none();
         let seq = self.start_turn(turn);
         if let Some(command) = options.command.as_ref().filter(|command| slash_command::is_clear(command)) {
@@ -151,7 +162,7 @@ impl PlanBuilder<'_> {
             return seq;
         }
         if options.as_ref().is_none_or(|options| options.compact.is_none()) {
-            self.user_message(input.clone(), options.as_deref());
+            self.user_message(*item_id, input.clone(), options.as_deref());
         }
         self.prepare_context(0);
         seq
@@ -174,7 +185,12 @@ impl PlanBuilder<'_> {
 
     /// Adds the item of a user's input and adds the input to the transcript. `options` are the options
     /// of the turn that the input starts.
-    pub fn user_message(&mut self, input: Vec<InputBlock>, options: Option<&TurnOptions>) {
+    pub fn user_message(
+        &mut self,
+        item_id: Option<ItemId>,
+        input: Vec<InputBlock>,
+        options: Option<&TurnOptions>,
+    ) {
         let is_first = self.state.transcript.len() == 0;
         let text = input_text(&input);
         let mut content = input_content(input);
@@ -186,7 +202,8 @@ impl PlanBuilder<'_> {
         }
         let command = options.and_then(|options| options.command.clone());
         let command = command.map(SlashCommand::without_details);
-        self.push_input_message(ItemKind::UserMessage, text, content, command);
+        let item_id = item_id.unwrap_or_else(|| self.mint.item());
+        self.push_input_message((item_id, ItemKind::UserMessage), text, content, command);
         self.remind_of_message(is_first);
     }
 
@@ -250,8 +267,10 @@ impl PlanBuilder<'_> {
     /// Adds steering inputs to the next model call.
     pub fn deliver_steered(&mut self) -> bool {
         let mut delivered = false;
-        while let Some(input) = self.state.turn.as_ref().and_then(|turn| turn.steered.front()).cloned() {
-            self.user_message((*input).clone(), None);
+        while let Some((item_id, input)) =
+            self.state.turn.as_ref().and_then(|turn| turn.steered.front()).cloned()
+        {
+            self.user_message(item_id, (*input).clone(), None);
             delivered = true;
         }
         delivered
@@ -287,6 +306,7 @@ impl PlanBuilder<'_> {
             return;
         }
         self.choose_seeing_model();
+        self.push_phase(Phase::CompactCheck, step);
         if !self.fit_window(step) {
             return;
         }
@@ -341,6 +361,8 @@ impl PlanBuilder<'_> {
             tools_ms: turn.tools_ms,
             permission_ms: turn.permission_ms,
             model_calls: turn.model_calls,
+            tool_calls: turn.tool_calls,
+            cache_hit_tokens: turn.spent.usage.cache_read_tokens,
             permission_denials: turn.denials.to_vec(),
             errors: turn.errors.clone(),
         };

@@ -529,6 +529,10 @@ impl PlanBuilder<'_> {
             self.summarize_calls();
             self.remind_of_matches();
             self.remind_of_todos();
+            self.remind_of_repetition();
+            if self.stop_repetition() {
+                return;
+            }
             self.deliver_steered();
             self.call_model();
         }

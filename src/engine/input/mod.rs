@@ -346,12 +346,16 @@ pub enum Input {
         /// The client that detached.
         origin: Option<Origin>,
     },
+    /// The system's clock was set: it shows `by_ms` milliseconds more than it would without that.
+    ClockSet { by_ms: i64 },
     /// The daemon reloaded the configuration.
     Reloaded {
         /// Changed keys that apply from now on.
         changed: Vec<String>,
         /// Changed keys that apply after a restart.
         needs_restart: Vec<String>,
+        /// Paths of the changed files.
+        files: Vec<String>,
     },
     /// The daemon stops cleanly; no effect of the session runs any more.
     Parked {

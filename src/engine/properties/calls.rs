@@ -297,6 +297,15 @@ impl ReferenceModel {
                     property!(!question.questions.is_empty(), "a question has a text");
                     call.asks_user |= !is_of_tool;
                     self.user_questions.insert(question.request_id);
+                } else if question.kind == QuestionKind::RepeatedCall {
+                    property!(!self.setup.background, "an unattended session asks no user");
+                    let turn = self.turn.as_ref().ok_or("a turn asks")?;
+                    property!(self.repeats_call(turn), "only a call that was repeated is asked about");
+                    let call =
+                        about.and_then(|call_id| self.calls.get(&call_id)).ok_or("it names the call")?;
+                    property!(call.status.is_some(), "a repeated call has its result");
+                    self.repetitions.insert(question.request_id);
+                    self.seen.insert("repeated call".into());
                 } else if let Some(call_id) = about {
                     let may_pause = self.setup.settings.unattended.on_timeout == OnTimeout::Pause;
                     property!(
@@ -326,6 +335,12 @@ impl ReferenceModel {
                 property!(self.open_call(*call_id)?.started.is_some(), "only a running tool changes files");
             }
             Event::ToolCompleted { call_id, status, output, cwd, .. } => {
+                if let Some(turn) = &mut self.turn
+                    && let Some(call) = self.message.iter().find(|call| call.call_id == *call_id)
+                {
+                    let (tool, input) = (call.tool.clone(), call.input.clone());
+                    turn.results.push((tool, input, *status == ToolStatus::Completed, output.clone()));
+                }
                 self.check_end(*call_id, *status, output)?;
                 self.folder = cwd.clone().unwrap_or(std::mem::take(&mut self.folder));
             }

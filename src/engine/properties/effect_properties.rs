@@ -331,6 +331,7 @@ impl ReferenceModel {
             None if self.archived => (SessionState::Archived, None),
             None if self.has_failed => (SessionState::Failed, None),
             None => (SessionState::Idle, None),
+            Some(_) if self.is_repetition_open() => (SessionState::RequiresAction, Some(Requires::Question)),
             Some(_) if paused => (SessionState::Paused, Some(Requires::Question)),
             Some(_) if unknown && self.setup.background => {
                 (SessionState::Paused, Some(Requires::UnknownOutcome))

@@ -64,8 +64,11 @@ pub fn answer(chance: &EffectOutcome, mut next: impl FnMut() -> u64) -> Generate
             }
             ReplyPart::Redacted => (Some(BlockKind::Thinking), ReplyBlock::RedactedThinking("x".into())),
             ReplyPart::Call { tool, bad_json } => {
-                let tool = ["Read", "Bash", "Read"][usize::from(*tool) % 3].to_string();
-                let json = if *bad_json { "{\"a\":".to_string() } else { format!("{{\"a\":{number}}}") };
+                let kind = usize::from(*tool) % 3;
+                let tool = ["Read", "Bash", "Read"][kind].to_string();
+                // The third kind of call is the same each time.
+                let value = if kind == 2 { 0 } else { number };
+                let json = if *bad_json { "{\"a\":".to_string() } else { format!("{{\"a\":{value}}}") };
                 deltas.push_back(Delta::BlockStarted {
                     index,
                     kind: BlockKind::ToolCall { tool: tool.clone() },

@@ -173,6 +173,12 @@ impl ReferenceModel {
                 self.items.insert(item.first_seq, (item.kind, item.status));
                 match item.kind {
                     ItemKind::UserMessage => {
+                        let promised = self.promised_items.remove(&item.turn_id);
+                        let promised = promised.or_else(|| self.steered_items.pop_front().flatten());
+                        property!(
+                            promised.is_none_or(|promised| promised == item.item_id),
+                            "an input becomes the item that its submit named"
+                        );
                         self.user_texts.push((item.first_seq, item.text.clone().unwrap_or_default()));
                     }
                     ItemKind::Notice => {

@@ -24,6 +24,10 @@ pub struct ReferenceModel {
     pub status: (SessionState, Option<Requires>),
     pub turn: Option<TurnWatch>,
     pub queue: VecDeque<TurnId>,
+    /// The items that the messages of queued turns will have.
+    pub promised_items: HashMap<TurnId, ItemId>,
+    /// The items that the messages of steering inputs will have, in order. An input of a hook names none.
+    pub steered_items: VecDeque<Option<ItemId>>,
     pub archived: bool,
     pub turns: HashSet<TurnId>,
     pub calls: HashMap<CallId, CallWatch>,
@@ -38,6 +42,8 @@ pub struct ReferenceModel {
     pub outside: BTreeSet<PermissionId>,
     /// Per question: its call, and whether it is settled.
     pub questions: BTreeMap<QuestionId, (Option<CallId>, bool)>,
+    /// Questions about calls that the model repeats.
+    pub repetitions: BTreeSet<QuestionId>,
     /// Questions that the model asked the user.
     pub user_questions: BTreeSet<QuestionId>,
     /// Requests to approve a plan.
@@ -113,6 +119,8 @@ impl ReferenceModel {
             status: (SessionState::Idle, None),
             turn: None,
             queue: VecDeque::new(),
+            promised_items: HashMap::new(),
+            steered_items: VecDeque::new(),
             archived: false,
             turns: HashSet::new(),
             calls: HashMap::new(),
@@ -122,6 +130,7 @@ impl ReferenceModel {
             requests: BTreeMap::new(),
             outside: BTreeSet::new(),
             questions: BTreeMap::new(),
+            repetitions: BTreeSet::new(),
             user_questions: BTreeSet::new(),
             plans: BTreeSet::new(),
             commands: Vec::new(),
@@ -172,12 +181,29 @@ impl ReferenceModel {
 
     /// Whether a question about the whole turn is open, and whether one about a call is open.
     pub fn open_questions(&self) -> (bool, bool) {
-        let open = |about: fn(&Option<CallId>) -> bool| {
-            let is_other = |id: &&QuestionId| !self.user_questions.contains(id);
-            let mut ids = self.questions.keys().filter(is_other);
-            ids.any(|id| !self.questions[id].1 && about(&self.questions[id].0))
+        let is_paused =
+            |id: &QuestionId, about: Option<CallId>| about.is_none() || self.repetitions.contains(id);
+        let of_daemon = || {
+            let is_open = |(id, (_, settled)): &(&QuestionId, &(Option<CallId>, bool))| {
+                !settled && !self.user_questions.contains(*id)
+            };
+            self.questions.iter().filter(is_open)
         };
-        (open(Option::is_none), open(Option::is_some))
+        let paused = of_daemon().any(|(id, (about, _))| is_paused(id, *about));
+        let unknown = of_daemon().any(|(id, (about, _))| !is_paused(id, *about));
+        (paused, unknown)
+    }
+
+    /// Whether the user decides about a call that the model repeats.
+    pub fn is_repetition_open(&self) -> bool {
+        self.repetitions.iter().any(|id| !self.questions[id].1)
+    }
+
+    /// Whether a turn made the same call with the same result often enough to be stopped.
+    pub fn repeats_call(&self, turn: &TurnWatch) -> bool {
+        let limit = self.setup.settings.repeat_limit as usize;
+        let count = |result| turn.results.iter().filter(|other| *other == result).count();
+        limit > 0 && turn.results.iter().any(|result| count(result) >= limit)
     }
 
     /// Whether the model waits for the user's answer to a question.

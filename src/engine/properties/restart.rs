@@ -19,6 +19,22 @@ fn recovered() -> Input {
     Input::Recovered(Recovery { model_snapshot: model_snapshot() })
 }
 
+/// The events of a journal that loading a session reads: without the transient events before the last completed turn.
+pub(super) fn lasting_events<'a>(journal: &[&'a Envelope]) -> Vec<&'a Envelope> {
+    let last_of = |kind: &str, upto: Seq| {
+        let newest = journal.iter().rev().find(|it| it.seq <= upto && it.event.kind() == kind);
+        newest.map_or(0, |it| it.seq)
+    };
+    let upto = last_of("turn.completed", Seq::MAX);
+    let newest: Vec<Seq> = LATEST_ONLY_KINDS.iter().map(|kind| last_of(kind, upto)).collect();
+    let is_lasting = |it: &&&Envelope| {
+        let kind = it.event.kind();
+        let leaves_something = !TRANSIENT_KINDS.contains(&kind) && !LATEST_ONLY_KINDS.contains(&kind);
+        it.seq > upto || leaves_something || newest.contains(&it.seq)
+    };
+    journal.iter().filter(is_lasting).copied().collect()
+}
+
 impl Simulator {
     /// Parks the session for a clean shutdown and recovers it as the next daemon would.
     pub fn restart_cleanly(&mut self) -> Result<(), String> {
@@ -146,9 +162,12 @@ impl Simulator {
             return Ok(());
         }
         let decision_of = |plan: &Plan| {
+            // A helper call that the crash cut off is not made again.
+            let is_of_turn = |effect: &&Effect| !matches!(effect, Effect::AskHelper { .. });
             let mut effects: Vec<String> = plan
                 .effects
                 .iter()
+                .filter(is_of_turn)
                 .map(|effect| match effect {
                     // The first recovery booked a lost attempt, so the budgets leave less for the next answer.
                     Effect::CallModel { request, .. } => {
@@ -189,28 +208,14 @@ impl Simulator {
         Ok(engine)
     }
 
-    fn last_of(&self, kind: &str, upto: Seq) -> Seq {
-        let events = self.journal.iter().map(|entry| &entry.envelope);
-        let found = events.rev().find(|fact| fact.seq <= upto && fact.event.kind() == kind);
-        found.map_or(0, |fact| fact.seq)
-    }
-
     pub fn check_replay(&self) -> Result<(), String> {
         let again = Engine::replay(
             self.id,
             Arc::clone(&self.settings),
             self.journal.iter().map(|entry| &entry.envelope),
         );
-        // A long journal is read without its transient events before the last completed turn.
-        let upto = self.last_of("turn.completed", Seq::MAX);
-        let newest: Vec<Seq> = LATEST_ONLY_KINDS.iter().map(|kind| self.last_of(kind, upto)).collect();
-        let is_lasting = |fact: &&Envelope| {
-            let kind = fact.event.kind();
-            let leaves_something = !TRANSIENT_KINDS.contains(&kind) && !LATEST_ONLY_KINDS.contains(&kind);
-            fact.seq > upto || leaves_something || newest.contains(&fact.seq)
-        };
-        let lasting = self.journal.iter().map(|entry| &entry.envelope).filter(is_lasting);
-        let lasting = Engine::replay(self.id, Arc::clone(&self.settings), lasting);
+        let journal: Vec<&Envelope> = self.journal.iter().map(|entry| &entry.envelope).collect();
+        let lasting = Engine::replay(self.id, Arc::clone(&self.settings), lasting_events(&journal));
         let read = self.reload()?;
         for engine in [&again, &read, &lasting] {
             let mut engine = engine.clone();

@@ -116,7 +116,7 @@ pub fn setup() -> impl Strategy<Value = Setup> {
             1..4usize,
             0..4u32,
             prop_oneof![3 => Just(OnRestart::Resume), 1 => Just(OnRestart::Pause)],
-            0..4usize,
+            (0..4usize, prop_oneof![6 => Just(8u32), 1 => Just(0), 1 => Just(1), 2 => Just(2)]),
         ),
         (
             prop_oneof![2 => Just(false), 1 => Just(true)],
@@ -134,7 +134,7 @@ pub fn setup() -> impl Strategy<Value = Setup> {
     )
         .prop_map(
             |(
-                (retry, parallel_tools, resumes, policy, background_commands),
+                (retry, parallel_tools, resumes, policy, (background_commands, repeat_limit)),
                 own,
                 (safe, binary_feedback),
                 has_model,
@@ -149,6 +149,7 @@ pub fn setup() -> impl Strategy<Value = Setup> {
                     known: ModelCatalog::from_lookup(model_capabilities),
                     parallel_tools,
                     background_commands,
+                    repeat_limit,
                     on_restart: policy,
                     unattended: UnattendedSettings {
                         deadline: ConfigDuration::from_millis(unattended.0.map_or(0, |ms| ms.max(1))),

@@ -406,7 +406,11 @@ impl Simulator {
             ScriptStep::Detach => drop(self.feed(Input::Detached { clients: 0, origin: origin() })?),
             ScriptStep::Reload => {
                 let changed = vec!["retry.attempts".into()];
-                self.feed(Input::Reloaded { changed, needs_restart: Vec::new() })?;
+                self.feed(Input::Reloaded { changed, needs_restart: Vec::new(), files: Vec::new() })?;
+                let is_back = self.clock > 5_000_000 && self.next().is_multiple_of(2);
+                let by_ms = if is_back { -3_600_000 } else { 7_200_000 };
+                self.clock += by_ms;
+                self.feed(Input::ClockSet { by_ms })?;
             }
             ScriptStep::Stop => self.restart_cleanly()?,
             ScriptStep::Crash { unwritten, twice } => self.crash(*unwritten, *twice)?,

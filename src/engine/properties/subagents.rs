@@ -9,6 +9,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use crate::generators::{checked_rules, model_snapshot};
+use crate::restart::lasting_events;
 use engine::{Effect, Engine, Input, JudgedCall, Now, Settings, SubmitRequest};
 use types::event::{Envelope, Event};
 use types::ids::{CallId, Mint, Seed, SessionId};
@@ -16,7 +17,7 @@ use types::message::InputBlock;
 use types::model::{ModelReply, ReplyBlock, StopReason};
 use types::permission::{Verdict, VerdictKind};
 use types::queue::WhenBusy;
-use types::session::{SessionSpec, TurnResult};
+use types::session::{SessionSpec, Subtype, TurnError, TurnResult};
 use types::subagent::ParentCall;
 use types::time::Timestamp;
 use types::tool::{PreparedCall, Subject};
@@ -250,6 +251,17 @@ impl Tree {
         }
     }
 
+    /// Whether replaying a session's journal gives its state, with all events and with those that loading reads.
+    fn replays(&self, node: &Node) -> bool {
+        let journal: Vec<&Envelope> = node.journal.iter().collect();
+        let lasting = lasting_events(&journal);
+        [journal, lasting].into_iter().all(|events| {
+            let mut replayed = Engine::replay(node.engine.session_id(), Arc::clone(&self.settings), events);
+            replayed.skip_to(node.engine.next_seq());
+            replayed.has_same_state_as(&node.engine)
+        })
+    }
+
     /// An answer that costs one token and one millionth of a dollar, and may start sub-agents.
     fn answer(&mut self, depth: u32) -> ModelReply {
         let count = if depth < MAX_DEPTH { usize::from(self.next_draw()) % 4 } else { 0 };
@@ -299,7 +311,6 @@ fn judged_call(call_id: CallId, background: bool) -> JudgedCall {
 
 /// The result of a sub-agent that made no call.
 fn unused_result() -> TurnResult {
-    use types::session::{Subtype, TurnError};
     let result = TurnResult::unknown(Subtype::ErrorMaxTurns, TurnError::new("budget", "nothing is left"));
     TurnResult { cost_usd_micros: Some(0), ..result }
 }
@@ -334,12 +345,30 @@ fn keeps_to_limits(script: &Script) -> Result<(), TestCaseError> {
     let snapshot = node.engine.snapshot();
     prop_assert_eq!(snapshot.usage.output_tokens, tree.calls);
     prop_assert_eq!(snapshot.cost_usd_micros, Some(tree.calls));
-    // Replaying the journal gives the same state.
     for node in tree.nodes.values() {
-        let replayed = Engine::replay(node.engine.session_id(), Arc::clone(&tree.settings), &node.journal);
-        prop_assert!(replayed.has_same_state_as(&node.engine), "a replay differs");
+        prop_assert!(tree.replays(node), "a replay differs");
     }
     Ok(())
+}
+
+/// While a turn is being aborted, its background sub-agent ends. The next input reports this to the model, also when
+/// the session was unloaded meanwhile.
+#[test]
+fn aborted_background_subagent_is_remembered_after_loading() {
+    // With this number each model starts one sub-agent, in the background.
+    let (mut tree, root) =
+        Tree::new(&Script { budgets: Budgets::default(), draws: vec![9; 60], background: true });
+    while tree.nodes.len() < 2 {
+        assert!(tree.step(), "the first session starts a sub-agent");
+    }
+    let child = tree.nodes.values().find_map(|node| node.parent).expect("a sub-agent");
+    tree.feed(root, Input::Abort { turn_id: None, call_id: None, origin: None });
+    let result = TurnResult::unknown(Subtype::Aborted, TurnError::new("aborted", "a user aborted it"));
+    tree.feed(root, Input::SubagentDone { call_id: child.1, done: Box::new(Ok(result)), duration_ms: 1 });
+    tree.feed(root, Input::Stopped { model_snapshot: model_snapshot() });
+    let node = &tree.nodes[&root];
+    assert!(node.result.is_some(), "the aborted turn has ended");
+    assert!(tree.replays(node), "a replay differs");
 }
 
 /// A second turn runs with the limits that the first turn did not use. A sub-agent of the first turn

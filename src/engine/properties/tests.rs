@@ -27,6 +27,7 @@ fn random_scripts_reach_every_event_and_result() {
     let mut seen: BTreeSet<String> = BTreeSet::new();
     let wanted = [
         "budget.warning",
+        "clock.changed",
         "command.completed",
         "compact.completed",
         "compact.started",
@@ -70,6 +71,7 @@ fn random_scripts_reach_every_event_and_result() {
         "question.requested",
         "question.resolved",
         "reminder.added",
+        "repeated call",
         "retry",
         "session.archived",
         "tool.summary",
@@ -98,6 +100,7 @@ fn random_scripts_reach_every_event_and_result() {
         "turn error_max_time",
         "turn error_max_tokens",
         "turn error_max_turns",
+        "turn error_repeated_call",
         "turn llm_error",
         "turn max_output_tokens",
         "turn permission_denied",

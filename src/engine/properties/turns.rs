@@ -22,6 +22,7 @@ impl ReferenceModel {
                 property!(self.turn.is_some(), "only behind a running turn is there a queue");
                 let id = envelope.turn_id.ok_or("a queued turn has an id")?;
                 property!(self.turns.insert(id), "turn ids are new");
+                self.promised_items.extend(envelope.item_id.map(|item_id| (id, item_id)));
                 if *front { self.queue.push_front(id) } else { self.queue.push_back(id) }
             }
             Event::TurnDequeued { .. } => {
@@ -34,6 +35,12 @@ impl ReferenceModel {
                 let id = envelope.turn_id.ok_or("a queued turn has an id")?;
                 property!(self.queue.contains(&id) && !new.is_empty(), "a queued turn gets another input");
             }
+            Event::ClockChanged { by_ms } => {
+                let turn = self.turn.as_mut().ok_or("a change of the clock matters to a turn")?;
+                turn.started_at = turn.started_at.moved(*by_ms);
+                self.deadlines.values_mut().for_each(|(at, ..)| *at = at.moved(*by_ms));
+            }
+            Event::TurnSteered { .. } => self.steered_items.push_back(envelope.item_id),
             Event::TurnQueueMoved { before } => {
                 let id = envelope.turn_id.ok_or("a queued turn has an id")?;
                 let old = self.queue.clone();
@@ -96,6 +103,7 @@ impl ReferenceModel {
                     errors: Vec::new(),
                     denied: Vec::new(),
                     calls: Vec::new(),
+                    results: Vec::new(),
                     command: options.command.as_ref().map(|command| command.name.clone()),
                     has_schema: options.output_schema.is_some(),
                     rejected: 0,
@@ -362,6 +370,15 @@ impl ReferenceModel {
             (by_model.cost_usd_micros, by_model.cost_at_least_usd_micros) == (turn.cost, turn.at_least),
             "what the models cost is what the turn cost"
         );
+        property!(result.tool_calls == turn.calls.len() as u64, "a result counts the calls of its turn");
+        property!(
+            result.cache_hit_tokens == turn.usage.cache_read_tokens,
+            "a result tells the tokens that a cache gave"
+        );
+        if result.subtype == Subtype::ErrorRepeatedCall {
+            property!(self.setup.background, "an attended session asks about a repeated call");
+            property!(self.repeats_call(turn), "a turn ends for a call that was repeated");
+        }
         let is_invalid = result.subtype == Subtype::StructuredOutputInvalid;
         property!(!is_invalid || turn.rejected == 3, "an answer may be corrected three times");
         property!(result.structured.is_none() || turn.has_schema, "only a schema gives a value");

@@ -91,6 +91,8 @@ pub struct TurnWatch {
     pub errors: Vec<TurnError>,
     pub denied: Vec<CallId>,
     pub calls: Vec<CallId>,
+    /// Results of the turn's calls: tool, arguments, whether it succeeded, and output.
+    pub results: Vec<(String, serde_json::Value, bool, String)>,
     /// The command that started the turn.
     pub command: Option<String>,
     pub has_schema: bool,

@@ -138,6 +138,14 @@ pub const SEVERAL_MATCHES: &str = "<reminder>An edit was refused because its old
 the places that the result names and give more lines around the one you mean, or set replace_all if all of them shall \
 change.</reminder>";
 
+/// Reminder about a call that the model repeats although its result does not change.
+pub(crate) fn repeated_call(tool: &str, count: u32) -> String {
+    format!(
+        "<reminder>You made the same call of {tool} {count} times in a row, and its result was the same each time. It \
+         will not change by itself. Use what you know, try another way, or say what keeps you from going on.</reminder>"
+    )
+}
+
 /// Reminder that a summary replaced the conversation.
 pub const COMPACTED: &str = "<reminder>The conversation so far was replaced by a summary, because it filled the context window. \
 Details may be missing: read a file again before you rely on what you remember of it.</reminder>";

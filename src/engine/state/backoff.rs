@@ -13,4 +13,6 @@ pub(crate) struct Backoff {
     pub reason: String,
     /// Number of the last failed attempt.
     pub attempt: u32,
+    /// Maximum number of attempts; 0 for no maximum, `None` in old journals.
+    pub max: Option<u32>,
 }

@@ -11,6 +11,9 @@ use types::question::UserQuestion;
 use types::time::Timestamp;
 use types::tool::{Blocked, PreparedCall, ToolStatus};
 
+/// The tool that reads the output of background commands.
+const BASH_OUTPUT: &str = "BashOutput";
+
 /// One tool call of the current message.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CallState {
@@ -87,6 +90,52 @@ pub(crate) enum CallStage {
     Asking(OpenQuestion),
     /// The call has its result.
     Done { output: Arc<str>, is_error: bool, attachments: Vec<Attachment>, code: Option<String> },
+}
+
+/// Calls in a row that were identical and had identical results.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct RepeatedCall {
+    /// The newest of them.
+    pub call: Arc<ToolCall>,
+    pub output: Arc<str>,
+    pub is_error: bool,
+    /// How many they are.
+    pub count: u32,
+    /// Whether the model was reminded of them.
+    pub is_reminded: bool,
+}
+
+impl RepeatedCall {
+    /// The row of calls after one more call has its result: a longer row, or a new one.
+    fn after(before: Option<Self>, call: &Arc<ToolCall>, output: &Arc<str>, is_error: bool) -> Self {
+        let is_same = |it: &Self| {
+            (&it.call.tool, &it.call.input, &it.call.input_error)
+                == (&call.tool, &call.input, &call.input_error)
+                && (it.is_error, &it.output) == (is_error, output)
+        };
+        let before = before.filter(is_same);
+        Self {
+            call: Arc::clone(call),
+            output: Arc::clone(output),
+            is_error,
+            count: before.as_ref().map_or(0, |it| it.count).saturating_add(1),
+            is_reminded: before.is_some_and(|it| it.is_reminded),
+        }
+    }
+
+    /// The row of calls after the calls of one more message have their results. Waiting for a background command
+    /// repeats a call by intention, so it ends the row.
+    pub fn after_message(mut row: Option<Self>, calls: &[CallState]) -> Option<Self> {
+        for call in calls {
+            row = match &call.stage {
+                CallStage::Done { output, is_error, .. } if call.call.tool != BASH_OUTPUT => {
+                    Some(Self::after(row, &call.call, output, *is_error))
+                }
+                _ => None,
+            };
+        }
+        row
+    }
 }
 
 impl CallState {

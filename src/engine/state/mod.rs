@@ -20,7 +20,7 @@ pub(super) mod turn;
 use std::sync::Arc;
 
 use super::settings::Settings;
-pub(crate) use call::{CallStage, CallState, Deadline, FirstRun, OpenQuestion};
+pub(crate) use call::{CallStage, CallState, Deadline, FirstRun, OpenQuestion, RepeatedCall};
 pub(crate) use session::{Helper, QueuedInput, State};
 pub(crate) use subagent::Subagent;
 pub(crate) use token_ratio::TokenRatio;

@@ -123,6 +123,8 @@ pub(crate) struct Helper {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct QueuedInput {
     pub turn_id: TurnId,
+    /// The item that its message will have; `None` in old journals and for commands without a message.
+    pub item_id: Option<ItemId>,
     pub input: Vec<InputBlock>,
     pub options: TurnOptions,
     pub queued_at: Timestamp,

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use crate::state::CallState;
 use crate::state::backoff::Backoff;
 use crate::state::partial::PartialAnswer;
+use crate::state::{CallStage, CallState, RepeatedCall};
 use types::compaction::{CompactStage, CompactTrigger};
 use types::event::Origin;
 use types::ids::{CallId, ItemId, QuestionId, Seq, TurnId};
@@ -85,6 +85,10 @@ pub(crate) struct Turn {
     pub warned: Vec<BudgetKind>,
     /// The tool calls of the newest answer. They are requested while the answer is still streaming.
     pub calls: Vec<CallState>,
+    /// The newest calls in a row that were identical, with identical results.
+    pub repeated: Option<RepeatedCall>,
+    /// Number of tool calls that the model requested.
+    pub tool_calls: u64,
     /// Number of steps with tool calls since the todo list was changed or the turn began.
     pub steps_since_todo: u32,
     /// Whether the results of `calls` are in the transcript. If so, the next answer's calls replace `calls`.
@@ -104,7 +108,8 @@ pub(crate) struct Turn {
     /// The client that aborted the turn, and the result that the turn will have.
     pub aborted_by: Option<Origin>,
     pub ends_as: Subtype,
-    pub steered: VecDeque<Arc<Vec<InputBlock>>>,
+    /// Inputs for the next request, each with the item that its message will have.
+    pub steered: VecDeque<(Option<ItemId>, Arc<Vec<InputBlock>>)>,
     /// Usage of the turn's model calls.
     pub spent: ModelUsage,
     pub usage_by_model: BTreeMap<String, ModelUsage>,
@@ -156,8 +161,8 @@ pub(crate) struct Candidate {
 pub(crate) enum Hold {
     /// The turn was resumed before, so it waits before it continues.
     Wait { token: Seq },
-    /// A user decides what to do.
-    Paused { request_id: QuestionId },
+    /// A user decides what to do: after a restart, or about a call that the model repeats.
+    Paused { request_id: QuestionId, repeated_call: Option<CallId> },
 }
 
 /// The current activity of a turn.
@@ -186,6 +191,20 @@ impl Turn {
         let elapsed = at.since(self.started_at);
         left.wall_time_ms = left.wall_time_ms.map(|limit| limit.saturating_sub(elapsed));
         left
+    }
+
+    /// Moves the times from which durations are computed, because the clock was set.
+    pub fn move_times(&mut self, by_ms: i64) {
+        self.started_at = self.started_at.moved(by_ms);
+        self.waiting_since = self.waiting_since.map(|since| since.moved(by_ms));
+        if let Activity::Waiting { wait: Some(wait), .. } = &mut self.activity {
+            wait.reported_at = wait.reported_at.moved(by_ms);
+        }
+        for call in &mut self.calls {
+            if let CallStage::Awaiting { deadline: Some(deadline), .. } = &mut call.stage {
+                deadline.at = deadline.at.moved(by_ms);
+            }
+        }
     }
 
     /// Removes the calls of the last answer. The first event of the next answer calls this as well,
@@ -230,6 +249,8 @@ impl Turn {
             candidates: Arc::default(),
             warned: Vec::new(),
             calls: Vec::new(),
+            repeated: None,
+            tool_calls: 0,
             steps_since_todo: 0,
             has_results: false,
             compaction: None,

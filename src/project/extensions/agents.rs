@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::agent_keys::{self, READ_ONLY_TOOLS};
+use super::agent_model_options::AgentModelOptions;
 use super::agent_tools::AgentTools;
 use super::front_matter;
 use super::{Diagnostic, ExtensionSource, MarkdownFile, merged_notes};
@@ -44,6 +45,8 @@ pub struct Agent {
     pub max_turns: Option<u64>,
     /// A model, a pointer of `[models]`, one of its aliases, or `inherit`; `None` for the pointer `task`.
     pub model_name: Option<String>,
+    /// How its model answers.
+    pub model_options: AgentModelOptions,
     /// The colour in which clients show it.
     pub color: Option<String>,
     /// Its instructions.
@@ -108,6 +111,7 @@ pub fn built_in_agents() -> Vec<Agent> {
             mode: None,
             max_turns: None,
             model_name: None,
+            model_options: AgentModelOptions::default(),
             color: None,
             prompt: prompt.into(),
             source: AgentSource::BuiltIn,
@@ -205,7 +209,9 @@ fn agent(
     if body.len() > MAX_PROMPT_BYTES {
         return Err(format!("the prompt has {} bytes; at most {MAX_PROMPT_BYTES} are possible", body.len()));
     }
-    let found = AgentTools::read(&front, tools)?;
+    let mut found = AgentTools::read(&front, tools)?;
+    let (model_options, notes) = AgentModelOptions::read(&front);
+    found.notes.extend(notes);
     let agent = Agent {
         name,
         slug,
@@ -216,6 +222,7 @@ fn agent(
         mode: found.mode,
         max_turns: found.max_turns,
         model_name: front.text("modelname").or_else(|| front.text("model")),
+        model_options,
         color: front.text("color"),
         prompt: body.trim().to_owned(),
         source: match source {

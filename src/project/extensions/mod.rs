@@ -4,6 +4,7 @@
 //! the trust inventory, which read exactly the content that the user trusts. Files of the user are scanned here.
 
 mod agent_keys;
+mod agent_model_options;
 mod agent_tools;
 pub mod agents;
 pub mod commands;

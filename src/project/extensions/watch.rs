@@ -36,8 +36,26 @@ pub struct WatchedPaths {
     pub user_dir: Option<PathBuf>,
 }
 
-/// The changed kinds of a workspace: `commands`, `skills`, `agents`, `instructions`.
-pub type ChangedKinds = BTreeSet<&'static str>;
+/// The changed files of a workspace that extend its sessions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChangedExtensions {
+    /// Their kinds: `commands`, `skills`, `agents`, `instructions`.
+    pub kinds: BTreeSet<&'static str>,
+    /// Their paths, as far as they are known; at most [`MAX_NAMED_FILES`].
+    pub files: BTreeSet<PathBuf>,
+}
+
+impl ChangedExtensions {
+    fn add(&mut self, path: PathBuf, kind: &'static str) {
+        self.kinds.insert(kind);
+        if self.files.len() < MAX_NAMED_FILES {
+            self.files.insert(path);
+        }
+    }
+}
+
+/// Maximum number of changed files that are named.
+const MAX_NAMED_FILES: usize = 50;
 
 impl WatchedPaths {
     /// The folders to watch that exist now, each with the path by which its files are found: a link may lead to it.
@@ -109,10 +127,11 @@ fn add_folders_below(folder: &Path, depth: usize, found: &mut HashMap<PathBuf, P
     }
 }
 
-/// Whether a folder has Markdown files. A folder may have appeared together with them.
-fn has_markdown(folder: &Path) -> bool {
+/// The Markdown files of a folder. A folder may have appeared together with them.
+fn markdown_files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.take(MAX_FOLDERS).any(|entry| entry.path().extension().is_some_and(|ending| ending == "md"))
+    let paths = entries.take(MAX_FOLDERS).map(|entry| entry.path());
+    paths.filter(|path| path.extension().is_some_and(|ending| ending == "md")).collect()
 }
 
 /// Watches the places of all workspaces with one handle of the system.
@@ -171,7 +190,7 @@ impl ExtensionWatcher {
 
     /// Waits for changes until none comes for a moment, and returns them for each workspace. Cancel-safe until the
     /// first change; a change that is lost later is noticed at the next turn.
-    pub async fn next_changes(&mut self) -> Vec<(WatchedPaths, ChangedKinds)> {
+    pub async fn next_changes(&mut self) -> Vec<(WatchedPaths, ChangedExtensions)> {
         let changes = self.folders.next_changes().await;
         self.changes_by_workspace(&changes)
     }
@@ -185,28 +204,31 @@ impl ExtensionWatcher {
         }
     }
 
-    fn changes_by_workspace(&mut self, changes: &[FolderChange]) -> Vec<(WatchedPaths, ChangedKinds)> {
+    fn changes_by_workspace(&mut self, changes: &[FolderChange]) -> Vec<(WatchedPaths, ChangedExtensions)> {
         let all: Vec<WatchedPaths> = self.places.keys().cloned().collect();
         let mut found = Vec::new();
         for places in all {
-            let mut kinds = ChangedKinds::new();
+            let mut changed = ChangedExtensions::default();
+            let mut add = |path: &Path| {
+                if let Some(kind) = places.change_kind(path) {
+                    changed.add(path.to_owned(), kind);
+                }
+            };
             for change in changes {
-                match change {
-                    FolderChange::Path(path) => {
-                        kinds.extend(places.change_kind(path));
-                        kinds.extend(places.change_kind(&self.shown_path(&places, path)));
-                    }
-                    FolderChange::Anything => {
-                        kinds.extend(KIND_FOLDERS);
-                        kinds.insert(INSTRUCTIONS_KIND);
-                    }
+                if let FolderChange::Path(path) = change {
+                    add(path);
+                    add(&self.shown_path(&places, path));
                 }
             }
-            let new = self.refresh(&places);
-            let filled = new.iter().filter(|folder| has_markdown(folder));
-            kinds.extend(filled.filter_map(|folder| places.change_kind(&folder.join("any.md"))));
-            if !kinds.is_empty() {
-                found.push((places, kinds));
+            for folder in self.refresh(&places) {
+                markdown_files(&folder).iter().for_each(|path| add(path));
+            }
+            if changes.contains(&FolderChange::Anything) {
+                changed.kinds.extend(KIND_FOLDERS);
+                changed.kinds.insert(INSTRUCTIONS_KIND);
+            }
+            if !changed.kinds.is_empty() {
+                found.push((places, changed));
             }
         }
         found
@@ -219,9 +241,13 @@ mod tests {
 
     use super::*;
 
-    async fn next_kinds(watcher: &mut ExtensionWatcher) -> Vec<&'static str> {
+    async fn next_change(watcher: &mut ExtensionWatcher) -> ChangedExtensions {
         let changed = tokio::time::timeout(Duration::from_secs(20), watcher.next_changes()).await;
-        changed.expect("in time").into_iter().flat_map(|(_, kinds)| kinds).collect()
+        changed.expect("in time").pop().map(|(_, changed)| changed).unwrap_or_default()
+    }
+
+    async fn next_kinds(watcher: &mut ExtensionWatcher) -> Vec<&'static str> {
+        next_change(watcher).await.kinds.into_iter().collect()
     }
 
     #[tokio::test]
@@ -243,7 +269,10 @@ mod tests {
         fs::write(cwd.join(".agentd/commands/team/b.md"), "x").expect("written");
         fs::write(cwd.join(".agentd/commands/team/b.txt"), "x").expect("written");
         fs::write(cwd.join("AGENTS.md"), "x").expect("written");
-        assert_eq!(next_kinds(&mut watcher).await, ["commands", "instructions"]);
+        let changed = next_change(&mut watcher).await;
+        assert_eq!(changed.kinds, BTreeSet::from(["commands", "instructions"]));
+        let files = [".agentd/commands/team/b.md", "AGENTS.md"].map(|name| cwd.join(name));
+        assert_eq!(changed.files, BTreeSet::from(files), "only the changed files are named");
         fs::create_dir_all(cwd.join(".claude/skills/pdf")).expect("made");
         assert!(next_kinds(&mut watcher).await.is_empty(), "a folder without files changes nothing");
         fs::write(cwd.join(".claude/skills/pdf/SKILL.md"), "x").expect("written");

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
+use crate::actor::effects::prompt::UnsentRequest;
 use crate::attach::AttachGuard;
 use crate::edit_context::EditContext;
 use crate::error::SessionError;
 use crate::idempotency::IdempotencyKey;
 use crate::requests::{
-    AbortOutcome, AnswerRequest, CommandSubmission, IndexUsage, QuestionAnswer, QueueChange, RewindOutcome,
-    RewindRequest, SessionFacts, SettingsUpdate, Submission, SubmittedInput,
+    AbortOutcome, AnswerRequest, CommandSubmission, IndexUsage, QuestionAnswer, QueueChange, Reloaded,
+    RewindOutcome, RewindRequest, SessionFacts, SettingsUpdate, Submission, SubmittedInput,
 };
 use engine::SessionRules;
 use types::compaction::CompactRequest;
@@ -33,6 +34,8 @@ pub(crate) enum SessionCommand {
     Compact(Box<CompactRequest>, Option<IdempotencyKey>, Origin, ReplyTo<SubmitOutcome>),
     /// The parts of the context window.
     Context(ReplyTo<ContextView>),
+    /// The next model request.
+    NextRequest(ReplyTo<UnsentRequest>),
     /// A model call about the index of the workspace.
     BookUsage(Box<IndexUsage>, ReplyTo<()>),
     /// Hooks ran that belong to no call. The texts are the problems of all hooks, if they were read.
@@ -79,11 +82,8 @@ pub(crate) enum SessionCommand {
         reply: ReplyTo<AbortOutcome>,
     },
     Attach(AttachGuard, ReplyTo<AttachGuard>),
-    /// The configuration was reloaded.
-    Reloaded {
-        changed: Vec<String>,
-        needs_restart: Vec<String>,
-    },
+    /// The configuration or files that extend the session changed.
+    Reloaded(Reloaded),
     /// Park the turn and end the task. With `patient`, running tools get some time to finish.
     Park {
         patient: bool,

@@ -7,13 +7,14 @@ use tokio::time::Instant;
 use crate::actor::command::SessionCommand;
 use crate::actor::commit::UnwrittenPlan;
 use crate::actor::effects;
+use crate::actor::effects::prompt::UnsentRequest;
 use crate::actor::{Actor, PARK_TIMEOUT, ParkState};
 use crate::call_context::CallContext;
 use crate::effective_rules::EffectiveRules;
 use crate::error::SessionError;
 use crate::idempotency::{self, IdempotencyKey, method};
 use crate::requests::SessionFacts;
-use crate::requests::{QuestionAnswer, QuestionReply, SettingsUpdate};
+use crate::requests::{QuestionAnswer, QuestionReply, Reloaded, SettingsUpdate};
 use base::crash;
 use engine::{Input, Now, Refusal, Reply, SessionUpdate};
 use types::background::KilledBy;
@@ -24,6 +25,7 @@ use types::session::AttachedClient;
 
 impl Actor {
     pub(super) async fn handle_command(&mut self, command: SessionCommand) {
+        self.adopt_clock_change().await;
         if let Some(parking) = &mut self.state.parking {
             match command {
                 // This shutdown does not wait, so abort running tools immediately.
@@ -48,6 +50,9 @@ impl Actor {
                 self.refresh_settings();
                 let now = Now { at: self.shared.clock.now(), seed: self.state.seeds.next_seed() };
                 let _ = reply.send(Ok(self.engine.context(now)));
+            }
+            SessionCommand::NextRequest(reply) => {
+                let _ = reply.send(self.next_request());
             }
             SessionCommand::BookUsage(usage, reply) => {
                 let booked = Input::UsageOfIndex {
@@ -140,11 +145,11 @@ impl Actor {
             SessionCommand::Unload => self.state.evict = true,
             #[cfg(test)]
             SessionCommand::Panic => panic!("as a test wants it"),
-            SessionCommand::Reloaded { changed, needs_restart } => {
+            SessionCommand::Reloaded(Reloaded { changed, needs_restart, files }) => {
                 self.refresh_settings();
                 let is_watched = self.clients.count() > 0;
                 if is_watched || self.engine.turn_id().is_some() {
-                    self.handle_input(Input::Reloaded { changed, needs_restart }).await;
+                    self.handle_input(Input::Reloaded { changed, needs_restart, files }).await;
                 }
                 // Changed files of the project are no longer those that the user trusted.
                 if is_watched {
@@ -168,6 +173,17 @@ impl Actor {
         }
     }
 
+    /// The next model request as it would be sent now.
+    fn next_request(&mut self) -> Result<UnsentRequest, SessionError> {
+        self.refresh_settings();
+        let now = Now { at: self.shared.clock.now(), seed: self.state.seeds.next_seed() };
+        let bad_model =
+            |why: &str| SessionError::BadParam("session_id", format!("nothing can be sent: {why}"));
+        let next = self.engine.next_request(now).map_err(bad_model)?;
+        let prompt = next.needs_prompt.then(|| Box::new(self.prompt_source()));
+        Ok(UnsentRequest { request: Box::new(next.request), prompt })
+    }
+
     /// Checks again whether the workspace contains files that need trust.
     pub(super) fn recheck_trust(&mut self) {
         if self.engine.has_context() && self.state.parking.is_none() {
@@ -185,8 +201,8 @@ impl Actor {
 
     /// Applies changes of the session. A mode applies immediately, also to pending requests.
     async fn update(&mut self, changes: SettingsUpdate) -> Result<(), SessionError> {
-        // The registry stores the variables.
-        let SettingsUpdate { title, options, environment: _, keyed, origin } = changes;
+        // The registry stores the variables and the servers.
+        let SettingsUpdate { title, options, environment: _, mcp_servers: _, keyed, origin } = changes;
         if let Some(done) = self.remembered(method::UPDATE, keyed.as_ref()).await? {
             return Ok(done);
         }
@@ -275,6 +291,7 @@ fn refuse_command(command: SessionCommand) {
         SessionCommand::Submit(_, _, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Compact(.., reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Context(reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
+        SessionCommand::NextRequest(reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::BookUsage(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::HooksRan(_, _, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Command(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
@@ -294,7 +311,7 @@ fn refuse_command(command: SessionCommand) {
             drop(reply.send(Err(SessionError::ShuttingDown)));
         }
         SessionCommand::Attach(attachment, reply) => drop(reply.send(Ok(attachment))),
-        SessionCommand::Reloaded { .. } => {}
+        SessionCommand::Reloaded(_) => {}
         SessionCommand::Park { reply, .. } => drop(reply.send(())),
         SessionCommand::Unload => {}
         #[cfg(test)]

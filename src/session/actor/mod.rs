@@ -3,6 +3,7 @@
 mod abort;
 mod approve;
 pub(super) mod audit;
+mod clock_watch;
 pub(super) mod command;
 mod commands;
 mod commit;
@@ -37,6 +38,7 @@ use crate::session_environments::EnvironmentOfSession;
 use crate::shared::Shared;
 use crate::stream::feed::Feed;
 use base::crash;
+use clock_watch::ClockWatch;
 use command::{ReplyTo, SessionCommand};
 use commit::{CommittedEngine, UnwrittenPlan};
 use effects::EffectRunner;
@@ -127,6 +129,7 @@ struct LoopState {
     stop_hook_rounds: u32,
     spans: TurnSpans,
     seeds: Seeds,
+    clock: ClockWatch,
 }
 
 struct ParkState {
@@ -372,6 +375,7 @@ impl Actor {
     /// Handles an input without a waiting caller. If the decision cannot be written, it is kept and the write is
     /// repeated.
     async fn handle_input(&mut self, input: Input) {
+        self.adopt_clock_change().await;
         if let Err(error) = self.decide_and_commit(input, true).await {
             tracing::debug!(session = %self.id, %error, "an input was not accepted");
         }

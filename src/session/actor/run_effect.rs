@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use crate::actor::effects::context_check::{ContextFiles, PendingContextCheck};
+use crate::actor::effects::prompt::PromptSource;
 use crate::actor::effects::subagents::{NewSubagent, SubagentRun};
 use crate::actor::{Actor, STOP_TIMEOUT};
 use crate::project_data::PromptParts;
@@ -25,28 +26,7 @@ impl Actor {
         }
         match effect {
             Effect::GatherContext => {
-                let spec = self.engine.prompt_spec();
-                let parts = PromptParts {
-                    agents: self.engine.offers_tool(TASK),
-                    skills: self.engine.offers_tool("Skill"),
-                    memory: self.engine.offers_tool("Memory") && !spec.ablation.auto_memory,
-                };
-                let request = workspace::PromptRequest {
-                    cwd: spec.cwd.clone().into(),
-                    additional: spec.additional_dirs.iter().map(PathBuf::from).collect(),
-                    model: spec.model.clone(),
-                    // Use the creation date, so that the prompt stays the same when it is built again
-                    // on another day.
-                    date: self.engine.created_at().date(),
-                    custom: spec.system_prompt.clone(),
-                    appended: spec.append_system_prompt.clone(),
-                    user_dir: self.shared.components().settings.user_dir.clone(),
-                    trusted: None,
-                    // A blocking thread reads the files for these parts.
-                    sections: Vec::new(),
-                    memory: None,
-                    agent: spec.agent.map(|agent| agent.prompt).filter(|prompt| !prompt.is_empty()),
-                };
+                let source = self.prompt_source();
                 let mode = self.engine.mode().name();
                 let servers = self.mcp_servers();
                 let had_mcp = !self.engine.mcp_catalog().is_empty();
@@ -54,7 +34,7 @@ impl Actor {
                     source: Some(self.engine.start_source().to_owned()),
                     ..HookInput::new(HookEvent::SessionStart, self.id.to_string(), String::new(), mode)
                 };
-                self.effects.gather((servers, had_mcp), (self.hook_place(), start), request, parts);
+                self.effects.gather((servers, had_mcp), (self.hook_place(), start), source);
             }
             Effect::CheckContext { turn_id } => {
                 let check = self.start_context_check(&self.engine, turn_id);
@@ -81,6 +61,9 @@ impl Actor {
                 spec.mode = self.engine.mode();
                 spec.model = self.engine.model().to_owned();
                 spec.safe_mode = self.engine.safe_mode();
+                spec.thinking = self.engine.thinking();
+                spec.sampling = self.engine.sampling();
+                spec.fallback_model = self.engine.fallback_model().cloned();
                 spec.additional_dirs = self.engine.additional_dirs().to_vec();
                 self.effects.run_subagent(SubagentRun {
                     parent: self.parent_call(call.call_id),
@@ -113,6 +96,32 @@ impl Actor {
                 self.stop_now(&effect);
             }
         }
+    }
+
+    /// What the system prompt is built from.
+    pub(super) fn prompt_source(&self) -> PromptSource {
+        let spec = self.engine.prompt_spec();
+        let parts = PromptParts {
+            agents: self.engine.offers_tool(TASK),
+            skills: self.engine.offers_tool("Skill"),
+            memory: self.engine.offers_tool("Memory") && !spec.ablation.auto_memory,
+        };
+        let request = workspace::PromptRequest {
+            cwd: spec.cwd.clone().into(),
+            additional: spec.additional_dirs.iter().map(PathBuf::from).collect(),
+            model: spec.model.clone(),
+            // Use the creation date, so that the prompt stays the same when it is built again on another day.
+            date: self.engine.created_at().date(),
+            custom: spec.system_prompt.clone(),
+            appended: spec.append_system_prompt.clone(),
+            user_dir: self.shared.components().settings.user_dir.clone(),
+            trusted: None,
+            // A blocking thread reads the files for these parts.
+            sections: Vec::new(),
+            memory: None,
+            agent: spec.agent.map(|agent| agent.prompt).filter(|prompt| !prompt.is_empty()),
+        };
+        PromptSource { request, parts }
     }
 
     /// Starts to compare the files that the model knows with the disk. Changes nothing.

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::error::SessionError;
 use crate::mcp::{ConfiguredServers, ListedServer, StartWait, start_all};
 use crate::registry::Registry;
+use crate::shared::elapsed_ms;
 use mcp::{AddedError, ScopedServer, ServerConfig, ServerSource, ServerView, TransportKind, server_part};
 use types::ids::SessionId;
 use types::mcp::{McpServerView, McpState, McpTest, McpTool};
@@ -106,11 +107,10 @@ impl Registry {
             return Err(SessionError::BadParam("name", why));
         }
         configured.servers.retain(|other, _| other == name);
-        let clock = &self.shared().clock;
-        let started_at = clock.now();
+        let started_at = Instant::now();
         let mut listed =
             start_all(self.shared(), &configured, &workspace, unattended, StartWait::Whole).await;
-        let duration_ms = clock.now().since(started_at);
+        let duration_ms = elapsed_ms(started_at);
         match listed.pop() {
             Some(listed) => Ok((listed, duration_ms)),
             None => Err(SessionError::BadParam("name", format!("there is no MCP server {name:?}"))),
@@ -148,13 +148,13 @@ impl Registry {
                 let (listed, duration_ms) = self.find_server(name, place).await?;
                 match &listed.lease {
                     Some(lease) if listed.status.state == McpState::Failed => {
-                        let started_at = self.shared().clock.now();
+                        let started_at = Instant::now();
                         let changed = lease.wait_changed();
                         lease.retry_now();
                         let _ = tokio::time::timeout(lease.start_limit(), changed).await;
                         lease.wait_settled(lease.start_limit()).await;
                         drop(listed);
-                        let spent = self.shared().clock.now().since(started_at);
+                        let spent = elapsed_ms(started_at);
                         (self.find_server(name, place).await?.0, spent)
                     }
                     _ => (listed, duration_ms),
@@ -197,9 +197,9 @@ impl Registry {
         };
         let configured =
             ConfiguredServers { servers: [(name, server)].into(), ..ConfiguredServers::default() };
-        let started_at = self.shared().clock.now();
+        let started_at = Instant::now();
         let mut listed = start_all(self.shared(), &configured, workspace, false, StartWait::Whole).await;
-        let spent = self.shared().clock.now().since(started_at);
+        let spent = elapsed_ms(started_at);
         // One server was given to `start_all`, so it returns one.
         (listed.remove(0), spent)
     }

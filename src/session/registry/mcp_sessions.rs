@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::error::SessionError;
 use crate::registry::Registry;
+use crate::registry::mcp::parse_servers;
 use mcp::{Pool, ServerConfig};
 use types::ids::SessionId;
 
@@ -31,6 +32,32 @@ impl Registry {
         }
         let saved = self.with_pool(move |pool| pool.of_sessions.save(id, &servers)).await?;
         saved.map_err(|why| SessionError::BadParam("mcp_servers", why))
+    }
+
+    /// Checks the servers that a session is to have from its next turn on.
+    pub(super) async fn checked_servers(
+        &self,
+        id: SessionId,
+        servers: BTreeMap<String, serde_json::Value>,
+    ) -> Result<BTreeMap<String, ServerConfig>, SessionError> {
+        if let Some(parent) = self.view(id).await?.parent_session_id {
+            let why =
+                format!("a sub-agent has the servers of the session above it ({parent}): update that one");
+            return Err(SessionError::BadParam("mcp_servers", why));
+        }
+        parse_servers(servers)
+    }
+
+    /// Stores the servers of a session in place of those that it has.
+    pub(super) async fn replace_servers(
+        &self,
+        id: SessionId,
+        servers: BTreeMap<String, ServerConfig>,
+    ) -> Result<(), SessionError> {
+        if servers.is_empty() {
+            self.remove_servers(id).await;
+        }
+        self.save_servers(id, servers).await
     }
 
     /// Whether a session was created with exactly these servers.

@@ -14,6 +14,7 @@ pub(super) mod mcp;
 mod mcp_resources;
 mod mcp_sessions;
 mod memory;
+mod next_request;
 mod once;
 mod options;
 pub(super) mod pending;
@@ -41,7 +42,7 @@ use super::error::SessionError;
 use super::handle::LoadedSession;
 use crate::idempotency::{IdempotencyKey, method};
 use crate::loaded_workspaces::LoadedWorkspaces;
-use crate::requests::AbortOutcome;
+use crate::requests::{AbortOutcome, Reloaded};
 use crate::shared::{Components, Shared, StatusChange};
 use crate::staged_imports::StagedImports;
 use base::crash;
@@ -55,6 +56,15 @@ use types::subagent::HIDDEN_AGENT;
 const MAX_CHILDREN: u32 = 10_000;
 /// How long one session may take to apply a new configuration before the reload continues.
 const RELOAD_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Notifies loaded sessions of a reload, each for a limited time.
+async fn notify_reload(slots: &[SessionSlot], reloaded: &Reloaded) {
+    let notifications = slots
+        .iter()
+        .filter_map(|slot| slot.get())
+        .map(|loaded| tokio::time::timeout(RELOAD_TIMEOUT, loaded.reloaded(reloaded.clone())));
+    futures_util::future::join_all(notifications).await;
+}
 
 /// The map entry of one session. It is filled once, and unloading removes it.
 pub(super) type SessionSlot = Arc<OnceCell<LoadedSession>>;
@@ -116,17 +126,14 @@ impl Registry {
 
     /// Replaces the components and notifies all loaded sessions. A session with attached clients or an open turn
     /// records an event. A session that does not respond in time uses the new components from its next turn.
-    pub async fn reload(&self, components: Components, changed: &[String], needs_restart: &[String]) {
+    pub async fn reload(&self, components: Components, reloaded: &Reloaded) {
         self.inner.shared.replace(components);
-        if changed.is_empty() && needs_restart.is_empty() {
+        if reloaded.changed.is_empty() && reloaded.needs_restart.is_empty() {
             return;
         }
         // Do not hold a guard of the map while a session is notified.
         let slots: Vec<SessionSlot> = self.inner.live.iter().map(|entry| Arc::clone(entry.value())).collect();
-        let notifications = slots.iter().filter_map(|slot| slot.get()).map(|loaded| {
-            tokio::time::timeout(RELOAD_TIMEOUT, loaded.reloaded(changed.to_vec(), needs_restart.to_vec()))
-        });
-        futures_util::future::join_all(notifications).await;
+        notify_reload(&slots, reloaded).await;
     }
 
     /// The workspaces of loaded sessions.
@@ -135,18 +142,14 @@ impl Registry {
         Arc::clone(&self.inner.shared.workspaces)
     }
 
-    /// Notifies the loaded sessions of a workspace that files which extend them have changed. `kinds`
+    /// Notifies the loaded sessions of a workspace that files which extend them have changed. The changed kinds
     /// are `commands`, `skills`, `agents` or `instructions`. A session with attached clients or an open
     /// turn records an event.
-    pub async fn files_changed(&self, cwd: &Path, kinds: &[String]) {
+    pub async fn files_changed(&self, cwd: &Path, changed: &Reloaded) {
         let ids = self.inner.shared.workspaces.sessions(cwd);
         let slots: Vec<SessionSlot> =
             ids.iter().filter_map(|id| self.inner.live.get(id).map(|slot| Arc::clone(&slot))).collect();
-        let notifications = slots
-            .iter()
-            .filter_map(|slot| slot.get())
-            .map(|loaded| tokio::time::timeout(RELOAD_TIMEOUT, loaded.reloaded(kinds.to_vec(), Vec::new())));
-        futures_util::future::join_all(notifications).await;
+        notify_reload(&slots, changed).await;
     }
 
     /// Loads and resumes every session with an open turn, and every session that left processes. A

@@ -66,8 +66,15 @@ impl Registry {
         if environment.is_some() {
             self.check_environment(environment.as_ref(), !self.view(id).await?.background)?;
         }
+        let servers = match changes.mcp_servers.take() {
+            Some(servers) => Some(self.checked_servers(id, servers).await?),
+            None => None,
+        };
         self.open(id).await?.update(changes).await?;
         self.save_environment(id, environment).await?;
+        if let Some(servers) = servers {
+            self.replace_servers(id, servers).await?;
+        }
         self.view_with_details(id).await
     }
 

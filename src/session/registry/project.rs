@@ -102,7 +102,9 @@ impl Registry {
         spec.mode = values.mode.map_or(spec.mode, |mode| stricter_mode(spec.mode, mode));
         spec.thinking = values.thinking.or(spec.thinking);
         spec.safe_mode |= values.safe_mode == Some(true);
-        spec.ablation = layer.ablation(spec.ablation);
+        if !self.inner.shared.components().settings.has_fixed_ablation {
+            spec.ablation = layer.ablation(spec.ablation);
+        }
         if spec.background {
             // A project cannot raise or remove the limits that every unattended session has.
             spec.budgets = self.unattended(&spec.model, spec.budgets);

@@ -191,8 +191,16 @@ impl Registry {
         let restrictions = of_parent.and(agent.restrictions);
         let mode = agent.mode.map_or(spec.mode, |mode| spec.mode.narrowed_to(mode));
         let budgets = with_max_turns(budgets, agent.max_turns);
+        let answers = agent.model_options;
+        let fallback = answers.fallback_model.map(|name| file_models::resolve(&components, &name));
+        let fallback_model = match fallback {
+            Some(FileModel::Named(model)) => Some(model),
+            Some(FileModel::OfSession | FileModel::Unknown) | None => spec.fallback_model.clone(),
+        };
         let options = TurnOptions {
             model: (!model.is_empty()).then_some(model),
+            thinking: answers.thinking.or(spec.thinking),
+            fallback_model,
             mode: Some(mode),
             safe_mode: Some(spec.safe_mode),
             tools: Some(tools),
@@ -200,6 +208,7 @@ impl Registry {
             additional_dirs: Some(spec.additional_dirs.clone()),
             ..TurnOptions::default()
         };
+        let options = options.with_sampling(answers.sampling.or(spec.sampling));
         let request = NewSessionRequest {
             is_hidden: false,
             session_id: Some(id),

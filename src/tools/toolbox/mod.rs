@@ -134,21 +134,21 @@ impl Toolbox {
         self.cgroups.describe()
     }
 
-    /// The sandbox that commands get in attended and unattended sessions. The first call tests which levels
-    /// work.
-    pub async fn sandbox(&self) -> SandboxReport {
-        let here = AvailableLevels::probe_once().await;
+    /// The sandbox that commands get in attended and unattended sessions; `None` while the test of the levels runs.
+    #[must_use]
+    pub fn sandbox(&self) -> Option<SandboxReport> {
+        let here = AvailableLevels::known()?;
         let describe_level = |unattended| {
             let chosen = self.settings.sandbox.choose(unattended, here);
             chosen.map(shell::confinement_label).map_err(|refusal| refusal.text)
         };
-        SandboxReport {
+        Some(SandboxReport {
             attended: describe_level(false),
             unattended: describe_level(true),
             landlock: here.landlock().map_err(str::to_owned),
             guards: here.guards().map_err(str::to_owned),
             bubblewrap: here.bubblewrap().map_err(str::to_owned),
-        }
+        })
     }
 
     /// Ends processes that an earlier daemon of the same instance left running. Call it before any tool call

@@ -103,6 +103,16 @@ pub enum Event {
         changed: Vec<String>,
         /// Keys that changed and apply only after a restart of the daemon.
         needs_restart: Vec<String>,
+        /// Paths of the files that changed, as far as they are known, or of the configuration that was read again.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        files: Vec<String>,
+    },
+    /// The system's clock was set while a turn runs. Durations and limits do not count this change, but the times of
+    /// earlier and later events differ by it.
+    #[serde(rename = "clock.changed")]
+    ClockChanged {
+        /// How much later the clock shows than it would without the change, in milliseconds; negative if earlier.
+        by_ms: i64,
     },
     /// The session was killed and accepts no more input.
     #[serde(rename = "session.ended")]
@@ -826,7 +836,7 @@ pub enum Event {
         /// The call that it was about, if any.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         call_id: Option<CallId>,
-        /// The chosen option of the kinds `unknown_outcome` and `resume`.
+        /// The chosen option of the kinds `unknown_outcome`, `resume` and `repeated_call`.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         choice: Option<Choice>,
         /// With kind `question`: the answer to each question; empty if an abort settled them.
@@ -867,6 +877,9 @@ pub enum Event {
         attempt: u32,
         /// Remaining wait, in milliseconds.
         remaining_ms: u64,
+        /// Maximum number of attempts; 0 means no maximum. Absent in old journals.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        max: Option<u32>,
     },
     /// The provider has sent nothing for a while (`[retry] idle_warn`). This is only a warning: after
     /// `[retry] idle_timeout` the attempt counts as failed.

@@ -83,12 +83,16 @@ fn describe_event(envelope: &Envelope) -> String {
         Event::SessionAttached { clients } | Event::SessionDetached { clients } => {
             format!("{clients} clients")
         }
-        Event::ConfigReloaded { changed, needs_restart } => {
+        Event::ConfigReloaded { changed, needs_restart, files } => {
             let restart = match needs_restart.as_slice() {
                 [] => String::new(),
                 keys => format!("; after a restart: {}", keys.join(", ")),
             };
-            format!("{}{restart}", changed.join(", "))
+            let files = match files.as_slice() {
+                [] => String::new(),
+                files => format!(" ({})", files.join(", ")),
+            };
+            format!("{}{restart}{files}", changed.join(", "))
         }
         Event::SessionEnded { reason } => reason.clone(),
         Event::SessionUpdated { .. } => updated(&envelope.event),
@@ -184,9 +188,11 @@ fn describe_event(envelope: &Envelope) -> String {
             let shorter = shorter.unwrap_or_default();
             format!("{reason}: attempt {attempt}{max}, next in {delay_ms} ms{shorter}")
         }
-        Event::Heartbeat { reason, attempt, remaining_ms } => {
-            format!("{reason}: attempt {attempt}, {remaining_ms} ms left")
+        Event::Heartbeat { reason, attempt, remaining_ms, max } => {
+            let max = max.filter(|max| *max > 0).map(|max| format!(" of {max}")).unwrap_or_default();
+            format!("{reason}: attempt {attempt}{max}, {remaining_ms} ms left")
         }
+        Event::ClockChanged { by_ms } => format!("the clock was set by {by_ms} ms"),
         Event::StreamIdle { silent_ms } => format!("nothing for {silent_ms} ms"),
         Event::ModelSwitched { from, to, reason, detail } => {
             format!("{from} -> {to}, {}: {detail}", reason.words())

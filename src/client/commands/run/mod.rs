@@ -230,7 +230,7 @@ fn create_params(args: &RunArgs) -> Result<CreateParams, Failure> {
         cwd: folder,
         title: args.title.clone(),
         background: args.background,
-        ablation: args.simple.then_some(Ablation::ALL),
+        ablation: (args.simple || is_simple_by_environment()).then_some(Ablation::ALL),
         binary_feedback: args.binary_feedback.then_some(true),
         agent: args.agent.clone(),
         coordinator: args.coordinator,
@@ -240,6 +240,11 @@ fn create_params(args: &RunArgs) -> Result<CreateParams, Failure> {
         ..CreateParams::default()
     };
     Ok(params.with_options(args.turn.options()?))
+}
+
+/// Whether the environment asks for the bare loop, as it does for a daemon that starts with it.
+fn is_simple_by_environment() -> bool {
+    base::proc::variable("AGENTD_SIMPLE").is_some_and(|value| matches!(value.trim(), "1" | "true"))
 }
 
 fn text(path: &Path) -> Result<String, Failure> {

@@ -37,6 +37,7 @@ pub(crate) fn outcome(result: &TurnResult, by: Option<&str>) -> String {
         Subtype::ErrorMaxTokens => "stopped: limit on output tokens".into(),
         Subtype::ErrorMaxTime => "stopped: limit on time".into(),
         Subtype::MaxOutputTokens => "stopped: the answer reached the model's output limit".into(),
+        Subtype::ErrorRepeatedCall => "stopped: the model repeated the same call".into(),
         Subtype::StructuredOutputInvalid => "failed: the answer does not satisfy the schema".into(),
         Subtype::ErrorDuringExecution => "failed: the daemon could not go on".into(),
         Subtype::LlmError => match kind {

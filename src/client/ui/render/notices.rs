@@ -88,11 +88,11 @@ pub(super) fn plain_event(event: &Event, echo: bool) -> Vec<StyledLine> {
         Event::BudgetWarning { budget, used, limit } => {
             warn(format!("{} of {limit} {} are used", used, budget.name()))
         }
-        Event::Heartbeat { reason, attempt, remaining_ms } => dim(format!(
-            "  still waiting after attempt {attempt} ({}): {} left",
-            one_line(reason, 100),
-            format_ms(*remaining_ms)
-        )),
+        Event::Heartbeat { reason, attempt, remaining_ms, max } => {
+            let max = max.filter(|max| *max > 0).map(|max| format!(" of {max}")).unwrap_or_default();
+            let (reason, left) = (one_line(reason, 100), format_ms(*remaining_ms));
+            dim(format!("  still waiting after attempt {attempt}{max} ({reason}): {left} left"))
+        }
         Event::StreamIdle { silent_ms } => {
             warn(format!("the model has been silent for {}", format_ms(*silent_ms)))
         }

@@ -397,6 +397,29 @@ fn tools_of_other_programs_are_reported_once() {
 
 /// Files in the manner of public collections. All of them load.
 #[test]
+fn options_of_model_are_read_and_wrong_ones_are_reported() {
+    use types::thinking::Thinking;
+    let options = |front: &str| {
+        let (agent, problems) = load(&format!("---\nname: a\ndescription: x\n{front}\n---\nx"));
+        (agent.expect("an agent").model_options, problems)
+    };
+    let (all, problems) = options("thinking: off\ntemperature: 0.25\ntop_p: \"0.5\"\nfallback_model: p/m");
+    assert_eq!((all.thinking, all.fallback_model.as_deref()), (Some(Thinking::Off), Some("p/m")));
+    let sampling = serde_json::to_value(all.sampling).expect("JSON");
+    assert_eq!(sampling, serde_json::json!({"temperature": 0.25, "top_p": 0.5}));
+    assert_eq!(problems, [""; 0]);
+    for (front, thinking) in [("effort: low", Thinking::Low), ("thinking: 2048", Thinking::Tokens(2_048))] {
+        assert_eq!(options(front).0.thinking, Some(thinking), "{front}");
+    }
+    let (none, problems) = options("thinking: deep\ntemperature: 9\ntopP:");
+    assert_eq!(none, AgentModelOptions::default());
+    assert!(
+        problems[0].starts_with("thinking: ") && problems[1].starts_with("temperature: "),
+        "{problems:?}"
+    );
+}
+
+#[test]
 fn files_of_public_collections_load() {
     let long = "Use this agent when you need X. Examples: <example>Context: The user: wants \"y\". user: 'do it' \
                 assistant: \"I'll use [the agent]\" <commentary>Since: a # b</commentary></example>";

@@ -71,6 +71,7 @@ pub const USER_KEYS: &[&str] = &[
     "models.reasoning",
     "compaction.model",
     "session.response_cache",
+    "session.repeat_limit",
     // With this setting, each answer costs twice as much.
     "session.binary_feedback",
     "permissions.safe_commands",

@@ -11,10 +11,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::agents;
 use crate::hooks::HookPlace;
 use crate::mcp::SessionServers;
-use crate::project_data::PromptParts;
 use crate::shared::Shared;
 use crate::trust;
 use blobs::SessionBlobs;
@@ -22,7 +20,7 @@ use engine::Input;
 use hooks::HookCache;
 use model_calls::{DeltaQueue, next_deltas};
 use project::hooks::HookInput;
-use project::workspace;
+use prompt::{BuiltPrompt, PromptSource, build_prompt};
 use store::SessionKey;
 use subagents::SubagentHost;
 use tools::{BackgroundTaskHandle, Blobs, ProcessStarted, RunningTask};
@@ -36,6 +34,7 @@ mod hook_inputs;
 pub(crate) mod hooks;
 pub(crate) mod media;
 mod model_calls;
+pub(crate) mod prompt;
 pub(crate) mod rate_limiter;
 pub(crate) mod subagents;
 #[cfg(test)]
@@ -283,47 +282,29 @@ impl EffectRunner {
         self.others.push(self.running.spawn(async move { job.await.map(EffectResult::from) }));
     }
 
-    /// Builds the system prompt with these parts, and looks up the MCP servers.
+    /// Builds the system prompt, and looks up the MCP servers.
     pub fn gather(
         &mut self,
         (servers, had_mcp): (Arc<SessionServers>, bool),
         (place, start): (HookPlace, HookInput),
-        mut request: workspace::PromptRequest,
-        parts: PromptParts,
+        mut source: PromptSource,
     ) {
         let (shared, report) = (Arc::clone(&self.shared), self.report.clone());
         self.start(async move {
-            request.sections.extend(hooks::at_session_start(&shared, place, start, &report).await);
-            if parts.agents {
-                match agents::load(&shared, &request.cwd).await {
-                    Ok(list) => {
-                        request.sections.push(list.prompt_section());
-                        if let Some(text) = list.refusal() {
-                            let notice = Input::Notice { kind: "agents_refused".into(), text };
-                            report.send(Box::new(notice)).await.ok()?;
-                        }
-                    }
-                    Err(error) => tracing::warn!(%error, "could not read the agents; the prompt lists none"),
-                }
-            }
-            let trusted =
-                shared.store.trusted(&request.cwd.to_string_lossy()).await.unwrap_or_else(|error| {
-                    tracing::warn!(%error, "could not read whether a folder is trusted; treating it as not trusted");
-                    None
-                });
-            let (reader, cwd, runtime) = (Arc::clone(&shared), request.cwd.clone(), Handle::current());
+            let cwd = source.request.cwd.clone();
+            source.request.sections.extend(hooks::at_session_start(&shared, place, start, &report).await);
+            let (reader, parts, runtime) = (Arc::clone(&shared), source.parts, Handle::current());
             let (server_files, read) = servers.read_files_then(move || parts.load(&reader, &cwd, &runtime));
-            let (skills, memory) = read.await.unwrap_or_default();
-            request.sections.extend(skills);
-            let request = workspace::PromptRequest { trusted, memory, ..request };
-            let project = shared.find_project(&request.cwd).await;
-            let gathered = workspace::gather(request, project, &shared.git_facts);
+            let gathered = build_prompt(&shared, source, async { read.await.unwrap_or_default() });
             let (gathered, found) = tokio::join!(gathered, servers.for_turn(had_mcp, server_files));
             if let Some(found) = found {
                 // The session handles this report before the end of this effect.
                 report.send(Box::new(found)).await.ok()?;
             }
-            let gathered = gathered?;
+            let BuiltPrompt { prompt: gathered, refused_agents } = gathered?;
+            if let Some(text) = refused_agents {
+                report.send(Box::new(Input::Notice { kind: "agents_refused".into(), text })).await.ok()?;
+            }
             Some(Input::ContextReady {
                 system: gathered.system,
                 sources: gathered.sources,

@@ -10,6 +10,7 @@ use tracing::{Instrument as _, Span, info_span};
 
 use super::rate_limiter::RateLimiter;
 use super::{EffectRunner, media};
+use crate::shared::elapsed_ms;
 use base::crash;
 use engine::Input;
 use tools::ActiveModelCall;
@@ -70,12 +71,12 @@ impl EffectRunner {
         let call = async move {
             let _present = ActiveModelCall::new();
             crash::point("C3");
-            let started = shared.clock.now();
+            let started = Instant::now();
             if components.models.model(&request.model).vision != Some(false) {
                 request.media = media::load_media(&shared.store, key, &request).await;
             }
             let result = AssertUnwindSafe(components.models.call(&request, &out)).catch_unwind().await;
-            let duration_ms = shared.clock.now().since(started);
+            let duration_ms = elapsed_ms(started);
             let result = result.unwrap_or_else(|_| Err(ModelFault::new(FaultKind::Garbage, ADAPTER_PANIC)));
             Some(match result {
                 Ok(reply) => {
@@ -106,7 +107,7 @@ impl EffectRunner {
         let components = shared.components();
         self.helpers.spawn(async move {
             crash::point("C3.helper");
-            let started = shared.clock.now();
+            let started = Instant::now();
             let (out, mut batches) = mpsc::channel(DELTA_CAPACITY);
             let ask =
                 AssertUnwindSafe(async move { components.models.call(&request, &out).await }).catch_unwind();
@@ -136,7 +137,7 @@ impl EffectRunner {
                 tracing::debug!(kind = fault.kind.name(), "a helper call failed: {}", fault.message);
             }
             crash::point("C7.helper");
-            let duration_ms = shared.clock.now().since(started);
+            let duration_ms = elapsed_ms(started);
             Some(Input::HelperDone { token, outcome: Box::new(outcome), began, duration_ms })
         });
     }

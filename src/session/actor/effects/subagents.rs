@@ -4,11 +4,13 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Instant;
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::actor::effects::EffectRunner;
+use crate::shared::elapsed_ms;
 use engine::{Input, SessionRules};
 use types::ids::{CallId, SessionId};
 use types::session::{SessionSpec, TurnResult};
@@ -74,12 +76,11 @@ impl EffectRunner {
         }
         let stop = CancellationToken::new();
         self.subagent_stops.insert(call_id, stop.clone());
-        let (report, clock) = (self.report.clone(), Arc::clone(&self.shared.clock));
-        let started = clock.now();
+        let (report, started) = (self.report.clone(), Instant::now());
         let work = self.host.run(run, report, stop);
         self.subagents.spawn(async move {
             let done = work.await?;
-            let duration_ms = clock.now().since(started);
+            let duration_ms = elapsed_ms(started);
             Some(Input::SubagentDone { call_id, done: Box::new(done), duration_ms })
         });
     }

@@ -2,6 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Instant;
 
 use futures_util::FutureExt as _;
 use tokio::runtime::Handle;
@@ -18,7 +19,7 @@ use crate::call_context::CallContext;
 use crate::effective_rules;
 use crate::effective_rules::EffectiveRules;
 use crate::hooks as session_hooks;
-use crate::shared::{Components, Shared};
+use crate::shared::{Components, Shared, elapsed_ms};
 use base::crash;
 use engine::{Input, JudgedCall};
 use project::hooks::HookAnswers;
@@ -189,7 +190,7 @@ impl EffectRunner {
                     &call_context,
                 ),
             };
-            let started = shared.clock.now();
+            let started = Instant::now();
             let call_id = call.call_id;
             if continues_in_background {
                 let start = AssertUnwindSafe(components.tools.start(
@@ -209,7 +210,7 @@ impl EffectRunner {
                     Err(_) => (panic_outcome(), None),
                 };
                 crash::point("C14");
-                let duration_ms = shared.clock.now().since(started);
+                let duration_ms = elapsed_ms(started);
                 let input = Input::ToolDone { call_id, outcome: Box::new(outcome), duration_ms };
                 return Some(EffectResult { input, command });
             }
@@ -246,7 +247,7 @@ impl EffectRunner {
                 }
             }
             crash::point("C14");
-            let duration_ms = shared.clock.now().since(started);
+            let duration_ms = elapsed_ms(started);
             Some(Input::ToolDone { call_id, outcome: Box::new(outcome), duration_ms }.into())
         };
         self.running.spawn(work.instrument(span));

@@ -68,6 +68,7 @@ impl RegistryFixture {
             thinking: None,
             safe_mode: false,
             ablation: Default::default(),
+            has_fixed_ablation: false,
             binary_feedback: false,
             safe_commands: false,
             bypass: Err("not here".into()),

@@ -9,6 +9,7 @@ use std::time::Duration;
 use nix::libc;
 use tokio::process::Command;
 use tokio::sync::OnceCell;
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::layout::FsPolicy;
@@ -26,6 +27,19 @@ const EXIT_READS_HIDDEN: i32 = 7;
 /// Exit code of the command if it can write a protected file.
 const EXIT_WRITES_PROTECTED: i32 = 9;
 
+/// The result of the tests.
+static AVAILABLE: OnceCell<AvailableLevels> = OnceCell::const_new();
+
+/// Tests that run in the background. Dropping this value stops them.
+#[derive(Debug)]
+pub struct SandboxProbe(JoinHandle<()>);
+
+impl Drop for SandboxProbe {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
 impl AvailableLevels {
     /// Marks later test processes as this instance's, for [`super::super::sweep`].
     pub(crate) fn mark(instance: &str) {
@@ -37,8 +51,18 @@ impl AvailableLevels {
 
     /// Runs the tests at the first call; later calls get the same result. Takes at most five seconds per level.
     pub async fn probe_once() -> &'static Self {
-        static AVAILABLE: OnceCell<AvailableLevels> = OnceCell::const_new();
         AVAILABLE.get_or_init(Self::probe).await
+    }
+
+    /// The result of the tests, if they have ended.
+    pub(crate) fn known() -> Option<&'static Self> {
+        AVAILABLE.get()
+    }
+
+    /// Runs the tests in the background, so that the first command and `daemon.status` find their result.
+    #[must_use]
+    pub fn probe_in_background() -> SandboxProbe {
+        SandboxProbe(tokio::spawn(async { _ = Self::probe_once().await }))
     }
 
     async fn probe() -> Self {
