@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::ids::ItemId;
+
 /// A slash command that a user typed: `/name arguments`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SlashCommand {
@@ -18,6 +20,9 @@ pub struct SlashCommand {
     /// The parts of the expansion, if some of them are filled in before the model receives the text.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub parts: Vec<CommandPart>,
+    /// With `parts`: the id of the user's message that follows their results.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub item_id: Option<ItemId>,
 }
 
 /// A part of the expansion of a command's file.
@@ -57,13 +62,19 @@ impl SlashCommand {
     /// A slash command without rules.
     #[must_use]
     pub fn new(name: impl Into<String>, arguments: impl Into<String>) -> Self {
-        Self { name: name.into(), arguments: arguments.into(), allow_rules: Vec::new(), parts: Vec::new() }
+        Self {
+            name: name.into(),
+            arguments: arguments.into(),
+            allow_rules: Vec::new(),
+            parts: Vec::new(),
+            item_id: None,
+        }
     }
 
     /// The command as its user's message names it.
     #[must_use]
     pub fn without_details(self) -> Self {
-        Self { allow_rules: Vec::new(), parts: Vec::new(), ..self }
+        Self { allow_rules: Vec::new(), parts: Vec::new(), item_id: None, ..self }
     }
 
     /// The line that the user typed.

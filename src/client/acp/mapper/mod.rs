@@ -312,6 +312,7 @@ pub(super) fn failure_text(result: &TurnResult) -> Option<String> {
         Subtype::StructuredOutputInvalid => "the answer does not match the schema",
         Subtype::ErrorMaxBudgetUsd => "the limit on money is reached",
         Subtype::ErrorMaxTime => "the time limit is reached",
+        Subtype::ErrorRepeatedCall => "the model repeated the same call",
         Subtype::Success
         | Subtype::ErrorMaxTurns
         | Subtype::ErrorMaxTokens
