@@ -150,7 +150,7 @@ fn duration(key: &str, value: Value) -> Result<Value, String> {
         _ if key.ends_with("_sec") || number < MIN_MILLISECONDS => number * 1_000.0,
         _ => number,
     };
-    if ms < 1.0 || ms > 1e12 {
+    if !(1.0..=1e12).contains(&ms) {
         return Err(format!("{key}: {number} is no time limit"));
     }
     Ok(format!("{}ms", ms as u64).into())

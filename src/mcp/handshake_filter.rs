@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ClientRequest, Implementation, InitializeResult, JsonRpcError,
@@ -12,6 +13,9 @@ use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 
 use crate::server_log::ServerLog;
+
+/// How long an error that names no request waits for the reply that the server may still send.
+const UNNAMED_ERROR_PAUSE: Duration = Duration::from_millis(500);
 
 /// A request of the handshake that waits for its reply.
 #[derive(Clone)]
@@ -32,11 +36,13 @@ pub(super) struct HandshakeFilter<T> {
     awaited: Option<Awaited>,
     /// Whether the server has a revision without `notifications/initialized`.
     is_stateless: bool,
+    /// An error that names no request. It is the answer of an older server if no other one follows.
+    unnamed: Option<ServerJsonRpcMessage>,
 }
 
 impl<T> HandshakeFilter<T> {
     pub fn new(inner: T, log: Arc<ServerLog>) -> Self {
-        Self { inner, log, awaited: None, is_stateless: false }
+        Self { inner, log, awaited: None, is_stateless: false, unnamed: None }
     }
 
     fn note_request(&mut self, message: &ClientJsonRpcMessage) {
@@ -66,8 +72,8 @@ impl<T> HandshakeFilter<T> {
                 self.awaited = None;
                 return Some(message);
             }
-            // Older servers cannot read the request, and then do not name it. The library sends `initialize` next.
-            Awaited::Discover(_) if id.is_none() => return Some(message),
+            // Older servers may be unable to read the request, and then do not name it.
+            Awaited::Discover(_) if id.is_none() => self.unnamed = Some(message.clone()),
             Awaited::Initialize { id: wanted, .. } if is_reply_to(wanted) => {
                 self.awaited = None;
                 return Some(message);
@@ -133,8 +139,16 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for HandshakeFilter<T> {
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         loop {
-            let message = self.inner.receive().await?;
+            let message = match self.unnamed.is_some() {
+                false => self.inner.receive().await?,
+                true => match tokio::time::timeout(UNNAMED_ERROR_PAUSE, self.inner.receive()).await {
+                    Ok(message) => message?,
+                    // The library asks as older servers understand it.
+                    Err(_) => return self.unnamed.take(),
+                },
+            };
             if let Some(message) = self.filter(message) {
+                self.unnamed = None;
                 return Some(message);
             }
         }
@@ -147,6 +161,8 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for HandshakeFilter<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
+
     use serde_json::{Value, json};
 
     use super::*;
@@ -195,11 +211,48 @@ mod tests {
         }
         let mut quoted = filter(&["initialize"]);
         assert!(quoted.filter(message(reply(json!("0")))).is_some(), "some servers write ids as texts");
-        let mut older = filter(&["server/discover"]);
-        let unnamed = message(json!({"jsonrpc": "2.0", "id": null, "error": error}));
-        assert!(older.filter(unnamed).is_some(), "older servers do not name the request");
+        let mut asking = filter(&["server/discover"]);
         let notification = message(json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
-        assert!(older.filter(notification).is_some());
+        assert!(asking.filter(notification).is_some());
+    }
+
+    /// A transport that receives these messages and then nothing.
+    struct Received(VecDeque<ServerJsonRpcMessage>);
+
+    impl Transport<RoleClient> for Received {
+        type Error = std::io::Error;
+
+        async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+            match self.0.pop_front() {
+                Some(message) => Some(message),
+                None => std::future::pending().await,
+            }
+        }
+
+        fn send(
+            &mut self,
+            _: TxJsonRpcMessage<RoleClient>,
+        ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+            std::future::ready(Ok(()))
+        }
+
+        async fn close(&mut self) -> Result<(), Self::Error> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn error_without_request_is_answer_only_if_no_other_follows() {
+        let unnamed = json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32600, "message": "m"}});
+        let reply = json!({"jsonrpc": "2.0", "id": 0, "result": {}});
+        for (messages, is_error) in [(vec![unnamed.clone()], true), (vec![unnamed, reply], false)] {
+            let received = Received(messages.into_iter().map(message).collect());
+            let mut filter = HandshakeFilter::new(received, Arc::default());
+            let discover = json!({"jsonrpc": "2.0", "id": 0, "method": "server/discover", "params": {}});
+            filter.note_request(&serde_json::from_value(discover).expect("a request"));
+            let first = filter.receive().await.expect("a message");
+            assert_eq!(matches!(first, ServerJsonRpcMessage::Error(_)), is_error, "{first:?}");
+        }
     }
 
     #[test]
