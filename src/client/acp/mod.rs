@@ -5,13 +5,15 @@
 //! - `mapper`: one function from events to updates, for stored and for live events.
 //! - `prompt`: content blocks to the input of a submit; `options`: modes and settings; `mcp`: the editor's servers.
 //! - `permission`, `question`, `trust`: requests to the user, and what an answer means.
-//! - `daemon`: calls that survive a restart; `conversation`: the task of one open session; `server`: the methods.
+//! - `daemon`: calls that survive a restart; `conversation`: the task of one open session; `listing`: all sessions;
+//!   `server`: the methods.
 //!
 //! The bridge never uses the editor's file system or terminals: the daemon reads the disk, and what an editor sends of
 //! an unsaved buffer is named as such. End of input detaches; no session ends with its editor.
 
 mod conversation;
 mod daemon;
+mod listing;
 mod mapper;
 mod mcp;
 mod options;

@@ -5,7 +5,6 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -13,20 +12,21 @@ use tokio::time::timeout;
 
 use super::conversation::{Command, Conversation, Opening, Shared, ShowHistory};
 use super::daemon::Daemon;
-use super::mapper::{Features, iso_time};
+use super::listing::list;
+use super::mapper::Features;
 use super::mcp::editor_servers;
 use super::prompt::prompt_input;
 use super::reader::{InputLine, LineReader, MAX_LINE_BYTES};
 use super::schema::{
-    InitializeParams, ListSessionsParams, NewSessionParams, OpenSessionParams, PROTOCOL_VERSION,
-    PromptParams, SessionParams, SetModeParams, SetOptionParams,
+    InitializeParams, NewSessionParams, OpenSessionParams, PROTOCOL_VERSION, PromptParams, SessionParams,
+    SetModeParams, SetOptionParams,
 };
 use super::wire::{AcpError, Incoming, Output, Responder, invalid, log, params, parse, write_lines};
 use crate::connection::connector::Connector;
 use crate::connection::environment::EnvironmentArgs;
 use crate::connection::session_calls::idempotency_key;
 use crate::failure::Failure;
-use api::params::{ArchiveParams, CreateParams, ListParams, UpdateParams};
+use api::params::{ArchiveParams, CreateParams, UpdateParams};
 use api::{ApiMethod as _, Code, methods};
 use base::sync::lock;
 use types::ids::SessionId;
@@ -34,9 +34,6 @@ use types::session::{SessionState, SessionView};
 
 /// How long requests may take after the end of the input. The prompts of turns are not among them.
 const END_TIMEOUT: Duration = Duration::from_millis(60);
-
-/// Sessions per page of `session/list`.
-const PAGE_SIZE: u32 = 50;
 
 /// Serves until the editor closes its side. Sessions and their turns live on.
 pub(crate) async fn serve(reach: &Connector) -> Result<(), Failure> {
@@ -415,51 +412,6 @@ async fn prepare_open(shared: &Shared, input: Value) -> Result<(SessionView, Vec
         }
     }
     Ok((view, servers.notes))
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct SessionInfo {
-    session_id: String,
-    cwd: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    title: Option<String>,
-    updated_at: String,
-    #[serde(rename = "_meta")]
-    meta: Value,
-}
-
-async fn list(shared: &Shared, input: Value) -> Result<Value, AcpError> {
-    let ListSessionsParams { cwd, cursor } = params(input)?;
-    // The daemon knows folders without links.
-    let cwd = cwd.map(|cwd| match std::fs::canonicalize(&cwd) {
-        Ok(path) => path.to_string_lossy().into_owned(),
-        Err(_) => cwd,
-    });
-    let states = vec![
-        SessionState::Idle,
-        SessionState::Running,
-        SessionState::RequiresAction,
-        SessionState::Paused,
-        SessionState::Failed,
-    ];
-    let params =
-        ListParams { cursor, limit: Some(PAGE_SIZE), states: Some(states), cwd, ..ListParams::default() };
-    let reply = shared.daemon.call::<methods::session::List>(&params).await?;
-    let info = |view: SessionView| SessionInfo {
-        session_id: view.session_id.to_string(),
-        title: Some(view.summary.title).filter(|title| !title.is_empty()),
-        updated_at: iso_time(view.summary.updated_at_ms),
-        meta: json!({"_agentd": {"state": view.summary.state.name(), "clients": view.clients,
-            "costUsdMicros": view.summary.cost_usd_micros}}),
-        cwd: view.cwd,
-    };
-    let sessions: Vec<SessionInfo> = reply.sessions.into_iter().map(info).collect();
-    let mut found = json!({ "sessions": sessions });
-    if let Some(cursor) = reply.next_cursor {
-        found["nextCursor"] = cursor.into();
-    }
-    Ok(found)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Messages: the text of a message is sent once, whether it came as deltas, as a whole, or partly as both.
 
-use super::{InputOrigin, Mapper, chunk, is_user_input};
+use super::{InputOrigin, Mapper, chunk};
 use crate::acp::schema::SessionUpdate;
 use types::event::{Envelope, Event};
 use types::ids::ItemId;
@@ -30,7 +30,7 @@ impl Mapper {
                 candidate,
                 ..
             } => {
-                if is_user_input(item.kind) {
+                if item.kind == ItemKind::UserMessage {
                     let update = (origin == InputOrigin::Other).then(|| user_message(item));
                     return update.into_iter().collect();
                 }

@@ -15,7 +15,6 @@ use tools::OpenCall;
 use types::compaction::CompactStage;
 use types::event::{Envelope, Event};
 use types::ids::{CallId, ItemId, TurnId};
-use types::item::ItemKind;
 use types::mcp::McpState;
 use types::session::{Subtype, TurnResult};
 use types::time::Timestamp;
@@ -288,16 +287,10 @@ impl Mapper {
     /// `None` if the window is not known.
     fn usage(&self, used: u64) -> Option<SessionUpdate> {
         let size = u64::from(self.window?);
-        // Exact below 2^53 millionths of a dollar.
-        #[allow(clippy::cast_precision_loss, reason = "a cost is far below 2^53 millionths of a dollar")]
+        // Exact: a cost is far below 2^53 millionths of a dollar.
         let cost = self.cost.map(|micros| Cost { amount: micros as f64 / 1e6, currency: "USD" });
         Some(SessionUpdate::UsageUpdate { used, size, cost })
     }
-}
-
-/// Whether an item is an input of a user.
-fn is_user_input(kind: ItemKind) -> bool {
-    kind == ItemKind::UserMessage
 }
 
 fn chunk(text: impl Into<String>, message_id: String) -> Chunk {
