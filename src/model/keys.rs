@@ -259,8 +259,11 @@ mod tests {
     async fn api_key_is_read_from_environment_file_or_command() {
         // Cargo sets this variable for every test. A test must not change the environment, because tests share it.
         check(KeySource::Env("CARGO_PKG_NAME".into()), Ok("model")).await;
-        check(KeySource::Env("AGENTD_NO_SUCH_KEY".into()), Err("set AGENTD_NO_SUCH_KEY, or api_key_env"))
-            .await;
+        check(
+            KeySource::Env("AGENTD_NO_SUCH_KEY".into()),
+            Err("set AGENTD_NO_SUCH_KEY, run `agentctl login acme`, or set api_key_env"),
+        )
+        .await;
 
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("key");
