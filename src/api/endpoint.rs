@@ -98,11 +98,27 @@ pub fn config_files(env: Env<'_>, flag: Option<PathBuf>) -> Result<Vec<(PathBuf,
     if let Some(file) = flag.or_else(|| read_path(env, "AGENTD_CONFIG")) {
         return Ok(vec![(file, true)]);
     }
+    Ok(vec![(PathBuf::from(SYSTEM_CONFIG), false), (config_dir(env)?.join("config.toml"), false)])
+}
+
+/// The user's configuration folder.
+///
+/// # Errors
+/// `HOME` is needed and not set.
+pub fn config_dir(env: Env<'_>) -> Result<PathBuf, NoHome> {
     let user = match read_path(env, "XDG_CONFIG_HOME") {
         Some(dir) => dir,
         None => home(env)?.join(".config"),
     };
-    Ok(vec![(PathBuf::from(SYSTEM_CONFIG), false), (user.join("agentd/config.toml"), false)])
+    Ok(user.join("agentd"))
+}
+
+/// The file in which `agentctl login` stores the key of a provider. `None` if the name cannot be that of a file, or
+/// there is no configuration folder.
+pub fn key_file(env: Env<'_>, provider: &str) -> Option<PathBuf> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let is_name = !provider.is_empty() && !provider.starts_with('.') && provider.chars().all(is_plain);
+    is_name.then(|| config_dir(env).ok()).flatten().map(|dir| dir.join("keys").join(provider))
 }
 
 #[cfg(test)]
@@ -141,6 +157,16 @@ mod tests {
                 "{text}"
             );
         }
+    }
+
+    #[test]
+    fn key_file_is_in_configuration_folder_and_names_no_other_folder() {
+        let env = env_of(&[("HOME", "/h")]);
+        assert_eq!(key_file(&env, "acme-2.eu"), Some("/h/.config/agentd/keys/acme-2.eu".into()));
+        for name in ["", ".", "..", "../config.toml", "a/b", ".hidden", "a b", "ü"] {
+            assert_eq!(key_file(&env, name), None, "{name}");
+        }
+        assert_eq!(key_file(&env_of(&[]), "acme"), None);
     }
 
     #[test]

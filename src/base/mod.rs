@@ -5,4 +5,5 @@ pub mod charset;
 pub mod crash;
 pub mod proc;
 pub mod sync;
+pub mod test_skip;
 pub mod watch;

@@ -11,7 +11,7 @@ use clap_complete::env::{CompleteEnv, Shells};
 
 use crate::args::command;
 use crate::connection::client::Client;
-use crate::connection::connector::Connector;
+use crate::connection::connector::{Connector, NAME};
 use crate::connection::paths::{self, ClientPaths};
 use crate::failure::Failure;
 use crate::terminal::escape;
@@ -19,7 +19,7 @@ use crate::ui::session_state::state;
 use crate::ui::summary::one_line;
 use api::params::{
     AgentListParams, AgentListReply, ClientRole, ListParams, ListReply, ModelListParams, ModelListReply,
-    PermissionListParams, PermissionListReply,
+    NoParams, PermissionListParams, PermissionListReply, StatusReply,
 };
 
 /// The variable that a completion script sets.
@@ -75,6 +75,7 @@ fn candidates(arg: Arg) -> Arg {
             query_daemon(sessions).into_iter().chain(query_daemon(requests)).collect()
         })),
         "requests" | "request" => arg.add(ArgValueCandidates::new(|| query_daemon(requests))),
+        "provider" => arg.add(ArgValueCandidates::new(|| query_daemon(providers))),
         "agent" => arg.add(ArgValueCandidates::new(|| query_daemon(agents))),
         "model" | "fallback_model" => arg.add(ArgValueCandidates::new(|| query_daemon(models))),
         _ => arg,
@@ -88,7 +89,7 @@ where
     let answer = async {
         let env = base::proc::variable;
         let places = ClientPaths::find(&env, None, None)?;
-        let reach = Connector { places, may_start: false, role: ClientRole::Observer };
+        let reach = Connector { places, may_start: false, role: ClientRole::Observer, name: NAME.into() };
         source(reach.connect().await?).await
     };
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
@@ -100,6 +101,13 @@ where
 
 fn candidate(value: impl Into<String>, help: &str) -> CompletionCandidate {
     CompletionCandidate::new(value.into()).help(Some(StyledStr::from(one_line(help, HELP_COLUMNS))))
+}
+
+async fn providers(client: Client) -> Result<Vec<CompletionCandidate>, Failure> {
+    let status: StatusReply = client.call::<methods::daemon::Status>(&NoParams {}).await?;
+    let names = status.providers.iter().map(String::as_str).chain(["anthropic", "openai"]);
+    let names: std::collections::BTreeSet<&str> = names.collect();
+    Ok(names.into_iter().map(|name| candidate(name, "")).collect())
 }
 
 async fn sessions(client: Client) -> Result<Vec<CompletionCandidate>, Failure> {

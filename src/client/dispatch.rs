@@ -9,14 +9,15 @@ use super::args::{
     AuditCommand, Cli, Command, ConfigCommand, PermissionsCommand, Thinking, command as command_line,
 };
 use super::failure::{Failure, code};
+use crate::acp;
 use crate::commands::run::model_key::with_model;
 use crate::commands::{
     abort, agents, answer, approve, archive, audit, backup, command, config, context, cost, daemon, demo,
-    diff, doctor, explain, export, feedback, fork, inspect, knowledge, logs, mcp, memory, models, prune, ps,
-    queue, rewind, rpc, rules, stats, submit, top, trust, update, wait,
+    diff, doctor, explain, export, feedback, fork, inspect, knowledge, login, logs, mcp, memory, models,
+    prune, ps, queue, rewind, rpc, rules, stats, submit, top, trust, update, wait,
 };
 use crate::completions;
-use crate::connection::connector::Connector;
+use crate::connection::connector::{Connector, NAME};
 use crate::connection::paths::ClientPaths;
 use crate::terminal::out::OutputStreams;
 use crate::ui::attach::{self, Options};
@@ -101,7 +102,8 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
     if !matches!(cli.command, Some(Command::Doctor)) {
         places.check_named_config()?;
     }
-    let reach = Connector { places, may_start: !cli.no_start, role: ClientRole::Controller };
+    let reach =
+        Connector { places, may_start: !cli.no_start, role: ClientRole::Controller, name: NAME.into() };
     if is_config_named
         && !matches!(cli.command, Some(Command::Doctor | Command::Daemon { .. }))
         && let Some(remark) = reach.unread_config().await
@@ -183,6 +185,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Approvals { requests, json } => approve::list(&reach, &requests, json, out).await,
         Command::Trust { dir, yes } => trust::trust(&reach, dir.as_deref(), yes, out).await,
         Command::Untrust { dir } => trust::untrust(&reach, dir.as_deref(), out).await,
+        Command::Acp => acp::serve(&reach).await,
         Command::Mcp { what } => mcp::mcp(&reach, what, out).await,
         Command::Audit { what: Some(AuditCommand::Verify { known }), .. } => {
             audit::verify(&reach, known, out).await
@@ -196,6 +199,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Daemon { what } => daemon::daemon(&reach, &what, out).await,
         Command::Backup { file } => backup::backup(&reach, &file, out).await,
         Command::Config { what: ConfigCommand::Show(args) } => config::show(&reach, args, out).await,
+        Command::Login { provider } => login::login(&reach, &provider, out).await,
         Command::Doctor => doctor::doctor(&reach, out).await,
         Command::Rpc { method, params } => rpc::rpc(&reach, &method, params, out).await,
         Command::Completions { .. } | Command::Man { .. } | Command::Demo { .. } => Ok(()),

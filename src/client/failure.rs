@@ -79,6 +79,7 @@ impl Failure {
     pub fn no_model() -> Self {
         Self::internal(
             "no model is configured. One of these helps:\n\
+             \x20 agentctl login anthropic              asks for a key of Anthropic and stores it; also openai\n\
              \x20 export ANTHROPIC_API_KEY=…            for Anthropic\n\
              \x20 export OPENAI_API_KEY=…               for OpenAI; OPENAI_BASE_URL for servers like it\n\
              \x20 export OLLAMA_HOST=127.0.0.1:11434    for Ollama\n\

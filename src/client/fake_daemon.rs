@@ -97,7 +97,12 @@ impl FakeDaemon {
     pub(super) fn connector(&self) -> Connector {
         let env = |_: &str| Some("/nonexistent".to_string());
         let places = ClientPaths::find(&env, Some(self.socket.clone()), None).expect("places");
-        Connector { places, may_start: false, role: api::params::ClientRole::Controller }
+        Connector {
+            places,
+            may_start: false,
+            role: api::params::ClientRole::Controller,
+            name: "agentctl".into(),
+        }
     }
 }
 

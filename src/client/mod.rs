@@ -7,6 +7,7 @@
 
 #![warn(missing_docs)]
 
+mod acp;
 mod args;
 mod commands;
 mod completions;

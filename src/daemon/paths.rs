@@ -29,10 +29,7 @@ pub(super) fn find(
     let socket = endpoint::socket(env, socket, config.daemon.socket.clone(), Some(data_dir.clone()))?;
     // Without HOME, no path can be in a home folder.
     let home = endpoint::home(env).unwrap_or_else(|_| PathBuf::from("/nonexistent"));
-    let config_dir = match env("XDG_CONFIG_HOME").filter(|dir| !dir.is_empty()) {
-        Some(dir) => PathBuf::from(dir).join("agentd"),
-        None => home.join(".config/agentd"),
-    };
+    let config_dir = endpoint::config_dir(env).unwrap_or_else(|_| home.join(".config/agentd"));
     for path in [&data_dir, &socket] {
         if !path.is_absolute() {
             return Err(DaemonError::Folder(format!("{} is not an absolute path", path.display())));

@@ -1,7 +1,11 @@
-//! Logs to stderr: as text for a terminal, or as JSON if configured.
+//! Logs to stderr: as text for a terminal, or as JSON if configured. Where stderr leads to journald, it gets the fields
+//! directly.
 
 use std::io::IsTerminal as _;
+use std::os::fd::AsFd;
 use std::sync::OnceLock;
+
+use tracing_journald::{Priority, PriorityMappings};
 
 use tracing_subscriber::fmt::format::FmtSpan;
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -22,13 +26,37 @@ pub(super) fn start(config: &Config) {
     // The event at the end of each span contains the duration of a turn, a phase, a model call or a tool call.
     let is_detailed = matches!(config.daemon.log, LogLevel::Debug | LogLevel::Trace);
     let lines = lines.with_span_events(if is_detailed { FmtSpan::CLOSE } else { FmtSpan::NONE });
-    let lines = match config.daemon.log_format {
-        LogFormat::Json => lines.json().boxed(),
-        LogFormat::Human | LogFormat::Auto => lines.with_ansi(std::io::stderr().is_terminal()).boxed(),
+    let stream = std::env::var("JOURNAL_STREAM").ok();
+    let goes_to_journal = stream.is_some_and(|stream| is_stream(&stream, std::io::stderr()));
+    let journal =
+        (config.daemon.log_format == LogFormat::Auto && goes_to_journal).then(tracing_journald::layer);
+    let lines = match (config.daemon.log_format, journal) {
+        (LogFormat::Json, _) => lines.json().boxed(),
+        (LogFormat::Auto, Some(Ok(journal))) => journal
+            .with_syslog_identifier("agentd".into())
+            .with_field_prefix(Some("AGENTD".into()))
+            .with_priority_mappings(PRIORITIES)
+            .boxed(),
+        (LogFormat::Human | LogFormat::Auto, _) => lines.with_ansi(std::io::stderr().is_terminal()).boxed(),
     };
     if tracing_subscriber::registry().with(filter).with(lines).try_init().is_ok() {
         let _ = FILTER.set(handle);
     }
+}
+
+/// Levels as other services use them: what happens in normal work is informational.
+const PRIORITIES: PriorityMappings = PriorityMappings {
+    error: Priority::Error,
+    warn: Priority::Warning,
+    info: Priority::Informational,
+    debug: Priority::Debug,
+    trace: Priority::Debug,
+};
+
+/// Whether a descriptor is the stream `DEVICE:INODE` of systemd's `JOURNAL_STREAM`. A program that was started by a
+/// service with another stderr inherits the variable too.
+fn is_stream(stream: &str, fd: impl AsFd) -> bool {
+    nix::sys::stat::fstat(fd).is_ok_and(|stat| stream == format!("{}:{}", stat.st_dev, stat.st_ino))
 }
 
 /// Passes committed events to the exporter.
@@ -72,4 +100,22 @@ fn filter(level: LogLevel) -> EnvFilter {
         LOGGING_CRATES.iter().fold("warn".to_owned(), |text, name| format!("{text},{name}={level}"))
     };
     EnvFilter::try_new(directives(level.as_str())).unwrap_or_else(|_| EnvFilter::new(directives("info")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn journal_stream_is_recognised_by_device_and_inode_of_stderr() {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        let stat = nix::sys::stat::fstat(&writer).expect("its number");
+        let stream = format!("{}:{}", stat.st_dev, stat.st_ino);
+        assert!(is_stream(&stream, &writer) && is_stream(&stream, &reader));
+        let file = tempfile::tempfile().expect("a file");
+        for (stream, fd) in [(stream.as_str(), file.as_fd()), ("", writer.as_fd()), ("1", writer.as_fd())] {
+            assert!(!is_stream(stream, fd), "{stream}");
+        }
+        assert!(!is_stream(&format!("0{stream}"), &writer));
+    }
 }

@@ -8,8 +8,10 @@ use std::sync::Mutex;
 
 use serde_json::{Map, Value};
 
-use crate::config::{ScopedServer, ServerConfig, ServerSource, parse_file};
+use crate::config::{ScopedServer, ServerConfig, ServerSource};
+use crate::files::parse_file;
 use base::sync::lock;
+use types::mcp_file::SERVER_KEYS;
 
 /// The file of a project.
 pub(super) const PROJECT_FILE: &str = ".mcp.json";
@@ -108,15 +110,17 @@ impl AddedServers {
             }
             _ => Map::new(),
         };
-        let is_bare = !top.contains_key("mcpServers") && !top.is_empty();
-        if is_bare {
-            change(&mut top)?;
-        } else {
-            let servers = top.entry("mcpServers").or_insert_with(|| Value::Object(Map::new()));
-            let Some(servers) = servers.as_object_mut() else {
-                return Err(failed("read", &"`mcpServers` must be an object"));
-            };
-            change(servers)?;
+        let key = SERVER_KEYS.into_iter().find(|key| top.contains_key(*key));
+        match key {
+            None if !top.is_empty() => change(&mut top)?,
+            key => {
+                let key = key.unwrap_or(SERVER_KEYS[0]);
+                let servers = top.entry(key).or_insert_with(|| Value::Object(Map::new()));
+                let Some(servers) = servers.as_object_mut() else {
+                    return Err(failed("read", &format!("`{key}` must be an object")));
+                };
+                change(servers)?;
+            }
         }
         let mut text = serde_json::to_vec_pretty(&top).map_err(|error| failed("write", &error))?;
         text.push(b'\n');
@@ -212,5 +216,9 @@ mod tests {
         assert_eq!(text["other"], 1);
         assert_eq!(text["mcpServers"]["b"]["command"], "y");
         assert_eq!(text["mcpServers"]["a"]["type"], "stdio");
+        fs::write(&file, r#"{"servers": {"b": {"command": "y"}}}"#).expect("written");
+        AddedServers::default().add(Some(dir.path()), "a", &config("x")).expect("added");
+        let text: Value = serde_json::from_slice(&fs::read(&file).expect("there")).expect("JSON");
+        assert_eq!(text["servers"]["a"]["command"], "x", "the form of the file stays");
     }
 }

@@ -39,8 +39,10 @@ pub(super) enum CallFailure {
     TimedOut,
     /// The connection ended during the call.
     Lost,
-    /// The server refused the call; the text is for the model.
+    /// The server answered with an error; the text is for the model.
     Refused(String),
+    /// The server answered, but its answer is no result, so that the tool may have run. The text says why.
+    Unclear(String),
 }
 
 /// The reports of a running call to its caller.
@@ -107,10 +109,10 @@ impl Connection {
                     (params.input_responses, params.request_state) =
                         (Some(responses), required.request_state);
                 }
-                _ => {
-                    return Err(CallFailure::Refused(
-                        "the server's answer is not the result of a tool".into(),
-                    ));
+                other => {
+                    // The library reads a result that is not as the protocol wants it as another kind of answer.
+                    let value = serde_json::to_value(&other).unwrap_or_default();
+                    return read_result(&value);
                 }
             }
         }
@@ -122,7 +124,7 @@ impl Connection {
         asker: &QuestionSink,
         requests: InputRequests,
     ) -> Result<InputResponses, String> {
-        let roots = serde_json::to_value(Handler::roots(&self.root)).unwrap_or_default();
+        let roots = serde_json::to_value(Handler::roots(self.root.as_deref())).unwrap_or_default();
         asker.fulfil(requests, &roots).await
     }
 
@@ -208,19 +210,30 @@ impl Connection {
                     }
                 }
                 TaskPayload::Completed { result } => {
-                    let result = serde_json::from_value::<CallToolResult>(Value::Object(result));
-                    return result.map(tool_result::answer).map_err(|_| {
-                        CallFailure::Refused("the result of the server's task is not that of a tool".into())
-                    });
+                    let value = Value::Object(result);
+                    return match serde_json::from_value::<CallToolResult>(value.clone()) {
+                        Ok(result) => Ok(tool_result::answer(result)),
+                        Err(_) => read_result(&value),
+                    };
                 }
                 TaskPayload::Failed { error } => {
                     let message = error.get("message").and_then(Value::as_str).unwrap_or("no reason given");
                     return Err(CallFailure::Refused(format!("its task failed: {}", bounded_text(message))));
                 }
-                _ => return Err(CallFailure::Refused("the server cancelled its task".into())),
+                _ => return Err(CallFailure::Unclear("the server cancelled its task".into())),
             }
         }
     }
+}
+
+/// Reads a result that is not as the protocol wants it.
+fn read_result(value: &Value) -> Result<ToolAnswer, CallFailure> {
+    tool_result::read_answer(value).ok_or_else(|| {
+        CallFailure::Unclear(format!(
+            "its answer is not the result of a tool: {}",
+            bounded_text(&value.to_string())
+        ))
+    })
 }
 
 // Boxed and with owned parts: the library's futures are not `Send` for every lifetime.

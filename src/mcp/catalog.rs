@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use rmcp::model::Tool;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
+use crate::listed_tool::ListedTool;
 use crate::names::tool_name;
 use types::hex;
 use types::mcp::{McpInstructions, McpTool};
@@ -27,8 +27,10 @@ pub(super) struct ServerOffer {
     pub instructions: Option<String>,
     /// Its prompts.
     pub prompts: Vec<Prompt>,
-    /// Tools that are left out, each with the reason.
+    /// Tools that are left out or changed, each with the reason.
     pub problems: Vec<String>,
+    /// Entries of the configuration's lists that name no tool.
+    pub unmatched_entries: Vec<String>,
 }
 
 /// A prompt of a server.
@@ -42,52 +44,101 @@ pub struct Prompt {
     pub arguments: Vec<(String, bool)>,
 }
 
+/// Maximum number of problems that are kept.
+const MAX_PROBLEMS: usize = 50;
+
+/// Adds a problem, or counts it if there are many.
+#[derive(Default)]
+pub(super) struct Problems {
+    kept: Vec<String>,
+    others: usize,
+}
+
+impl Problems {
+    pub fn add(&mut self, problem: String) {
+        match self.kept.len() < MAX_PROBLEMS {
+            true => self.kept.push(problem),
+            false => self.others += 1,
+        }
+    }
+
+    pub fn into_texts(mut self) -> Vec<String> {
+        if self.others > 0 {
+            self.kept.push(format!("{} more problems of this kind", self.others));
+        }
+        self.kept
+    }
+}
+
 /// The tools of a list, for the server `server` with the name part `part`.
 pub(super) fn tools(
     server: &str,
     part: &str,
-    listed: Vec<Tool>,
+    listed: Vec<ListedTool>,
     is_used: impl Fn(&str) -> bool,
-) -> (Vec<McpTool>, Vec<String>) {
-    let (mut tools, mut problems, mut names) = (Vec::new(), Vec::new(), BTreeSet::new());
-    for tool in listed.into_iter().filter(|tool| is_used(&tool.name)) {
+    problems: &mut Problems,
+) -> Vec<McpTool> {
+    let (mut tools, mut names): (Vec<McpTool>, _) = (Vec::new(), BTreeSet::new());
+    let used: Vec<ListedTool> = listed.into_iter().filter(|tool| is_used(&tool.name)).collect();
+    let count = used.len();
+    for ListedTool { name: tool, description, input_schema } in used {
         if tools.len() == MAX_TOOLS {
-            problems.push(format!("only the first {MAX_TOOLS} tools are used"));
+            problems.add(format!("only the first {MAX_TOOLS} of {count} tools are used"));
             break;
         }
-        let name = tool_name(part, &tool.name);
-        let description = tool.description.or(tool.title.map(Into::into)).unwrap_or_default();
-        let description = cut(&description, MAX_DESCRIPTION_BYTES).to_owned();
-        let input_schema = object_schema(Value::Object((*tool.input_schema).clone()));
-        if input_schema.to_string().len() > MAX_SCHEMA_BYTES {
-            problems.push(format!("the tool {:?} is left out: its schema is too large", tool.name));
-            continue;
+        let name = tool_name(part, &tool);
+        if description.len() > MAX_DESCRIPTION_BYTES {
+            problems.add(format!(
+                "the description of the tool {tool:?} has {} bytes; the model gets the first {MAX_DESCRIPTION_BYTES}",
+                description.len()
+            ));
         }
+        let description = cut(&description, MAX_DESCRIPTION_BYTES).to_owned();
+        let input_schema = match object_schema(input_schema) {
+            Ok(schema) if schema.to_string().len() <= MAX_SCHEMA_BYTES => schema,
+            Ok(_) => {
+                problems.add(format!(
+                    "the tool {tool:?} is left out: its schema has more than {MAX_SCHEMA_BYTES} bytes"
+                ));
+                continue;
+            }
+            Err(why) => {
+                problems.add(format!("the tool {tool:?} is left out: {why}"));
+                continue;
+            }
+        };
         if !names.insert(name.clone()) {
-            problems.push(format!("the tool {:?} is left out: another tool has the name {name}", tool.name));
+            problems.add(format!("the tool {tool:?} is left out: another tool has the name {name}"));
             continue;
         }
         let digest = hex::encode(&Sha256::digest(format!("{description}\0{input_schema}")));
-        tools.push(McpTool {
-            name,
-            server: server.to_owned(),
-            tool: tool.name.into_owned(),
-            description,
-            input_schema,
-            digest,
-        });
+        let description = match description {
+            // Not part of the digest, which stands for what the server says.
+            empty if empty.trim().is_empty() => format!("MCP tool from {server}"),
+            written => written,
+        };
+        tools.push(McpTool { name, server: server.to_owned(), tool, description, input_schema, digest });
     }
     tools.sort_by(|one, other| one.name.cmp(&other.name));
-    (tools, problems)
+    tools
 }
 
-/// Providers accept only objects as input.
-fn object_schema(mut schema: Value) -> Value {
-    let Some(fields) = schema.as_object_mut() else { return json!({"type": "object", "properties": {}}) };
+/// The schema of an object: arguments are one. `model` fits it to each provider.
+fn object_schema(mut schema: Value) -> Result<Value, String> {
+    let Some(fields) = schema.as_object_mut() else { return Err("its schema is not an object".into()) };
+    let is_object = match fields.get("type") {
+        None | Some(Value::Null) => true,
+        Some(Value::String(kind)) => kind == "object",
+        Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "object"),
+        Some(_) => false,
+    };
+    if !is_object {
+        return Err(format!("its schema describes {} instead of an object", fields["type"]));
+    }
     fields.remove("$schema");
     fields.insert("type".into(), "object".into());
     fields.entry("properties").or_insert_with(|| json!({}));
-    schema
+    Ok(schema)
 }
 
 /// A server's instructions for the model.
@@ -103,9 +154,14 @@ fn cut(text: &str, bytes: usize) -> &str {
 mod tests {
     use super::*;
 
-    fn tool(name: &str, schema: Value) -> Tool {
-        let value = json!({"name": name, "description": "d", "inputSchema": schema});
-        serde_json::from_value(value).expect("a tool")
+    fn tool(name: &str, schema: Value) -> ListedTool {
+        ListedTool { name: name.into(), description: "d".into(), input_schema: schema }
+    }
+
+    fn offered(listed: Vec<ListedTool>, is_used: impl Fn(&str) -> bool) -> (Vec<McpTool>, Vec<String>) {
+        let mut problems = Problems::default();
+        let tools = tools("my server", "my_server", listed, is_used, &mut problems);
+        (tools, problems.into_texts())
     }
 
     #[test]
@@ -116,7 +172,7 @@ mod tests {
             tool("a/x", json!({})),
             tool("secret", json!({})),
         ];
-        let (tools, problems) = tools("my server", "my_server", listed, |name| name != "secret");
+        let (tools, problems) = offered(listed, |name| name != "secret");
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
         assert_eq!(names, ["mcp__my_server__a_x", "mcp__my_server__b"]);
         assert_eq!(tools[0].input_schema, json!({"type": "object", "properties": {"p": {"type": "string"}}}));
@@ -124,11 +180,51 @@ mod tests {
     }
 
     #[test]
+    fn unusable_and_oversized_tools_are_left_out_and_named() {
+        let large =
+            json!({"type": "object", "properties": {"p": {"description": "x".repeat(MAX_SCHEMA_BYTES)}}});
+        let listed = vec![
+            tool("list", json!({"type": "array"})),
+            tool("text", json!("no schema")),
+            tool("number", json!({"type": 5})),
+            tool("large", large),
+            tool("both", json!({"type": ["object", "null"]})),
+            ListedTool { description: "é".repeat(1 << 20), ..tool("long", json!({})) },
+        ];
+        let (tools, problems) = offered(listed, |_| true);
+        let names: Vec<&str> = tools.iter().map(|tool| tool.tool.as_str()).collect();
+        assert_eq!(names, ["both", "long"]);
+        assert_eq!(tools[1].description.len(), MAX_DESCRIPTION_BYTES);
+        for (problem, name) in problems.iter().zip(["list", "text", "number", "large", "long"]) {
+            assert!(problem.contains(&format!("{name:?}")), "{problem}");
+        }
+        assert_eq!(problems.len(), 5);
+    }
+
+    #[test]
+    fn server_with_thousands_of_tools_is_bounded_and_reported() {
+        let many = (0..2_000).map(|number| tool(&format!("t{number:04}"), json!({}))).collect();
+        let (tools, problems) = offered(many, |_| true);
+        assert_eq!(tools.len(), MAX_TOOLS);
+        assert_eq!(problems, [format!("only the first {MAX_TOOLS} of 2000 tools are used")]);
+        let bad = (0..2_000).map(|number| tool(&format!("t{number:04}"), json!(1))).collect();
+        let (tools, problems) = offered(bad, |_| true);
+        assert_eq!((tools.len(), problems.len()), (0, MAX_PROBLEMS + 1));
+        assert!(problems[MAX_PROBLEMS].contains("1950 more"), "{problems:?}");
+    }
+
+    #[test]
+    fn tool_without_description_is_named_by_its_server() {
+        let without = ListedTool { description: " \n".into(), ..tool("t", json!({})) };
+        let (tools, _) = offered(vec![without], |_| true);
+        assert!(tools[0].description.starts_with("MCP tool from "), "{tools:?}");
+    }
+
+    #[test]
     fn tool_digest_changes_with_description_and_schema() {
         let digest = |description: &str, schema: Value| {
-            let value = json!({"name": "t", "description": description, "inputSchema": schema});
-            let listed = vec![serde_json::from_value(value).expect("a tool")];
-            tools("s", "s", listed, |_| true).0.remove(0).digest
+            let listed = vec![ListedTool { description: description.into(), ..tool("t", schema) }];
+            offered(listed, |_| true).0.remove(0).digest
         };
         let first = digest("d", json!({}));
         assert_eq!(first, digest("d", json!({})));

@@ -1,4 +1,4 @@
-//! The configuration of a server: `[mcp.NAME]` of `config.toml`, and the files of other programs that projects hold.
+//! The configuration of a server: `[mcp.NAME]` of `config.toml`. `files` reads the forms of other programs.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -6,9 +6,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::restrictions;
+use crate::tool_lists::{self, ToolLists};
 use types::config_values::ConfigDuration;
-use types::typed_json;
 
 /// Maximum number of servers of one source.
 pub(super) const MAX_SERVERS: usize = 100;
@@ -71,9 +70,15 @@ pub struct ServerConfig {
     /// Whether it is not used, as other programs write it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub disabled: bool,
-    /// Time limit of a call. The handshake takes at most this time and at most 30 s.
+    /// Time limit of a call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<ConfigDuration>,
+    /// Time limit of a start: the program, the handshake and the first lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub startup_timeout: Option<ConfigDuration>,
+    /// Whether the server receives the workspace as its root.
+    #[serde(skip_serializing_if = "Clone::clone")]
+    pub roots: bool,
     /// The only tools that are used; `*` stands for any characters.
     #[serde(
         skip_serializing_if = "Option::is_none",
@@ -112,6 +117,9 @@ pub struct ServerConfig {
     /// Whether the server may ask users questions (elicitation).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub elicitation: bool,
+    /// The folder of the file that configures the server, if that is not the workspace. Relative paths start there.
+    #[serde(skip)]
+    pub folder: Option<PathBuf>,
 }
 
 impl Default for ServerConfig {
@@ -128,11 +136,14 @@ impl Default for ServerConfig {
             enabled: true,
             disabled: false,
             timeout: None,
+            startup_timeout: None,
+            roots: true,
             allow_tools: None,
             deny_tools: Vec::new(),
             always_allow: None,
             sandbox: false,
             elicitation: false,
+            folder: None,
         }
     }
 }
@@ -178,9 +189,20 @@ impl ServerConfig {
     /// Whether a tool of the server, which has this name in the configuration, is used.
     #[must_use]
     pub fn uses_tool(&self, server: &str, tool: &str) -> bool {
-        let means = |pattern: &String| restrictions::means(pattern, server, tool);
-        self.allow_tools.as_ref().is_none_or(|allowed| allowed.iter().any(means))
-            && !self.deny_tools.iter().any(means)
+        self.tool_lists().use_tool(server, tool)
+    }
+
+    /// The lists of tools.
+    pub(super) fn tool_lists(&self) -> ToolLists<'_> {
+        ToolLists { allowed: self.allow_tools.as_deref(), denied: &self.deny_tools }
+    }
+
+    /// Checks the lists of tools of a configuration that is written now.
+    ///
+    /// # Errors
+    /// An entry cannot be the name of a tool. The text is for users.
+    pub fn check_written(&self, server: &str) -> Result<(), String> {
+        tool_lists::written_problem(self.tool_lists(), server).map_or(Ok(()), Err)
     }
 
     /// What the configuration says without effect, for users.
@@ -188,6 +210,12 @@ impl ServerConfig {
     pub fn notes(&self) -> Vec<String> {
         let note = "alwaysAllow and autoApprove are not used: rules such as mcp__SERVER__TOOL allow calls";
         self.always_allow.iter().map(|_| note.to_owned()).collect()
+    }
+
+    /// Entries of the lists of tools that cannot be names of tools, as notes for users.
+    #[must_use]
+    pub fn odd_entries(&self, server: &str) -> Vec<String> {
+        tool_lists::odd_entries(self.tool_lists(), server)
     }
 }
 
@@ -229,6 +257,8 @@ pub struct ScopedServer {
     pub source: ServerSource,
     /// Its configuration, or a mistake in it.
     pub config: Result<ServerConfig, String>,
+    /// Parts of the file that are not used, for users.
+    pub notes: Vec<String>,
 }
 
 /// The servers of all sources by name. If several have the same name, the strongest source counts. Servers of a
@@ -252,195 +282,9 @@ pub fn merge(
     merged
 }
 
-/// The content of a file with servers.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ProjectFile {
-    /// The servers in the order of their names.
-    pub servers: Vec<ScopedServer>,
-    /// A mistake in the file; then it has no servers.
-    pub problem: Option<String>,
-}
-
-/// An entry of `.mcp.json` or `.mcprc`. Keys of other programs are ignored.
-#[derive(Deserialize)]
-struct JsonEntry {
-    #[serde(rename = "type", alias = "transport")]
-    kind: Option<TransportKind>,
-    command: Option<String>,
-    #[serde(default)]
-    args: Vec<String>,
-    #[serde(default)]
-    env: BTreeMap<String, String>,
-    cwd: Option<PathBuf>,
-    #[serde(alias = "serverUrl")]
-    url: Option<String>,
-    #[serde(default)]
-    headers: BTreeMap<String, String>,
-    #[serde(alias = "headersHelper")]
-    headers_command: Option<String>,
-    #[serde(default)]
-    disabled: bool,
-    enabled: Option<bool>,
-    timeout: Option<Timeout>,
-    allow_tools: Option<Vec<String>>,
-    #[serde(default)]
-    deny_tools: Vec<String>,
-    always_allow: Option<Value>,
-    #[serde(default)]
-    sandbox: bool,
-    #[serde(default)]
-    elicitation: bool,
-}
-
-/// Other programs write milliseconds.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Timeout {
-    Milliseconds(u64),
-    Text(ConfigDuration),
-}
-
-impl From<JsonEntry> for ServerConfig {
-    fn from(entry: JsonEntry) -> Self {
-        Self {
-            command: entry.command,
-            args: entry.args,
-            env: entry.env,
-            cwd: entry.cwd,
-            url: entry.url,
-            headers: entry.headers,
-            headers_command: entry.headers_command,
-            transport: entry.kind,
-            enabled: entry.enabled.unwrap_or(true) && !entry.disabled,
-            disabled: false,
-            timeout: entry.timeout.map(|timeout| match timeout {
-                Timeout::Milliseconds(ms) => ConfigDuration(std::time::Duration::from_millis(ms)),
-                Timeout::Text(span) => span,
-            }),
-            allow_tools: entry.allow_tools,
-            deny_tools: entry.deny_tools,
-            always_allow: entry.always_allow,
-            sandbox: entry.sandbox,
-            elicitation: entry.elicitation,
-        }
-    }
-}
-
-/// An entry with the names that this daemon has for its restrictions.
-fn renamed(mut value: Value) -> Result<Value, String> {
-    if let Value::Object(entry) = &mut value {
-        restrictions::rename_keys(entry)?;
-    }
-    Ok(value)
-}
-
-/// Reads `.mcp.json` or `.mcprc`: an object of servers, in most files below `mcpServers`. A mistake in one entry
-/// is that server's error.
-#[must_use]
-pub fn parse_file(name: &str, bytes: &[u8]) -> ProjectFile {
-    let wrong = |why: String| ProjectFile { servers: Vec::new(), problem: Some(format!("{name}: {why}")) };
-    let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
-    if bytes.trim_ascii().is_empty() {
-        return ProjectFile::default();
-    }
-    let value: Value = match serde_json::from_slice(bytes) {
-        Ok(value) => value,
-        Err(error) => return wrong(format!("could not read it as JSON: {error}")),
-    };
-    let Value::Object(mut top) = value else { return wrong("it must be a JSON object".into()) };
-    let entries = match top.remove("mcpServers") {
-        Some(Value::Object(entries)) => entries,
-        Some(_) => return wrong("`mcpServers` must be an object".into()),
-        None => top,
-    };
-    if entries.len() > MAX_SERVERS {
-        return wrong(format!("it has more than {MAX_SERVERS} servers"));
-    }
-    let server = |(name, value): (String, Value)| {
-        let config = renamed(value)
-            .and_then(|value| typed_json::from_value::<JsonEntry>(value).map_err(|error| error.to_string()))
-            .map(ServerConfig::from)
-            .map_err(|error| format!("could not read its configuration: {error}"))
-            .and_then(|config| config.transport().map(|_| config));
-        ScopedServer { name, source: ServerSource::Project, config }
-    };
-    ProjectFile { servers: entries.into_iter().map(server).collect(), problem: None }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use types::typed_toml;
-
-    #[test]
-    fn project_file_gives_servers_and_errors_per_entry() {
-        let text = r#"{"mcpServers": {
-            "files": {"command": "npx", "args": ["-y", "x"], "env": {"A": "${A}"}, "alwaysAllow": ["y"]},
-            "web": {"type": "http", "url": "http://h/mcp", "headers": {"Authorization": "Bearer ${T}"}, "timeout": 1500},
-            "old": {"type": "sse", "url": "http://h/sse"},
-            "off": {"command": "x", "disabled": true},
-            "bad": {"command": 1}
-        }}"#;
-        let file = parse_file(".mcp.json", text.as_bytes());
-        assert_eq!(file.problem, None);
-        let merged = merge(file.servers, true);
-        let config = |name: &str| merged[name].config.clone();
-        let files = config("files").expect("right");
-        assert_eq!((files.command.as_deref(), files.args.len()), (Some("npx"), 2));
-        let web = config("web").expect("right");
-        assert_eq!(web.transport(), Ok(TransportKind::Http));
-        assert_eq!(web.timeout.map(ConfigDuration::millis), Some(1500));
-        assert!(!config("off").expect("right").enabled);
-        assert!(config("old").expect_err("refused").contains("sse"));
-        assert!(config("bad").expect_err("refused").contains("command"));
-    }
-
-    #[test]
-    fn restrictions_of_other_programs_hold_in_both_forms() {
-        let text = r#"{"mcpServers": {
-            "cline": {"command": "x", "disabledTools": ["rm"], "alwaysAllow": ["rm", "ls"]},
-            "gemini": {"command": "x", "includeTools": ["ls", "rm"], "excludeTools": ["rm"]},
-            "wrong": {"command": "x", "disabledTools": "rm"},
-            "unclear": {"command": "x", "readOnly": true},
-            "off": {"command": "x", "disabled": "yes"}
-        }}"#;
-        let merged = merge(parse_file(".mcp.json", text.as_bytes()).servers, true);
-        for name in ["cline", "gemini"] {
-            let config = merged[name].config.clone().expect("right");
-            assert!(config.uses_tool(name, "ls") && !config.uses_tool(name, "rm"), "{name}");
-            assert_eq!(config.notes().len(), usize::from(name == "cline"));
-        }
-        for (name, word) in [("wrong", "disabledTools"), ("unclear", "readOnly"), ("off", "disabled")] {
-            assert!(merged[name].config.clone().expect_err("refused").contains(word), "{name}");
-        }
-        let table = |text: &str| typed_toml::from_str::<ServerConfig>(text);
-        for key in ["deny_tools", "disabledTools", "excludeTools", "disallowed_tools"] {
-            let config =
-                table(&format!("command = \"x\"\n{key} = [\"rm\"]\nautoApprove = [\"rm\"]")).expect(key);
-            assert!(
-                config.uses_tool("s", "ls") && !config.uses_tool("s", "rm") && !config.notes().is_empty()
-            );
-        }
-        for key in ["allow_tools", "includeTools", "allowedTools", "enabled_tools"] {
-            let config = table(&format!("command = \"x\"\n{key} = [\"ls\"]")).expect(key);
-            assert!(config.uses_tool("s", "ls") && !config.uses_tool("s", "rm"));
-        }
-        assert!(!table("command = \"x\"\ndisabled = true").expect("right").is_enabled());
-        for wrong in ["disabledTools = \"rm\"", "readOnly = true", "deny_tools = []\ndisabledTools = []"] {
-            assert!(table(&format!("command = \"x\"\n{wrong}")).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn broken_project_file_has_no_servers() {
-        for text in ["{", "[]", r#"{"mcpServers": []}"#] {
-            let file = parse_file(".mcprc", text.as_bytes());
-            assert!(file.servers.is_empty() && file.problem.is_some(), "{text}");
-        }
-        assert_eq!(parse_file(".mcprc", b" \n"), ProjectFile::default());
-        let plain = parse_file(".mcprc", br#"{"a": {"command": "x"}}"#);
-        assert_eq!(plain.servers.len(), 1, "without `mcpServers`");
-    }
 
     #[test]
     fn stronger_source_replaces_server_of_same_name() {
@@ -448,6 +292,7 @@ mod tests {
             name: "a".into(),
             source,
             config: Ok(ServerConfig { command: Some(command.into()), ..ServerConfig::default() }),
+            notes: Vec::new(),
         };
         let all = [
             server(ServerSource::Project, "p"),

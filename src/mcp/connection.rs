@@ -8,6 +8,7 @@ use futures_util::future::BoxFuture;
 use rmcp::model::{ErrorData, ProtocolVersion, SubscriptionFilter};
 use rmcp::service::{ClientInitializeError, RoleClient, RunningService, ServiceError};
 use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::{ClientLifecycleMode, Peer};
 use serde_json::{Map, Value};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
@@ -16,12 +17,13 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::handler::{Handler, ProgressRoutes, QuestionSinks};
+use crate::handshake_filter::HandshakeFilter;
 use crate::http;
 use crate::http_client::{LimitedClient, StreamLimit};
 use crate::launch::{Launcher, ServerProcess};
 use crate::server_log::ServerLog;
 use crate::stdio::LimitedOutput;
-use crate::tool_result::ToolAnswer;
+use crate::tool_result;
 use crate::variables::{Endpoint, ResolvedConfig};
 use types::server_program::ServerProgram;
 
@@ -41,8 +43,8 @@ pub(super) struct Connection {
     /// Whether the server may ask users.
     pub(super) may_ask: bool,
     pub(super) log: Arc<ServerLog>,
-    /// The address of the workspace.
-    pub(super) root: String,
+    /// The address of the workspace; `None` if the server does not receive it.
+    pub(super) root: Option<String>,
     /// The reason why the connection was ended, if the server sent too much.
     breach: Arc<OnceLock<String>>,
     /// Notified when a list of the server has changed.
@@ -70,10 +72,24 @@ impl Drop for Connection {
     }
 }
 
+/// The reason why there is no connection.
+pub(super) struct ConnectFailure {
+    /// The text for users.
+    pub why: String,
+    /// Whether the server may be one that ends at a request of a newer revision of the protocol.
+    pub may_be_older: bool,
+}
+
+impl From<String> for ConnectFailure {
+    fn from(why: String) -> Self {
+        Self { why, may_be_older: false }
+    }
+}
+
 /// Starts the server or connects to it, and performs the handshake. The caller sets the time limit.
 pub(super) fn connect(
     request: ConnectRequest,
-) -> BoxFuture<'static, Result<(Connection, OwnedProcess), String>> {
+) -> BoxFuture<'static, Result<(Connection, OwnedProcess), ConnectFailure>> {
     // Boxed: the library's futures are not `Send` for every lifetime.
     Box::pin(connect_once(request))
 }
@@ -85,25 +101,28 @@ fn serve_stdio(
     output: LimitedOutput<Box<dyn AsyncRead + Send + Unpin>>,
     input: Box<dyn AsyncWrite + Send + Unpin>,
     lifecycle: ClientLifecycleMode,
+    log: Arc<ServerLog>,
 ) -> BoxFuture<'static, ServeResult> {
-    Box::pin(rmcp::serve_client_with_lifecycle(handler, (output, input), lifecycle))
+    let transport = AsyncRwTransport::new_client(output, input);
+    Box::pin(rmcp::serve_client_with_lifecycle(handler, HandshakeFilter::new(transport, log), lifecycle))
 }
 
 fn serve_http(
     handler: Handler,
     transport: StreamableHttpClientTransport<LimitedClient>,
     lifecycle: ClientLifecycleMode,
+    log: Arc<ServerLog>,
 ) -> BoxFuture<'static, ServeResult> {
-    Box::pin(rmcp::serve_client_with_lifecycle(handler, transport, lifecycle))
+    Box::pin(rmcp::serve_client_with_lifecycle(handler, HandshakeFilter::new(transport, log), lifecycle))
 }
 
-async fn connect_once(request: ConnectRequest) -> Result<(Connection, OwnedProcess), String> {
+async fn connect_once(request: ConnectRequest) -> Result<(Connection, OwnedProcess), ConnectFailure> {
     let ConnectRequest { resolved, unattended, launcher, log, is_legacy } = request;
     let routes: Arc<ProgressRoutes> = Arc::default();
     let changed: Arc<Notify> = Arc::default();
     let breach: Arc<OnceLock<String>> = Arc::default();
     let question_sinks: Arc<QuestionSinks> = Arc::default();
-    let root = Handler::root_of(&resolved.workspace);
+    let root = resolved.roots.then(|| Handler::root_of(&resolved.workspace));
     let may_ask = resolved.elicitation;
     let handler = Handler {
         routes: Arc::clone(&routes),
@@ -126,6 +145,7 @@ async fn connect_once(request: ConnectRequest) -> Result<(Connection, OwnedProce
             let launched = launcher.launch(ServerProgram {
                 program: program.clone(),
                 args: args.clone(),
+                session_environment: resolved.session_environment.clone(),
                 env: env.clone(),
                 cwd: cwd.clone(),
                 workspace: resolved.workspace.clone(),
@@ -136,7 +156,7 @@ async fn connect_once(request: ConnectRequest) -> Result<(Connection, OwnedProce
             let reader = Arc::clone(&log);
             tasks.push(tokio::spawn(async move { reader.read(launched.stderr).await }));
             let stdout = LimitedOutput::new(launched.stdout, Arc::clone(&breach));
-            match serve_stdio(handler, stdout, launched.stdin, lifecycle).await {
+            match serve_stdio(handler, stdout, launched.stdin, lifecycle, Arc::clone(&log)).await {
                 Ok(service) => (service, Some(launched.process)),
                 Err(error) => {
                     // The exit of a process explains more than the closed pipe.
@@ -145,7 +165,8 @@ async fn connect_once(request: ConnectRequest) -> Result<(Connection, OwnedProce
                     launched.process.end().await;
                     tasks.iter().for_each(JoinHandle::abort);
                     let why = breach.get().cloned().or_else(|| exit.ok().map(|exit| format!("it {exit}")));
-                    return Err(why.unwrap_or_else(|| describe(&error)));
+                    let why = why.unwrap_or_else(|| describe(&error));
+                    return Err(ConnectFailure { why, may_be_older: true });
                 }
             }
         }
@@ -157,9 +178,11 @@ async fn connect_once(request: ConnectRequest) -> Result<(Connection, OwnedProce
             let exceeded = CancellationToken::new();
             let limit = StreamLimit::new(Arc::clone(&breach), exceeded.clone());
             let transport = http::transport(url, &headers, limit).await?;
-            let served = serve_http(handler, transport, lifecycle).await;
-            let service =
-                served.map_err(|error| breach.get().cloned().unwrap_or_else(|| describe(&error)))?;
+            let served = serve_http(handler, transport, lifecycle, Arc::clone(&log)).await;
+            let service = served.map_err(|error| ConnectFailure {
+                why: breach.get().cloned().unwrap_or_else(|| describe(&error)),
+                may_be_older: breach.get().is_none(),
+            })?;
             let end = service.cancellation_token();
             tasks.push(tokio::spawn(async move {
                 exceeded.cancelled().await;
@@ -200,6 +223,7 @@ async fn run_headers_command(
     let launched = launcher.launch(ServerProgram {
         program: "/bin/sh".into(),
         args: vec!["-c".into(), command.to_owned()],
+        session_environment: resolved.session_environment.clone(),
         env: Default::default(),
         cwd: resolved.workspace.clone(),
         workspace: resolved.workspace.clone(),
@@ -274,11 +298,7 @@ impl Connection {
             arguments.into_iter().map(|(name, value)| (name, Value::String(value))).collect();
         let params = rmcp::model::GetPromptRequestParams::new(name.to_owned()).with_arguments(arguments);
         let reply = self.service.get_prompt(params).await.map_err(|error| service_error(&error))?;
-        let mut answer = ToolAnswer::default();
-        for message in &reply.messages {
-            answer.add(&message.content);
-        }
-        Ok(answer.text)
+        Ok(tool_result::prompt_text(reply.messages.iter().map(|message| &message.content)))
     }
 
     /// Waits until the connection has ended.

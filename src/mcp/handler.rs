@@ -37,7 +37,8 @@ pub(super) struct Handler {
     pub may_ask: bool,
     pub changed: Arc<Notify>,
     pub log: Arc<ServerLog>,
-    pub root: String,
+    /// The address of the workspace; `None` if the server does not receive it.
+    pub root: Option<String>,
 }
 
 impl Handler {
@@ -47,8 +48,8 @@ impl Handler {
     }
 
     /// The folders that the server receives as roots.
-    pub fn roots(root: &str) -> ListRootsResult {
-        ListRootsResult::new(vec![Root::new(root.to_owned())])
+    pub fn roots(root: Option<&str>) -> ListRootsResult {
+        ListRootsResult::new(root.into_iter().map(|root| Root::new(root.to_owned())).collect())
     }
 
     /// The call that the server asks about.
@@ -65,7 +66,7 @@ impl Handler {
 impl ClientHandler for Handler {
     fn get_info(&self) -> ClientConfig {
         let mut capabilities = ClientCapabilities::default();
-        capabilities.roots = Some(RootsCapabilities::default());
+        capabilities.roots = self.root.is_some().then(RootsCapabilities::default);
         capabilities.extensions = Some([(TASKS_EXTENSION_ID.to_owned(), serde_json::Map::new())].into());
         if self.may_ask {
             capabilities.elicitation =
@@ -76,7 +77,7 @@ impl ClientHandler for Handler {
     }
 
     async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<ListRootsResult, rmcp::ErrorData> {
-        Ok(Self::roots(&self.root))
+        Ok(Self::roots(self.root.as_deref()))
     }
 
     async fn create_message(

@@ -8,7 +8,7 @@ use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 
-use crate::http_client::{LimitedClient, StreamLimit};
+use crate::http_client::{LimitedClient, Redirects, StreamLimit};
 use crate::stdio::MAX_MESSAGE_BYTES;
 
 /// Time limit of a TCP and TLS connection.
@@ -22,14 +22,19 @@ pub(super) async fn transport(
     headers: &BTreeMap<String, String>,
     limit: Arc<StreamLimit>,
 ) -> Result<StreamableHttpClientTransport<LimitedClient>, String> {
-    let client = tokio::task::spawn_blocking(|| {
+    let redirects: Arc<Redirects> = Arc::default();
+    let seen = Arc::clone(&redirects);
+    let client = tokio::task::spawn_blocking(move || {
         // Another part of the program may have installed a provider already, which works as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         reqwest::Client::builder()
             .user_agent(concat!("agentd/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(CONNECT_TIMEOUT)
-            // A redirect would send the headers to another address.
-            .redirect(reqwest::redirect::Policy::none())
+            // A redirect would send the headers to another address, and change a request with a body.
+            .redirect(reqwest::redirect::Policy::custom(move |attempt| {
+                seen.note(attempt.url());
+                attempt.stop()
+            }))
             .referer(false)
             .build()
     });
@@ -55,7 +60,7 @@ pub(super) async fn transport(
         .max_sse_event_size(MAX_MESSAGE_BYTES)
         .max_json_response_size(MAX_MESSAGE_BYTES)
         .max_error_response_size(MAX_ERROR_BYTES);
-    Ok(StreamableHttpClientTransport::with_client(LimitedClient { client, limit }, config))
+    Ok(StreamableHttpClientTransport::with_client(LimitedClient { client, limit, redirects }, config))
 }
 
 /// The deepest cause of an error, which names no address.

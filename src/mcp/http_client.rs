@@ -1,4 +1,4 @@
-//! The HTTP client of servers, with a limit on the rate of their messages.
+//! The HTTP client of servers, with a limit on the rate of their messages and their redirects.
 
 use std::collections::HashMap;
 use std::future::ready;
@@ -54,11 +54,50 @@ impl StreamLimit {
     }
 }
 
+/// The redirects of a server. Web frameworks redirect `/mcp` to `/mcp/`; other redirects are not followed.
+#[derive(Default)]
+pub(super) struct Redirects {
+    /// The target of the newest one.
+    target: Mutex<Option<reqwest::Url>>,
+    /// The address with a slash at its end, which replaces the configured one.
+    address: OnceLock<Arc<str>>,
+}
+
+impl Redirects {
+    pub fn note(&self, target: &reqwest::Url) {
+        *lock(&self.target) = Some(target.clone());
+    }
+
+    /// The address of a request.
+    fn current(&self, uri: Arc<str>) -> Arc<str> {
+        self.address.get().cloned().unwrap_or(uri)
+    }
+
+    /// The address to which a request is sent again after it failed, or the reason why it is not.
+    fn follow(&self, uri: &str) -> Option<Result<Arc<str>, String>> {
+        let target = lock(&self.target).take()?;
+        let from = reqwest::Url::parse(uri).ok()?;
+        let is_same_origin = target.origin() == from.origin();
+        let is_slash = target.path().strip_suffix('/') == Some(from.path());
+        if is_same_origin && is_slash && self.address.get().is_none() {
+            let mut address = from;
+            address.set_path(target.path());
+            return Some(Ok(Arc::clone(self.address.get_or_init(|| String::from(address).into()))));
+        }
+        // Without its query, which may hold a secret.
+        let shown = format!("{}{}", target.origin().ascii_serialization(), target.path());
+        Some(Err(format!(
+            "it redirects to {shown}, which is not followed; write that address as `url` if it is right"
+        )))
+    }
+}
+
 /// `reqwest` with the limit.
 #[derive(Clone)]
 pub(super) struct LimitedClient {
     pub client: reqwest::Client,
     pub limit: Arc<StreamLimit>,
+    pub redirects: Arc<Redirects>,
 }
 
 impl StreamableHttpClient for LimitedClient {
@@ -86,15 +125,27 @@ impl StreamableHttpClient for LimitedClient {
         custom_headers: HashMap<HeaderName, HeaderValue>,
         limits: StreamableHttpResponseLimits,
     ) -> Result<StreamableHttpPostResponse, HttpError> {
-        let sent = self.client.post_message_with_response_limits(
-            uri,
-            message,
-            session_id,
-            auth_header,
-            custom_headers,
-            limits,
-        );
-        Ok(match sent.await? {
+        let send = |uri: Arc<str>| {
+            self.client.post_message_with_response_limits(
+                uri,
+                message.clone(),
+                session_id.clone(),
+                auth_header.clone(),
+                custom_headers.clone(),
+                limits,
+            )
+        };
+        let uri = self.redirects.current(uri);
+        let mut sent = send(Arc::clone(&uri)).await;
+        // The server has only redirected the request, so that sending it again is safe.
+        if sent.is_err() {
+            match self.redirects.follow(&uri) {
+                Some(Ok(uri)) => sent = send(uri).await,
+                Some(Err(why)) => _ = self.limit.breach.set(why),
+                None => {}
+            }
+        }
+        Ok(match sent? {
             StreamableHttpPostResponse::Sse(events, session_id) => {
                 StreamableHttpPostResponse::Sse(self.limit.limit_stream(events), session_id)
             }
@@ -109,6 +160,7 @@ impl StreamableHttpClient for LimitedClient {
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<(), HttpError> {
+        let uri = self.redirects.current(uri);
         self.client.delete_session(uri, session_id, auth_header, custom_headers).await
     }
 
@@ -142,7 +194,7 @@ impl StreamableHttpClient for LimitedClient {
         max_sse_event_size: usize,
     ) -> Result<EventStream, HttpError> {
         let opened = self.client.get_stream_with_max_sse_event_size(
-            uri,
+            self.redirects.current(uri),
             session_id,
             last_event_id,
             auth_header,
@@ -150,5 +202,39 @@ impl StreamableHttpClient for LimitedClient {
             max_sse_event_size,
         );
         Ok(self.limit.limit_stream(opened.await?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_slash_at_end_of_same_origin_is_followed_once() {
+        let follow = |from: &str, to: &str| {
+            let redirects = Redirects::default();
+            redirects.note(&reqwest::Url::parse(to).expect(to));
+            redirects.follow(from).expect("a redirect").map(|address| address.to_string())
+        };
+        let slash = follow("http://h:1/mcp?key=s", "http://h:1/mcp/");
+        assert_eq!(slash, Ok("http://h:1/mcp/?key=s".to_owned()));
+        for (to, shown) in [
+            ("http://h:2/mcp/", "http://h:2/mcp/,"),
+            ("https://h:1/mcp/", "https://h:1/mcp/,"),
+            ("http://other:1/mcp/?token=s", "http://other:1/mcp/,"),
+            ("http://h:1/login?next=/mcp", "http://h:1/login,"),
+            ("http://h:1/mcp//", "http://h:1/mcp//,"),
+            ("http://h:1/mcp", "http://h:1/mcp,"),
+        ] {
+            let why = follow("http://h:1/mcp", to).expect_err(to);
+            assert!(why.contains(shown) && !why.contains("token"), "{why}");
+        }
+        let redirects = Redirects::default();
+        for is_followed in [true, false] {
+            redirects.note(&reqwest::Url::parse("http://h/mcp/").expect("a URL"));
+            assert_eq!(redirects.follow("http://h/mcp").expect("a redirect").is_ok(), is_followed);
+        }
+        assert!(redirects.follow("http://h/mcp").is_none(), "no redirect");
+        assert_eq!(&*redirects.current("http://h/mcp".into()), "http://h/mcp/");
     }
 }

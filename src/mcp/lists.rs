@@ -2,13 +2,18 @@
 
 use futures_util::future::BoxFuture;
 use rmcp::Peer;
-use rmcp::model::{PaginatedRequestParams, ReadResourceRequestParams};
+use rmcp::model::{
+    ClientRequest, ListToolsRequest, PaginatedRequestParams, ReadResourceRequestParams, ServerResult,
+};
 use rmcp::service::{RoleClient, ServiceError};
+use serde_json::Value;
 
-use crate::catalog::{self, Prompt, ServerOffer};
+use crate::catalog::{self, Problems, Prompt, ServerOffer};
 use crate::config::ServerConfig;
 use crate::connection::{Connection, service_error};
+use crate::listed_tool::ListedTool;
 use crate::resource::{ResourcePart, resource, resource_template};
+use crate::tool_lists;
 use types::mcp::McpResourceList;
 
 /// Maximum number of pages of a list.
@@ -57,20 +62,17 @@ async fn offer(
     let info = peer.peer_info();
     let has_tools = info.as_ref().is_none_or(|info| info.capabilities.tools.is_some());
     let has_prompts = info.as_ref().is_some_and(|info| info.capabilities.prompts.is_some());
-    let (mut listed, mut problems) = (Vec::new(), Vec::new());
+    let (mut listed, mut problems) = (Vec::new(), Problems::default());
     if has_tools {
         let mut cursor = None;
         for page in 0.. {
-            let params = PaginatedRequestParams::default().with_cursor(cursor);
-            let reply = peer.list_tools(Some(params)).await;
-            let reply = reply.map_err(|error| failed("tools", &error))?;
-            listed.extend(reply.tools);
-            cursor = reply.next_cursor.filter(|cursor| !cursor.is_empty());
+            cursor = tool_page(&peer, cursor, &mut listed, &mut problems).await?;
             if cursor.is_none() {
                 break;
             }
-            if page + 1 == MAX_PAGES || listed.len() > catalog::MAX_TOOLS * 2 {
-                problems.push("its list of tools does not end; the rest is left out".to_owned());
+            let is_long = page + 1 == MAX_PAGES || listed.len() > catalog::MAX_TOOLS * 2;
+            if is_long {
+                problems.add("its list of tools does not end; the rest is left out".to_owned());
                 break;
             }
         }
@@ -80,13 +82,56 @@ async fn offer(
         // A server without its prompts is still useful.
         match peer.list_prompts(None).await {
             Ok(reply) => prompts = reply.prompts.into_iter().take(catalog::MAX_TOOLS).map(prompt).collect(),
-            Err(error) => problems.push(failed("prompts", &error)),
+            Err(error) => problems.add(failed("prompts", &error)),
         }
     }
-    let (tools, left_out) = catalog::tools(&server, &part, listed, |tool| config.uses_tool(&server, tool));
-    problems.extend(left_out);
+    let names = listed.iter().map(|tool: &ListedTool| tool.name.as_str());
+    let unmatched_entries = match has_tools {
+        true => tool_lists::unmatched_entries(config.tool_lists(), &server, names),
+        false => Vec::new(),
+    };
+    let tools = catalog::tools(&server, &part, listed, |tool| config.uses_tool(&server, tool), &mut problems);
     let instructions = info.and_then(|info| info.instructions.clone()).filter(|text| !text.trim().is_empty());
-    Ok(ServerOffer { tools, instructions, prompts, problems })
+    Ok(ServerOffer { tools, instructions, prompts, problems: problems.into_texts(), unmatched_entries })
+}
+
+/// Reads one page of the list of tools. Returns the cursor of the next one.
+async fn tool_page(
+    peer: &Peer<RoleClient>,
+    cursor: Option<String>,
+    listed: &mut Vec<ListedTool>,
+    problems: &mut Problems,
+) -> Result<Option<String>, String> {
+    let params = PaginatedRequestParams::default().with_cursor(cursor);
+    // Not the library's own function: it refuses a list in which one tool is not as the protocol wants it.
+    let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
+    let next = match peer.send_request(request).await.map_err(|error| failed("tools", &error))? {
+        ServerResult::ListToolsResult(page) => {
+            for (index, tool) in page.tools.into_iter().enumerate() {
+                match tool.name.is_empty() {
+                    true => problems.add(ListedTool::nameless(index)),
+                    false => listed.push(tool.into()),
+                }
+            }
+            page.next_cursor
+        }
+        ServerResult::CustomResult(page) => {
+            let mut page = page.0;
+            let next = page.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
+            let Some(Value::Array(tools)) = page.get_mut("tools").map(Value::take) else {
+                return Err("could not list its tools: its answer has no list of tools".into());
+            };
+            for (index, tool) in tools.into_iter().enumerate() {
+                match ListedTool::read(tool, index, &mut |note| problems.add(note)) {
+                    Ok(tool) => listed.push(tool),
+                    Err(why) => problems.add(why),
+                }
+            }
+            next
+        }
+        _ => return Err("could not list its tools: its answer is no list of tools".into()),
+    };
+    Ok(next.filter(|cursor| !cursor.is_empty()))
 }
 
 fn prompt(prompt: rmcp::model::Prompt) -> Prompt {

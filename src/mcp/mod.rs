@@ -1,6 +1,7 @@
 //! Servers of the Model Context Protocol (MCP).
 //!
-//! - `config`: a server's configuration, from all its sources; `variables` substitutes `${VAR}`.
+//! - `config`: a server's configuration, from all its sources; `files` and `entry` read the forms of other programs,
+//!   `restrictions` and `tool_lists` their lists of tools; `variables` substitutes `${VAR}`.
 //! - `names`: names of tools for the model.
 //! - `pool`: the running servers, shared by sessions with equal configuration; `server` runs one server.
 //! - `connection`: one connection and its handshake; `stdio` and `http` are the transports.
@@ -14,11 +15,15 @@ mod catalog;
 mod config;
 mod connection;
 mod elicitation;
+mod entry;
+mod files;
 mod form;
 mod handler;
+mod handshake_filter;
 mod http;
 mod http_client;
 mod launch;
+mod listed_tool;
 mod lists;
 mod message_rate;
 mod names;
@@ -33,6 +38,7 @@ mod settings;
 mod stdio;
 #[cfg(test)]
 mod tests;
+mod tool_lists;
 mod tool_result;
 mod variables;
 
@@ -40,8 +46,10 @@ pub use added::{AddedError, AddedServers};
 pub use approvals::Approvals;
 pub use calls::CallChannels;
 pub use catalog::Prompt;
-pub use config::{ProjectFile, ScopedServer, ServerConfig, ServerSource, TransportKind, merge, parse_file};
+pub use config::{ScopedServer, ServerConfig, ServerSource, TransportKind, merge};
 pub use elicitation::ServerQuestion;
+pub use entry::parse_config;
+pub use files::{ProjectFile, parse_file};
 pub use form::{Form, FormAnswer};
 pub use launch::{LaunchedProcess, Launcher, ServerProcess};
 pub use names::{is_tool_name, tool_name};

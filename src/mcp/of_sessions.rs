@@ -7,7 +7,8 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::added::{read, write_private};
-use crate::config::{MAX_SERVERS, ScopedServer, ServerConfig, ServerSource, parse_file};
+use crate::config::{MAX_SERVERS, ScopedServer, ServerConfig, ServerSource};
+use crate::files::parse_file;
 use types::ids::SessionId;
 
 /// The servers of sessions.

@@ -23,6 +23,7 @@ use crate::tool_result::ToolAnswer;
 use crate::variables::{ResolvedConfig, resolve};
 use base::sync::lock;
 use types::mcp::McpResourceList;
+use types::session_environment::SessionEnvironment;
 
 /// Maximum number of logs that are kept.
 const MAX_LOGS: usize = 50;
@@ -74,6 +75,8 @@ pub struct ServerUse<'a> {
     pub unattended: bool,
     /// The source of its configuration.
     pub source: ServerSource,
+    /// What a client sent for the session. Sessions with different variables do not share a program.
+    pub environment: Option<&'a SessionEnvironment>,
 }
 
 impl Pool {
@@ -104,8 +107,11 @@ impl Pool {
         })?;
         let launcher = self.launcher.get().ok_or("this daemon starts no MCP servers")?;
         let lookup = |name: &str| launcher.variable(name, usage.source);
-        let resolved = resolve(usage.config, usage.workspace, &lookup)
+        let mut resolved = resolve(usage.config, usage.workspace, &lookup)
             .map_err(|why| format!("the MCP server {} failed: {why}", usage.name))?;
+        if resolved.starts_program() {
+            resolved.session_environment = usage.environment.cloned();
+        }
         let config = usage.config;
         let mut tools = vec![format!("{:?}", config.allow_tools)];
         tools.extend(config.deny_tools.iter().cloned());
@@ -157,6 +163,19 @@ impl Pool {
             logs.pop_front();
         }
         log
+    }
+
+    /// Notes about entries of lists that name no tool of the servers with this name that run for a workspace.
+    #[must_use]
+    pub fn unmatched_entries(&self, name: &str, workspace: &Path) -> Vec<String> {
+        let servers = lock(&self.servers);
+        let running =
+            servers.iter().filter(|(key, _)| key.name == name && key.resolved.workspace == workspace);
+        let mut notes: Vec<String> =
+            running.flat_map(|(_, server)| server.view().unmatched_entries.to_vec()).collect();
+        notes.sort();
+        notes.dedup();
+        notes
     }
 
     /// Number of running servers.
@@ -232,7 +251,19 @@ impl Lease {
     /// Maximum time of a start.
     #[must_use]
     pub fn start_limit(&self) -> Duration {
-        self.server.handshake_limit() + Duration::from_millis(500)
+        self.server.start_limit() + Duration::from_millis(500)
+    }
+
+    /// How long a turn waits for the start.
+    #[must_use]
+    pub fn turn_wait(&self) -> Duration {
+        self.server.turn_wait()
+    }
+
+    /// Hints for users about a configuration that often does not do what was meant.
+    #[must_use]
+    pub fn hints(&self) -> Vec<String> {
+        self.server.hints()
     }
 
     /// Tries again at once if the server pauses after a failure.

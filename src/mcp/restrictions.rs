@@ -2,9 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::names::tool_name;
-use types::mcp::MCP_PREFIX;
-use types::mcp_names::{ToolNames, plain, server_part};
+use crate::tool_lists::matches;
 
 /// Lists of tools that are not used, in lower case without `-` and `_`.
 const DENY_KEYS: [&str; 13] = [
@@ -153,36 +151,6 @@ fn both(one: &[String], other: &[String]) -> Vec<String> {
     found
 }
 
-/// Whether a pattern of a list means a tool: its name on the server, its name for models, with `*` for any rest.
-pub(super) fn means(pattern: &str, server: &str, tool: &str) -> bool {
-    let part = server_part(server).unwrap_or_default();
-    matches(pattern, tool)
-        || matches(pattern, &plain(tool))
-        || pattern.starts_with(MCP_PREFIX) && {
-            let offered = tool_name(&part, tool);
-            ToolNames { offered: &offered, server, tool }.may_be_named_by(pattern)
-        }
-}
-
-/// Whether a text fits a pattern in which `*` stands for any characters.
-fn matches(pattern: &str, text: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let first = parts.next().unwrap_or_default();
-    let Some(mut rest) = text.strip_prefix(first) else { return false };
-    let mut parts = parts.peekable();
-    if parts.peek().is_none() {
-        return rest.is_empty();
-    }
-    while let Some(part) = parts.next() {
-        if parts.peek().is_none() {
-            return rest.ends_with(part);
-        }
-        let Some(at) = rest.find(part) else { return false };
-        rest = &rest[at + part.len()..];
-    }
-    true
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -228,27 +196,6 @@ mod tests {
         ] {
             let mut entry = wrong.as_object().expect("an object").clone();
             assert!(rename_keys(&mut entry).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn pattern_means_tool_by_own_and_offered_name() {
-        for (pattern, tool, expected) in [
-            ("read", "read", true),
-            ("read", "read_file", false),
-            ("read*", "read_file", true),
-            ("*_file", "read_file", true),
-            ("r*d*e", "read_file", true),
-            ("r*x*e", "read_file", false),
-            ("a*a", "a", false),
-            ("*", "获取天气", true),
-            ("获取*", "获取天气", true),
-            ("a_b", "a.b", true),
-            ("mcp__my_server__read", "read", true),
-            ("mcp__my.server__*", "read", true),
-            ("mcp__other__*", "read", false),
-        ] {
-            assert_eq!(means(pattern, "my.server", tool), expected, "{pattern} {tool}");
         }
     }
 }

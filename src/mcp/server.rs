@@ -31,6 +31,8 @@ const MIN_STABLE_TIME: Duration = Duration::from_secs(60);
 const EXIT_PAUSE: Duration = Duration::from_millis(300);
 /// Time limit for finding the reason of a lost connection.
 const LOSS_TIMEOUT: Duration = Duration::from_secs(1);
+/// Time limit of a short request, such as that for a prompt, and of a turn's wait for a restart.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Lists are read again after this pause, because servers report several changes in a row.
 const LIST_DEBOUNCE: Duration = Duration::from_millis(100);
 
@@ -45,8 +47,10 @@ pub enum CallError {
     TimedOut(Duration),
     /// The connection ended during the call: its outcome is unknown. The text says why.
     Lost(String),
-    /// The server refused the call.
+    /// The server answered with an error.
     Refused(String),
+    /// The server answered, but its answer is no result: the outcome is unknown. The text says why.
+    Unclear(String),
 }
 
 /// A server at one moment.
@@ -62,8 +66,10 @@ pub struct ServerView {
     pub instructions: Option<McpInstructions>,
     /// Its prompts.
     pub prompts: Arc<[Prompt]>,
-    /// Tools that are left out, each with the reason.
+    /// Tools that are left out or changed, each with the reason.
     pub problems: Arc<[String]>,
+    /// Entries of the configuration's lists of tools that name none of them, as notes for users.
+    pub unmatched_entries: Arc<[String]>,
     /// The revision of the protocol.
     pub protocol: String,
 }
@@ -77,8 +83,15 @@ impl ServerView {
             instructions: None,
             prompts: Arc::default(),
             problems: Arc::default(),
+            unmatched_entries: Arc::default(),
             protocol: String::new(),
         }
+    }
+
+    /// What users are told about a ready server: its problems, and entries of lists that name no tool.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        self.unmatched_entries.iter().chain(self.problems.iter()).cloned().collect()
     }
 }
 
@@ -106,6 +119,10 @@ pub(super) struct Server {
     /// Ends the pause after a failure.
     retry: Notify,
     is_legacy: AtomicBool,
+    /// Whether the server was ready once.
+    was_ready: AtomicBool,
+    /// When the server was first needed.
+    needed_since: Instant,
     /// Whether the server's task has ended.
     has_ended: AtomicBool,
 }
@@ -137,6 +154,8 @@ impl Server {
             unused: Notify::new(),
             retry: Notify::new(),
             is_legacy: AtomicBool::new(false),
+            was_ready: AtomicBool::new(false),
+            needed_since: Instant::now(),
             has_ended: AtomicBool::new(false),
         }
     }
@@ -189,7 +208,7 @@ impl Server {
 
     /// The connection of a ready server; waits for one that starts.
     async fn connection(&self, stop: &CancellationToken) -> Result<Arc<Connection>, CallError> {
-        let limit = self.handshake_limit() + Duration::from_secs(1);
+        let limit = self.start_limit() + Duration::from_secs(1);
         let view = tokio::select! {
             () = stop.cancelled() => return Err(CallError::Stopped),
             view = self.wait_settled(limit) => view,
@@ -218,6 +237,7 @@ impl Server {
                 CallError::Lost(connection.exceeded_limit().unwrap_or_else(|| "the connection ended".into()))
             }
             CallFailure::Refused(why) => CallError::Refused(why),
+            CallFailure::Unclear(why) => CallError::Unclear(why),
         })
     }
 
@@ -257,14 +277,37 @@ impl Server {
             _ => "it was stopped".to_owned(),
         };
         let connection = self.connection(&CancellationToken::new()).await.map_err(failed)?;
-        let limit = self.handshake_limit();
+        let limit = self.resolved.timeout.min(REQUEST_TIMEOUT);
         tokio::time::timeout(limit, request(connection))
             .await
             .unwrap_or_else(|_| Err(format!("it did not answer within {} s", limit.as_secs_f32())))
     }
 
-    pub fn handshake_limit(&self) -> Duration {
-        self.resolved.timeout.min(self.settings.handshake_limit)
+    /// Maximum time of a start with the first lists.
+    pub fn start_limit(&self) -> Duration {
+        self.resolved.startup_timeout
+    }
+
+    /// How long a turn waits for the start. A server that was never ready may take long, so that its tools come with a
+    /// later turn. One that was ready is soon there again.
+    pub fn turn_wait(&self) -> Duration {
+        match self.was_ready.load(Ordering::Acquire) {
+            true => self.start_limit().min(REQUEST_TIMEOUT),
+            false => self.settings.turn_wait.saturating_sub(self.needed_since.elapsed()),
+        }
+    }
+
+    /// Hints for users about a configuration that often does not do what was meant.
+    pub fn hints(&self) -> Vec<String> {
+        let outside = self.resolved.folders_outside_root();
+        if outside.is_empty() {
+            return Vec::new();
+        }
+        vec![format!(
+            "its arguments name {} outside of the workspace; a server that uses the folders of its client instead of its \
+             arguments (such as server-filesystem) cannot reach them: set roots = false",
+            outside.join(", ")
+        )]
     }
 
     fn set(&self, view: ServerView, connection: Option<Arc<Connection>>) {
@@ -325,13 +368,13 @@ impl Server {
 
     /// Connects once and waits for the end. Returns the failure, or `None` if the server is no longer needed.
     async fn run_once(&self, launcher: &Arc<dyn Launcher>, stop: &CancellationToken) -> Option<String> {
-        let limit = self.handshake_limit();
+        let limit = self.start_limit();
         let start = tokio::time::timeout(limit, self.start(launcher));
         let (connection, mut process) = tokio::select! {
             started = start => match started {
                 Ok(Ok(started)) => started,
                 Ok(Err(why)) => return Some(self.failure(&why)),
-                Err(_) => return Some(self.failure(&format!("no answer to the handshake within {} s", limit.as_secs_f32()))),
+                Err(_) => return Some(self.failure(&format!("it was not ready within {} s; startup_timeout gives it more time", limit.as_secs_f32()))),
             },
             () = self.wait_unused() => return None,
             () = stop.cancelled() => return None,
@@ -392,15 +435,15 @@ impl Server {
         let is_legacy = self.is_legacy.load(Ordering::Relaxed);
         let connected = match connection::connect(request(is_legacy)).await {
             // Some older servers end at the first request that is not `initialize`.
-            Err(first) if !is_legacy => {
-                self.log.note(&format!("{first}; trying an older revision of the protocol"));
+            Err(first) if !is_legacy && first.may_be_older => {
+                self.log.note(&format!("{}; trying an older revision of the protocol", first.why));
                 connection::connect(request(true))
                     .await
-                    .map_err(|second| if second.starts_with("it ") { second } else { first })
+                    .map_err(|second| if second.why.starts_with("it ") { second } else { first })
             }
             connected => connected,
         };
-        let (connection, process) = connected?;
+        let (connection, process) = connected.map_err(|failure| failure.why)?;
         let has_initialize =
             connection.protocol.as_str() < rmcp::model::ProtocolVersion::NO_INITIALIZE.as_str();
         self.is_legacy.store(has_initialize, Ordering::Relaxed);
@@ -415,12 +458,13 @@ impl Server {
             }
         };
         let connection = Arc::new(connection);
+        self.was_ready.store(true, Ordering::Release);
         self.set(self.ready_view(&connection, offer), Some(Arc::clone(&connection)));
         Ok((connection, process))
     }
 
     fn ready_view(&self, connection: &Connection, offer: ServerOffer) -> ServerView {
-        for problem in &offer.problems {
+        for problem in offer.problems.iter().chain(&offer.unmatched_entries) {
             self.log.note(problem);
         }
         ServerView {
@@ -428,6 +472,7 @@ impl Server {
             instructions: offer.instructions.map(|text| catalog::instructions(&self.name, &text)),
             prompts: offer.prompts.into(),
             problems: offer.problems.into(),
+            unmatched_entries: offer.unmatched_entries.into(),
             protocol: connection.protocol.clone(),
             ..ServerView::new(McpState::Ready, None)
         }

@@ -1,21 +1,24 @@
 //! Tests of the start, restart and end of servers, with a launcher whose processes are tasks.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use super::{
     LaunchedProcess, Launcher, Lease, Pool, PoolSettings, ServerConfig, ServerProcess, ServerSource,
     ServerUse,
 };
+use base::sync::lock;
 use types::mcp::McpState;
 use types::server_program::ServerProgram;
+use types::session_environment::SessionEnvironment;
 
 /// Longest wait for a state.
 const STATE_TIMEOUT: Duration = Duration::from_secs(20);
@@ -26,6 +29,11 @@ struct ProcessCounts {
     ends: AtomicUsize,
     /// Number of first starts that fail.
     failures: AtomicUsize,
+    /// Whether processes answer only after `gate`.
+    is_gated: AtomicBool,
+    gate: Notify,
+    /// The environments of the sessions for which processes were started.
+    environments: Mutex<Vec<Option<SessionEnvironment>>>,
 }
 
 struct FakeLauncher(Arc<ProcessCounts>);
@@ -58,15 +66,24 @@ impl Launcher for FakeLauncher {
         Ok(None)
     }
 
-    fn launch(&self, _: ServerProgram) -> BoxFuture<'static, Result<LaunchedProcess, String>> {
+    fn launch(&self, program: ServerProgram) -> BoxFuture<'static, Result<LaunchedProcess, String>> {
         let counts = Arc::clone(&self.0);
         counts.starts.fetch_add(1, Ordering::SeqCst);
+        lock(&counts.environments).push(program.session_environment);
         let fails = counts
             .failures
             .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1))
             .is_ok();
         let ((stdin, input), (output, stdout)) = (tokio::io::duplex(1 << 16), tokio::io::duplex(1 << 16));
-        let work = (!fails).then(|| tokio::spawn(serve(input, output)));
+        let gated = Arc::clone(&counts);
+        let work = (!fails).then(|| {
+            tokio::spawn(async move {
+                if gated.is_gated.load(Ordering::SeqCst) {
+                    gated.gate.notified().await;
+                }
+                serve(input, output).await;
+            })
+        });
         Box::pin(async move {
             Ok(LaunchedProcess {
                 stdin: Box::new(stdin),
@@ -110,9 +127,19 @@ fn pool(settings: PoolSettings) -> (Pool, Arc<ProcessCounts>, PathBuf) {
 }
 
 fn acquire(pool: &Pool, workspace: &Path) -> Lease {
+    acquire_with(pool, workspace, None)
+}
+
+fn acquire_with(pool: &Pool, workspace: &Path, environment: Option<&SessionEnvironment>) -> Lease {
     let config = ServerConfig { command: Some("fake".into()), ..ServerConfig::default() };
-    let usage =
-        ServerUse { name: "fake", config: &config, workspace, unattended: false, source: ServerSource::User };
+    let usage = ServerUse {
+        name: "fake",
+        config: &config,
+        workspace,
+        unattended: false,
+        source: ServerSource::User,
+        environment,
+    };
     pool.acquire(&usage).expect("acquired")
 }
 
@@ -144,6 +171,21 @@ async fn server_ends_some_time_after_its_last_user() {
     assert_eq!(later.wait_settled(STATE_TIMEOUT).await.state, McpState::Ready);
     assert_eq!(counts.starts.load(Ordering::SeqCst), 2, "a later user starts a new one");
     drop(later);
+    pool.close().await;
+}
+
+#[tokio::test]
+async fn sessions_share_program_only_with_equal_environments() {
+    let (pool, counts, workspace) = pool(PoolSettings::default());
+    let environment = |path: &str| SessionEnvironment([("PATH".to_owned(), path.to_owned())].into());
+    let (a, b) = (environment("/a"), environment("/b"));
+    let mut leases = Vec::new();
+    for used in [None, Some(&a), Some(&b), Some(&a), None] {
+        leases.push(acquire_with(&pool, &workspace, used));
+        assert_eq!(leases.last().expect("one").wait_settled(STATE_TIMEOUT).await.state, McpState::Ready);
+    }
+    assert_eq!(*lock(&counts.environments), [None, Some(a), Some(b)]);
+    drop(leases);
     pool.close().await;
 }
 
@@ -183,6 +225,55 @@ async fn failing_server_rests_after_several_failures_until_it_is_tried_again() {
     lease.retry_now();
     wait_until("the retry", || lease.view().state == McpState::Ready).await;
     assert_eq!(counts.starts.load(Ordering::SeqCst), 11);
+    drop(lease);
+    pool.close().await;
+}
+
+#[tokio::test]
+async fn server_that_was_never_ready_delays_only_first_turn() {
+    let turn_wait = Duration::from_millis(50);
+    let (pool, counts, workspace) = pool(PoolSettings { turn_wait, ..PoolSettings::default() });
+    counts.is_gated.store(true, Ordering::SeqCst);
+    let lease = acquire(&pool, &workspace);
+    assert!(lease.turn_wait() <= turn_wait);
+    assert_eq!(lease.wait_settled(lease.turn_wait()).await.state, McpState::Starting);
+    wait_until("the end of the first wait", || lease.turn_wait().is_zero()).await;
+    assert_eq!(
+        lease.wait_settled(lease.turn_wait()).await.state,
+        McpState::Starting,
+        "the next turn does not wait"
+    );
+    counts.gate.notify_one();
+    assert_eq!(lease.wait_settled(lease.start_limit()).await.state, McpState::Ready);
+    assert_eq!(counts.starts.load(Ordering::SeqCst), 1, "it was started once");
+    assert!(lease.turn_wait() > turn_wait, "a restart is short");
+    drop(lease);
+    pool.close().await;
+}
+
+#[tokio::test]
+async fn server_beyond_its_startup_timeout_fails_with_advice() {
+    let backoff = Duration::from_secs(3_600);
+    let (pool, counts, workspace) = pool(PoolSettings { backoff, ..PoolSettings::default() });
+    counts.is_gated.store(true, Ordering::SeqCst);
+    let config = ServerConfig {
+        command: Some("fake".into()),
+        startup_timeout: Some(types::config_values::ConfigDuration::from_millis(20)),
+        ..ServerConfig::default()
+    };
+    let usage = ServerUse {
+        name: "fake",
+        config: &config,
+        workspace: &workspace,
+        unattended: false,
+        source: ServerSource::User,
+        environment: None,
+    };
+    let lease = pool.acquire(&usage).expect("acquired");
+    wait_until("the failure", || lease.view().state == McpState::Failed).await;
+    let error = lease.view().error.unwrap_or_default();
+    assert!(error.contains("not ready within 0.02 s") && error.contains("startup_timeout"), "{error}");
+    assert_eq!(counts.starts.load(Ordering::SeqCst), 1);
     drop(lease);
     pool.close().await;
 }

@@ -1,23 +1,34 @@
-//! Substitutes `${VAR}` and `${VAR:-default}` in a server's configuration.
+//! Substitutes variables in a server's configuration: `${VAR}`, `${VAR:-default}`, and those of other programs, such as
+//! `${env:VAR}` and `${workspaceFolder}`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::config::{ServerConfig, TransportKind};
+use types::config_values::ConfigDuration;
+use types::session_environment::SessionEnvironment;
 
 /// Time limit of a call without a configured one.
 const CALL_TIMEOUT: Duration = Duration::from_secs(300);
+/// Time limit of a start without a configured one.
+const STARTUP_TIMEOUT: Duration = Duration::from_secs(60);
+/// Variables that other programs ask their users for, or take from their own settings.
+const FOREIGN_VARIABLES: [&str; 4] = ["input:", "command:", "config:", "promptString:"];
 
 /// A configuration without variables. It may hold secrets, so it has no `Debug`.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct ResolvedConfig {
     pub endpoint: Endpoint,
     pub timeout: Duration,
+    pub startup_timeout: Duration,
+    pub roots: bool,
     pub sandbox: bool,
     pub elicitation: bool,
     /// The workspace: the default folder of a program, and the root that a server receives.
     pub workspace: PathBuf,
+    /// The environment of the session's commands, if a program is started; `None` for the daemon's.
+    pub session_environment: Option<SessionEnvironment>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -35,23 +46,26 @@ pub(super) fn resolve(
     workspace: &Path,
     lookup: &VariableLookup<'_>,
 ) -> Result<ResolvedConfig, String> {
-    let text = |text: &String| substitute(text, lookup);
+    let base = config.folder.as_deref().unwrap_or(workspace);
+    let cwd = match &config.cwd {
+        Some(cwd) => {
+            let places = Places { base, cwd: base };
+            base.join(substitute(&cwd.to_string_lossy(), places, lookup)?)
+        }
+        None => base.to_owned(),
+    };
+    let places = Places { base, cwd: &cwd };
+    let text = |text: &String| substitute(text, places, lookup);
     let map = |map: &BTreeMap<String, String>| -> Result<BTreeMap<String, String>, String> {
         map.iter().map(|(name, value)| Ok((name.clone(), text(value)?))).collect()
     };
     let endpoint = match config.transport()? {
-        TransportKind::Stdio | TransportKind::Sse => {
-            let cwd = match &config.cwd {
-                Some(cwd) => workspace.join(text(&cwd.to_string_lossy().into_owned())?),
-                None => workspace.to_owned(),
-            };
-            Endpoint::Stdio {
-                program: text(&config.command.clone().unwrap_or_default())?,
-                args: config.args.iter().map(text).collect::<Result<_, _>>()?,
-                env: map(&config.env)?,
-                cwd,
-            }
-        }
+        TransportKind::Stdio | TransportKind::Sse => Endpoint::Stdio {
+            program: text(&config.command.clone().unwrap_or_default())?,
+            args: config.args.iter().map(text).collect::<Result<_, _>>()?,
+            env: map(&config.env)?,
+            cwd: cwd.clone(),
+        },
         TransportKind::Http => {
             let url = text(&config.url.clone().unwrap_or_default())?;
             if !["http://", "https://"].iter().any(|scheme| url.starts_with(scheme)) {
@@ -64,17 +78,76 @@ pub(super) fn resolve(
             }
         }
     };
+    let limit = |configured: Option<ConfigDuration>, usual| {
+        configured.map_or(usual, |span| span.0).max(Duration::from_millis(1))
+    };
     Ok(ResolvedConfig {
         endpoint,
-        timeout: config.timeout.map_or(CALL_TIMEOUT, |span| span.0).max(Duration::from_millis(1)),
+        timeout: limit(config.timeout, CALL_TIMEOUT),
+        startup_timeout: limit(config.startup_timeout, STARTUP_TIMEOUT),
+        roots: config.roots,
         sandbox: config.sandbox,
         elicitation: config.elicitation,
         workspace: workspace.to_owned(),
+        session_environment: None,
     })
 }
 
+impl ResolvedConfig {
+    /// Whether a program of the user is started for this server.
+    pub fn starts_program(&self) -> bool {
+        match &self.endpoint {
+            Endpoint::Stdio { .. } => true,
+            Endpoint::Http { headers_command, .. } => headers_command.is_some(),
+        }
+    }
+
+    /// Existing folders outside of the workspace that the program's arguments name, if the server receives the workspace
+    /// as its root.
+    pub fn folders_outside_root(&self) -> Vec<String> {
+        let Endpoint::Stdio { args, cwd, .. } = &self.endpoint else { return Vec::new() };
+        let is_outside = |arg: &&String| {
+            let names_path = !arg.starts_with('-') && arg.contains('/');
+            let folder = names_path.then(|| cwd.join(arg)).filter(|folder| folder.is_dir());
+            let folder = folder.map(|folder| folder.canonicalize().unwrap_or(folder));
+            folder.is_some_and(|folder| !folder.starts_with(&self.workspace))
+        };
+        match self.roots {
+            true => args.iter().filter(is_outside).cloned().collect(),
+            false => Vec::new(),
+        }
+    }
+}
+
+/// The folders that variables mean.
+#[derive(Clone, Copy)]
+struct Places<'p> {
+    /// The folder of the configuration.
+    base: &'p Path,
+    /// The folder in which the program starts.
+    cwd: &'p Path,
+}
+
+impl Places<'_> {
+    /// The value of a variable that is not looked up in the environment.
+    fn value(self, name: &str) -> Option<String> {
+        let shown = |path: &Path| path.to_string_lossy().into_owned();
+        match name {
+            "PWD" | "cwd" => Some(shown(self.cwd)),
+            "workspaceFolder" | "workspaceRoot" | "CLAUDE_PROJECT_DIR" => Some(shown(self.base)),
+            "workspaceFolderBasename" => {
+                self.base.file_name().map(|name| name.to_string_lossy().into_owned())
+            }
+            "pathSeparator" | "/" => Some("/".into()),
+            // A name of one of several folders.
+            _ if name.starts_with("workspaceFolder:") => Some(shown(self.base)),
+            _ => None,
+        }
+    }
+}
+
 /// Replaces the variables of a text. `$` without `{` stays.
-fn substitute(text: &str, lookup: &VariableLookup<'_>) -> Result<String, String> {
+fn substitute(text: &str, places: Places<'_>, lookup: &VariableLookup<'_>) -> Result<String, String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find("${") {
@@ -88,26 +161,49 @@ fn substitute(text: &str, lookup: &VariableLookup<'_>) -> Result<String, String>
             Some((name, default)) => (name, Some(default)),
             None => (inner, None),
         };
-        let is_name =
-            !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        if is_name {
-            match (lookup(name)?.filter(|value| !value.is_empty() || default.is_none()), default) {
-                (Some(value), _) => out.push_str(&value),
-                (None, Some(default)) => out.push_str(default),
-                (None, None) => {
-                    return Err(format!(
-                        "the variable {name} is not set; set it before the daemon starts, or write \
-                         ${{{name}:-default}}"
-                    ));
-                }
-            }
-        } else {
-            out.push_str(&rest[at..=at + end]);
+        match variable(name, places, lookup)? {
+            Variable::None => out.push_str(&rest[at..=at + end]),
+            Variable::Set(value) => out.push_str(default.filter(|_| value.is_empty()).unwrap_or(&value)),
+            Variable::Unset(name) => out.push_str(default.ok_or_else(|| {
+                format!(
+                    "the variable {name} is not set; set it before the daemon starts, or write ${{{inner}:-default}}"
+                )
+            })?),
         }
         rest = &rest[at + end + 1..];
     }
     out.push_str(rest);
     Ok(out)
+}
+
+/// The meaning of the text between `${` and `}`.
+enum Variable<'n> {
+    Set(String),
+    Unset(&'n str),
+    /// It is no variable.
+    None,
+}
+
+fn variable<'n>(
+    name: &'n str,
+    places: Places<'_>,
+    lookup: &VariableLookup<'_>,
+) -> Result<Variable<'n>, String> {
+    if FOREIGN_VARIABLES.iter().any(|begin| name.starts_with(begin)) {
+        return Err(format!(
+            "${{{name}}} is asked of the user by another program, or taken from its settings; write ${{NAME}} for a \
+             variable of the environment"
+        ));
+    }
+    let name = name.strip_prefix("env:").unwrap_or(name);
+    if let Some(value) = places.value(name) {
+        return Ok(Variable::Set(value));
+    }
+    let name = if name == "userHome" { "HOME" } else { name };
+    if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+        return Ok(Variable::None);
+    }
+    Ok(lookup(name)?.map_or(Variable::Unset(name), Variable::Set))
 }
 
 #[cfg(test)]
@@ -121,7 +217,8 @@ mod tests {
             "KEY" => Err("it is a provider's key".to_owned()),
             _ => Ok(None),
         };
-        let got = substitute(text, &lookup);
+        let places = Places { base: Path::new("/w/project"), cwd: Path::new("/w/project/sub") };
+        let got = substitute(text, places, &lookup);
         match (&got, expected) {
             (Ok(got), Ok(expected)) => assert_eq!(got, expected, "{text}"),
             (Err(got), Err(part)) => assert!(got.contains(part), "{text}: {got}"),
@@ -142,5 +239,64 @@ mod tests {
         check("${KEY}", Err("provider"));
         check("${not a name} ${", Ok("${not a name} ${"));
         check("${UNSET:-http://h:1/${SET}", Ok("http://h:1/${SET"));
+    }
+
+    #[test]
+    fn variables_of_other_programs_use_same_look_up() {
+        check("${env:SET}/x", Ok("value/x"));
+        check("${env:UNSET:-other}", Ok("other"));
+        check("${env:UNSET}", Err("UNSET is not set"));
+        check("${env:KEY}", Err("provider"));
+        check("${PWD} ${env:PWD}", Ok("/w/project/sub /w/project/sub"));
+        check("${workspaceFolder}${/}a${pathSeparator}b", Ok("/w/project/a/b"));
+        check(
+            "${workspaceRoot} ${workspaceFolder:main} ${CLAUDE_PROJECT_DIR}",
+            Ok("/w/project /w/project /w/project"),
+        );
+        check("${workspaceFolderBasename}", Ok("project"));
+        check("${userHome}", Err("HOME is not set"));
+        for foreign in ["${input:token}", "${command:pick}", "${config:a.b}"] {
+            check(foreign, Err(foreign));
+        }
+    }
+
+    #[test]
+    fn relative_paths_start_in_folder_of_configuration() {
+        let config = ServerConfig {
+            command: Some("${PWD}/run".into()),
+            cwd: Some("${workspaceFolder}/tools".into()),
+            folder: Some("/w".into()),
+            ..ServerConfig::default()
+        };
+        let resolved = resolve(&config, Path::new("/w/sub"), &|_| Ok(None)).expect("resolved");
+        let Endpoint::Stdio { program, cwd, .. } = resolved.endpoint else { panic!("a program") };
+        assert_eq!((program.as_str(), cwd.as_path()), ("/w/tools/run", Path::new("/w/tools")));
+        assert_eq!(resolved.workspace, Path::new("/w/sub"));
+        assert_eq!((resolved.startup_timeout, resolved.roots), (Duration::from_secs(60), true));
+    }
+
+    #[test]
+    fn folders_outside_of_root_are_found_unless_roots_are_off() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let root = dir.path().canonicalize().expect("a path");
+        let (inside, outside) = (root.join("project/in"), root.join("out"));
+        for folder in [&inside, &outside] {
+            std::fs::create_dir_all(folder).expect("made");
+        }
+        let workspace = root.join("project");
+        let shown = |path: &Path| path.to_string_lossy().into_owned();
+        let config = |roots| ServerConfig {
+            command: Some("server".into()),
+            args: ["-y", "@scope/server", "in/", "../out", "/no/such", &shown(&inside), &shown(&outside)]
+                .map(str::to_owned)
+                .into(),
+            roots,
+            ..ServerConfig::default()
+        };
+        let found = |roots| {
+            resolve(&config(roots), &workspace, &|_| Ok(None)).expect("resolved").folders_outside_root()
+        };
+        assert_eq!(found(true), ["../out".to_owned(), shown(&outside)]);
+        assert_eq!(found(false), Vec::<String>::new());
     }
 }

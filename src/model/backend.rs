@@ -215,8 +215,8 @@ impl Address {
         };
         if secret.is_none() && self.is_vendor && !self.headers.contains_key(&own) {
             let text = format!(
-                "no key for {name}: set {variable}, or api_key_env, api_key_file or api_key_command of \
-                 [providers.{name}]"
+                "no key for {name}: set {variable}, run `agentctl login {name}`, or set api_key_env, api_key_file or \
+                 api_key_command of [providers.{name}]"
             );
             return Err(ModelFault::new(FaultKind::NoKey, text));
         }

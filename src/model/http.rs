@@ -20,7 +20,7 @@ use crate::stream::fault;
 use crate::stream::fault::invalid_answer;
 use crate::stream::timeouts::{StreamTimeouts, Watchdog, send_batch};
 use base::crash;
-use types::model::{Delta, FaultKind, ModelFault, ModelReply};
+use types::model::{Delta, FaultKind, LOOKUP_FAILED, ModelFault, ModelReply, UNKNOWN_HOST};
 use types::usage::Usage;
 
 /// Maximum bytes that are read of an error's body.
@@ -260,7 +260,11 @@ impl Exchange<'_> {
         };
         let check = self.connection_advice(&why);
         let text = format!("could not reach {} ({why}): {check}", public_address(&self.url));
-        ModelFault { causes: error_causes(error), ..ModelFault::new(FaultKind::Unreachable, text) }
+        // The resolver's words for names that it could not look up now; the C libraries have different ones.
+        let is_temporary = ["Temporary failure", "Try again"].iter().any(|words| why.contains(words));
+        let word = if is_temporary { LOOKUP_FAILED } else { UNKNOWN_HOST };
+        let word = is_lookup(&why).then(|| word.to_owned());
+        ModelFault { causes: error_causes(error), word, ..ModelFault::new(FaultKind::Unreachable, text) }
     }
 
     /// Advice for users if no connection was established.
@@ -272,7 +276,7 @@ impl Exchange<'_> {
                 "the server's certificate is not trusted here; SSL_CERT_FILE may name a file with the authority \
                  that signed it, for the daemon's environment. See {setting}"
             )
-        } else if tells(&["lookup", "dns", "resolve"]) {
+        } else if is_lookup(why) {
             format!("is the name right, and is there a network? See {setting}")
         } else {
             format!("is the server running? See {setting}")
@@ -285,6 +289,11 @@ impl Exchange<'_> {
             None => advice,
         }
     }
+}
+
+/// Whether a connection failed because the host's address is not known.
+fn is_lookup(why: &str) -> bool {
+    ["lookup", "dns", "resolve"].iter().any(|word| why.contains(word))
 }
 
 /// Reads a body with the answer in one piece.

@@ -30,6 +30,9 @@ pub(super) enum KeySource {
     None,
     /// An environment variable.
     Env(String),
+    /// An environment variable, if one is named and set; otherwise the file in which `agentctl login` stores the key.
+    /// Without both, the provider needs no key unless it names a variable.
+    Stored { variable: Option<String>, file: PathBuf },
     /// A file that only its owner may read or write; surrounding whitespace is ignored.
     File(PathBuf),
     /// The file with this name in `$CREDENTIALS_DIRECTORY`, where systemd puts credentials of a service
@@ -45,6 +48,9 @@ impl fmt::Debug for KeySource {
         match self {
             KeySource::None => f.write_str("None"),
             KeySource::Env(name) => f.debug_tuple("Env").field(name).finish(),
+            KeySource::Stored { variable, file } => {
+                f.debug_tuple("Stored").field(variable).field(file).finish()
+            }
             KeySource::File(path) => f.debug_tuple("File").field(path).finish(),
             KeySource::Credential(name) => f.debug_tuple("Credential").field(name).finish(),
             KeySource::Command(_) => f.write_str("Command(***)"),
@@ -82,14 +88,14 @@ impl KeySource {
     pub(super) async fn read(&self, provider: &str, variable: &str) -> Result<Option<Secret>, ModelFault> {
         let missing = |why: String| {
             let set = match self {
-                KeySource::Env(name) => shown_variable(name),
+                KeySource::Env(name) | KeySource::Stored { variable: Some(name), .. } => shown_variable(name),
                 _ => variable,
             };
             ModelFault::new(
                 FaultKind::NoKey,
                 format!(
-                    "no key for {provider}: {why}; set {set}, or api_key_env, api_key_file or \
-                     api_key_command of [providers.{provider}]"
+                    "no key for {provider}: {why}; set {set}, run `agentctl login {provider}`, or set api_key_env, \
+                     api_key_file or api_key_command of [providers.{provider}]"
                 ),
             )
         };
@@ -97,6 +103,20 @@ impl KeySource {
             KeySource::None => return Ok(None),
             KeySource::Env(name) => {
                 std::env::var(name).map_err(|_| missing(format!("{} is not set", shown_variable(name))))?
+            }
+            KeySource::Stored { variable, file } => {
+                let named = variable.as_ref().and_then(|name| std::env::var(name).ok());
+                match named.filter(|text| !text.is_empty()) {
+                    Some(text) => text,
+                    // A file that cannot be looked at is no reason to send a request without a key.
+                    None if tokio::fs::try_exists(file).await.unwrap_or(true) => {
+                        from_file(file, true).await.map_err(missing)?
+                    }
+                    None => {
+                        let Some(name) = variable else { return Ok(None) };
+                        return Err(missing(format!("{} is not set", shown_variable(name))));
+                    }
+                }
             }
             KeySource::File(path) => from_file(path, true).await.map_err(missing)?,
             KeySource::Credential(name) => {
@@ -115,7 +135,11 @@ impl KeySource {
 
     /// The variable of the environment that the key comes from, if it is not set.
     pub(super) fn missing_variable(&self) -> Option<String> {
-        let KeySource::Env(name) = self else { return None };
+        let name = match self {
+            KeySource::Env(name) => name,
+            KeySource::Stored { variable: Some(name), file } if !file.exists() => name,
+            _ => return None,
+        };
         let is_set = std::env::var_os(name).is_some_and(|value| !value.is_empty());
         (!is_set && shown_variable(name) == name).then(|| name.clone())
     }
@@ -126,6 +150,13 @@ impl KeySource {
         let text = match self {
             KeySource::None | KeySource::Command(_) => return None,
             KeySource::Env(name) => std::env::var(name).ok(),
+            KeySource::Stored { variable, file } => {
+                let named = variable.as_ref().and_then(|name| std::env::var(name).ok());
+                match named.filter(|text| !text.is_empty()) {
+                    Some(text) => Some(text),
+                    None => from_file(file, false).await.ok(),
+                }
+            }
             KeySource::File(path) => from_file(path, false).await.ok(),
             KeySource::Credential(name) => {
                 from_credentials(std::env::var_os(CREDENTIALS).map(PathBuf::from), name).await.ok()
@@ -253,6 +284,31 @@ mod tests {
         check(KeySource::Command("echo sk-leak; exit 3".into()), Err("api_key_command failed")).await;
         let fault = KeySource::Command("echo sk-leak; exit 3".into()).read("acme", "X").await.unwrap_err();
         assert!(!fault.message.contains("sk-leak"), "{}", fault.message);
+    }
+
+    #[tokio::test]
+    async fn stored_key_is_read_unless_named_variable_is_set() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("acme");
+        let stored = |variable: Option<&str>| KeySource::Stored {
+            variable: variable.map(String::from),
+            file: file.clone(),
+        };
+        assert_eq!(stored(None).read("acme", "X").await, Ok(None), "a local server needs no key");
+        let absent = Some("AGENTD_NO_SUCH_KEY");
+        check(stored(absent), Err("set AGENTD_NO_SUCH_KEY, run `agentctl login acme`")).await;
+        assert_eq!(stored(absent).missing_variable().as_deref(), absent);
+        std::fs::write(&file, "sk-stored\n").unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+        check(stored(None), Err("chmod 600")).await;
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+        for source in [stored(None), stored(absent)] {
+            assert_eq!(source.read_present().await.as_deref(), Some("sk-stored"));
+            assert_eq!(source.missing_variable(), None);
+            check(source, Ok("sk-stored")).await;
+        }
+        // Cargo sets this variable for every test.
+        check(stored(Some("CARGO_PKG_NAME")), Ok("model")).await;
     }
 
     #[tokio::test]

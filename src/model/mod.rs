@@ -31,6 +31,7 @@ mod response_cache;
 mod settings;
 mod stream;
 mod testing;
+mod tool_schema;
 
 pub use models::Models;
 pub use settings::{

@@ -1,5 +1,6 @@
 //! All configured models behind one call.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -15,6 +16,7 @@ use crate::backend::{Address, Backend};
 use crate::catalog::builtin::look_up;
 use crate::http::{Clients, Exchange};
 use crate::replay::record::OpenRecording;
+use crate::request::refused_tools::{MAX_REFUSALS, RefusedTools, refused_tool, without};
 use crate::request::request_cache::RequestCache;
 use crate::request::sampling::omission_notice;
 use crate::response_cache::{ResponseCache, ResponseKey, deltas};
@@ -24,9 +26,11 @@ use crate::stream::assembly::CallIds;
 use crate::stream::fault;
 use crate::stream::timeouts::StreamTimeouts;
 use crate::stream::timeouts::send_batch;
+use crate::tool_schema::ChangedNames;
 use base::sync::lock;
 use types::model::{Delta, FaultKind, ModelFault, ModelRef, ModelReply, ModelRequest, StopReason};
 use types::thinking::Thinking;
+use types::tool::ToolDefinition;
 use types::usage::{ModelSnapshot, Price};
 
 /// All configured models. Cheap to clone; clones share their connections.
@@ -47,6 +51,10 @@ struct Inner {
     /// The field of the output limit that a server accepted after it refused the usual one, by model.
     max_tokens_fields: Mutex<BTreeMap<String, MaxTokensField>>,
     clients: Clients,
+    /// Tools that providers refused.
+    refused_tools: RefusedTools,
+    /// Notices about tools that do not fit any provider, which users received.
+    reported_unfit: Mutex<BTreeSet<String>>,
     request_cache: RequestCache,
     cache: Option<ResponseCache>,
     connect_timeout: Duration,
@@ -78,6 +86,8 @@ impl Models {
                 reported_unthinking: Mutex::default(),
                 reported_unsampled: Mutex::default(),
                 max_tokens_fields: Mutex::default(),
+                refused_tools: RefusedTools::default(),
+                reported_unfit: Mutex::default(),
                 request_cache: RequestCache::default(),
                 cache: settings.cache.then(ResponseCache::default),
                 clients: Clients::new(settings.user_agent, settings.connect_timeout),
@@ -282,6 +292,12 @@ impl Models {
         lock(reported).insert(text.clone()).then_some(text)
     }
 
+    /// The notices about tools that cannot be offered; each text once.
+    fn reported_unfit(&self, problems: Vec<String>) -> Vec<String> {
+        let mut reported = lock(&self.inner.reported_unfit);
+        problems.into_iter().filter(|problem| reported.insert(problem.clone())).collect()
+    }
+
     /// Builds the HTTP clients that the providers will need, so that the first call is faster. The call itself
     /// reports problems.
     pub async fn prepare_clients(&self) {
@@ -359,6 +375,10 @@ impl Models {
         out: &mpsc::Sender<Vec<Delta>>,
     ) -> Result<ModelReply, ModelFault> {
         let (settings, is_known) = self.look_up(&request.model);
+        let mut offering = self.inner.refused_tools.without_known(request);
+        let (changed_names, unfit) =
+            ChangedNames::from_tools(if settings.tools { &offering.tools } else { &[] });
+        let changed_names = Arc::new(changed_names);
         let mut secrets = address.secrets.clone();
         let mut secret = address.secret(name).await?;
         let interleaves = address.api == Api::Anthropic && anthropic::sends_interleaved(request, &settings);
@@ -368,7 +388,11 @@ impl Models {
         let timeouts = if settings.streaming { timeouts } else { timeouts.without_stream() };
         let client = self.inner.clients.get(address.is_direct, request.fresh_connection).await?;
         let mut field = self.max_tokens_field(address, &request.model);
-        let exchange = |headers: &HeaderMap, previous, field| -> Result<Exchange<'_>, ModelFault> {
+        let exchange = |request: &ModelRequest,
+                        headers: &HeaderMap,
+                        previous,
+                        field|
+         -> Result<Exchange<'_>, ModelFault> {
             let is_vendor = address.is_vendor;
             let to = RequestTarget { is_vendor, max_tokens_field: field, store: address.store, previous };
             Ok(Exchange {
@@ -389,7 +413,7 @@ impl Models {
             Some(cache) if !address.store && !request.is_repeated => {
                 let is_vendor = address.is_vendor;
                 let to = RequestTarget { is_vendor, max_tokens_field: field, ..RequestTarget::default() };
-                let body = address.api.body(request, &settings, to, &self.inner.request_cache)?;
+                let body = address.api.body(&offering, &settings, to, &self.inner.request_cache)?;
                 let key = ResponseKey::from_request(name, &address.url, &headers, &body);
                 if let Some(reply) = cache.get(key, Instant::now()) {
                     send_batch(deltas(&reply), out).await?;
@@ -399,11 +423,15 @@ impl Models {
             }
             _ => None,
         };
-        let reader = || AnswerReader::new(address.api, CallIds::unique());
+        let reader = || {
+            let ids = CallIds::unique().with_changed_names(Arc::clone(&changed_names));
+            AnswerReader::new(address.api, ids)
+        };
         let tape = || address.recorder.is_some().then(|| OpenRecording::new(request));
         let previous = request.previous_response_id.as_deref().filter(|_| address.store);
         let mut played = tape();
-        let mut outcome = exchange(&headers, previous, field)?.run(reader(), out, &mut played).await;
+        let mut outcome =
+            exchange(&offering, &headers, previous, field)?.run(reader(), out, &mut played).await;
         // The key may have changed meanwhile, so try once with a different key.
         if outcome.as_ref().is_err_and(|fault| address.doubts_key(fault)) {
             address.forget_key();
@@ -416,7 +444,8 @@ impl Models {
                 known = None;
                 headers = address.headers(name, secret.as_ref(), interleaves, &mut secrets)?;
                 played = tape();
-                outcome = exchange(&headers, previous, field)?.run(reader(), out, &mut played).await;
+                outcome =
+                    exchange(&offering, &headers, previous, field)?.run(reader(), out, &mut played).await;
             }
         }
         // Nothing was generated, and the next calls use the right field at once.
@@ -427,7 +456,8 @@ impl Models {
         {
             played = tape();
             let other = sent.other();
-            let second = exchange(&headers, previous, Some(other))?.run(reader(), out, &mut played).await;
+            let second =
+                exchange(&offering, &headers, previous, Some(other))?.run(reader(), out, &mut played).await;
             if !second
                 .as_ref()
                 .is_err_and(|fault| fault.kind == FaultKind::BadRequest && refuses_field(fault, other))
@@ -439,11 +469,34 @@ impl Models {
                 }
             }
         }
+        // One tool of a server must not make every request fail.
+        let mut refusals: Vec<(ToolDefinition, String)> = Vec::new();
+        while refusals.len() < MAX_REFUSALS
+            && let Err(refusal) = &outcome
+            && let Some(tool) = refused_tool(refusal, &offering).filter(|_| settings.tools)
+        {
+            let (tool, why) = (tool.clone(), secrets.scrub_fault(refusal.clone()).message);
+            known = None;
+            offering = Cow::Owned(without(&offering, |other| other.name == tool.name));
+            played = tape();
+            outcome = exchange(&offering, &headers, previous, field)?.run(reader(), out, &mut played).await;
+            refusals.push((tool, why));
+        }
+        if let Ok(reply) = &mut outcome {
+            for (tool, why) in &refusals {
+                self.inner.refused_tools.add(&request.model, tool);
+                reply.notices.push(format!(
+                    "the tool {} is left out until its definition changes, because it was refused: {why}",
+                    tool.name
+                ));
+            }
+            reply.notices.extend(self.reported_unfit(unfit));
+        }
         // The request was refused before any output: sending the complete conversation instead costs nothing
         // extra.
         if previous.is_some() && outcome.as_ref().is_err_and(is_lost_conversation) {
             played = tape();
-            outcome = exchange(&headers, None, field)?.run(reader(), out, &mut played).await;
+            outcome = exchange(&offering, &headers, None, field)?.run(reader(), out, &mut played).await;
             if let Ok(reply) = &mut outcome {
                 reply
                     .notices

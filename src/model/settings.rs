@@ -66,6 +66,10 @@ pub struct Provider {
     /// Command that prints the key.
     #[serde(default)]
     pub api_key_command: Option<String>,
+    /// File in which `agentctl login` stores a key. It is used if no other source is configured, or if the variable is
+    /// not set, and need not exist.
+    #[serde(skip)]
+    pub stored_key: Option<PathBuf>,
     /// Additional headers of every request.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
@@ -134,6 +138,7 @@ impl Provider {
             api_key_env: None,
             api_key_file: None,
             api_key_command: None,
+            stored_key: None,
             headers: BTreeMap::new(),
             cassette: None,
             record: None,
@@ -151,16 +156,23 @@ impl Provider {
         self.api_key_file.as_ref()?.to_str()?.strip_prefix(CREDENTIAL_PREFIX)
     }
 
-    /// The source of the key. The variable comes before the file, and the file before the command.
+    /// The source of the key. The variable comes before the file, and the file before the command. A stored key comes
+    /// last.
     pub(super) fn key(&self) -> KeySource {
+        let stored = |variable: Option<&String>| {
+            let file = self.stored_key.clone()?;
+            Some(KeySource::Stored { variable: variable.cloned(), file })
+        };
         match (&self.api_key_env, &self.api_key_file, &self.api_key_command) {
-            (Some(variable), _, _) => KeySource::Env(variable.clone()),
+            (Some(variable), _, _) => {
+                stored(Some(variable)).unwrap_or_else(|| KeySource::Env(variable.clone()))
+            }
             (None, Some(file), _) => match self.credential() {
                 Some(name) => KeySource::Credential(name.to_owned()),
                 None => KeySource::File(file.clone()),
             },
             (None, None, Some(command)) => KeySource::Command(command.clone()),
-            (None, None, None) => KeySource::None,
+            (None, None, None) => stored(None).unwrap_or(KeySource::None),
         }
     }
 }

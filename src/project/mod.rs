@@ -3,5 +3,6 @@
 pub mod extensions;
 pub mod folders;
 pub mod hooks;
+mod markdown;
 pub mod policy;
 pub mod workspace;

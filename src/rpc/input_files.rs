@@ -6,9 +6,10 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::context::RpcContext;
 use crate::convert;
-use api::params::{FileContent, ResourceLink, SubmitBlock, SubmitInput};
+use api::params::{DocumentContent, FileContent, ResourceLink, SubmitBlock, SubmitInput};
 use api::{Code, Fault};
 use session::{IngestedFile, InputFile, InputSource, SubmittedInput};
+use types::blob::{Blob, BlobRef, Document};
 use types::ids::SessionId;
 use types::message::InputBlock;
 
@@ -16,6 +17,10 @@ use types::message::InputBlock;
 const MAX_FILES: usize = 20;
 /// Maximum total bytes of the stored content of these files.
 const MAX_TOTAL_BYTES: u64 = 20 << 20;
+/// Maximum bytes of the text of a document.
+const MAX_TEXT_BYTES: usize = 256 << 10;
+/// Maximum bytes of the name of a document, which may be a path.
+const MAX_PATH_BYTES: usize = 4_096;
 /// Maximum bytes of the URI of a resource.
 const MAX_URI_BYTES: usize = 2_000;
 /// Maximum bytes of the name of a resource.
@@ -51,7 +56,24 @@ pub(super) async fn ingest(
             SubmitBlock::File(content) => {
                 input_file(ctx, session_id, index, content, false).await?.into_block(false)
             }
+            SubmitBlock::Document(DocumentContent {
+                text: Some(text),
+                path,
+                data: None,
+                name,
+                unsaved,
+                ..
+            }) => {
+                let field = format!("input[{index}].text");
+                let IngestedFile { block, blob } = text_document(&field, text, name.or(path), unsaved)?;
+                bytes += blob.len();
+                check_total(&field, bytes)?;
+                blocks.push(block);
+                blobs.push(blob);
+                continue;
+            }
             SubmitBlock::Document(content) => {
+                let content = located_document(index, content)?;
                 input_file(ctx, session_id, index, content, false).await?.into_block(true)
             }
             SubmitBlock::ResourceLink(ResourceLink { uri, name, server: Some(server) }) => {
@@ -80,19 +102,57 @@ pub(super) async fn ingest(
                 return Err(Fault::new(Code::InvalidParams, why).with("path", field));
             }
             bytes += blob.len();
-            if bytes > MAX_TOTAL_BYTES {
-                let most = MAX_TOTAL_BYTES >> 20;
-                let why =
-                    format!("{field}: with this one there are more than {most} MiB of images and files");
-                return Err(Fault::new(Code::InvalidParams, why)
-                    .with("path", field)
-                    .with("most", MAX_TOTAL_BYTES));
-            }
+            check_total(&field, bytes)?;
             blocks.push(block);
             blobs.push(blob);
         }
     }
     Ok(SubmittedInput { blocks, blobs })
+}
+
+fn check_total(field: &str, bytes: u64) -> Result<(), Fault> {
+    if bytes <= MAX_TOTAL_BYTES {
+        return Ok(());
+    }
+    let most = MAX_TOTAL_BYTES >> 20;
+    let why = format!("{field}: with this one there are more than {most} MiB of images and files");
+    Err(Fault::new(Code::InvalidParams, why).with("path", field).with("most", MAX_TOTAL_BYTES))
+}
+
+/// A document whose text the client sends. No file is read.
+fn text_document(
+    field: &str,
+    text: String,
+    name: Option<String>,
+    unsaved: bool,
+) -> Result<IngestedFile, Fault> {
+    let refused = |why: String| Fault::new(Code::InvalidParams, why).with("path", field);
+    if text.len() > MAX_TEXT_BYTES {
+        let most = MAX_TEXT_BYTES >> 10;
+        return Err(refused(format!("{field}: it is longer than {most} KiB; send the part that matters")));
+    }
+    if name.as_ref().is_some_and(|name| name.len() > MAX_PATH_BYTES || name.contains(char::is_control)) {
+        return Err(refused(format!("{field}: its name is not one line of at most {MAX_PATH_BYTES} bytes")));
+    }
+    let blob = Blob::text(&text);
+    let document = Document { blob: BlobRef::from(&blob), name, text, unsaved };
+    Ok(IngestedFile { block: InputBlock::Document(document), blob })
+}
+
+/// The location of a document that is a file or bytes.
+fn located_document(index: usize, content: DocumentContent) -> Result<FileContent, Fault> {
+    let DocumentContent { path, data, text, unsaved, media_type, name } = content;
+    let bad = |field: &str, why: &str| {
+        let path = format!("input[{index}].{field}");
+        Err(Fault::new(Code::InvalidParams, format!("{path}: {why}")).with("path", path))
+    };
+    if text.is_some() {
+        return bad("text", "give text or data, not both");
+    }
+    if unsaved {
+        return bad("unsaved", "only a document with text can be unsaved");
+    }
+    Ok(FileContent { path, data, media_type, name })
 }
 
 /// The name of a parameter, the files to ingest, and whether only documents are accepted.

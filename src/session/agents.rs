@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::extension_files;
 use crate::file_models::UnknownModels;
@@ -33,7 +34,7 @@ impl AgentList {
             match self.agents.iter().find(|other| other.slug == agent.slug) {
                 None => self.agents.push(agent),
                 // A file may replace a built-in agent on purpose, or a project's file may replace the user's.
-                Some(other) if other.source != agent.source => {}
+                Some(other) if other.source != agent.source || other.prompt == agent.prompt => {}
                 Some(other) => {
                     let by = other.path.as_deref().map(|path| path.display().to_string());
                     let message = format!("{} is defined by {}", agent.name, by.unwrap_or_default());
@@ -83,7 +84,7 @@ impl AgentList {
 ///
 /// # Errors
 /// The database could not be read.
-pub(super) async fn load(shared: &Shared, cwd: &Path) -> Result<AgentList, StoreError> {
+pub(super) async fn load(shared: &Arc<Shared>, cwd: &Path) -> Result<AgentList, StoreError> {
     let user = {
         let settings = &shared.components().settings;
         agents::user_folders(settings.user_dir.as_deref(), &settings.home)

@@ -2,10 +2,14 @@
 //! again for each use, because they are few and small, and the user may have just changed them.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
 
 use crate::shared::Shared;
 use crate::trust;
-use project::extensions::{self, Diagnostic, ExtensionSource, MarkdownFile};
+use crate::user_links::UserLinkCheck;
+use project::extensions::{self, Diagnostic, ExtensionSource, MarkdownFile, UserLinks};
 use project::workspace::{FolderFiles, ScannedFile};
 use store::StoreError;
 
@@ -24,13 +28,14 @@ pub(super) struct ExtensionFiles {
 /// # Errors
 /// The database could not be read.
 pub(super) async fn load(
-    shared: &Shared,
+    shared: &Arc<Shared>,
     cwd: &Path,
     project_folders: &'static [&'static str],
     user_folders: Vec<PathBuf>,
     kind: &'static str,
 ) -> Result<ExtensionFiles, StoreError> {
     let (project, is_trusted) = trust::files(shared, cwd, project_folders).await?;
+    let (shared, cwd, runtime) = (Arc::clone(shared), cwd.to_owned(), Handle::current());
     let read = tokio::task::spawn_blocking(move || {
         let mut found = ExtensionFiles::default();
         let places =
@@ -51,8 +56,11 @@ pub(super) async fn load(
             found.diagnostics.extend(problems);
             found.folders.push((ExtensionSource::Project, files));
         }
+        let check = UserLinkCheck::new(&shared, &cwd, &runtime);
+        let home = shared.components().settings.home.clone();
+        let links = UserLinks { home: &home, check: &|target| check.check(target) };
         for folder in user_folders {
-            let (files, problems) = extensions::scan(&folder);
+            let (files, problems) = extensions::scan(&folder, links);
             found.diagnostics.extend(problems);
             found.folders.push((ExtensionSource::User, files));
         }

@@ -1,6 +1,7 @@
 //! The hooks of a workspace: those of the configuration, of the user's `.claude/settings.json`, and of a trusted
 //! project.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use project::hooks::{
     HookRunInput, HookSource, read_hook_files, run_hooks,
 };
 use project::workspace::{self, ScannedFile};
+use tools::{EnvironmentSource, SessionContext};
 use types::hook::{HookDecision, HookEvent, HookRun};
 
 /// A project's own hooks.
@@ -24,6 +26,19 @@ pub(super) const PROJECT_FILES: [&str; 3] =
 const USER_FILE: &str = ".claude/settings.json";
 /// Maximum bytes of the user's file.
 const MAX_FILE_BYTES: u64 = 1 << 20;
+
+/// The folder for whose hooks a session asks, and the variables of its commands.
+#[derive(Clone, Debug)]
+pub(super) struct HookPlace {
+    pub cwd: PathBuf,
+    pub environment: Option<Arc<dyn EnvironmentSource>>,
+}
+
+impl From<&SessionContext> for HookPlace {
+    fn from(session: &SessionContext) -> Self {
+        Self { cwd: session.workspace.clone(), environment: session.environment.clone() }
+    }
+}
 
 /// The hooks for one event of a session.
 pub(super) struct EventHooks {
@@ -119,25 +134,49 @@ impl MatchingHooks {
 
 /// Loads the hooks for an event in a folder. The files are read again for each use. If there are no
 /// hook files, only the check for them is needed.
-pub(super) async fn load(shared: &Arc<Shared>, cwd: &Path, event: HookEvent) -> EventHooks {
-    let (shared, cwd, runtime) = (Arc::clone(shared), cwd.to_owned(), Handle::current());
-    let read = tokio::task::spawn_blocking(move || load_blocking(&shared, &cwd, event, &runtime));
+pub(super) async fn load(shared: &Arc<Shared>, place: HookPlace, event: HookEvent) -> EventHooks {
+    let (shared, runtime) = (Arc::clone(shared), Handle::current());
+    let read = tokio::task::spawn_blocking(move || load_blocking(&shared, &place, event, &runtime));
     read.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
 }
 
 /// Like [`load`], for callers on a blocking thread.
-pub(super) fn load_blocking(shared: &Shared, cwd: &Path, event: HookEvent, runtime: &Handle) -> EventHooks {
+pub(super) fn load_blocking(
+    shared: &Shared,
+    place: &HookPlace,
+    event: HookEvent,
+    runtime: &Handle,
+) -> EventHooks {
+    let HookPlace { cwd, environment } = place;
     let components = shared.components();
     let HookFile { mut hooks, problems } = in_force(shared, cwd, runtime);
     hooks.retain(|hook| hook.event == event);
-    let variables = if hooks.is_empty() { Vec::new() } else { components.tools.environment() };
+    let mut variables =
+        if hooks.is_empty() { Vec::new() } else { components.tools.environment(environment.as_deref()) };
+    if event == HookEvent::PreToolUse {
+        variables.iter_mut().filter(|(name, _)| name == "PATH").for_each(|(_, path)| keep_outside(path, cwd));
+    }
     let on_failure = components.settings.hook_failures;
     let project_dir = shared.project_folders(cwd).root().to_owned();
     EventHooks {
         hooks,
         problems,
-        environment: HookEnvironment { cwd: cwd.to_owned(), project_dir, variables, on_failure },
+        environment: HookEnvironment { cwd: cwd.clone(), project_dir, variables, on_failure },
     }
+}
+
+/// Removes the folders of the workspace from a search path. The model may write there, and a program that it put there
+/// must not decide about its calls.
+fn keep_outside(path: &mut OsString, workspace: &Path) {
+    let is_outside = |folder: &PathBuf| {
+        let real = folder.canonicalize();
+        folder.is_absolute()
+            && !folder.starts_with(workspace)
+            && !real.is_ok_and(|real| real.starts_with(workspace))
+    };
+    let outside: Vec<PathBuf> = std::env::split_paths(path).filter(is_outside).collect();
+    // The parts come from such a list, so that they can be joined again.
+    *path = std::env::join_paths(outside).unwrap_or_default();
 }
 
 /// Every hook that is in force in a folder, and every entry that cannot be used. Blocks on the disk.
@@ -202,4 +241,23 @@ fn read_user_file(path: &Path) -> Option<HookSource> {
         Err(error) => Err(format!("could not read it: {error}")),
     };
     Some((path.to_owned(), content))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn search_path_of_deciding_hooks_leaves_out_workspace() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let root = dir.path().canonicalize().expect("a path");
+        let workspace = root.join("ws");
+        std::fs::create_dir_all(workspace.join("bin")).expect("made");
+        std::os::unix::fs::symlink(workspace.join("bin"), root.join("linked")).expect("linked");
+        let (ws, top) = (workspace.display(), root.display());
+        let mut path: OsString =
+            format!("{ws}/bin:/usr/bin:.::node_modules/.bin:{top}/linked:/bin:{ws}").into();
+        keep_outside(&mut path, &workspace);
+        assert_eq!(path, "/usr/bin:/bin");
+    }
 }

@@ -9,6 +9,7 @@ use futures_util::future::{BoxFuture, join_all, select_all};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
+use crate::session_environments::SessionEnvironments;
 use crate::shared::Shared;
 use crate::trust;
 use base::sync::lock;
@@ -22,6 +23,7 @@ use tools::McpServers;
 use types::ids::{CallId, SessionId};
 use types::mcp::{McpCatalog, McpState, McpStatus};
 use types::question::{UserAnswer, UserQuestion};
+use types::session_environment::SessionEnvironment;
 
 /// Files of a project with servers. A later file has priority.
 const PROJECT_FILES: &[&str] = &[".mcprc", ".mcp.json"];
@@ -37,26 +39,30 @@ pub(super) struct ConfiguredServers {
     pub is_trusted: bool,
     /// Files that cannot be read, each with the problem.
     pub problems: Vec<(String, String)>,
+    /// What a client sent for the session that uses the servers.
+    pub environment: Option<SessionEnvironment>,
 }
 
 impl ConfiguredServers {
     /// Reads the servers of all sources. Without a workspace, reads only the servers of the user and
     /// the system. `owner` is the session whose own servers are included.
     pub async fn load(shared: &Shared, workspace: Option<&Path>, owner: Option<SessionId>) -> Self {
-        let pool = Arc::clone(&shared.mcp);
+        let (pool, environments) = (Arc::clone(&shared.mcp), Arc::clone(&shared.environments));
         let project = match workspace {
             Some(workspace) => Some(shared.find_project(workspace).await),
             None => None,
         };
-        let files = tokio::task::spawn_blocking(move || ServerFiles::read(&pool, project.as_ref(), owner));
+        let files = tokio::task::spawn_blocking(move || {
+            ServerFiles::read((&pool, &environments), project.as_ref(), owner)
+        });
         Self::from_files(shared, workspace, files.await.unwrap_or_default()).await
     }
 
     /// Combines the servers of all sources, with files that were read before.
     async fn from_files(shared: &Shared, workspace: Option<&Path>, files: ServerFiles) -> Self {
-        let ServerFiles { added, of_session, has_project } = files;
+        let ServerFiles { added, of_session, has_project, environment } = files;
         let mut all: Vec<ScopedServer> = shared.components().settings.mcp.to_vec();
-        let mut found = Self::default();
+        let mut found = Self { environment, ..Self::default() };
         all.extend(added.0);
         found.problems.extend(added.1.map(|problem| ("mcp.json".to_owned(), problem)));
         all.extend(of_session.0);
@@ -123,12 +129,18 @@ pub(super) struct ServerFiles {
     of_session: FileServers,
     /// Whether the project has a file with servers.
     has_project: bool,
+    environment: Option<SessionEnvironment>,
 }
 
 impl ServerFiles {
     /// Reads the files. Blocks on the disk.
-    fn read(pool: &Pool, project: Option<&ProjectFolders>, owner: Option<SessionId>) -> Self {
+    fn read(
+        (pool, environments): (&Pool, &SessionEnvironments),
+        project: Option<&ProjectFolders>,
+        owner: Option<SessionId>,
+    ) -> Self {
         Self {
+            environment: owner.and_then(|owner| environments.get(owner)),
             added: pool.added.list(),
             of_session: owner.map(|owner| pool.of_sessions.list(owner)).unwrap_or_default(),
             has_project: project.is_some_and(|project| project.may_have(PROJECT_FILES)),
@@ -139,10 +151,7 @@ impl ServerFiles {
 /// Lets a server of a file above the workspace start in the folder of its file, as relative paths there expect.
 fn start_in(server: &mut ScopedServer, folder: &Path) {
     if let Ok(config) = &mut server.config {
-        config.cwd = Some(match &config.cwd {
-            Some(cwd) => folder.join(cwd),
-            None => folder.to_owned(),
-        });
+        config.folder = Some(folder.to_owned());
     }
 }
 
@@ -155,13 +164,23 @@ pub(super) struct ListedServer {
     pub lease: Option<Arc<Lease>>,
 }
 
-/// Starts the usable servers and waits until each is ready or has failed, but at most for `wait`.
+/// How long to wait for servers that start.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum StartWait {
+    /// As long as a start may take.
+    Whole,
+    /// As long as a turn waits.
+    Turn,
+    AtMost(Duration),
+}
+
+/// Starts the usable servers and waits until each is ready or has failed, but not longer than `wait`.
 pub(super) async fn start_all(
     shared: &Shared,
     configured: &ConfiguredServers,
     workspace: &Path,
     unattended: bool,
-    wait: Option<Duration>,
+    wait: StartWait,
 ) -> Vec<ListedServer> {
     let mut parts: HashMap<String, String> = HashMap::new();
     let starts = configured.servers.values().map(|server| {
@@ -174,23 +193,28 @@ pub(super) async fn start_all(
                     Some(format!("the MCP server {} failed: {why}", server.name)),
                 ));
             }
-            let usage =
-                ServerUse { name: &server.name, config, workspace, unattended, source: server.source };
+            let environment = configured.environment.as_ref();
+            let (name, source) = (&server.name, server.source);
+            let usage = ServerUse { name, config, workspace, unattended, source, environment };
             shared.mcp.acquire(&usage).map_err(|why| (McpState::Failed, Some(why)))
         });
         async move {
-            let status = |state, error| McpStatus { server: server.name.clone(), state, error };
+            let status = |state, error, notes| McpStatus { server: server.name.clone(), state, error, notes };
             match usable {
                 Err((state, error)) => ListedServer {
                     server: server.clone(),
-                    status: status(state, error),
+                    status: status(state, error, Vec::new()),
                     view: None,
                     lease: None,
                 },
                 Ok(lease) => {
-                    let limit = lease.start_limit();
-                    let view = lease.wait_settled(wait.map_or(limit, |wait| wait.min(limit))).await;
-                    let status = status(view.state, view.error.clone());
+                    let limit = match wait {
+                        StartWait::Whole => lease.start_limit(),
+                        StartWait::Turn => lease.turn_wait(),
+                        StartWait::AtMost(limit) => limit.min(lease.start_limit()),
+                    };
+                    let view = lease.wait_settled(limit).await;
+                    let status = status(view.state, view.error.clone(), view.notes());
                     ListedServer {
                         server: server.clone(),
                         status,
@@ -297,7 +321,11 @@ impl SessionServers {
         let task = tokio::task::spawn_blocking(move || {
             // Sending fails if the turn is over.
             let project = shared.project_folders(&workspace);
-            let _ = send.send(ServerFiles::read(&shared.mcp, Some(&project), Some(owner)));
+            let _ = send.send(ServerFiles::read(
+                (&shared.mcp, &shared.environments),
+                Some(&project),
+                Some(owner),
+            ));
             more()
         });
         (files, task)
@@ -315,12 +343,14 @@ impl SessionServers {
         if configured.servers.is_empty() && configured.problems.is_empty() && !had_any {
             return None;
         }
-        let listed = start_all(&self.shared, &configured, &self.workspace, self.unattended, None).await;
+        let listed =
+            start_all(&self.shared, &configured, &self.workspace, self.unattended, StartWait::Turn).await;
         let catalog = Box::new(catalog(&listed));
         let of_files = configured.problems.iter().map(|(file, problem)| McpStatus {
             server: file.clone(),
             state: McpState::Failed,
             error: Some(problem.clone()),
+            notes: Vec::new(),
         });
         let statuses: Vec<McpStatus> =
             listed.iter().map(|listed| listed.status.clone()).chain(of_files).collect();
@@ -358,7 +388,8 @@ impl SessionServers {
                 let changes: Vec<_> = leases.iter().map(|lease| Box::pin(lease.wait_changed())).collect();
                 let now = |lease: &Arc<Lease>| {
                     let view = lease.view();
-                    McpStatus { server: lease.name().to_owned(), state: view.state, error: view.error }
+                    let notes = view.notes();
+                    McpStatus { server: lease.name().to_owned(), state: view.state, error: view.error, notes }
                 };
                 // A restart of a server is reported by its result only.
                 let settled = leases.iter().map(now).filter(|status| status.state != McpState::Starting);
@@ -408,6 +439,7 @@ impl McpServers for SessionServers {
                 workspace: &self.workspace,
                 unattended: self.unattended,
                 source: scoped.source,
+                environment: configured.environment.as_ref(),
             };
             let lease = Arc::new(self.shared.mcp.acquire(&usage)?);
             lock(&self.used).leases.insert(server, Arc::clone(&lease));

@@ -36,6 +36,7 @@ mod staged_imports;
 mod stream;
 mod trust;
 mod trusted_programs;
+mod user_links;
 
 pub use actor::journal::summary_of_events;
 pub use agents::AgentList;

@@ -7,13 +7,17 @@ use tokio::runtime::Handle;
 
 use crate::shared::Shared;
 use crate::trust;
+use crate::user_links::UserLinkCheck;
 use project::extensions::commands::typed_name;
 use project::extensions::skills::{self, PROJECT_FOLDERS, Skill};
-use project::extensions::{self, Diagnostic, ExtensionSource};
+use project::extensions::{self, Diagnostic, ExtensionSource, UserLinks};
 use project::workspace::{self, FolderFiles, Memory, MemoryError};
 use tools::{DataError, ProjectData};
 use types::context_view::MEMORY_HEADING;
 use types::memory::MemoryNote;
+
+/// Maximum number of skills that an error names.
+const MAX_NAMED_SKILLS: usize = 100;
 
 /// The skills of a folder: the user's, and those of the project if it is trusted.
 #[derive(Debug, Default)]
@@ -54,8 +58,10 @@ impl SkillFiles {
             found.add(own, problems);
         }
         let settings = &shared.components().settings;
+        let check = UserLinkCheck::new(shared, cwd, runtime);
+        let links = UserLinks { home: &settings.home, check: &|target| check.check(target) };
         for folder in skills::user_folders(settings.user_dir.as_deref(), &settings.home) {
-            let (own, problems) = skills::scan(&folder);
+            let (own, problems) = skills::scan(&folder, links);
             found.diagnostics.extend(problems);
             let (own, problems) = skills::parse(own, ExtensionSource::User);
             found.add(own, problems);
@@ -66,14 +72,25 @@ impl SkillFiles {
     /// Adds the skills of one folder. Folders that were added before have priority.
     fn add(&mut self, skills: Vec<Skill>, diagnostics: Vec<Diagnostic>) {
         self.diagnostics.extend(diagnostics);
+        let mut hidden = Vec::new();
         for skill in skills {
             match self.find(skill.name()) {
+                // The same skill, for several programs.
+                Some(other) if other.body() == skill.body() => {}
                 Some(other) => {
                     let message = format!("{} is defined by {}", skill.name(), other.command.path.display());
-                    self.diagnostics.push(Diagnostic { path: skill.command.path, message });
+                    hidden.push(Diagnostic { path: skill.command.path, message });
                 }
                 None => self.skills.push(skill),
             }
+        }
+        // Whole folders may be copies of each other.
+        let more = hidden.len().saturating_sub(1);
+        if let Some(mut first) = hidden.into_iter().next() {
+            if more > 0 {
+                first.message += &format!(" (also {more} more skills of this folder)");
+            }
+            self.diagnostics.push(first);
         }
     }
 
@@ -169,12 +186,21 @@ impl ProjectData for SessionProjectData {
         if let Some(skill) = found.find(name) {
             return Ok(skill.text().to_owned());
         }
-        let names: Vec<&str> = found.skills.iter().map(Skill::name).collect();
-        let known = if names.is_empty() { "there are none".to_owned() } else { names.join(", ") };
+        let names: Vec<&str> = found.skills.iter().map(Skill::name).take(MAX_NAMED_SKILLS).collect();
+        let known = match found.skills.len() {
+            0 => "there are none".to_owned(),
+            count if count > names.len() => format!("{} and others; find them by a query", names.join(", ")),
+            _ => names.join(", "),
+        };
         Err(DataError {
             code: "unknown_skill",
             text: format!("there is no skill {name:?}; the skills are: {known}"),
         })
+    }
+
+    fn find_skills(&self, query: &str) -> Result<String, DataError> {
+        let found = SkillFiles::load(&self.shared, &self.cwd, &self.runtime);
+        Ok(skills::find_text(&found.skills, query))
     }
 
     fn notes(&self) -> Result<Vec<MemoryNote>, DataError> {

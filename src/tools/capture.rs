@@ -3,6 +3,8 @@
 
 use std::collections::VecDeque;
 
+use crate::terminal_text::shown_text;
+
 /// Bytes kept of the head, and of the tail: more than the model receives. The spool has the full output.
 const CAPTURE_END_BYTES: usize = 128 << 10;
 
@@ -57,6 +59,28 @@ pub(crate) struct OutputPart {
     pub(crate) rest: String,
 }
 
+impl OutputPart {
+    /// The part as a terminal shows it, and whether visible text was drawn over.
+    pub(crate) fn shown(self) -> (Self, bool) {
+        let (before, rest) = (shown_text(&self.before), shown_text(&self.rest));
+        let is_redrawn = before.is_redrawn || rest.is_redrawn;
+        let (before, rest) = (before.text.into_owned(), rest.text.into_owned());
+        (Self { before, gap_bytes: self.gap_bytes, rest }, is_redrawn)
+    }
+
+    /// At most `cap` characters of output. The flag says whether output is missing.
+    pub(crate) fn shorten(self, cap: usize) -> (String, bool) {
+        let Self { before, gap_bytes, rest } = self;
+        if gap_bytes == 0 {
+            return cut_middle(&(before + &rest), cap);
+        }
+        let head = &before[..boundary(&before, cap / 2)];
+        let tail = last_chars(&rest, cap - cap / 2);
+        let missing = gap_bytes + (before.len() - head.len() + rest.len() - tail.len()) as u64;
+        (format!("{head}\n[… {missing} bytes were left out here …]\n{tail}"), true)
+    }
+}
+
 /// Both streams in the order of arrival: the head, and the tail of the rest.
 #[derive(Debug, Default)]
 pub(crate) struct Capture {
@@ -107,22 +131,6 @@ impl Capture {
         }
         OutputPart { before, gap_bytes, rest: rest.into_owned() }
     }
-
-    /// The text for the model: at most `cap` characters of output. The flag says whether output was left out.
-    pub(crate) fn render(mut self, cap: usize) -> (String, bool) {
-        let tail = self.tail.make_contiguous();
-        // The tail may begin inside a character.
-        let start = tail.iter().take(3).take_while(|byte| **byte & 0xC0 == 0x80).count();
-        let start = if self.dropped > 0 { start } else { 0 };
-        let tail = String::from_utf8_lossy(&tail[start..]);
-        if self.dropped == 0 {
-            self.head.push_str(&tail);
-            return cut_middle(&self.head, cap);
-        }
-        let (head, _) = self.head.split_at(boundary(&self.head, cap / 2));
-        let tail = last_chars(&tail, cap - cap / 2);
-        (format!("{head}\n[… some output was left out here …]\n{tail}"), true)
-    }
 }
 
 /// The byte position after the first `chars` characters.
@@ -158,11 +166,14 @@ mod tests {
         let mut short = Capture::default();
         short.push("a\n");
         short.push("b\n");
-        assert_eq!(short.render(10), ("a\nb\n".into(), false));
+        assert_eq!(short.output_since(0).shorten(10), ("a\nb\n".into(), false));
 
         let mut long = Capture::default();
         long.push("12345é67890");
-        assert_eq!(long.render(4), ("12\n[… 7 characters were left out here …]\n90".into(), true));
+        assert_eq!(
+            long.output_since(0).shorten(4),
+            ("12\n[… 7 characters were left out here …]\n90".into(), true)
+        );
 
         let mut huge = Capture::default();
         huge.push("BEGIN");
@@ -171,7 +182,7 @@ mod tests {
             assert!(huge.head.len() + huge.tail.len() <= 2 * CAPTURE_END_BYTES);
         }
         huge.push("END");
-        let (text, cut) = huge.render(100);
+        let (text, cut) = huge.output_since(0).shorten(100);
         assert!(cut && text.starts_with("BEGIN") && text.ends_with("END"), "{text}");
         assert!(text.chars().count() < 160);
     }

@@ -9,6 +9,7 @@ use crate::error::ToolError;
 use crate::fs::jail::{Jail, Jails};
 use crate::fs::pinned::PinnedPath;
 use crate::mcp_context::McpContext;
+use crate::progress::CallProgress;
 use crate::sensitivity::{Access, SensitivePaths};
 use crate::settings::Settings;
 use project::extensions::agents::Agent;
@@ -115,6 +116,12 @@ pub trait ProjectData: Send + Sync + std::fmt::Debug {
     /// There is no such skill.
     fn skill(&self, name: &str) -> Result<String, DataError>;
 
+    /// Names and descriptions of the skills that fit a query, for the model.
+    ///
+    /// # Errors
+    /// The skills could not be read.
+    fn find_skills(&self, query: &str) -> Result<String, DataError>;
+
     /// The notes about the project, without their texts.
     ///
     /// # Errors
@@ -172,6 +179,7 @@ pub(super) struct ToolContext {
     pub(super) places: Arc<SensitivePaths>,
     pub(super) jails: Arc<Jails>,
     pub(super) session_context: SessionContext,
+    pub(super) progress: CallProgress,
 }
 
 impl ToolContext {

@@ -94,7 +94,7 @@ pub(super) async fn run(
     let is_allowed = move |path: &str| !unreadable.is_unreadable("Read", &root.join(path));
     let search = indexes.search_for_tool(&workspace, params, is_allowed, stop.clone());
     let found = tokio::select! {
-        found = search => found.map_err(search_error)?,
+        found = context.progress.follow(search, || "the index is searched".into()) => found.map_err(search_error)?,
         () = stop.cancelled() => return Ok(cancelled()),
     };
     let mut text = found

@@ -199,8 +199,16 @@ pub(super) async fn run(
         Err(CallError::Stopped) => Ok(cancelled()),
         Err(CallError::Unavailable(why)) => Err(unavailable(why)),
         Err(CallError::Refused(why)) => {
-            let text = format!("the MCP server {} refused the call: {why}", tool.server);
+            let text = format!("the MCP server {} answered with an error: {why}", tool.server);
             Err(ToolError::new("mcp_error", text).with(json!({ "server": tool.server })))
+        }
+        Err(CallError::Unclear(why)) => {
+            let text = format!(
+                "the MCP server {} answered the call of {}, but {why}. The tool has probably run: look at its effect \
+                 instead of its result.",
+                tool.server, tool.tool
+            );
+            Err(ToolError::new("outcome_unknown", text).with(json!({ "server": tool.server })))
         }
         Err(CallError::TimedOut(limit)) => {
             let text = format!(

@@ -37,11 +37,13 @@ mod knowledge_search;
 mod limits;
 mod mcp;
 mod mcp_context;
+mod progress;
 mod sensitivity;
 mod session_tools;
 mod settings;
 mod shell;
 mod task;
+mod terminal_text;
 mod toolbox;
 mod web;
 

@@ -24,6 +24,8 @@ pub struct Settings {
     pub output_cap: usize,
     /// Bytes of progress that one call may send.
     pub max_progress_bytes: usize,
+    /// Time after which a call without output says how far it is, and then again.
+    pub progress_interval: Duration,
     /// The daemon's instance, set as `AGENTD_INSTANCE` of every process. It is the same after each restart with
     /// the same data folder.
     pub instance: String,
@@ -59,6 +61,7 @@ impl Settings {
             config: ToolConfig { cgroup: CgroupSetting::Off, ..ToolConfig::default() },
             output_cap: 30_000,
             max_progress_bytes: 1 << 20,
+            progress_interval: Duration::from_secs(1),
             instance: String::new(),
             socket: None,
             open_files: None,

@@ -386,7 +386,7 @@ mod tests {
         let script = "import socket,sys; s=socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])";
         let ended = tokio::process::Command::new("python3").args(["-c", script]).arg(&path).status().await;
         if !ended.is_ok_and(|status| status.success()) {
-            eprintln!("SKIPPED: needs python3");
+            base::skip_test!("needs python3");
             return;
         }
         let (socket, _) = listener.accept().await.expect("accepted");

@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn runtime_folder_of_other_user_is_refused() {
         if !geteuid().is_root() {
-            eprintln!("SKIPPED: giving a folder to another user needs root");
+            base::skip_test!("giving a folder to another user needs root");
             return;
         }
         let scratch = tempfile::tempdir().unwrap();

@@ -308,7 +308,8 @@ mod tests {
         let (_old, file, ..) = bind(&path).unwrap().into_parts();
         let mut file = file.unwrap();
         assert!(!file.is_lost());
-        let losses: [(&str, fn(&Path)); 3] = [
+        type Loss = fn(&Path);
+        let losses: [(&str, Loss); 3] = [
             ("removed", |path| fs::remove_file(path).unwrap()),
             ("with its folder", |path| fs::remove_dir_all(path.parent().unwrap()).unwrap()),
             ("replaced by a dead one", |path| {

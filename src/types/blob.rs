@@ -201,6 +201,9 @@ pub struct Document {
     pub name: Option<String>,
     /// Its text; of a PDF, the text for models that accept no documents.
     pub text: String,
+    /// Whether the text differs from the file of that name, because the user has not saved it.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub unsaved: bool,
 }
 
 #[cfg(test)]

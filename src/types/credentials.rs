@@ -107,7 +107,8 @@ pub const CREDENTIALS: &[&str] = &[
     ".composer/auth.json",
     ".config/composer/auth.json",
     ".m2/settings-security.xml",
-    // Other agents.
+    // This program's own keys, and other agents.
+    ".config/agentd/keys",
     ".claude",
     ".claude.json",
     ".codex",

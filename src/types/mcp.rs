@@ -52,6 +52,9 @@ pub struct McpStatus {
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub error: Option<String>,
+    /// Tools that are left out, and parts of its configuration that are not understood.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub notes: Vec<String>,
 }
 
 /// A tool of an MCP server.
@@ -160,7 +163,7 @@ pub struct McpTest {
     pub protocol: Option<String>,
     /// Names of its tools for the model.
     pub tools: Vec<String>,
-    /// Tools that the daemon leaves out, each with the reason.
+    /// Tools that the daemon leaves out, each with the reason, and hints about the configuration.
     pub problems: Vec<String>,
     /// Duration of the start in milliseconds; 0 if the server ran already.
     pub duration_ms: u64,

@@ -161,6 +161,18 @@ impl InputBlock {
     }
 }
 
+/// The beginning of a text block with the output of a shell command that the user ran in the client.
+pub const OWN_COMMAND: &str = "I ran this command myself: `";
+
+/// The words of the user in an input, for a title: without the output of commands that the user ran, unless the input
+/// has nothing else.
+#[must_use]
+pub fn own_words(input: &[InputBlock]) -> String {
+    let is_words = |block: &&InputBlock| matches!(block, InputBlock::Text { text } if !text.starts_with(OWN_COMMAND) && !text.trim().is_empty());
+    let words: Vec<InputBlock> = input.iter().filter(is_words).cloned().collect();
+    if words.is_empty() { input_text(input) } else { input_text(&words) }
+}
+
 /// The text of an input, without pictures and documents.
 #[must_use]
 pub fn input_text(input: &[InputBlock]) -> String {
@@ -194,4 +206,22 @@ pub fn input_content(input: Vec<InputBlock>) -> Vec<Block> {
         InputBlock::Document(document) => Block::Document(document),
     });
     content.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_words_leave_out_output_of_own_commands() {
+        let words = |texts: &[&str]| {
+            let input: Vec<InputBlock> =
+                texts.iter().map(|text| InputBlock::Text { text: (*text).to_owned() }).collect();
+            own_words(&input)
+        };
+        let output = format!("{OWN_COMMAND}make` (exit 2). Its output:\n```\nerror\n```");
+        assert_eq!(words(&[&output, "fix it"]), "fix it");
+        assert_eq!(words(&["review this", "+a diff\n"]), "review this\n+a diff\n");
+        assert_eq!(words(&[&output, " "]), format!("{output}\n "), "there are no other words");
+    }
 }

@@ -331,7 +331,7 @@ pub struct ModelFault {
     pub message: String,
     /// The wait that the provider requested, in milliseconds.
     pub retry_after_ms: Option<u64>,
-    /// The provider's own error code, for example `context_length_exceeded`.
+    /// The provider's own error code, for example `context_length_exceeded`, or [`UNKNOWN_HOST`] and [`LOOKUP_FAILED`].
     pub word: Option<String>,
     /// The sizes that the provider reported, if the request and its answer do not fit.
     pub overflow: Option<Overflow>,
@@ -342,6 +342,11 @@ pub struct ModelFault {
     /// Tokens that the provider reported before the answer broke off. Boxed, because most faults have none.
     pub usage: Option<Box<Usage>>,
 }
+
+/// [`ModelFault::word`] if the provider's host has no address.
+pub const UNKNOWN_HOST: &str = "unknown_host";
+/// [`ModelFault::word`] if the address of the provider's host could not be looked up.
+pub const LOOKUP_FAILED: &str = "lookup_failed";
 
 /// How a request exceeded the model's window, in the provider's count of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

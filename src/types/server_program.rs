@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use crate::session_environment::SessionEnvironment;
+
 /// A program to start. Its environment may hold secrets, so it has no `Debug`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ServerProgram {
@@ -10,6 +12,8 @@ pub struct ServerProgram {
     pub program: String,
     /// Its arguments.
     pub args: Vec<String>,
+    /// What a client sent for the session that uses it; `None` for the daemon's environment.
+    pub session_environment: Option<SessionEnvironment>,
     /// Environment variables in addition to those that commands get.
     pub env: BTreeMap<String, String>,
     /// The folder in which it starts.

@@ -15,13 +15,55 @@ pub struct SlashCommand {
     /// priority.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub allow_rules: Vec<String>,
+    /// The parts of the expansion, if some of them are filled in before the model receives the text.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub parts: Vec<CommandPart>,
+}
+
+/// A part of the expansion of a command's file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum CommandPart {
+    /// Text as it is.
+    Text {
+        /// The text itself.
+        text: String,
+    },
+    /// The output of a shell command takes this place.
+    Output {
+        /// The command, with the arguments put in.
+        command: String,
+    },
+    /// A file that the text names here, and that follows the text.
+    File {
+        /// The path, with the arguments put in.
+        path: String,
+    },
+}
+
+impl CommandPart {
+    /// The part as the file has it.
+    #[must_use]
+    pub fn source(&self) -> String {
+        match self {
+            CommandPart::Text { text } => text.clone(),
+            CommandPart::Output { command } => format!("!`{command}`"),
+            CommandPart::File { path } => format!("@{path}"),
+        }
+    }
 }
 
 impl SlashCommand {
     /// A slash command without rules.
     #[must_use]
     pub fn new(name: impl Into<String>, arguments: impl Into<String>) -> Self {
-        Self { name: name.into(), arguments: arguments.into(), allow_rules: Vec::new() }
+        Self { name: name.into(), arguments: arguments.into(), allow_rules: Vec::new(), parts: Vec::new() }
+    }
+
+    /// The command as its user's message names it.
+    #[must_use]
+    pub fn without_details(self) -> Self {
+        Self { allow_rules: Vec::new(), parts: Vec::new(), ..self }
     }
 
     /// The line that the user typed.

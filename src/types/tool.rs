@@ -320,13 +320,18 @@ impl ReadRecord {
     }
 }
 
-/// A part of the output of a running tool.
+/// A part of the output of a running tool, or how far it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolProgress {
-    /// `stdout` or `stderr`.
+    /// `stdout` for output, or [`Self::NOTE`].
     pub stream: &'static str,
     /// The text. Invalid UTF-8 is already replaced.
     pub text: String,
+}
+
+impl ToolProgress {
+    /// The stream of a note that says how far a call is. It is no output.
+    pub const NOTE: &'static str = "progress";
 }
 
 /// The first process of a call; it leads its own session and process group. This is enough to find the

@@ -18,14 +18,25 @@ type FolderImports = (&'static str, &'static [&'static str]);
 /// Crates with several folders, and the folders of the same crate that each folder may import. What a crate may
 /// import of other crates is in its manifest, so the compiler checks it.
 const SHARED_CRATES: &[(&str, &[FolderImports])] = &[
-    ("base", &[("charset", &[]), ("crash", &[]), ("sync", &[]), ("proc", &["sync"]), ("watch", &[])]),
+    (
+        "base",
+        &[
+            ("charset", &[]),
+            ("crash", &[]),
+            ("sync", &[]),
+            ("proc", &["sync"]),
+            ("test_skip", &[]),
+            ("watch", &[]),
+        ],
+    ),
     (
         "project",
         &[
             ("folders", &[]),
+            ("markdown", &[]),
             ("policy", &[]),
-            ("workspace", &["folders"]),
-            ("extensions", &["folders"]),
+            ("workspace", &["folders", "markdown"]),
+            ("extensions", &["folders", "markdown"]),
             ("hooks", &[]),
         ],
     ),

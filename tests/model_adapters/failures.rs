@@ -121,6 +121,18 @@ async fn unreachable_server_fault_gives_advice() {
 }
 
 #[tokio::test]
+async fn unknown_host_fault_is_distinguished_from_refused_connection() {
+    let server = ModelServer::start().await;
+    let mut provider = provider(ProviderKind::OpenAiChat, &server);
+    provider.base_url = Some("http://no-such-host.invalid/v1".into());
+    let fault = fault(&models_with(provider, |_| {}), &hello()).await;
+    assert_eq!(fault.kind, FaultKind::Unreachable);
+    // Without a name server, the lookup itself fails.
+    let word = fault.word.as_deref().unwrap_or_default();
+    assert!(["unknown_host", "lookup_failed"].contains(&word), "{fault:?}");
+}
+
+#[tokio::test]
 async fn missing_api_key_fails_before_sending() {
     let vendor = models_with(Provider::new(ProviderKind::Anthropic), |_| {});
     let fault_ = fault(&vendor, &hello()).await;

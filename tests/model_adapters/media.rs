@@ -32,7 +32,7 @@ fn media_request() -> (ModelRequest, Vec<Blob>) {
         said.push(Block::Image(Picture { blob, name }));
     }
     let document = |blob, name: &str, text: &str| {
-        Block::Document(Document { blob, name: Some(name.into()), text: text.into() })
+        Block::Document(Document { blob, name: Some(name.into()), text: text.into(), unsaved: false })
     };
     said.push(document(keep(Blob::new(PDF, pdf(&["Terms"]))), "/papers/terms.pdf", "Terms, as a text"));
     said.push(document(BlobRef::from(&Blob::text("eggs")), "list \"a\".txt", "eggs"));

@@ -81,7 +81,7 @@ async fn abort_kills_fork_bomb_under_process_limit() {
                          bash -c 'while :; do setsid sleep 1000 & sleep 1000 & done' 2>/dev/null";
     let is_there = std::process::Command::new("setpriv").arg("--version").output().is_ok();
     if !nix::unistd::geteuid().is_root() || !is_there {
-        return eprintln!("SKIPPED: becoming another user takes root and setpriv");
+        return base::skip_test!("becoming another user takes root and setpriv");
     }
     // Without a cgroup, only the limit and the process markers bound the command.
     let limits = format!("\n[tools]\ncgroup = \"off\"\nprocesses = {LIMIT}");

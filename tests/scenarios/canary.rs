@@ -85,7 +85,7 @@ async fn crashed_daemon_writes_no_core_dump() {
     let script = "ulimit -c unlimited; kill -ABRT $$";
     let other = std::process::Command::new("/bin/bash").args(["-c", script]).current_dir(&folder).status();
     if !other.expect("it ran").core_dumped() {
-        eprintln!("SKIPPED: nothing leaves an image of its memory here");
+        base::skip_test!("nothing leaves an image of its memory here");
         return;
     }
     let mut daemon = TestDaemon::builder().with_prelude("ulimit -c unlimited").start().await;

@@ -37,12 +37,13 @@ async fn command_output_is_streamed_while_running() {
     session.submit("go").await;
     let first = seen.wait_for("tool.progress").await;
     assert_eq!((&first["stream"], &first["text"]), (&json!("stdout"), &json!("first\n")));
+    assert_eq!(first["step"], 1, "{first}");
     // A client that attaches now receives the output as well.
     let mut late = daemon.client("bob").await.join(&session).follow().await;
     assert_eq!(late.wait_for("tool.progress").await, first);
     daemon.write("go", "");
     let second = seen.wait_for("tool.progress").await;
-    assert_eq!((&second["stream"], &second["text"]), (&json!("stderr"), &json!("second\n")));
+    assert_eq!((&second["stream"], &second["text"]), (&json!("stdout"), &json!("second\n")));
     let completed = seen.wait_for("tool.completed").await;
     assert_eq!(completed["detail"]["exit_code"], 0);
     let output = completed["output"].as_str().expect("text");

@@ -164,7 +164,7 @@ async fn failing_servers_are_reported_and_leave_others_alone() {
     let config = daemon.path("config.toml");
     let text = std::fs::read_to_string(&config).expect("read")
         + &good.table("fake", "")
-        + &hangs.table("hangs", "timeout = \"1s\"")
+        + &hangs.table("hangs", "startup_timeout = \"1s\"")
         + &exits.table("exits", "")
         + "[mcp.missing]\ncommand = \"/no/such/program\"\n[mcp.unset]\ncommand = \"x\"\nargs = [\"${NOT_SET}\"]\n";
     std::fs::write(config, text).expect("written");

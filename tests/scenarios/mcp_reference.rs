@@ -18,7 +18,7 @@ use crate::support::pages::Pages;
 const INSTALL_TIMEOUT: Duration = Duration::from_secs(150);
 
 /// Runs an installation; `false` if it cannot be done here.
-async fn install(program: &str, arguments: &[&str], folder: &Path) -> bool {
+pub(super) async fn install(program: &str, arguments: &[&str], folder: &Path) -> bool {
     let mut command = Command::new(program);
     command
         .args(arguments)
@@ -77,7 +77,7 @@ async fn reference_servers_of_npm_work_over_stdio_and_http() {
         "@modelcontextprotocol/server-filesystem",
     ];
     if !install("npm", &packages, &folder).await {
-        eprintln!("SKIPPED: npm cannot install the reference servers here");
+        base::skip_test!("npm cannot install the reference servers here");
         return;
     }
     let bin = |name: &str| folder.join("node_modules/.bin").join(name);
@@ -149,13 +149,13 @@ async fn reference_servers_of_pypi_work_in_session() {
     if !install("python3", &["-m", "venv", path], &folder).await
         || !install(pip.to_str().expect("text"), &packages, &folder).await
     {
-        eprintln!("SKIPPED: Python cannot install the reference servers here");
+        base::skip_test!("Python cannot install the reference servers here");
         return;
     }
     let bin = |name: &str| -> PathBuf { environment.join("bin").join(name) };
     let workspace = daemon.workspace().canonicalize().expect("resolved");
     if !install("git", &["init", "-q"], &workspace).await {
-        eprintln!("SKIPPED: there is no git");
+        base::skip_test!("there is no git");
         return;
     }
     add(&daemon, "time", json!({"command": bin("mcp-server-time"), "args": ["--local-timezone", "UTC"]}))
@@ -239,7 +239,7 @@ async fn python_with_sdk(folder: &Path) -> Option<PathBuf> {
 async fn python_sdk_drives_sessions_through_mcp_serve() {
     let daemon = TestDaemon::start().await;
     let Some(python) = python_with_sdk(&daemon.path("")).await else {
-        eprintln!("SKIPPED: Python cannot install the SDK of MCP here");
+        base::skip_test!("Python cannot install the SDK of MCP here");
         return;
     };
     let program = daemon.path("client.py");

@@ -287,6 +287,53 @@ async fn documents_and_resource_links_reach_the_model() {
 }
 
 #[tokio::test]
+async fn document_text_reaches_model_and_its_path_is_never_read() {
+    let daemon = TestDaemon::start().await;
+    write_file(&daemon, "list.txt", b"the saved words");
+    let session = daemon.client("alice").await.create(&daemon).await;
+    let mut seen = session.follow().await;
+    let input = json!([
+        {"type": "document", "path": "list.txt", "text": "the words of the buffer", "unsaved": true},
+        {"type": "document", "path": "/no/such/file.rs#L2-3", "text": "two lines"},
+        {"type": "document", "path": "list.txt", "name": "its name", "text": ""},
+        {"type": "text", "text": "read them"},
+    ]);
+    daemon.models.push(Step::text("Read."));
+    session.submit_with(json!({"input": input})).await;
+    seen.turn_ends("success").await;
+    let body = daemon.models.requests().pop().expect("a request").body;
+    let parts: Vec<&str> = body["messages"][0]["content"]
+        .as_array()
+        .expect("parts")
+        .iter()
+        .filter_map(|part| part["text"].as_str())
+        .collect();
+    for expected in [
+        "<file name=\"list.txt\" unsaved=\"true\">\nthe words of the buffer\n</file>",
+        "<file name=\"/no/such/file.rs#L2-3\">\ntwo lines\n</file>",
+        "<file name=\"its name\">\n\n</file>",
+    ] {
+        assert!(parts.contains(&expected), "{expected}: {parts:?}");
+    }
+    assert!(!body.to_string().contains("the saved words"), "{body}");
+    daemon.models.assert_no_breach();
+    let long = "x".repeat((256 << 10) + 1);
+    for (block, path) in [
+        (json!({"type": "document", "text": long}), "input[0].text"),
+        (json!({"type": "document", "text": "a", "data": STANDARD.encode("b")}), "input[0].text"),
+        (json!({"type": "document", "text": "a", "path": "two\nlines"}), "input[0].text"),
+        (json!({"type": "document", "path": "list.txt", "unsaved": true}), "input[0].unsaved"),
+    ] {
+        let refusal = session.refused("submit", json!({"input": [block]})).await;
+        assert_eq!((refusal.code, &refusal.data["path"]), (-32602, &json!(path)), "{refusal:?}");
+    }
+    for kind in ["image", "file"] {
+        let refusal = session.refused("submit", json!({"input": [{"type": kind, "text": "a"}]})).await;
+        assert_eq!(refusal.code, -32602, "{kind}: {refusal:?}");
+    }
+}
+
+#[tokio::test]
 async fn model_without_vision_receives_text_note() {
     let daemon = TestDaemon::builder().config("[model.\"scripted/model\"]\nvision = false\n").start().await;
     write_file(&daemon, "shot.png", &picture(ImageFormat::Png, 10, 10, 1));

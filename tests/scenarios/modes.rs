@@ -92,7 +92,7 @@ async fn bypass_mode_requires_configuration_and_root_option() {
         if sandbox["landlock"] == "works" {
             alice.call("session.create", bypass(&daemon)).await;
         } else {
-            eprintln!("SKIPPED: Landlock does not work here: {}", sandbox["landlock"]);
+            base::skip_test!("Landlock does not work here: {}", sandbox["landlock"]);
         }
     }
 }

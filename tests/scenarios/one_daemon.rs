@@ -222,7 +222,7 @@ async fn shared_data_folder_is_refused_and_unchanged() {
             words: &["belongs to user 65534"],
         });
     } else {
-        eprintln!("SKIPPED: the folder of another user needs root");
+        base::skip_test!("the folder of another user needs root");
     }
     for kind in ["socket", "data"] {
         let daemon = TestDaemon::builder().build().await;

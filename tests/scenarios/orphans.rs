@@ -155,7 +155,7 @@ async fn has_cgroups(daemon: &TestDaemon) -> bool {
     let confinement = status["confinement"].as_str().expect("a text");
     let has = confinement.starts_with("cgroup v2");
     if !has {
-        eprintln!("SKIPPED: there is no cgroup v2 that can be written: {confinement}");
+        base::skip_test!("there is no cgroup v2 that can be written: {confinement}");
     }
     has
 }

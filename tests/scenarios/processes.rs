@@ -134,7 +134,7 @@ async fn child_holding_output_open_does_not_block_call() {
 #[tokio::test]
 async fn process_without_marker_is_killed_with_its_call() {
     if nix::unistd::geteuid().is_root() {
-        eprintln!("SKIPPED: nothing is closed to root");
+        base::skip_test!("nothing is closed to root");
         return;
     }
     let daemon =

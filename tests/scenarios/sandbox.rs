@@ -24,7 +24,7 @@ async fn run(daemon: &TestDaemon, background: bool, command: &str) -> (Value, Op
 async fn works(daemon: &TestDaemon, level: &str) -> bool {
     let told = &daemon.client("eve").await.sandbox().await[level];
     if told != "works" {
-        eprintln!("SKIPPED: {level} does not work here: {told}");
+        base::skip_test!("{level} does not work here: {told}");
     }
     told == "works"
 }
@@ -35,7 +35,7 @@ async fn works(daemon: &TestDaemon, level: &str) -> bool {
 async fn protected_paths_are_enforced_for_unprivileged_user() {
     if !nix::unistd::geteuid().is_root() {
         // The other tests already run as an ordinary user.
-        eprintln!("SKIPPED: only root can change its user");
+        base::skip_test!("only root can change its user");
         return;
     }
     const UNPRIVILEGED: [&str; 5] = ["--reuid", "65534", "--regid", "65534", "--clear-groups"];
@@ -46,7 +46,7 @@ async fn protected_paths_are_enforced_for_unprivileged_user() {
         .status()
         .is_ok_and(|status| status.success())
     {
-        eprintln!("SKIPPED: other users may not run {}", env!("CARGO_BIN_EXE_agentd"));
+        base::skip_test!("other users may not run {}", env!("CARGO_BIN_EXE_agentd"));
         return;
     }
     let as_nobody = format!(

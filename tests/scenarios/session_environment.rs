@@ -62,6 +62,26 @@ async fn commands_get_environment_of_session_over_update_and_restart() {
 }
 
 #[tokio::test]
+async fn hooks_get_environment_of_session_and_deciding_ones_no_programs_of_workspace() {
+    let hook = |event: &str| {
+        let command = format!("echo \\\"$VIRTUAL_ENV $PATH\\\" > {event}.txt");
+        format!("[[hooks.{event}]]\nmatcher = \"*\"\ncommand = \"{command}\"\n")
+    };
+    let events = ["session_start", "user_prompt_submit", "pre_tool_use", "post_tool_use"];
+    let daemon = builder().config(&events.map(hook).concat()).start().await;
+    let own = daemon.workspace().join("bin").display().to_string();
+    let env = json!({"PATH": format!("{own}:/usr/bin:/bin"), "VIRTUAL_ENV": "/of/client"});
+    let session = daemon.client("alice").await.create_with(&daemon, json!({ "env": env })).await;
+    let mut log = session.follow().await;
+    shown(&daemon, &session, &mut log).await;
+    for event in events {
+        let path =
+            if event == "pre_tool_use" { "/usr/bin:/bin".into() } else { format!("{own}:/usr/bin:/bin") };
+        assert_eq!(daemon.read(&format!("{event}.txt")), format!("/of/client {path}\n"), "{event}");
+    }
+}
+
+#[tokio::test]
 async fn refused_variables_are_listed_and_session_is_not_created() {
     let daemon = builder().start().await;
     let client = daemon.client("alice").await;

@@ -72,9 +72,9 @@ async fn user_skill_runs_as_command_and_bad_ones_are_reported() {
     put("report", SKILL);
     put("broken", "---\ndescription: [\n---\nx");
     put("long", &"x".repeat(300_000));
-    std::fs::write(daemon.path("secret.md"), "TOPSECRET").expect("written");
+    std::fs::write(daemon.path(".env"), "TOPSECRET").expect("written");
     std::fs::create_dir_all(home.join("leak")).expect("made");
-    std::os::unix::fs::symlink(daemon.path("secret.md"), home.join("leak/SKILL.md")).expect("linked");
+    std::os::unix::fs::symlink(daemon.path(".env"), home.join("leak/SKILL.md")).expect("linked");
     let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
     daemon.models.push(Step::text("Reported."));
@@ -93,4 +93,52 @@ async fn user_skill_runs_as_command_and_bad_ones_are_reported() {
         assert!(said.err.contains(&format!("{bad}/SKILL.md")), "{bad}: {said:?}");
     }
     assert!(!said.out.contains("TOPSECRET") && !sent.contains("TOPSECRET"));
+}
+
+#[tokio::test]
+async fn linked_skills_are_used_with_trust_and_found_by_query() {
+    let daemon = TestDaemon::start().await;
+    daemon.write("shared/plan/SKILL.md", &SKILL.replace("report", "plan"));
+    daemon.write(".agents/skills/check/SKILL.md", &SKILL.replace("report", "check"));
+    let link = |target: &std::path::Path, at: std::path::PathBuf| {
+        std::fs::create_dir_all(at.parent().expect("a folder")).expect("made");
+        std::os::unix::fs::symlink(target, at).expect("linked");
+    };
+    link(std::path::Path::new("../../.agents/skills/check"), daemon.workspace().join(".claude/skills/check"));
+    // A link of the user leads into the workspace.
+    link(&daemon.workspace().join("shared/plan"), daemon.path("home/.claude/skills/plan"));
+    let alice = daemon.client("alice").await;
+    let names = |list: &Value| -> Vec<String> {
+        let commands = list["commands"].as_array().expect("a list").iter();
+        let skills = commands.filter(|command| command["source"] == "skill");
+        skills.map(|skill| skill["name"].as_str().expect("a name").to_owned()).collect()
+    };
+    let list = alice.call("command.list", json!({"cwd": daemon.workspace()})).await;
+    assert_eq!(names(&list), Vec::<String>::new(), "{list}");
+    assert!(list["diagnostics"].to_string().contains("not trusted (agentctl trust)"), "{list}");
+    daemon.trust().await;
+    let list = alice.call("command.list", json!({"cwd": daemon.workspace()})).await;
+    assert_eq!(names(&list), ["check", "plan"], "{list}");
+    assert_eq!(list["diagnostics"], json!([]), "the same skill for two programs is no problem");
+
+    let session = alice.create(&daemon).await;
+    let mut seen = session.follow().await;
+    daemon.models.push(Step::calls([("Skill", json!({"query": "write check"}))]));
+    daemon.models.push(Step::text("Found."));
+    session.submit("find it").await;
+    let done = seen.wait_for("tool.completed").await;
+    assert!(done["output"].to_string().contains("- check: Write a check"), "{done}");
+    seen.turn_ends("success").await;
+    for input in [json!({}), json!({"name": "check", "query": "x"})] {
+        daemon.models.push(Step::calls([("Skill", input)]));
+        daemon.models.push(Step::text("Oh."));
+        session.submit("again").await;
+        assert_eq!(seen.wait_for("tool.completed").await["code"], "invalid_input");
+        seen.turn_ends("success").await;
+    }
+    // What the link leads to is bound by trust.
+    daemon.write(".agents/skills/check/SKILL.md", "Something else");
+    let list = alice.call("command.list", json!({"cwd": daemon.workspace()})).await;
+    assert_eq!(names(&list), Vec::<String>::new(), "{list}");
+    daemon.models.assert_no_breach();
 }

@@ -92,7 +92,7 @@ async fn unknown_command_is_refused_with_the_nearest_name() {
     // These are ordinary texts.
     daemon.models.set_fallback(|_| Step::text("Hello."));
     let mut seen = session.follow().await;
-    for input in [json!("/home/x is broken"), json!("/help\nme"), json!("#tag")] {
+    for input in [json!("/home/x is broken"), json!("/etc/x\nme"), json!("#tag")] {
         session.call("submit", json!({"input": input})).await;
         seen.turn_ends("success").await;
     }
@@ -209,8 +209,8 @@ async fn listed_commands_name_sources_and_broken_files() {
         .expect("written");
     std::fs::write(user.join("broken.md"), "---\ndescription: x\n---\n").expect("written");
     std::fs::write(user.join("help.md"), "Mine.").expect("written");
-    std::fs::write(daemon.path("secret.md"), "secret").expect("written");
-    std::os::unix::fs::symlink(daemon.path("secret.md"), user.join("leak.md")).expect("linked");
+    std::fs::write(daemon.path(".env"), "secret").expect("written");
+    std::os::unix::fs::symlink(daemon.path(".env"), user.join("leak.md")).expect("linked");
     let alice = daemon.client("alice").await;
     let list = alice.call("command.list", json!({"cwd": daemon.workspace()})).await;
     let by_name = |list: &Value, name: &str| {

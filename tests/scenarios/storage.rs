@@ -171,11 +171,11 @@ async fn run_turn_through_failure(daemon: &mut TestDaemon, trouble: &WriteFailur
 async fn run_or_skip(trouble: impl FnOnce(&TestDaemon) -> Result<WriteFailure, String>) {
     let mut daemon = bypass_builder().build().await;
     match trouble(&daemon) {
-        Err(why) => eprintln!("SKIPPED: {why}"),
+        Err(why) => base::skip_test!("{why}"),
         Ok(trouble) => {
             daemon.launch().await;
             if let Err(why) = run_turn_through_failure(&mut daemon, &trouble).await {
-                eprintln!("SKIPPED: {why}");
+                base::skip_test!("{why}");
             }
         }
     }
@@ -209,7 +209,7 @@ async fn rule_added_while_commit_fails_is_applied() {
     session.submit("log it").await;
     gate.wait_reached().await;
     if let Err(why) = WriteFailure::FileSize.begin(&daemon) {
-        return eprintln!("SKIPPED: {why}");
+        return base::skip_test!("{why}");
     }
     gate.open();
     let fails = async {
@@ -238,7 +238,7 @@ async fn abort_kills_commands_when_commit_fails() {
     // Its output is read once the process is recorded; the disk fails only then.
     seen.wait_for("tool.progress").await;
     if let Err(why) = WriteFailure::FileSize.begin(&daemon) {
-        return eprintln!("SKIPPED: {why}");
+        return base::skip_test!("{why}");
     }
     is_refused_for_storage(&session.refused("abort", json!({})).await);
     daemon.tool_processes_reach(|alive| alive == 0).await;

@@ -264,7 +264,7 @@ async fn trusted_repository_is_described_without_running_its_files() {
         git.is_ok_and(|output| output.status.success())
     };
     if !git(&["init", "-q", "-b", "trunk"]) {
-        eprintln!("SKIPPED: there is no git");
+        base::skip_test!("there is no git");
         return;
     }
     daemon.write("a.txt", "one");
@@ -291,7 +291,7 @@ async fn changed_files_are_counted_only_with_trust() {
     let daemon = TestDaemon::start().await;
     let git = std::process::Command::new("git").args(["init", "-q"]).current_dir(daemon.workspace()).status();
     if !git.is_ok_and(|status| status.success()) {
-        eprintln!("SKIPPED: there is no git");
+        base::skip_test!("there is no git");
         return;
     }
     daemon.write("a.txt", "one\n");

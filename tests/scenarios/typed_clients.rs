@@ -79,7 +79,7 @@ async fn typescript_client_is_strict_and_survives_crash_of_daemon() {
     copy_folder(&clients().join("typescript"), &folder);
     let packages = ["install", "--no-audit", "--no-fund", "json-schema-to-typescript"];
     if !succeeds("npm", &packages, &folder).await {
-        eprintln!("SKIPPED: npm cannot install the tools of the TypeScript client here");
+        base::skip_test!("npm cannot install the tools of the TypeScript client here");
         return;
     }
     let bin = |name: &str| folder.join("node_modules/.bin").join(name);
@@ -111,7 +111,7 @@ async fn python_client_is_strict_and_survives_crash_of_daemon() {
     copy_folder(&clients().join("python"), &folder);
     let supported = "import sys; sys.exit(sys.version_info < (3, 11))";
     if !succeeds("python3", &["-c", supported], &folder).await {
-        eprintln!("SKIPPED: there is no Python 3.11 for the Python client");
+        base::skip_test!("there is no Python 3.11 for the Python client");
         return;
     }
     if succeeds("npm", &["install", "--no-audit", "--no-fund", "--no-save", "pyright"], &folder).await {
@@ -119,7 +119,7 @@ async fn python_client_is_strict_and_survives_crash_of_daemon() {
         let judged = run(judge, &["agentd_client", "examples"], &folder).await.expect("pyright ran");
         assert!(judged.status.success(), "{}", String::from_utf8_lossy(&judged.stdout));
     } else {
-        eprintln!("SKIPPED: npm cannot install pyright here");
+        base::skip_test!("npm cannot install pyright here");
     }
     let mut example = Command::new("python3");
     example.arg(folder.join("examples/run.py")).env("PYTHONPATH", &folder);

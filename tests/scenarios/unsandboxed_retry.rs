@@ -17,7 +17,7 @@ async fn daemon(config: &str) -> Option<TestDaemon> {
     let daemon = TestDaemon::builder().config(config).start().await;
     let told = daemon.client("eve").await.sandbox().await["landlock"].clone();
     if told != "works" {
-        eprintln!("SKIPPED: landlock does not work here: {told}");
+        base::skip_test!("landlock does not work here: {told}");
         return None;
     }
     Some(daemon)

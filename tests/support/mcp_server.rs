@@ -69,7 +69,9 @@ impl McpScript {
     }
 
     /// Sets the behaviour: `tools`, `mode` (`hang`, `exit`, `strict`), `instructions`, `revision`, `resources` (a
-    /// list of `uri`, `name` and `text` or `blob`), `question` (what the tool `ask` sends).
+    /// list of `uri`, `name` and `text` or `blob`), `question` (what the tool `ask` sends), `result` (what the tool
+    /// `raw` answers), `stray` (messages before the handshake), `gate` (a file for which the start waits), `redirect`
+    /// (where `/mcp` is redirected over HTTP).
     pub fn set(&self, behaviour: Value) {
         let mut all = json!({"tools": usual_tools(), "mode": "", "instructions": ""});
         for (key, value) in behaviour.as_object().expect("an object") {
@@ -145,6 +147,13 @@ fn serve_one(mut stream: &TcpStream, file: &Path, seen: &Mutex<Vec<String>>) -> 
     });
     let mut body = vec![0; length.unwrap_or(0)];
     reader.read_exact(&mut body).ok()?;
+    let script = read_script(file);
+    if let (Some(target), Some("/mcp")) = (script["redirect"].as_str(), head.split_whitespace().nth(1)) {
+        let answer =
+            format!("HTTP/1.1 307 Temporary Redirect\r\nlocation: {target}\r\ncontent-length: 0\r\n\r\n");
+        stream.write_all(answer.as_bytes()).ok()?;
+        return Some(());
+    }
     let reply = match head.split_whitespace().next() {
         Some("POST") => {
             let request: Value = serde_json::from_slice(&body).ok()?;
@@ -407,6 +416,8 @@ fn call(script: &Value, params: &Value, peer: &dyn ToolClient) -> Value {
             text(&reply.to_string())
         }
         "task" => new_task("t1"),
+        "raw" => script["result"].clone(),
+        "arguments" => text(&params["arguments"].to_string()),
         other => text(&format!("called {other}")),
     }
 }
@@ -426,7 +437,13 @@ fn scripted_server_serves_until_input_ends() {
         }
         _ => {}
     }
+    if let Some(gate) = script["gate"].as_str() {
+        while !Path::new(gate).exists() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
     let peer = StdioClient::default();
+    script["stray"].as_array().into_iter().flatten().for_each(|message| peer.send(message.clone()));
     for line in std::io::stdin().lines() {
         let Ok(line) = line else { break };
         let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };

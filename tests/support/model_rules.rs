@@ -56,6 +56,7 @@ pub fn check_anthropic(body: &Value, goes_on: bool) -> Verdict {
             tool.get("input_schema").is_some_and(|schema| schema["type"] == "object"),
             "a tool's input_schema must be of an object",
         )?;
+        check_schema(&tool["input_schema"], true)?;
     }
     let marks = cache_marks(body);
     rule(marks.len() <= 4, "at most 4 cache breakpoints")?;
@@ -326,6 +327,7 @@ pub fn check_openai(body: &Value) -> Verdict {
             check_keys(function, "a tool's function", &["name", "description", "parameters"])?;
             text_field(function, "name", "a tool's function")?;
             rule(function.get("parameters").is_some_and(Value::is_object), "parameters must be an object")?;
+            check_schema(&function["parameters"], true)?;
         }
     }
     let messages = list(fields.get("messages").unwrap_or(&Value::Null), "messages")?;
@@ -396,6 +398,40 @@ pub fn check_openai(body: &Value) -> Verdict {
 pub fn check_effort(effort: &Value) -> Verdict {
     let known = ["none", "minimal", "low", "medium", "high", "xhigh"];
     rule(effort.as_str().is_some_and(|word| known.contains(&word)), format!("effort: unknown {effort}"))
+}
+
+/// Checks the schema of a tool's input by the rules that all providers have.
+fn check_schema(schema: &Value, is_top: bool) -> Verdict {
+    let Some(fields) = schema.as_object() else { return Ok(()) };
+    for key in ["anyOf", "oneOf", "allOf"] {
+        rule(
+            !is_top || !fields.contains_key(key),
+            format!("input_schema does not support {key} at the top level"),
+        )?;
+    }
+    rule(schema["type"] != "array" || fields.contains_key("items"), "array schema missing items")?;
+    for key in ["properties", "required", "items", "type"] {
+        rule(fields.get(key) != Some(&Value::Null), format!("{key} must not be null"))?;
+    }
+    for key in ["properties", "$defs", "definitions"] {
+        for (name, inner) in fields.get(key).and_then(Value::as_object).into_iter().flatten() {
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
+            let fits = (1..=64).contains(&name.len()) && name.chars().all(is_plain);
+            rule(
+                key != "properties" || fits,
+                format!("property keys should match the pattern, got {name:?}"),
+            )?;
+            check_schema(inner, false)?;
+        }
+    }
+    for key in ["items", "additionalProperties"] {
+        fields.get(key).map_or(Ok(()), |inner| check_schema(inner, false))?;
+    }
+    for key in ["anyOf", "oneOf", "allOf"] {
+        let all = fields.get(key).and_then(Value::as_array).into_iter().flatten();
+        all.map(|inner| check_schema(inner, false)).collect::<Verdict>()?;
+    }
+    Ok(())
 }
 
 pub fn rule(is_kept: bool, text: impl Into<String>) -> Verdict {

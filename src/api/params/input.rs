@@ -38,8 +38,8 @@ pub enum SubmitBlock {
     Image(FileContent),
     /// An image, a PDF of at most 32 MiB, or a text file of at most 256 KiB.
     File(FileContent),
-    /// A PDF of at most 32 MiB, or a text file of at most 256 KiB.
-    Document(FileContent),
+    /// A PDF of at most 32 MiB, or a text of at most 256 KiB.
+    Document(DocumentContent),
     /// A reference to a resource. With `server`, the daemon reads the content from that MCP server. Without `server`,
     /// it reads a `file:` URI like a file block. For any other URI, the model receives only the name and the URI.
     ResourceLink(ResourceLink),
@@ -70,6 +70,31 @@ pub struct FileContent {
     /// The content itself, in base64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
+    /// Its media type, for display only. The daemon determines the type from the content.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub media_type: Option<String>,
+    /// Its name; by default its path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+/// The location of a document, or its text.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DocumentContent {
+    /// A file on the daemon's machine: absolute, or relative to the session's folder. With `text` it is only a name, and
+    /// nothing is read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// The content itself, in base64.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<String>,
+    /// The text itself, for example a part of a file, or a buffer of an editor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Whether `text` differs from the file, because the user has not saved it. The model is told so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unsaved: bool,
     /// Its media type, for display only. The daemon determines the type from the content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,

@@ -3,7 +3,7 @@
 use std::io;
 use std::process::ExitStatus;
 
-use tokio::process::{self, ChildStderr, ChildStdout};
+use tokio::process;
 
 use super::stat;
 use crate::proc::spawn_in_cgroup::CgroupChild;
@@ -48,14 +48,6 @@ impl Child {
         match self {
             Child::Usual(child) => child.wait().await,
             Child::Inside(child) => child.wait().await,
-        }
-    }
-
-    /// The reading ends of the child's standard output and error; `None` after the first call.
-    pub fn streams(&mut self) -> (Option<ChildStdout>, Option<ChildStderr>) {
-        match self {
-            Child::Usual(child) => (child.stdout.take(), child.stderr.take()),
-            Child::Inside(child) => (child.stdout.take(), child.stderr.take()),
         }
     }
 }

@@ -21,7 +21,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
-use tokio::process::{ChildStderr, ChildStdout, Command};
+use tokio::process::Command;
 
 use crate::proc::owned;
 
@@ -33,10 +33,6 @@ pub struct CgroupChild {
     pub(super) started: Option<u64>,
     /// Readable once the child has ended, pidfd_open(2).
     end: AsyncFd<OwnedFd>,
-    /// Reading end of the child's standard output.
-    pub stdout: Option<ChildStdout>,
-    /// Reading end of the child's standard error.
-    pub stderr: Option<ChildStderr>,
 }
 
 impl CgroupChild {
@@ -88,9 +84,9 @@ impl Drop for ChildLife {
 
 /// Starts a command in the cgroup of the given folder, or in the daemon's own cgroup without one. Uses the
 /// command's program (an absolute path), arguments, current folder and explicit variables; other settings are
-/// ignored. The child gets no input, and pipes for its output. `prepare` runs in the child. Returns `None`,
-/// without any effect, if this kernel does not support the call. Must be called inside a runtime; blocks
-/// until the exec.
+/// ignored. The child gets no input, and `output` as its standard output and error. `prepare` runs in the
+/// child. Returns `None`, without any effect, if this kernel does not support the call. Must be called inside a
+/// runtime; blocks until the exec.
 ///
 /// # Errors
 /// Errors of `prepare` or of the kernel at the start.
@@ -102,6 +98,7 @@ impl Drop for ChildLife {
 #[expect(unsafe_code, reason = "the caller answers for what runs in the child")]
 pub unsafe fn spawn_inside(
     command: &Command,
+    output: BorrowedFd<'_>,
     cgroup: Option<BorrowedFd<'_>>,
     prepare: &mut dyn FnMut() -> io::Result<()>,
 ) -> io::Result<Option<CgroupChild>> {
@@ -126,10 +123,8 @@ pub unsafe fn spawn_inside(
     });
 
     let input = std::fs::File::open("/dev/null")?;
-    let (stdout_reader, stdout) = io::pipe()?;
-    let (stderr_reader, stderr) = io::pipe()?;
     let (failed, failure) = io::pipe()?;
-    let streams = [input.as_raw_fd(), stdout.as_raw_fd(), stderr.as_raw_fd()];
+    let streams = [input.as_raw_fd(), output.as_raw_fd(), output.as_raw_fd()];
     if streams.iter().chain([&failure.as_raw_fd()]).any(|number| *number <= 2) {
         return Ok(None);
     }
@@ -164,7 +159,7 @@ pub unsafe fn spawn_inside(
     let end = unsafe { OwnedFd::from_raw_fd(end) };
     let started = owned::record_child(pid);
     let mut life = ChildLife { pid, status: None };
-    drop((failure, stdout, stderr));
+    drop(failure);
     if let Err(error) = wait_for_exec(failed) {
         // The child is ending, and nothing can stop that.
         life.status = owned::take_exit_status(pid, 0)?;
@@ -172,13 +167,7 @@ pub unsafe fn spawn_inside(
     }
     // SAFETY: the wrapper owns its descriptor, and no other code closes or replaces the descriptor.
     let end = unsafe { AsyncFd::register_with_interest(end, Interest::READABLE)? };
-    Ok(Some(CgroupChild {
-        life,
-        started,
-        end,
-        stdout: Some(ChildStdout::from_std(OwnedFd::from(stdout_reader).into())?),
-        stderr: Some(ChildStderr::from_std(OwnedFd::from(stderr_reader).into())?),
-    }))
+    Ok(Some(CgroupChild { life, started, end }))
 }
 
 /// Waits until the child has executed the program. Returns the error if that fails.
@@ -337,32 +326,33 @@ struct CloneArgs {
 mod tests {
     use crate::proc::spawn_in_cgroup::*;
     use nix::sys::signal::SigSet;
+    use std::os::fd::AsFd as _;
     use std::os::unix::process::ExitStatusExt as _;
     use std::time::Duration;
-    use tokio::io::AsyncReadExt as _;
+
+    /// Starts a child; the pipe has what it writes.
+    fn start_with_output(
+        command: &Command,
+        prepare: &mut dyn FnMut() -> io::Result<()>,
+    ) -> io::Result<Option<(CgroupChild, PipeReader)>> {
+        let (reader, output) = io::pipe()?;
+        #[expect(unsafe_code, reason = "what is tested")]
+        // SAFETY: the tests' closures do nothing, or make one system call.
+        let child = unsafe { spawn_inside(command, output.as_fd(), None, prepare)? };
+        Ok(child.map(|child| (child, reader)))
+    }
 
     fn start(
         command: &Command,
         prepare: &mut dyn FnMut() -> io::Result<()>,
     ) -> io::Result<Option<CgroupChild>> {
-        #[expect(unsafe_code, reason = "what is tested")]
-        // SAFETY: the tests' closures do nothing, or make one system call.
-        unsafe {
-            spawn_inside(command, None, prepare)
-        }
+        Ok(start_with_output(command, prepare)?.map(|(child, _)| child))
     }
 
     fn bash(script: &str) -> Command {
         let mut command = Command::new("/bin/bash");
         command.arg("-c").arg(script).env_clear().env("A", "b c").current_dir("/tmp");
         command
-    }
-
-    async fn read_output(child: &mut CgroupChild) -> (String, String) {
-        let (mut out, mut err) = (String::new(), String::new());
-        child.stdout.take().unwrap().read_to_string(&mut out).await.unwrap();
-        child.stderr.take().unwrap().read_to_string(&mut err).await.unwrap();
-        (out, err)
     }
 
     #[tokio::test]
@@ -373,12 +363,14 @@ mod tests {
         let mut blocked = SigSet::empty();
         blocked.add(Signal::SIGUSR1);
         blocked.thread_block().unwrap();
-        let Some(mut child) = start(&bash(script), &mut || Ok(())).unwrap() else {
-            eprintln!("SKIPPED: no clone3 here");
+        let Some((mut child, mut reader)) = start_with_output(&bash(script), &mut || Ok(())).unwrap() else {
+            crate::skip_test!("no clone3 here");
             return;
         };
-        let (out, err) = read_output(&mut child).await;
-        assert_eq!(out, "b c  /tmp /bin/bash\n");
+        let mut output = String::new();
+        reader.read_to_string(&mut output).unwrap();
+        let (first, err) = output.split_once('\n').unwrap();
+        assert_eq!(first, "b c  /tmp /bin/bash", "both streams are in one pipe, in order");
         let signals: Vec<u64> = err.lines().map(|line| u64::from_str_radix(line, 16).unwrap()).collect();
         let [held, ignored] = signals[..] else { panic!("{err}") };
         assert_eq!(held, 0, "none is blocked");
@@ -392,7 +384,7 @@ mod tests {
         let missing = start(&Command::new("/no/such/program"), &mut || Ok(()));
         assert!(!matches!(missing, Ok(Some(_))));
         let Err(error) = missing else {
-            eprintln!("SKIPPED: no clone3 here");
+            crate::skip_test!("no clone3 here");
             return;
         };
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
@@ -405,7 +397,7 @@ mod tests {
     #[tokio::test]
     async fn dropped_child_is_killed_and_reaped() {
         let Some(child) = start(&bash("exec sleep 1000"), &mut || Ok(())).unwrap() else {
-            eprintln!("SKIPPED: no clone3 here");
+            crate::skip_test!("no clone3 here");
             return;
         };
         let pid = child.id();
@@ -422,7 +414,7 @@ mod tests {
     #[tokio::test]
     async fn child_exit_status_reports_signal() {
         let Some(mut child) = start(&bash("kill -KILL $$"), &mut || Ok(())).unwrap() else {
-            eprintln!("SKIPPED: no clone3 here");
+            crate::skip_test!("no clone3 here");
             return;
         };
         let status = tokio::time::timeout(Duration::from_secs(20), child.wait()).await.expect("in time");

@@ -18,7 +18,10 @@ pub const GROUPS: [(&str, &[&str]); 7] = [
         ],
     ),
     ("Rules and trust", &["rules", "permissions", "trust", "untrust", "audit"]),
-    ("Models and extensions", &["models", "agents", "commands", "memory", "mcp", "knowledge"]),
+    (
+        "Models and extensions",
+        &["login", "models", "agents", "commands", "memory", "mcp", "acp", "knowledge"],
+    ),
     ("Daemon", &["daemon", "config", "doctor", "backup", "rpc", "completions", "demo"]),
 ];
 
@@ -71,7 +74,7 @@ const RUN_OPTIONS: [(&str, &[&str]); 5] = [
 ];
 
 /// Examples below the help of a command.
-const EXAMPLES: [(&str, &[&str]); 15] = [
+const EXAMPLES: [(&str, &[&str]); 16] = [
     ("run", &["agentctl run \"the tests fail; find out why\"", "git diff | agentctl run \"review this\""]),
     ("attach", &["agentctl attach", "agentctl attach 12"]),
     (
@@ -93,6 +96,7 @@ const EXAMPLES: [(&str, &[&str]); 15] = [
     ("prune", &["agentctl prune --dry-run", "agentctl prune -A --older-than 30d -f"]),
     ("stats", &["agentctl stats", "agentctl stats --since 7d --json"]),
     ("config", &["agentctl config show --origin"]),
+    ("login", &["agentctl login anthropic", "pass show openai | agentctl login openai"]),
 ];
 
 /// Builds the whole command line. It has no effect outside memory.

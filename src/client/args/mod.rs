@@ -401,6 +401,11 @@ pub enum Command {
         /// The folder; the current folder by default
         dir: Option<PathBuf>,
     },
+    /// Be an agent for an editor: the Agent Client Protocol on standard input and output
+    ///
+    /// The editor starts this command. Sessions live in the daemon: they continue when the editor ends, and they can be
+    /// followed in a terminal at the same time. docs/editors.md shows the settings of several editors.
+    Acp,
     /// List, add, remove and test MCP servers
     Mcp {
         /// The action
@@ -448,6 +453,11 @@ pub enum Command {
         /// The subcommand.
         #[command(subcommand)]
         what: ConfigCommand,
+    },
+    /// Store the key of a model provider for the daemon, and try it
+    Login {
+        /// The provider, for example anthropic or openai. The key is asked for, or read from standard input
+        provider: String,
     },
     /// Check keys, providers, sandbox, disk; say how to fix problems
     Doctor,

@@ -27,14 +27,16 @@ pub(crate) async fn abort(
         .map(|text| text.parse::<TurnId>().map_err(|e| Failure::usage(format!("--turn: {e}"))))
         .transpose()?;
     let client = reach.connect_or_start().await?;
-    let session_id = resolve_id::session(&client, name).await?.session_id;
+    let session = resolve_id::session(&client, name).await?;
+    let session_id = session.session_id;
     let params = AbortParams { session_id, turn_id, call_id, idempotency_key: None };
     let reply: AbortReply = client.call::<methods::session::Abort>(&params).await?;
     if reply.stopped.is_empty() {
         out.note("nothing was running")?;
     }
-    for stopped in &reply.stopped {
-        out.say(&escape::line(stopped))?;
+    match reply.stopped.as_slice() {
+        [_, ..] if out.is_terminal() => out.say(&format!("{}: stopped", session_name(&session)))?,
+        stopped => stopped.iter().try_for_each(|id| out.say(&escape::line(id)))?,
     }
     if reply.survivors.is_empty() {
         return Ok(());
@@ -63,7 +65,7 @@ pub(crate) async fn kill(
     };
     for session in &sessions {
         end::<methods::session::Kill>(&client, session).await?;
-        out.say(&session.session_id.to_string())?;
+        out.say(&reply_name(session, out))?;
     }
     match sessions.as_slice() {
         [] => Ok(out.note("no session was open")?),
@@ -110,9 +112,14 @@ pub(crate) async fn remove(
     }
     for session in sessions {
         end::<methods::session::Delete>(&client, &session).await?;
-        out.say(&session.session_id.to_string())?;
+        out.say(&reply_name(&session, out))?;
     }
     Ok(())
+}
+
+/// The session in the reply of a command: its number for a person, and its id for a pipe.
+pub(crate) fn reply_name(session: &SessionView, out: &OutputStreams) -> String {
+    if out.is_terminal() { session_name(session) } else { session.session_id.to_string() }
 }
 
 /// Resolves all names before the first session is changed.
@@ -141,13 +148,13 @@ mod tests {
     use crate::commands::abort::*;
     use crate::fake_daemon::{FakeDaemon, SESSION};
     use crate::resolve_id::sample;
-    use crate::terminal::out::testing::captured_output;
+    use crate::terminal::out::testing::{captured_output, captured_pipe};
     use serde_json::json;
 
     fn shared(state: &'static str) -> FakeDaemon {
         FakeDaemon::start(move |_, method, _| {
             let mut session = sample(SESSION, "one");
-            session["state"] = json!(state);
+            (session["state"], session["number"]) = (json!(state), json!(12));
             match method {
                 "session.list" => Ok(json!({"sessions": [session]})),
                 "session.abort" => Ok(json!({"stopped": ["turn_x"], "survivors": [7]})),
@@ -165,6 +172,10 @@ mod tests {
         let failure = remove(&fake.connector(), &names, false, &mut out).await.expect_err("refused");
         assert!(failure.message.contains("working (running)"), "{failure}");
         assert!(fake.calls().iter().all(|(method, _)| method == "session.list"));
+        remove(&fake.connector(), &names, true, &mut out).await.expect("removed");
+        assert_eq!(text.text(), "#12\n");
+        // A script reads ids.
+        let (mut out, text, _) = captured_pipe();
         remove(&fake.connector(), &names, true, &mut out).await.expect("removed");
         assert_eq!(text.text(), format!("{SESSION}\n"));
     }
@@ -184,7 +195,7 @@ mod tests {
         let fake = shared("running");
         let (mut out, text, _) = captured_output();
         let failure = abort(&fake.connector(), "one", None, None, &mut out).await.expect_err("survivors");
-        assert_eq!((text.text().as_str(), failure.code), ("turn_x\n", 4));
+        assert_eq!((text.text().as_str(), failure.code), ("#12: stopped\n", 4));
         assert!(failure.message.ends_with(": 7"));
         assert_eq!(
             abort(&fake.connector(), "one", None, Some("call_x"), &mut out).await.expect_err("bad id").code,

@@ -8,7 +8,7 @@ use crate::connection::expand_truncated;
 use crate::failure::Failure;
 use crate::resolve_id;
 use crate::terminal::escape;
-use crate::terminal::format::{age, now, short_id};
+use crate::terminal::format::{age, now};
 use crate::terminal::out::OutputStreams;
 use crate::terminal::style::{StyledLine, Tone};
 use crate::terminal::table::{Table, column};
@@ -223,10 +223,10 @@ pub(crate) async fn list(
 fn show(requests: &[PendingRequest], out: &mut OutputStreams) -> Result<(), Failure> {
     for pending in requests {
         let request = &pending.request;
-        let line = StyledLine::new(Tone::Bold, request.request_id.to_string())
-            .and(Tone::Plain, format!("  {}", pending.number))
-            .and(Tone::Dim, format!("  {}", short_id(pending.session_id)))
-            .and(Tone::Warn, format!("  {}", deadline(request, now())));
+        let line = StyledLine::new(Tone::Bold, pending.number.as_str())
+            .and(Tone::Dim, format!("  {}", escape::line(&home_relative(&request.cwd))))
+            .and(Tone::Warn, format!("  {}", deadline(request, now())))
+            .and(Tone::Dim, format!("  {}", request.request_id));
         out.line(&line)?;
         for row in prompt::question(request) {
             out.line(&row)?;

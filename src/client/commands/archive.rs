@@ -1,6 +1,6 @@
 //! `agentctl archive`: archives sessions, or restores them.
 
-use crate::commands::abort::find;
+use crate::commands::abort::{find, reply_name};
 use crate::connection::connector::Connector;
 use crate::failure::Failure;
 use crate::terminal::out::OutputStreams;
@@ -18,7 +18,7 @@ pub(crate) async fn archive(
         let session_id = session.session_id;
         let params = ArchiveParams { session_id, archived: !undo, idempotency_key: None };
         let SessionReply { session } = client.call::<methods::session::Archive>(&params).await?;
-        out.say(&session.session_id.to_string())?;
+        out.say(&reply_name(&session, out))?;
     }
     Ok(())
 }

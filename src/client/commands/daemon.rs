@@ -64,6 +64,13 @@ async fn say_started(client: &Client, out: &mut OutputStreams) -> Result<(), Fai
 }
 
 async fn reload(reach: &Connector, out: &mut OutputStreams) -> Result<(), Failure> {
+    if let Err(CallError::Io(error)) = reach.dial().await
+        && is_absent(&error)
+        && LockHolder::find(&reach.places.data_dir).is_none()
+    {
+        // A user who has changed a file and then reloads has nothing more to do.
+        return Ok(out.note("no daemon runs; the next one reads the configuration when it starts")?);
+    }
     let client = reach.connect().await?;
     let reply: ReloadReply = client.call::<methods::daemon::Reload>(&ReloadParams::default()).await?;
     let keys = |keys: &[String]| escape::line(&keys.join(", ")).into_owned();

@@ -14,7 +14,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::{Output, PsArgs, Thinking};
 use crate::commands::{daemon, ps};
-use crate::connection::connector::{Connector, private_dir};
+use crate::connection::connector::{Connector, NAME, private_dir};
 use crate::connection::follow::SessionFollower;
 use crate::connection::paths::ClientPaths;
 use crate::connection::session_calls::{self, idempotency_key};
@@ -44,7 +44,12 @@ pub(crate) async fn demo(yes: bool, keep: bool) -> Result<(), Failure> {
     let scratch = DemoFolder::create()?;
     let people = io::stdin().is_terminal() && io::stdout().is_terminal();
     let asking = if people && !yes { AnswerPolicy::Person } else { AnswerPolicy::Allow };
-    let reach = Connector { places: scratch.paths(), may_start: true, role: ClientRole::Controller };
+    let reach = Connector {
+        places: scratch.paths(),
+        may_start: true,
+        role: ClientRole::Controller,
+        name: NAME.into(),
+    };
     let outcome = play(&reach, &scratch, asking, out).await;
     if keep {
         print_kept_epilogue(&scratch, out)?;

@@ -21,6 +21,7 @@ pub(super) mod feedback;
 pub(super) mod fork;
 pub(super) mod inspect;
 pub(super) mod knowledge;
+pub(super) mod login;
 pub(super) mod logs;
 pub(super) mod mcp;
 pub(super) mod memory;

@@ -1,6 +1,7 @@
 //! `agentctl prune`: deletes ended and empty sessions with their history, after a question.
 
 use crate::args::PruneArgs;
+use crate::commands::abort::reply_name;
 use crate::connection::connector::Connector;
 use crate::connection::paths;
 use crate::failure::Failure;
@@ -64,7 +65,7 @@ pub(crate) async fn prune(
     for session in &sessions {
         let params = EndParams { session_id: session.session_id, idempotency_key: None };
         let Done {} = client.call::<methods::session::Delete>(&params).await?;
-        out.say(&session.session_id.to_string())?;
+        out.say(&reply_name(session, out))?;
     }
     Ok(out.note(&format!("{} deleted", sessions.len()))?)
 }

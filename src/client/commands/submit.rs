@@ -1,13 +1,16 @@
 //! `agentctl submit`: submits input to a session and returns.
 
+use std::path::Path;
+
 use crate::args::TurnArgs;
 use crate::connection::connector::Connector;
-use crate::connection::input_files::InputFileArgs;
+use crate::connection::input_files::{InputFileArgs, mentioned_in_argument};
 use crate::connection::plain_text::is_plain_text;
 use crate::connection::session_calls;
 use crate::connection::stdin;
 use crate::failure::Failure;
 use crate::resolve_id;
+use crate::terminal::format::session_name;
 use crate::terminal::out::OutputStreams;
 use api::methods;
 use api::params::{CommandListParams, SubmitParams};
@@ -30,18 +33,24 @@ pub(crate) async fn submit(
     }
     let piped = if is_piped { None } else { stdin::read_piped(out)? };
     let typed = text.clone();
-    let input = input_files.input(text, piped)?;
     let options = turn.options()?;
     let client = reach.connect_or_start().await?;
-    let session = resolve_id::session(&client, name).await?.session_id;
-    let place = CommandListParams { session_id: Some(session), cwd: None };
+    let session = resolve_id::session(&client, name).await?;
+    let mentioned = match is_piped {
+        true => Vec::new(),
+        false => mentioned_in_argument(&text, Path::new(&session.cwd), out)?,
+    };
+    let input = input_files.input(text, piped, mentioned)?;
+    let session_id = session.session_id;
+    let place = CommandListParams { session_id: Some(session_id), cwd: None };
     let raw = raw || is_plain_text(&client, &typed, &place, out).await?;
-    let params = SubmitParams { raw, ..session_calls::submit_params(session, input, when_busy, options) };
+    let params = SubmitParams { raw, ..session_calls::submit_params(session_id, input, when_busy, options) };
     let reply: SubmitOutcome = client.call::<methods::session::Submit>(&params).await?;
     if let Some(text) = &reply.text {
         return Ok(out.say_text(text)?);
     }
-    out.say(&reply.turn_id.to_string())?;
+    let shown = if out.is_terminal() { session_name(&session) } else { reply.turn_id.to_string() };
+    out.say(&shown)?;
     match reply.state {
         AcceptedState::Running | AcceptedState::Completed => Ok(()),
         AcceptedState::Queued => Ok(out.note("queued: it starts when the running turn has ended")?),

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::connection::client::Client;
 use crate::connection::connector::Connector;
-use crate::connection::first_time::is_first_time;
+use crate::connection::first_time::{ASKED_TRUST_FILE, is_first_time};
 use crate::failure::Failure;
 use crate::terminal::confirm::confirm;
 use crate::terminal::escape;
@@ -68,9 +68,6 @@ pub(crate) async fn trust_now(client: &Client, cwd: String, out: &mut OutputStre
     send_trust(client, found).await
 }
 
-/// File with the folders whose trust was asked about, one in each line.
-const ASKED_FILE: &str = "asked-trust";
-
 /// The answers to the question. "Not now" is preselected.
 const OPTIONS: [&str; 2] = ["Trust it as it is now", "Not now; sessions work without it"];
 
@@ -108,7 +105,7 @@ pub(crate) async fn ask_once(
     let params = WorkspaceParams { cwd: cwd.to_owned(), count_changes: false };
     let found: TrustStatus = client.call::<methods::workspace::Status>(&params).await?;
     let parts = untrusted_parts(&found.parts);
-    let file = reach.places.data_dir.join(ASKED_FILE);
+    let file = reach.places.data_dir.join(ASKED_TRUST_FILE);
     if found.trusted || parts.is_empty() || !is_first_time(&file, &found.cwd) {
         return Ok(());
     }
@@ -220,7 +217,7 @@ mod tests {
             Ok(json!({"cwd": "/w", "trusted": false, "digest": "d1", "parts": [".mcp.json"]}))
         });
         if stdin().is_terminal() {
-            eprintln!("SKIPPED: there is a terminal");
+            base::skip_test!("there is a terminal");
             return;
         }
         let (mut out, _, _) = captured_output();

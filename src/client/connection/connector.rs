@@ -1,6 +1,7 @@
 //! Connects to the running daemon, or starts one.
 
 use api::methods;
+use std::borrow::Cow;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -45,6 +46,8 @@ pub struct Connector {
     pub may_start: bool,
     /// Role of the client.
     pub role: ClientRole,
+    /// Name of the client that other clients see.
+    pub name: Cow<'static, str>,
 }
 
 impl Connector {
@@ -58,14 +61,16 @@ impl Connector {
     /// socket, only that socket is used.
     pub(crate) async fn dial(&self) -> Result<Client, CallError> {
         let attempt = match endpoint::check_socket_length(&self.places.socket) {
-            Ok(()) => Client::connect_as(&self.places.socket, NAME, self.role).await,
+            Ok(()) => Client::connect_as(&self.places.socket, &self.name, self.role).await,
             Err(text) => Err(CallError::Io(io::Error::new(io::ErrorKind::InvalidFilename, text))),
         };
         match attempt {
             Err(CallError::Io(error)) if is_absent(&error) || is_bad_path(&error) => {
                 match self.other_socket() {
                     Some(path) if !self.places.is_socket_named => {
-                        Client::connect_as(&path, NAME, self.role).await.map_err(|_| CallError::Io(error))
+                        Client::connect_as(&path, &self.name, self.role)
+                            .await
+                            .map_err(|_| CallError::Io(error))
                     }
                     _ => Err(CallError::Io(error)),
                 }
@@ -390,7 +395,7 @@ mod tests {
         let socket = dir.path().join("none.sock");
         let env = |_: &str| Some("/nonexistent".to_string());
         let places = ClientPaths::find(&env, Some(socket), None).expect("places");
-        let reach = Connector { places, may_start: false, role: ClientRole::Controller };
+        let reach = Connector { places, may_start: false, role: ClientRole::Controller, name: NAME.into() };
         let failure = reach.connect_or_start().await.err().expect("a failure");
         assert_eq!(failure.code, 69);
         assert!(failure.message.contains("agentctl daemon start"), "{failure}");
@@ -408,7 +413,7 @@ mod tests {
         });
         let env = |_: &str| Some("/nonexistent".to_string());
         let places = ClientPaths::find(&env, Some(socket), None).expect("places");
-        let reach = Connector { places, may_start: false, role: ClientRole::Controller };
+        let reach = Connector { places, may_start: false, role: ClientRole::Controller, name: NAME.into() };
         let failure = reach.connect_or_start().await.err().expect("a failure");
         assert!(failure.message.contains("no daemon answers"), "{failure}");
         ending.await.expect("three connections");
@@ -418,7 +423,7 @@ mod tests {
         let home = folder.display().to_string();
         let env = move |name: &str| (name == "AGENTD_DATA_DIR").then(|| home.clone());
         let places = ClientPaths::find(&env, Some(socket), None).expect("places");
-        Connector { places, may_start: true, role: ClientRole::Controller }
+        Connector { places, may_start: true, role: ClientRole::Controller, name: NAME.into() }
     }
 
     #[tokio::test]

@@ -1,11 +1,15 @@
 //! `--image`, `--file`, `--resource` and `@SERVER:URI`: parts that are sent with the text of a submit.
 
+use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use crate::connection::mentions;
 use crate::failure::Failure;
+use crate::terminal::confirm::confirm;
 use crate::terminal::escape;
+use crate::terminal::out::OutputStreams;
 use api::params::{FileContent, ResourceLink, SubmitBlock, SubmitInput};
 
 /// Options for files that are sent with the input.
@@ -25,38 +29,70 @@ pub struct InputFileArgs {
 impl InputFileArgs {
     /// The input of a submit. Pictures and files come before the text, because models work better that
     /// way. Piped standard input comes after it.
-    pub(crate) fn input(&self, text: String, piped: Option<String>) -> Result<SubmitInput, Failure> {
-        let mentioned = find_mentions(&text);
-        let is_plain = self.images.is_empty() && self.files.is_empty() && self.resources.is_empty();
-        if is_plain && mentioned.is_empty() && piped.is_none() {
-            return Ok(SubmitInput::Text(text));
-        }
+    pub(crate) fn input(
+        &self,
+        text: String,
+        piped: Option<String>,
+        mentioned: Vec<SubmitBlock>,
+    ) -> Result<SubmitInput, Failure> {
         let resources = self.resources.iter().map(|resource| {
             parse_link(resource.strip_prefix('@').unwrap_or(resource)).ok_or_else(|| {
                 let shown = escape::line(resource);
                 Failure::usage(format!("{shown}: expected SERVER:URI, for example docs:file:///intro.md"))
             })
         });
-        let resources = resources.collect::<Result<Vec<_>, _>>()?.into_iter().chain(mentioned);
+        let resources = resources.collect::<Result<Vec<_>, _>>()?;
         let images = self.images.iter().map(|path| Ok(SubmitBlock::Image(file_content("--image", path)?)));
         let files = self.files.iter().map(|path| Ok(SubmitBlock::File(file_content("--file", path)?)));
         let mut blocks: Vec<SubmitBlock> = images.chain(files).collect::<Result<_, Failure>>()?;
-        blocks.extend(resources.map(SubmitBlock::ResourceLink));
-        blocks.push(SubmitBlock::Text { text });
-        blocks.extend(piped.map(|text| SubmitBlock::Text { text }));
-        Ok(SubmitInput::Blocks(blocks))
+        let resources = resources.into_iter().map(SubmitBlock::ResourceLink);
+        blocks.extend(mentioned);
+        for link in resources {
+            if !blocks.contains(&link) {
+                blocks.push(link);
+            }
+        }
+        Ok(with_attachments(std::iter::once(text).chain(piped).collect(), blocks))
     }
 }
 
-/// A text with the resources that it mentions.
-pub(crate) fn with_mentions(input: SubmitInput) -> SubmitInput {
-    let SubmitInput::Text(text) = input else { return input };
-    let mentioned = find_mentions(&text);
-    if mentioned.is_empty() {
-        return SubmitInput::Text(text);
+/// An input of texts with attached content, which comes first.
+pub(crate) fn with_attachments(mut texts: Vec<String>, mut attached: Vec<SubmitBlock>) -> SubmitInput {
+    if attached.is_empty() && texts.len() == 1 {
+        return SubmitInput::Text(texts.remove(0));
     }
-    let resources = mentioned.into_iter().map(SubmitBlock::ResourceLink);
-    SubmitInput::Blocks(resources.chain([SubmitBlock::Text { text }]).collect())
+    attached.extend(texts.into_iter().map(|text| SubmitBlock::Text { text }));
+    SubmitInput::Blocks(attached)
+}
+
+/// The files, folders and resources that an argument mentions. Files are attached only if a person typed the text at
+/// this terminal, because a script may pass a text of others. Asks before the content of a likely secret is sent.
+///
+/// # Errors
+/// A file cannot be read, or the user does not want to send it.
+pub(crate) fn mentioned_in_argument(
+    text: &str,
+    folder: &Path,
+    out: &mut OutputStreams,
+) -> Result<Vec<SubmitBlock>, Failure> {
+    let resources = mentioned_resources(text);
+    if !std::io::stdin().is_terminal() {
+        if mentions::has_mention(text, folder) {
+            out.note("files named with @ are attached only to text that is typed at a terminal; --file attaches one")?;
+        }
+        return Ok(resources);
+    }
+    let mentioned = mentions::read_mentioned(text, folder).map_err(Failure::usage)?;
+    for content in mentioned.iter().filter(|content| content.is_likely_secret) {
+        let path = escape::line(&content.path);
+        confirm(&format!("{path} probably holds secrets. Send its content to the model?"), "--file")?;
+    }
+    Ok(mentioned.into_iter().map(|content| content.block).chain(resources).collect())
+}
+
+/// The resources that a text mentions as `@SERVER:URI`.
+pub(crate) fn mentioned_resources(text: &str) -> Vec<SubmitBlock> {
+    find_mentions(text).into_iter().map(SubmitBlock::ResourceLink).collect()
 }
 
 /// The resources that a text mentions as `@SERVER:URI`. The URI needs `://`, so that other words with `@`
@@ -107,9 +143,9 @@ mod tests {
 
     #[test]
     fn input_text_stays_plain_and_files_get_absolute_path() {
-        let input = InputFileArgs::default().input("hi".into(), None).unwrap();
+        let input = InputFileArgs::default().input("hi".into(), None, Vec::new()).unwrap();
         assert_eq!(input, SubmitInput::Text("hi".into()));
-        let input = InputFileArgs::default().input("hi".into(), Some("+a\n".into())).unwrap();
+        let input = InputFileArgs::default().input("hi".into(), Some("+a\n".into()), Vec::new()).unwrap();
         let text = |text: &str| SubmitBlock::Text { text: text.into() };
         assert_eq!(input, SubmitInput::Blocks(vec![text("hi"), text("+a\n")]));
         let dir = tempfile::tempdir().unwrap();
@@ -121,7 +157,9 @@ mod tests {
             files: vec![pdf.clone()],
             resources: vec!["docs:memo://1".into()],
         };
-        let SubmitInput::Blocks(blocks) = args.input("hi".into(), None).unwrap() else { panic!("no blocks") };
+        let SubmitInput::Blocks(blocks) = args.input("hi".into(), None, Vec::new()).unwrap() else {
+            panic!("no blocks")
+        };
         let path = |path: &str| FileContent { path: Some(path.into()), ..FileContent::default() };
         assert_eq!(blocks[0], SubmitBlock::Image(path(image.to_str().unwrap())));
         assert_eq!(
@@ -133,10 +171,10 @@ mod tests {
             ]
         );
         let wrong = InputFileArgs { resources: vec!["docs".into()], ..InputFileArgs::default() };
-        assert!(wrong.input("hi".into(), None).is_err());
+        assert!(wrong.input("hi".into(), None, Vec::new()).is_err());
         for missing in [dir.path().join("none.png"), dir.path().to_owned()] {
             let wrong = InputFileArgs { images: vec![missing], ..InputFileArgs::default() };
-            let failure = wrong.input("hi".into(), None).unwrap_err();
+            let failure = wrong.input("hi".into(), None, Vec::new()).unwrap_err();
             assert!(failure.code == 64 && failure.message.starts_with("--image "), "{failure}");
         }
     }

@@ -1,4 +1,4 @@
-//! `--mcp-config`: MCP servers of one session, from a file in the form of `.mcp.json`.
+//! `--mcp-config`: MCP servers of one session, from a file in a form that `types::mcp_file` reads.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,6 +7,8 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::terminal::escape;
+use base::charset;
+use types::mcp_file;
 
 /// Maximum size of the file in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -20,17 +22,15 @@ pub(crate) fn load_servers(path: &Path) -> Result<BTreeMap<String, Value>, Failu
     if size > MAX_FILE_BYTES {
         return Err(failed("it has more than 1 MiB"));
     }
-    let text = std::fs::read(path).map_err(|error| failed(&error.to_string()))?;
-    parse_servers(&text).map_err(|why| failed(&why))
+    let bytes = std::fs::read(path).map_err(|error| failed(&error.to_string()))?;
+    let is_toml = path.extension().is_some_and(|extension| extension == "toml");
+    parse_servers(&bytes, is_toml).map_err(|why| failed(&why))
 }
 
-fn parse_servers(text: &[u8]) -> Result<BTreeMap<String, Value>, String> {
-    let mut top: BTreeMap<String, Value> = serde_json::from_slice(text).map_err(|error| error.to_string())?;
-    match top.remove("mcpServers") {
-        Some(Value::Object(servers)) => Ok(servers.into_iter().collect()),
-        Some(_) => Err("`mcpServers` must be an object".into()),
-        None => Ok(top),
-    }
+fn parse_servers(bytes: &[u8], is_toml: bool) -> Result<BTreeMap<String, Value>, String> {
+    let (_, text) = charset::text_of(bytes);
+    let entries = mcp_file::read_entries(&text.ok_or("it is not text")?, is_toml)?;
+    Ok(mcp_file::entries_object(entries)?.into_iter().collect())
 }
 
 #[cfg(test)]
@@ -40,10 +40,12 @@ mod tests {
     #[test]
     fn file_with_or_without_outer_object_gives_servers() {
         for text in [r#"{"mcpServers": {"a": {"command": "x"}}}"#, r#"{"a": {"command": "x"}}"#] {
-            let servers = parse_servers(text.as_bytes()).expect("servers");
+            let servers = parse_servers(text.as_bytes(), false).expect("servers");
             assert_eq!(servers["a"]["command"], "x");
         }
-        assert!(parse_servers(b"[]").is_err());
-        assert!(parse_servers(br#"{"mcpServers": 1}"#).is_err());
+        let codex = parse_servers(b"[mcp_servers.a]\ncommand = \"x\"\n", true).expect("servers");
+        assert_eq!(codex["a"]["command"], "x");
+        assert!(parse_servers(b"[]", false).is_err());
+        assert!(parse_servers(br#"{"mcpServers": 1}"#, false).is_err());
     }
 }

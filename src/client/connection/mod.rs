@@ -13,6 +13,7 @@ pub(super) mod input_files;
 pub(super) mod knowledge_events;
 pub(super) mod lock_holder;
 pub(super) mod mcp_file;
+pub(super) mod mentions;
 pub(super) mod pages;
 pub(super) mod paths;
 pub(super) mod plain_text;

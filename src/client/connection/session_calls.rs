@@ -1,7 +1,6 @@
 //! Calls that commands and the attach view make with the same parameters.
 
 use crate::connection::client::Client;
-use crate::connection::input_files::with_mentions;
 use crate::connection::wire::CallError;
 use crate::failure::Failure;
 use api::methods;
@@ -30,8 +29,7 @@ pub(crate) async fn submit(
     input: impl Into<SubmitInput>,
     when_busy: Option<WhenBusy>,
 ) -> Result<SubmitOutcome, Failure> {
-    let input = with_mentions(input.into());
-    let params = submit_params(session_id, input, when_busy, TurnOptions::default());
+    let params = submit_params(session_id, input.into(), when_busy, TurnOptions::default());
     Ok(client.call::<methods::session::Submit>(&params).await?)
 }
 

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
 use crate::terminal::style::{StyledLine, Tone, width};
+use crate::terminal::word_wrap::WordWrap;
 
 /// Standard output and standard error with their properties.
 pub struct OutputStreams {
@@ -14,6 +15,8 @@ pub struct OutputStreams {
     /// Whether a terminal, and no pipe or file, receives the requested output.
     is_terminal: bool,
     at_start: bool,
+    /// The unfinished row of streamed words.
+    words: WordWrap,
     /// Whether standard error is a terminal, so that long lines must be wrapped.
     side_wraps: bool,
     /// Whether the terminal is in raw mode, so that a line end needs a carriage return.
@@ -34,6 +37,7 @@ impl OutputStreams {
             side_colour: colours && io::stderr().is_terminal(),
             is_terminal: io::stdout().is_terminal(),
             at_start: true,
+            words: WordWrap::new(),
             side_wraps: io::stderr().is_terminal(),
             raw: false,
             plain: false,
@@ -104,11 +108,38 @@ impl OutputStreams {
         Ok(())
     }
 
+    /// Streams an answer, which the caller has escaped. On a terminal, rows break between words.
+    ///
+    /// # Errors
+    /// The reader has closed the pipe.
+    pub fn stream_words(&mut self, text: &str) -> io::Result<()> {
+        if !self.is_terminal {
+            return self.stream(text);
+        }
+        let printed = self.words.push(text, terminal_columns());
+        self.stream(&printed)?;
+        self.at_start &= !self.words.is_holding();
+        Ok(())
+    }
+
+    /// Prints one line of the requested output, in rows that break between words.
+    ///
+    /// # Errors
+    /// The reader has closed the pipe.
+    pub fn wrapped_line(&mut self, line: &StyledLine) -> io::Result<()> {
+        if !self.is_terminal {
+            return self.line(line);
+        }
+        line.wrap(terminal_columns()).iter().try_for_each(|row| self.line(row))
+    }
+
     /// Ends a line that [`OutputStreams::stream`] left open.
     ///
     /// # Errors
     /// The reader has closed the pipe.
     pub fn fresh_line(&mut self) -> io::Result<()> {
+        let held = self.words.finish(terminal_columns());
+        self.stream(&held)?;
         if self.at_start { Ok(()) } else { self.stream("\n") }
     }
 
@@ -170,10 +201,17 @@ impl OutputStreams {
     /// The reader has closed the pipe.
     pub fn note(&mut self, text: &str) -> io::Result<()> {
         let line = StyledLine::new(Tone::Dim, text);
-        if self.raw || !self.side_wraps {
-            return self.print_error_line(&line);
+        if self.raw { self.print_error_line(&line) } else { self.print_wrapped_error_line(&line) }
+    }
+
+    /// Prints one line to stderr, in rows that break between words.
+    ///
+    /// # Errors
+    /// The reader has closed the pipe.
+    pub fn print_wrapped_error_line(&mut self, line: &StyledLine) -> io::Result<()> {
+        if !self.side_wraps {
+            return self.print_error_line(line);
         }
-        // Wrap the line here, because the terminal would break words at its edge.
         line.wrap(terminal_columns()).iter().try_for_each(|row| self.print_error_line(row))
     }
 
@@ -283,6 +321,7 @@ pub(crate) mod testing {
             side_colour: false,
             is_terminal: true,
             at_start: true,
+            words: WordWrap::new(),
             side_wraps: false,
             raw: false,
             plain: false,

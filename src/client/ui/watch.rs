@@ -298,10 +298,10 @@ impl TurnWatcher {
                     match piece {
                         // A stream may break and be repeated, so a pipe gets only what is complete.
                         OutputPiece::Text(_) | OutputPiece::Break if is_piped => {}
-                        OutputPiece::Text(text) => out.stream(&text)?,
+                        OutputPiece::Text(text) => out.stream_words(&text)?,
                         OutputPiece::Break => out.fresh_line()?,
                         OutputPiece::Line(_) | OutputPiece::Folded { .. } if is_answer_only => {}
-                        OutputPiece::Line(line) => out.print_error_line(&line)?,
+                        OutputPiece::Line(line) => out.print_wrapped_error_line(&line)?,
                         OutputPiece::Folded { shown, .. } => {
                             for line in shown {
                                 out.print_error_line(&line)?;

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use api::endpoint::{self, Env};
 use judge::Rule;
-use model::{Provider, ProviderKind};
 use types::permission::RuleKind;
 use types::typed_toml::{self, WrongToml};
 
@@ -13,6 +12,7 @@ pub use knowledge::{EmbedderKind, Knowledge};
 pub use tables::{Config, LogFormat, LogLevel};
 
 mod changes;
+mod default_providers;
 mod knowledge;
 mod limits;
 mod listing;
@@ -97,6 +97,7 @@ impl Config {
             config.fill_from_environment(env);
         }
         config.replace_from_environment(env)?;
+        config.name_stored_keys(env);
         Ok(config)
     }
 
@@ -158,59 +159,6 @@ impl Config {
             }
         }
     }
-
-    /// Defines providers from keys and addresses in the environment, if no provider is configured.
-    fn fill_from_environment(&mut self, env: Env<'_>) {
-        let set = |name: &str| env(name).filter(|value| !value.is_empty());
-        let provider = |kind, base_url: Option<String>, api_key_env: Option<&str>| Provider {
-            base_url,
-            api_key_env: api_key_env.map(String::from),
-            ..Provider::new(kind)
-        };
-        let mut main = None;
-        if let Some(host) = set("OLLAMA_HOST") {
-            let host = if host.contains("://") { host } else { format!("http://{host}") };
-            let base_url = format!("{}/v1", host.trim_end_matches('/'));
-            self.providers.insert("ollama".into(), provider(ProviderKind::OpenAiChat, Some(base_url), None));
-            self.from_environment.insert("providers.ollama".into(), "OLLAMA_HOST");
-        }
-        if set("OPENAI_API_KEY").is_some() {
-            let base_url = set("OPENAI_BASE_URL").unwrap_or_else(|| "https://api.openai.com/v1".into());
-            // Most servers that are compatible with OpenAI support Chat Completions only.
-            let kind = match is_openai(&base_url) {
-                true => ProviderKind::OpenAiResponses,
-                false => ProviderKind::OpenAiChat,
-            };
-            let made = provider(kind, Some(base_url), Some("OPENAI_API_KEY"));
-            self.providers.insert("openai".into(), made);
-            self.from_environment.insert("providers.openai".into(), "OPENAI_API_KEY");
-            if set("OPENAI_BASE_URL").is_some() {
-                self.from_environment.insert("providers.openai.base_url".into(), "OPENAI_BASE_URL");
-            }
-            main = Some(("openai/gpt-6.2-sol", "OPENAI_API_KEY"));
-        }
-        if set("ANTHROPIC_API_KEY").is_some() {
-            let made = provider(ProviderKind::Anthropic, None, Some("ANTHROPIC_API_KEY"));
-            self.providers.insert("anthropic".into(), made);
-            self.from_environment.insert("providers.anthropic".into(), "ANTHROPIC_API_KEY");
-            main = Some(("anthropic/claude-sonnet-5-5", "ANTHROPIC_API_KEY"));
-        }
-        if let Some((model, variable)) = main
-            && self.models.main.is_none()
-        {
-            self.models.main = Some(model.to_owned());
-            self.from_environment.insert("models.main".into(), variable);
-        }
-    }
-}
-
-/// Whether an address is OpenAI's own, including its regions (`eu.api.openai.com`).
-fn is_openai(base_url: &str) -> bool {
-    let base_url = base_url.trim().to_ascii_lowercase();
-    let rest = base_url.split_once("://").map_or("", |(_, rest)| rest);
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let host = authority.rsplit('@').next().and_then(|host| host.split(':').next()).unwrap_or_default();
-    host == "api.openai.com" || host.ends_with(".api.openai.com")
 }
 
 /// Adds the rules of an earlier file to those of a later one, instead of replacing them. Otherwise a
@@ -393,41 +341,6 @@ mod tests {
         }
         Config::parse("[permissions.unattended]\nusd = 0\nwall_time = \"1m\"", Path::new("c"))
             .expect("right");
-    }
-
-    #[test]
-    fn environment_api_keys_create_providers() {
-        let mut config = Config::default();
-        config.fill_from_environment(&|name| (name == "OLLAMA_HOST").then(|| "127.0.0.1:11434".into()));
-        assert_eq!(config.providers["ollama"].base_url.as_deref(), Some("http://127.0.0.1:11434/v1"));
-        assert_eq!(config.models.main, None);
-        config.fill_from_environment(&|name| (name == "ANTHROPIC_API_KEY").then(|| "k".into()));
-        assert_eq!(config.models.main.as_deref(), Some("anthropic/claude-sonnet-5-5"));
-    }
-
-    #[test]
-    fn openai_key_creates_responses_provider_for_vendor_url() {
-        for (base_url, kind) in [
-            (None, ProviderKind::OpenAiResponses),
-            (Some("https://api.openai.com/v1"), ProviderKind::OpenAiResponses),
-            (Some("https://api.openai.com/v1/"), ProviderKind::OpenAiResponses),
-            (Some("https://eu.api.openai.com/v1"), ProviderKind::OpenAiResponses),
-            (Some("http://127.0.0.1:8080/v1"), ProviderKind::OpenAiChat),
-            (Some("https://openrouter.ai/api/v1"), ProviderKind::OpenAiChat),
-            (Some("https://API.openai.com:443/v1"), ProviderKind::OpenAiResponses),
-            (Some("https://api.openai.com.example.org/v1"), ProviderKind::OpenAiChat),
-            (Some("https://api.openai.com@example.org/v1"), ProviderKind::OpenAiChat),
-            (Some("https://example.org/api.openai.com"), ProviderKind::OpenAiChat),
-        ] {
-            let mut config = Config::default();
-            config.fill_from_environment(&|name| match name {
-                "OPENAI_API_KEY" => Some("k".into()),
-                "OPENAI_BASE_URL" => base_url.map(String::from),
-                _ => None,
-            });
-            assert_eq!(config.providers["openai"].kind, kind, "{base_url:?}");
-            assert_eq!(config.models.main.as_deref(), Some("openai/gpt-6.2-sol"));
-        }
     }
 
     #[test]

@@ -136,7 +136,7 @@ impl LogLevel {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogFormat {
-    /// Text on a terminal, for users.
+    /// Fields for journald if systemd connected stderr to it, otherwise text.
     #[default]
     Auto,
     /// Text, for users.

@@ -27,7 +27,7 @@ pub(super) fn servers(config: &Config) -> Result<Arc<[ScopedServer]>, DaemonErro
         server.transport().map_err(wrong)?;
         let source =
             if config.is_set_by_system(&["mcp", name]) { ServerSource::System } else { ServerSource::User };
-        Ok(ScopedServer { name: name.clone(), source, config: Ok(server.clone()) })
+        Ok(ScopedServer { name: name.clone(), source, config: Ok(server.clone()), notes: Vec::new() })
     };
     Ok(config.mcp.iter().map(server).collect::<Result<Vec<_>, _>>()?.into())
 }

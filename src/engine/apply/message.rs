@@ -151,6 +151,10 @@ impl State {
                         turn.continuations += 1;
                         turn.continues_previous = true;
                     }
+                    Some(turn) if turn.is_expanding => {
+                        turn.is_expanding = false;
+                        turn.calls.clear();
+                    }
                     Some(turn) => _ = turn.steered.pop_front(),
                     None => {}
                 }

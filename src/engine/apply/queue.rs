@@ -30,7 +30,12 @@ impl State {
             Event::TurnDequeued { .. } => self.queue.retain(|queued| queued.turn_id != turn_id),
             Event::TurnQueueUpdated { input } => {
                 if let Some(at) = self.queue_position(turn_id) {
-                    Arc::make_mut(&mut self.queue[at]).input.clone_from(input);
+                    let queued = Arc::make_mut(&mut self.queue[at]);
+                    queued.input.clone_from(input);
+                    // The parts are those of the text before.
+                    if let Some(command) = &mut queued.options.command {
+                        command.parts.clear();
+                    }
                 }
             }
             Event::TurnQueueMoved { before } => {

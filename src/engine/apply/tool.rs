@@ -11,7 +11,7 @@ use types::ids::CallId;
 use types::mcp::TOOL_SEARCH;
 use types::message::{Block, Message, Role, ToolCall};
 use types::session::Denial;
-use types::tool::ToolStatus;
+use types::tool::{ToolProgress, ToolStatus};
 
 impl State {
     /// Adds the tool definitions that a completed tool search loaded.
@@ -24,7 +24,9 @@ impl State {
     }
 
     pub(super) fn apply_tool_event(&mut self, envelope: &Envelope) {
-        if let Event::ToolProgress { call_id, text, .. } = &envelope.event {
+        if let Event::ToolProgress { call_id, text, stream } = &envelope.event
+            && stream != ToolProgress::NOTE
+        {
             self.record_command_output(*call_id, text);
         }
         let Some(turn) = &mut self.turn else { return };
@@ -108,6 +110,7 @@ impl State {
                     }));
                 }
             }
+            Event::ToolProgress { stream, .. } if stream == ToolProgress::NOTE => {}
             Event::ToolProgress { call_id, text, .. } => {
                 if let Some(call) = turn.calls.iter_mut().find(|call| call.call.call_id == *call_id)
                     && let CallStage::Running { output, .. } = &mut call.stage

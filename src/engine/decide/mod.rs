@@ -8,6 +8,7 @@ pub(super) mod backoff;
 pub(super) mod budget;
 pub(super) mod compact;
 pub(super) mod context;
+mod expansion;
 pub(super) mod fallback;
 mod feedback;
 pub(super) mod fork;

@@ -89,7 +89,10 @@ impl<'a> PlanBuilder<'a> {
         let delta_of = self.opening_seq(&event);
         self.index(seq, &event);
         let turn = self.state.turn.as_ref().filter(|turn| turn_id == Some(turn.id) && turn.step > 0);
-        let known = turn.map(|turn| turn.step).filter(|_| !event.is_delta());
+        // A background command may be of an earlier step.
+        let is_of_call =
+            matches!(&event, Event::ToolProgress { call_id, .. } if self.state.call(*call_id).is_some());
+        let known = turn.map(|turn| turn.step).filter(|_| !event.is_delta() || is_of_call);
         let step = self.step.take().or(known);
         let envelope = Envelope {
             seq,

@@ -93,8 +93,9 @@ impl PlanBuilder<'_> {
     /// Repairs an invalid history and reports the changes.
     pub fn repair_history(&mut self) {
         let transcript: Vec<_> = self.state.transcript.iter().cloned().collect();
-        // While an answer is streaming, its message is not in the transcript.
-        let open = !self.is_streaming() && self.state.calls().iter().any(|call| !call.is_done());
+        // While an answer is streaming, its message is not in the transcript. Calls of a slash command have none.
+        let has_message = !self.is_streaming() && !self.is_expanding();
+        let open = has_message && self.state.calls().iter().any(|call| !call.is_done());
         let settled = transcript.len() - usize::from(open && !transcript.is_empty());
         let (settled, open) = transcript.split_at(settled);
         let Some(repaired) = repair(settled) else { return };
@@ -174,6 +175,10 @@ impl PlanBuilder<'_> {
         let Some(turn) = &self.state.turn else { return };
         let step = turn.step;
         match turn.activity.clone() {
+            Activity::Context if turn.is_expanding => {
+                let calls = turn.calls.clone();
+                self.go_on_with_tools(&calls);
+            }
             Activity::Context => self.prepare_context(step),
             Activity::Calling { .. } | Activity::Waiting { .. } => {
                 if !self.continue_backoff() {

@@ -26,7 +26,10 @@ impl PlanBuilder<'_> {
         instructions: Option<&[FileVersion]>,
     ) {
         let is_waiting = self.state.turn.as_ref().is_some_and(|turn| {
-            turn.id == turn_id && turn.activity == Activity::Context && turn.hold.is_none()
+            turn.id == turn_id
+                && turn.activity == Activity::Context
+                && turn.hold.is_none()
+                && !turn.is_expanding
         });
         if !is_waiting || self.is_aborting() || self.state.system.is_none() {
             return;

@@ -4,7 +4,7 @@
 use crate::request::vision::is_about_media;
 use crate::state::CONTEXT_OVERFLOW;
 use types::event::SwitchReason;
-use types::model::{FaultKind, ModelFault, Overflow};
+use types::model::{FaultKind, LOOKUP_FAILED, ModelFault, Overflow, UNKNOWN_HOST};
 use types::model_pointers::ModelPointers;
 use types::retry::{OnRateLimit, RetrySettings};
 use types::session::TurnError;
@@ -12,6 +12,9 @@ use types::time::Timestamp;
 
 /// Overloads in a row after which the turn switches to another model.
 const MAX_OVERLOADS: u32 = 3;
+
+/// Attempts at a call whose host is not found.
+const MAX_LOOKUPS: u32 = 3;
 
 /// How often the request for a summary is made shorter after the provider refused it.
 pub(crate) const MAX_SUMMARY_OVERFLOWS: u32 = 5;
@@ -129,7 +132,7 @@ pub(crate) fn decide_retry(retry: &RetrySettings, fault: &ModelFault, past: &Ret
 fn next_wait(retry: &RetrySettings, fault: &ModelFault, past: &RetryContext) -> Option<(u32, u64)> {
     let busy = matches!(fault.kind, FaultKind::RateLimited | FaultKind::Overloaded);
     let endless = past.unattended && busy;
-    let max = if endless { 0 } else { retry.attempts };
+    let max = if endless { 0 } else { max_attempts(retry, fault, past) };
     if !endless && past.failures.saturating_add(1) >= max {
         return None;
     }
@@ -141,6 +144,18 @@ fn next_wait(retry: &RetrySettings, fault: &ModelFault, past: &RetryContext) -> 
     let wait = fault.retry_after_ms.filter(|requested_ms| *requested_ms >= retry.base_ms).unwrap_or(jittered);
     // The turn ends at its time limit, so a longer wait is useless.
     Some((max, past.time_left_ms.map_or(wait, |left| wait.min(left))))
+}
+
+/// A host without an address is probably a wrong name. If names cannot be looked up at all, the network is gone; a user
+/// sees that soon, and an unattended session waits as for other failures.
+fn max_attempts(retry: &RetrySettings, fault: &ModelFault, past: &RetryContext) -> u32 {
+    let is_lookup = fault.kind == FaultKind::Unreachable
+        && match fault.word.as_deref() {
+            Some(UNKNOWN_HOST) => true,
+            Some(LOOKUP_FAILED) => !past.unattended,
+            _ => false,
+        };
+    if is_lookup { retry.attempts.min(MAX_LOOKUPS) } else { retry.attempts }
 }
 
 /// Gives up if the provider requests a longer wait than an attended user would expect.
@@ -310,6 +325,30 @@ mod tests {
         assert_eq!(assert_gives_up(&retry(), &fault(Kind::NotFound), &alone).kind, "not_found");
         let reaction = decide_retry(&retry(), &fault(Kind::NotFound), &full_context());
         assert_eq!(reaction, switch_decision("fallback", SwitchReason::NotFound));
+    }
+
+    #[test]
+    fn unknown_host_is_tried_three_times_unless_unattended_without_name_server() {
+        let lookup = |word: &str| ModelFault { word: Some(word.into()), ..fault(FaultKind::Unreachable) };
+        let past = |failures, unattended| RetryContext { failures, unattended, ..RetryContext::default() };
+        for (word, unattended, attempts) in [
+            (UNKNOWN_HOST, false, 3),
+            (UNKNOWN_HOST, true, 3),
+            (LOOKUP_FAILED, false, 3),
+            (LOOKUP_FAILED, true, 10),
+            ("connection refused", false, 10),
+        ] {
+            let (max, _) = assert_retries(&retry(), &lookup(word), &past(attempts - 2, unattended));
+            assert_eq!(max, attempts, "{word} {unattended}");
+            let error = assert_gives_up(&retry(), &lookup(word), &past(attempts - 1, unattended));
+            assert!(error.message.ends_with(&format!("(tried {attempts} times)")), "{}", error.message);
+        }
+        // Fewer attempts by configuration stay fewer, and another model may be reachable.
+        let once = RetrySettings { attempts: 1, ..retry() };
+        assert_gives_up(&once, &lookup(UNKNOWN_HOST), &past(0, false));
+        let other = RetryContext { failures: 2, ..full_context() };
+        let reaction = decide_retry(&retry(), &lookup(UNKNOWN_HOST), &other);
+        assert_eq!(reaction, switch_decision("fallback", SwitchReason::Unavailable));
     }
 
     #[test]

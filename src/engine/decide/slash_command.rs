@@ -1,6 +1,6 @@
 //! Slash commands and notes: how they are recognised, the built-in commands, and their events.
 //!
-//! Only a single text block of one line is a command or a note. A command without a model call is answered at once,
+//! Only a single text block is a command, and only one of one line is a note. A command without a model call is answered at once,
 //! also while a turn runs; then its answer belongs to that turn.
 
 use crate::decide::plan::PlanBuilder;
@@ -75,14 +75,12 @@ pub fn find_built_in(name: &str) -> Option<&'static BuiltInCommand> {
 #[must_use]
 pub fn typed_line(input: &[InputBlock]) -> Option<TypedLine> {
     let [InputBlock::Text { text }] = input else { return None };
-    let line = text.trim_end();
-    if line.contains(['\n', '\r']) {
-        return None;
-    }
-    if let Some(note) = line.strip_prefix("# ") {
+    let text = text.trim_end();
+    if let Some(note) = text.strip_prefix("# ").filter(|note| !note.contains(['\n', '\r'])) {
         return Some(note.trim()).filter(|note| !note.is_empty()).map(|note| TypedLine::Note(note.into()));
     }
-    let (name, arguments) = line.strip_prefix('/')?.split_once([' ', '\t']).unwrap_or((&line[1..], ""));
+    let (name, arguments) =
+        text.strip_prefix('/')?.split_once([' ', '\t', '\n', '\r']).unwrap_or((&text[1..], ""));
     is_command_name(name).then(|| TypedLine::Command(SlashCommand::new(name, arguments.trim())))
 }
 
@@ -164,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn only_one_line_with_valid_name_is_a_command() {
+    fn only_text_with_valid_name_is_a_command() {
         let command =
             |name: &str, arguments: &str| Some(TypedLine::Command(SlashCommand::new(name, arguments)));
         assert_eq!(typed_line_of("/help"), command("help", ""));
@@ -172,8 +170,24 @@ mod tests {
         assert_eq!(typed_line_of("/Help"), command("Help", ""));
         assert_eq!(typed_line_of("/v1.2 x"), command("v1.2", "x"));
         assert_eq!(typed_line_of("/代码审查 src"), command("代码审查", "src"));
+        assert_eq!(typed_line_of("/review src\nmain\n\nlast\n"), command("review", "src\nmain\n\nlast"));
+        assert_eq!(typed_line_of("/review\r\nsrc"), command("review", "src"));
         assert_eq!(typed_line_of("# use tabs"), Some(TypedLine::Note("use tabs".into())));
-        let plain = ["/home/x is broken", "/", "/ help", "help", "#tag", "#", "#  ", "/a\nb", " /help"];
+        let plain = [
+            "/home/x is broken",
+            "/",
+            "/ help",
+            "help",
+            "#tag",
+            "#",
+            "#  ",
+            "# a\nb",
+            "a\n/help",
+            " /help",
+            "/_x",
+            "/*a",
+            "/a/b\nc",
+        ];
         for text in plain {
             assert_eq!(typed_line_of(text), None, "{text:?}");
         }

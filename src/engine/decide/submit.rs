@@ -11,7 +11,7 @@ use crate::state::{Activity, QueuedInput};
 use types::compaction::CompactTrigger;
 use types::event::{Event, Phase, TitledBy};
 use types::ids::{ItemId, Seq, TurnId};
-use types::message::{Block, InputBlock, input_content, input_text};
+use types::message::{Block, InputBlock, input_content, input_text, own_words};
 use types::outcome::{AcceptedState, SubmitOutcome};
 use types::queue::WhenBusy;
 use types::reminder::FileVersion;
@@ -135,7 +135,10 @@ impl PlanBuilder<'_> {
             output_schema: schema.filter(|schema| *schema != serde_json::json!({})),
             ..options.clone().with_sampling(options.sampling().or(spec.sampling))
         };
-        let seq = self.push(None, Some(*turn_id), Event::TurnStarted { options: Box::new(options) });
+        // The message of a command with parts follows later, so the event names its item.
+        let has_parts = options.command.as_ref().is_some_and(|command| !command.parts.is_empty());
+        let item_id = turn.item_id.filter(|_| has_parts);
+        let seq = self.push(item_id, Some(*turn_id), Event::TurnStarted { options: Box::new(options) });
         self.push_phase(Phase::Input, 0);
         seq
     }
@@ -150,7 +153,7 @@ impl PlanBuilder<'_> {
             return seq;
         }
         if untitled {
-            let text = options.command.as_ref().map_or_else(|| input_text(input), SlashCommand::line);
+            let text = options.command.as_ref().map_or_else(|| own_words(input), SlashCommand::line);
             let line = text.lines().find(|line| !line.trim().is_empty());
             // If the input has no text, use the name of a picture or document.
             let line = line.or_else(|| input.iter().find_map(InputBlock::name)).unwrap_or("(no words)");
@@ -158,6 +161,9 @@ impl PlanBuilder<'_> {
             self.set_title(title, TitledBy::Prompt);
         }
         let options = self.state.turn.as_ref().map(|turn| Arc::clone(&turn.options));
+        if self.begin_expansion() {
+            return seq;
+        }
         if options.as_ref().is_none_or(|options| options.compact.is_none()) {
             self.user_message(*item_id, input.clone(), options.as_deref());
         }
@@ -182,7 +188,7 @@ impl PlanBuilder<'_> {
 
     /// Adds the item of a user's input and adds the input to the transcript. `options` are the options
     /// of the turn that the input starts.
-    fn user_message(
+    pub fn user_message(
         &mut self,
         item_id: Option<ItemId>,
         input: Vec<InputBlock>,
@@ -198,7 +204,7 @@ impl PlanBuilder<'_> {
             content.push(Block::Text { text: model_texts::hook_context(&self.state.hooks.context) });
         }
         let command = options.and_then(|options| options.command.clone());
-        let command = command.map(|it| SlashCommand { allow_rules: Vec::new(), ..it });
+        let command = command.map(SlashCommand::without_details);
         let item_id = item_id.unwrap_or_else(|| self.mint.item());
         self.push_input_message((item_id, ItemKind::UserMessage), text, content, command);
         self.remind_of_message(is_first);
@@ -213,7 +219,8 @@ impl PlanBuilder<'_> {
         untrusted: Option<UntrustedParts>,
     ) {
         let is_waiting =
-            matches!(self.state.turn.as_ref().map(|turn| &turn.activity), Some(Activity::Context));
+            matches!(self.state.turn.as_ref().map(|turn| &turn.activity), Some(Activity::Context))
+                && !self.is_expanding();
         if self.state.system_prompt().is_some() || !is_waiting || self.is_aborting() {
             return;
         }
@@ -331,6 +338,9 @@ impl PlanBuilder<'_> {
     /// Ends the turn and starts the next queued one.
     pub fn finish_turn(&mut self, subtype: Subtype, errors: Vec<TurnError>) {
         self.close_compaction();
+        if self.is_expanding() {
+            self.finish_expansion();
+        }
         // Deliver steering input now, so that none is lost: the next turn's request will contain it.
         self.deliver_steered();
         for error in errors {

@@ -9,7 +9,7 @@ use crate::state::Helper;
 use types::event::{Event, Purpose, TitledBy, UsageReason};
 use types::ids::Seq;
 use types::invisible_chars::is_invisible;
-use types::message::{Block, Message, Role};
+use types::message::{Block, Message, OWN_COMMAND, Role};
 use types::model::{FaultKind, ModelFault, ModelReply, ModelRequest, ReplyBlock, StopReason};
 use types::sampling::Sampling;
 use types::thinking::Thinking;
@@ -79,7 +79,11 @@ impl PlanBuilder<'_> {
     fn title_request(&self, model: &str, answer: &str) -> Option<ModelRequest> {
         let first = self.state.transcript.iter().find(|message| message.role == Role::User)?;
         let user_texts = first.content.iter().filter_map(|block| match block {
-            Block::Text { text } if !text.starts_with(model_texts::REMINDER) => Some(text.as_str()),
+            Block::Text { text }
+                if !text.starts_with(model_texts::REMINDER) && !text.starts_with(OWN_COMMAND) =>
+            {
+                Some(text.as_str())
+            }
             _ => None,
         });
         let user_text = user_texts.collect::<Vec<_>>().join("\n");

@@ -193,7 +193,9 @@ impl PlanBuilder<'_> {
             (VerdictKind::Ask, _) if is_plan && self.state.spec.background => {
                 self.deny_call(call_id, "unattended", model_texts::PLAN_UNATTENDED.into());
             }
-            (VerdictKind::Ask, _) if self.has_no_approver() => {
+            (VerdictKind::Ask, _)
+                if self.has_no_approver() || (self.is_expanding() && self.state.spec.background) =>
+            {
                 self.deny_call(call_id, "unattended", model_texts::no_approver_to_ask(&verdict.reason));
             }
             (VerdictKind::Ask, _) => {
@@ -265,6 +267,10 @@ impl PlanBuilder<'_> {
             let cut = shown.floor_char_boundary(MAX_EDITED_BYTES);
             let rest = if cut < shown.len() { "…" } else { "" };
             outcome.output.insert_str(0, &model_texts::edited(&format!("{}{rest}", &shown[..cut])));
+        }
+        if self.is_expanding() {
+            // The commands of a file gather facts for its text; the next one starts where the session is.
+            outcome.cwd = None;
         }
         for change in outcome.changes {
             self.push_item(item_id, Event::FileChanged { call_id, change });
@@ -510,6 +516,10 @@ impl PlanBuilder<'_> {
             return;
         }
         self.prepare_next();
+        if self.is_expanding() {
+            self.advance_expansion();
+            return;
+        }
         let all_done = self.state.turn.as_ref().is_some_and(|turn| {
             turn.activity == Activity::Tools
                 && !turn.calls.is_empty()

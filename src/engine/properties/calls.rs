@@ -11,7 +11,7 @@ use types::message::ToolCall;
 use types::permission::{Decision, Mode, OnTimeout, RequestKind, RuleKind, Scope};
 use types::question::QuestionKind;
 use types::session::{ItemKind, ItemStatus};
-use types::tool::{Subject, ToolStatus};
+use types::tool::{Subject, ToolProgress, ToolStatus};
 
 /// The grant that lets the foreground command of these scripts run outside its sandbox.
 pub const OUTSIDE: &str = "Unsandboxed(ls)";
@@ -273,10 +273,14 @@ impl ReferenceModel {
                 let opened = self.running_commands().find(|it| it.call_id == *call_id).map(|it| it.opened);
                 property!(delta_of == opened, "what a command says belongs to its beginning");
             }
-            Event::ToolProgress { call_id, text, .. } => {
+            Event::ToolProgress { call_id, stream, text } => {
+                property!(envelope.step.is_some(), "a tool speaks in a step");
                 let call = self.open_call(*call_id)?;
                 property!(call.started.is_some() && delta_of == call.started, "only a running tool speaks");
-                call.output.push_str(text);
+                // A note about how far the call is, is no output.
+                if stream != ToolProgress::NOTE {
+                    call.output.push_str(text);
+                }
             }
             Event::QuestionRequested { question } => {
                 let about = question.call_id;

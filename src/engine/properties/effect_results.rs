@@ -94,10 +94,8 @@ impl Simulator {
                 ToolStep::Progress(size) => {
                     self.outstanding.push(OutstandingEffect::Tool { call_id });
                     let text = "out é".repeat(usize::from(size) * usize::from(size) * 600);
-                    self.feed(Input::Progress {
-                        call_id,
-                        progress: ToolProgress { stream: "stdout", text },
-                    })?;
+                    let stream = if chance.wait_ms % 5 == 4 { ToolProgress::NOTE } else { "stdout" };
+                    self.feed(Input::Progress { call_id, progress: ToolProgress { stream, text } })?;
                     // Tools ask rarely in these scripts. Otherwise the scripts would not reach the rarest results.
                     match (size, chance.wait_ms % 8) {
                         (3, 0..2) => {

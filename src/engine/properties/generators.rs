@@ -325,7 +325,7 @@ pub fn mcp_change(tools: usize) -> Input {
     let instructions = McpInstructions { server: "s".into(), text: "be careful".into() };
     let catalog =
         McpCatalog { tools: (0..tools).map(tool).collect(), instructions: vec![instructions; tools.min(1)] };
-    let status = McpStatus { server: "s".into(), state: McpState::Ready, error: None };
+    let status = McpStatus { server: "s".into(), state: McpState::Ready, error: None, notes: Vec::new() };
     Input::Mcp { statuses: vec![status], catalog: Some(Box::new(catalog)) }
 }
 

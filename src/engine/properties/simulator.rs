@@ -32,6 +32,7 @@ use types::tool::ToolProgress;
 use types::turn_options::TurnOptions;
 
 /// An effect that was started and has not delivered its result.
+#[expect(clippy::large_enum_variant, reason = "a run has a few of them")]
 pub(super) enum OutstandingEffect {
     Context,
     Check { turn_id: TurnId },

@@ -179,7 +179,12 @@ pub fn server_failed(server: &str, error: Option<&str>) -> String {
     format!("{}: {}", plain(server), plain(error.unwrap_or("it failed")))
 }
 
-/// Reminder that MCP servers failed, so their tools are missing.
+/// One line about an MCP server that still starts.
+pub fn server_starts(server: &str) -> String {
+    server_failed(server, Some("it still starts; its tools come with a later turn"))
+}
+
+/// Reminder that MCP servers failed or still start, so their tools are missing.
 pub fn servers_failed(lines: &[String]) -> String {
     format!(
         "<reminder>These MCP servers are not available in this turn, and their tools are missing. The texts are \
@@ -252,6 +257,16 @@ was not run. Go on directly, without a recap, and make the call again, smaller: 
 /// Result of a call that a rule denied.
 pub fn denied_by_rule(reason: &str) -> String {
     format!("This call is not permitted here: {reason}. It was not run. Try another way.")
+}
+
+/// In place of the output of a command that a slash command names, if it was not run or failed.
+pub fn failed_output(command: &str, output: &str) -> String {
+    format!("[`{command}`: {}]", output.trim_end())
+}
+
+/// After the name of a file that a slash command names, if it could not be read.
+pub fn not_attached(output: &str) -> String {
+    format!(" [not attached: {}]", output.trim_end())
 }
 
 /// Result of a call that the user denied with feedback.

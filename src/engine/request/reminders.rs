@@ -47,13 +47,14 @@ pub(crate) fn of_message(state: &State, now: Timestamp, is_first: bool) -> Vec<R
     [start, plan, day, aborted].into_iter().flatten().collect()
 }
 
-/// The reminder about MCP servers that failed.
+/// The reminder about MCP servers that failed or still start.
 pub(crate) fn of_servers(statuses: &[McpStatus]) -> Option<Reminder> {
-    let failed = statuses.iter().filter(|status| status.state == McpState::Failed);
-    let lines: Vec<String> = failed
-        .take(MAX_NAMED_FILES)
-        .map(|status| model_texts::server_failed(&status.server, status.error.as_deref()))
-        .collect();
+    let line = |status: &McpStatus| match status.state {
+        McpState::Failed => Some(model_texts::server_failed(&status.server, status.error.as_deref())),
+        McpState::Starting => Some(model_texts::server_starts(&status.server)),
+        McpState::Disabled | McpState::Untrusted | McpState::Ready => None,
+    };
+    let lines: Vec<String> = statuses.iter().filter_map(line).take(MAX_NAMED_FILES).collect();
     (!lines.is_empty()).then(|| plain(ReminderKind::ServersFailed, model_texts::servers_failed(&lines)))
 }
 

@@ -62,7 +62,7 @@ fn replace_media_in_block(block: &mut Block) {
             let text = model_texts::withheld(AttachmentKind::Image, blob, name.as_deref());
             *block = Block::Text { text };
         }
-        Block::Document(Document { blob, name, text }) if blob.media_type == PDF => {
+        Block::Document(Document { blob, name, text, .. }) if blob.media_type == PDF => {
             let mut replacement = model_texts::withheld(AttachmentKind::Document, blob, name.as_deref());
             if !text.trim().is_empty() {
                 replacement.push_str(" Its text:\n");
@@ -138,11 +138,17 @@ mod tests {
             name: Some("a".into()),
             in_text,
         };
-        let text_file = Document { blob: blob("text/plain"), name: None, text: "plain".into() };
+        let text_file =
+            Document { blob: blob("text/plain"), name: None, text: "plain".into(), unsaved: false };
         let content = vec![
             Block::Text { text: "look".into() },
             Block::Image(Picture { blob: blob("image/png"), name: Some("shot.png".into()) }),
-            Block::Document(Document { blob: blob(PDF), name: None, text: "the pages\n".into() }),
+            Block::Document(Document {
+                blob: blob(PDF),
+                name: None,
+                text: "the pages\n".into(),
+                unsaved: false,
+            }),
             Block::Document(text_file.clone()),
             Block::ToolResult {
                 call_id: Mint::new(0, Seed(1)).call(),
@@ -175,7 +181,8 @@ mod tests {
     fn images_need_vision_and_documents_do_not() {
         let blob = |media_type| BlobRef::from(&Blob::new(media_type, *b"x"));
         let picture = Block::Image(Picture { blob: blob("image/png"), name: None });
-        let document = Block::Document(Document { blob: blob(PDF), name: None, text: "x".into() });
+        let document =
+            Block::Document(Document { blob: blob(PDF), name: None, text: "x".into(), unsaved: false });
         let result = |kind, media_type| Block::ToolResult {
             call_id: Mint::new(0, Seed(1)).call(),
             provider_id: "p".into(),

@@ -78,11 +78,11 @@ pub fn is_left_out_folder(path: &str, exists: &dyn Fn(&str) -> bool) -> bool {
     let named =
         FOLDERS.iter().find(|(known, _)| *known == name).is_some_and(|(_, evidence)| match evidence {
             Name => true,
-            Inside(files) => files.iter().any(|file| is_inside(&file)),
-            TopOrNextTo(files) => parent.is_empty() || files.iter().any(|file| is_next_to(&file)),
-            NextTo(files) => files.iter().any(|file| is_next_to(&file)),
+            Inside(files) => files.iter().any(is_inside),
+            TopOrNextTo(files) => parent.is_empty() || files.iter().any(is_next_to),
+            NextTo(files) => files.iter().any(is_next_to),
         });
-    named || CACHE_MARKS.iter().any(|file| is_inside(&file))
+    named || CACHE_MARKS.iter().any(is_inside)
 }
 
 #[cfg(test)]

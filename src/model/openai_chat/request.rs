@@ -19,6 +19,7 @@ use crate::catalog::capabilities::{MAX_CHAT_CALL_ID_CHARS, wire_call_id, wire_to
 use crate::request::media::{AcceptedMedia, MediumContent, file_name};
 use crate::request::sampling::sent_sampling;
 use crate::settings::Api;
+use crate::tool_schema::wire_tools;
 use types::CallId;
 use types::blob::AttachmentKind;
 use types::message::{Block, Message, Role, ToolCall};
@@ -166,14 +167,15 @@ pub(in super::super) fn body(
             Role::Assistant => messages.push(assistant(message, at >= keeps_from, vendor)?),
         }
     }
+    let fitted = wire_tools(&request.tools);
     let mut tools = Vec::new();
     if settings.tools {
-        tools.extend(request.tools.iter().map(|card| Tool {
+        tools.extend(fitted.iter().map(|tool| Tool {
             kind: "function",
             function: Function {
-                name: &card.name,
-                description: &card.description,
-                parameters: &card.input_schema,
+                name: &tool.definition.name,
+                description: &tool.definition.description,
+                parameters: &tool.schema,
             },
         }));
     }

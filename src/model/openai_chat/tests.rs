@@ -422,7 +422,7 @@ fn request_body_matches_chat_completions_api() {
             "stream_options": {"include_usage": true},
             "max_tokens": 50,
             "tools": [{"type":"function","function":{"name":"Read","description":"Reads a file.",
-                "parameters":{"type":"object"}}}],
+                "parameters":{"type":"object","properties":{}}}}],
             "messages": [
                 {"role":"system","content":"Be brief."},
                 {"role":"user","content":"hi\n\nthere"},

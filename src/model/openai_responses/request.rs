@@ -14,6 +14,7 @@ use crate::catalog::capabilities::{
 use crate::request::media::{AcceptedMedia, MediumContent, file_name};
 use crate::request::sampling::sent_sampling;
 use crate::settings::Api;
+use crate::tool_schema::wire_tools;
 use types::CallId;
 use types::blob::AttachmentKind;
 use types::message::{Block, Message, Role, ToolCall};
@@ -154,13 +155,14 @@ pub(in super::super) fn body(
     {
         input.insert(0, Item::Message { role: "user", content: vec![ContentPart::Input { text }] });
     }
+    let fitted = wire_tools(&request.tools);
     let mut tools = Vec::new();
     if settings.tools {
-        tools.extend(request.tools.iter().map(|card| Tool {
+        tools.extend(fitted.iter().map(|tool| Tool {
             kind: "function",
-            name: &card.name,
-            description: &card.description,
-            parameters: &card.input_schema,
+            name: &tool.definition.name,
+            description: &tool.definition.description,
+            parameters: &tool.schema,
             strict: false,
         }));
     }

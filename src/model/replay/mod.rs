@@ -18,6 +18,7 @@ use crate::settings::Api;
 use crate::stream::assembly::{Assembly, CallIds};
 use crate::stream::fault;
 use crate::stream::timeouts::{receiver_closed, send_batch};
+use crate::tool_schema::ChangedNames;
 use cassette::{Cassette, Record, RecordMatch, Recording, Script};
 use request_hash::{answers_so_far, request_hash};
 use types::model::{Delta, FaultKind, ModelFault, ModelReply, ModelRequest, StopReason};
@@ -55,7 +56,12 @@ impl Player {
             }
         };
         match record {
-            Some(Record::Recording(recording)) => play_recording(provider, number, recording, out).await,
+            Some(Record::Recording(recording)) => {
+                // The recorded arguments have the names that the provider was given.
+                let names = Arc::new(ChangedNames::from_tools(&request.tools).0);
+                let ids = CallIds::for_recording(number).with_changed_names(names);
+                play_recording(provider, ids, recording, out).await
+            }
             Some(Record::Script(script)) => tokio::select! {
                 () = out.closed() => Err(receiver_closed()),
                 outcome = play_script(number, script, out) => outcome,
@@ -93,7 +99,7 @@ impl Player {
 /// Sends the recorded bytes through the adapter of their API.
 async fn play_recording(
     provider: &str,
-    number: usize,
+    ids: CallIds,
     recording: &Recording,
     out: &mpsc::Sender<Vec<Delta>>,
 ) -> Result<ModelReply, ModelFault> {
@@ -105,7 +111,7 @@ async fn play_recording(
     if !(200..300).contains(&recording.status) {
         return Err(fault::from_status(provider, recording.status, None, body));
     }
-    let mut reader = AnswerReader::new(api, CallIds::for_recording(number));
+    let mut reader = AnswerReader::new(api, ids);
     let mut batch = Vec::new();
     if recording.body.trim_start().starts_with('{') {
         let outcome = reader.whole(body, &mut batch);

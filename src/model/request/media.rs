@@ -64,8 +64,9 @@ impl<'a> AcceptedMedia<'a> {
         }
         let name = document.name.as_deref().unwrap_or("document");
         let name = name.replace('&', "&amp;").replace('"', "&quot;");
+        let state = if document.unsaved { " unsaved=\"true\"" } else { "" };
         MediumContent::ReplacementText(format!(
-            "<file name=\"{name}\">\n{}\n</file>",
+            "<file name=\"{name}\"{state}>\n{}\n</file>",
             document.text.trim_end()
         ))
     }

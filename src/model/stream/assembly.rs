@@ -6,11 +6,14 @@
 //! - the joined text deltas equal the joined text blocks, except for a text that turns out to be reasoning;
 //! - no delta has more than [`MAX_DELTA_BYTES`] bytes.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use crate::stream::fault::clean_text;
 use crate::stream::split_chars::CharJoiner;
 use crate::stream::text::read_settled_json;
+use crate::tool_schema::ChangedNames;
 use types::depth;
 use types::model::{BlockKind, Delta, ModelReply, ReplyBlock, StopReason};
 use types::usage::Usage;
@@ -21,21 +24,36 @@ pub(crate) const MAX_DELTA_BYTES: usize = 32 << 10;
 /// How often arguments may be encoded as a text.
 const MAX_ENCODINGS: usize = 3;
 
-/// Generates ids of calls without a provider id.
+/// What the calls of an answer need from its request: ids for calls without a provider id, and the names of arguments.
 #[derive(Clone, Debug)]
 pub(crate) struct CallIds {
     prefix: String,
+    changed_names: Arc<ChangedNames>,
 }
 
 impl CallIds {
     /// Ids that are unique across answers.
     pub(crate) fn unique() -> Self {
-        Self { prefix: format!("call_{}", uuid::Uuid::now_v7().simple()) }
+        Self { prefix: format!("call_{}", uuid::Uuid::now_v7().simple()), changed_names: Arc::default() }
     }
 
     /// Ids that are the same each time record `number` is played.
     pub(crate) fn for_recording(number: usize) -> Self {
-        Self { prefix: format!("call_replay_{number}") }
+        Self { prefix: format!("call_replay_{number}"), changed_names: Arc::default() }
+    }
+
+    /// The same for a request in which properties of tools have other names.
+    pub(crate) fn with_changed_names(self, changed_names: Arc<ChangedNames>) -> Self {
+        Self { changed_names, ..self }
+    }
+
+    /// The arguments of a call of a tool.
+    fn read_input(&self, tool: &str, json: String) -> Result<Value, (String, String)> {
+        let mut input = read_input(json);
+        if let Ok(input) = &mut input {
+            self.changed_names.restore(tool, input);
+        }
+        input
     }
 
     fn nth_id(&self, n: usize) -> String {
@@ -234,7 +252,8 @@ impl Assembly {
                 ReplyBlock::Thinking { text, signature: (!signature.is_empty()).then_some(signature) }
             }
             OpenBlock::Call { id, tool, json } | OpenBlock::Repeated { id, tool, json } => {
-                ReplyBlock::ToolCall { provider_id: id, tool, input: read_input(json) }
+                let input = self.ids.read_input(&tool, json);
+                ReplyBlock::ToolCall { provider_id: id, tool, input }
             }
         });
         self.report_call(index, out);
@@ -256,7 +275,7 @@ impl Assembly {
 
     /// Whether the answer contains the same call with the same provider id.
     fn has_call(&self, id: &str, tool: &str, json: &str) -> bool {
-        let parsed_input = read_input(json.to_owned());
+        let parsed_input = self.ids.read_input(tool, json.to_owned());
         self.content.iter().enumerate().any(|(at, block)| match block {
             ReplyBlock::ToolCall { provider_id, tool: known, input } => {
                 let is_named =

@@ -34,6 +34,14 @@ pub(super) enum Meaning {
     AllowPaths,
     /// Files that it must not use.
     DenyPaths,
+    /// The endings of the only files that it may use.
+    AllowTypes,
+    /// Whether it may write, or the only files that it may write.
+    Write,
+    /// What it may do with files: `read-only`, or all.
+    Access,
+    /// What a user confirms before it is done.
+    Confirm,
     /// What is allowed, asked and denied, in one value.
     Permission,
     /// Commands around its calls, which may deny them.
@@ -43,7 +51,7 @@ pub(super) enum Meaning {
 }
 
 /// Keys by their normalized names.
-const KEYS: [(&str, Meaning); 57] = [
+const KEYS: [(&str, Meaning); 86] = [
     ("tools", Meaning::Allow),
     ("allowedtools", Meaning::Allow),
     ("allowtools", Meaning::Allow),
@@ -96,6 +104,35 @@ const KEYS: [(&str, Meaning); 57] = [
     ("forbiddenpaths", Meaning::DenyPaths),
     ("deniedpaths", Meaning::DenyPaths),
     ("excludedpaths", Meaning::DenyPaths),
+    ("denypaths", Meaning::DenyPaths),
+    ("blockedpaths", Meaning::DenyPaths),
+    ("restrictedpaths", Meaning::DenyPaths),
+    ("allowedfiletypes", Meaning::AllowTypes),
+    ("writable", Meaning::Write),
+    ("writeable", Meaning::Write),
+    ("iswritable", Meaning::Write),
+    ("writablepaths", Meaning::Write),
+    ("writepaths", Meaning::Write),
+    ("allowedwritepaths", Meaning::Write),
+    ("editable", Meaning::Write),
+    ("editablepaths", Meaning::Write),
+    ("canwrite", Meaning::Write),
+    ("canedit", Meaning::Write),
+    ("canmodify", Meaning::Write),
+    ("allowwrite", Meaning::Write),
+    ("allowwrites", Meaning::Write),
+    ("allowedit", Meaning::Write),
+    ("allowedits", Meaning::Write),
+    ("writeaccess", Meaning::Write),
+    ("access", Meaning::Access),
+    ("accesslevel", Meaning::Access),
+    ("accessmode", Meaning::Access),
+    ("fileaccess", Meaning::Access),
+    ("filesystem", Meaning::Access),
+    ("filesystemaccess", Meaning::Access),
+    ("confirmationrequired", Meaning::Confirm),
+    ("requireconfirmation", Meaning::Confirm),
+    ("requiresconfirmation", Meaning::Confirm),
     ("permission", Meaning::Permission),
     ("permissions", Meaning::Permission),
     ("hooks", Meaning::Hooks),
@@ -107,7 +144,7 @@ const KEYS: [(&str, Meaning); 57] = [
 pub(super) const DOCUMENTED: [&str; 4] = ["tools", "disallowedTools", "permissionMode", "maxTurns"];
 
 /// Words in keys that may restrict something.
-const RESTRICTING_WORDS: [&str; 17] = [
+const RESTRICTING_WORDS: [&str; 23] = [
     "tool",
     "allow",
     "deny",
@@ -125,6 +162,12 @@ const RESTRICTING_WORDS: [&str; 17] = [
     "sandbox",
     "approval",
     "isolation",
+    "access",
+    "writable",
+    "editable",
+    "offline",
+    "confine",
+    "confirm",
 ];
 /// Beginnings of keys that have such a word and only inform.
 const INFORMING_BEGINS: [&str; 6] = ["preferred", "recommended", "required", "suggested", "optional", "mcp"];
@@ -146,8 +189,30 @@ pub(super) const TOOL_ALIASES: [(&str, &str); 14] = [
     ("patch", "ApplyPatch"),
     ("searchfilecontent", "Grep"),
 ];
+/// Names of other programs for several tools, normalized and without the set before a slash, as in `search/codebase`.
+pub(super) const TOOL_SETS: [(&str, &[&str]); 19] = [
+    ("codebase", &["Read", "Grep", "Glob"]),
+    ("search", &["Read", "Grep", "Glob"]),
+    ("usages", &["Grep"]),
+    ("textsearch", &["Grep"]),
+    ("filesearch", &["Glob"]),
+    ("findtestfiles", &["Glob"]),
+    ("editfiles", &["Edit", "Write"]),
+    ("createfile", &["Write"]),
+    ("fetch", &["WebFetch"]),
+    ("web", &["WebFetch"]),
+    ("runcommands", &["Bash"]),
+    ("runcommand", &["Bash"]),
+    ("runinterminal", &["Bash"]),
+    ("terminalcommand", &["Bash"]),
+    ("terminal", &["Bash"]),
+    ("execute", &["Bash"]),
+    ("todos", &["TodoWrite", "TodoRead"]),
+    ("todo", &["TodoWrite", "TodoRead"]),
+    ("runsubagent", &["Task"]),
+];
 /// Tools of other programs that have no counterpart, normalized.
-pub(super) const TOOLS_OF_OTHERS: [&str; 20] = [
+pub(super) const TOOLS_OF_OTHERS: [&str; 40] = [
     "websearch",
     "slashcommand",
     "listmcpresources",
@@ -168,6 +233,26 @@ pub(super) const TOOLS_OF_OTHERS: [&str; 20] = [
     "taskstop",
     "taskupdate",
     "structuredoutput",
+    "teamcreate",
+    "teamdelete",
+    "githubrepo",
+    "problems",
+    "testfailure",
+    "runtests",
+    "changes",
+    "opensimplebrowser",
+    "extensions",
+    "vscodeapi",
+    "runtasks",
+    "new",
+    "terminallastcommand",
+    "searchresults",
+    "terminalselection",
+    "runnotebooks",
+    "readcelloutput",
+    "think",
+    "newworkspace",
+    "getprojectsetupinfo",
 ];
 /// Tools that do what another tool does, and are not offered without it.
 pub(super) const ALSO_DENIED: [(&str, &[&str]); 2] =
@@ -176,9 +261,45 @@ pub(super) const ALSO_DENIED: [(&str, &[&str]); 2] =
 pub(super) const SENTENCE_WORDS: [&str; 8] =
     ["except", "excluding", "without", "but", "not", "no", "minus", "none"];
 
+/// Words for the kind of an agent that other programs write as its mode. They forbid nothing.
+pub(super) const MODES_OF_OTHERS: [&str; 8] =
+    ["subagent", "primary", "all", "agent", "chat", "code", "normal", "interactive"];
+/// Ways to write that everything is allowed.
+const ALL_ACCESS: [&str; 15] = [
+    "all",
+    "any",
+    "both",
+    "full",
+    "write",
+    "readwrite",
+    "readandwrite",
+    "rw",
+    "true",
+    "yes",
+    "on",
+    "enabled",
+    "unrestricted",
+    "public",
+    "workspace",
+];
+
 /// Whether a normalized key may restrict an agent.
 pub(super) fn restricts(key: &str) -> bool {
-    meaning(key).is_some_and(|meaning| meaning != Meaning::Grant) || is_suspicious(key)
+    let is_key = |key: &str| meaning(key).is_some_and(|meaning| meaning != Meaning::Grant);
+    is_key(key) || key == "mode" || is_suspicious(key) || NESTED_ENDS.iter().any(|end| key.ends_with(end))
+}
+
+/// Ends of keys such as `claude.maxTurns`, of which a normalized key has no dot.
+const NESTED_ENDS: [&str; 3] = ["maxturns", "maxsteps", "maxiterations"];
+
+/// Whether a text for access gives all of it.
+pub(super) fn is_all_access(text: &str) -> bool {
+    text.trim() == "*" || ALL_ACCESS.contains(&normalized(text).as_str())
+}
+
+/// Whether the values below a key only inform, such as those of MCP servers.
+pub(super) fn informs(key: &str) -> bool {
+    INFORMING_BEGINS.iter().any(|begin| key.starts_with(begin))
 }
 
 /// The meaning of a normalized key.
@@ -188,8 +309,7 @@ pub(super) fn meaning(key: &str) -> Option<Meaning> {
 
 /// Whether an unknown key has a word that may restrict.
 pub(super) fn is_suspicious(key: &str) -> bool {
-    RESTRICTING_WORDS.iter().any(|word| key.contains(word))
-        && !INFORMING_BEGINS.iter().any(|begin| key.starts_with(begin))
+    RESTRICTING_WORDS.iter().any(|word| key.contains(word)) && !informs(key)
 }
 
 /// A mode by one of its names.

@@ -8,8 +8,8 @@ use std::str::FromStr;
 use serde_json::{Map, Value};
 
 use super::agent_keys::{
-    ALSO_DENIED, DOCUMENTED, Meaning, READ_ONLY_TOOLS, SENTENCE_WORDS, TOOL_ALIASES, TOOLS_OF_OTHERS,
-    is_suspicious, meaning, mode,
+    ALSO_DENIED, DOCUMENTED, MODES_OF_OTHERS, Meaning, READ_ONLY_TOOLS, SENTENCE_WORDS, TOOL_ALIASES,
+    TOOL_SETS, TOOLS_OF_OTHERS, informs, is_all_access, is_suspicious, meaning, mode,
 };
 use super::front_matter::{Entry, FrontMatter, normalized, split_list};
 use judge::Rule;
@@ -93,20 +93,16 @@ impl Reader<'_> {
                 Some(false) => Ok(()),
                 None => wrong("expected true or false"),
             },
-            Meaning::Mode => match value {
-                Value::Null => Ok(()),
-                Value::String(text) if matches!(normalized(text).as_str(), "" | "inherit") => Ok(()),
-                Value::String(text) => match mode(text) {
-                    Some(mode) => {
-                        self.narrow(mode);
-                        Ok(())
+            Meaning::Mode => {
+                for text in mode_names(key, value)? {
+                    match mode(&text) {
+                        _ if normalized(&text) == "inherit" => {}
+                        Some(mode) => self.narrow(mode),
+                        None => return wrong(&no_mode(&text)),
                     }
-                    None => wrong(&format!(
-                        "there is no mode {text:?}; use default, acceptEdits, plan, dontAsk or bypassPermissions"
-                    )),
-                },
-                _ => wrong("expected the name of a mode"),
-            },
+                }
+                Ok(())
+            }
             Meaning::Turns => {
                 let number = match value {
                     Value::Null => return Ok(()),
@@ -121,20 +117,54 @@ impl Reader<'_> {
                 Ok(())
             }
             Meaning::AllowPaths => {
-                let rules = path_rules(key, value)?;
-                if !rules.is_empty() {
-                    self.found.restrictions.only.push(rules);
-                    // The files that a command writes are not all known before it runs.
-                    let commands = "Bash".to_owned();
-                    if !self.found.restrictions.ask.contains(&commands) {
-                        self.found.restrictions.ask.push(commands);
+                self.only_paths(key, path_rules(key, value, &READ_AND_EDIT)?);
+                Ok(())
+            }
+            Meaning::AllowTypes => {
+                let globs = texts(key, value)?
+                    .into_iter()
+                    .map(|ending| Value::from(format!("**/*.{}", ending.trim_start_matches(['*', '.']))));
+                self.only_paths(key, path_rules(key, &globs.collect(), &READ_AND_EDIT)?);
+                Ok(())
+            }
+            Meaning::Write => {
+                match (as_flag(value), value) {
+                    (Some(true), _) => {}
+                    (_, Value::String(text)) if is_all_access(text) => {}
+                    (_, Value::String(text)) if matches!(normalized(text).as_str(), "none" | "never") => {
+                        self.only_reads();
                     }
-                    self.note(format!("because of {key}, each Bash command needs a request"));
+                    (_, Value::Null) => {}
+                    (_, Value::Array(list)) if list.is_empty() => self.only_reads(),
+                    (Some(false), _) => self.only_reads(),
+                    (None, value) => self.only_paths(key, path_rules(key, value, &["Edit"])?),
+                }
+                Ok(())
+            }
+            Meaning::Access => match value {
+                Value::Null | Value::Bool(true) => Ok(()),
+                Value::String(text) if text.trim().is_empty() || is_all_access(text) => Ok(()),
+                Value::String(text)
+                    if matches!(
+                        normalized(text).as_str(),
+                        "read" | "readonly" | "ro" | "onlyread" | "view"
+                    ) =>
+                {
+                    self.only_reads();
+                    Ok(())
+                }
+                _ => wrong("expected read-only or full"),
+            },
+            Meaning::Confirm => {
+                // What needs the confirmation is often a sentence, so no mode may answer in the user's place.
+                if as_flag(value) != Some(false) && !is_empty(value) {
+                    self.note(format!("{key} is read as permissionMode: default"));
+                    self.narrow(Mode::Default);
                 }
                 Ok(())
             }
             Meaning::DenyPaths => {
-                let rules = path_rules(key, value)?;
+                let rules = path_rules(key, value, &READ_AND_EDIT)?;
                 self.found.restrictions.deny.extend(rules);
                 Ok(())
             }
@@ -164,58 +194,37 @@ impl Reader<'_> {
 
     /// A key without known meaning.
     fn unknown(&mut self, key: &str, name: &str, value: &Value) -> Result<(), String> {
-        if let Value::Object(map) = value {
-            // Keys of other programs have lists of tools one level deeper.
-            for (inner, value) in map {
-                let inner_name = normalized(inner);
-                match meaning(&inner_name) {
-                    Some(Meaning::Allow) if inner_name == "tools" => {
-                        self.note(format!("{key}.{inner} is not used; write tools"));
-                    }
-                    Some(
-                        Meaning::Allow
-                        | Meaning::Deny
-                        | Meaning::ReadOnly
-                        | Meaning::AllowPaths
-                        | Meaning::DenyPaths
-                        | Meaning::Permission,
-                    ) => self.key(inner, value)?,
-                    _ if is_suspicious(&inner_name) && !is_empty(value) => {
-                        self.note(format!("{key}.{inner} is not used"));
-                    }
-                    _ => {}
-                }
-            }
-        }
         if name == "mode" {
-            // Another program has `mode: subagent` here.
-            return match value.as_str().map(|text| (normalized(text), mode(text))) {
-                Some((text, _)) if text == "readonly" => {
-                    self.note("mode: readonly is read as readonly: true".into());
-                    self.only_reads();
-                    Ok(())
-                }
-                Some((_, Some(mode))) => {
-                    self.note(format!("the key {key:?} is read as permissionMode"));
-                    self.narrow(mode);
-                    Ok(())
-                }
-                _ => Ok(()),
-            };
+            return self.mode_of_others(key, value);
+        }
+        // `claude.maxTurns`
+        if let Some((_, last)) = key.rsplit_once('.')
+            && meaning(&normalized(last)).is_some()
+        {
+            return self.key(last, value);
         }
         // `write: false`
-        if let (Some(tool), Value::Bool(is_on)) = (self.canonical(key), value) {
+        let last = key.rsplit('.').next().unwrap_or(key);
+        if let (Some(tool), Value::Bool(is_on)) = (self.canonical(last), value) {
             if !is_on {
                 self.note(format!("the key {key:?} is no key of agents; it is read as a restriction"));
                 self.deny_tool(&tool);
             }
             return Ok(());
         }
+        if let Value::Object(map) = value
+            && !is_suspicious(name)
+            && !informs(name)
+        {
+            // Keys of other programs have restrictions one level deeper.
+            return map.iter().try_for_each(|(inner, value)| self.inner_key(key, inner, value));
+        }
         let permits = name.contains("allow") && !name.contains("disallow");
         let is_harmless = match value {
-            Value::Bool(is_on) => *is_on == permits,
+            Value::Bool(is_on) => *is_on == permits || (*is_on && name.contains("access")),
             Value::Array(list) => list.is_empty() && !permits,
             Value::Object(map) => map.is_empty() && !permits,
+            Value::String(text) if name.contains("access") => text.trim().is_empty() || is_all_access(text),
             Value::String(text) => {
                 matches!(normalized(text).as_str(), "" | "none" | "off" | "false") && !permits
             }
@@ -229,6 +238,60 @@ impl Reader<'_> {
             "the key {key:?} may restrict the agent, and its meaning is not known; write tools, disallowedTools, \
              permissionMode or maxTurns, or remove it"
         ))
+    }
+
+    /// A key below a key without known meaning.
+    fn inner_key(&mut self, above: &str, key: &str, value: &Value) -> Result<(), String> {
+        let full = format!("{above}.{key}");
+        match meaning(&normalized(key)) {
+            Some(Meaning::Allow) if normalized(key) == "tools" => {
+                self.note(format!("{full} is not used; write tools"));
+                Ok(())
+            }
+            Some(_) => self.key(key, value).map_err(|why| format!("{above}.{why}")),
+            None if normalized(key) == "mode" => {
+                // Often the mode of something else, such as `output.mode: verbose`.
+                if self.mode_of_others(&full, value).is_err() {
+                    self.note(format!("{full} is not used"));
+                }
+                Ok(())
+            }
+            None => self.unknown(&full, &normalized(key), value),
+        }
+    }
+
+    /// `mode` of another program: an approval mode, or a kind of agent, such as `subagent`.
+    fn mode_of_others(&mut self, key: &str, value: &Value) -> Result<(), String> {
+        for text in mode_names(key, value)? {
+            match normalized(&text).as_str() {
+                "readonly" | "read" => {
+                    self.note("mode: readonly is read as readonly: true".into());
+                    self.only_reads();
+                }
+                kind if MODES_OF_OTHERS.contains(&kind) => {}
+                _ => {
+                    let mode = mode(&text).ok_or_else(|| format!("{key}: {}", no_mode(&text)))?;
+                    self.note(format!("the key {key:?} is read as permissionMode"));
+                    self.narrow(mode);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Only what one of these rules covers is allowed. Without rules, nothing is restricted.
+    /// Limits the agent to some files.
+    fn only_paths(&mut self, key: &str, rules: Vec<String>) {
+        if rules.is_empty() {
+            return;
+        }
+        self.found.restrictions.only.push(rules);
+        // The files that a command writes are not all known before it runs.
+        let commands = "Bash".to_owned();
+        if !self.found.restrictions.ask.contains(&commands) {
+            self.found.restrictions.ask.push(commands);
+        }
+        self.note(format!("because of {key}, each Bash command needs a request"));
     }
 
     /// The tools of a list of allowed tools; `None` for all.
@@ -278,12 +341,22 @@ impl Reader<'_> {
                 }
             };
         }
+        // `server/*`
+        if let Some(server) = text.strip_suffix("/*").map(|server| format!("{MCP_PREFIX}{server}"))
+            && check_written_rule(&server).is_ok()
+        {
+            return vec![Listed { name: server, rule: None }];
+        }
         let (base, pattern) = match text.split_once('(') {
             Some((base, rest)) => (base, Some(rest.strip_suffix(')').unwrap_or(rest))),
             None => (text, None),
         };
         let Some(name) = self.canonical(base) else {
-            if TOOLS_OF_OTHERS.contains(&normalized(base).as_str()) {
+            let set = self.tool_set(base);
+            if !set.is_empty() && pattern.is_none() {
+                return set.into_iter().map(|name| Listed { name, rule: None }).collect();
+            }
+            if is_of_others(base) {
                 self.found.of_others.push(base.to_owned());
             } else {
                 self.note(format!("{key}: there is no tool {base:?}"));
@@ -362,7 +435,12 @@ impl Reader<'_> {
             None => (text, None),
         };
         let Some(name) = self.canonical(base) else {
-            if TOOLS_OF_OTHERS.contains(&normalized(base).as_str()) {
+            let set = self.tool_set(base);
+            if !set.is_empty() && pattern.is_none() {
+                set.iter().for_each(|name| self.deny_tool(name));
+                return Ok(());
+            }
+            if is_of_others(base) {
                 return Ok(());
             }
             return Err(format!("{key}: there is no tool {base:?}, so it is not known what it denies"));
@@ -454,6 +532,13 @@ impl Reader<'_> {
         self.known.iter().find(|known| normalized(known) == name).cloned()
     }
 
+    /// The daemon's names of the tools that another program has under one name.
+    fn tool_set(&self, name: &str) -> Vec<String> {
+        let name = without_set(name);
+        let tools = TOOL_SETS.iter().find(|(set, _)| *set == name).map_or(&[][..], |(_, tools)| *tools);
+        tools.iter().filter_map(|tool| self.canonical(tool)).collect()
+    }
+
     fn note(&mut self, text: String) {
         if !self.found.notes.contains(&text) {
             self.found.notes.push(text);
@@ -516,6 +601,15 @@ fn names(list: &[Listed]) -> Vec<String> {
     names
 }
 
+/// A normalized name without the set before a slash: `search/codebase` is `codebase`.
+fn without_set(name: &str) -> String {
+    normalized(name.rsplit('/').next().unwrap_or(name))
+}
+
+fn is_of_others(name: &str) -> bool {
+    TOOLS_OF_OTHERS.contains(&without_set(name).as_str())
+}
+
 /// The patterns in parentheses. Names of agents have commas between them.
 fn patterns<'p>(tool: &str, pattern: &'p str) -> Vec<&'p str> {
     match tool {
@@ -542,8 +636,29 @@ fn texts(key: &str, value: &Value) -> Result<Vec<String>, String> {
     }
 }
 
-/// Rules for reading and changing each path of a list.
-fn path_rules(key: &str, value: &Value) -> Result<Vec<String>, String> {
+/// The names of modes in a value: one text, or a list.
+fn mode_names(key: &str, value: &Value) -> Result<Vec<String>, String> {
+    let text = |value: &Value| match value {
+        Value::Null => Ok(String::new()),
+        Value::String(text) => Ok(text.trim().to_owned()),
+        _ => Err(format!("{key}: expected the name of a mode")),
+    };
+    let names = match value {
+        Value::Array(list) => list.iter().map(text).collect::<Result<Vec<_>, _>>()?,
+        value => vec![text(value)?],
+    };
+    Ok(names.into_iter().filter(|name| !name.is_empty()).collect())
+}
+
+fn no_mode(text: &str) -> String {
+    format!("there is no mode {text:?}; use default, acceptEdits, plan, dontAsk or bypassPermissions")
+}
+
+/// The tools whose rules cover the reading and the changing of files.
+const READ_AND_EDIT: [&str; 2] = ["Read", "Edit"];
+
+/// Rules of these tools for each path of a list.
+fn path_rules(key: &str, value: &Value, tools: &[&str]) -> Result<Vec<String>, String> {
     let wrong = |why: &str| format!("{key}: {why}");
     let paths: Vec<&str> = match value {
         Value::Null => Vec::new(),
@@ -559,7 +674,7 @@ fn path_rules(key: &str, value: &Value) -> Result<Vec<String>, String> {
     let mut rules = Vec::new();
     for path in paths {
         let path = path.trim().trim_start_matches("./");
-        for tool in ["Read", "Edit"] {
+        for tool in tools {
             let rule = Rule::from_str(&format!("{tool}({path})")).map_err(|error| wrong(&error.problem))?;
             rules.push(rule.to_string());
         }

@@ -6,7 +6,7 @@ use super::agent_keys::{self, READ_ONLY_TOOLS};
 use super::agent_model_options::AgentModelOptions;
 use super::agent_tools::AgentTools;
 use super::front_matter;
-use super::{Diagnostic, ExtensionSource, MarkdownFile};
+use super::{Diagnostic, ExtensionSource, MarkdownFile, merged_notes};
 use types::permission::Mode;
 use types::slug::slug;
 use types::subagent::{AgentRestrictions, AgentSource};
@@ -143,7 +143,7 @@ pub fn parse(
     source: ExtensionSource,
     tools: &[String],
 ) -> (Vec<Agent>, Vec<Diagnostic>) {
-    let (mut agents, mut diagnostics) = (Vec::new(), Vec::new());
+    let (mut agents, mut diagnostics, mut all_notes) = (Vec::new(), Vec::new(), Vec::new());
     // Tools of other programs are named in many files, and nothing can be done about them.
     let (mut of_others, mut in_files): (Vec<String>, Vec<PathBuf>) = (Vec::new(), Vec::new());
     for file in files {
@@ -151,7 +151,7 @@ pub fn parse(
         match agent(file, source, tools) {
             Ok((agent, found)) => {
                 let notes = found.notes.into_iter();
-                diagnostics.extend(notes.map(|message| Diagnostic { path: path.clone(), message }));
+                all_notes.extend(notes.map(|message| Diagnostic { path: path.clone(), message }));
                 if !found.of_others.is_empty() {
                     in_files.push(path);
                 }
@@ -165,6 +165,7 @@ pub fn parse(
             Err(message) => diagnostics.push(Diagnostic { path, message }),
         }
     }
+    diagnostics.extend(merged_notes(all_notes));
     if let Some(path) = in_files.first() {
         let message = match in_files.len() - 1 {
             0 => format!("tools that do not exist here are left out: {}", of_others.join(", ")),

@@ -1,4 +1,4 @@
-//! Slash commands from Markdown files. The body is the prompt; `$ARGUMENTS` and `$1` to `$9` are replaced.
+//! Slash commands from Markdown files. The body is the prompt; see [`super::Expansion`] for what is put into it.
 
 use std::path::{Path, PathBuf};
 
@@ -11,8 +11,6 @@ pub const PROJECT_FOLDERS: [&str; 3] = [".agentd/commands", ".claude/commands", 
 
 /// Characters of a description that is taken from the body.
 const MAX_DESCRIPTION_CHARS: usize = 100;
-/// Maximum bytes of a prompt after the arguments are filled in.
-const MAX_PROMPT_BYTES: usize = 1 << 20;
 
 /// A command of a Markdown file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +21,8 @@ pub struct CustomCommand {
     pub description: String,
     /// Its arguments, for users.
     pub argument_hint: Option<String>,
+    /// Names of its arguments, in order.
+    pub argument_names: Vec<String>,
     /// Rules that allow calls while its turn runs.
     pub allowed_tools: Vec<String>,
     /// The model of its turn.
@@ -83,6 +83,7 @@ fn command(name: String, text: &str, source: ExtensionSource, path: &Path) -> Re
         name,
         description: front.text("description").map(one_line).unwrap_or_else(first),
         argument_hint: front.written("argumenthint").map(one_line).filter(|hint| !hint.is_empty()),
+        argument_names: front.names("arguments"),
         allowed_tools: front.list("allowedtools"),
         model: front.text("model"),
         source,
@@ -90,65 +91,6 @@ fn command(name: String, text: &str, source: ExtensionSource, path: &Path) -> Re
         is_skill: false,
         body: body.trim().to_owned(),
     })
-}
-
-impl CustomCommand {
-    /// The prompt with these arguments. If the file names no place for them, they follow it.
-    ///
-    /// # Errors
-    /// The prompt is too long.
-    pub fn expand(&self, arguments: &str) -> Result<String, String> {
-        let words = split_words(arguments);
-        let (mut prompt, mut rest, mut has_place) = (String::new(), self.body.as_str(), false);
-        while let Some(at) = rest.find('$') {
-            prompt.push_str(&rest[..at]);
-            rest = &rest[at + 1..];
-            if let Some(after) = rest.strip_prefix("ARGUMENTS") {
-                prompt.push_str(arguments);
-                (rest, has_place) = (after, true);
-            } else if let Some(number) = parse_argument_number(rest) {
-                prompt.push_str(words.get(number - 1).map_or("", String::as_str));
-                (rest, has_place) = (&rest[1..], true);
-            } else {
-                prompt.push('$');
-            }
-            if prompt.len() > MAX_PROMPT_BYTES {
-                return Err(format!("/{}: the prompt has more than {MAX_PROMPT_BYTES} bytes", self.name));
-            }
-        }
-        prompt.push_str(rest);
-        if !has_place && !arguments.is_empty() {
-            prompt.push_str("\n\nArguments: ");
-            prompt.push_str(arguments);
-        }
-        Ok(prompt)
-    }
-}
-
-/// The number of `1` to `9` at the beginning. A longer number, for example an amount of money, is text.
-fn parse_argument_number(rest: &str) -> Option<usize> {
-    let mut chars = rest.chars();
-    let digit = chars.next()?.to_digit(10).filter(|digit| *digit > 0)?;
-    let is_longer = chars.next().is_some_and(|next| next.is_ascii_digit());
-    (!is_longer).then_some(digit as usize)
-}
-
-/// The words of a text. Quotes keep spaces together.
-fn split_words(text: &str) -> Vec<String> {
-    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
-    for c in text.chars() {
-        match (c, quote) {
-            (c, Some(open)) if c == open => quote = None,
-            ('"' | '\'', None) => {
-                quote = Some(c);
-                word.get_or_insert_default();
-            }
-            (c, None) if c.is_whitespace() => words.extend(word.take()),
-            (c, _) => word.get_or_insert_default().push(c),
-        }
-    }
-    words.extend(word);
-    words
 }
 
 #[cfg(test)]
@@ -171,20 +113,6 @@ mod tests {
         assert_eq!(load("\n# Look around\nnow").expect("right").description, "Look around");
         assert!(load("---\ndescription: x\n---\n \n").is_err());
         assert_eq!(load("---\ndescription: [\n---\nx").expect("tolerant").description, "[");
-    }
-
-    #[test]
-    fn arguments_are_filled_in_or_appended() {
-        let expand =
-            |body: &str, arguments: &str| load(body).expect("right").expand(arguments).expect("short");
-        assert_eq!(expand("Fix $ARGUMENTS now", "a  b"), "Fix a  b now");
-        assert_eq!(expand("$1, $2, $3.", "one 'two three'"), "one, two three, .");
-        assert_eq!(expand("Cost: $10 and $x", ""), "Cost: $10 and $x");
-        assert_eq!(expand("Do it.", "in src"), "Do it.\n\nArguments: in src");
-        // Arguments are not expanded again.
-        assert_eq!(expand("$ARGUMENTS", "$1 $ARGUMENTS"), "$1 $ARGUMENTS");
-        let many = load(&"$ARGUMENTS ".repeat(2_000)).expect("right");
-        assert!(many.expand(&"x".repeat(10_000)).is_err());
     }
 
     #[test]
@@ -223,17 +151,6 @@ mod tests {
             assert_eq!(command.description, "Fix: this [now]", "{line}");
             assert_eq!(command.argument_hint.as_deref(), hint, "{line}");
             assert_eq!(command.allowed_tools, ["Read", "Bash(git diff:*)"], "{line}");
-        }
-    }
-
-    proptest::proptest! {
-        /// No text of a file or of a user causes any failure of the parser or the expansion other than an error.
-        #[test]
-        fn any_file_and_arguments_are_parsed_or_refused(text in "(---\n[ a-z:\\-\\[\\]{}&*'\"|>\n]{0,80}\n---\n)?[ a-z$0-9A-Zé\n]{0,80}", arguments in ".{0,40}") {
-            if let Ok(command) = load(&text) {
-                let prompt = command.expand(&arguments).expect("short");
-                proptest::prop_assert!(!prompt.is_empty() || arguments.is_empty() || text.contains('$'));
-            }
         }
     }
 }

@@ -78,6 +78,18 @@ impl FrontMatter {
         }
     }
 
+    /// Names: a list of texts or of maps with a `name`, or one text.
+    pub fn names(&self, key: &str) -> Vec<String> {
+        let Some(Value::Array(list)) = self.find(key).and_then(|entry| entry.value.as_ref()) else {
+            return self.list(key);
+        };
+        let name = |value: &Value| match value {
+            Value::Object(map) => map.get("name").map(text_of).unwrap_or_default(),
+            value => text_of(value),
+        };
+        list.iter().map(name).collect()
+    }
+
     /// Whether a key is set, and not to `false`.
     pub fn is_set(&self, key: &str) -> bool {
         let is_no = |text: &str| matches!(text.to_lowercase().as_str(), "false" | "no" | "off" | "0");
@@ -177,7 +189,11 @@ fn parse<T: DeserializeOwned>(yaml: &str) -> Result<T, String> {
 /// The entries of a front matter.
 fn entries(yaml: &str, restricts: fn(&str) -> bool) -> Result<Vec<Entry>, String> {
     let lines = Lines::split_by_key(yaml, restricts);
-    if let Ok(map) = parse::<serde_json::Map<String, Value>>(yaml) {
+    // YAML takes `!word` for a type, and people mean the text.
+    let has_tag = |it: &KeyLines<'_>| it.first.trim_start().starts_with('!');
+    if !lines.0.iter().any(has_tag)
+        && let Ok(map) = parse::<serde_json::Map<String, Value>>(yaml)
+    {
         let text = |key: &str| lines.0.iter().find(|it| it.key == key).map(KeyLines::text);
         let entry = |(key, value): (String, Value)| Entry {
             text: text(&key).unwrap_or_default(),
@@ -191,7 +207,7 @@ fn entries(yaml: &str, restricts: fn(&str) -> bool) -> Result<Vec<Entry>, String
         let value = parse::<serde_json::Map<String, Value>>(&found.yaml())
             .map(|mut map| map.remove(&found.key).filter(|_| map.is_empty()));
         let restricting = match value {
-            Ok(Some(value)) => {
+            Ok(Some(value)) if !has_tag(found) => {
                 entries.push(Entry { key: found.key.clone(), value: Some(value), text: found.text() });
                 continue;
             }
@@ -365,6 +381,7 @@ mod tests {
             "description: x: y\n\ttools: Read",
             "description: x: y\n - tools: Read",
             "description: x: y\nTools：Read: x",
+            "description: x\ndisallowedTools: !Bash",
             "description: x: y\n\"disallowed tools\": [",
         ] {
             check(yaml, Err("restricts"));

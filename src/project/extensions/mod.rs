@@ -8,6 +8,9 @@ mod agent_model_options;
 mod agent_tools;
 pub mod agents;
 pub mod commands;
+#[cfg(test)]
+mod compatibility;
+mod expansion;
 mod front_matter;
 mod scan;
 pub mod skills;
@@ -15,7 +18,8 @@ pub mod watch;
 
 use std::path::PathBuf;
 
-pub use scan::{MarkdownFile, files_from_contents, scan};
+pub use expansion::Expansion;
+pub use scan::{MarkdownFile, UserLinks, files_from_contents, scan};
 
 /// A file that cannot be used, or can be used only in part.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +28,23 @@ pub struct Diagnostic {
     pub path: PathBuf,
     /// The problem and how to correct it.
     pub message: String,
+}
+
+/// Notes about files, each text once: the first file is named, and the others are counted.
+#[must_use]
+pub fn merged_notes(notes: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let mut merged: Vec<(Diagnostic, usize)> = Vec::new();
+    for note in notes {
+        match merged.iter_mut().find(|(known, _)| known.message == note.message) {
+            Some((_, more)) => *more += 1,
+            None => merged.push((note, 0)),
+        }
+    }
+    let text = |(note, more): (Diagnostic, usize)| match more {
+        0 => note,
+        more => Diagnostic { message: format!("{} (also {more} more files)", note.message), ..note },
+    };
+    merged.into_iter().map(text).collect()
 }
 
 /// The owner of an extension file.

@@ -16,11 +16,15 @@ const MAX_FOLDERS: usize = 512;
 const MAX_DEPTH: usize = 5;
 
 /// The folders of extensions in a workspace and in the home folder.
-const PROGRAM_FOLDERS: [&str; 3] = [".agentd", ".claude", ".kode"];
+const PROGRAM_FOLDERS: [&str; 4] = [".agentd", ".claude", ".kode", AGENTS_FOLDER];
+/// Has only skills for this daemon.
+const AGENTS_FOLDER: &str = ".agents";
 /// Their folders with Markdown files.
 const KIND_FOLDERS: [&str; 3] = ["commands", "skills", "agents"];
 /// Files with instructions.
-const INSTRUCTION_FILES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
+const INSTRUCTION_FILES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "CLAUDE.local.md"];
+/// A folder that may have instructions in addition to those of its project.
+const INSTRUCTION_FOLDER: &str = ".claude";
 const INSTRUCTIONS_KIND: &str = "instructions";
 
 /// The places of one workspace.
@@ -54,17 +58,19 @@ impl ChangedExtensions {
 const MAX_NAMED_FILES: usize = 50;
 
 impl WatchedPaths {
-    /// The folders to watch that exist now. Blocking.
+    /// The folders to watch that exist now, each with the path by which its files are found: a link may lead to it.
+    /// Blocking.
     #[must_use]
-    pub fn existing_folders(&self) -> HashSet<PathBuf> {
-        let mut found: HashSet<PathBuf> = self.bases().map(Path::to_path_buf).collect();
+    pub fn existing_folders(&self) -> HashMap<PathBuf, PathBuf> {
+        let mut found: HashMap<PathBuf, PathBuf> =
+            self.bases().map(|folder| (folder.to_owned(), folder.to_owned())).collect();
         for program in self.program_folders() {
-            found.insert(program.clone());
+            found.entry(program.clone()).or_insert_with(|| program.clone());
             for kind in KIND_FOLDERS {
                 add_folders_below(&program.join(kind), 0, &mut found);
             }
         }
-        found.retain(|folder| folder.is_dir());
+        found.retain(|folder, _| folder.is_dir());
         found
     }
 
@@ -82,16 +88,19 @@ impl WatchedPaths {
     /// The kind of change for this path; `None` if it is irrelevant.
     fn change_kind(&self, path: &Path) -> Option<&'static str> {
         let name = path.file_name()?.to_str()?;
-        let is_user_file = self.user_dir.as_deref().is_some_and(|dir| path.parent() == Some(dir));
+        let folder = path.parent()?;
+        let is_user_file = self.user_dir.as_deref() == Some(folder);
+        let base = if folder.ends_with(INSTRUCTION_FOLDER) { folder.parent()? } else { folder };
         if INSTRUCTION_FILES.contains(&name)
-            && (is_user_file || self.project.cwd().starts_with(path.parent()?))
+            && (is_user_file || self.project.cwd().starts_with(base) || base == self.project.home())
         {
             return Some(INSTRUCTIONS_KIND);
         }
         let below = self.program_folders().find_map(|program| {
             let below = path.strip_prefix(&program).ok()?;
             let kind = below.iter().next()?.to_str()?;
-            KIND_FOLDERS.into_iter().find(|known| *known == kind)
+            let is_read = !program.ends_with(AGENTS_FOLDER) || kind == "skills";
+            KIND_FOLDERS.into_iter().find(|known| *known == kind && is_read)
         })?;
         // A path without an ending may be a folder that appeared or vanished with its files.
         let ending = path.extension().map(|ending| ending.to_string_lossy().into_owned());
@@ -99,15 +108,20 @@ impl WatchedPaths {
     }
 }
 
-fn add_folders_below(folder: &Path, depth: usize, found: &mut HashSet<PathBuf>) {
-    if depth > MAX_DEPTH || found.len() >= MAX_FOLDERS || folder.is_symlink() || !folder.is_dir() {
+fn add_folders_below(folder: &Path, depth: usize, found: &mut HashMap<PathBuf, PathBuf>) {
+    if depth > MAX_DEPTH || found.len() >= MAX_FOLDERS || !folder.is_dir() {
         return;
     }
-    found.insert(folder.to_path_buf());
+    // Changes are reported below the path that is watched, so a link is watched by its target.
+    let Ok(real) = folder.canonicalize() else { return };
+    if found.contains_key(&real) {
+        return;
+    }
+    found.insert(real, folder.to_owned());
     for entry in fs::read_dir(folder).into_iter().flatten().flatten().take(MAX_FOLDERS) {
         let is_hidden =
             entry.file_name().to_string_lossy().starts_with('.') || entry.file_name() == "node_modules";
-        if !is_hidden && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+        if !is_hidden && entry.file_type().is_ok_and(|kind| kind.is_dir() || kind.is_symlink()) {
             add_folders_below(&entry.path(), depth + 1, found);
         }
     }
@@ -123,7 +137,8 @@ fn markdown_files(folder: &Path) -> Vec<PathBuf> {
 /// Watches the places of all workspaces with one handle of the system.
 pub struct ExtensionWatcher {
     folders: FolderWatcher,
-    places: HashMap<WatchedPaths, HashSet<PathBuf>>,
+    /// The watched folders of each workspace, with the paths by which their files are found.
+    places: HashMap<WatchedPaths, HashMap<PathBuf, PathBuf>>,
     has_failed: bool,
 }
 
@@ -142,24 +157,26 @@ impl ExtensionWatcher {
             self.places.keys().filter(|it| !wanted.contains(it)).cloned().collect();
         for places in unwanted {
             let folders = self.places.remove(&places).unwrap_or_default();
-            folders.iter().for_each(|folder| self.folders.release(folder));
+            folders.keys().for_each(|folder| self.folders.release(folder));
         }
         for places in wanted {
             if !self.places.contains_key(places) {
-                self.places.insert(places.clone(), HashSet::new());
+                self.places.insert(places.clone(), HashMap::new());
                 self.refresh(places);
             }
         }
     }
 
-    /// Watches folders that appeared, and forgets those that vanished. Returns the new ones. Blocking.
+    /// Watches folders that appeared, and forgets those that vanished. Returns the paths of the new ones by which their
+    /// files are found. Blocking.
     fn refresh(&mut self, places: &WatchedPaths) -> Vec<PathBuf> {
         let now = places.existing_folders();
         let before = self.places.insert(places.clone(), now.clone()).unwrap_or_default();
-        before.difference(&now).for_each(|folder| self.folders.release(folder));
-        let new: Vec<PathBuf> = now.difference(&before).cloned().collect();
-        new.iter().for_each(|folder| self.acquire(folder));
-        new
+        before.keys().filter(|it| !now.contains_key(*it)).for_each(|folder| self.folders.release(folder));
+        let new: Vec<(PathBuf, PathBuf)> =
+            now.into_iter().filter(|(it, _)| !before.contains_key(it)).collect();
+        new.iter().for_each(|(folder, _)| self.acquire(folder));
+        new.into_iter().map(|(_, shown)| shown).collect()
     }
 
     fn acquire(&mut self, folder: &Path) {
@@ -178,6 +195,15 @@ impl ExtensionWatcher {
         self.changes_by_workspace(&changes)
     }
 
+    /// The path by which a changed file is found.
+    fn shown_path(&self, places: &WatchedPaths, path: &Path) -> PathBuf {
+        let shown = path.parent().and_then(|folder| self.places.get(places)?.get(folder));
+        match (shown, path.file_name()) {
+            (Some(shown), Some(name)) => shown.join(name),
+            _ => path.to_owned(),
+        }
+    }
+
     fn changes_by_workspace(&mut self, changes: &[FolderChange]) -> Vec<(WatchedPaths, ChangedExtensions)> {
         let all: Vec<WatchedPaths> = self.places.keys().cloned().collect();
         let mut found = Vec::new();
@@ -191,6 +217,7 @@ impl ExtensionWatcher {
             for change in changes {
                 if let FolderChange::Path(path) = change {
                     add(path);
+                    add(&self.shown_path(&places, path));
                 }
             }
             for folder in self.refresh(&places) {
@@ -279,16 +306,39 @@ mod tests {
             ("r/other/.claude", false),
             ("", false),
         ] {
-            assert_eq!(folders.contains(&base.join(folder)), is_watched, "{folder}: {folders:?}");
+            assert_eq!(folders.contains_key(&base.join(folder)), is_watched, "{folder}: {folders:?}");
         }
         for (path, kind) in [
             ("r/.claude/commands/team/a.md", Some("commands")),
             ("r/sub/.agentd/agents/a.md", Some("agents")),
             ("r/AGENTS.md", Some("instructions")),
             ("r/other/.claude/commands/a.md", None),
+            ("r/.agents/skills/x/SKILL.md", Some("skills")),
+            ("r/.agents/commands/x.md", None),
+            ("r/.claude/CLAUDE.md", Some("instructions")),
+            ("r/sub/CLAUDE.local.md", Some("instructions")),
+            ("home/.claude/CLAUDE.md", Some("instructions")),
+            ("r/other/.claude/CLAUDE.md", None),
         ] {
             assert_eq!(places.change_kind(&base.join(path)), kind, "{path}");
         }
+    }
+
+    #[tokio::test]
+    async fn change_behind_a_link_is_reported() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let base = dir.path().canonicalize().expect("resolved");
+        for folder in ["r/.claude", "r/shared/pdf", "home"] {
+            fs::create_dir_all(base.join(folder)).expect("made");
+        }
+        std::os::unix::fs::symlink("../shared", base.join("r/.claude/skills")).expect("linked");
+        std::os::unix::fs::symlink("..", base.join("r/shared/pdf/up")).expect("linked");
+        let project = ProjectFolders::find(&base.join("r"), &base.join("home"));
+        let places = WatchedPaths { project, user_dir: None };
+        let mut watcher = ExtensionWatcher::new().expect("a watcher");
+        watcher.set_places(&HashSet::from([places]));
+        fs::write(base.join("r/shared/pdf/SKILL.md"), "x").expect("written");
+        assert_eq!(next_kinds(&mut watcher).await, ["skills"]);
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! The folders of a project, and how files in them are opened.
 
+mod links;
 mod plain_file;
 mod project_folders;
 
+pub(crate) use links::{open_resolved, project_target, refuse_secret, user_target};
 pub(crate) use plain_file::{open_plain, read_up_to};
 pub use project_folders::ProjectFolders;
 pub(crate) use project_folders::may_exist;

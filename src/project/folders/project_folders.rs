@@ -439,7 +439,7 @@ mod tests {
         };
         home.make(&["srv/r/", "srv/lib/"]);
         if !git("srv/r", &["init", "-q"]) {
-            eprintln!("SKIPPED: there is no git");
+            base::skip_test!("there is no git");
             return;
         }
         assert!(git("srv/lib", &["init", "-q"]));

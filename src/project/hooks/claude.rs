@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 
 use super::condition::Condition;
 use super::config::{CallFilter, Entry, FileReader, HookFile, HookForm, find_event};
-use super::json::{Node, plain_json};
 use super::matcher::Matcher;
 use types::config_values::ConfigDuration;
 use types::hook::HookEvent;
+use types::jsonc::{Node, plain_json};
 
 /// Kinds of hooks that Claude Code has and the daemon does not run.
 const OTHER_KINDS: [&str; 4] = ["prompt", "agent", "http", "mcp_tool"];

@@ -2,8 +2,7 @@
 //! output.
 //!
 //! - `files`: reads the files; `text` decodes them.
-//! - `own`, `claude`: the daemon's own tables `[[hooks.EVENT]]`, and the hooks of `.claude/settings.json`; `json`
-//!   reads JSON with comments.
+//! - `own`, `claude`: the daemon's own tables `[[hooks.EVENT]]`, and the hooks of `.claude/settings.json`.
 //! - `config`: a hook, and an entry that cannot be used. An entry of `pre_tool_use` that is not understood makes
 //!   its calls ask.
 //! - `matcher`, `condition`: the calls that an entry is for.
@@ -18,7 +17,6 @@ mod condition;
 mod config;
 mod files;
 mod input;
-mod json;
 mod matcher;
 mod output;
 mod own;

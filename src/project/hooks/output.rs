@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use super::json::plain_json;
 use super::{HookForm, OnFailure};
 use types::hook::{HookDecision, HookEvent};
+use types::jsonc::plain_json;
 
 /// Maximum characters of a reason, a context or an error.
 const MAX_TEXT_CHARS: usize = 10_000;

@@ -157,7 +157,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().canonicalize().expect("resolved");
         if !git(&path, &["init", "-q", "-b", "trunk"]) {
-            eprintln!("SKIPPED: there is no git");
+            base::skip_test!("there is no git");
             return;
         }
         std::fs::write(path.join("a.txt"), "one\n").expect("written");
@@ -189,7 +189,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().canonicalize().expect("resolved");
         if !git(&path, &["init", "-q"]) {
-            eprintln!("SKIPPED: there is no git");
+            base::skip_test!("there is no git");
             return;
         }
         for n in 0..400 {

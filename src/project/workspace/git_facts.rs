@@ -90,7 +90,7 @@ mod tests {
             output.is_ok_and(|output| output.status.success())
         };
         if !git(&["init", "-q", "-b", "trunk"]) {
-            eprintln!("SKIPPED: there is no git");
+            base::skip_test!("there is no git");
             return;
         }
         let project = ProjectFolders::find(&path, Path::new("/nonexistent"));

@@ -4,9 +4,9 @@
 //! The inventory of a session's folder also has the files of the folders above it, up to the root of its project. If these
 //! have none, the digest is the same as for the folder alone.
 //!
-//! The scan runs no program. Files, depth and bytes are limited, because the folder may be hostile. Links are
-//! recorded and never followed; pipes and devices are never opened. A file that is too large to read completely is
-//! never used.
+//! The scan runs no program. Files, depth and bytes are limited, because the folder may be hostile. A link is recorded, and
+//! followed if it stays in the project; then the digest covers the bytes that are read. Pipes and devices are never opened.
+//! A file that is too large to read completely is never used.
 
 use std::fs::{self, File};
 use std::io;
@@ -19,7 +19,7 @@ use nix::sys::stat::Mode;
 use sha2::{Digest as _, Sha256};
 
 use crate::folders::{ProjectFolders, may_exist};
-use crate::folders::{open_plain, read_up_to};
+use crate::folders::{open_plain, open_resolved, project_target, read_up_to};
 use crate::workspace::git_settings::git_settings;
 use crate::workspace::project;
 use crate::workspace::project::Project;
@@ -29,9 +29,11 @@ use types::hex;
 /// of the digest.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 /// Bytes of all files.
-const MAX_TOTAL_BYTES: u64 = 16 << 20;
+const MAX_TOTAL_BYTES: u64 = 32 << 20;
 /// Number of files and folders.
-const MAX_ENTRIES: usize = 2_000;
+const MAX_ENTRIES: usize = 20_000;
+/// How many parts may be too large before the room that they took counts for the others.
+const MAX_TOO_LARGE: usize = 4;
 /// Depth of nested folders.
 const MAX_DEPTH: usize = 8;
 /// Number of parts that are listed by name.
@@ -44,7 +46,7 @@ const VERSION: &str = "agentd workspace 1";
 /// Path of the project's own settings.
 const SETTINGS_FILE: &str = ".agentd/config.toml";
 /// Files in a workspace that are bound by trust, and the parts of them that this version uses.
-const BOUND_FILES: [(&str, &str); 8] = [
+const BOUND_FILES: [(&str, &str); 9] = [
     (".agentd/hooks", "hooks: commands that run here"),
     (".agentd/agents", "agents"),
     (".agentd/commands", "slash commands"),
@@ -53,6 +55,7 @@ const BOUND_FILES: [(&str, &str); 8] = [
     (".mcprc", "MCP servers: programs that sessions here start"),
     (".claude", "slash commands, skills, agents, and hooks: commands that run here"),
     (".kode", "slash commands, skills and agents"),
+    (".agents/skills", "skills"),
 ];
 
 /// A file as the scan read it: its path below its folder of the project, and its content or the reason why it is not
@@ -113,6 +116,9 @@ pub fn scan_with_files(folders: &ProjectFolders, names: &[&str]) -> (TrustInvent
         entries: 0,
         bytes: 0,
         too_large: false,
+        left_out: 0,
+        folders: folders.clone(),
+        above: Vec::new(),
         wanted: Vec::new(),
         files: Vec::new(),
     };
@@ -159,6 +165,11 @@ struct InventoryWalk<'d> {
     entries: usize,
     bytes: u64,
     too_large: bool,
+    /// How many parts were too large.
+    left_out: usize,
+    folders: ProjectFolders,
+    /// The folders without links that are being scanned, the outermost first.
+    above: Vec<PathBuf>,
     /// Files that are returned, and folders whose Markdown files are returned.
     wanted: Vec<PathBuf>,
     files: Vec<(PathBuf, Result<Vec<u8>, String>)>,
@@ -192,9 +203,13 @@ impl InventoryWalk<'_> {
             }
             let shown = folders.display_name(folder, Path::new(name));
             self.too_large = false;
-            let before = self.files.len();
-            self.inspect_entry(&path, name.as_bytes(), 0);
+            let (before, entries, bytes) = (self.files.len(), self.entries, self.bytes);
+            self.inspect_entry(&path, &path, name.as_bytes(), 0);
             if self.too_large {
+                self.left_out += 1;
+                if self.left_out <= MAX_TOO_LARGE {
+                    (self.entries, self.bytes) = (entries, bytes);
+                }
                 // The digest does not cover the whole entry, so a file in it could run parts that were changed
                 // later.
                 for (_, content) in &mut self.files[before..] {
@@ -232,47 +247,64 @@ impl InventoryWalk<'_> {
         }
     }
 
-    fn inspect_entry(&mut self, path: &Path, name: &[u8], depth: usize) {
+    /// Adds an entry to the digest. `real` is its path without the links that were followed to it.
+    fn inspect_entry(&mut self, path: &Path, real: &Path, name: &[u8], depth: usize) {
         self.entries += 1;
         if self.entries > MAX_ENTRIES || depth > MAX_DEPTH {
             self.too_large = true;
             self.add_to_digest(name, b"too many");
             return;
         }
-        let Ok(meta) = fs::symlink_metadata(path) else {
+        let Ok(meta) = fs::symlink_metadata(real) else {
             self.add_to_digest(name, b"unreadable");
             return;
         };
         if meta.is_symlink() {
-            let target = fs::read_link(path).unwrap_or_default();
+            let target = fs::read_link(real).unwrap_or_default();
             self.add_to_digest(name, b"link");
             self.add_to_digest(target.as_os_str().as_bytes(), b"to");
-            if self.wanted.iter().any(|folder| path.starts_with(folder)) {
-                self.files.push((path.to_owned(), Err("a link in a project is not followed".into())));
+            let followed = project_target(real, self.folders.root(), self.folders.home());
+            match followed.and_then(|target| self.refuse_circle(target)) {
+                Ok(target) => self.inspect_entry(path, &target, b"target", depth + 1),
+                Err(why) if self.wanted.iter().any(|folder| path.starts_with(folder)) => {
+                    self.files.push((path.to_owned(), Err(why)));
+                }
+                Err(_) => {}
             }
         } else if meta.is_dir() {
             self.add_to_digest(name, b"folder");
             let entries: Vec<_> =
-                fs::read_dir(path).into_iter().flatten().flatten().take(MAX_ENTRIES + 1).collect();
+                fs::read_dir(real).into_iter().flatten().flatten().take(MAX_ENTRIES + 1).collect();
             let mut names: Vec<_> = entries.into_iter().map(|entry| entry.file_name()).collect();
             names.sort_unstable();
+            self.above.push(real.to_owned());
             for name in names {
-                self.inspect_entry(&path.join(&name), name.as_bytes(), depth + 1);
+                self.inspect_entry(&path.join(&name), &real.join(&name), name.as_bytes(), depth + 1);
             }
+            self.above.pop();
             self.add_to_digest(b"", b"end");
         } else if meta.is_file() {
             self.add_to_digest(name, b"file");
             self.add_to_digest(&[u8::from(meta.mode() & 0o111 != 0)], b"may run");
-            self.file(path);
+            self.file(path, real);
         } else {
             // A pipe or a device: opening it may block forever or have a side effect.
             self.add_to_digest(name, b"neither");
         }
     }
 
-    fn file(&mut self, path: &Path) {
+    /// Refuses the target of a link that holds the link itself.
+    fn refuse_circle(&self, target: PathBuf) -> Result<PathBuf, String> {
+        match self.above.iter().any(|folder| folder.starts_with(&target)) {
+            true => Err("the link leads in a circle and is not followed".into()),
+            false => Ok(target),
+        }
+    }
+
+    fn file(&mut self, path: &Path, real: &Path) {
         let room = MAX_TOTAL_BYTES.saturating_sub(self.bytes);
-        match open_plain(path).and_then(|file| read_up_to(file, room)) {
+        let open = if path == real { open_plain(path) } else { open_resolved(real) };
+        match open.and_then(|file| read_up_to(file, room)) {
             Ok(Some(bytes)) => {
                 self.bytes += bytes.len() as u64;
                 self.add_to_digest(&bytes, b"text");
@@ -327,280 +359,4 @@ fn read_below(folder: &Path, path: &Path, most: u64) -> io::Result<Option<Vec<u8
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::workspace::trust_inventory::*;
-    use std::os::unix::fs::{PermissionsExt as _, symlink};
-
-    struct TestFolder(tempfile::TempDir);
-
-    impl TestFolder {
-        fn new() -> Self {
-            Self(tempfile::tempdir().expect("a folder"))
-        }
-
-        fn path(&self) -> PathBuf {
-            self.0.path().canonicalize().expect("resolved")
-        }
-
-        fn write_file(&self, name: &str, text: &str) {
-            let path = self.path().join(name);
-            fs::create_dir_all(path.parent().expect("a folder")).expect("made");
-            fs::write(path, text).expect("written");
-        }
-
-        fn folders(&self) -> ProjectFolders {
-            ProjectFolders::find(&self.path(), Path::new("/nonexistent"))
-        }
-
-        fn scan(&self) -> TrustInventory {
-            scan(&self.folders())
-        }
-
-        fn digest(&self) -> String {
-            self.scan().digest
-        }
-    }
-
-    #[test]
-    fn change_of_trusted_file_changes_digest() {
-        let folder = TestFolder::new();
-        let mut seen = vec![folder.digest()];
-        let mut changed = |what: &str| {
-            let digest = folder.digest();
-            assert!(!seen.contains(&digest), "{what} is not noticed");
-            seen.push(digest);
-        };
-        folder.write_file(".agentd/config.toml", "[permissions]\nallow = [\"Bash(make)\"]\n");
-        changed("a new file");
-        folder.write_file(".agentd/config.toml", "[permissions]\nallow = [\"Bash(make:*)\"]\n");
-        changed("another rule");
-        folder.write_file(".agentd/hooks/a", "x");
-        changed("a file in a folder");
-        folder.write_file(".agentd/hooks/b", "");
-        changed("an empty file");
-        fs::rename(folder.path().join(".agentd/hooks/b"), folder.path().join(".agentd/hooks/c"))
-            .expect("moved");
-        changed("a name");
-        let hook = folder.path().join(".agentd/hooks/a");
-        fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).expect("set");
-        changed("that it may run");
-        symlink("/etc/passwd", folder.path().join(".mcp.json")).expect("linked");
-        changed("a link");
-        fs::remove_file(folder.path().join(".mcp.json")).expect("removed");
-        symlink("/etc/group", folder.path().join(".mcp.json")).expect("linked");
-        changed("where a link leads");
-        folder.write_file(".git/config", "[core]\n\tbare = false\n");
-        changed("a repository");
-        folder.write_file(".git/config", "[core]\n\tbare = false\n[filter \"x\"]\n\tclean = touch pwned\n");
-        changed("a program of git's");
-        folder.write_file(".git/config.worktree", "[core]\n\tfsmonitor = touch pwned\n");
-        changed("a program of the work tree's");
-        folder.write_file("other/config", "[core]\n\tfsmonitor = touch pwned\n");
-        folder.write_file(".git/commondir", "../other\n");
-        changed("another repository's configuration");
-    }
-
-    #[test]
-    fn ordinary_changes_keep_trust_digest() {
-        let folder = TestFolder::new();
-        folder.write_file(".git/config", "[core]\n\tbare = false\n[branch \"main\"]\n\tremote = origin\n");
-        let before = folder.digest();
-        folder
-            .write_file(".git/config", "[core]\n\tbare = false\n[branch \"other\"]\n\tremote = elsewhere\n");
-        folder.write_file("src/main.rs", "fn main() {}");
-        folder.write_file("AGENTS.md", "text");
-        assert_eq!(folder.digest(), before);
-        // Placeholders of the sandbox do not change the digest.
-        folder.write_file(".git/commondir", "./\n");
-        folder.write_file(".git/config.worktree", "");
-        assert_eq!(folder.digest(), before);
-        // Text on the same line after the head of such a section does count.
-        folder
-            .write_file(".git/config", "[core]\n\tbare = false\n[branch \"x\"] y = 1\n\tfsmonitor = pwned\n");
-        assert_ne!(folder.digest(), before);
-    }
-
-    #[test]
-    fn scanned_markdown_files_are_those_of_the_digest() {
-        let folder = TestFolder::new();
-        folder.write_file(".claude/commands/a.md", "one");
-        folder.write_file(".claude/commands/team/b.md", "two");
-        folder.write_file(".claude/settings.md", "no");
-        folder.write_file(".agentd/commands/c.txt", "no");
-        symlink("/etc/passwd", folder.path().join(".claude/commands/leak.md")).expect("linked");
-        let (inventory, files) =
-            scan_with_files(&folder.folders(), &[".agentd/commands", ".claude/commands"]);
-        let files = files.into_iter().next().expect("files").files;
-        assert_eq!(inventory.digest, folder.digest());
-        let names: Vec<_> = files.iter().map(|(path, _)| path.display().to_string()).collect();
-        assert_eq!(
-            names,
-            [".claude/commands/a.md", ".claude/commands/leak.md", ".claude/commands/team/b.md"]
-        );
-        assert_eq!(files[0].1, Ok(b"one".to_vec()));
-        assert!(files[1].1.is_err());
-    }
-
-    #[test]
-    fn trust_scan_does_not_hang_or_exhaust_memory() {
-        let folder = TestFolder::new();
-        let pipe = |name: &str| {
-            let path = folder.path().join(name);
-            fs::create_dir_all(path.parent().expect("a folder")).expect("made");
-            nix::unistd::mkfifo(&path, Mode::from_bits_truncate(0o600)).expect("a pipe");
-        };
-        pipe(".agentd/config.toml");
-        pipe(".mcp.json");
-        pipe(".claude/pipe");
-        folder.write_file(".git", "gitdir: elsewhere");
-        // This is a sparse file of ten gigabytes.
-        let huge = File::create(folder.path().join(".mcprc")).expect("made");
-        huge.set_len(10 << 30).expect("a hole");
-        for n in 0..3_000 {
-            folder.write_file(&format!(".kode/{n}"), "x");
-        }
-        let deep = (0..40).map(|_| "d").collect::<Vec<_>>().join("/");
-        folder.write_file(&format!(".agentd/skills/{deep}/x"), "x");
-        let inventory = folder.scan();
-        let parts_text = inventory.parts.join("\n");
-        let settings = ".agentd/config.toml (not understood, so every call asks: it is not a file)";
-        assert!(parts_text.contains(settings), "{parts_text}");
-        for (name, usage) in
-            BOUND_FILES.into_iter().filter(|(name, _)| [".mcprc", ".kode", ".agentd/skills"].contains(name))
-        {
-            assert!(parts_text.contains(&format!("{name} ({usage}, and too large")), "{name}: {parts_text}");
-        }
-        assert!(inventory.settings[0].project.is_closed && !inventory.has_git, "{parts_text}");
-    }
-
-    #[test]
-    fn change_of_large_script_changes_digest() {
-        let folder = TestFolder::new();
-        let script =
-            |end: &str| format!("{}{end}", "#".repeat(usize::try_from(MAX_FILE_BYTES).expect("small") + 10));
-        folder.write_file(".claude/hooks/a.sh", &script("good"));
-        let before = folder.scan();
-        assert!(!before.parts.join("\n").contains("too large"), "{:?}", before.parts);
-        folder.write_file(".claude/hooks/a.sh", &script("evil"));
-        assert_ne!(folder.scan().digest, before.digest);
-    }
-
-    #[test]
-    fn folder_that_trust_cannot_cover_gives_no_file() {
-        let folder = TestFolder::new();
-        folder.write_file(".claude/agents/a.md", "x");
-        for n in 0..=MAX_ENTRIES {
-            folder.write_file(&format!(".claude/hooks/{n}"), "x");
-        }
-        let (inventory, files) = scan_with_files(&folder.folders(), &[".claude/agents"]);
-        let files = files.into_iter().next().expect("files").files;
-        assert!(inventory.parts.join("\n").contains("too large"), "{:?}", inventory.parts);
-        assert!(files.iter().all(|(_, content)| content.is_err()) && !files.is_empty(), "{files:?}");
-    }
-
-    /// The inventory of a folder in a repository that lies two folders deep.
-    fn scan_deep(folder: &TestFolder) -> TrustInventory {
-        scan(&ProjectFolders::find(&folder.path().join("sub/deep"), Path::new("/nonexistent")))
-    }
-
-    #[test]
-    fn folders_above_without_bound_files_keep_old_digest() {
-        let folder = TestFolder::new();
-        folder.write_file(".git/config", "[core]\n");
-        folder.write_file("sub/deep/.mcp.json", "{}");
-        folder.write_file("sub/deep/.agentd/config.toml", "[permissions]\nallow = [\"Bash(make)\"]\n");
-        let alone = scan_deep(&folder);
-        folder.write_file(".git/HEAD", "ref: refs/heads/main\n");
-        folder.write_file(".git/objects/x", "");
-        folder.write_file(".git/refs/x", "");
-        folder.write_file("AGENTS.md", "text");
-        folder.write_file(".agentd/notes.txt", "not bound");
-        let in_project = scan_deep(&folder);
-        assert_eq!(in_project, alone, "trust given to the folder alone stays valid");
-        folder.write_file(".mcp.json", "{}");
-        assert_ne!(scan_deep(&folder).digest, alone.digest, "a file more asks again");
-    }
-
-    #[test]
-    fn each_file_on_the_way_is_named_and_bound() {
-        let folder = TestFolder::new();
-        for name in [".git/HEAD", ".git/objects/x", ".git/refs/x", ".git/config", "sub/deep/x"] {
-            folder.write_file(name, "ref: refs/heads/main\n");
-        }
-        let mut seen = vec![scan_deep(&folder).digest];
-        for level in ["", "sub/", "sub/deep/"] {
-            for (name, _) in BOUND_FILES.into_iter().chain([(SETTINGS_FILE, "")]) {
-                let file = match name.ends_with(".json") || name.ends_with("rc") || name.ends_with(".toml") {
-                    true => format!("{level}{name}"),
-                    false => format!("{level}{name}/x.md"),
-                };
-                folder.write_file(&file, "[session]\nmode = \"plan\"\n");
-                let inventory = scan_deep(&folder);
-                assert!(!seen.contains(&inventory.digest), "{file} is not noticed");
-                let shown = match level {
-                    "sub/deep/" => name.to_owned(),
-                    _ => folder.path().join(level).join(name).display().to_string(),
-                };
-                let is_named = |part: &String| {
-                    part.starts_with(&format!("{shown} (")) || part.starts_with(&format!("{shown}: "))
-                };
-                assert!(inventory.parts.iter().any(is_named), "{shown}: {:?}", inventory.parts);
-                seen.push(inventory.digest);
-            }
-        }
-        let project = ProjectFolders::find(&folder.path().join("sub/deep"), Path::new("/nonexistent"));
-        let (inventory, files) = scan_with_files(&project, &[".mcp.json", ".claude"]);
-        let folders =
-            ["sub/deep", "sub", ""].map(|name| folder.path().join(name).components().collect::<PathBuf>());
-        assert_eq!(
-            files.iter().map(|of| of.folder.clone()).collect::<Vec<_>>(),
-            folders,
-            "the nearest comes first"
-        );
-        assert_eq!(inventory.settings.iter().map(|of| of.folder.clone()).collect::<Vec<_>>(), folders);
-        let names: Vec<_> = files[2].files.iter().map(|(path, _)| path.display().to_string()).collect();
-        assert_eq!(names, [".mcp.json", ".claude/x.md"]);
-        // The same files in another folder of the project are another content.
-        fs::rename(folder.path().join("sub/.mcp.json"), folder.path().join("mcp")).expect("moved");
-        let one = scan_deep(&folder).digest;
-        fs::rename(folder.path().join("mcp"), folder.path().join("sub/.mcp.json")).expect("moved");
-        fs::remove_file(folder.path().join(".mcp.json")).expect("removed");
-        assert_ne!(scan_deep(&folder).digest, one);
-    }
-
-    #[test]
-    fn unreadable_settings_above_and_too_deep_folders_close_project() {
-        let folder = TestFolder::new();
-        for name in [".git/HEAD", ".git/objects/x", ".git/refs/x", "sub/deep/x"] {
-            folder.write_file(name, "ref: refs/heads/main\n");
-        }
-        let is_closed = |inventory: &TrustInventory| inventory.settings.iter().any(|of| of.project.is_closed);
-        assert!(!is_closed(&scan_deep(&folder)));
-        symlink("/etc", folder.path().join("sub/.agentd")).expect("linked");
-        assert!(!is_closed(&scan_deep(&folder)), "no such file is there");
-        fs::remove_file(folder.path().join("sub/.agentd")).expect("removed");
-        folder.write_file("sub/.agentd/config.toml/x", "a folder");
-        let inventory = scan_deep(&folder);
-        assert!(is_closed(&inventory), "{inventory:?}");
-        assert!(inventory.settings[0].name.ends_with("/sub/.agentd/config.toml"), "{inventory:?}");
-        fs::remove_dir_all(folder.path().join("sub/.agentd")).expect("removed");
-        let deep = folder.path().join("d/".repeat(300));
-        assert!(is_closed(&scan(&ProjectFolders::find(&deep, Path::new("/nonexistent")))));
-    }
-
-    #[test]
-    fn trust_scan_does_not_follow_symlinks() {
-        let outside = TestFolder::new();
-        outside.write_file("config.toml", "[permissions]\nallow = [\"Bash\"]\n");
-        for link in [".agentd", ".agentd/config.toml"] {
-            let folder = TestFolder::new();
-            let path = folder.path().join(link);
-            fs::create_dir_all(path.parent().expect("a folder")).expect("made");
-            let target = if link == ".agentd" { outside.path() } else { outside.path().join("config.toml") };
-            symlink(target, path).expect("linked");
-            let inventory = folder.scan();
-            let none = project::project_of_unreadable("a link is not followed".into());
-            assert_eq!(inventory.settings[0].project, none, "{link}");
-        }
-    }
-}
+mod tests;

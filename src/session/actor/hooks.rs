@@ -47,7 +47,7 @@ impl Actor {
         self.effects.run_session_hooks(SessionHookEvent {
             event: hook,
             session_id: self.id,
-            cwd: self.engine.spec().cwd.clone().into(),
+            place: self.hook_place(),
             mode: self.engine.mode().name(),
             message,
             source,

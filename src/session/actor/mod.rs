@@ -29,6 +29,7 @@ use tokio::time::Instant;
 use super::error::SessionError;
 use crate::attach::AttachedClients;
 use crate::call_context::CallContext;
+use crate::hooks::HookPlace;
 use crate::lease::LeaseCount;
 use crate::mcp::SessionServers;
 use crate::project_data::SessionProjectData;
@@ -436,16 +437,22 @@ impl Actor {
         self.effects.mcp_servers(&spec.cwd, spec.background, owner)
     }
 
+    /// The session's folder and the variables of its commands.
+    fn hook_place(&self) -> HookPlace {
+        let spec = self.engine.spec();
+        let environment = EnvironmentOfSession {
+            all: Arc::clone(&self.shared.environments),
+            id: self.id,
+            root: spec.parent.map_or(self.id, |parent| parent.root_session_id),
+        };
+        HookPlace { cwd: spec.cwd.clone().into(), environment: Some(Arc::new(environment)) }
+    }
+
     fn call_context(&self) -> CallContext {
         let project = SessionProjectData::new(&self.shared, std::path::Path::new(&self.engine.spec().cwd));
         let commands = self.effects.commands(&self.engine);
         let mut context = CallContext::from_engine(&self.engine, self.id, commands, Arc::new(project));
-        let spec = self.engine.spec();
-        Arc::make_mut(&mut context.session_context).environment = Some(Arc::new(EnvironmentOfSession {
-            all: Arc::clone(&self.shared.environments),
-            id: self.id,
-            root: spec.parent.map_or(self.id, |parent| parent.root_session_id),
-        }));
+        Arc::make_mut(&mut context.session_context).environment = self.hook_place().environment;
         if !context.session_context.mcp.catalog.is_empty() {
             Arc::make_mut(&mut context.session_context).mcp.servers = Some(self.mcp_servers());
         }

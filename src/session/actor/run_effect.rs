@@ -34,7 +34,7 @@ impl Actor {
                     source: Some(self.engine.start_source().to_owned()),
                     ..HookInput::new(HookEvent::SessionStart, self.id.to_string(), String::new(), mode)
                 };
-                self.effects.gather((servers, had_mcp), start, source);
+                self.effects.gather((servers, had_mcp), (self.hook_place(), start), source);
             }
             Effect::CheckContext { turn_id } => {
                 let check = self.start_context_check(&self.engine, turn_id);

@@ -6,16 +6,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::error::SessionError;
-use crate::mcp::{ConfiguredServers, ListedServer, start_all};
+use crate::mcp::{ConfiguredServers, ListedServer, StartWait, start_all};
 use crate::registry::Registry;
 use crate::shared::elapsed_ms;
 use mcp::{AddedError, ScopedServer, ServerConfig, ServerSource, ServerView, TransportKind, server_part};
 use types::ids::SessionId;
 use types::mcp::{McpServerView, McpState, McpTest, McpTool};
-use types::typed_json;
 
 /// How long a list of commands waits for servers that start.
-const PROMPTS_TIMEOUT: Duration = Duration::from_secs(2);
+const PROMPTS_WAIT: StartWait = StartWait::AtMost(Duration::from_secs(2));
+/// How long a list of servers waits for those that start.
+const LIST_WAIT: StartWait = StartWait::AtMost(Duration::from_secs(30));
+/// Name of a server whose configuration is tried without a name.
+const TEST_NAME: &str = "test";
 /// Maximum bytes of a server's name.
 const MAX_NAME_BYTES: usize = 64;
 
@@ -56,7 +59,7 @@ impl Registry {
     /// The folder does not exist.
     pub async fn mcp_servers(&self, place: &McpOwner) -> Result<Vec<McpServerView>, SessionError> {
         let OwnerServers { configured, workspace, unattended } = self.configured(place).await?;
-        let listed = start_all(self.shared(), &configured, &workspace, unattended, None).await;
+        let listed = start_all(self.shared(), &configured, &workspace, unattended, LIST_WAIT).await;
         let mut servers: Vec<McpServerView> = listed.into_iter().map(server_view).collect();
         servers.extend(configured.problems.into_iter().map(|(name, problem)| McpServerView {
             name,
@@ -105,7 +108,8 @@ impl Registry {
         }
         configured.servers.retain(|other, _| other == name);
         let started_at = Instant::now();
-        let mut listed = start_all(self.shared(), &configured, &workspace, unattended, None).await;
+        let mut listed =
+            start_all(self.shared(), &configured, &workspace, unattended, StartWait::Whole).await;
         let duration_ms = elapsed_ms(started_at);
         match listed.pop() {
             Some(listed) => Ok((listed, duration_ms)),
@@ -157,7 +161,7 @@ impl Registry {
                 }
             }
             (None, Some(config)) => {
-                let config = parse_config("config", config)?;
+                let config = parse_config("config", TEST_NAME, config)?;
                 let workspace = self.configured(place).await?.workspace;
                 self.test_config(config, &workspace).await
             }
@@ -168,25 +172,33 @@ impl Registry {
                 ));
             }
         };
-        let ListedServer { status, view, .. } = listed;
+        let ListedServer { status, view, server, lease } = listed;
         let view = view.as_ref();
+        let mut problems = server.notes;
+        problems.extend(view.iter().flat_map(|view| view.notes()));
+        problems.extend(lease.iter().flat_map(|lease| lease.hints()));
         Ok(McpTest {
             state: status.state,
             error: status.error,
             protocol: view.map(|view| view.protocol.clone()).filter(|protocol| !protocol.is_empty()),
             tools: view.map(tool_names).unwrap_or_default(),
-            problems: view.map(|view| view.problems.to_vec()).unwrap_or_default(),
+            problems,
             duration_ms,
         })
     }
 
     async fn test_config(&self, config: ServerConfig, workspace: &Path) -> (ListedServer, u64) {
-        let name = "test".to_owned();
-        let server = ScopedServer { name: name.clone(), source: ServerSource::User, config: Ok(config) };
+        let name = TEST_NAME.to_owned();
+        let server = ScopedServer {
+            name: name.clone(),
+            source: ServerSource::User,
+            config: Ok(config),
+            notes: Vec::new(),
+        };
         let configured =
             ConfiguredServers { servers: [(name, server)].into(), ..ConfiguredServers::default() };
         let started_at = Instant::now();
-        let mut listed = start_all(self.shared(), &configured, workspace, false, None).await;
+        let mut listed = start_all(self.shared(), &configured, workspace, false, StartWait::Whole).await;
         let spent = elapsed_ms(started_at);
         // One server was given to `start_all`, so it returns one.
         (listed.remove(0), spent)
@@ -222,7 +234,7 @@ impl Registry {
         project: Option<&str>,
     ) -> Result<(), SessionError> {
         check_name(name).map_err(|why| SessionError::BadParam("name", why))?;
-        let config = parse_config("config", config)?;
+        let config = parse_config("config", name, config)?;
         if project.is_none()
             && self.shared().components().settings.mcp.iter().any(|server| server.name == name)
         {
@@ -275,8 +287,7 @@ impl Registry {
         if configured.servers.is_empty() {
             return Vec::new();
         }
-        let listed =
-            start_all(self.shared(), &configured, &workspace, unattended, Some(PROMPTS_TIMEOUT)).await;
+        let listed = start_all(self.shared(), &configured, &workspace, unattended, PROMPTS_WAIT).await;
         let mut prompts = Vec::new();
         for ListedServer { server, view, lease, .. } in listed {
             let (Some(view), Some(lease), Some(part)) = (view, lease, server_part(&server.name)) else {
@@ -360,7 +371,7 @@ pub(super) fn parse_servers(
     let server = |(name, config): (String, serde_json::Value)| {
         let wrong = |why: String| SessionError::BadParam("mcp_servers", format!("{name:?}: {why}"));
         check_name(&name).map_err(wrong)?;
-        let config = parse_config("mcp_servers", config).map_err(|error| match error {
+        let config = parse_config("mcp_servers", &name, config).map_err(|error| match error {
             SessionError::BadParam(_, why) => wrong(why),
             error => error,
         })?;
@@ -369,24 +380,30 @@ pub(super) fn parse_servers(
     servers.into_iter().map(server).collect()
 }
 
-fn parse_config(field: &'static str, config: serde_json::Value) -> Result<ServerConfig, SessionError> {
-    let wrong = |why: String| SessionError::BadParam(field, why);
-    let config: ServerConfig = typed_json::from_value(config).map_err(|error| wrong(error.to_string()))?;
-    config.transport().map_err(wrong)?;
-    Ok(config)
+fn parse_config(
+    field: &'static str,
+    name: &str,
+    config: serde_json::Value,
+) -> Result<ServerConfig, SessionError> {
+    mcp::parse_config(name, config).map_err(|why| SessionError::BadParam(field, why))
 }
 
 fn server_view(listed: ListedServer) -> McpServerView {
     let ListedServer { server, status, view, .. } = listed;
-    let config = server.config.ok();
-    let mut notes = config.as_ref().map(ServerConfig::notes).unwrap_or_default();
-    notes.extend(view.iter().flat_map(|view| view.problems.iter().cloned()));
+    let ScopedServer { name, source, config, mut notes } = server;
+    let config = config.ok();
+    notes.extend(config.iter().flat_map(ServerConfig::notes));
+    match view.as_ref().filter(|view| view.state == McpState::Ready) {
+        Some(view) => notes.extend(view.notes()),
+        // Without the server's tools, only the form of the entries can be judged.
+        None => notes.extend(config.iter().flat_map(|config| config.odd_entries(&name))),
+    }
     let transport = config.and_then(|config| config.transport().ok());
     McpServerView {
-        name: server.name,
+        name,
         state: status.state,
         transport: transport.map(TransportKind::name).unwrap_or_default().to_owned(),
-        source: server.source.name().to_owned(),
+        source: source.name().to_owned(),
         tools: view.as_ref().map(tool_names).unwrap_or_default(),
         error: status.error,
         instructions: view.and_then(|view| view.instructions).map(|instructions| instructions.text),

@@ -198,7 +198,14 @@ impl Registry {
 
     pub(super) fn known_model_of(&self, name: &'static str, text: &str) -> Result<String, SessionError> {
         let components = self.inner.shared.components();
-        let wrong = |why: &str| SessionError::BadParam(name, format!("{text:?}: {why}"));
+        let hint = |text: &str| {
+            let models = self.models();
+            let pointers = components.settings.engine.models.all().into_iter();
+            let pointers = pointers.filter_map(|(pointer, model)| model.as_ref().map(|_| pointer));
+            let names = models.iter().map(|view| view.model.as_str()).chain(pointers);
+            nearest_model(text, names).map(|near| format!("; did you mean {near:?}?")).unwrap_or_default()
+        };
+        let wrong = |why: &str| SessionError::BadParam(name, format!("{text:?}: {why}{}", hint(text)));
         let text = match components.settings.engine.models.get(text) {
             Some(Some(model)) => model,
             Some(None) => return Err(wrong("this pointer of [models] is not set")),
@@ -208,9 +215,44 @@ impl Registry {
         let providers = components.models.providers();
         if !providers.contains(&model.provider) {
             let known = if providers.is_empty() { "none".into() } else { providers.join(", ") };
-            let why = format!("there is no provider {:?}; configured: {known}", model.provider);
+            let why = format!("there is no provider {:?}; configured: {known}{}", model.provider, hint(text));
             return Err(SessionError::BadParam(name, why));
         }
         Ok(text.to_string())
+    }
+}
+
+/// The known name that a user probably meant: one whose model contains the text, or one that is spelled similarly.
+fn nearest_model<'a>(text: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    /// Minimum likeness of two names, in thousandths.
+    const MIN_LIKENESS: u32 = 850;
+    let model_of = |name: &str| name.rsplit('/').next().unwrap_or(name).to_lowercase();
+    let wanted = model_of(text);
+    let likeness = |name: &&str| {
+        let own = model_of(name);
+        // A part of a name, such as `coder` of `qwen3-coder`. One letter is part of most names.
+        let is_part = wanted.len() > 2 && own.contains(&wanted);
+        let part = if is_part { 1_000 } else { 0 };
+        part.max((strsim::jaro_winkler(&wanted, &own) * 1_000.0) as u32)
+    };
+    known.max_by_key(likeness).filter(|name| likeness(name) >= MIN_LIKENESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nearest_model_is_named_by_part_or_spelling() {
+        let known = ["acme/sonnet-5-5", "local/qwen3-coder", "quick"];
+        let check = |text: &str, expected: Option<&str>| {
+            assert_eq!(nearest_model(text, known.into_iter()), expected, "{text}");
+        };
+        check("coder", Some("local/qwen3-coder"));
+        check("Sonnet", Some("acme/sonnet-5-5"));
+        check("lokal/qwen3-coder", Some("local/qwen3-coder"));
+        check("quik", Some("quick"));
+        check("mistral-large", None);
+        check("x", None);
     }
 }

@@ -127,6 +127,10 @@ impl Registry {
         for (name, server) in configured.servers {
             match server.config {
                 Ok(config) => {
+                    let of_running = self.inner.shared.mcp.unmatched_entries(&name, folder);
+                    let unread = if of_running.is_empty() { config.odd_entries(&name) } else { of_running };
+                    let unread = unread.into_iter().map(|note| format!("server {name}: {note}"));
+                    found.unread.extend(unread.map(|text| restriction(RestrictionKind::Server, text, None)));
                     let limits = [
                         config.allow_tools.map(|tools| format!("offers only {}", tools.join(", "))),
                         (!config.deny_tools.is_empty())

@@ -1,12 +1,14 @@
 //! `Registry::submit`.
 
-use std::path::Path;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::error::SessionError;
-use crate::hooks;
+use crate::hooks::{self, HookPlace};
 use crate::idempotency::{method, remembered};
 use crate::registry::Registry;
 use crate::requests::{Submission, SubmittedInput};
+use crate::session_environments::EnvironmentOfSession;
 use engine::typed_line;
 use project::hooks::{HookAnswers, HookInput};
 use types::hook::{HookDecision, HookEvent};
@@ -66,7 +68,10 @@ impl Registry {
     async fn run_input_hooks(&self, id: SessionId, input: &mut SubmittedInput) -> Result<(), SessionError> {
         let handle = self.open(id).await?;
         let cwd = handle.loaded().await?;
-        let found = hooks::load(&self.inner.shared, Path::new(&*cwd), HookEvent::UserPromptSubmit).await;
+        let environment =
+            EnvironmentOfSession { all: Arc::clone(&self.inner.shared.environments), id, root: id };
+        let place = HookPlace { cwd: PathBuf::from(&*cwd), environment: Some(Arc::new(environment)) };
+        let found = hooks::load(&self.inner.shared, place, HookEvent::UserPromptSubmit).await;
         if found.is_empty() {
             return Ok(());
         }

@@ -15,7 +15,7 @@ use crate::registry::mcp::McpOwner;
 use engine::{BUILT_IN, find_built_in};
 use judge::Rule;
 use project::extensions::commands::{self, CustomCommand, PROJECT_FOLDERS};
-use project::extensions::{Diagnostic, ExtensionSource};
+use project::extensions::{Diagnostic, ExtensionSource, merged_notes};
 use types::slash_command::{CommandSource, CommandView};
 
 /// The commands of a folder.
@@ -38,6 +38,7 @@ impl CommandFiles {
     /// Adds the commands of one folder. Folders that were added before have priority.
     fn add(&mut self, commands: Vec<CustomCommand>, diagnostics: Vec<Diagnostic>) {
         self.diagnostics.extend(diagnostics);
+        let mut notes = Vec::new();
         for command in commands {
             if find_built_in(&command.name).is_some() {
                 let message = format!("/{} is a built-in command; rename the file", command.name);
@@ -52,11 +53,12 @@ impl CommandFiles {
             for rule in &command.allowed_tools {
                 if let Err(why) = allow_rule(rule) {
                     let message = format!("allowed-tools: {why}; this entry is not used");
-                    self.diagnostics.push(Diagnostic { path: command.path.clone(), message });
+                    notes.push(Diagnostic { path: command.path.clone(), message });
                 }
             }
             self.commands.push(command);
         }
+        self.diagnostics.extend(merged_notes(notes));
     }
 
     pub fn find(&self, name: &str) -> Option<&CustomCommand> {
@@ -134,7 +136,7 @@ impl Registry {
     /// The folder does not exist, or the database could not be read.
     pub async fn agents(&self, cwd: &str) -> Result<AgentList, SessionError> {
         let cwd = self.folder(cwd).await?;
-        Ok(agents::load(self.shared(), Path::new(&cwd)).await?)
+        Ok(agents::load(&self.shared_arc(), Path::new(&cwd)).await?)
     }
 
     /// The commands of a folder or a session.
@@ -168,7 +170,8 @@ impl Registry {
         let settings = &self.shared().components().settings;
         let user = commands::user_folders(settings.user_dir.as_deref(), &settings.home);
         let found =
-            extension_files::load(self.shared(), Path::new(cwd), &PROJECT_FOLDERS, user, "commands").await?;
+            extension_files::load(&self.shared_arc(), Path::new(cwd), &PROJECT_FOLDERS, user, "commands")
+                .await?;
         let mut files = CommandFiles { commands: Vec::new(), diagnostics: found.diagnostics };
         for (source, of_folder) in found.folders {
             let (own, problems) = commands::parse(of_folder, source);

@@ -19,6 +19,8 @@ use crate::registry::mcp::McpOwner;
 use crate::requests::{CommandSubmission, NoteTarget, Submission, SubmittedInput};
 use custom::CommandFiles;
 use engine::{BUILT_IN, NOTE, TypedLine, find_built_in};
+use project::extensions::Expansion;
+use project::extensions::commands::CustomCommand;
 use project::workspace::NoteFile;
 use types::compaction::CompactRequest;
 use types::ids::SessionId;
@@ -259,16 +261,39 @@ impl Registry {
         let Some(found) = files.find(&command.name) else {
             return Err(unknown_command(&command.name, &files));
         };
-        let text = found.expand(&command.arguments).map_err(|why| SessionError::BadParam("input", why))?;
+        let expansion = self.expand(handle, found, &command.arguments).await?;
         if let (None, Some(model)) = (&submission.options.model, &found.model)
             && let FileModel::Named(model) = file_models::resolve(&self.shared().components(), model)
         {
             submission.options.model = Some(model);
         }
         let allow_rules = files.allow_rules(found);
-        submission.options.command = Some(SlashCommand { allow_rules, ..command });
+        let text = expansion.text();
+        let parts = if expansion.has_calls() { expansion.parts } else { Vec::new() };
+        submission.options.command = Some(SlashCommand { allow_rules, parts, ..command });
         let input = SubmittedInput { blocks: vec![InputBlock::Text { text }], blobs: Vec::new() };
         handle.submit(submission, input).await
+    }
+
+    /// Puts arguments into the text of a command's file.
+    async fn expand(
+        &self,
+        handle: &SessionHandle,
+        command: &CustomCommand,
+        arguments: &str,
+    ) -> Result<Expansion, SessionError> {
+        let (cwd, home) = (handle.facts().await?.spec.cwd, self.shared().components().settings.home.clone());
+        let (command, arguments) = (command.clone(), arguments.to_owned());
+        let expanding = tokio::task::spawn_blocking(move || {
+            // Whether a call may read the file is decided later.
+            let is_file = |path: &str| match path.strip_prefix("~/") {
+                Some(below) => home.join(below).is_file(),
+                None => Path::new(&cwd).join(path).is_file(),
+            };
+            command.expand(&arguments, &is_file)
+        });
+        let expanded = expanding.await.unwrap_or_else(|error| Err(error.to_string()));
+        expanded.map_err(|why| SessionError::BadParam("input", why))
     }
 }
 

@@ -16,8 +16,8 @@ use judge::{FileFacts, FileRead, NameRule, Obstacle, ObstacleKind, ReadKind, Sel
 
 /// Maximum number of files and folders that are inspected for one call.
 const MAX_ENTRIES: usize = 20_000;
-/// Maximum time for one call.
-const MAX_TIME: Duration = Duration::from_millis(40);
+/// Maximum time for one call. The load of a machine must not decide what tests see.
+const MAX_TIME: Duration = Duration::from_millis(if cfg!(test) { 60_000 } else { 40 });
 
 /// Where commands read, and what the sandbox hides from them.
 pub(crate) struct ReadableFiles<'a> {

@@ -1,10 +1,11 @@
 //! The Glob tool: finds files by name, newest first.
 
 use std::os::fd::AsFd as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::{GlobBuilder, GlobMatcher, GlobSet, GlobSetBuilder};
+use ignore::overrides::{Override, OverrideBuilder};
 use nix::fcntl::OFlag;
 use nix::sys::stat::Mode;
 use schemars::JsonSchema;
@@ -36,7 +37,7 @@ pub(crate) struct Input {
 }
 
 pub(crate) const DESCRIPTION: &str = "Finds files by a glob pattern. Newest first, at most 100. Files that \
-    .gitignore names and hidden files are left out (unless the pattern spells the dot).";
+    .gitignore names and hidden files are left out unless pattern or path spells the dot or the folder.";
 
 pub(crate) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCall, ToolError> {
     let (path, _) = search_target(context, input)?;
@@ -55,6 +56,32 @@ pub(crate) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCa
 struct Pattern {
     matcher: GlobMatcher,
     hidden: bool,
+    /// What the pattern spells after its literal beginning.
+    spelled: Option<SpelledParts>,
+    spells_git: bool,
+}
+
+/// Parts of a pattern that are opened although they are hidden or ignored.
+struct SpelledParts {
+    /// Lets the walk into these folders, and into others that match.
+    overrides: Override,
+    /// The parts: the first hidden or ignored part of a path must be one of them.
+    names: GlobSet,
+}
+
+impl SpelledParts {
+    fn new(root: &Path, glob: &str) -> Option<Self> {
+        let mut names = GlobSetBuilder::new();
+        for part in glob.split('/').filter(|part| walk::is_spelled(part)) {
+            names.add(GlobBuilder::new(&glob_brackets::either_reading(part)).build().ok()?);
+        }
+        let names = names.build().ok().filter(|names| !names.is_empty())?;
+        let mut overrides = OverrideBuilder::new(root);
+        for glob in walk::spelled_folders(glob).iter().chain([&format!("/{glob}")]) {
+            overrides.add(&glob_brackets::either_reading(glob)).ok()?;
+        }
+        Some(Self { overrides: overrides.build().ok()?, names })
+    }
 }
 
 /// The folder to search (including the literal beginning of the pattern), and the rest of the pattern.
@@ -92,7 +119,10 @@ fn search_target(context: &ToolContext, input: &Input) -> Result<(PinnedPath, Pa
         })?
         .compile_matcher();
     let hidden = rest.split('/').any(|part| part.starts_with('.') && part.len() > 1);
-    Ok((walk::search_root(context, Some(&base))?, Pattern { matcher, hidden }))
+    let root = walk::search_root(context, Some(&base))?;
+    let spelled = SpelledParts::new(&root.path, &glob);
+    let spells_git = walk::spells_git(pattern);
+    Ok((root, Pattern { matcher, hidden, spelled, spells_git }))
 }
 
 pub(crate) fn run(
@@ -111,17 +141,29 @@ pub(crate) fn run(
         ));
     }
     let mut found: Vec<(SystemTime, PathBuf)> = Vec::new();
-    let mut total = 0_usize;
-    let mut walk = walk::below(context, "Glob", &root.path);
-    walk.builder.hidden(!pattern.hidden);
+    let (mut looked_at, mut total) = (0_usize, 0_usize);
+    let mut walk = walk::below(context, "Glob", &root.path, pattern.spells_git);
+    if pattern.hidden {
+        walk.builder.hidden(false);
+    }
+    let mut left_out = walk::LeftOut::new(context);
+    let spelled = pattern.spelled.as_ref().filter(|_| !walk.is_open);
+    if let Some(spelled) = spelled {
+        walk.builder.overrides(spelled.overrides.clone());
+    }
     for entry in walk.builder.build() {
         if stop.is_cancelled() {
             return Ok(cancelled());
         }
         let Some(entry) = entry.ok().filter(walk::is_file) else { continue };
         let path = entry.into_path();
+        looked_at += 1;
+        context.progress.report(|| format!("{looked_at} files looked at, {total} match"));
         let below = path.strip_prefix(&root.path).unwrap_or(&path);
-        if !pattern.matcher.is_match(below) {
+        let mut is_shown = |spelled: &SpelledParts| {
+            left_out.is_shown(&root.path, &path, |name| spelled.names.is_match(name))
+        };
+        if !pattern.matcher.is_match(below) || !spelled.is_none_or(&mut is_shown) {
             continue;
         }
         total += 1;
@@ -143,6 +185,9 @@ pub(crate) fn run(
     let shown = lines.len();
     if total == 0 {
         lines.push("No files match.".into());
+        let is_match = |path: &Path| pattern.matcher.is_match(path.strip_prefix(&root.path).unwrap_or(path));
+        let how = "spell the dot, the folder or the name in the pattern";
+        lines.extend(walk.unsearched_note(context, is_match, how));
     } else if total > MAX_MATCHES {
         lines.push(format!("(the {MAX_MATCHES} newest of {total} files; narrow the pattern to see others)"));
     }

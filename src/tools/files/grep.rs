@@ -76,12 +76,13 @@ fn default_true() -> bool {
 }
 
 pub(crate) const DESCRIPTION: &str = "Searches the content of files with a regular expression. Files that \
-    .gitignore names, hidden and binary files are left out. Use this instead of grep or rg in Bash.";
+    .gitignore names and hidden files are left out unless path or glob spells their folder; binary files always are. Use \
+    this instead of grep or rg in Bash.";
 
 pub(crate) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCall, ToolError> {
     build_matcher(input)?;
     let held = walk::search_root(context, input.path.as_deref())?;
-    choose_files(input, &held, &mut WalkBuilder::new(&held.path))?;
+    choose_files(context, input, &held, &mut WalkBuilder::new(&held.path))?;
     let summary = format!("Grep {:?} in {}", input.pattern, context.show(&held.path));
     let subject = Subject::Read { path: held.resolved };
     Ok(PreparedCall { subject, summary, diff: None, read_only: true, change: None, sandbox: None })
@@ -89,34 +90,57 @@ pub(crate) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCa
 
 fn build_matcher(input: &Input) -> Result<RegexMatcher, ToolError> {
     let mut builder = RegexMatcherBuilder::new();
-    builder.case_insensitive(input.ignore_case).multi_line(true);
-    if input.multiline {
-        builder.dot_matches_new_line(true);
-    } else {
-        builder.line_terminator(Some(b'\n'));
-    }
-    builder.build(&input.pattern).map_err(|e| {
+    builder.case_insensitive(input.ignore_case).multi_line(true).dot_matches_new_line(input.multiline);
+    let mut build = |crlf: bool| {
+        builder.crlf(crlf);
+        // The order counts: `crlf` also sets the terminator.
+        if input.multiline {
+            builder.line_terminator(None);
+        } else if !crlf {
+            builder.line_terminator(Some(b'\n'));
+        }
+        builder.build(&input.pattern)
+    };
+    // The end of a line is before `\r\n` as well. A pattern that contains `\r` is refused with this, and means it.
+    let ends_lines = input.pattern.contains('$').then(|| build(true).ok()).flatten();
+    ends_lines.map_or_else(|| build(false), Ok).map_err(|e| {
         ToolError::new("invalid_regex", format!("{:?} is not a valid regular expression: {e}", input.pattern))
             .with(json!({ "pattern": input.pattern }))
     })
 }
 
 /// Selects the files to search, in addition to ignore rules.
-fn choose_files(input: &Input, root: &PinnedPath, builder: &mut WalkBuilder) -> Result<(), ToolError> {
+fn choose_files(
+    context: &ToolContext,
+    input: &Input,
+    root: &PinnedPath,
+    builder: &mut WalkBuilder,
+) -> Result<(), ToolError> {
     if let Some(glob) = input.glob.as_deref().filter(|glob| !glob.is_empty()) {
         let wrong = |e: ignore::Error| {
             ToolError::new("invalid_pattern", format!("{glob:?} is not a valid glob: {e}"))
                 .with(json!({ "glob": glob }))
         };
         let folder = if root.is_folder() { &root.path } else { root.path.parent().unwrap_or(&root.path) };
-        let build = |glob: &str| {
+        let mut spelled = if glob.starts_with('!') { Vec::new() } else { walk::spelled_folders(glob) };
+        // All of a folder is searched if the glob begins with its path.
+        let mut left_out = walk::LeftOut::new(context);
+        let is_left_out =
+            |named: &&String| left_out.is_folder_left_out(&folder.join(named.trim_matches('/')));
+        if let Some(opened) = spelled.iter().find(is_left_out).map(|named| format!("{named}**/")) {
+            spelled.push(opened);
+        }
+        let build = |read: fn(&str) -> String| {
             let mut overrides = OverrideBuilder::new(folder);
-            overrides.add(glob)?;
+            overrides.add(&read(glob))?;
+            for named in &spelled {
+                overrides.add(&read(named))?;
+            }
             overrides.build()
         };
         // Names such as `[slug]` match as well, and a bracket without a partner is part of a name.
-        let overrides = build(&glob_brackets::either_reading(glob))
-            .or_else(|e| build(&glob_brackets::literal_brackets(glob)).map_err(|_| e))
+        let overrides = build(glob_brackets::either_reading)
+            .or_else(|e| build(glob_brackets::literal_brackets).map_err(|_| e))
             .map_err(wrong)?;
         builder.overrides(overrides);
     }
@@ -142,8 +166,9 @@ pub(crate) fn run(
     let root = walk::search_root(context, input.path.as_deref())?;
     call::same_target(prepared, &Subject::Read { path: root.resolved.clone() })?;
     walk::require_existing(&root)?;
-    let mut walk = walk::below(context, "Grep", &root.path);
-    choose_files(input, &root, &mut walk.builder)?;
+    let spells_git = input.glob.as_deref().is_some_and(walk::spells_git);
+    let mut walk = walk::below(context, "Grep", &root.path, spells_git);
+    choose_files(context, input, &root, &mut walk.builder)?;
 
     let mode = input.output_mode.unwrap_or_default();
     let around = |side: Option<u64>| {

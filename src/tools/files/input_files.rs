@@ -136,7 +136,7 @@ async fn pdf(
 }
 
 fn document(blob: Blob, name: Option<String>, text: String) -> IngestedFile {
-    let block = InputBlock::Document(Document { blob: BlobRef::from(&blob), name, text });
+    let block = InputBlock::Document(Document { blob: BlobRef::from(&blob), name, text, unsaved: false });
     IngestedFile { block, blob }
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -13,9 +13,11 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use grep_matcher::Matcher as _;
 use grep_regex::RegexMatcher;
 use grep_searcher::{
-    BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch,
+    BinaryDetection, Encoding, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkFinish,
+    SinkMatch,
 };
 use ignore::{DirEntry, WalkState};
 use schemars::JsonSchema;
@@ -28,6 +30,7 @@ use crate::files::walk;
 use crate::files::walk::Walk;
 use crate::fs::hardlink::WorkspaceNames;
 use crate::fs::pinned::{PinnedPath, open_regular};
+use crate::fs::text;
 use crate::sensitivity::SecretNames;
 use base::sync::lock;
 use types::tool::ToolOutcome;
@@ -63,15 +66,19 @@ pub(crate) struct SearchParams {
 }
 
 impl SearchParams {
-    fn searcher(&self) -> Searcher {
-        SearcherBuilder::new()
+    fn searcher(&self) -> SearcherBuilder {
+        let mut builder = SearcherBuilder::new();
+        if let Some(terminator) = self.matcher.line_terminator() {
+            builder.line_terminator(terminator);
+        }
+        builder
             .line_number(self.mode == OutputMode::Content)
             .multi_line(self.multiline)
             .before_context(self.before)
             .after_context(self.after)
             .binary_detection(BinaryDetection::quit(0))
-            .heap_limit(Some(MAX_HEAP_BYTES))
-            .build()
+            .heap_limit(Some(MAX_HEAP_BYTES));
+        builder
     }
 }
 
@@ -89,12 +96,13 @@ impl Search<'_> {
             first_hits: Mutex::new(FirstHits::default()),
             secrets: AtomicUsize::new(0),
             linked: AtomicUsize::new(0),
+            files: AtomicUsize::new(0),
             names: OnceLock::new(),
         };
         if self.root.is_folder() {
             self.search_folder(walk, &shared);
         } else if let Ok((file, _)) = self.root.open() {
-            let hits = self.search_file(&mut self.wanted.searcher(), file);
+            let hits = self.search_file(&mut self.wanted.searcher().build(), file, &shared);
             shared.add_hits(self.wanted, self.root.path.clone(), hits);
         }
         let first_hits = shared.first_hits.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -113,7 +121,7 @@ impl Search<'_> {
         let Ok(folder) = self.root.folder_handle() else { return };
         let mut builder = walk.builder.clone();
         let looks = || {
-            let mut searcher = self.wanted.searcher();
+            let mut searcher = self.wanted.searcher().build();
             let mut secret_names = SecretNames::new(&self.context.places);
             move |entry: Result<DirEntry, ignore::Error>| {
                 if self.stop.is_cancelled() {
@@ -136,7 +144,7 @@ impl Search<'_> {
                     shared.linked.fetch_add(1, Relaxed);
                     return WalkState::Continue;
                 }
-                let hits = self.search_file(&mut searcher, file);
+                let hits = self.search_file(&mut searcher, file, shared);
                 shared.add_hits(self.wanted, entry.into_path(), hits);
                 WalkState::Continue
             }
@@ -150,14 +158,36 @@ impl Search<'_> {
         }
     }
 
-    fn search_file(&self, searcher: &mut Searcher, file: File) -> FileHits {
-        let mut hits = FileHits { lines: Vec::new(), bytes: 0, matches: 0, cut: false };
-        let mut sink = HitCollector { hits: &mut hits, wanted: self.wanted };
-        // A file with a read error shows the matches before the error.
-        let _ =
-            searcher.search_reader(&self.wanted.matcher, StoppableFile { file, stop: self.stop }, &mut sink);
+    fn search_file(&self, searcher: &mut Searcher, file: File, shared: &SharedResults) -> FileHits {
+        shared.files.fetch_add(1, Relaxed);
+        let mut hits = FileHits::default();
+        let mut sink = HitCollector { hits: &mut hits, wanted: self.wanted, is_binary: false };
+        let search = |searcher: &mut Searcher, sink: &mut HitCollector<'_>| {
+            let text = StoppableFile { file: &file, search: self, shared };
+            // A file with a read error shows the matches before the error.
+            let _ = searcher.search_reader(&self.wanted.matcher, text, sink);
+        };
+        search(searcher, &mut sink);
+        // The search itself recognises UTF-16 by its mark only.
+        if sink.is_binary
+            && let Some(encoding) = utf16_of(&file)
+        {
+            *sink.hits = FileHits::default();
+            search(&mut self.wanted.searcher().encoding(Some(encoding)).build(), &mut sink);
+        }
         hits
     }
+}
+
+/// The encoding of a file in UTF-16 without a mark. Leaves the file at its beginning.
+fn utf16_of(mut file: &File) -> Option<Encoding> {
+    file.rewind().ok()?;
+    let mut head = Vec::new();
+    // One more byte says that this is not the whole file.
+    file.take(text::DETECTION_BYTES as u64 + 1).read_to_end(&mut head).ok()?;
+    file.rewind().ok()?;
+    let charset = text::detect(&head, false);
+    (!charset.is_ascii_compatible()).then(|| Encoding::new(charset.encoding.name()).ok()).flatten()
 }
 
 fn relative_path<'e>(entry: &'e DirEntry, root: &Path) -> Option<&'e Path> {
@@ -166,15 +196,18 @@ fn relative_path<'e>(entry: &'e DirEntry, root: &Path) -> Option<&'e Path> {
 
 /// A file that ends when the call is stopped.
 struct StoppableFile<'a> {
-    file: File,
-    stop: &'a CancellationToken,
+    file: &'a File,
+    search: &'a Search<'a>,
+    shared: &'a SharedResults,
 }
 
 impl Read for StoppableFile<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.stop.is_cancelled() {
+        if self.search.stop.is_cancelled() {
             return Err(io::Error::other("stopped"));
         }
+        let files = || format!("{} files searched", self.shared.files.load(Relaxed));
+        self.search.context.progress.report(files);
         self.file.read(buffer)
     }
 }
@@ -185,6 +218,8 @@ struct SharedResults {
     secrets: AtomicUsize,
     /// Number of skipped files with names that must not be read or are unknown.
     linked: AtomicUsize,
+    /// Number of searched files.
+    files: AtomicUsize,
     /// Computed when the first file with several names is found.
     names: OnceLock<WorkspaceNames>,
 }
@@ -239,6 +274,7 @@ impl SharedResults {
 }
 
 /// Matches in one file.
+#[derive(Default)]
 struct FileHits {
     /// Lines without the file name.
     lines: Vec<String>,
@@ -259,6 +295,8 @@ impl FileHits {
 struct HitCollector<'a> {
     hits: &'a mut FileHits,
     wanted: &'a SearchParams,
+    /// Whether the file has a NUL.
+    is_binary: bool,
 }
 
 impl HitCollector<'_> {
@@ -310,6 +348,11 @@ impl Sink for HitCollector<'_> {
         Ok(!self.hits.cut)
     }
 
+    fn finish(&mut self, _: &Searcher, end: &SinkFinish) -> Result<(), Self::Error> {
+        self.is_binary = end.binary_byte_offset().is_some();
+        Ok(())
+    }
+
     fn context_break(&mut self, _: &Searcher) -> Result<bool, Self::Error> {
         self.add(String::new());
         Ok(!self.hits.cut)
@@ -350,6 +393,8 @@ impl FileSearchResult {
         let shown = lines.len();
         if matches == 0 {
             lines.push("No matches found.".into());
+            let how = "spell the dot, the folder or the name in glob, or give it as path";
+            lines.extend(walk.unsearched_note(context, |_| true, how));
         }
         if out.full {
             lines.push("(there is more; narrow the search or raise head_limit)".into());

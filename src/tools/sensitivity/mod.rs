@@ -29,7 +29,26 @@ pub enum Access {
 }
 
 /// Links in one folder that are followed.
-const MAX_LINKS: usize = 256;
+const MAX_LINKS: usize = 2_000;
+/// Folders in the home folder whose links are other names of settings. What links in a folder of agents lead to, such as
+/// a skill in a repository, tells models what to do.
+const FOLDERS_WITH_LINKS: [&str; 15] = [
+    "",
+    ".config",
+    ".local",
+    ".local/share",
+    ".claude",
+    ".claude/agents",
+    ".claude/commands",
+    ".claude/skills",
+    ".kode/agents",
+    ".kode/commands",
+    ".kode/skills",
+    ".agents/skills",
+    ".config/agentd/agents",
+    ".config/agentd/commands",
+    ".config/agentd/skills",
+];
 /// Maximum number of names that are listed of a folder. In a larger folder, resolving the paths is cheaper
 /// than listing.
 const MAX_LISTED_NAMES: usize = 4096;
@@ -108,7 +127,7 @@ impl SensitivePaths {
                 self.linked.push(folded_parts(&real));
             }
         }
-        for folder in ["", ".config", ".local", ".local/share"].map(|name| home.join(name)) {
+        for folder in FOLDERS_WITH_LINKS.map(|name| home.join(name)) {
             let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
             let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
             // Limit the count: a folder with this many links does not hold settings.
@@ -346,6 +365,35 @@ mod tests {
             ("dots/other", Ordinary),
         ] {
             assert_eq!(sensitivity(&root.join("home").join(path), Access::Edit, &places), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn target_of_link_in_folder_of_agents_is_auto_executed() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        for folder in ["home/.claude/skills", "home/.agents/skills", "proj/skills/x", "proj/more", "proj/src"]
+        {
+            std::fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        for (target, link) in [
+            ("proj/skills/x", ".claude/skills/x"),
+            ("proj/more", ".agents/skills/more"),
+            ("proj/c.md", ".claude/c.md"),
+        ] {
+            std::fs::write(root.join("proj/c.md"), "x").unwrap();
+            std::os::unix::fs::symlink(root.join(target), root.join("home").join(link)).unwrap();
+        }
+        let places = SensitivePaths::new(&root.join("home"), &[]).with_links();
+        for (path, expected) in [
+            ("proj/skills/x/SKILL.md", AutoExecuted),
+            ("proj/more/new.md", AutoExecuted),
+            ("proj/c.md", AutoExecuted),
+            ("proj/skills/y/SKILL.md", Ordinary),
+            ("proj/src/main.rs", Ordinary),
+        ] {
+            assert_eq!(sensitivity(&root.join(path), Access::Edit, &places), expected, "{path}");
+            assert_eq!(sensitivity(&root.join(path), Access::Read, &places), Ordinary, "{path}");
         }
     }
 

@@ -88,6 +88,7 @@ impl RunningTask {
         if ran.end == CommandEnd::TimedOut {
             notes.push(format!("The command was stopped after {} ms (its time limit).", limit.as_millis()));
         }
+        notes.extend(ran.leftover_note());
         let has_place = spooled.is_some();
         let blob = spooled.and_then(|spooled| {
             notes.push(spooled.note);
@@ -96,7 +97,7 @@ impl RunningTask {
         // Without a folder for spools, keep the output in memory.
         let blob = blob.or_else(|| {
             (!has_place && bytes > 0)
-                .then(|| Blob::text(&std::mem::take(&mut *lock(&live.capture)).render(MAX_READ_BYTES).0))
+                .then(|| Blob::text(&lock(&live.capture).output_since(0).shorten(MAX_READ_BYTES).0))
         });
         let end = BackgroundEnd {
             exit_code,

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::environment;
 use super::output::CommandOutput;
-use super::process::{self, RunningShell, ShellLaunch};
+use super::process::{self, RunningShell, ShellLaunch, ShellReport};
 use super::sandbox::{
     AvailableLevels, CallSandbox, CommandSandbox, FirstSeen, FsPolicy, Level, PlaceholderCache, SandboxView,
 };
@@ -227,7 +227,7 @@ pub(super) async fn start(
         cgroup: cgroup.as_ref(),
         confined: &confined,
     };
-    let mut shell = process::start(launch).map_err(|e| {
+    let (shell, output) = process::start(launch).map_err(|e| {
         ToolError::new("spawn_failed", format!("could not start the shell in {}: {e}", cwd.display()))
     })?;
     crash::point("C13.started");
@@ -240,7 +240,7 @@ pub(super) async fn start(
     }
     crash::point("C13.recorded");
     let spool = Spool::new(context.spools.as_deref().cloned(), call_id);
-    let output = CommandOutput::new(&mut shell, settings, progress, spool);
+    let output = CommandOutput::new(output, settings, progress, spool);
     let how = prepared.sandbox.filter(|held| held.unsandboxed).unwrap_or(choice.confinement());
     let placeholder_cache = (Arc::clone(&context.placeholder_cache), context.session_context.session_id);
     Ok(Some(RunningCommand {
@@ -283,8 +283,13 @@ impl RunningCommand {
         let (end, mut status) = follow(&mut shell, &mut output, deadline, stop).await;
 
         // Continue to read the pipes while the tree ends, so that no process blocks in a write.
-        let grace = if end == CommandEnd::Exited { LEFTOVER_GRACE } else { STOP_GRACE };
-        let mut ending = std::pin::pin!(tree.end(grace));
+        let ending = async {
+            match end {
+                CommandEnd::Exited => tree.end_leftovers(LEFTOVER_GRACE).await,
+                CommandEnd::TimedOut | CommandEnd::Stopped => tree.end(STOP_GRACE).await,
+            }
+        };
+        let mut ending = std::pin::pin!(ending);
         let ended = loop {
             tokio::select! {
                 ended = &mut ending => break ended,
@@ -296,10 +301,32 @@ impl RunningCommand {
             status = timeout(DRAIN_TIMEOUT, shell.child.wait()).await.ok().and_then(Result::ok);
         }
         let _ = timeout(DRAIN_TIMEOUT, output.drain()).await;
-        let folder = shell.last_folder();
+        let ShellReport { folder, jobs } = shell.report();
+        // The kernel ends the processes of a process namespace with its first one.
+        let has_namespace = choice.level == Level::Bubblewrap;
+        let leftovers = match end {
+            CommandEnd::Exited if has_namespace => ended.leftovers.max(jobs),
+            CommandEnd::Exited => ended.leftovers,
+            CommandEnd::TimedOut | CommandEnd::Stopped => 0,
+        };
         let spent = started_at.elapsed();
         confined.release(&placeholder_cache.0, placeholder_cache.1);
-        (FinishedCommand { end, status, ended, choice, how, ground, powers, cwd, folder, spent }, output)
+        (
+            FinishedCommand {
+                end,
+                status,
+                ended,
+                choice,
+                how,
+                ground,
+                powers,
+                cwd,
+                folder,
+                leftovers,
+                spent,
+            },
+            output,
+        )
     }
 }
 
@@ -357,8 +384,7 @@ async fn confine(context: &CommandContext, prepared: &PreparedCall) -> Result<Co
     }
     let context = context.clone();
     call::blocking(move || {
-        let layout =
-            FsPolicy::from_context(&context, &context.first_seen, choice.network).map_err(sandbox_error)?;
+        let layout = FsPolicy::from_context(&context, &context.first_seen, choice).map_err(sandbox_error)?;
         let cwd = starting_folder(&context);
         let temp = context.settings.sandbox.temp.as_path();
         let confined = CommandSandbox::new(choice, &layout, temp, here, &cwd).map_err(sandbox_error)?;

@@ -19,7 +19,7 @@ pub(crate) async fn spawn(context: &CommandContext, here: &AvailableLevels) -> i
     let confined = match choice.level {
         Level::Off | Level::Rlimits => CommandSandbox::unrestricted(),
         Level::Landlock | Level::Bubblewrap => {
-            let layout = FsPolicy::from_context(context, &context.first_seen, choice.network)?;
+            let layout = FsPolicy::from_context(context, &context.first_seen, choice)?;
             CommandSandbox::new(choice, &layout, &context.settings.sandbox.temp, here, cwd)?
         }
     };
@@ -27,7 +27,8 @@ pub(crate) async fn spawn(context: &CommandContext, here: &AvailableLevels) -> i
     command.args(["-c", "true"]).env_clear().current_dir(cwd).stdin(Stdio::null());
     // Start it as the daemon does: a fork that copies the memory of the benchmark would not be comparable.
     let started_at = Instant::now();
-    let mut child = confined.spawn(command, Vec::new(), None, io::stderr().as_raw_fd())?;
+    let (_output, writer) = io::pipe()?;
+    let mut child = confined.spawn(command, Vec::new(), None, io::stderr().as_raw_fd(), writer)?;
     let status = child.wait().await?;
     let took = started_at.elapsed();
     if status.success() { Ok(took) } else { Err(io::Error::other(format!("the shell ended with {status}"))) }

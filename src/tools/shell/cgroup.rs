@@ -301,7 +301,7 @@ fn folders(dir: &Path) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use crate::shell::cgroup::*;
-    use tokio::io::AsyncReadExt as _;
+    use std::io::Read as _;
     use tokio::process::Command;
     use types::ids::{Mint, Seed};
 
@@ -309,21 +309,24 @@ mod tests {
     async fn command_starts_and_is_counted_in_cgroup() {
         let cgroups = Arc::new(Cgroups::find(&CgroupSetting::Auto, &format!("t{}", std::process::id())));
         let Some(cgroup) = cgroups.open(Mint::new(0, Seed(7)).call(), &Limits::default()) else {
-            eprintln!("SKIPPED: {}", cgroups.describe());
+            base::skip_test!("{}", cgroups.describe());
             return;
         };
         assert!(cgroup.is_empty());
         let mut command = Command::new("/bin/bash");
-        command.args(["-c", "cat /proc/self/cgroup; exec >&-; exec sleep 1000"]).env_clear();
+        command.args(["-c", "cat /proc/self/cgroup; exec >&- 2>&-; exec sleep 1000"]).env_clear();
+        let (mut reader, output) = io::pipe().expect("a pipe");
         #[expect(unsafe_code, reason = "what is tested")]
         // SAFETY: nothing is done in the child.
-        let child = unsafe { proc::spawn_inside(&command, Some(cgroup.folder()), &mut || Ok(())) };
+        let child =
+            unsafe { proc::spawn_inside(&command, output.as_fd(), Some(cgroup.folder()), &mut || Ok(())) };
+        drop(output);
         let Some(mut child) = child.expect("started") else {
-            eprintln!("SKIPPED: this kernel starts no process in a cgroup");
+            base::skip_test!("this kernel starts no process in a cgroup");
             return;
         };
         let mut place = String::new();
-        child.stdout.take().expect("a pipe").read_to_string(&mut place).await.expect("its place");
+        reader.read_to_string(&mut place).expect("its place");
         assert!(cgroups.holds(place.trim_end()), "{place}");
         assert!(!cgroup.is_empty() && cgroup.members() == [child.id()]);
         cgroup.kill();

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::background_task::BackgroundTaskView;
-use crate::capture::{OutputPart, cut_middle};
+use crate::capture::OutputPart;
 use crate::context::ToolContext;
 use crate::error::{ToolError, cancelled};
 use types::background::{BackgroundEnd, BackgroundRead, BackgroundState, BashId, KilledBy};
@@ -215,24 +215,17 @@ fn text_of(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[cut..]).into_owned()
 }
 
-/// The new output for the model, and whether a part is missing.
+/// The new output for the model as a terminal shows it, and whether a part is missing.
 fn visible_output(piece: OutputPart, filter: Option<&RegexMatcher>, cap: usize) -> (String, bool) {
     let matching = |text: String| match filter {
         None => text,
         Some(filter) => text
             .split_inclusive('\n')
-            .filter(|line| filter.is_match(line.trim_end_matches(['\n', '\r']).as_bytes()).unwrap_or(false))
+            .filter(|line| filter.is_match(line.trim_end_matches('\n').as_bytes()).unwrap_or(false))
             .collect(),
     };
-    let OutputPart { before, gap_bytes, rest } = piece;
-    let (before, rest) = (matching(before), matching(rest));
-    if gap_bytes == 0 {
-        return cut_middle(&(before + &rest), cap);
-    }
-    // Head and tail get half each, and the note about the gap stays.
-    let (before, _) = cut_middle(&before, cap / 2);
-    let (rest, _) = cut_middle(&rest, cap / 2);
-    (format!("{before}\n[… {gap_bytes} bytes were left out here …]\n{rest}"), true)
+    let OutputPart { before, gap_bytes, rest } = piece.shown().0;
+    OutputPart { before: matching(before), gap_bytes, rest: matching(rest) }.shorten(cap)
 }
 
 /// Returns when the task has ended and its end is in the journal.
@@ -288,10 +281,10 @@ mod tests {
     #[test]
     fn output_filter_selects_lines_and_limit_keeps_ends() {
         let matcher = RegexMatcher::new("^err|7$").expect("a pattern");
-        let text = "error 1\nfine\r\nerr 2\r\nnumber 7";
+        let text = "error 1\nfine\r\n\u{1b}[31merr 2\u{1b}[m\r\n1 7\rnumber 7";
         assert_eq!(
             visible_output(output_part(text, 0, ""), Some(&matcher), 100),
-            ("error 1\nerr 2\r\nnumber 7".into(), false)
+            ("error 1\nerr 2\nnumber 7".into(), false)
         );
         assert_eq!(visible_output(output_part("abc", 0, "def"), None, 100), ("abcdef".into(), false));
         let (cut, is_cut) = visible_output(output_part("abcdefgh", 0, ""), None, 4);

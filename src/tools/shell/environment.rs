@@ -25,10 +25,14 @@ pub(super) fn of_session(settings: &Settings, session: &SessionContext) -> Vec<(
     rules.select(std::env::vars_os(), sent.as_ref(), &settings.home)
 }
 
-/// The environment of programs that belong to no session.
-pub(super) fn of_daemon(settings: &Settings) -> Vec<(OsString, OsString)> {
+/// The environment of programs that the user configured, such as hooks and servers, with what was sent for their
+/// session.
+pub(super) fn of_program(
+    settings: &Settings,
+    sent: Option<&SessionEnvironment>,
+) -> Vec<(OsString, OsString)> {
     let rules = EnvironmentRules { listed: &settings.config.env, is_attended: false };
-    rules.select(std::env::vars_os(), None, &settings.home)
+    rules.select(std::env::vars_os(), sent, &settings.home)
 }
 
 struct EnvironmentRules<'a> {

@@ -39,11 +39,15 @@ pub use server_process::{RunningServer, ServerLaunch, ServerStreams};
 pub(super) use spool::Spools;
 pub use sweep::SweepResult;
 pub(super) use sweep::sweep;
+use types::session_environment::SessionEnvironment;
 use types::tool::Confinement;
 
-/// The environment that programs of the user get: that of commands, without the marks of a call.
-pub(super) fn environment(settings: &Settings) -> Vec<(OsString, OsString)> {
-    let mut variables = environment::of_daemon(settings);
+/// The environment that programs of the user get for a session: that of commands, without the marks of a call.
+pub(super) fn environment(
+    settings: &Settings,
+    sent: Option<&SessionEnvironment>,
+) -> Vec<(OsString, OsString)> {
+    let mut variables = environment::of_program(settings, sent);
     variables.push(("AGENTD_INSTANCE".into(), settings.instance.clone().into()));
     variables
 }

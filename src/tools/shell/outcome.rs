@@ -41,6 +41,8 @@ pub(super) struct FinishedCommand {
     /// The folders in which it started and ended.
     pub(super) cwd: PathBuf,
     pub(super) folder: Option<PathBuf>,
+    /// Number of processes that it left running, and that were ended with it.
+    pub(super) leftovers: usize,
     pub(super) spent: Duration,
 }
 
@@ -87,6 +89,19 @@ impl FinishedCommand {
         let blocked = sandbox::find_suspect(text, self.choice, &self.ground);
         let cause_text = blocked.as_ref().map(|by| sandbox::blocked_text(by, self.choice));
         (None, blocked, cause_text.into_iter().collect())
+    }
+
+    /// Tells the model that processes were ended which it may have meant to keep.
+    pub(super) fn leftover_note(&self) -> Option<String> {
+        let (processes, were) = match self.leftovers {
+            0 => return None,
+            1 => ("A background process".to_owned(), "was"),
+            n => (format!("{n} background processes"), "were"),
+        };
+        Some(format!(
+            "{processes} of the command still ran at its end and {were} ended with it. To keep a process, run it with \
+             run_in_background and without &."
+        ))
     }
 
     fn breach(&self, limits: &Limits, signal: Option<i32>, exit_code: Option<i32>) -> Option<LimitBreach> {
@@ -136,6 +151,7 @@ impl CommandReport<'_> {
         if !survivors.is_empty() {
             notes.push(format!("These processes could not be ended: {survivors:?}"));
         }
+        notes.extend(self.ran.leftover_note());
         let blob = spooled.and_then(|spooled| {
             notes.push(spooled.note);
             spooled.blob
@@ -154,8 +170,7 @@ impl CommandReport<'_> {
             "signal": signal,
             "timed_out": self.ran.end == CommandEnd::TimedOut,
             "truncated": truncated,
-            "stdout_bytes": bytes[0],
-            "stderr_bytes": bytes[1],
+            "stdout_bytes": bytes,
             "duration_ms": u64::try_from(self.ran.spent.as_millis()).unwrap_or(u64::MAX),
             "cwd": cwd.as_ref().unwrap_or(&self.ran.cwd),
             "survivors": survivors,

@@ -4,11 +4,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::io::AsyncReadExt as _;
-use tokio::process::{ChildStderr, ChildStdout};
+use tokio::process::ChildStdout;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
-use super::process::RunningShell;
 use super::spool::{Spool, SpoolResult};
 use crate::active_model_calls::ActiveModelCall;
 use crate::capture::{Capture, Utf8Decoder};
@@ -25,10 +24,10 @@ const BURST_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Reads the output, collects it for the model and sends it as progress.
 pub(super) struct CommandOutput {
-    stdout: Option<ChildStdout>,
-    stderr: Option<ChildStderr>,
-    texts: [Utf8Decoder; 2],
-    bytes: [u64; 2],
+    /// Standard output and error in one pipe, which keeps the order of writes; `None` at its end.
+    pipe: Option<ChildStdout>,
+    text: Utf8Decoder,
+    bytes: u64,
     capture: Arc<Mutex<Capture>>,
     spool: Spool,
     pub(super) progress: mpsc::Sender<ToolProgress>,
@@ -39,21 +38,17 @@ pub(super) struct CommandOutput {
     rests_until: Option<Instant>,
 }
 
-const STREAMS: [&str; 2] = ["stdout", "stderr"];
-
 impl CommandOutput {
     pub(super) fn new(
-        shell: &mut RunningShell,
+        pipe: ChildStdout,
         settings: &Settings,
         progress: mpsc::Sender<ToolProgress>,
         spool: Spool,
     ) -> Self {
-        let (stdout, stderr) = shell.child.streams();
         Self {
-            stdout,
-            stderr,
-            texts: [Utf8Decoder::default(), Utf8Decoder::default()],
-            bytes: [0, 0],
+            pipe: Some(pipe),
+            text: Utf8Decoder::default(),
+            bytes: 0,
             capture: Arc::default(),
             spool,
             progress,
@@ -64,48 +59,39 @@ impl CommandOutput {
     }
 
     pub(super) fn is_open(&self) -> bool {
-        self.stdout.is_some() || self.stderr.is_some()
+        self.pipe.is_some()
     }
 
     /// Reads one piece of output or the end of a stream. Cancel-safe: a piece is either not read yet or added
     /// completely.
     pub(super) async fn pump(&mut self) {
-        async fn next<S: tokio::io::AsyncRead + Unpin>(stream: &mut Option<S>, piece: &mut [u8]) -> usize {
-            match stream {
-                // A broken pipe ends the stream.
-                Some(stream) => stream.read(piece).await.unwrap_or(0),
-                None => std::future::pending().await,
-            }
-        }
         self.spool.settle().await;
         if let Some(until) = self.rests_until {
             sleep_until(until).await;
             self.rests_until = None;
         }
-        let (mut out, mut err) = ([0; 8192], [0; 8192]);
-        let (which, n) = tokio::select! {
-            n = next(&mut self.stdout, &mut out) => (0, n),
-            n = next(&mut self.stderr, &mut err) => (1, n),
-        };
-        let piece = if which == 0 { &out[..n] } else { &err[..n] };
-        self.bytes[which] += n as u64;
+        let Some(pipe) = &mut self.pipe else { return std::future::pending().await };
+        let mut piece = [0; 16 << 10];
+        // A broken pipe ends the output.
+        let n = pipe.read(&mut piece).await.unwrap_or(0);
+        self.bytes += n as u64;
         self.burst += n as u64;
         if self.burst >= BURST_BYTES {
             self.burst = 0;
-            let is_flood = self.bytes.iter().sum::<u64>() > UNTHROTTLED_BYTES;
+            let is_flood = self.bytes > UNTHROTTLED_BYTES;
             self.rests_until =
                 (is_flood && ActiveModelCall::is_any()).then(|| Instant::now() + BURST_INTERVAL);
         }
-        let text = if n > 0 { self.texts[which].push(piece) } else { self.texts[which].finish() };
-        match (n, which) {
-            (0, 0) => self.stdout = None,
-            (0, _) => self.stderr = None,
-            _ => {}
-        }
-        self.add_text(which, text);
+        let text = if n > 0 {
+            self.text.push(&piece[..n])
+        } else {
+            self.pipe = None;
+            self.text.finish()
+        };
+        self.add_text(text);
     }
 
-    fn add_text(&mut self, which: usize, text: String) {
+    fn add_text(&mut self, text: String) {
         if text.is_empty() {
             return;
         }
@@ -114,7 +100,7 @@ impl CommandOutput {
         if text.len() <= self.budget {
             self.budget -= text.len();
             // A full channel means a slow reader: drop progress, but not output.
-            let _ = self.progress.try_send(ToolProgress { stream: STREAMS[which], text });
+            let _ = self.progress.try_send(ToolProgress { stream: "stdout", text });
         } else {
             self.budget = 0;
         }
@@ -134,10 +120,8 @@ impl CommandOutput {
 
     /// Adds the last incomplete character. Afterwards, the spool has the full output.
     pub(super) fn close(&mut self) {
-        for which in [0, 1] {
-            let text = self.texts[which].finish();
-            self.add_text(which, text);
-        }
+        let text = self.text.finish();
+        self.add_text(text);
     }
 
     /// The spool with the full output.
@@ -147,8 +131,10 @@ impl CommandOutput {
 
     pub(super) async fn finish(mut self, cap: usize) -> OutputExcerpt {
         self.close();
-        let (text, truncated) = std::mem::take(&mut *lock(&self.capture)).render(cap);
-        OutputExcerpt { text, truncated, bytes: self.bytes, spooled: self.spool.finish(!truncated).await }
+        let (part, is_redrawn) = lock(&self.capture).output_since(0).shown();
+        let (text, truncated) = part.shorten(cap);
+        let spooled = self.spool.finish(!truncated && !is_redrawn).await;
+        OutputExcerpt { text, truncated, bytes: self.bytes, spooled }
     }
 }
 
@@ -157,8 +143,8 @@ pub(super) struct OutputExcerpt {
     pub(super) text: String,
     /// Whether `text` contains only its head and tail.
     pub(super) truncated: bool,
-    /// Bytes of each stream.
-    pub(super) bytes: [u64; 2],
+    /// Bytes of the output.
+    pub(super) bytes: u64,
     /// The full output.
     pub(super) spooled: Option<SpoolResult>,
 }

@@ -67,6 +67,8 @@ pub(super) struct ProcessTree {
 pub(super) struct TreeEnd {
     /// Processes that could not be ended.
     pub(super) survivors: Vec<i32>,
+    /// Number of processes that got the first signal.
+    pub(super) leftovers: usize,
     pub(super) oom_kills: u64,
     pub(super) refused_forks: u64,
 }
@@ -187,10 +189,11 @@ impl ProcessTree {
         }
     }
 
-    fn tree_end(&self, survivors: Vec<i32>) -> TreeEnd {
+    fn tree_end(&self, leftovers: usize, survivors: Vec<i32>) -> TreeEnd {
         let cgroup = self.cgroup.as_ref();
         TreeEnd {
             survivors,
+            leftovers,
             oom_kills: cgroup.map_or(0, CallCgroup::oom_kills),
             refused_forks: cgroup.map_or(0, CallCgroup::refused_forks),
         }
@@ -198,17 +201,28 @@ impl ProcessTree {
 
     /// Ends every member: TERM, then KILL after `grace`, until none remains or five seconds have passed. If
     /// this future is dropped, the remaining ones are killed at once.
-    pub(super) async fn end(mut self, grace: Duration) -> TreeEnd {
+    pub(super) async fn end(self, grace: Duration) -> TreeEnd {
+        self.end_members(false, grace).await
+    }
+
+    /// Like [`Self::end`] for a tree whose leader has ended. Members that are about to end by themselves may do so,
+    /// and are no leftovers.
+    pub(super) async fn end_leftovers(self, grace: Duration) -> TreeEnd {
+        self.end_members(true, grace).await
+    }
+
+    async fn end_members(mut self, mut waits: bool, grace: Duration) -> TreeEnd {
         // If two calls end at the same time, at least the later one finds processes that may belong to either.
         self.unregister();
         if self.is_surely_empty() {
             self.ended = true;
             // Collect orphans that have ended.
             proc::reap();
-            return self.tree_end(Vec::new());
+            return self.tree_end(0, Vec::new());
         }
         let started_at = Instant::now();
         let mut termed = false;
+        let mut leftovers = 0;
         loop {
             // A scan reads all of /proc, so it does not run on this thread.
             let scan = tokio::task::spawn_blocking(move || {
@@ -219,17 +233,21 @@ impl ProcessTree {
             })
             .await;
             let Ok((tree, members)) = scan else {
-                return TreeEnd { survivors: Vec::new(), oom_kills: 0, refused_forks: 0 };
+                return TreeEnd { survivors: Vec::new(), leftovers: 0, oom_kills: 0, refused_forks: 0 };
             };
             self = tree;
             if members.is_empty() && !self.in_doubt || started_at.elapsed() >= KILL_TIMEOUT {
                 self.ended = true;
-                return self.tree_end(members);
+                return self.tree_end(leftovers, members);
+            }
+            if std::mem::take(&mut waits) {
+                sleep(POLL_INTERVAL).await;
+                continue;
             }
             if started_at.elapsed() >= grace {
                 self.signal(&members, Signal::SIGKILL);
             } else if !termed {
-                termed = true;
+                (termed, leftovers) = (true, members.len());
                 self.signal(&members, Signal::SIGTERM);
                 // A stopped process must continue to receive the signal.
                 self.signal(&members, Signal::SIGCONT);

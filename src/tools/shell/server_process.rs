@@ -1,4 +1,4 @@
-//! Starts a program that runs longer than a call, for example an MCP server. It gets the environment of
+//! Starts a program that runs longer than a call, for example an MCP server. It gets the environment of its session's
 //! commands, and their sandbox if its configuration says so. When it ends, all processes that it started are
 //! ended too.
 
@@ -198,7 +198,7 @@ async fn confine(context: &CommandContext, launch: &ServerLaunch) -> Result<Comm
                 format!("the sandbox could not be made, so it was not started: {error}"),
             )
         };
-        let layout = FsPolicy::from_context(&context, &context.first_seen, choice.network).map_err(failed)?;
+        let layout = FsPolicy::from_context(&context, &context.first_seen, choice).map_err(failed)?;
         let temp = context.settings.sandbox.temp.as_path();
         CommandSandbox::new(choice, &layout, temp, here, &cwd).map_err(failed)
     })
@@ -211,7 +211,7 @@ fn server_environment(
     confined: &CommandSandbox,
 ) -> Vec<(OsString, OsString)> {
     let settings = &context.settings;
-    let mut variables = environment::of_daemon(settings);
+    let mut variables = environment::of_program(settings, launch.program.session_environment.as_ref());
     let mut set = |name: &str, value: OsString| {
         variables.retain(|(known, _)| known != name);
         variables.push((name.into(), value));

@@ -56,9 +56,9 @@ async fn bash_returns_output_and_exit_code() {
     let mut fixture = ToolFixture::new();
     let outcome = fixture.run("Bash", bash("echo out; echo err >&2")).await;
     let text = completed(&outcome);
-    assert!(text.contains("out\n") && text.contains("err\n"), "{text:?}");
+    assert_eq!(text, "out\nerr\n");
     let detail = outcome.detail.unwrap();
-    assert_eq!((&detail["exit_code"], &detail["stdout_bytes"]), (&json!(0), &json!(4)));
+    assert_eq!((&detail["exit_code"], &detail["stdout_bytes"]), (&json!(0), &json!(8)));
 
     let outcome = fixture.run("Bash", bash("echo partial; exit 3")).await;
     failed(&outcome, "exit_code");
@@ -239,7 +239,7 @@ async fn children_holding_pipes_are_killed_when_call_ends() {
     let mut fixture = ToolFixture::new();
     let command = format!("({}) & while [ ! -e pid ]; do :; done; echo done", keep_running_command("pid"));
     let outcome = fixture.run("Bash", bash(&command)).await;
-    assert_eq!(completed(&outcome), "done\n");
+    assert_eq!(completed(&outcome), format!("done\n{LEFTOVER_NOTE}"));
     assert!(!is_alive(pid_in(&fixture.path("pid")).await));
 
     let command = format!(
@@ -248,6 +248,58 @@ async fn children_holding_pipes_are_killed_when_call_ends() {
     );
     completed(&fixture.run("Bash", bash(&command)).await);
     assert!(!is_alive(pid_in(&fixture.path("pid2")).await));
+}
+
+const LEFTOVER_NOTE: &str = "A background process of the command still ran at its end and was ended with it. To keep a \
+     process, run it with run_in_background and without &.";
+
+#[tokio::test]
+async fn ended_background_processes_are_reported_with_result() {
+    let mut fixture = ToolFixture::new();
+    for (command, processes, code) in [
+        ("sleep 1000 & echo started", "A background process", ""),
+        ("sleep 1000 >log 2>&1 & sleep 1000 & exit 3", "2 background processes", "exit_code"),
+        ("(setsid sleep 1000 >/dev/null 2>&1 &)", "A background process", ""),
+        ("nohup sleep 1000 >/dev/null 2>&1 & disown", "A background process", ""),
+        ("sleep 0 & wait; echo done | cat", "", ""),
+        ("true & true", "", ""),
+    ] {
+        let outcome = fixture.run("Bash", bash(command)).await;
+        assert_eq!(self::code(&outcome), code, "{outcome:?}");
+        let note = outcome.output.lines().find(|line| line.contains("with run_in_background"));
+        assert_eq!(note.is_some(), !processes.is_empty(), "{command}: {outcome:?}");
+        assert!(note.unwrap_or_default().starts_with(processes), "{command}: {outcome:?}");
+    }
+}
+
+#[tokio::test]
+async fn command_streams_keep_order_of_writes() {
+    let mut fixture = ToolFixture::new();
+    let command = "for n in $(seq 300); do echo out $n; echo err $n >&2; done; \
+                   echo a >/dev/stderr; echo b >/dev/stdout; echo c >&2";
+    let outcome = fixture.run("Bash", bash(command)).await;
+    let expected: String = (1..=300).map(|n| format!("out {n}\nerr {n}\n")).collect();
+    assert_eq!(completed(&outcome), expected + "a\nb\nc\n");
+}
+
+#[tokio::test]
+async fn redrawn_output_is_collapsed_for_model_and_kept_in_blob() {
+    let spools = tempfile::tempdir().unwrap();
+    let mut fixture =
+        ToolFixture::with_settings(|settings| settings.spool_folder = Some(spools.path().to_owned()));
+    let redraws =
+        "for n in $(seq 2000); do printf '\\r\\033[32mprogress %4d\\033[0m' $n; done; printf '\\ndone\\0\\n'";
+    let outcome = fixture.run("Bash", bash(redraws)).await;
+    let text = completed(&outcome);
+    assert!(text.starts_with("progress 2000\ndone\nThe whole output ("), "{text}");
+    let kept = fs::read_to_string(spools.path().join(outcome.blobs[0].blob_id.to_string())).unwrap();
+    assert!(
+        kept.starts_with("\r\u{1b}[32mprogress    1\u{1b}[0m") && kept.ends_with("\ndone\0\n"),
+        "{kept:?}"
+    );
+
+    let outcome = fixture.run("Bash", bash("printf '\\033[1mbold\\033[0m\\r\\n'")).await;
+    assert_eq!((completed(&outcome), outcome.blobs.len()), ("bold\n", 0), "nothing visible is missing");
 }
 
 #[tokio::test]
@@ -352,7 +404,7 @@ async fn unusable_cwd_is_reset_to_workspace() {
     assert!(completed(&outcome).starts_with("hello\nThe working directory was reset to "), "{outcome:?}");
     assert_eq!(fixture.session_context.cwd, fixture.path(""));
     if nix::unistd::geteuid().is_root() {
-        eprintln!("SKIPPED: no folder is closed to root");
+        base::skip_test!("no folder is closed to root");
         return;
     }
     let outcome = fixture.run("Bash", bash("mkdir s; cd s; chmod 644 .")).await;

@@ -6,6 +6,7 @@ mod edits;
 mod escapes;
 mod everyday;
 mod files;
+mod git_folders;
 mod hidden_paths;
 mod paths;
 mod sandbox;
@@ -181,7 +182,7 @@ async fn invalid_tool_calls_are_returned_with_advice() {
         ("Bash", json!({"command": " "}), "invalid_input", "empty"),
         ("Grep", json!({"pattern": "("}), "invalid_regex", "regular expression"),
         ("Grep", json!({"pattern": "x", "output_mode": "all"}), "invalid_input", "output_mode"),
-        ("Glob", json!({"pattern": "["}), "invalid_pattern", "glob"),
+        ("Glob", json!({"pattern": "a\\"}), "invalid_pattern", "glob"),
         ("Edit", json!({"file_path": "\0", "old_string": "a", "new_string": "b"}), "bad_path", "U+0000"),
     ] {
         let outcome = fixture.prepare(tool, input).await.unwrap_err();
@@ -251,6 +252,44 @@ async fn prepared_call_survives_serialisation_round_trip() {
     let prepared = fixture.prepare("Write", json!({"file_path": "a/b.txt", "content": "x\n"})).await.unwrap();
     let back: PreparedCall = serde_json::from_str(&serde_json::to_string(&prepared).unwrap()).unwrap();
     assert_eq!(back, prepared);
+}
+
+/// The notes of a call about how far it is, and its outcome.
+async fn run_with_notes(fixture: &mut ToolFixture, tool: &str, input: Value) -> (Vec<String>, ToolOutcome) {
+    let call = fixture.call(tool, input);
+    let prepared = within(fixture.tools.prepare(&call, &fixture.session_context)).await.unwrap();
+    let (progress, mut listener) = mpsc::channel(1_000);
+    let stop = CancellationToken::new();
+    let run = fixture.tools.run(&call, &prepared, &fixture.session_context, progress, registrar(), stop);
+    let outcome = within(run).await;
+    let mut notes = Vec::new();
+    while let Ok(note) = listener.try_recv() {
+        assert_eq!(note.stream, "progress");
+        notes.push(note.text);
+    }
+    (notes, outcome)
+}
+
+#[tokio::test]
+async fn long_calls_report_how_far_they_are_and_short_ones_do_not() {
+    for is_long in [true, false] {
+        let mut fixture = ToolFixture::with_settings(|settings| {
+            settings.progress_interval = if is_long { Duration::ZERO } else { Duration::from_secs(3_600) };
+        });
+        fixture.write_file("big.txt", "a line of text\n".repeat(200_000));
+        fixture.write_file("src/small.txt", "text");
+        for (tool, input, expected) in [
+            ("Read", json!({"file_path": "big.txt", "limit": 1}), "1 of 2 MiB read\n"),
+            ("Grep", json!({"pattern": "nothing", "path": "big.txt"}), "1 files searched\n"),
+            ("Grep", json!({"pattern": "nothing"}), "2 files searched\n"),
+            ("Glob", json!({"pattern": "*.txt"}), "2 files looked at, 1 match\n"),
+        ] {
+            let (notes, outcome) = run_with_notes(&mut fixture, tool, input.clone()).await;
+            completed(&outcome);
+            assert_eq!(notes.iter().any(|note| note == expected), is_long, "{tool} {input}: {notes:?}");
+            assert!(is_long || notes.is_empty(), "{notes:?}");
+        }
+    }
 }
 
 fn edited_path(prepared: &PreparedCall) -> &Path {

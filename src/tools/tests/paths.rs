@@ -248,7 +248,7 @@ fn attributes_of_replaced_file_are_kept() {
     let path = fixture.write_file("ws/a", "old");
     let flags = rustix::fs::XattrFlags::empty();
     if rustix::fs::setxattr(&path, "user.note", b"kept", flags).is_err() {
-        eprintln!("SKIPPED: this file system has no attributes");
+        base::skip_test!("this file system has no attributes");
         return;
     }
     // An access list as of `setfacl -m u:1:rw`: version, then entries of tag, permissions and id.
@@ -287,7 +287,7 @@ fn attributes_of_replaced_file_are_kept() {
 #[test]
 fn writable_file_in_read_only_folder_is_written_in_place() {
     if nix::unistd::geteuid().is_root() {
-        eprintln!("SKIPPED: root may write every folder");
+        base::skip_test!("root may write every folder");
         return;
     }
     let fixture = PathFixture::new();
@@ -339,7 +339,7 @@ fn changed_content_is_not_overwritten_or_removed() {
 #[test]
 fn read_only_file_is_not_replaced() {
     if nix::unistd::geteuid().is_root() {
-        eprintln!("SKIPPED: root may write every file");
+        base::skip_test!("root may write every file");
         return;
     }
     let fixture = PathFixture::new();

@@ -20,7 +20,7 @@ pub(super) async fn fixture_with_sandbox(
         _ => Ok(()),
     };
     if let Err(why) = works {
-        eprintln!("SKIPPED: {} does not work here: {why}", level.name());
+        base::skip_test!("{} does not work here: {why}", level.name());
         return None;
     }
     // Not in the folder for temporary files: the sandbox mounts another folder there.
@@ -147,7 +147,7 @@ async fn git_works_but_hooks_and_config_are_read_only() {
         if level == LevelSetting::Landlock
             && let Err(why) = AvailableLevels::probe_once().await.guards()
         {
-            eprintln!("SKIPPED: level 2 cannot guard here: {why}");
+            base::skip_test!("level 2 cannot guard here: {why}");
             continue;
         }
         let Some(mut fixture) = fixture_with_sandbox(level, NetworkSetting::Off).await else { continue };
@@ -230,11 +230,31 @@ async fn git_works_but_hooks_and_config_are_read_only() {
 }
 
 #[tokio::test]
+async fn ended_background_process_is_reported_at_each_level() {
+    for level in SANDBOX_LEVELS {
+        let Some(mut fixture) = fixture_with_sandbox(level, NetworkSetting::Off).await else { continue };
+        let outcome = fixture.run("Bash", bash("cd .git; sleep 1000 >/dev/null 2>&1 & echo started")).await;
+        let text = completed(&outcome);
+        assert!(
+            text.starts_with("started\nA background process of the command still ran"),
+            "{level:?}: {text}"
+        );
+        let outcome = fixture.run("Bash", bash("echo a; echo b >&2; sleep 0 & wait")).await;
+        assert_eq!(completed(&outcome), "a\nb\n", "{level:?}");
+        assert_eq!(
+            fixture.session_context.cwd,
+            fixture.path(".git"),
+            "{level:?}: the folder is reported as well"
+        );
+    }
+}
+
+#[tokio::test]
 async fn parent_of_protected_path_cannot_be_moved() {
     for level in SANDBOX_LEVELS {
         let Some(fixture) = fixture_with_sandbox(level, NetworkSetting::Off).await else { continue };
         if level == LevelSetting::Landlock && AvailableLevels::probe_once().await.guards().is_err() {
-            eprintln!("SKIPPED: level 2 cannot guard here");
+            base::skip_test!("level 2 cannot guard here");
             continue;
         }
         drop(fixture);
@@ -293,7 +313,7 @@ async fn workspace_in_writable_folder_cannot_be_moved() {
     for level in SANDBOX_LEVELS {
         let Some(mut fixture) = fixture_with_sandbox(level, NetworkSetting::Off).await else { continue };
         if level == LevelSetting::Landlock && AvailableLevels::probe_once().await.guards().is_err() {
-            eprintln!("SKIPPED: level 2 cannot guard here");
+            base::skip_test!("level 2 cannot guard here");
             continue;
         }
         let outer = fixture.root.join("outer");
@@ -312,7 +332,7 @@ async fn protected_files_of_folders_above_workspace_are_read_only() {
     for level in SANDBOX_LEVELS {
         let Some(mut fixture) = fixture_with_sandbox(level, NetworkSetting::Off).await else { continue };
         if level == LevelSetting::Landlock && AvailableLevels::probe_once().await.guards().is_err() {
-            eprintln!("SKIPPED: level 2 cannot guard here");
+            base::skip_test!("level 2 cannot guard here");
             continue;
         }
         let outer = fixture.root.join("outer");

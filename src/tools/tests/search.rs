@@ -37,6 +37,7 @@ async fn glob_returns_files_newest_first() {
         (json!({"pattern": absolute}), "src/main.rs"),
         (json!({"pattern": "**/*.{md,txt}"}), "docs/a.md"),
         (json!({"pattern": ".hidden/*.rs"}), ".hidden/h.rs"),
+        (json!({"pattern": "target/**/*.rs"}), "target/out.rs"),
         (json!({"pattern": "*.zzz"}), "No files match."),
     ] {
         let outcome = fixture.run("Glob", input.clone()).await;
@@ -189,6 +190,114 @@ async fn search_tools_stop_on_cancellation() {
         .await;
         assert_eq!((outcome.status, code(&outcome)), (ToolStatus::Cancelled, "cancelled"), "{tool}");
     }
+}
+
+/// A workspace whose hidden and ignored folders have ignore files of their own.
+fn ignoring_fixture() -> ToolFixture {
+    let fixture = ToolFixture::new();
+    for (name, text) in [
+        (".gitignore", "node_modules/\n/build/*\n*.log\n"),
+        ("src/main.rs", "visible\n"),
+        ("src/x.log", "hello\n"),
+        ("web/node_modules/a/lib/index.js", "hello\n"),
+        ("web/node_modules/.bin/tool", "hello\n"),
+        ("build/out/gen.rs", "hello\n"),
+        (".venv/.gitignore", "*\n"),
+        (".venv/lib/deep/site.py", "hello\n"),
+        (".github/ci.yml", "hello\n"),
+        ("plain/.gitignore", "*\n"),
+        ("plain/inner/p.py", "hello\n"),
+        (".git/HEAD", "hello\n"),
+        ("app.log", "hello\n"),
+    ] {
+        fixture.write_file(name, text);
+    }
+    fixture
+}
+
+#[tokio::test]
+async fn unsearched_files_are_counted_if_nothing_is_found() {
+    let mut fixture = ignoring_fixture();
+    let way = "spell the dot, the folder or the name in glob, or give it as path";
+    for (tool, input, expected) in [
+        // The ten files without `src/main.rs` and those of git, and the three ignore files.
+        ("Grep", json!({"pattern": "hello"}), format!("No matches found.\n(11 hidden or ignored files were not searched, such as .github/ci.yml; {way})")),
+        ("Grep", json!({"pattern": "hello", "type": "js"}), format!("No matches found.\n(1 hidden or ignored files were not searched, such as web/node_modules/a/lib/index.js; {way})")),
+        ("Grep", json!({"pattern": "hello", "path": "src"}), format!("No matches found.\n(1 hidden or ignored files were not searched, such as src/x.log; {way})")),
+        ("Grep", json!({"pattern": "visible"}), "src/main.rs".into()),
+        ("Glob", json!({"pattern": "*.log"}), "No files match.\n(2 hidden or ignored files were not searched, such as app.log; spell the dot, the folder or the name in the pattern)".into()),
+        ("Glob", json!({"pattern": "*.yml"}), "No files match.\n(1 hidden or ignored files were not searched, such as .github/ci.yml; spell the dot, the folder or the name in the pattern)".into()),
+        ("Glob", json!({"pattern": "*.zzz"}), "No files match.".into()),
+    ] {
+        let outcome = fixture.run(tool, input.clone()).await;
+        assert_eq!(completed(&outcome), expected, "{tool} {input}");
+    }
+}
+
+#[tokio::test]
+async fn spelled_folders_are_searched_though_hidden_or_ignored() {
+    let mut fixture = ignoring_fixture();
+    for (glob, path, expected) in [
+        (".github/*.yml", ".", ".github/ci.yml"),
+        ("**/.github/*", ".", ".github/ci.yml"),
+        ("web/node_modules/**/*.js", ".", "web/node_modules/a/lib/index.js"),
+        ("**/node_modules/**/*.js", ".", "web/node_modules/a/lib/index.js"),
+        ("node_modules/**/*.js", "web", "web/node_modules/a/lib/index.js"),
+        ("**/.bin/*", "web/node_modules", "web/node_modules/.bin/tool"),
+        (".venv/**/*.py", ".", ".venv/lib/deep/site.py"),
+        ("*.py", ".venv", ".venv/lib/deep/site.py"),
+        ("*.py", ".venv/lib", ".venv/lib/deep/site.py"),
+        ("*.py", "plain", "plain/inner/p.py"),
+        ("build/**/*.rs", ".", "build/out/gen.rs"),
+        ("app.log", ".", "app.log"),
+    ] {
+        let outcome = fixture.run("Glob", json!({"pattern": glob, "path": path})).await;
+        assert_eq!(completed(&outcome), expected, "Glob {glob} in {path}");
+        let outcome = fixture.run("Grep", json!({"pattern": "hello", "glob": glob, "path": path})).await;
+        assert_eq!(completed(&outcome), expected, "Grep {glob} in {path}");
+    }
+    // A folder that is spelled opens nothing else, and its ignored files stay ignored if it is none of them.
+    for (pattern, expected) in
+        [("src/*", "src/main.rs"), ("**/src/*", "src/main.rs"), ("**/web/**", "No files match.")]
+    {
+        let outcome = fixture.run("Glob", json!({"pattern": pattern})).await;
+        assert_eq!(completed(&outcome).lines().next(), Some(expected), "{pattern}");
+    }
+    let outcome = fixture.run("Grep", json!({"pattern": "hello", "path": "build"})).await;
+    assert_eq!(completed(&outcome), "build/out/gen.rs");
+}
+
+#[tokio::test]
+async fn grep_finds_line_ends_in_any_encoding_and_line_ending() {
+    let mut fixture = ToolFixture::new();
+    let utf16 =
+        |text: &str, bytes: fn(u16) -> [u8; 2]| text.encode_utf16().flat_map(bytes).collect::<Vec<u8>>();
+    let text = "let x;\r\n\r\nend ü x\r\n";
+    fixture.write_file("lf.txt", text.replace('\r', ""));
+    fixture.write_file("crlf.txt", text);
+    fixture.write_file("utf16.txt", utf16(&format!("\u{feff}{text}"), u16::to_le_bytes));
+    fixture.write_file("utf16be.txt", utf16(&format!("\u{feff}{text}"), u16::to_be_bytes));
+    fixture.write_file("unmarked.txt", utf16(text, u16::to_le_bytes));
+    fixture.write_file("zero.txt", b"\0\x01let x;\n");
+    let all = "crlf.txt\nlf.txt\nunmarked.txt\nutf16.txt\nutf16be.txt";
+    for (pattern, multiline, expected) in [
+        ("x;$", false, all),
+        ("^$", false, all),
+        ("ü x$", false, all),
+        (r"^end.*\bx$", false, all),
+        ("x;$", true, all),
+        ("(x;|y)$", false, all),
+        ("x;\r$", false, "crlf.txt\nunmarked.txt\nutf16.txt\nutf16be.txt"),
+        ("x;.", false, "crlf.txt\nunmarked.txt\nutf16.txt\nutf16be.txt"),
+        (r"\$", false, "No matches found."),
+    ] {
+        let outcome = fixture.run("Grep", json!({"pattern": pattern, "multiline": multiline})).await;
+        assert_eq!(completed(&outcome), expected, "{pattern}");
+    }
+    let outcome = fixture
+        .run("Grep", json!({"pattern": "x;$", "output_mode": "content", "glob": "{crlf,unmarked}.txt"}))
+        .await;
+    assert_eq!(completed(&outcome), "crlf.txt:1:let x;\nunmarked.txt:1:let x;");
 }
 
 #[tokio::test]

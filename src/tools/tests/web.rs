@@ -64,6 +64,19 @@ async fn fetch(fixture: &mut ToolFixture, url: &str) -> ToolOutcome {
 }
 
 #[tokio::test]
+async fn slow_fetch_reports_how_far_it_is() {
+    let mut fixture = ToolFixture::with_settings(|settings| {
+        settings.web_allowed_private = AddressRanges::parse(&["127.0.0.1"]).unwrap();
+        settings.progress_interval = Duration::ZERO;
+    });
+    let server = serve(|_| page("text/plain", "hello"));
+    let input = json!({"url": format!("{}/slow", server.base), "prompt": "what?"});
+    let (notes, outcome) = run_with_notes(&mut fixture, "WebFetch", input).await;
+    completed(&outcome);
+    assert_eq!(notes.first().map(String::as_str), Some("no answer of 127.0.0.1 yet\n"));
+}
+
+#[tokio::test]
 async fn web_fetch_converts_html_and_keeps_plain_text() {
     let mut fixture = open_fixture();
     let server = serve(|path| match path {

@@ -5,9 +5,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Toolbox, definitions};
 use crate::call::{blocking, internal_error};
-use crate::context::SessionContext;
+use crate::context::{SessionContext, ToolContext};
 use crate::error::{ToolError, cancelled};
 use crate::files::{edit, glob, grep, ls, multi_edit, notebook, patch, read, write};
+use crate::progress::CallProgress;
 use crate::session_tools::SessionCall;
 use crate::shell::{AvailableLevels, CallChannels, ProcessStarted};
 use crate::{input, knowledge_search, mcp, session_tools, shell, task, web};
@@ -100,7 +101,8 @@ impl Toolbox {
         process_starts: mpsc::Sender<ProcessStarted>,
         stop: CancellationToken,
     ) -> Result<ToolOutcome, ToolError> {
-        let context = self.context(session_context);
+        let notes = CallProgress::new(progress.clone(), self.settings.progress_interval);
+        let context = ToolContext { progress: notes, ..self.context(session_context) };
         let call_id = call.call_id;
         let call = match self.parse(call, session_context)? {
             // A background task is started by `start`.

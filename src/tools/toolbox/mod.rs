@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::calls::CallInput;
 use crate::call::{blocking, internal_error};
-use crate::context::{SessionContext, ToolContext};
+use crate::context::{EnvironmentSource, SessionContext, ToolContext};
 use crate::error::ToolError;
 use crate::file_reads::ReadableFiles;
 use crate::files::checkpoint;
@@ -28,6 +28,7 @@ use crate::files::inspect;
 use crate::files::workspace_files::WorkspaceFiles;
 use crate::fs::jail::Jails;
 use crate::fs::resolve;
+use crate::progress::CallProgress;
 use crate::sensitivity::SensitivePaths;
 use crate::settings::Settings;
 use crate::shell::{
@@ -213,10 +214,11 @@ impl Toolbox {
         made.await.unwrap_or_else(|error| Err(std::io::Error::other(error)))
     }
 
-    /// The environment of programs that the user configured, such as hooks: that of commands.
+    /// The environment of programs that the user configured, such as hooks: that of the session's commands. May block on
+    /// the disk.
     #[must_use]
-    pub fn environment(&self) -> Vec<(OsString, OsString)> {
-        shell::environment(&self.settings)
+    pub fn environment(&self, session: Option<&dyn EnvironmentSource>) -> Vec<(OsString, OsString)> {
+        shell::environment(&self.settings, session.and_then(|source| source.variables()).as_ref())
     }
 
     /// Names of `[tools] env`: variables that the user lets pass to commands.
@@ -440,6 +442,7 @@ impl Toolbox {
             places: self.places.clone(),
             jails: self.jails.clone(),
             session_context: session_context.clone(),
+            progress: CallProgress::none(),
         }
     }
 

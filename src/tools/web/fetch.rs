@@ -1,5 +1,6 @@
 //! The WebFetch tool: follows redirects on the same host from one address and returns the text.
 
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use reqwest::Url;
@@ -62,7 +63,12 @@ pub(crate) async fn run(
 ) -> Result<ToolOutcome, ToolError> {
     let url = parse(&input.url)?;
     call::same_target(prepared, &Subject::Web { host: host(&url), url: url.clone().into() })?;
-    let work = tokio::time::timeout(FETCH_TIMEOUT, fetch(context, client, url.clone(), stop));
+    let received = AtomicUsize::new(0);
+    let work = tokio::time::timeout(FETCH_TIMEOUT, fetch(context, client, url.clone(), &received, stop));
+    let work = context.progress.follow(work, || match received.load(Relaxed) {
+        0 => format!("no answer of {} yet", host(&url)),
+        bytes => format!("{} KiB of {} received", bytes >> 10, host(&url)),
+    });
     tokio::select! {
         biased;
         () = stop.cancelled() => Ok(cancelled()),
@@ -77,6 +83,7 @@ async fn fetch(
     context: &ToolContext,
     client: &WebClient,
     requested_url: Url,
+    received: &AtomicUsize,
     stop: &CancellationToken,
 ) -> Result<ToolOutcome, ToolError> {
     let settings = &context.settings;
@@ -93,7 +100,7 @@ async fn fetch(
             let _ = url.set_scheme("https");
         }
         let answer = client
-            .request_page(&url, &settings.web_allowed_private, settings.config.web_proxy.as_deref())
+            .request_page(&url, &settings.web_allowed_private, settings.config.web_proxy.as_deref(), received)
             .await?;
         let Some(to) = &answer.location else {
             return page_outcome(context, &requested_url, &url, answer, stop).await;

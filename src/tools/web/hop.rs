@@ -5,6 +5,7 @@ use std::error::Error as _;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -186,13 +187,14 @@ impl WebClient {
         self.0.get_or_try_init(build).await.cloned()
     }
 
-    /// Requests one page. The host was judged; the address of the connection is judged again. Cancel-safe:
+    /// Requests one page; `received` shows the bytes of its body meanwhile. The host was judged; the address of the connection is judged again. Cancel-safe:
     /// dropping the future closes the connection.
     pub(super) async fn request_page(
         &self,
         url: &Url,
         ranges: &AddressRanges,
         proxy: Option<&str>,
+        received: &AtomicUsize,
     ) -> Result<WebResponse, ToolError> {
         let failed = |error: &reqwest::Error| {
             if let Some(BlockedAddress(host, address)) = find_closed(error) {
@@ -236,6 +238,7 @@ impl WebClient {
             while let Some(chunk) = response.chunk().await.map_err(|error| failed(&error))? {
                 let room = MAX_BODY_BYTES - body.len();
                 body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+                received.store(body.len(), Relaxed);
                 if chunk.len() > room {
                     is_cut = true;
                     break;

@@ -30,7 +30,8 @@ pub struct Envelope {
     /// The item, if the event belongs to one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub item_id: Option<ItemId>,
-    /// The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item.
+    /// The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their
+    /// item.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub step: Option<u64>,
     /// The tool call of another session that started this session. Absent in sessions that a client created.

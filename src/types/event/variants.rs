@@ -597,7 +597,8 @@ pub enum Event {
     ToolProgress {
         /// Id of the call.
         call_id: CallId,
-        /// `stdout` or `stderr`.
+        /// `stdout`, to which both streams of a command go in the order of their writes, or `progress` for a note that
+        /// says how far a call without output is. Older journals have `stderr` as well.
         stream: String,
         /// The new part.
         text: String,

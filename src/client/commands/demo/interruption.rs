@@ -98,9 +98,9 @@ async fn until_request(
         }
         for piece in transcript.render_event(envelope) {
             match piece {
-                OutputPiece::Text(text) => out.stream(&text)?,
+                OutputPiece::Text(text) => out.stream_words(&text)?,
                 OutputPiece::Break => out.fresh_line()?,
-                OutputPiece::Line(line) => out.line(&line)?,
+                OutputPiece::Line(line) => out.wrapped_line(&line)?,
                 OutputPiece::Folded { shown, .. } => shown.iter().try_for_each(|line| out.line(line))?,
             }
         }

@@ -164,7 +164,8 @@ fn describe_event(envelope: &Envelope) -> String {
             format!("{} +{} -{}", change.path.display(), change.added, change.removed)
         }
         Event::McpStatus(status) => {
-            let error = status.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
+            let notes = status.error.iter().chain(&status.notes).map(|note| format!(": {note}"));
+            let error: String = notes.collect();
             format!("{} {}{error}", status.server, status.state.name())
         }
         Event::McpTools(catalog) => format!("{} tools of MCP servers", catalog.tools.len()),

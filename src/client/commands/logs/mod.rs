@@ -216,10 +216,8 @@ impl Printer {
             (PrintForm::Json, _) => {
                 let raw = received.raw.get();
                 let is_terminal = std::io::stdout().is_terminal();
-                vec![OutputPiece::Text(format!(
-                    "{}\n",
-                    if is_terminal { harmless_json(raw) } else { raw.to_owned() }
-                ))]
+                let json = if is_terminal { harmless_json(raw) } else { raw.to_owned() };
+                vec![OutputPiece::Line(StyledLine::new(Tone::Plain, json))]
             }
             (PrintForm::Conversation(transcript), Some(envelope)) => transcript.render_event(envelope),
             (PrintForm::Conversation(_), None) => Vec::new(),
@@ -236,7 +234,7 @@ impl Printer {
 
 fn print(piece: OutputPiece, out: &mut OutputStreams) -> std::io::Result<()> {
     match piece {
-        OutputPiece::Text(text) => out.stream(&text),
+        OutputPiece::Text(text) => out.stream_words(&text),
         OutputPiece::Break => out.fresh_line(),
         OutputPiece::Line(line) => out.line(&line),
         OutputPiece::Folded { shown, .. } => shown.iter().try_for_each(|line| out.line(line)),

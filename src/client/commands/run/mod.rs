@@ -10,6 +10,7 @@ use crate::commands::trust;
 use crate::connection::client::{CallError, Client};
 use crate::connection::connector::Connector;
 use crate::connection::follow::SessionFollower;
+use crate::connection::input_files::mentioned_in_argument;
 use crate::connection::mcp_file::load_servers;
 use crate::connection::plain_text::is_plain_text;
 use crate::connection::session_calls::{idempotency_key, submit_params};
@@ -59,7 +60,11 @@ pub(crate) async fn run(
     let prompt = prompt(args.prompt.clone())?;
     let text = prompt.clone();
     let piped = if is_piped { None } else { stdin::read_piped(out)? };
-    let input = args.given.input(prompt, piped)?;
+    let mentioned = match is_piped {
+        true => Vec::new(),
+        false => mentioned_in_argument(&text, Path::new(&params.cwd), out)?,
+    };
+    let input = args.given.input(prompt, piped, mentioned)?;
     let client = reach.connect_or_start().await?;
     let (client, _) = with_model(reach, client, args.turn.model.as_deref(), out).await?;
     let raw = args.raw || is_plain_text(&client, &text, &command_place(&params), out).await?;

@@ -4,6 +4,7 @@
 //! terminal's own scrollback. [`live`] connects them with keyboard and daemon; [`plain`] is for pipes.
 
 mod app;
+mod attachments;
 mod calls;
 mod entry;
 mod live;

@@ -7,19 +7,23 @@
 
 use api::methods;
 use std::io::IsTerminal as _;
+use std::path::Path;
 
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 
 use crate::connection::client::{CallError, Client};
 use crate::connection::follow::{FollowStep, SessionFollower};
+use crate::connection::input_files::{mentioned_resources, with_attachments};
+use crate::connection::mentions;
 use crate::connection::session_calls::submit;
 use crate::connection::wire::ReceivedEvent;
 use crate::failure::Failure;
+use crate::terminal::escape;
 use crate::terminal::out::OutputStreams;
 use crate::ui::prompt;
 use crate::ui::question;
 use crate::ui::render::{OutputPiece, Transcript};
-use api::params::ApproveParams;
+use api::params::{ApproveParams, SubmitBlock};
 use types::event::Event;
 use types::ids::TurnId;
 use types::permission::{Decision, Scope};
@@ -98,8 +102,12 @@ async fn pipe(
                     }
                 }
                 Some(line) => {
-                    unanswered.push(submit(&client, session.session_id, line, None).await?.turn_id);
-                    submitted = true;
+                    let mentioned = if is_person { mentioned_in_line(&line, &session, out)? } else { Some(Vec::new()) };
+                    if let Some(mentioned) = mentioned {
+                        let input = with_attachments(vec![line], mentioned);
+                        unanswered.push(submit(&client, session.session_id, input, None).await?.turn_id);
+                        submitted = true;
+                    }
                 }
                 None => reading = false,
             },
@@ -110,6 +118,37 @@ async fn pipe(
     }
 }
 
+/// The files and resources that a typed line mentions; `None` if the line is not sent, because a file cannot be read.
+/// The content of a likely secret is left out, because standard input is in use and cannot answer a question.
+fn mentioned_in_line(
+    line: &str,
+    session: &SessionView,
+    out: &mut OutputStreams,
+) -> Result<Option<Vec<SubmitBlock>>, Failure> {
+    let mentioned = match mentions::read_mentioned(line, Path::new(&session.cwd)) {
+        Ok(mentioned) => mentioned,
+        Err(why) => {
+            out.note(&format!("not sent: {why}"))?;
+            return Ok(None);
+        }
+    };
+    let mut blocks = Vec::new();
+    for content in mentioned {
+        if content.is_likely_secret {
+            let path = escape::line(&content.path);
+            let number = session.number;
+            out.note(&format!(
+                "{path} probably holds secrets, so only its name is sent; `agentctl submit {number} TEXT --file {path}` \
+                 sends it"
+            ))?;
+        } else {
+            blocks.push(content.block);
+        }
+    }
+    blocks.extend(mentioned_resources(line));
+    Ok(Some(blocks))
+}
+
 fn print(
     received: &ReceivedEvent,
     transcript: &mut Transcript,
@@ -118,9 +157,9 @@ fn print(
     let Some(envelope) = &received.event else { return Ok(()) };
     for piece in transcript.render_event(envelope) {
         match piece {
-            OutputPiece::Text(text) => out.stream(&text)?,
+            OutputPiece::Text(text) => out.stream_words(&text)?,
             OutputPiece::Break => out.fresh_line()?,
-            OutputPiece::Line(line) => out.line(&line)?,
+            OutputPiece::Line(line) => out.wrapped_line(&line)?,
             OutputPiece::Folded { shown, .. } => {
                 for line in shown {
                     out.line(&line)?;
@@ -173,5 +212,33 @@ mod tests {
         assert!(text.text().starts_with("before\n▌ May Bash do this?"), "{}", text.text());
         assert!(text.text().contains("you said hello\n─ done"), "{}", text.text());
         assert!(side.text().contains("agentctl approve perm_"));
+    }
+
+    #[tokio::test]
+    async fn typed_line_attaches_mentioned_file_and_piped_line_does_not() {
+        let dir = tempfile::tempdir().expect("a folder");
+        for (name, text) in [("a.txt", "x"), (".env", "TOKEN=x")] {
+            std::fs::write(dir.path().join(name), text).expect("written");
+        }
+        for (is_person, expected) in [(true, 2), (false, 0)] {
+            let fake = FakeDaemon::start(|journal, _, _| {
+                journal.push([turn_completed("success")]);
+                Ok(json!({"turn_id": TURN, "state": "running", "seq": 1}))
+            });
+            let client = fake.connector().connect().await.expect("connected");
+            let mut session: SessionView = serde_json::from_value(sample(SESSION, "t")).expect("a session");
+            session.cwd = dir.path().display().to_string();
+            let follow = SessionFollower::start(&fake.connector(), &client, session.session_id, 0)
+                .await
+                .expect("followed");
+            let (mut out, _, side) = captured_output();
+            let run = pipe(client, follow, session, (&b"see @a.txt and @.env\n"[..], is_person), &mut out);
+            tokio::time::timeout(Duration::from_secs(20), run).await.expect("in time").expect("ended");
+            let calls = fake.calls();
+            let (_, params) = calls.iter().find(|(method, _)| method == "session.submit").expect("a call");
+            let blocks = params["input"].as_array().map_or(0, Vec::len);
+            assert_eq!(blocks, expected, "{params}");
+            assert_eq!(side.text().contains(".env probably holds secrets"), is_person, "{}", side.text());
+        }
     }
 }

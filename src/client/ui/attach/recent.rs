@@ -2,10 +2,10 @@
 //! so that it appears at once.
 
 use crate::connection::client::{CallError, Client};
+use crate::ui::attach::app::own_text;
 use api::methods;
 use api::params::{ItemsParams, QueueListParams, QueueReply};
 use types::ids::{Seq, TurnId};
-use types::message::input_line;
 use types::session::{Item, ItemKind, SessionState, SessionView};
 
 /// Number of items that fill any screen and leave some rows to scroll back to.
@@ -49,7 +49,7 @@ pub(super) async fn find_omitted_part(
                     limit: None,
                 })
                 .await?;
-            let queue = queue.queue.iter().map(|it| (it.turn_id, input_line(&it.input))).collect();
+            let queue = queue.queue.iter().map(|it| (it.turn_id, own_text(&it.input))).collect();
             return Ok(OmittedPart { upto, queue });
         }
     }

@@ -1,5 +1,7 @@
 //! The input line: one or several lines, with a history. Pure, except for the user's external editor.
 
+mod draft;
+
 use std::collections::HashSet;
 use std::io::{self, Write as _};
 use std::process::Stdio;
@@ -8,6 +10,8 @@ use tokio::process::Command;
 
 use crate::terminal::escape;
 use crate::terminal::style::{StyledLine, Tone, width};
+pub use crate::ui::editor::draft::{Draft, PastedPicture};
+use crate::ui::editor::draft::{Paste, with_pastes};
 
 /// Maximum number of remembered inputs.
 const MAX_HISTORY: usize = 200;
@@ -27,18 +31,18 @@ pub struct Editor {
     killed: String,
     /// Long pastes. The text contains a marker for each of them.
     pastes: Vec<Paste>,
-}
-
-/// A paste that the text shows as one marker.
-#[derive(Clone, Debug)]
-struct Paste {
-    marker: String,
-    text: String,
+    /// Pictures from the clipboard that were not sent. The text contains a marker for most of them.
+    pictures: Vec<PastedPicture>,
+    /// The number of pictures so far, so that a marker in the history never means another picture.
+    picture_count: usize,
 }
 
 /// A paste with more lines or characters is shown as a marker.
 const MAX_PASTED_LINES: usize = 10;
 const MAX_PASTED_CHARS: usize = 2_000;
+
+/// Maximum number of pictures that wait to be sent, because each may have many bytes.
+const MAX_PICTURES: usize = 20;
 
 impl Editor {
     /// The current text.
@@ -71,11 +75,28 @@ impl Editor {
     /// The text with all pastes.
     #[must_use]
     pub fn whole_text(&self) -> String {
-        let mut text = self.text.clone();
-        for paste in &self.pastes {
-            text = text.replacen(&paste.marker, &paste.text, 1);
-        }
-        text
+        with_pastes(&self.text, &self.pastes)
+    }
+
+    /// Takes the text with its pastes and pictures, adds it to the history and leaves the line empty.
+    pub fn take_input(&mut self) -> Draft {
+        let (pictures, others) = std::mem::take(&mut self.pictures)
+            .into_iter()
+            .partition(|picture| self.text.contains(&picture.marker));
+        self.pictures = others;
+        let draft = Draft { text: self.text.clone(), pastes: std::mem::take(&mut self.pastes), pictures };
+        self.remember(&draft.whole_text());
+        self.clear();
+        draft
+    }
+
+    /// Puts a text with its pastes and pictures back.
+    pub fn restore(&mut self, draft: Draft) {
+        let Draft { text, pastes, pictures } = draft;
+        self.clear();
+        self.insert(&text);
+        self.pastes = pastes;
+        self.pictures.extend(pictures);
     }
 
     /// Adds a text to the history.
@@ -123,6 +144,18 @@ impl Editor {
             format!("[paste {}: {lines} line{}]", self.pastes.len() + 1, if lines == 1 { "" } else { "s" });
         self.insert(&marker);
         self.pastes.push(Paste { marker, text });
+    }
+
+    /// Inserts the marker of a picture, which is sent with the text.
+    pub fn paste_picture(&mut self, data: Vec<u8>) {
+        self.picture_count += 1;
+        let name = format!("image {}", self.picture_count);
+        let marker = format!("[{name}: {} KB]", data.len().div_ceil(1_000));
+        self.insert(&marker);
+        self.pictures.push(PastedPicture { marker, name, data });
+        if self.pictures.len() > MAX_PICTURES {
+            self.pictures.remove(0);
+        }
     }
 
     /// Position of the cursor, in bytes.
@@ -176,9 +209,13 @@ impl Editor {
     /// Removes the character before the cursor.
     pub fn backspace(&mut self) {
         // Delete a marker as a whole.
-        let marker = self.pastes.iter().position(|paste| self.text[..self.at].ends_with(&paste.marker));
-        if let Some(paste) = marker.map(|at| self.pastes.remove(at)) {
-            let start = self.at - paste.marker.len();
+        let is_before = |marker: &String| self.text[..self.at].ends_with(marker.as_str());
+        let markers = self.pastes.iter().map(|paste| &paste.marker);
+        let mut markers = markers.chain(self.pictures.iter().map(|picture| &picture.marker));
+        if let Some(marker) = markers.find(|marker| is_before(marker)).cloned() {
+            self.pastes.retain(|paste| paste.marker != marker);
+            self.pictures.retain(|picture| picture.marker != marker);
+            let start = self.at - marker.len();
             self.text.drain(start..self.at);
             self.at = start;
         } else if let Some(before) = self.previous_boundary() {

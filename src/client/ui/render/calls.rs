@@ -49,7 +49,6 @@ pub(crate) struct OpenCall {
     input: Value,
     /// Lines about the answer to the call's permission request.
     notes: Vec<StyledLine>,
-    change: Option<FileChange>,
 }
 
 /// The result of a call.
@@ -67,6 +66,8 @@ pub(super) struct Calls {
     open: Vec<OpenCall>,
     /// Summaries of calls from their permission requests.
     summaries: HashMap<CallId, String>,
+    /// Changes of files by calls that have no result yet.
+    changes: HashMap<CallId, FileChange>,
     /// Summaries and durations in milliseconds of reads that have ended but are not shown yet. Several reads
     /// become one line.
     reads: Vec<(String, u64)>,
@@ -96,7 +97,6 @@ impl Calls {
             tool: tool.to_owned(),
             input: input.clone(),
             notes: Vec::new(),
-            change: None,
         });
     }
 
@@ -134,21 +134,9 @@ impl Calls {
         }
     }
 
-    /// Stores a change until the result of the call is shown. Returns the change as output if the call is not
-    /// known.
-    pub(super) fn show_change(&mut self, call_id: CallId, change: &FileChange) -> Option<OutputPiece> {
-        match self.find(call_id) {
-            Some(call) => {
-                call.change = Some(change.clone());
-                None
-            }
-            None => {
-                let head = StyledLine::new(Tone::Dim, "  └ changed ")
-                    .and(Tone::Plain, escape::line(&change.path.display().to_string()))
-                    .and(Tone::Dim, format!(" +{} −{}", change.added, change.removed));
-                Some(self.fold_rows(vec![head], diff_lines(&change.diff), DIFF_LINES, false))
-            }
-        }
+    /// Stores a change until the result of its call is shown, also of a call that began before the client attached.
+    pub(super) fn add_change(&mut self, call_id: CallId, change: &FileChange) {
+        self.changes.insert(call_id, change.clone());
     }
 
     /// Shows the end of a call. A read is stored instead, because several reads become one line.
@@ -157,11 +145,16 @@ impl Calls {
         let call = at.map(|at| self.open.remove(at));
         let is_fine = result.status == ToolStatus::Completed;
         let notes = call.as_ref().map(|call| call.notes.clone()).unwrap_or_default();
-        let change = call.as_ref().and_then(|call| call.change.as_ref());
+        let change = self.changes.remove(&call_id);
+        let change = change.as_ref();
         let requested = self.summaries.remove(&call_id);
-        let summary = match &call {
-            Some(call) => call.summary.clone(),
-            None => requested.unwrap_or_else(|| escape::line(result.tool).into_owned()),
+        let summary = match (&call, requested, change) {
+            (Some(call), ..) => call.summary.clone(),
+            (None, Some(requested), _) => requested,
+            (None, None, Some(change)) => {
+                escape::line(&format!("{} {}", result.tool, change.path.display())).into_owned()
+            }
+            (None, None, None) => escape::line(result.tool).into_owned(),
         };
         // The todo list itself is shown, so its call is not.
         // The same is true of questions and their answers.

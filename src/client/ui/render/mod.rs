@@ -2,8 +2,10 @@
 
 mod calls;
 mod ends;
+mod facts;
 mod notices;
 mod retries;
+mod servers;
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,11 +20,11 @@ use crate::ui::render::ends::{client_name, error, resolved, turn_completed};
 use crate::ui::render::notices::plain_event;
 pub(crate) use crate::ui::render::notices::untrusted_parts;
 use crate::ui::render::retries::Retries;
+use crate::ui::render::servers::ServerLines;
 use crate::ui::summary::{call_summary, one_line};
 use types::event::{Envelope, Event, SettledBy};
 use types::ids::{ItemId, PermissionId};
-use types::mcp::{McpState, McpStatus};
-use types::message::Block;
+use types::message::{Block, OWN_COMMAND};
 use types::permission::RequestKind;
 use types::session::{Item, ItemKind, ItemStatus, PermissionRequest};
 use types::time::Timestamp;
@@ -73,6 +75,7 @@ pub struct Transcript {
     /// The client that stopped the turn.
     stopped_by: Option<String>,
     retries: Retries,
+    servers: ServerLines,
     /// The message whose thinking was shown.
     thinker: Option<ItemId>,
 }
@@ -262,7 +265,8 @@ impl Transcript {
                 with_break(self.calls.complete_call(*call_id, &result))
             }
             Event::FileChanged { call_id, change } => {
-                with_break(self.calls.show_change(*call_id, change).into_iter().collect())
+                self.calls.add_change(*call_id, change);
+                Vec::new()
             }
             Event::ToolBlocked { call_id, blocked, output, duration_ms, .. } => {
                 let what = match &blocked.what {
@@ -274,13 +278,7 @@ impl Transcript {
                     .and(Tone::Dim, format!(" ({}, {what}): {}", format_ms(*duration_ms), last_line(output)));
                 lines(self.calls.add_note(*call_id, line).into_iter().collect())
             }
-            // Show failed servers only. The notice about the folder's trust counts the servers that wait for
-            // trust.
-            Event::McpStatus(McpStatus { server, state: McpState::Failed, error }) => {
-                let why = error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
-                let text = format!("MCP server {server} is not available{why}");
-                lines(vec![StyledLine::new(Tone::Warn, escape::line(&text).into_owned())])
-            }
+            Event::McpStatus(status) => lines(self.servers.render(status)),
             Event::TodoUpdated { todos } => lines(todo_lines(todos)),
             Event::PermissionRequested { request, .. } => {
                 let summary = asked_summary(request);
@@ -322,9 +320,7 @@ impl Transcript {
                 }
                 // The text is not Markdown, because its lines are laid out already.
                 if self.calls.has_pager {
-                    let text = escape::text(text);
-                    pieces
-                        .extend(lines(text.lines().map(|line| StyledLine::new(Tone::Plain, line)).collect()));
+                    pieces.extend(lines(facts::answer_lines(name, text)));
                 } else {
                     pieces.extend([OutputPiece::Break, self.text_piece(text), OutputPiece::Break]);
                 }
@@ -440,9 +436,6 @@ pub(crate) fn todo_lines(todos: &[Todo]) -> Vec<StyledLine> {
     };
     todos.iter().map(line).collect()
 }
-
-/// The text before a shell command that the user ran, in the message that takes its output along.
-pub(crate) const OWN_COMMAND: &str = "I ran this command myself: `";
 
 /// The text of an input. A shell command that the user ran is one line, because its output was shown when it ended.
 fn shown_input(text: &str, content: &[Block]) -> String {

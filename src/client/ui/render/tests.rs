@@ -155,6 +155,19 @@ fn approved_edit_keeps_its_diff_and_its_answer() {
 }
 
 #[test]
+fn change_of_call_that_began_earlier_follows_its_line() {
+    let request = json!({"type": "permission.requested", "request_id": ASK, "call_id": CALL, "tool": "Edit",
+        "input": {"file_path": "a"}, "summary": "edit a", "subject": {"kind": "bash", "command": "x"},
+        "reason": "asks", "suggestions": [], "read_only": false});
+    let change = json!({"type": "file.changed", "call_id": CALL, "path": "/w/a", "added": 1, "removed": 1,
+                        "diff": "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-a\n+b\n"});
+    let completed = json!({"type": "tool.completed", "call_id": CALL, "tool": "Edit", "status": "completed",
+                           "output": "done", "duration_ms": 3});
+    check(&[change.clone(), completed.clone()], "● Edit /w/a +1 −1\n    1 -a\n    1 +b\n");
+    check(&[request, change, completed], "● Edit a +1 −1\n    1 -a\n    1 +b\n");
+}
+
+#[test]
 fn words_for_the_model_are_not_shown_to_the_user() {
     check(
         &[

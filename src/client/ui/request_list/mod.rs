@@ -14,6 +14,7 @@ use api::params::ApproveParams;
 use types::ids::PermissionId;
 use types::permission::{Decision, Mode, RequestKind, Scope};
 use types::session::PermissionRequest;
+use types::tool::Subject;
 
 pub(crate) use rows::{ListStyle, home_relative};
 
@@ -34,6 +35,8 @@ pub(crate) enum Choice {
     No,
     /// Allow all listed calls once.
     All,
+    /// Allow this edit, and let the session edit files from now on.
+    AllEdits,
 }
 
 impl Choice {
@@ -45,6 +48,7 @@ impl Choice {
             Choice::Folder | Choice::Words => 3,
             Choice::No => 4,
             Choice::All => 5,
+            Choice::AllEdits => 6,
         }
     }
 }
@@ -56,6 +60,8 @@ pub(crate) enum ListOutcome {
     Send(ApproveParams),
     /// Send all these answers.
     SendAll(Vec<ApproveParams>),
+    /// Send this answer, and set the mode in which edits need no request.
+    SendAndAcceptEdits(ApproveParams),
     /// The list has opened or closed the page that confirms a rule.
     Page,
 }
@@ -138,7 +144,7 @@ impl RequestList {
     }
 
     /// The answers of the current request. `can_all` says whether all requests are visible in full.
-    pub(crate) fn choices(&self, can_all: bool) -> Vec<Choice> {
+    pub(crate) fn choices(&self, mode: Mode, can_all: bool) -> Vec<Choice> {
         let Some(request) = self.current() else { return Vec::new() };
         let has_grant = !request.suggestions.is_empty();
         let mut choices = vec![Choice::Once];
@@ -152,6 +158,11 @@ impl RequestList {
         choices.push(Choice::No);
         if can_all && self.len() > 1 && self.requests.iter().all(|r| r.kind == RequestKind::Tool) {
             choices.push(Choice::All);
+        }
+        // In another mode, or outside the folder, edits need requests anyway.
+        let is_edit = request.kind == RequestKind::Tool && matches!(request.subject, Subject::Edit { .. });
+        if is_edit && mode == Mode::Default && !danger::is_dangerous(request, mode) {
+            choices.push(Choice::AllEdits);
         }
         choices
     }
@@ -173,15 +184,15 @@ impl RequestList {
             self.page = Some((at + if is_down { 1 } else { count - 1 }) % count);
             return;
         }
-        let choices = self.choices(can_all);
+        let choices = self.choices(mode, can_all);
         let at = choices.iter().position(|choice| *choice == self.cursor(mode)).unwrap_or(0);
         let count = choices.len().max(1);
         self.cursor = choices.get((at + if is_down { 1 } else { count - 1 }) % count).copied();
     }
 
     /// The answer with this number, if the list has it.
-    pub(crate) fn choice_by_number(&self, number: usize, can_all: bool) -> Option<Choice> {
-        self.choices(can_all).into_iter().find(|choice| choice.number() == number)
+    pub(crate) fn choice_by_number(&self, number: usize, mode: Mode, can_all: bool) -> Option<Choice> {
+        self.choices(mode, can_all).into_iter().find(|choice| choice.number() == number)
     }
 
     /// Answers the current request.
@@ -193,6 +204,10 @@ impl RequestList {
             Choice::Once => send(Decision::Allow, Scope::Once),
             Choice::Session => send(Decision::Allow, Scope::Session),
             Choice::AcceptEdits => Some(ListOutcome::Send(prompt::approval_with_edits(request))),
+            Choice::AllEdits => {
+                let params = prompt::approval(request, Decision::Allow, Scope::Once, None);
+                Some(ListOutcome::SendAndAcceptEdits(params))
+            }
             Choice::No => send(Decision::Deny, Scope::Once),
             Choice::All => {
                 let once = |request| prompt::approval(request, Decision::Allow, Scope::Once, None);

@@ -96,7 +96,7 @@ impl RequestList {
             lines.push(row(at == last, last + 1, "No rule: only once".into(), None));
         } else {
             let here = self.cursor(look.mode);
-            for choice in self.choices(look.can_all) {
+            for choice in self.choices(look.mode, look.can_all) {
                 let (text, rule) = self.text(choice, request);
                 lines.push(row(choice == here, choice.number(), text, rule));
             }
@@ -119,6 +119,7 @@ impl RequestList {
             (Choice::Words, _) => ("No, and say what to change…".into(), None),
             (Choice::No, RequestKind::Plan) => ("No, keep planning".into(), None),
             (Choice::No, _) => ("No, and go on without it".into(), None),
+            (Choice::AllEdits, _) => ("Yes, and all edits of this session (mode accept_edits)".into(), None),
             (Choice::All, _) => (format!("Yes to all {} as they stand here", self.len()), None),
         }
     }

@@ -144,7 +144,7 @@ fn several_requests_are_listed_and_answered_together() {
     assert!(list_rows(&list, 80, 24)[2].starts_with("▌ 3/3  Bash · asks"), "the order does not change");
     let Some(ListOutcome::SendAll(all)) = list.answer(Choice::All) else { panic!("not all") };
     assert_eq!(all.len(), 3);
-    assert_eq!(list.choice_by_number(5, false), None, "not offered if some cannot be read");
+    assert_eq!(list.choice_by_number(5, Mode::Default, false), None, "not offered if some cannot be read");
     let id = list.current().expect("one").request_id;
     assert!(list.remove(id).is_some() && list.len() == 2 && list.current().is_some());
 }
@@ -157,5 +157,31 @@ fn list_fits_narrow_and_low_terminals() {
         let shown = list_rows(&list, columns, rows);
         assert!(shown.iter().all(|row| row.starts_with('▌')), "{shown:#?}");
         assert!(shown.iter().any(|row| row.contains("lines above")), "{shown:#?}");
+    }
+}
+
+#[test]
+fn all_edits_are_offered_for_edits_in_the_folder_only() {
+    let edit = |in_workspace: bool, sensitivity: &str| {
+        let path = json!({"path": "/w/a", "in_workspace": in_workspace, "sensitivity": sensitivity});
+        let more = json!({"diff": DIFF, "subject": {"kind": "edit", "path": path}});
+        request(1, "Edit", json!({"file_path": "a"}), more)
+    };
+    for (request, mode, expected) in [
+        (edit(true, "ordinary"), Mode::Default, true),
+        (edit(true, "ordinary"), Mode::Plan, false),
+        (edit(true, "ordinary"), Mode::Bypass, false),
+        (edit(true, "secret"), Mode::Default, false),
+        (edit(false, "ordinary"), Mode::Default, false),
+        (bash(1, "make"), Mode::Default, false),
+    ] {
+        let mut list = list([request]);
+        assert_eq!(list.choice_by_number(6, mode, false) == Some(Choice::AllEdits), expected, "{mode:?}");
+        if expected {
+            let Some(ListOutcome::SendAndAcceptEdits(params)) = list.answer(Choice::AllEdits) else {
+                panic!("not sent")
+            };
+            assert_eq!((params.decision, params.scope), (Some(Decision::Allow), Scope::Once));
+        }
     }
 }

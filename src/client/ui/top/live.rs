@@ -12,6 +12,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::connection::client::Client;
 use crate::connection::connector::Connector;
+use crate::connection::input_files::{mentioned_resources, with_attachments};
 use crate::connection::session_calls;
 use crate::connection::session_feed::SessionFeed;
 use crate::failure::Failure;
@@ -185,7 +186,9 @@ async fn done(client: &Client, action: Action) -> String {
                 Ok("ended")
             }
             Action::Submit(session_id, text) => {
-                session_calls::submit(client, session_id, text, None).await?;
+                let resources = mentioned_resources(&text);
+                session_calls::submit(client, session_id, with_attachments(vec![text], resources), None)
+                    .await?;
                 Ok("sent")
             }
             Action::Answer(request_id, allow) => {

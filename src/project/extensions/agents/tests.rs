@@ -105,6 +105,10 @@ fn lists_of_tools_are_read_as_people_write_them() {
         ("tools: Read, WebSearch", Some(&["Read"])),
         ("tools: Read, Write, and Bash", Some(&["Read", "Write", "Bash"])),
         ("tools: Read, Skill(pdf)", Some(&["Read"])),
+        ("tools: [codebase, search/usages, web/fetch]", Some(&["Read", "Grep", "Glob", "WebFetch"])),
+        ("tools: ['edit/editFiles', 'runCommands']", Some(&["Edit", "Write", "Bash"])),
+        ("tools: [problems, search/changes, read]", Some(&["Read"])),
+        ("tools: [read, 'github/*']", Some(&["Read", "mcp__github"])),
         ("tools: Read, Bash(git | x:*)", Some(&["Read"])),
         ("tools:\n  write: false\n  edit: false", all),
         ("tools:\n  \"*\": false\n  read: true", Some(&["Read"])),
@@ -146,6 +150,7 @@ fn denied_tools_are_not_offered() {
         ("bash: false", &["Bash"]),
         ("capabilities:\n  restricted_tools: [Bash]\n  max_file_operations: 5", &["Bash"]),
         ("disallowedTools: WebSearch, Bash", &["Bash"]),
+        ("disallowedTools: runCommands, problems", &["Bash"]),
         ("disallowedTools:", &[]),
     ] {
         let agent = accepted(front);
@@ -203,10 +208,62 @@ fn mode_and_turns_are_read() {
         ("maxTurns: \"7\"", None, Some(7)),
         ("max_turns: 3\nmaxTurns: 9", None, Some(3)),
         ("max-steps: 3", None, Some(3)),
+        ("permissionMode: [plan]", Some(Mode::Plan), None),
+        ("mode: [plan]", Some(Mode::Plan), None),
+        ("mode: [subagent, primary]", None, None),
+        ("claude:\n  permissionMode: plan\n  maxTurns: 4", Some(Mode::Plan), Some(4)),
+        ("claude.permissionMode: plan\nclaude.maxTurns: 4", Some(Mode::Plan), Some(4)),
+        ("a:\n  b:\n    max_turns: 6", None, Some(6)),
+        ("behavior:\n  confirmation_required: [deleting files]", Some(Mode::Default), None),
+        ("requires_confirmation: false", None, None),
     ] {
         let agent = accepted(front);
         assert_eq!((agent.mode, agent.max_turns), (mode, max_turns), "{front}");
     }
+}
+
+#[test]
+fn access_of_other_programs_is_read_as_restriction() {
+    for front in [
+        "access: readonly",
+        "access: read-only",
+        "Access: Read",
+        "filesystem: read only",
+        "file_access: ro",
+        "writable: false",
+        "writable: []",
+        "writable: none",
+        "can_write: no",
+        "allowWrites: false",
+        "write-access: false",
+        "mode: readonly",
+        "mode: [readonly]",
+        "sets:\n  access: readonly",
+        "read_only: true",
+    ] {
+        let agent = accepted(front);
+        assert!(!agent.restrictions.tools.is_empty(), "{front}");
+        for tool in ["Write", "Edit", "ApplyPatch", "Bash", "Task", "WebFetch"] {
+            assert!(!agent.restrictions.tools.iter().all(|choice| choice.offers(tool)), "{front}: {tool}");
+        }
+        assert!(agent.restrictions.tools.iter().all(|choice| choice.offers("Read")), "{front}");
+    }
+    for front in [
+        "access: full",
+        "access: read-write",
+        "access:",
+        "writable: true",
+        "writable: all",
+        "memory_access: both",
+        "network_access: true",
+        "mcp-servers:\n  x:\n    readonly: true\n    disallowedTools: [y]",
+    ] {
+        assert!(accepted(front).restrictions.is_none(), "{front}");
+    }
+    assert_eq!(accepted("writable: [\"./docs/**\"]").restrictions.only, [["Edit(docs/**)"]]);
+    assert_eq!(accepted("editable_paths: docs/**").restrictions.only, [["Edit(docs/**)"]]);
+    let types = accepted("constraints:\n  allowed_file_types: [\".md\", txt]").restrictions.only;
+    assert_eq!(types, [["Read(**/*.md)", "Edit(**/*.md)", "Read(**/*.txt)", "Edit(**/*.txt)"]]);
 }
 
 #[test]
@@ -237,7 +294,23 @@ fn restriction_that_is_not_understood_refuses_the_agent() {
         ("description: a: b\n  tools: Read", "restricts"),
         ("permissionMode: strict", "mode"),
         ("permissionMode: 5", "mode"),
-        ("permissionMode: [plan]", "mode"),
+        ("permissionMode: {a: plan}", "mode"),
+        ("permissionMode: [plan, strict]", "mode"),
+        ("mode: strict", "mode"),
+        ("mode: {a: b}", "mode"),
+        ("mode: 5", "mode"),
+        ("description: a: b\nmode: plan: x", "restricts"),
+        ("access: limited", "access"),
+        ("access: [src]", "access"),
+        ("network_access: none", "network_access"),
+        ("offline: true", "offline"),
+        ("writable: {src: true}", "writable"),
+        ("claude:\n  permissionMode: strict", "claude.permissionMode"),
+        ("claude:\n  maxTurns: many", "claude.maxTurns"),
+        ("claude.maxTurns: many", "number"),
+        ("limits:\n  sandbox: strict", "limits.sandbox"),
+        ("a:\n  b:\n    forbidden_commands: [rm]", "a.b.forbidden_commands"),
+        ("options:\n  hooks:\n    PreToolUse: [{matcher: Bash}]", "hooks"),
         ("maxTurns: many", "number"),
         ("maxTurns: 0", "number"),
         ("maxTurns: -1", "number"),

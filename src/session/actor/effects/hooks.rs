@@ -1,7 +1,6 @@
 //! Hooks of a session: around its tool calls, and on events that only report.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
@@ -10,7 +9,7 @@ use tokio::sync::{OnceCell, mpsc};
 use crate::actor::effects::EffectRunner;
 use crate::actor::effects::hook_inputs::{HookedCall, absolute_input};
 use crate::call_context::CallContext;
-use crate::hooks;
+use crate::hooks::{self, HookPlace};
 use crate::shared::Shared;
 use base::sync::lock;
 use engine::Input;
@@ -190,7 +189,7 @@ pub(super) async fn after_call(
     outcome: &ToolOutcome,
     report: &mpsc::Sender<Box<Input>>,
 ) -> Option<(Option<Input>, String)> {
-    let found = hooks::load(shared, &context.session_context.workspace, HookEvent::PostToolUse).await;
+    let found = hooks::load(shared, (&*context.session_context).into(), HookEvent::PostToolUse).await;
     if found.is_empty() {
         return None;
     }
@@ -228,7 +227,7 @@ fn hook_text(heading: &str, text: &str) -> String {
 pub(crate) struct SessionHookEvent {
     pub event: HookEvent,
     pub session_id: SessionId,
-    pub cwd: PathBuf,
+    pub place: HookPlace,
     pub mode: &'static str,
     pub message: Option<String>,
     pub source: Option<String>,
@@ -240,7 +239,7 @@ pub(crate) struct SessionHookEvent {
 
 impl SessionHookEvent {
     fn hook_input(&self) -> HookInput {
-        let cwd = self.cwd.to_string_lossy().into_owned();
+        let cwd = self.place.cwd.to_string_lossy().into_owned();
         HookInput {
             message: self.message.clone(),
             source: self.source.clone(),
@@ -255,7 +254,7 @@ impl EffectRunner {
     pub fn run_session_hooks(&mut self, event: SessionHookEvent) {
         let (shared, report) = (Arc::clone(&self.shared), self.report.clone());
         self.helpers.spawn(async move {
-            let found = hooks::load(&shared, &event.cwd, event.event).await;
+            let found = hooks::load(&shared, event.place.clone(), event.event).await;
             if found.is_empty() {
                 return None;
             }
@@ -291,17 +290,17 @@ impl EffectRunner {
 /// Runs the hooks at the start of a session. Returns their text for the system prompt.
 pub(super) async fn at_session_start(
     shared: &Arc<Shared>,
-    cwd: &Path,
+    place: HookPlace,
     mut input: HookInput,
     report: &mpsc::Sender<Box<Input>>,
 ) -> Option<String> {
-    let found = hooks::load(shared, cwd, HookEvent::SessionStart).await;
+    input.cwd = place.cwd.to_string_lossy().into_owned();
+    let found = hooks::load(shared, place, HookEvent::SessionStart).await;
     let read = Input::HooksRead { problems: found.problems() };
     report.send(Box::new(read)).await.ok()?;
     if found.is_empty() {
         return None;
     }
-    input.cwd = cwd.to_string_lossy().into_owned();
     let background = background_report(report.clone(), None);
     let answers = found.matching(&input.into()).run(shared, background).await;
     if !answers.runs.is_empty() {

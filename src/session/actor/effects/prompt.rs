@@ -30,7 +30,7 @@ pub(crate) struct UnsentRequest {
 
 /// Builds a system prompt. `read` returns the list of skills and the index of notes ([`PromptParts::load`]).
 pub(crate) async fn build_prompt(
-    shared: &Shared,
+    shared: &Arc<Shared>,
     source: PromptSource,
     read: impl Future<Output = (Option<String>, Option<String>)>,
 ) -> Option<BuiltPrompt> {

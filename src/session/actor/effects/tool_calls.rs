@@ -70,8 +70,8 @@ impl EffectRunner {
                     let found = runtime.block_on(agents::load(&shared, &session_context.workspace));
                     session_context.agents = found.map(|list| list.agents).unwrap_or_default().into();
                 }
-                let workspace = &call_context.session_context.workspace;
-                let hooks = session_hooks::load_blocking(&shared, workspace, HookEvent::PreToolUse, &runtime);
+                let place = (&*call_context.session_context).into();
+                let hooks = session_hooks::load_blocking(&shared, &place, HookEvent::PreToolUse, &runtime);
                 let judge = CallJudge { preparer, effective, session_context, components, call_context };
                 let judged: Vec<JudgedCall> = calls
                     .iter()

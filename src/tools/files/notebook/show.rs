@@ -1,5 +1,6 @@
 //! The answer of Read for a notebook: its cells with sources and outputs, bounded.
 
+use crate::terminal_text::shown_text;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -113,11 +114,11 @@ fn output(shown: &mut NotebookExcerpt, raw: &RawValue) {
             Some(NotebookText::One(text)) => text,
             None => String::new(),
         };
-        push(shown, &plain(&trace), MAX_OUTPUT_CHARS);
+        push(shown, &shown_text(&trace).text, MAX_OUTPUT_CHARS);
         return;
     }
     if let Some(text) = shape::lines(output.text) {
-        push(shown, &plain(&text), MAX_OUTPUT_CHARS);
+        push(shown, &shown_text(&text).text, MAX_OUTPUT_CHARS);
     }
     let Some(data) = output.data else { return };
     let Ok(data) = serde_json::from_str::<std::collections::BTreeMap<String, &RawValue>>(data.get()) else {
@@ -129,7 +130,7 @@ fn output(shown: &mut NotebookExcerpt, raw: &RawValue) {
         .find_map(|kind| data.get(*kind));
     if let Some(raw) = text {
         let text = shape::lines(Some(raw)).unwrap_or_else(|| raw.get().to_owned());
-        push(shown, &plain(&text), MAX_OUTPUT_CHARS);
+        push(shown, &shown_text(&text).text, MAX_OUTPUT_CHARS);
     }
     for (kind, raw) in &data {
         if !kind.starts_with("text/") && kind != "application/json" {
@@ -137,18 +138,4 @@ fn output(shown: &mut NotebookExcerpt, raw: &RawValue) {
             shown.text.push_str(&format!("[{kind}, {} bytes as text]\n", raw.get().len()));
         }
     }
-}
-
-/// Text without terminal colours.
-fn plain(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find("\u{1b}[") {
-        out.push_str(&rest[..at]);
-        let code = &rest[at + 2..];
-        let end = code.find(|c: char| c.is_ascii_alphabetic() || c == '~').map_or(code.len(), |end| end + 1);
-        rest = &code[end..];
-    }
-    out.push_str(rest);
-    out
 }

@@ -155,6 +155,7 @@ fn read(
             hash.update(&chunk[..n]);
         }
         bytes += n as u64;
+        context.progress.report(|| format!("{} of {} MiB read", bytes >> 20, stamp.size >> 20));
         look.add_piece(&chunk[..n]);
         if n == 0 {
             break;

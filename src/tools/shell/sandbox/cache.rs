@@ -183,7 +183,7 @@ mod tests {
         ) {
             Ok(rules) => Some(rules),
             Err(error) => {
-                eprintln!("SKIPPED: no Landlock here: {error}");
+                base::skip_test!("no Landlock here: {error}");
                 None
             }
         };

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::disk::is_missing;
 use crate::sensitivity::repository;
+use crate::shell::sandbox::placeholders::is_placeholder;
 
 /// The folder that a `.git` file names.
 pub(super) fn named_in(git: &Path) -> Option<PathBuf> {
@@ -30,10 +31,13 @@ pub(super) fn is_bare(folder: &Path, has_own: bool) -> bool {
             None => std::fs::symlink_metadata(&config).is_ok_and(|meta| meta.is_file()),
         }
     };
-    let is_dir = |name: &str| folder.join(name).is_dir();
-    let is_whole = || folder.join("HEAD").is_file() && is_dir("objects") && is_dir("refs");
     let has_parts = || ["HEAD", "objects", "refs", "hooks", "packed-refs"].iter().any(|name| is_there(name));
-    is_whole() || is_written_by_git() && (!has_own || has_parts())
+    is_whole(folder) || is_written_by_git() && (!has_own || has_parts())
+}
+
+/// Whether git accepts a folder as a repository with its own objects.
+fn is_whole(folder: &Path) -> bool {
+    folder.join("HEAD").is_file() && ["objects", "refs"].iter().all(|name| folder.join(name).is_dir())
 }
 
 /// Location of a work tree.
@@ -88,6 +92,37 @@ pub(super) fn names_work_tree(git: &Path) -> bool {
             _ => false,
         })
     })
+}
+
+/// The work tree that a repository's configuration names, without links.
+fn named_tree(git: &Path) -> Option<PathBuf> {
+    let own = reads_tree_config(git).then_some("config.worktree");
+    let mut texts = own.into_iter().chain(["config"]).filter_map(|name| repository::text_of(&git.join(name)));
+    let setting = |text: String| {
+        repository::settings(&text).filter(|it| it.section == "core" && it.name == "worktree").last()?.value
+    };
+    git.join(texts.find_map(setting)?.trim_matches('"')).canonicalize().ok()
+}
+
+/// Whether a repository belongs to the work tree that its configuration names, whose `.git` file names the repository.
+/// Git then finds the same work tree without the configuration.
+pub(super) fn is_of_named_tree(git: &Path) -> bool {
+    let named = named_tree(git).and_then(|tree| named_in(&tree.join(".git")));
+    named.is_some_and(|named| git.canonicalize().is_ok_and(|git| git == named))
+}
+
+/// Whether a folder `.git` is the repository of the folders around it, as far as its configuration says.
+pub(super) fn is_of_folder(git: &Path, folder: &Path) -> bool {
+    named_tree(git).map_or_else(|| !names_work_tree(git), |tree| folder.starts_with(tree))
+}
+
+/// The target of a submodule's `.git`, if the target's configuration also names this submodule (gitsubmodules(7)). As in
+/// [`work_tree`], a file alone gives no access.
+pub(super) fn submodule(git: &Path) -> Option<PathBuf> {
+    let own = named_in(git)?;
+    let shared = own.join("commondir");
+    let has_own_parts = std::fs::symlink_metadata(&shared).is_err() || is_placeholder(&shared);
+    (is_whole(&own) && has_own_parts && named_tree(&own)? == git.parent()?).then_some(own)
 }
 
 /// The git folders of a work tree that was made by `git worktree`.

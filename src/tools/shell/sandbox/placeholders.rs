@@ -41,7 +41,7 @@ fn text_of(path: &Path) -> Option<&'static str> {
         // The folder itself holds the shared parts. The slash is necessary because libgit2 ignores a single
         // dot.
         "commondir" => Some("./\n"),
-        "config" | "config.worktree" => Some(""),
+        "config" | "config.worktree" | "attributes" => Some(""),
         _ => None,
     }
 }

@@ -403,7 +403,7 @@ mod tests {
         let here = AvailableLevels::probe_once().await;
         for level in [Level::Landlock, Level::Bubblewrap] {
             if here.guards().is_err() || level == Level::Bubblewrap && here.bubblewrap().is_err() {
-                eprintln!("SKIPPED: {level:?} does not work here");
+                base::skip_test!("{level:?} does not work here");
                 continue;
             }
             let dir = tempfile::tempdir_in("/var/tmp").unwrap();

@@ -4,8 +4,8 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Write as _};
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
+use std::io::{self, PipeWriter, Write as _};
+use std::os::fd::{AsFd as _, AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -142,7 +142,8 @@ impl CommandSandbox {
         }
     }
 
-    /// Starts a command with its sandbox and limits in its cgroup; `channel` stays open.
+    /// Starts a command with its sandbox and limits in its cgroup; `channel` stays open. Both streams of the command
+    /// go to `output`, so that a reader gets them in the order of their writes.
     ///
     /// # Errors
     /// The command could not be started, or the sandbox could not be enforced.
@@ -152,17 +153,21 @@ impl CommandSandbox {
         limits: Vec<Rlimit>,
         cgroup: Option<&CallCgroup>,
         channel: RawFd,
+        output: PipeWriter,
     ) -> io::Result<proc::Child> {
         let mut enforce = self.child_setup(limits.clone(), None, Some(channel));
         #[expect(unsafe_code, reason = "what is enforced is enforced in the child")]
         // SAFETY: see `child_setup` for the calls that it makes in the child.
-        let child = unsafe { proc::spawn_inside(&command, cgroup.map(CallCgroup::folder), &mut enforce)? };
+        let child = unsafe {
+            proc::spawn_inside(&command, output.as_fd(), cgroup.map(CallCgroup::folder), &mut enforce)?
+        };
         if let Some(child) = child {
             return Ok(proc::Child::Inside(child));
         }
         let entrance = cgroup.and_then(|cgroup| cgroup.open_procs_file().ok());
         let entrance_fd = entrance.as_ref().map(|file| file.as_raw_fd());
         self.enforce_in(&mut command, limits, entrance_fd, Some(channel));
+        command.stdout(output.try_clone()?).stderr(output);
         proc::spawn(&mut command).map(proc::Child::Usual)
     }
 

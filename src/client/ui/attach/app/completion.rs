@@ -1,5 +1,6 @@
 //! The menus of the input line: slash commands and files. Pure.
 
+use crate::connection::mentions::mention_of;
 use crate::terminal::escape;
 use crate::ui::attach::app::{App, Effect};
 use types::slash_command::CommandView;
@@ -182,7 +183,7 @@ fn file_entries(files: &[String], typed: &str) -> Vec<MenuEntry> {
         .collect();
     found.sort();
     let entry = |(_, _, file): (usize, usize, &String)| MenuEntry {
-        text: format!("@{file}"),
+        text: mention_of(file),
         label: escape::line(file).into_owned(),
         detail: String::new(),
         takes_more: true,

@@ -6,11 +6,12 @@ use crate::terminal::escape;
 use crate::terminal::format::format_ms;
 use crate::terminal::style::{StyledLine, Tone, cut};
 use crate::ui::attach::app::overlay::Overlay;
-use crate::ui::attach::app::{App, Effect, Submission};
+use crate::ui::attach::app::{App, Effect, SecretFiles, Submission};
+use crate::ui::editor::Draft;
 use crate::ui::question;
 use crate::ui::question_list::OptionCursor;
-use crate::ui::render::OWN_COMMAND;
 use crate::ui::request_timing::Phase;
+use types::message::OWN_COMMAND;
 use types::permission::Mode;
 use types::queue::WhenBusy;
 use types::session::SessionState;
@@ -109,13 +110,16 @@ impl App {
             self.notice = why;
             return None;
         }
-        let text = self.editor.take_text();
-        Some(Effect::Submit(self.submission(text, after_turn)))
+        let draft = self.editor.take_input();
+        Some(Effect::Submit(self.submission(draft, after_turn)))
     }
 
-    fn submission(&mut self, text: String, after_turn: bool) -> Submission {
+    fn submission(&mut self, draft: Draft, after_turn: bool) -> Submission {
+        let text = draft.whole_text();
         let is_running = self.session.summary.state == SessionState::Running;
-        let is_command = text.starts_with('/') && !text.trim_end().contains('\n');
+        let name =
+            text.strip_prefix('/').map(|rest| rest.split(char::is_whitespace).next().unwrap_or_default());
+        let is_command = name.is_some_and(|name| !name.is_empty() && !name.contains('/'));
         let when_busy = match (is_running && !is_command, after_turn) {
             (true, false) => Some(WhenBusy::Steer),
             _ => None,
@@ -123,16 +127,56 @@ impl App {
         // A slash command must be a single block. So the output of the user's shell commands is sent with the
         // next message.
         let shell_output = if is_command { Vec::new() } else { std::mem::take(&mut self.shell_output) };
-        Submission { text, when_busy, shell_output }
+        Submission { shell_output, draft, ..Submission::new(text, when_busy) }
     }
 
     /// Puts a refused input back into the input line.
     pub(crate) fn restore_input(&mut self, submission: Submission, why: &str) {
-        if self.editor.is_empty() {
-            self.editor.insert(&submission.text);
-        }
-        self.shell_output.splice(0..0, submission.shell_output);
+        self.put_back(submission);
         self.notify(&format!("not sent: {why}"));
+    }
+
+    fn put_back(&mut self, submission: Submission) {
+        let Submission { text, shell_output, draft, .. } = submission;
+        if !self.editor.is_empty() {
+            // The user has typed something else meanwhile. The history has the text.
+        } else if draft.text.is_empty() {
+            self.editor.insert(&text);
+        } else {
+            self.editor.restore(draft);
+        }
+        self.shell_output.splice(0..0, shell_output);
+    }
+
+    /// Whether files and pictures can be attached to the text of the input line.
+    pub(crate) fn can_attach(&self) -> bool {
+        self.setup.one_turn.is_none()
+            && self.pager.is_none()
+            && !self.is_writing()
+            && !self.has_open_question()
+            && !self.editor.text().starts_with(['/', '#', '!'])
+    }
+
+    /// Asks whether the content of these files is sent with the input.
+    pub(crate) fn ask_about_secrets(&mut self, submission: Submission, paths: &[String]) {
+        let names = paths.join(", ");
+        self.consenting = Some(submission);
+        self.notify(&format!(
+            "{names} probably holds secrets: y send the content · n send the name alone · Esc back"
+        ));
+    }
+
+    /// Sends the input with or without the likely secrets, or returns it to the input line.
+    pub(super) fn decide_about_secrets(&mut self, submission: Submission, key: KeyCode) -> Option<Effect> {
+        let secrets = match key {
+            KeyCode::Char('y' | 'Y') => SecretFiles::Send,
+            KeyCode::Char('n' | 'N') => SecretFiles::NameOnly,
+            _ => {
+                self.put_back(submission);
+                return None;
+            }
+        };
+        Some(Effect::Submit(Submission { secrets, ..submission }))
     }
 
     /// Submits a note to the chosen place, or returns the note to the input line.
@@ -147,7 +191,7 @@ impl App {
             }
         };
         let text = format!("# {place}: {text}");
-        Some(Effect::Submit(Submission { text, when_busy: None, shell_output: Vec::new() }))
+        Some(Effect::Submit(Submission::new(text, None)))
     }
 
     /// Whether the model asks and the question is shown, so that typed text is its answer.

@@ -1,5 +1,6 @@
 //! Effects of a key: requests to the daemon or to the terminal.
 
+use crate::ui::editor::Draft;
 use api::params::{AnswerParams, ApproveParams, FeedbackParams};
 use types::ids::{ItemId, TurnId};
 use types::permission::Mode;
@@ -13,6 +14,26 @@ pub(crate) struct Submission {
     pub(crate) when_busy: Option<WhenBusy>,
     /// Shell commands that the user ran before, with their output.
     pub(crate) shell_output: Vec<String>,
+    /// The text as it stood in the input line. Its mentions and pictures are attached. Empty if nothing is.
+    pub(crate) draft: Draft,
+    pub(crate) secrets: SecretFiles,
+}
+
+impl Submission {
+    /// A text without attachments.
+    pub(crate) fn new(text: String, when_busy: Option<WhenBusy>) -> Self {
+        Self { text, when_busy, shell_output: Vec::new(), draft: Draft::default(), secrets: SecretFiles::Ask }
+    }
+}
+
+/// What happens to mentioned files that probably hold secrets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SecretFiles {
+    /// The user is asked first.
+    Ask,
+    Send,
+    /// Only their names are sent, which are in the text.
+    NameOnly,
 }
 
 /// An input of the user to which the conversation can be rewound.
@@ -32,6 +53,8 @@ pub(crate) enum Effect {
     Submit(Submission),
     Approve(ApproveParams),
     ApproveAll(Vec<ApproveParams>),
+    /// Allow the edit, and set the mode in which edits need no request.
+    ApproveAndAcceptEdits(ApproveParams),
     /// Allow the call, and send the model these words with the result.
     ApproveAndSay(ApproveParams, String),
     Answer(AnswerParams),
@@ -51,6 +74,8 @@ pub(crate) enum Effect {
     /// Suspend the program, so that the shell has the terminal.
     Suspend,
     LoadFiles,
+    /// Read the picture of the clipboard.
+    PastePicture,
     /// Read inputs of earlier sessions: the inputs after this cursor, or the newest ones.
     LoadHistory(Option<String>),
     LoadPoints,

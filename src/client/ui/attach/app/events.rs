@@ -11,10 +11,29 @@ use crate::ui::summary::one_line;
 use crate::ui::undo;
 use types::event::{Envelope, Event};
 use types::ids::{PermissionId, SessionId};
-use types::message::input_line;
+use types::message::{Block, InputBlock, OWN_COMMAND, input_line, input_text};
 use types::permission::Mode;
-use types::session::{ItemKind, PermissionRequest, SessionState, SessionView};
+use types::session::{Item, ItemKind, PermissionRequest, SessionState, SessionView};
 use types::todo::TodoStatus;
+
+/// The text of an input that may return to the input line. Mentioned files are attached again when it is sent.
+pub(in crate::ui::attach) fn own_text(input: &[InputBlock]) -> String {
+    let text = input_text(input);
+    if text.is_empty() { input_line(input) } else { text }
+}
+
+/// The words of the user in a message: without the output of the user's own commands, which was sent along.
+pub(in crate::ui::attach) fn own_words(item: &Item) -> String {
+    let texts = item.content.iter().filter_map(|block| match block {
+        Block::Text { text } => Some(text.as_str()),
+        _ => None,
+    });
+    let (outputs, words): (Vec<&str>, Vec<&str>) = texts.partition(|text| text.starts_with(OWN_COMMAND));
+    match outputs.is_empty() {
+        true => item.text.clone().unwrap_or_default(),
+        false => words.join("\n"),
+    }
+}
 
 impl App {
     pub(crate) fn on_event(&mut self, received: &ReceivedEvent) {
@@ -168,12 +187,12 @@ impl App {
                 // The queue itself may already contain an input whose event is in the omitted part of the journal.
                 if let Some(turn) = turn.filter(|turn| !self.queue.iter().any(|(known, _)| known == turn)) {
                     let at = if *front { 0 } else { self.queue.len() };
-                    self.queue.insert(at, (turn, input_line(input)));
+                    self.queue.insert(at, (turn, own_text(input)));
                 }
             }
             Event::TurnQueueUpdated { input } => {
                 if let Some((_, text)) = self.queue.iter_mut().find(|(queued, _)| Some(*queued) == turn) {
-                    *text = input_line(input);
+                    *text = own_text(input);
                 }
             }
             Event::TurnQueueMoved { before } => {
@@ -188,12 +207,12 @@ impl App {
             Event::TurnDequeued { .. } | Event::TurnStarted { .. } => {
                 self.queue.retain(|(queued, _)| Some(*queued) != turn);
             }
-            Event::TurnSteered { input } => self.steered.push(input_line(input)),
+            Event::TurnSteered { input } => self.steered.push(own_text(input)),
             // The steered inputs are now part of the conversation.
             Event::MessageCompleted { item, .. } if item.kind == ItemKind::UserMessage => {
                 let text = item.text.as_deref().unwrap_or_default();
                 self.steered.retain(|steered| !text.contains(steered.as_str()));
-                self.editor.remember(text);
+                self.editor.remember(&own_words(item));
             }
             Event::TurnCompleted { .. } => self.steered.clear(),
             _ => {}

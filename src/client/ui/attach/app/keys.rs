@@ -102,6 +102,9 @@ impl App {
         if let Some(note) = self.noting.take() {
             return self.place_note(note, key.code);
         }
+        if let Some(submission) = self.consenting.take() {
+            return self.decide_about_secrets(submission, key.code);
+        }
         if self.is_list_open()
             && let Some(effect) = self.on_list_key(key, now)
         {
@@ -273,6 +276,7 @@ impl App {
                 return self.more_history();
             }
             'z' => return Some(Effect::Suspend),
+            'v' if self.can_attach() => return Some(Effect::PastePicture),
             'x' => self.editor.kill(),
             'y' => self.editor.yank(),
             'j' => self.editor.insert("\n"),
@@ -328,7 +332,7 @@ impl App {
         match self.questions.front() {
             Some(question) => !question::is_typed(question) && question::choice_for_key(key).is_some(),
             None if self.feedback.is_some() => self.choose_feedback(key).is_some(),
-            None => !self.requests.is_empty() && matches!(key, 'y' | 'n' | '1'..='5'),
+            None => !self.requests.is_empty() && matches!(key, 'y' | 'n' | '1'..='6'),
         }
     }
 

@@ -135,7 +135,7 @@ impl App {
                     'n' => 4,
                     c => usize::try_from(c.to_digit(10).unwrap_or(0)).unwrap_or(0),
                 };
-                if let Some(choice) = self.requests.choice_by_number(number, can_all) {
+                if let Some(choice) = self.requests.choice_by_number(number, mode, can_all) {
                     return Some(self.choose(choice, now));
                 }
                 if number > 0 {
@@ -176,6 +176,7 @@ impl App {
                 }
                 Some(Effect::Approve(params))
             }
+            ListOutcome::SendAndAcceptEdits(params) => Some(Effect::ApproveAndAcceptEdits(params)),
             ListOutcome::SendAll(all) => Some(Effect::ApproveAll(all)),
             ListOutcome::Page => {
                 self.page_opened = Some(now);

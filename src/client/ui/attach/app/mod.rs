@@ -18,7 +18,8 @@ use std::time::{Duration, Instant};
 use crate::terminal::escape;
 use crate::terminal::style::{StyledLine, Tone};
 pub(super) use crate::ui::attach::app::completion::{Menu, MenuEntry};
-pub(super) use crate::ui::attach::app::effect::{Effect, OlderInputs, Point, Submission};
+pub(super) use crate::ui::attach::app::effect::{Effect, OlderInputs, Point, SecretFiles, Submission};
+pub(super) use crate::ui::attach::app::events::{own_text, own_words};
 use crate::ui::attach::app::overlay::Overlay;
 pub(super) use crate::ui::attach::app::progress::{Activity, Progress};
 use crate::ui::editor::Editor;
@@ -124,6 +125,8 @@ pub(super) struct App {
     has_early_key: bool,
     /// A note, while the user chooses its place.
     noting: Option<String>,
+    /// An input that mentions likely secrets, while the user decides about them.
+    consenting: Option<Submission>,
     /// The draft of the input line, while the user answers a question or request.
     set_aside: String,
     /// The request that this client answered with a lasting grant.
@@ -203,6 +206,7 @@ impl App {
             confirming: None,
             has_early_key: false,
             noting: None,
+            consenting: None,
             set_aside: String::new(),
             granted: None,
             overlay: None,

@@ -34,12 +34,12 @@ pub(crate) enum Overlay {
 const KEYS: &[(&str, &str)] = &[
     (
         "Write",
-        "Enter send · Alt-Enter, Ctrl-J or \\ Enter new line · Ctrl-G editor · @ file · / command · ! shell",
+        "Enter send · Alt-Enter, Ctrl-J or \\ Enter new line · Ctrl-G editor · @ file · Ctrl-V picture · / command · ! shell",
     ),
     ("", "↑ ↓ history · Ctrl-R search it · Ctrl-U Ctrl-K Ctrl-W delete · Ctrl-Y bring back · Ctrl-C clear"),
     ("Turn", "Esc or Ctrl-C stop · Enter after this step · Tab after the turn · ↑ takes the last line back"),
     ("", "Shift-Tab mode · Esc Esc go back to an earlier input"),
-    ("Requests", "1–5 or ↑↓ Enter answer · ←→ other request · Tab add words · e change · Esc no, and stop"),
+    ("Requests", "1–6 or ↑↓ Enter answer · ←→ other request · Tab add words · e change · Esc no, and stop"),
     ("Look", "Ctrl-O all of it (/ search, n N, { } by input, v editor, q close) · F2 warnings"),
     ("", "← on an empty line all sessions · /resume another session · /model · /copy the answer"),
     ("Leave", "Ctrl-D, or Ctrl-C twice · the session goes on"),

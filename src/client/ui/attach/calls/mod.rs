@@ -3,6 +3,7 @@
 mod reading;
 
 use crate::connection::client::{CallError, Client};
+use crate::connection::input_files::with_attachments;
 use crate::connection::session_calls::{idempotency_key, submit_params, update};
 use crate::failure::Failure;
 use crate::terminal::style::StyledLine;
@@ -13,6 +14,7 @@ use api::params::{
 };
 use types::ids::SessionId;
 use types::model::ModelView;
+use types::permission::Mode;
 use types::queue::WhenBusy;
 use types::slash_command::CommandView;
 use types::turn_options::TurnOptions;
@@ -30,6 +32,8 @@ pub(super) enum EffectResult {
     StartLines(Vec<StyledLine>),
     Commands(Vec<CommandView>),
     Files(Vec<String>),
+    /// The picture of the clipboard.
+    Picture(Vec<u8>),
     /// Inputs of earlier sessions, and the cursor of even older ones.
     History(Vec<String>, Option<String>),
     Points(Vec<Point>),
@@ -54,12 +58,9 @@ pub(super) struct Caller {
 }
 
 impl Caller {
-    pub(super) async fn submit(self, submission: Submission) -> EffectResult {
-        let text = |text: &String| SubmitBlock::Text { text: text.clone() };
-        let input = match submission.shell_output.as_slice() {
-            [] => SubmitInput::Text(submission.text.clone()),
-            outputs => SubmitInput::Blocks(outputs.iter().chain([&submission.text]).map(text).collect()),
-        };
+    pub(super) async fn submit(self, submission: Submission, attached: Vec<SubmitBlock>) -> EffectResult {
+        let texts = submission.shell_output.iter().chain([&submission.text]).cloned().collect();
+        let input = with_attachments(texts, attached);
         let params = submit_params(self.session, input, submission.when_busy, TurnOptions::default());
         match self.client.call::<methods::session::Submit>(&params).await {
             // The daemon reports a queued or steered input to all clients by an event.
@@ -90,12 +91,18 @@ impl Caller {
                 let params = ApproveParams { answers: Some(answers), ..ApproveParams::default() };
                 self.approve(&params).await
             }
+            Effect::ApproveAndAcceptEdits(params) => match self.approve(&params).await {
+                EffectResult::Taken => {
+                    let mode = Some(Mode::AcceptEdits);
+                    call_result(update(client, session_id, mode, None).await.map(|_| ()))
+                }
+                other => other,
+            },
             Effect::ApproveAndSay(params, feedback_text) => match self.approve(&params).await {
                 EffectResult::Taken => {
                     let when_busy = Some(WhenBusy::Steer);
-                    self.clone()
-                        .submit(Submission { text: feedback_text, when_busy, shell_output: Vec::new() })
-                        .await
+                    let submission = Submission::new(feedback_text, when_busy);
+                    self.clone().submit(submission, Vec::new()).await
                 }
                 other => other,
             },
@@ -138,6 +145,7 @@ impl Caller {
             | Effect::Edit(_)
             | Effect::Suspend
             | Effect::LoadFiles
+            | Effect::PastePicture
             | Effect::LoadHistory(_)
             | Effect::LoadEarlier
             | Effect::Copy(_)

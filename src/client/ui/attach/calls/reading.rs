@@ -6,7 +6,7 @@ use crate::connection::client::CallError;
 use crate::connection::expand_truncated;
 use crate::connection::pages::RawEventsPage;
 use crate::connection::wire::ReceivedEvent;
-use crate::ui::attach::app::{App, ClientSetup, Point};
+use crate::ui::attach::app::{App, ClientSetup, Point, own_words};
 use crate::ui::attach::calls::{Caller, EffectResult};
 use api::params::{
     CommandListParams, EventsParams, Include, ItemsParams, ListParams, ModelListParams, SessionParams,
@@ -145,6 +145,6 @@ impl Caller {
 fn input_text(item: &Item) -> String {
     match &item.command {
         Some(command) => command.line(),
-        None => item.text.clone().unwrap_or_default(),
+        None => own_words(item),
     }
 }

@@ -10,7 +10,8 @@ use tokio::sync::oneshot;
 
 use crate::connection::follow::SessionFollower;
 use crate::failure::Failure;
-use crate::ui::attach::app::Effect;
+use crate::ui::attach::app::{Effect, Submission};
+use crate::ui::attach::attachments::{self, Attachments, clipboard_picture};
 use crate::ui::attach::calls::EffectResult;
 use crate::ui::attach::live::{LeaveReason, LiveConversation};
 use crate::ui::attach::screen::Screen;
@@ -43,14 +44,9 @@ impl LiveConversation {
     ) -> Result<(), Failure> {
         match effect {
             Effect::Detach => self.left = Some(LeaveReason::Detached),
-            Effect::Submit(submission) => {
-                if self.app.setup.is_new
-                    && let Err(failure) = self.create_session().await
-                {
-                    self.app.restore_input(submission, &failure.message);
-                    return Ok(());
-                }
-                self.calls.spawn(self.caller.clone().submit(submission));
+            Effect::Submit(submission) => self.submit(submission).await,
+            Effect::PastePicture => {
+                self.calls.spawn(clipboard_picture());
             }
             Effect::SetMode(mode) if self.app.setup.is_new => {
                 self.app.set_mode(mode);
@@ -102,6 +98,23 @@ impl LiveConversation {
             }
         }
         Ok(())
+    }
+
+    /// Reads the attachments of an input, creates the session if it does not exist, and sends the input.
+    async fn submit(&mut self, submission: Submission) {
+        let blocks = match attachments::read(&submission, &self.app.session.cwd).await {
+            Ok(Attachments::Read(blocks)) => blocks,
+            Ok(Attachments::LikelySecrets(paths)) => {
+                return self.app.ask_about_secrets(submission, &paths);
+            }
+            Err(failure) => return self.app.restore_input(submission, &failure.message),
+        };
+        if self.app.setup.is_new
+            && let Err(failure) = self.create_session().await
+        {
+            return self.app.restore_input(submission, &failure.message);
+        }
+        self.calls.spawn(self.caller.clone().submit(submission, blocks));
     }
 
     async fn create_session(&mut self) -> Result<(), Failure> {

@@ -20,6 +20,7 @@ use crate::failure::{Failure, code};
 use crate::terminal::format;
 use crate::terminal::out::allows_colours;
 use crate::ui::attach::app::{App, Effect};
+use crate::ui::attach::attachments::pasted;
 use crate::ui::attach::calls::{Caller, EffectResult};
 use crate::ui::attach::screen::Screen;
 use crate::ui::attach::start_lines::StartFacts;
@@ -162,6 +163,10 @@ impl LiveConversation {
                             screen.handle_resize((columns, rows), row)?;
                         }
                         Some(input) => {
+                            let input = match input {
+                                Input::Paste(text) => Input::Paste(pasted(&self.app, text)),
+                                other => other,
+                            };
                             if let Some(effect) = self.app.on_input(&input, Instant::now()) {
                                 self.start_effect(effect, screen).await?;
                             }
@@ -268,6 +273,7 @@ impl LiveConversation {
             EffectResult::StartLines(lines) => app.finish_start_lines(Some(lines)),
             EffectResult::Commands(commands) => app.set_commands(commands),
             EffectResult::Files(files) => app.set_files(files),
+            EffectResult::Picture(data) => app.editor.paste_picture(data),
             EffectResult::History(older, next) => app.add_history(older, next),
             EffectResult::Points(points) => app.set_points(points),
             EffectResult::Models(models) => app.set_models(models),

@@ -9,6 +9,7 @@ use crate::shell::sandbox::git;
 use crate::shell::sandbox::layout::FsPolicy;
 use crate::shell::sandbox::layout::unreadable::{is_shut, is_there, kind};
 use crate::shell::sandbox::placeholders::is_placeholder;
+use project::folders::ProjectFolders;
 
 /// Folders of submodules, and work trees, that are inspected per repository.
 const MAX_REPOSITORY_FOLDERS: usize = 300;
@@ -33,18 +34,12 @@ impl FsPolicy {
             self.pinned.push(real);
         } else {
             if let Some(real) = git::work_tree(&git) {
-                // This comes first: link targets are guarded only in writable folders.
-                self.writable.push(real.common.clone());
-                self.writable.push(real.own.clone());
-                self.guard_git(&real.common);
-                // The file that names the rest of its repository, and its own configuration.
-                self.guard_one(real.own.join("commondir"));
-                self.guard_one(real.own.join("config.worktree"));
-                // Sessions in other folders find the work tree by this file.
-                self.guard_one(real.own.join("gitdir"));
+                self.open_work_tree(&real);
             } else if let Some(real) = git::named_in(&git).filter(|real| self.is_writable_root(real)) {
                 self.guard_git(&real);
                 self.pinned.push(real);
+            } else {
+                self.open_submodule(&git);
             }
             if git.is_file() && repository::text_of(&git).is_none() && git.is_file() {
                 self.unreadable = Some(git.clone());
@@ -55,6 +50,49 @@ impl FsPolicy {
         if git::is_bare(workspace, is_there(&git) && !is_placeholder(&git)) {
             self.guard_git(workspace);
         }
+    }
+
+    /// Opens the repository of a work tree that begins above the workspace, so that a command can commit. Its other
+    /// files stay closed.
+    pub(crate) fn open_repository_above(&mut self, workspace: &Path, home: &Path) {
+        let folders = ProjectFolders::find(workspace, home);
+        let (top, git) = (folders.root(), folders.root().join(".git"));
+        if top == workspace || self.may_change(top) || !self.opens_repositories {
+            return;
+        }
+        if fs::symlink_metadata(&git).is_ok_and(|meta| meta.is_dir()) {
+            if git::is_of_folder(&git, workspace) {
+                self.open_repository(git);
+            }
+        } else if let Some(real) = git::work_tree(&git) {
+            self.open_work_tree(&real);
+        } else {
+            self.open_submodule(&git);
+        }
+    }
+
+    fn open_work_tree(&mut self, real: &git::WorkTreeFolders) {
+        self.writable.push(real.own.clone());
+        self.open_repository(real.common.clone());
+        // The file that names the rest of its repository, and its own configuration.
+        self.guard_one(real.own.join("commondir"));
+        self.guard_one(real.own.join("config.worktree"));
+        // Sessions in other folders find the work tree by this file.
+        self.guard_one(real.own.join("gitdir"));
+    }
+
+    fn open_submodule(&mut self, git: &Path) {
+        if self.opens_repositories
+            && let Some(real) = git::submodule(git)
+        {
+            self.open_repository(real);
+        }
+    }
+
+    fn open_repository(&mut self, git: PathBuf) {
+        // This comes first: link targets are guarded only in writable folders.
+        self.writable.push(git.clone());
+        self.guard_git(&git);
     }
 
     fn guard_git(&mut self, git: &Path) {
@@ -70,9 +108,16 @@ impl FsPolicy {
     fn guard_repository(&mut self, git: &Path) {
         self.guard_one(git.join("config"));
         self.guard_one(git.join("hooks"));
+        // With a placeholder, git ignores the name of the work tree.
         let shared = git.join("commondir");
-        if is_there(&shared) && !is_placeholder(&shared) || !git::names_work_tree(git) {
+        if is_there(&shared) && !is_placeholder(&shared)
+            || !git::names_work_tree(git)
+            || git::is_of_named_tree(git)
+        {
             self.guard_one(shared);
+        }
+        if git.join("info").is_dir() {
+            self.guard_one(git.join("info/attributes"));
         }
     }
 

@@ -15,6 +15,7 @@ pub(crate) use first_seen::FirstSeen;
 use secrets::{HomeDir, PACKAGE_CACHES, WritableRoots};
 use unreadable::{closed_parent, find_link, resolve_foreign_links, unsearchable_ancestor};
 
+use super::level::{CallSandbox, Level};
 use super::temp;
 use crate::context::ToolContext;
 use crate::disk::{is_missing, real};
@@ -44,6 +45,8 @@ pub(crate) struct FsPolicy {
     pub(super) socket: Option<PathBuf>,
     /// Number of folders of submodules and work trees that were scanned.
     pub(super) scanned_folders: usize,
+    /// Whether repositories outside the writable folders are opened, since their protected files can be guarded.
+    pub(super) opens_repositories: bool,
     /// A `.git` file that cannot be read, so that the paths to guard are unknown.
     pub(super) unreadable: Option<PathBuf>,
 }
@@ -68,7 +71,7 @@ impl FsPolicy {
     pub(crate) fn from_context(
         context: &ToolContext,
         first_seen: &FirstSeen,
-        network: bool,
+        choice: CallSandbox,
     ) -> std::io::Result<Self> {
         let settings = &context.settings.sandbox;
         let (session_context, home) = (&context.session_context, &context.places.home);
@@ -99,14 +102,16 @@ impl FsPolicy {
         let at_home = HomeDir::at(home).ok();
         let caches = at_home
             .as_ref()
-            .filter(|_| network)
+            .filter(|_| choice.network)
             .map_or_else(Vec::new, |at_home| at_home.below(PACKAGE_CACHES));
         layout.writable.extend(caches.iter().cloned());
         let root = layout.temp.parent().unwrap_or(Path::new("/")).to_owned();
         let reach =
             WritableRoots { chosen_folders: &chosen_folders, caches: &caches, temp: &root, of_all: false };
         layout.hidden = hidden::hidden_paths(context, first_seen, at_home.as_ref(), &reach);
+        layout.opens_repositories = choice.guards;
         layout.guard(&session_context.workspace);
+        layout.open_repository_above(&session_context.workspace, home);
         additional.for_each(|folder| layout.guard(folder));
         // The files of the folders above the workspace count as well, and an additional folder may contain them.
         let above = session_context.workspace.ancestors().skip(1).take(MAX_FOLDERS_ABOVE);
@@ -153,7 +158,8 @@ impl FsPolicy {
         first_seen: &FirstSeen,
         network: bool,
     ) -> std::io::Result<Vec<PathBuf>> {
-        Ok(Self::from_context(context, first_seen, network)?.hidden)
+        let choice = CallSandbox { level: Level::Landlock, network, guards: false };
+        Ok(Self::from_context(context, first_seen, choice)?.hidden)
     }
 
     /// Whether mounts can hide this path: it lies in a writable folder and contains nothing that must stay
@@ -324,7 +330,7 @@ mod tests {
         layout.guard_one(root.join("shut").join(&long));
         assert_eq!((layout.guarded.as_slice(), layout.absent.len()), (&[root.join("shut")][..], 0));
         if nix::unistd::geteuid().is_root() {
-            eprintln!("SKIPPED: root may search every folder");
+            base::skip_test!("root may search every folder");
             return;
         }
         fs::set_permissions(root.join("shut"), fs::Permissions::from_mode(0o000)).unwrap();

@@ -387,7 +387,7 @@ mod tests {
         let credentials = home.join(".cargo/credentials.toml");
         assert_eq!(sorted(found()), [credentials.clone(), home.join(".config/gh")]);
         if nix::unistd::geteuid().is_root() {
-            eprintln!("SKIPPED: root may look into every folder");
+            base::skip_test!("root may look into every folder");
             return;
         }
         fs::set_permissions(home.join(".config"), fs::Permissions::from_mode(0o600)).unwrap();

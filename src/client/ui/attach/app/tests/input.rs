@@ -202,7 +202,9 @@ fn long_paste_is_a_marker_until_it_is_sent() {
     let text = "line\n".repeat(120);
     app.on_input(&Input::Paste(text.clone()), now());
     assert_eq!(app.editor.text(), "[paste 1: 120 lines]");
-    assert_effects(&keys(&mut app, " x\n"), &[submit(&format!("{text} x"))]);
+    let sent = keys(&mut app, " x\n");
+    let [Effect::Submit(sent)] = sent.as_slice() else { panic!("{sent:?}") };
+    assert_eq!((&sent.text, sent.draft.text.as_str()), (&format!("{text} x"), "[paste 1: 120 lines] x"));
     app.on_input(&Input::Paste(text), now());
     key(&mut app, KeyCode::Backspace);
     assert!(app.editor.is_empty(), "a marker is one thing");
@@ -316,4 +318,80 @@ fn hint_about_a_stop_ends_with_the_turn() {
     assert!(!app.notice.is_empty());
     feed(&mut app, json!({"type": "turn.started"}));
     assert_eq!(app.notice, "", "a hint of the time before the turn");
+}
+
+#[test]
+fn likely_secret_waits_for_a_key_and_text_comes_back() {
+    let asked = |typed: &str| {
+        let mut app = app();
+        let sent = keys(&mut app, "check @.env\n");
+        let Ok([Effect::Submit(sent)]) = <[Effect; 1]>::try_from(sent) else { panic!("not sent") };
+        app.ask_about_secrets(sent, &[".env".into()]);
+        assert!(app.notice.contains(".env probably holds secrets"), "{}", app.notice);
+        let effects = keys(&mut app, typed);
+        (app.editor.text().to_owned(), effects)
+    };
+    for (typed, expected) in [("y", SecretFiles::Send), ("n", SecretFiles::NameOnly)] {
+        let (text, effects) = asked(typed);
+        let [Effect::Submit(sent)] = effects.as_slice() else { panic!("{effects:?}") };
+        assert_eq!((text.as_str(), sent.text.as_str(), sent.secrets), ("", "check @.env", expected));
+    }
+    for typed in ["\u{1b}", "\n", "x"] {
+        let (text, effects) = asked(typed);
+        assert!(effects.is_empty() && text == "check @.env", "{typed:?}: {text} {effects:?}");
+    }
+}
+
+#[test]
+fn picture_of_clipboard_is_a_marker_and_goes_along() {
+    let mut app = app();
+    assert!(matches!(keys(&mut app, "see ^v").as_slice(), [Effect::PastePicture]));
+    app.editor.paste_picture(vec![0; 1_500]);
+    assert_eq!(app.editor.text(), "see [image 1: 2 KB]");
+    let sent = keys(&mut app, "\n");
+    let [Effect::Submit(sent)] = sent.as_slice() else { panic!("{sent:?}") };
+    assert_eq!((sent.text.as_str(), sent.draft.pictures.len()), ("see [image 1: 2 KB]", 1));
+    // A refused input comes back with its picture.
+    app.restore_input(sent.clone(), "the daemon is busy");
+    let sent = keys(&mut app, " now\n");
+    let [Effect::Submit(sent)] = sent.as_slice() else { panic!("{sent:?}") };
+    assert_eq!(sent.draft.pictures.len(), 1);
+    // The marker is deleted as a whole, and a later picture has another number.
+    app.editor.paste_picture(vec![1]);
+    key(&mut app, KeyCode::Backspace);
+    assert!(app.editor.is_empty());
+    app.editor.paste_picture(vec![1]);
+    assert_eq!(app.editor.text(), "[image 3: 1 KB]");
+    for line in ["/model", "!ls", "# note"] {
+        app.editor.set_text(line);
+        assert!(keys(&mut app, "^v").is_empty(), "{line}");
+    }
+}
+
+#[test]
+fn taken_back_input_is_the_text_of_the_user() {
+    let mut app = app();
+    state(&mut app, "running");
+    let file = json!({"type": "document", "blob_id": "blob_0190f2a4-0000-8000-8000-000000000009", "bytes": 3,
+        "media_type": "text/plain", "name": "a.rs", "text": "abc"});
+    feed(
+        &mut app,
+        json!({"type": "turn.queued", "input": [file, {"type": "text", "text": "explain @a.rs"}]}),
+    );
+    assert!(matches!(key(&mut app, KeyCode::Up), Some(Effect::TakeBack(_))));
+    assert_eq!(app.editor.text(), "explain @a.rs");
+}
+
+#[test]
+fn output_of_own_command_is_not_in_the_history() {
+    let mut app = app();
+    let output = "I ran this command myself: `make` (exit 2). Its output:\n```\nerror\n```";
+    let content = json!([{"type": "text", "text": output}, {"type": "text", "text": "fix it"}]);
+    feed(
+        &mut app,
+        json!({"type": "message.completed", "item": {"item_id": ITEM, "turn_id": TURN, "kind": "user_message",
+        "status": "completed", "first_seq": 1, "last_seq": 2, "text": format!("{output}\nfix it"), "content": content}}),
+    );
+    key(&mut app, KeyCode::Up);
+    assert_eq!(app.editor.text(), "fix it");
 }

@@ -27,7 +27,10 @@ fn app() -> App {
 
 /// A new input that is sent at once.
 fn submit(text: &str) -> Effect {
-    Effect::Submit(Submission { text: text.into(), when_busy: None, shell_output: Vec::new() })
+    let mut editor = Editor::default();
+    editor.insert(text);
+    let draft = editor.take_input();
+    Effect::Submit(Submission { draft, ..Submission::new(text.into(), None) })
 }
 
 fn key(app: &mut App, code: KeyCode) -> Option<Effect> {

@@ -8,7 +8,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// Replaces comments and trailing commas by blanks, so that every part keeps its place.
-pub(super) fn plain_json(text: &str) -> String {
+#[must_use]
+pub fn plain_json(text: &str) -> String {
     let mut bytes = text.as_bytes().to_vec();
     // The place of a comma that has only blanks and comments after it so far.
     let mut comma = None;
@@ -71,7 +72,7 @@ fn string_end(bytes: &[u8], start: usize) -> usize {
 
 /// A part of a text.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Node<'t> {
+pub struct Node<'t> {
     whole: &'t str,
     raw: &'t str,
 }
@@ -87,6 +88,7 @@ impl<'t> Node<'t> {
     }
 
     /// The line on which the part begins, from 1.
+    #[must_use]
     pub fn line(self) -> usize {
         let offset = (self.raw.as_ptr() as usize).saturating_sub(self.whole.as_ptr() as usize);
         let before = self.whole.as_bytes().get(..offset).unwrap_or_default();
@@ -94,18 +96,21 @@ impl<'t> Node<'t> {
     }
 
     /// The fields of an object in their order, also those whose name occurs twice.
+    #[must_use]
     pub fn fields(self) -> Option<Vec<(String, Node<'t>)>> {
         let Fields(fields) = serde_json::from_str(self.raw).ok()?;
         Some(fields.into_iter().map(|(name, raw)| (name, Self { raw: raw.get(), ..self })).collect())
     }
 
     /// The items of a list.
+    #[must_use]
     pub fn items(self) -> Option<Vec<Node<'t>>> {
         let items: Vec<&RawValue> = serde_json::from_str(self.raw).ok()?;
         Some(items.into_iter().map(|raw| Self { raw: raw.get(), ..self }).collect())
     }
 
     /// Whether the part is `null`.
+    #[must_use]
     pub fn is_null(self) -> bool {
         self.raw.trim() == "null"
     }
@@ -119,6 +124,7 @@ impl<'t> Node<'t> {
     }
 
     /// The beginning of the part, for an error.
+    #[must_use]
     pub fn shown(self) -> String {
         const MAX_CHARS: usize = 40;
         match self.raw.char_indices().nth(MAX_CHARS) {

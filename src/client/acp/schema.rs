@@ -1,0 +1,346 @@
+//! The types of the protocol that this program uses. Fields that it ignores are absent.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use types::ids::CallId;
+
+/// The version of the protocol.
+pub(super) const PROTOCOL_VERSION: u32 = 1;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct InitializeParams {
+    pub(super) client_info: Option<Value>,
+    pub(super) client_capabilities: Value,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct NewSessionParams {
+    pub(super) cwd: String,
+    #[serde(default)]
+    pub(super) additional_directories: Option<Vec<String>>,
+    #[serde(default)]
+    pub(super) mcp_servers: Option<Vec<Value>>,
+}
+
+/// `session/load` and `session/resume`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct OpenSessionParams {
+    pub(super) session_id: String,
+    #[serde(flatten)]
+    pub(super) place: NewSessionParams,
+}
+
+/// `session/cancel` and `session/delete`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SessionParams {
+    pub(super) session_id: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ListSessionsParams {
+    pub(super) cwd: Option<String>,
+    pub(super) cursor: Option<String>,
+}
+
+/// `session/prompt` and `_session/steering`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PromptParams {
+    pub(super) session_id: String,
+    pub(super) prompt: Vec<Value>,
+    #[serde(rename = "_meta", default)]
+    pub(super) meta: Value,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SetModeParams {
+    pub(super) session_id: String,
+    pub(super) mode_id: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SetOptionParams {
+    pub(super) session_id: String,
+    pub(super) config_id: String,
+    pub(super) value: Value,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct NewSessionReply<'a> {
+    pub(super) session_id: &'a str,
+    #[serde(flatten)]
+    pub(super) settings: SessionSettings,
+}
+
+/// The modes and options of a session: the reply of `session/load` and `session/resume`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SessionSettings {
+    pub(super) modes: ModeState,
+    pub(super) config_options: Vec<ConfigOption>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ModeState {
+    pub(super) current_mode_id: String,
+    pub(super) available_modes: Vec<NamedChoice>,
+}
+
+/// A mode.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct NamedChoice {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) description: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ConfigOption {
+    pub(super) id: &'static str,
+    pub(super) name: &'static str,
+    pub(super) category: &'static str,
+    /// `select`.
+    #[serde(rename = "type")]
+    pub(super) kind: &'static str,
+    pub(super) current_value: String,
+    pub(super) options: Vec<ConfigValue>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct ConfigValue {
+    pub(super) value: String,
+    pub(super) name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) description: Option<String>,
+}
+
+/// A change that the editor shows.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "sessionUpdate", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub(super) enum SessionUpdate {
+    UserMessageChunk(Chunk),
+    AgentMessageChunk(Chunk),
+    AgentThoughtChunk(Chunk),
+    ToolCall(ToolCall),
+    ToolCallUpdate(ToolCall),
+    Plan {
+        entries: Vec<PlanEntry>,
+    },
+    AvailableCommandsUpdate {
+        available_commands: Vec<AvailableCommand>,
+    },
+    CurrentModeUpdate {
+        current_mode_id: String,
+    },
+    ConfigOptionUpdate {
+        config_options: Vec<ConfigOption>,
+    },
+    SessionInfoUpdate {
+        title: String,
+        updated_at: String,
+    },
+    UsageUpdate {
+        used: u64,
+        size: u64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cost: Option<Cost>,
+    },
+    /// Only with the client's capability `session.notices`.
+    Notice {
+        severity: &'static str,
+        title: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        description: Option<String>,
+    },
+    /// Only with the client's capability `session.compaction`.
+    CompactionUpdate {
+        compaction_id: String,
+        status: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Chunk {
+    pub(super) content: TextBlock,
+    pub(super) message_id: String,
+}
+
+/// A content block with text, the only kind that this program sends.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct TextBlock {
+    /// `text`.
+    #[serde(rename = "type")]
+    kind: &'static str,
+    pub(super) text: String,
+}
+
+impl TextBlock {
+    pub(super) fn new(text: impl Into<String>) -> Self {
+        Self { kind: "text", text: text.into() }
+    }
+}
+
+/// A tool call, or what changes in one. Absent fields are unchanged; lists are complete.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ToolCall {
+    pub(super) tool_call_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) title: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) kind: Option<ToolKind>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) status: Option<CallState>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) content: Option<Vec<CallContent>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) locations: Option<Vec<Location>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) raw_input: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) raw_output: Option<Value>,
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub(super) meta: Option<TerminalMeta>,
+}
+
+impl ToolCall {
+    pub(super) fn for_call(call_id: CallId) -> Self {
+        Self { tool_call_id: call_id.to_string(), ..Self::default() }
+    }
+}
+
+/// The output of a command for clients with the extension `terminal_output`: the client shows a terminal that this
+/// program fills.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(super) struct TerminalMeta {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) terminal_info: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) terminal_output: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) terminal_exit: Option<Value>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ToolKind {
+    Read,
+    Edit,
+    Search,
+    Execute,
+    Think,
+    Fetch,
+    SwitchMode,
+    Other,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum CallState {
+    Pending,
+    InProgress,
+    Completed,
+    Failed,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub(super) enum CallContent {
+    Content {
+        content: TextBlock,
+    },
+    Diff {
+        path: String,
+        /// `null` for a new file.
+        old_text: Option<String>,
+        new_text: String,
+    },
+    Terminal {
+        terminal_id: String,
+    },
+}
+
+impl CallContent {
+    pub(super) fn text(text: impl Into<String>) -> Self {
+        CallContent::Content { content: TextBlock::new(text) }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Location {
+    pub(super) path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) line: Option<u32>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct PlanEntry {
+    pub(super) content: String,
+    pub(super) priority: &'static str,
+    pub(super) status: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct AvailableCommand {
+    pub(super) name: String,
+    pub(super) description: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) input: Option<CommandInput>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct CommandInput {
+    pub(super) hint: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Cost {
+    pub(super) amount: f64,
+    pub(super) currency: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PermissionParams {
+    pub(super) session_id: String,
+    pub(super) tool_call: ToolCall,
+    pub(super) options: Vec<PermissionOption>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PermissionOption {
+    pub(super) option_id: String,
+    pub(super) name: String,
+    pub(super) kind: OptionKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum OptionKind {
+    AllowOnce,
+    AllowAlways,
+    RejectOnce,
+}
+
+/// The chosen option in the reply to `session/request_permission`; `None` for anything else.
+pub(super) fn chosen_option(reply: Option<&Value>) -> Option<&str> {
+    let outcome = &reply?["outcome"];
+    (outcome["outcome"] == "selected").then(|| outcome["optionId"].as_str()).flatten()
+}

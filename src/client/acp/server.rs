@@ -1,0 +1,507 @@
+//! The methods of the protocol, and the loop that reads them.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::conversation::{Command, Conversation, Opening, Shared, ShowHistory};
+use super::daemon::Daemon;
+use super::mapper::{Features, iso_time};
+use super::mcp::editor_servers;
+use super::prompt::prompt_input;
+use super::reader::{InputLine, LineReader, MAX_LINE_BYTES};
+use super::schema::{
+    InitializeParams, ListSessionsParams, NewSessionParams, OpenSessionParams, PROTOCOL_VERSION,
+    PromptParams, SessionParams, SetModeParams, SetOptionParams,
+};
+use super::wire::{AcpError, Incoming, Output, Responder, invalid, log, params, parse, write_lines};
+use crate::connection::connector::Connector;
+use crate::connection::environment::EnvironmentArgs;
+use crate::connection::session_calls::idempotency_key;
+use crate::failure::Failure;
+use api::params::{ArchiveParams, CreateParams, ListParams, UpdateParams};
+use api::{ApiMethod as _, Code, methods};
+use base::sync::lock;
+use types::ids::SessionId;
+use types::session::{SessionState, SessionView};
+
+/// How long requests may take after the end of the input. The prompts of turns are not among them.
+const END_TIMEOUT: Duration = Duration::from_millis(60);
+
+/// Sessions per page of `session/list`.
+const PAGE_SIZE: u32 = 50;
+
+/// Serves until the editor closes its side. Sessions and their turns live on.
+pub(crate) async fn serve(reach: &Connector) -> Result<(), Failure> {
+    let (output, lines) = Output::new();
+    let mut writer = JoinSet::new();
+    writer.spawn(write_lines(lines, tokio::io::stdout()));
+    let server = Arc::new(Server {
+        reach: reach.clone(),
+        output,
+        shared: OnceLock::new(),
+        conversations: Mutex::default(),
+        tasks: Mutex::default(),
+    });
+    let mut reader = LineReader::new(tokio::io::stdin(), MAX_LINE_BYTES);
+    loop {
+        tokio::select! {
+            line = reader.next() => match line? {
+                Some(InputLine::Complete(line)) => Server::accept(&server, parse(&line)).await,
+                Some(InputLine::TooLong) => {
+                    let most = MAX_LINE_BYTES >> 20;
+                    let message = format!("a message has at most {most} MiB");
+                    Server::accept(&server, invalid(Code::InvalidRequest, message)).await;
+                }
+                None => break,
+            },
+            _ = writer.join_next() => return Ok(()),
+        }
+    }
+    // Conversations end when their commands do.
+    lock(&server.conversations).clear();
+    let mut tasks = std::mem::take(&mut *lock(&server.tasks));
+    let _ = timeout(END_TIMEOUT, async { while tasks.join_next().await.is_some() {} }).await;
+    tasks.abort_all();
+    drop((tasks, server));
+    let _ = timeout(END_TIMEOUT, writer.join_next()).await;
+    Ok(())
+}
+
+struct Server {
+    reach: Connector,
+    output: Output,
+    /// Set by `initialize`.
+    shared: OnceLock<Arc<Shared>>,
+    conversations: Mutex<HashMap<SessionId, mpsc::Sender<Command>>>,
+    /// Requests in progress and conversations.
+    tasks: Mutex<JoinSet<()>>,
+}
+
+impl Server {
+    async fn accept(server: &Arc<Self>, incoming: Incoming) {
+        match incoming {
+            Incoming::Request { id, method, params } => {
+                let responder = Responder::new(id, &server.output);
+                Self::request(server, responder, &method, params).await;
+            }
+            Incoming::Notification { method, params } => server.notification(&method, params).await,
+            Incoming::Response { id, result } => server.output.accept(id, result),
+            Incoming::Invalid { id, error } => server.output.refuse(&id, &error).await,
+            Incoming::Empty => {}
+        }
+    }
+
+    /// Runs work in a task of the server.
+    fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = lock(&self.tasks);
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(work);
+    }
+
+    async fn request(server: &Arc<Self>, responder: Responder, method: &str, input: Value) {
+        if method == "initialize" {
+            let reply = server.initialize(input).await;
+            return responder.reply(reply).await;
+        }
+        let Some(shared) = server.shared.get().cloned() else {
+            let error = AcpError::new(Code::InvalidRequest, "the first request must be initialize");
+            return responder.refuse(error).await;
+        };
+        let this = Arc::clone(server);
+        // Commands for a conversation are passed on at once, so that they keep their order.
+        let refused = match method {
+            "session/new" => return server.spawn(async move { this.create(shared, responder, input).await }),
+            "session/load" | "session/resume" => {
+                let show = if method == "session/load" { ShowHistory::Yes } else { ShowHistory::No };
+                return server.spawn(async move { this.open(shared, responder, input, show).await });
+            }
+            "session/list" => {
+                return server.spawn(async move { responder.reply(list(&shared, input).await).await });
+            }
+            "session/delete" => {
+                return server.spawn(async move { responder.reply(this.delete(&shared, input).await).await });
+            }
+            "session/prompt" => server.prompt(responder, input).await,
+            "_session/steering" => server.steer(responder, input).await,
+            "session/set_mode" => match params::<SetModeParams>(input) {
+                Ok(SetModeParams { session_id, mode_id: mode }) => {
+                    server.pass(&session_id, Command::SetMode { responder, mode }).await
+                }
+                Err(error) => Err((responder, error)),
+            },
+            "session/set_config_option" => match params::<SetOptionParams>(input) {
+                Ok(SetOptionParams { session_id, config_id: id, value: Value::String(value) }) => {
+                    server.pass(&session_id, Command::SetOption { responder, id, value }).await
+                }
+                Ok(_) => {
+                    Err((responder, AcpError::param("value", "expected the text of one of the options")))
+                }
+                Err(error) => Err((responder, error)),
+            },
+            "authenticate" => Err((responder, AcpError::param("methodId", "no sign-in is needed"))),
+            _ => match method.strip_prefix("_agentd/").filter(|method| READ_METHODS.contains(method)) {
+                Some(read) => {
+                    let read = read.to_owned();
+                    return server.spawn(async move {
+                        let reply = shared.daemon.client().call_named(&read, &input).await;
+                        responder.reply(reply.map_err(AcpError::from)).await;
+                    });
+                }
+                None => Err((
+                    responder,
+                    AcpError::new(Code::MethodNotFound, format!("there is no method {method}")),
+                )),
+            },
+        };
+        if let Err((responder, error)) = refused {
+            responder.refuse(error).await;
+        }
+    }
+
+    async fn notification(&self, method: &str, input: Value) {
+        match method {
+            "session/cancel" => {
+                let found = params::<SessionParams>(input).ok().and_then(|it| it.session_id.parse().ok());
+                if let Some(conversation) = found.and_then(|id: SessionId| self.conversation(id)) {
+                    let _ = conversation.send(Command::Cancel).await;
+                }
+            }
+            "$/cancel_request" => {
+                let id = input["requestId"].to_string();
+                let all: Vec<_> = lock(&self.conversations).values().cloned().collect();
+                for conversation in all {
+                    let _ = conversation.send(Command::CancelPrompt(id.clone())).await;
+                }
+            }
+            // A method that needs a reply has no effect without an id.
+            _ => log(&format!("ignored the notification {method}")),
+        }
+    }
+
+    async fn initialize(&self, input: Value) -> Result<Value, AcpError> {
+        if self.shared.get().is_some() {
+            return Err(AcpError::new(Code::InvalidRequest, "initialize was called before"));
+        }
+        let wanted: InitializeParams = params(input)?;
+        let reach = Connector { name: client_name(wanted.client_info.as_ref()).into(), ..self.reach.clone() };
+        let client = reach.connect_or_start().await?;
+        let features = features(&wanted.client_capabilities);
+        let daemon = Arc::new(Daemon::new(reach, client));
+        let shared = Shared { daemon, output: self.output.clone(), features };
+        let _ = self.shared.set(Arc::new(shared));
+        Ok(json!({
+            "protocolVersion": PROTOCOL_VERSION,
+            "agentCapabilities": {
+                "loadSession": true,
+                "promptCapabilities": {"image": true, "audio": false, "embeddedContext": true},
+                "mcpCapabilities": {"http": true, "sse": false},
+                "sessionCapabilities": {"list": {}, "resume": {}, "delete": {}, "additionalDirectories": {}},
+            },
+            "agentInfo": {"name": "agentd", "title": "agentd", "version": env!("CARGO_PKG_VERSION")},
+            "authMethods": [],
+            "_meta": {"steering": {"supported": true}},
+        }))
+    }
+
+    async fn create(&self, shared: Arc<Shared>, responder: Responder, input: Value) {
+        let created = async {
+            let wanted: NewSessionParams = params(input)?;
+            check_folder("cwd", &wanted.cwd)?;
+            let mut servers = editor_servers(wanted.mcp_servers.as_deref().unwrap_or_default());
+            let mut create = CreateParams {
+                env: Some(EnvironmentArgs::default().collect()?),
+                additional_dirs: wanted.additional_directories,
+                mcp_servers: Some(servers.servers).filter(|servers| !servers.is_empty()),
+                idempotency_key: Some(idempotency_key()),
+                ..CreateParams::new(wanted.cwd)
+            };
+            let mut reply = shared.daemon.call::<methods::session::Create>(&create).await;
+            // A server that the daemon refuses must not prevent the session.
+            if let Err(error) = &reply
+                && error.is_about("mcp_servers")
+            {
+                servers.notes.push(format!("The MCP servers of the editor are not used: {}", error.message));
+                create =
+                    CreateParams { mcp_servers: None, idempotency_key: Some(idempotency_key()), ..create };
+                reply = shared.daemon.call::<methods::session::Create>(&create).await;
+            }
+            Ok((reply?.session, servers.notes))
+        };
+        match created.await {
+            Ok((view, notes)) => self.begin(shared, &view, Opening::New { responder, notes }).await,
+            Err(error) => responder.refuse(error).await,
+        }
+    }
+
+    async fn open(&self, shared: Arc<Shared>, responder: Responder, input: Value, show: ShowHistory) {
+        match prepare_open(&shared, input).await {
+            Ok((view, notes)) => {
+                let Some(conversation) = self.conversation(view.session_id) else {
+                    return self.begin(shared, &view, Opening::Existing { responder, show, notes }).await;
+                };
+                if let Err(lost) = conversation.send(Command::Load { responder, show, notes }).await
+                    && let Command::Load { responder, show, notes } = lost.0
+                {
+                    self.begin(shared, &view, Opening::Existing { responder, show, notes }).await;
+                }
+            }
+            Err(error) => responder.refuse(error).await,
+        }
+    }
+
+    /// Starts the task of a session.
+    async fn begin(&self, shared: Arc<Shared>, view: &SessionView, opening: Opening) {
+        let choices = match shared.daemon.choices().await {
+            Ok(choices) => choices,
+            Err(error) => {
+                let (Opening::New { responder, .. } | Opening::Existing { responder, .. }) = opening;
+                return responder.refuse(error).await;
+            }
+        };
+        let (conversation, commands) = Conversation::new(shared, view, choices);
+        lock(&self.conversations).insert(view.session_id, commands);
+        self.spawn(conversation.run(opening));
+    }
+
+    fn conversation(&self, id: SessionId) -> Option<mpsc::Sender<Command>> {
+        lock(&self.conversations).get(&id).filter(|conversation| !conversation.is_closed()).cloned()
+    }
+
+    /// Passes a command to the conversation of an open session.
+    async fn pass(&self, session_id: &str, command: Command) -> Result<(), (Responder, AcpError)> {
+        let conversation = session_id.parse().ok().and_then(|id| self.conversation(id));
+        let refused = match conversation {
+            Some(conversation) => match conversation.send(command).await {
+                Ok(()) => return Ok(()),
+                Err(lost) => lost.0,
+            },
+            None => command,
+        };
+        match refused {
+            Command::Prompt { responder, .. }
+            | Command::Steer { responder, .. }
+            | Command::Load { responder, .. }
+            | Command::SetMode { responder, .. }
+            | Command::SetOption { responder, .. } => {
+                let message = format!("the session {session_id:?} is not open here; session/load opens it");
+                Err((responder, AcpError::new(Code::NotFound, message)))
+            }
+            Command::Cancel | Command::CancelPrompt(_) => Ok(()),
+        }
+    }
+
+    async fn prompt(&self, responder: Responder, input: Value) -> Result<(), (Responder, AcpError)> {
+        let parsed =
+            params::<PromptParams>(input).and_then(|it| Ok((it.session_id, prompt_input(&it.prompt)?)));
+        match parsed {
+            Ok((session_id, input)) => self.pass(&session_id, Command::Prompt { responder, input }).await,
+            Err(error) => Err((responder, error)),
+        }
+    }
+
+    async fn steer(&self, responder: Responder, input: Value) -> Result<(), (Responder, AcpError)> {
+        let parsed = params::<PromptParams>(input).and_then(|it| {
+            let input = prompt_input(&it.prompt)?;
+            // A command would begin a turn of its own.
+            Ok((it.session_id, super::prompt::PromptInput { is_raw: true, ..input }, it.meta))
+        });
+        match parsed {
+            Ok((session_id, input, meta)) => {
+                let needs_running_turn = meta["steering"]["idleBehavior"] == "promptRequired";
+                self.pass(&session_id, Command::Steer { responder, input, needs_running_turn }).await
+            }
+            Err(error) => Err((responder, error)),
+        }
+    }
+
+    /// Archives a session. One that does not exist is deleted already.
+    async fn delete(&self, shared: &Shared, input: Value) -> Result<Value, AcpError> {
+        let wanted: SessionParams = params(input)?;
+        let Ok(session_id) = wanted.session_id.parse::<SessionId>() else { return Ok(json!({})) };
+        let get = api::params::SessionParams { session_id };
+        let state = match shared.daemon.call::<methods::session::Get>(&get).await {
+            Ok(reply) => reply.session.summary.state,
+            Err(error) if error.code == Code::NotFound.number() => return Ok(json!({})),
+            Err(error) => return Err(error),
+        };
+        match state {
+            SessionState::Archived | SessionState::Ended => return Ok(json!({})),
+            SessionState::Running | SessionState::RequiresAction | SessionState::Paused => {
+                let why = "a turn of the session is not over; cancel it first";
+                return Err(AcpError::new(Code::Busy, why));
+            }
+            SessionState::Idle | SessionState::Failed => {}
+        }
+        let archive = ArchiveParams { session_id, archived: true, idempotency_key: Some(idempotency_key()) };
+        shared.daemon.call::<methods::session::Archive>(&archive).await?;
+        lock(&self.conversations).remove(&session_id);
+        Ok(json!({}))
+    }
+}
+
+/// Methods of the daemon that clients may call as `_agentd/METHOD`. They only read.
+const READ_METHODS: [&str; 4] = [
+    methods::session::Context::METHOD.name,
+    methods::session::Diff::METHOD.name,
+    methods::session::Get::METHOD.name,
+    methods::daemon::Status::METHOD.name,
+];
+
+/// The name of the editor, as other clients and the audit log see it.
+fn client_name(info: Option<&Value>) -> String {
+    let name = info.and_then(|info| info["name"].as_str()).unwrap_or_default();
+    let plain: String = name.chars().filter(|c| !c.is_control()).take(48).collect();
+    if plain.trim().is_empty() { "acp".into() } else { format!("acp:{}", plain.trim()) }
+}
+
+fn features(capabilities: &Value) -> Features {
+    let has = |pointer: &str| {
+        capabilities.pointer(pointer).is_some_and(|value| !value.is_null() && *value != false)
+    };
+    Features {
+        terminal_output: has("/_meta/terminal_output"),
+        notices: has("/session/notices"),
+        compaction: has("/session/compaction"),
+        forms: has("/elicitation/form"),
+    }
+}
+
+/// Checks a folder before the daemon does, because its error names the daemon's parameter.
+fn check_folder(field: &str, path: &str) -> Result<(), AcpError> {
+    let problem = match Path::new(path) {
+        path if !path.is_absolute() => "is not absolute",
+        path if !path.exists() => "does not exist",
+        path if !path.is_dir() => "is not a folder",
+        _ => return Ok(()),
+    };
+    Err(AcpError::param(field, &format!("{path:?} {problem}")))
+}
+
+/// The session to open, after the editor's settings for it were taken over, and notes for the user.
+async fn prepare_open(shared: &Shared, input: Value) -> Result<(SessionView, Vec<String>), AcpError> {
+    let OpenSessionParams { session_id: id, place } = params(input)?;
+    let session_id: SessionId = id.parse().map_err(|_| AcpError::unknown_session(&id))?;
+    let get = api::params::SessionParams { session_id };
+    let view = shared.daemon.call::<methods::session::Get>(&get).await?.session;
+    let mut servers = editor_servers(place.mcp_servers.as_deref().unwrap_or_default());
+    let is_same = Path::new(&place.cwd) == Path::new(&view.cwd)
+        || std::fs::canonicalize(&place.cwd).is_ok_and(|cwd| cwd == Path::new(&view.cwd));
+    if !is_same {
+        servers.notes.push(format!("This session works in {}, not in {}.", view.cwd, place.cwd));
+    }
+    if let Some(dirs) = place.additional_directories.filter(|dirs| !dirs.is_empty()) {
+        let params = UpdateParams {
+            additional_dirs: Some(dirs),
+            idempotency_key: Some(idempotency_key()),
+            ..UpdateParams::new(session_id)
+        };
+        shared.daemon.call::<methods::session::Update>(&params).await?;
+    }
+    if !servers.servers.is_empty() {
+        // A daemon without this parameter refuses it; the session works without the servers.
+        let params = json!({"session_id": session_id, "mcp_servers": servers.servers,
+            "idempotency_key": idempotency_key()});
+        let updated = shared.daemon.call_as::<methods::session::Update, Value>(&params).await;
+        if let Err(error) = updated {
+            servers.notes.push(format!("The MCP servers of the editor are not used: {}", error.message));
+        }
+    }
+    Ok((view, servers.notes))
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SessionInfo {
+    session_id: String,
+    cwd: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+    updated_at: String,
+    #[serde(rename = "_meta")]
+    meta: Value,
+}
+
+async fn list(shared: &Shared, input: Value) -> Result<Value, AcpError> {
+    let ListSessionsParams { cwd, cursor } = params(input)?;
+    // The daemon knows folders without links.
+    let cwd = cwd.map(|cwd| match std::fs::canonicalize(&cwd) {
+        Ok(path) => path.to_string_lossy().into_owned(),
+        Err(_) => cwd,
+    });
+    let states = vec![
+        SessionState::Idle,
+        SessionState::Running,
+        SessionState::RequiresAction,
+        SessionState::Paused,
+        SessionState::Failed,
+    ];
+    let params =
+        ListParams { cursor, limit: Some(PAGE_SIZE), states: Some(states), cwd, ..ListParams::default() };
+    let reply = shared.daemon.call::<methods::session::List>(&params).await?;
+    let info = |view: SessionView| SessionInfo {
+        session_id: view.session_id.to_string(),
+        title: Some(view.summary.title).filter(|title| !title.is_empty()),
+        updated_at: iso_time(view.summary.updated_at_ms),
+        meta: json!({"_agentd": {"state": view.summary.state.name(), "clients": view.clients,
+            "costUsdMicros": view.summary.cost_usd_micros}}),
+        cwd: view.cwd,
+    };
+    let sessions: Vec<SessionInfo> = reply.sessions.into_iter().map(info).collect();
+    let mut found = json!({ "sessions": sessions });
+    if let Some(cursor) = reply.next_cursor {
+        found["nextCursor"] = cursor.into();
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn client_name_is_one_plain_line() {
+        let name = |info: Value| client_name(Some(&info));
+        assert_eq!(name(json!({"name": "zed", "version": "1"})), "acp:zed");
+        assert_eq!(name(json!({"name": "a\nb\u{1b}[2J"})), "acp:ab[2J");
+        for info in [json!({}), json!(4), json!({"name": 4}), json!({"name": " \n"})] {
+            assert_eq!(name(info), "acp");
+        }
+        assert_eq!(client_name(None), "acp");
+        assert!(name(json!({"name": "x".repeat(4_000)})).len() < 60);
+    }
+
+    #[test]
+    fn capabilities_count_only_if_given_and_not_off() {
+        let all = json!({"session": {"notices": {}, "compaction": {}}, "elicitation": {"form": {}},
+            "_meta": {"terminal_output": true}});
+        let expected = Features { terminal_output: true, notices: true, compaction: true, forms: true };
+        assert_eq!(features(&all), expected);
+        let none = json!({"session": {"notices": null}, "elicitation": {"form": null}, "terminal": true,
+            "fs": {"readTextFile": true}, "_meta": {"terminal_output": false}});
+        for capabilities in [none, json!({}), Value::Null, json!("x"), json!([])] {
+            assert_eq!(features(&capabilities), Features::default());
+        }
+    }
+
+    #[test]
+    fn folder_that_cannot_be_used_is_named() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let folder = dir.path().join("with blank, ä");
+        std::fs::create_dir(&folder).expect("made");
+        std::fs::write(folder.join("file"), "").expect("written");
+        let text = |path: &Path| path.display().to_string();
+        assert_eq!(check_folder("cwd", &text(&folder)), Ok(()));
+        for path in ["", ".", "relative/x", &text(&folder.join("none")), &text(&folder.join("file"))] {
+            let error = check_folder("cwd", path).expect_err(path);
+            assert!(error.code == -32602 && error.message.contains(path), "{error:?}");
+        }
+    }
+}
