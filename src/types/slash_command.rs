@@ -20,9 +20,6 @@ pub struct SlashCommand {
     /// The parts of the expansion, if some of them are filled in before the model receives the text.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub parts: Vec<CommandPart>,
-    /// With `parts`: the id of the user's message that follows their results.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub item_id: Option<ItemId>,
 }
 
 /// A part of the expansion of a command's file.

@@ -107,7 +107,7 @@ pub struct TurnResult {
     pub permission_ms: u64,
     /// Number of model calls.
     pub model_calls: u64,
-    /// Number of tool calls that the model requested.
+    /// Number of tool calls.
     #[serde(default)]
     pub tool_calls: u64,
     /// Input tokens of this turn that were read from a prompt cache.

@@ -20,7 +20,8 @@ impl State {
                 if let Some(turn_id) = envelope.turn_id {
                     self.queue.retain(|queued| queued.turn_id != turn_id);
                     self.has_failed = false;
-                    self.turn = Some(Turn::new(turn_id, (**options).clone(), &self.spec, envelope.at_ms));
+                    let turn = Turn::new(turn_id, (**options).clone(), &self.spec, envelope.at_ms);
+                    self.turn = Some(Turn { message_item: envelope.item_id, ..turn });
                     if std::mem::take(&mut self.is_stale) {
                         self.system = None;
                     }

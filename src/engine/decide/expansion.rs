@@ -107,7 +107,7 @@ impl PlanBuilder<'_> {
         }
         let options = self.state.turn.as_ref().map(|turn| Arc::clone(&turn.options));
         let input = std::iter::once(InputBlock::Text { text }).chain(attached).collect();
-        let command = options.as_ref().and_then(|options| options.command.as_ref());
-        self.user_message(command.and_then(|command| command.item_id), input, options.as_deref());
+        let item_id = self.state.turn.as_ref().and_then(|turn| turn.message_item);
+        self.user_message(item_id, input, options.as_deref());
     }
 }

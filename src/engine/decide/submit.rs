@@ -135,10 +135,10 @@ impl PlanBuilder<'_> {
             output_schema: schema.filter(|schema| *schema != serde_json::json!({})),
             ..options.clone().with_sampling(options.sampling().or(spec.sampling))
         };
-        if let Some(command) = options.command.as_mut().filter(|command| !command.parts.is_empty()) {
-            command.item_id = *item_id;
-        }
-        let seq = self.push(None, Some(*turn_id), Event::TurnStarted { options: Box::new(options) });
+        // The message of a command with parts follows later, so the event names its item.
+        let has_parts = options.command.as_ref().is_some_and(|command| !command.parts.is_empty());
+        let item_id = turn.item_id.filter(|_| has_parts);
+        let seq = self.push(item_id, Some(*turn_id), Event::TurnStarted { options: Box::new(options) });
         self.push_phase(Phase::Input, 0);
         seq
     }

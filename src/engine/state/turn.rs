@@ -30,6 +30,8 @@ pub(crate) struct Turn {
     pub id: TurnId,
     /// Whether parts of the turn's command are filled in before its message.
     pub is_expanding: bool,
+    /// The item that the turn's message will have, while it waits for these parts.
+    pub message_item: Option<ItemId>,
     /// The options of `turn.started`.
     pub options: Arc<TurnOptions>,
     /// The turn's own system prompt, if its options need one and it was built.
@@ -225,6 +227,7 @@ impl Turn {
             budgets: options.budgets.unwrap_or_default(),
             thinking: options.thinking,
             sampling: options.sampling(),
+            message_item: None,
             is_expanding: options.command.as_ref().is_some_and(|command| !command.parts.is_empty()),
             options: Arc::new(options),
             rejected_outputs: 0,

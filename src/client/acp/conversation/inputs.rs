@@ -338,7 +338,7 @@ async fn submit(
 fn prompt_reply(result: &TurnResult) -> Result<PromptReply, AcpError> {
     if let Some(text) = failure_text(result) {
         let code = match result.subtype {
-            Subtype::ErrorMaxBudgetUsd | Subtype::ErrorMaxTime => Code::Budget,
+            Subtype::ErrorMaxBudgetUsd | Subtype::ErrorMaxTime | Subtype::ErrorRepeatedCall => Code::Budget,
             _ => Code::Internal,
         };
         let kinds: Vec<&str> = result.errors.iter().map(|error| error.kind.as_str()).collect();

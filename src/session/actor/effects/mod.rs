@@ -291,9 +291,9 @@ impl EffectRunner {
     ) {
         let (shared, report) = (Arc::clone(&self.shared), self.report.clone());
         self.start(async move {
-            let cwd = source.request.cwd.clone();
             source.request.sections.extend(hooks::at_session_start(&shared, place, start, &report).await);
-            let (reader, parts, runtime) = (Arc::clone(&shared), source.parts, Handle::current());
+            let (reader, cwd) = (Arc::clone(&shared), source.request.cwd.clone());
+            let (parts, runtime) = (source.parts, Handle::current());
             let (server_files, read) = servers.read_files_then(move || parts.load(&reader, &cwd, &runtime));
             let gathered = build_prompt(&shared, source, async { read.await.unwrap_or_default() });
             let (gathered, found) = tokio::join!(gathered, servers.for_turn(had_mcp, server_files));
