@@ -3,8 +3,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::ids::ItemId;
-
 /// A slash command that a user typed: `/name arguments`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SlashCommand {
@@ -59,19 +57,13 @@ impl SlashCommand {
     /// A slash command without rules.
     #[must_use]
     pub fn new(name: impl Into<String>, arguments: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            arguments: arguments.into(),
-            allow_rules: Vec::new(),
-            parts: Vec::new(),
-            item_id: None,
-        }
+        Self { name: name.into(), arguments: arguments.into(), allow_rules: Vec::new(), parts: Vec::new() }
     }
 
     /// The command as its user's message names it.
     #[must_use]
     pub fn without_details(self) -> Self {
-        Self { allow_rules: Vec::new(), parts: Vec::new(), item_id: None, ..self }
+        Self { allow_rules: Vec::new(), parts: Vec::new(), ..self }
     }
 
     /// The line that the user typed.

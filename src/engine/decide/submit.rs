@@ -117,7 +117,7 @@ impl PlanBuilder<'_> {
     /// Writes the start of a turn; it uses the session's options unless the input names others. Returns the seq of
     /// that event.
     pub fn start_turn(&mut self, turn: &QueuedInput) -> Seq {
-        let QueuedInput { turn_id, item_id, options, origin, .. } = turn;
+        let QueuedInput { turn_id, options, origin, .. } = turn;
         let spec = &self.state.spec;
         let mut budgets = options.budgets.unwrap_or(spec.budgets);
         if origin.is_none() && options.budgets.is_some() {
@@ -127,7 +127,7 @@ impl PlanBuilder<'_> {
         }
         let thinking = options.thinking.or(spec.thinking);
         let schema = options.output_schema.clone().or_else(|| spec.output_schema.clone());
-        let mut options = TurnOptions {
+        let options = TurnOptions {
             model: Some(options.model.clone().unwrap_or_else(|| spec.model.clone())),
             mode: Some(options.mode.unwrap_or(spec.mode)),
             budgets: Some(budgets),
