@@ -174,7 +174,7 @@ class AnswerParams(TypedDict):
     """For the kind `question`: one answer for each of its questions, in their order."""
 
     choice: NotRequired[str]
-    """For the kinds `unknown_outcome` and `resume`: one of the question's options, `continue` or `abort`."""
+    """For the kinds `unknown_outcome`, `resume` and `repeated_call`: one of the question's options, `continue` or `abort`."""
 
     idempotency_key: NotRequired[str]
     """A repeated call with the same key returns the same reply."""
@@ -591,6 +591,9 @@ class BlockDocument(TypedDict):
 
     type: Literal['document']
 
+    unsaved: NotRequired[bool]
+    """Whether the text differs from the file of that name, because the user has not saved it."""
+
 
 class BlockImage(TypedDict):
     """A picture from the user."""
@@ -747,7 +750,7 @@ class BudgetWarningEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -839,7 +842,7 @@ class CheckReply(TypedDict):
     problems: list[str]
     """Problems of the database as texts; empty if there are none."""
 
-# An answer to a question of the kinds `unknown_outcome` and `resume`.
+# An answer to a question of the kinds `unknown_outcome`, `resume` and `repeated_call`.
 Choice: TypeAlias = "Literal['continue', 'abort']"
 
 # How the chunks of entities are chosen.
@@ -871,6 +874,42 @@ class ChunkView(TypedDict):
 ClientRole: TypeAlias = "Literal['observer', 'controller', 'tool']"
 
 
+class ClockChangedEvent(TypedDict):
+    """The system's clock was set while a turn runs. Durations and limits do not count this change, but the times of earlier and later events differ by it."""
+
+    at_ms: Timestamp
+    """Time of the event."""
+
+    by_ms: int
+    """How much later the clock shows than it would without the change, in milliseconds; negative if earlier."""
+
+    item_id: NotRequired[ItemId]
+    """The item, if the event belongs to one."""
+
+    origin: NotRequired[Origin]
+    """The client that caused it, if any."""
+
+    parent_call_id: NotRequired[CallId]
+    """The tool call of another session that started this session. Absent in sessions that a client created."""
+
+    seq: int
+    """Its position in the session's journal, from 1."""
+
+    session_id: SessionId
+    """Id of the session."""
+
+    step: NotRequired[int]
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
+
+    truncated_fields: NotRequired[list[TruncatedField]]
+    """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
+
+    turn_id: NotRequired[TurnId]
+    """The turn, if the event belongs to one."""
+
+    type: Literal['clock.changed']
+
+
 class CommandCompletedEvent(TypedDict):
     """A slash command or a note was answered without a model call. It belongs to the running turn, if there is one, else to a turn of its own that ends at once."""
 
@@ -899,7 +938,7 @@ class CommandCompletedEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     text: str
     """The answer for users."""
@@ -932,8 +971,11 @@ class CommandListReply(TypedDict):
     diagnostics: list[FileDiagnostic]
     """Files with commands that the daemon cannot use, or uses only in part."""
 
+# A part of the expansion of a command's file.
+CommandPart: TypeAlias = "CommandPartText | CommandPartOutput | CommandPartFile"
 
-class CommandPart(TypedDict):
+
+class CommandPart2(TypedDict):
     """One simple command of a command line with its verdict."""
 
     command: str
@@ -950,6 +992,33 @@ class CommandPart(TypedDict):
 
     words: list[str]
     """Its words without their quotes; expansions as written."""
+
+
+class CommandPartFile(TypedDict):
+    """A file that the text names here, and that follows the text."""
+
+    kind: Literal['file']
+
+    path: str
+    """The path, with the arguments put in."""
+
+
+class CommandPartOutput(TypedDict):
+    """The output of a shell command takes this place."""
+
+    command: str
+    """The command, with the arguments put in."""
+
+    kind: Literal['output']
+
+
+class CommandPartText(TypedDict):
+    """Text as it is."""
+
+    kind: Literal['text']
+
+    text: str
+    """The text itself."""
 
 # The origin of a command.
 CommandSource: TypeAlias = "Literal['built_in', 'user', 'project', 'mcp', 'skill']"
@@ -1005,7 +1074,7 @@ class CompactCompletedEvent(TypedDict):
     """The stage."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     tokens_after: int
     """Tokens of the next request after the stage, estimated."""
@@ -1086,7 +1155,7 @@ class CompactStartedEvent(TypedDict):
     """The stage."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     tokens_before: int
     """Tokens of the next request, as far as they are known."""
@@ -1150,6 +1219,9 @@ class ConfigReloadedEvent(TypedDict):
     changed: list[str]
     """Keys that changed and apply from now on, for example `retry.attempts`. For files: `commands`, `skills`, `agents`, `instructions`."""
 
+    files: NotRequired[list[str]]
+    """Paths of the files that changed, as far as they are known, or of the configuration that was read again."""
+
     item_id: NotRequired[ItemId]
     """The item, if the event belongs to one."""
 
@@ -1169,7 +1241,7 @@ class ConfigReloadedEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -1418,7 +1490,7 @@ class EndParams(TypedDict):
 EntityOrder: TypeAlias = "Literal['degree', 'similarity']"
 
 # One event as it is stored in the journal and sent on the wire.
-Envelope: TypeAlias = "SessionCreatedEvent | SessionUpdatedEvent | SessionStatusEvent | SessionPromptBuiltEvent | McpStatusEvent | McpToolsEvent | SessionAttachedEvent | SessionDetachedEvent | ConfigReloadedEvent | SessionEndedEvent | SessionForkedEvent | SessionRewoundEvent | SessionArchivedEvent | WorkspaceTrustRequiredEvent | SessionClearedEvent | CommandCompletedEvent | ReminderAddedEvent | TurnOutputRejectedEvent | TurnQueuedEvent | TurnDequeuedEvent | TurnQueueUpdatedEvent | TurnQueueMovedEvent | TurnStartedEvent | TurnPromptBuiltEvent | TurnPhaseEvent | TurnParkedEvent | TurnResumedEvent | TurnSteeredEvent | TurnAbortingEvent | TurnCompletedEvent | MessageStartedEvent | MessageBlockStartedEvent | MessageTextDeltaEvent | MessageThinkingDeltaEvent | MessageToolInputDeltaEvent | MessageBlockCompletedEvent | MessageCompletedEvent | FeedbackRequestEvent | FeedbackCompletedEvent | MessageTombstoneEvent | HistoryRepairedEvent | CompactStartedEvent | CompactCompletedEvent | UsageEvent | HelperStartedEvent | HelperCompletedEvent | ToolRequestedEvent | ToolStatusEvent | ToolStartedEvent | ToolBlockedEvent | ToolProgressEvent | ToolCompletedEvent | ToolSummaryEvent | ToolBackgroundEvent | FileCheckpointedEvent | FileChangedEvent | TodoUpdatedEvent | PermissionRequestedEvent | PermissionResolvedEvent | PermissionExpiredEvent | SubagentStartedEvent | SubagentCompletedEvent | SessionInheritedEvent | HookCompletedEvent | HooksStatusEvent | PermissionRuleAddedEvent | PermissionRuleRemovedEvent | QuestionRequestedEvent | QuestionResolvedEvent | RetryEvent | HeartbeatEvent | StreamIdleEvent | BudgetWarningEvent | ModelSwitchedEvent | MediaWithheldEvent | NoticeEvent | ErrorEvent"
+Envelope: TypeAlias = "SessionCreatedEvent | SessionUpdatedEvent | SessionStatusEvent | SessionPromptBuiltEvent | McpStatusEvent | McpToolsEvent | SessionAttachedEvent | SessionDetachedEvent | ConfigReloadedEvent | ClockChangedEvent | SessionEndedEvent | SessionForkedEvent | SessionRewoundEvent | SessionArchivedEvent | WorkspaceTrustRequiredEvent | SessionClearedEvent | CommandCompletedEvent | ReminderAddedEvent | TurnOutputRejectedEvent | TurnQueuedEvent | TurnDequeuedEvent | TurnQueueUpdatedEvent | TurnQueueMovedEvent | TurnStartedEvent | TurnPromptBuiltEvent | TurnPhaseEvent | TurnParkedEvent | TurnResumedEvent | TurnSteeredEvent | TurnAbortingEvent | TurnCompletedEvent | MessageStartedEvent | MessageBlockStartedEvent | MessageTextDeltaEvent | MessageThinkingDeltaEvent | MessageToolInputDeltaEvent | MessageBlockCompletedEvent | MessageCompletedEvent | FeedbackRequestEvent | FeedbackCompletedEvent | MessageTombstoneEvent | HistoryRepairedEvent | CompactStartedEvent | CompactCompletedEvent | UsageEvent | HelperStartedEvent | HelperCompletedEvent | ToolRequestedEvent | ToolStatusEvent | ToolStartedEvent | ToolBlockedEvent | ToolProgressEvent | ToolCompletedEvent | ToolSummaryEvent | ToolBackgroundEvent | FileCheckpointedEvent | FileChangedEvent | TodoUpdatedEvent | PermissionRequestedEvent | PermissionResolvedEvent | PermissionExpiredEvent | SubagentStartedEvent | SubagentCompletedEvent | SessionInheritedEvent | HookCompletedEvent | HooksStatusEvent | PermissionRuleAddedEvent | PermissionRuleRemovedEvent | QuestionRequestedEvent | QuestionResolvedEvent | RetryEvent | HeartbeatEvent | StreamIdleEvent | BudgetWarningEvent | ModelSwitchedEvent | MediaWithheldEvent | NoticeEvent | ErrorEvent"
 
 
 class ErrorData(TypedDict):
@@ -1465,7 +1537,7 @@ class ErrorEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -1542,7 +1614,7 @@ class ExplainParams(TypedDict):
 class ExplainReply(TypedDict):
     """Reply of `permission.explain`."""
 
-    parts: NotRequired[list[CommandPart]]
+    parts: NotRequired[list[CommandPart2]]
     """For commands: the verdict on each simple command in the line."""
 
     reason: str
@@ -1621,7 +1693,7 @@ class FeedbackCompletedEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -1673,7 +1745,7 @@ class FeedbackRequestEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -1730,7 +1802,7 @@ class FileChangedEvent(TypedDict):
     """SHA-256 of the content before the change, in hexadecimal; absent for a new file."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -1788,7 +1860,7 @@ class FileCheckpointedEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -1980,6 +2052,9 @@ class HeartbeatEvent(TypedDict):
     item_id: NotRequired[ItemId]
     """The item, if the event belongs to one."""
 
+    max: NotRequired[int]
+    """Maximum number of attempts; 0 means no maximum. Absent in old journals."""
+
     origin: NotRequired[Origin]
     """The client that caused it, if any."""
 
@@ -1999,7 +2074,7 @@ class HeartbeatEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -2079,7 +2154,7 @@ class HelperCompletedEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -2124,7 +2199,7 @@ class HelperStartedEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -2166,7 +2241,7 @@ class HistoryRepairedEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -2223,7 +2298,7 @@ class HookCompletedEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -2284,7 +2359,7 @@ class HooksStatusEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -2556,6 +2631,9 @@ class InputBlockDocument(TypedDict):
     """Its text; of a PDF, the text for models that accept no documents."""
 
     type: Literal['document']
+
+    unsaved: NotRequired[bool]
+    """Whether the text differs from the file of that name, because the user has not saved it."""
 
 
 class InputBlockImage(TypedDict):
@@ -3232,6 +3310,9 @@ class LedgerRow(TypedDict):
     title: NotRequired[str]
     """Its short name; absent if the session was deleted."""
 
+    total: NotRequired[int]
+    """All tokens that were sent or received; computed when it is written."""
+
     unpriced_calls: NotRequired[int]
     """Calls whose price is unknown."""
 
@@ -3451,6 +3532,9 @@ class McpStatusEvent(TypedDict):
     item_id: NotRequired[ItemId]
     """The item, if the event belongs to one."""
 
+    notes: NotRequired[list[str]]
+    """Tools that are left out, and parts of its configuration that are not understood."""
+
     origin: NotRequired[Origin]
     """The client that caused it, if any."""
 
@@ -3470,7 +3554,7 @@ class McpStatusEvent(TypedDict):
     """Its state."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -3491,7 +3575,7 @@ class McpTest(TypedDict):
     """Why it is not ready."""
 
     problems: list[str]
-    """Tools that the daemon leaves out, each with the reason."""
+    """Tools that the daemon leaves out, each with the reason, and hints about the configuration."""
 
     protocol: NotRequired[str]
     """The revision of the Model Context Protocol that the server uses."""
@@ -3598,7 +3682,7 @@ class McpToolsEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     tools: list[McpTool]
     """The tools, sorted by name."""
@@ -3647,7 +3731,7 @@ class MediaWithheldEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -3781,7 +3865,7 @@ class MessageBlockCompletedEvent(TypedDict):
     """For reasoning: the provider's signature over its text."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -3820,7 +3904,7 @@ class MessageBlockStartedEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -3886,7 +3970,7 @@ class MessageCompletedEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     stop_reason: NotRequired[StopReason]
     """Why the answer ended."""
@@ -3937,7 +4021,7 @@ class MessageStartedEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -3973,7 +4057,7 @@ class MessageTextDeltaEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     text: str
     """The new part."""
@@ -4012,7 +4096,7 @@ class MessageThinkingDeltaEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     text: str
     """The new part."""
@@ -4051,7 +4135,7 @@ class MessageTombstoneEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -4090,7 +4174,7 @@ class MessageToolInputDeltaEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -4327,6 +4411,9 @@ class ModelUsage(TypedDict):
     service_tier: NotRequired[ServiceTier]
     """The service tier of one call, where the provider reports it; absent in sums."""
 
+    total: NotRequired[int]
+    """All tokens that were sent or received; computed when it is written."""
+
     unpriced_calls: NotRequired[int]
     """Calls whose price is unknown."""
 
@@ -4440,7 +4527,7 @@ class NoticeEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     text: str
     """The text."""
@@ -4537,7 +4624,7 @@ class PendingRequest(TypedDict):
     on_timeout: NotRequired[OnTimeout]
     """The action at the deadline."""
 
-    parts: NotRequired[list[CommandPart]]
+    parts: NotRequired[list[CommandPart2]]
     """For commands: the verdict on each simple command in the line."""
 
     read_only: NotRequired[bool]
@@ -4616,7 +4703,7 @@ class PermissionExpiredEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -4704,7 +4791,7 @@ class PermissionRequestedEvent(TypedDict):
     parent_call_id: NotRequired[CallId]
     """The tool call of another session that started this session. Absent in sessions that a client created."""
 
-    parts: NotRequired[list[CommandPart]]
+    parts: NotRequired[list[CommandPart2]]
     """For commands: the verdict on each simple command in the line."""
 
     read_only: NotRequired[bool]
@@ -4729,7 +4816,7 @@ class PermissionRequestedEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     subject: Subject
     """The subject that the rules judged."""
@@ -4804,7 +4891,7 @@ class PermissionResolvedEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     stop: NotRequired[bool]
     """Whether the turn ends with this denial."""
@@ -4849,7 +4936,7 @@ class PermissionRuleAddedEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -4888,7 +4975,7 @@ class PermissionRuleRemovedEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -5208,7 +5295,7 @@ QueryStatus: TypeAlias = "Literal['success', 'no_context', 'failed']"
 QuestionId: TypeAlias = "str"
 
 # The subject of a question.
-QuestionKind: TypeAlias = "Literal['unknown_outcome', 'resume', 'question']"
+QuestionKind: TypeAlias = "Literal['unknown_outcome', 'resume', 'question', 'repeated_call']"
 
 
 class QuestionOption(TypedDict):
@@ -5243,7 +5330,7 @@ class QuestionRequestedEvent(TypedDict):
     """The subject of the question."""
 
     options: list[Choice]
-    """The possible answers of the kinds `unknown_outcome` and `resume`."""
+    """The possible answers of the kinds `unknown_outcome`, `resume` and `repeated_call`."""
 
     origin: NotRequired[Origin]
     """The client that caused it, if any."""
@@ -5267,7 +5354,7 @@ class QuestionRequestedEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     text: str
     """The question as text for users. If a model asks several questions, this is the first one."""
@@ -5303,7 +5390,7 @@ class QuestionResolvedEvent(TypedDict):
     """For a question of a sub-agent: the session that waited."""
 
     choice: NotRequired[Choice]
-    """The chosen option of the kinds `unknown_outcome` and `resume`."""
+    """The chosen option of the kinds `unknown_outcome`, `resume` and `repeated_call`."""
 
     item_id: NotRequired[ItemId]
     """The item, if the event belongs to one."""
@@ -5327,7 +5414,7 @@ class QuestionResolvedEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -5565,7 +5652,7 @@ class ReminderAddedEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     text: str
     """The text for the model."""
@@ -5579,7 +5666,7 @@ class ReminderAddedEvent(TypedDict):
     type: Literal['reminder.added']
 
 # The occasion of a reminder.
-ReminderKind: TypeAlias = "Literal['session_start', 'files_changed', 'instructions_changed', 'plan_mode', 'compacted', 'several_matches', 'new_day', 'servers_failed', 'subagents_aborted', 'todo_empty', 'todo_stale']"
+ReminderKind: TypeAlias = "Literal['session_start', 'files_changed', 'instructions_changed', 'plan_mode', 'compacted', 'several_matches', 'new_day', 'servers_failed', 'subagents_aborted', 'todo_empty', 'todo_stale', 'repeated_call']"
 
 
 class ReplacedResult(TypedDict):
@@ -5593,6 +5680,38 @@ class ReplacedResult(TypedDict):
 
 # The subject of a permission request.
 RequestKind: TypeAlias = "Literal['tool', 'sandbox', 'plan']"
+
+
+class RequestView(TypedDict):
+    """The next request of a session to its model."""
+
+    bytes: int
+    """Bytes of the body in the form of the provider, with the content of pictures and documents."""
+
+    messages: list[Message]
+    """The conversation. Pictures and documents are named by their blobs."""
+
+    model: str
+    """`PROVIDER/MODEL`."""
+
+    system: str
+    """The system prompt."""
+
+    tools: list[RequestedTool]
+    """The tools on offer, in the order of the request."""
+
+
+class RequestedTool(TypedDict):
+    """A tool as a request offers it."""
+
+    description: str
+    """Its description for the model."""
+
+    input_schema: Any
+    """JSON Schema of the input."""
+
+    name: str
+    """Its name."""
 
 # The kind of decision that a session in `requires_action` waits for.
 Requires: TypeAlias = "Literal['permission', 'question', 'unknown_outcome']"
@@ -5693,7 +5812,7 @@ class RetryEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -5879,6 +5998,9 @@ class SandboxReply(TypedDict):
     landlock: str
     """`works`, followed by the protections that this machine lacks, or why level 2 (Landlock) does not work on it."""
 
+    tested: NotRequired[bool]
+    """Whether the levels were tested. `false` shortly after the start of the daemon; the texts then say so."""
+
     unattended: SandboxChoice
     """The confinement in unattended sessions (`background: true`)."""
 
@@ -5914,7 +6036,7 @@ class SessionArchivedEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -5950,7 +6072,7 @@ class SessionAttachedEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -5986,7 +6108,7 @@ class SessionClearedEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -6082,7 +6204,7 @@ class SessionCreatedEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     stop: NotRequired[list[str]]
     """Texts at which its models stop their answers."""
@@ -6139,7 +6261,7 @@ class SessionDetachedEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -6175,7 +6297,7 @@ class SessionEndedEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -6225,7 +6347,7 @@ class SessionForkedEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -6264,7 +6386,7 @@ class SessionInheritedEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -6313,7 +6435,7 @@ class SessionPromptBuiltEvent(TypedDict):
     """Sources of its parts, as text for users."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     system: str
     """The complete system prompt."""
@@ -6380,7 +6502,7 @@ class SessionRewoundEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     todos: NotRequired[list[Todo]]
     """The todo list at that item. Absent in journals of older versions."""
@@ -6425,7 +6547,7 @@ class SessionStatusEvent(TypedDict):
     """New state of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -6491,7 +6613,7 @@ class SessionUpdatedEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     stop: NotRequired[list[str]]
     """Texts at which the model stops its answer: at most 4, of at most 256 bytes each."""
@@ -6708,6 +6830,9 @@ class SlashCommand(TypedDict):
     name: str
     """The name without the slash, for example `review` or `team:review`."""
 
+    parts: NotRequired[list[CommandPart]]
+    """The parts of the expansion, if some of them are filled in before the model receives the text."""
+
 
 class StartedIndexJob(TypedDict):
     """A started index job, or only its estimate: the reply of `knowledge.index`."""
@@ -6817,7 +6942,7 @@ class StreamIdleEvent(TypedDict):
     """Duration of the silence, in milliseconds."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -6859,7 +6984,7 @@ class SubagentCompletedEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -6910,7 +7035,7 @@ class SubagentStartedEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -7081,7 +7206,7 @@ SubmitBlock: TypeAlias = "SubmitBlockText | SubmitBlockImage | SubmitBlockFile |
 
 
 class SubmitBlockDocument(TypedDict):
-    """A PDF of at most 32 MiB, or a text file of at most 256 KiB."""
+    """A PDF of at most 32 MiB, or a text of at most 256 KiB."""
 
     data: NotRequired[str]
     """The content itself, in base64."""
@@ -7093,9 +7218,15 @@ class SubmitBlockDocument(TypedDict):
     """Its name; by default its path."""
 
     path: NotRequired[str]
-    """A file on the daemon's machine: absolute, or relative to the session's folder. The daemon reads it once, so later changes have no effect."""
+    """A file on the daemon's machine: absolute, or relative to the session's folder. With `text` it is only a name, and nothing is read."""
+
+    text: NotRequired[str]
+    """The text itself, for example a part of a file, or a buffer of an editor."""
 
     type: Literal['document']
+
+    unsaved: NotRequired[bool]
+    """Whether `text` differs from the file, because the user has not saved it. The model is told so."""
 
 
 class SubmitBlockFile(TypedDict):
@@ -7163,6 +7294,9 @@ SubmitInput: TypeAlias = "str | list[SubmitBlock]"
 
 class SubmitOutcome(TypedDict):
     """The result of a submit, the reply of `session.submit`: the input is on disk."""
+
+    item_id: NotRequired[ItemId]
+    """The item that the user's message has, or will have once its turn starts or the model receives it. Absent for a command without a message."""
 
     seq: int
     """Seq of the event that records the input."""
@@ -7260,7 +7394,7 @@ class SubscribeParams(TypedDict):
 SubscriptionId: TypeAlias = "str"
 
 # How a turn ended.
-Subtype: TypeAlias = "Literal['success', 'error_during_execution', 'error_max_turns', 'error_max_budget_usd', 'error_max_tokens', 'error_max_time', 'max_output_tokens', 'aborted', 'permission_denied', 'structured_output_invalid', 'llm_error']"
+Subtype: TypeAlias = "Literal['success', 'error_during_execution', 'error_max_turns', 'error_max_budget_usd', 'error_max_tokens', 'error_max_time', 'max_output_tokens', 'aborted', 'permission_denied', 'structured_output_invalid', 'error_repeated_call', 'llm_error']"
 
 # Why a turn switches to another model.
 SwitchReason: TypeAlias = "Literal['overloaded', 'unavailable', 'not_found', 'rate_limited', 'large_context', 'vision']"
@@ -7345,7 +7479,7 @@ class TodoUpdatedEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     todos: list[Todo]
     """The whole new list."""
@@ -7417,7 +7551,7 @@ class ToolBackgroundEvent(TypedDict):
     """State of the command."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     survivors: NotRequired[list[int]]
     """Ids of its processes that could not be ended."""
@@ -7480,7 +7614,7 @@ class ToolBlockedEvent(TypedDict):
     """Status of the first run."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     tool: str
     """Name of the tool."""
@@ -7559,7 +7693,7 @@ class ToolCompletedEvent(TypedDict):
     """Status of the call."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     tool: str
     """Name of the tool."""
@@ -7618,10 +7752,10 @@ class ToolProgressEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     stream: str
-    """`stdout` or `stderr`."""
+    """`stdout`, to which both streams of a command go in the order of their writes, or `progress` for a note that says how far a call without output is. Older journals have `stderr` as well."""
 
     text: str
     """The new part."""
@@ -7666,7 +7800,7 @@ class ToolRequestedEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     tool: str
     """Name of the tool."""
@@ -7720,7 +7854,7 @@ class ToolStartedEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     tool: str
     """Name of the tool."""
@@ -7768,7 +7902,7 @@ class ToolStatusEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -7807,7 +7941,7 @@ class ToolSummaryEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     text: str
     """A summary of the calls as text for users, for example `read 2 files, ran 1 command; 1 failed`."""
@@ -7937,7 +8071,7 @@ class TurnAbortingEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     subtype: NotRequired[Subtype]
     """How the turn will end: `aborted`, or `permission_denied`."""
@@ -7976,7 +8110,7 @@ class TurnCompletedEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -8012,7 +8146,7 @@ class TurnDequeuedEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -8070,7 +8204,7 @@ class TurnOutputRejectedEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     text: str
     """The text for the model."""
@@ -8106,7 +8240,7 @@ class TurnParkedEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -8142,7 +8276,7 @@ class TurnPhaseEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -8181,7 +8315,7 @@ class TurnPromptBuiltEvent(TypedDict):
     """Sources of its parts, as text for users."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     system: str
     """The complete system prompt."""
@@ -8220,7 +8354,7 @@ class TurnQueueMovedEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -8256,7 +8390,7 @@ class TurnQueueUpdatedEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -8328,7 +8462,7 @@ class TurnQueuedEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     stop: NotRequired[list[str]]
     """Texts at which the model stops its answer: at most 4, of at most 256 bytes each."""
@@ -8359,6 +8493,9 @@ class TurnQueuedEvent(TypedDict):
 
 class TurnResult(TypedDict):
     """The result of a turn."""
+
+    cache_hit_tokens: NotRequired[int]
+    """Input tokens of this turn that were read from a prompt cache."""
 
     cost_at_least_usd_micros: NotRequired[int]
     """Cost of the calls whose price is known, in millionths of a dollar: a lower bound of the total cost."""
@@ -8395,6 +8532,9 @@ class TurnResult(TypedDict):
 
     text: str
     """The text of the last answer; may be empty."""
+
+    tool_calls: NotRequired[int]
+    """Number of tool calls."""
 
     tools_ms: int
     """Time spent running tools, in milliseconds."""
@@ -8434,7 +8574,7 @@ class TurnResumedEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -8500,7 +8640,7 @@ class TurnStartedEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     stop: NotRequired[list[str]]
     """Texts at which the model stops its answer: at most 4, of at most 256 bytes each."""
@@ -8554,7 +8694,7 @@ class TurnSteeredEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -8602,6 +8742,9 @@ class UpdateParams(TypedDict):
 
     idempotency_key: NotRequired[str]
     """A repeated call with the same key returns the reply of the first call."""
+
+    mcp_servers: NotRequired[dict[str, Any]]
+    """MCP servers for only this session and its sub-agents, in place of all that were given for it before; from the next turn on. See `session.create`."""
 
     metadata: NotRequired[dict[str, str]]
     """Labels that the provider receives with each model request: at most 16, with keys of at most 64 and values of at most 512 bytes. Anthropic accepts only `user_id`."""
@@ -8667,6 +8810,9 @@ class Usage(TypedDict):
     service_tier: NotRequired[ServiceTier]
     """The service tier of one call, where the provider reports it; absent in sums."""
 
+    total: NotRequired[int]
+    """All tokens that were sent or received; computed when it is written."""
+
     web_search_requests: NotRequired[int]
     """Web searches that the provider made for the answer; each one is charged."""
 
@@ -8711,7 +8857,7 @@ class UsageEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -8870,7 +9016,7 @@ class WorkspaceTrustRequiredEvent(TypedDict):
     """Id of the session."""
 
     step: NotRequired[int]
-    """The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item."""
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
     truncated_fields: NotRequired[list[TruncatedField]]
     """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
@@ -8934,6 +9080,9 @@ class Call(Protocol):
 
     @overload
     async def __call__(self, method: Literal["session.context"], params: SessionParams) -> ContextView: ...
+
+    @overload
+    async def __call__(self, method: Literal["session.request"], params: SessionParams) -> RequestView: ...
 
     @overload
     async def __call__(self, method: Literal["session.approve"], params: ApproveParams = ...) -> ApproveReply: ...

@@ -128,7 +128,7 @@ export interface AnswerError {
 export interface AnswerParams {
   /** For the kind `question`: one answer for each of its questions, in their order. */
   answers?: Array<UserAnswer>;
-  /** For the kinds `unknown_outcome` and `resume`: one of the question's options, `continue` or `abort`. */
+  /** For the kinds `unknown_outcome`, `resume` and `repeated_call`: one of the question's options, `continue` or `abort`. */
   choice?: string;
   /** A repeated call with the same key returns the same reply. */
   idempotency_key?: string;
@@ -440,6 +440,8 @@ export interface BlockDocument {
   /** Its text; of a PDF, the text for models that accept no documents. */
   text: string;
   type: "document";
+  /** Whether the text differs from the file of that name, because the user has not saved it. */
+  unsaved?: boolean;
 }
 
 /** A picture from the user. */
@@ -557,7 +559,7 @@ export interface BudgetWarningEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -629,7 +631,7 @@ export interface CheckReply {
   problems: Array<string>;
 }
 
-/** An answer to a question of the kinds `unknown_outcome` and `resume`. */
+/** An answer to a question of the kinds `unknown_outcome`, `resume` and `repeated_call`. */
 export type Choice = "continue" | "abort";
 
 /** How the chunks of entities are chosen. */
@@ -654,6 +656,31 @@ export interface ChunkView {
 /** The role of a client, which decides which methods it may call. */
 export type ClientRole = "observer" | "controller" | "tool";
 
+/** The system's clock was set while a turn runs. Durations and limits do not count this change, but the times of earlier and later events differ by it. */
+export interface ClockChangedEvent {
+  /** Time of the event. */
+  at_ms: Timestamp;
+  /** How much later the clock shows than it would without the change, in milliseconds; negative if earlier. */
+  by_ms: number;
+  /** The item, if the event belongs to one. */
+  item_id?: ItemId;
+  /** The client that caused it, if any. */
+  origin?: Origin;
+  /** The tool call of another session that started this session. Absent in sessions that a client created. */
+  parent_call_id?: CallId;
+  /** Its position in the session's journal, from 1. */
+  seq: number;
+  /** Id of the session. */
+  session_id: SessionId;
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
+  step?: number;
+  /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
+  truncated_fields?: Array<TruncatedField>;
+  /** The turn, if the event belongs to one. */
+  turn_id?: TurnId;
+  type: "clock.changed";
+}
+
 /** A slash command or a note was answered without a model call. It belongs to the running turn, if there is one, else to a turn of its own that ends at once. */
 export interface CommandCompletedEvent {
   /** The text after the name. */
@@ -672,7 +699,7 @@ export interface CommandCompletedEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** The answer for users. */
   text: string;
@@ -699,8 +726,11 @@ export interface CommandListReply {
   diagnostics: Array<FileDiagnostic>;
 }
 
+/** A part of the expansion of a command's file. */
+export type CommandPart = CommandPartText | CommandPartOutput | CommandPartFile;
+
 /** One simple command of a command line with its verdict. */
-export interface CommandPart {
+export interface CommandPart2 {
   /** The text as written in the line. It is only the beginning if nested substitutions exceed 256 KiB in total. */
   command: string;
   /** The reason, as text for users. */
@@ -711,6 +741,27 @@ export interface CommandPart {
   verdict: VerdictKind;
   /** Its words without their quotes; expansions as written. */
   words: Array<string>;
+}
+
+/** A file that the text names here, and that follows the text. */
+export interface CommandPartFile {
+  kind: "file";
+  /** The path, with the arguments put in. */
+  path: string;
+}
+
+/** The output of a shell command takes this place. */
+export interface CommandPartOutput {
+  /** The command, with the arguments put in. */
+  command: string;
+  kind: "output";
+}
+
+/** Text as it is. */
+export interface CommandPartText {
+  kind: "text";
+  /** The text itself. */
+  text: string;
 }
 
 /** The origin of a command. */
@@ -750,7 +801,7 @@ export interface CompactCompletedEvent {
   session_id: SessionId;
   /** The stage. */
   stage: CompactStage;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Tokens of the next request after the stage, estimated. */
   tokens_after: number;
@@ -810,7 +861,7 @@ export interface CompactStartedEvent {
   session_id: SessionId;
   /** The stage. */
   stage: CompactStage;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Tokens of the next request, as far as they are known. */
   tokens_before: number;
@@ -858,6 +909,8 @@ export interface ConfigReloadedEvent {
   at_ms: Timestamp;
   /** Keys that changed and apply from now on, for example `retry.attempts`. For files: `commands`, `skills`, `agents`, `instructions`. */
   changed: Array<string>;
+  /** Paths of the files that changed, as far as they are known, or of the configuration that was read again. */
+  files?: Array<string>;
   /** The item, if the event belongs to one. */
   item_id?: ItemId;
   /** Keys that changed and apply only after a restart of the daemon. */
@@ -870,7 +923,7 @@ export interface ConfigReloadedEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -1058,7 +1111,7 @@ export interface EndParams {
 export type EntityOrder = "degree" | "similarity";
 
 /** One event as it is stored in the journal and sent on the wire. */
-export type Envelope = SessionCreatedEvent | SessionUpdatedEvent | SessionStatusEvent | SessionPromptBuiltEvent | McpStatusEvent | McpToolsEvent | SessionAttachedEvent | SessionDetachedEvent | ConfigReloadedEvent | SessionEndedEvent | SessionForkedEvent | SessionRewoundEvent | SessionArchivedEvent | WorkspaceTrustRequiredEvent | SessionClearedEvent | CommandCompletedEvent | ReminderAddedEvent | TurnOutputRejectedEvent | TurnQueuedEvent | TurnDequeuedEvent | TurnQueueUpdatedEvent | TurnQueueMovedEvent | TurnStartedEvent | TurnPromptBuiltEvent | TurnPhaseEvent | TurnParkedEvent | TurnResumedEvent | TurnSteeredEvent | TurnAbortingEvent | TurnCompletedEvent | MessageStartedEvent | MessageBlockStartedEvent | MessageTextDeltaEvent | MessageThinkingDeltaEvent | MessageToolInputDeltaEvent | MessageBlockCompletedEvent | MessageCompletedEvent | FeedbackRequestEvent | FeedbackCompletedEvent | MessageTombstoneEvent | HistoryRepairedEvent | CompactStartedEvent | CompactCompletedEvent | UsageEvent | HelperStartedEvent | HelperCompletedEvent | ToolRequestedEvent | ToolStatusEvent | ToolStartedEvent | ToolBlockedEvent | ToolProgressEvent | ToolCompletedEvent | ToolSummaryEvent | ToolBackgroundEvent | FileCheckpointedEvent | FileChangedEvent | TodoUpdatedEvent | PermissionRequestedEvent | PermissionResolvedEvent | PermissionExpiredEvent | SubagentStartedEvent | SubagentCompletedEvent | SessionInheritedEvent | HookCompletedEvent | HooksStatusEvent | PermissionRuleAddedEvent | PermissionRuleRemovedEvent | QuestionRequestedEvent | QuestionResolvedEvent | RetryEvent | HeartbeatEvent | StreamIdleEvent | BudgetWarningEvent | ModelSwitchedEvent | MediaWithheldEvent | NoticeEvent | ErrorEvent;
+export type Envelope = SessionCreatedEvent | SessionUpdatedEvent | SessionStatusEvent | SessionPromptBuiltEvent | McpStatusEvent | McpToolsEvent | SessionAttachedEvent | SessionDetachedEvent | ConfigReloadedEvent | ClockChangedEvent | SessionEndedEvent | SessionForkedEvent | SessionRewoundEvent | SessionArchivedEvent | WorkspaceTrustRequiredEvent | SessionClearedEvent | CommandCompletedEvent | ReminderAddedEvent | TurnOutputRejectedEvent | TurnQueuedEvent | TurnDequeuedEvent | TurnQueueUpdatedEvent | TurnQueueMovedEvent | TurnStartedEvent | TurnPromptBuiltEvent | TurnPhaseEvent | TurnParkedEvent | TurnResumedEvent | TurnSteeredEvent | TurnAbortingEvent | TurnCompletedEvent | MessageStartedEvent | MessageBlockStartedEvent | MessageTextDeltaEvent | MessageThinkingDeltaEvent | MessageToolInputDeltaEvent | MessageBlockCompletedEvent | MessageCompletedEvent | FeedbackRequestEvent | FeedbackCompletedEvent | MessageTombstoneEvent | HistoryRepairedEvent | CompactStartedEvent | CompactCompletedEvent | UsageEvent | HelperStartedEvent | HelperCompletedEvent | ToolRequestedEvent | ToolStatusEvent | ToolStartedEvent | ToolBlockedEvent | ToolProgressEvent | ToolCompletedEvent | ToolSummaryEvent | ToolBackgroundEvent | FileCheckpointedEvent | FileChangedEvent | TodoUpdatedEvent | PermissionRequestedEvent | PermissionResolvedEvent | PermissionExpiredEvent | SubagentStartedEvent | SubagentCompletedEvent | SessionInheritedEvent | HookCompletedEvent | HooksStatusEvent | PermissionRuleAddedEvent | PermissionRuleRemovedEvent | QuestionRequestedEvent | QuestionResolvedEvent | RetryEvent | HeartbeatEvent | StreamIdleEvent | BudgetWarningEvent | ModelSwitchedEvent | MediaWithheldEvent | NoticeEvent | ErrorEvent;
 
 /** `data` of an error. Match on `kind`: several kinds share a number. Some errors have further members. */
 export interface ErrorData {
@@ -1090,7 +1143,7 @@ export interface ErrorEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -1148,7 +1201,7 @@ export interface ExplainParams {
 /** Reply of `permission.explain`. */
 export interface ExplainReply {
   /** For commands: the verdict on each simple command in the line. */
-  parts?: Array<CommandPart>;
+  parts?: Array<CommandPart2>;
   /** The reason, as text for users. */
   reason: string;
   /** The rule that decides, as written, if any. */
@@ -1205,7 +1258,7 @@ export interface FeedbackCompletedEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -1242,7 +1295,7 @@ export interface FeedbackRequestEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -1282,7 +1335,7 @@ export interface FileChangedEvent {
   sha256_after?: string;
   /** SHA-256 of the content before the change, in hexadecimal; absent for a new file. */
   sha256_before?: string;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -1323,7 +1376,7 @@ export interface FileCheckpointedEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -1467,6 +1520,8 @@ export interface HeartbeatEvent {
   attempt: number;
   /** The item, if the event belongs to one. */
   item_id?: ItemId;
+  /** Maximum number of attempts; 0 means no maximum. Absent in old journals. */
+  max?: number;
   /** The client that caused it, if any. */
   origin?: Origin;
   /** The tool call of another session that started this session. Absent in sessions that a client created. */
@@ -1479,7 +1534,7 @@ export interface HeartbeatEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -1536,7 +1591,7 @@ export interface HelperCompletedEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -1567,7 +1622,7 @@ export interface HelperStartedEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -1596,7 +1651,7 @@ export interface HistoryRepairedEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -1635,7 +1690,7 @@ export interface HookCompletedEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -1680,7 +1735,7 @@ export interface HooksStatusEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -1883,6 +1938,8 @@ export interface InputBlockDocument {
   /** Its text; of a PDF, the text for models that accept no documents. */
   text: string;
   type: "document";
+  /** Whether the text differs from the file of that name, because the user has not saved it. */
+  unsaved?: boolean;
 }
 
 /** A picture. */
@@ -2399,6 +2456,8 @@ export interface LedgerRow {
   session_id: SessionId;
   /** Its short name; absent if the session was deleted. */
   title?: string;
+  /** All tokens that were sent or received; computed when it is written. */
+  total?: number;
   /** Calls whose price is unknown. */
   unpriced_calls?: number;
   /** Web searches that the provider made for the answer; each one is charged. */
@@ -2567,6 +2626,8 @@ export interface McpStatusEvent {
   error?: string;
   /** The item, if the event belongs to one. */
   item_id?: ItemId;
+  /** Tools that are left out, and parts of its configuration that are not understood. */
+  notes?: Array<string>;
   /** The client that caused it, if any. */
   origin?: Origin;
   /** The tool call of another session that started this session. Absent in sessions that a client created. */
@@ -2579,7 +2640,7 @@ export interface McpStatusEvent {
   session_id: SessionId;
   /** Its state. */
   state: McpState;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -2594,7 +2655,7 @@ export interface McpTest {
   duration_ms: number;
   /** Why it is not ready. */
   error?: string;
-  /** Tools that the daemon leaves out, each with the reason. */
+  /** Tools that the daemon leaves out, each with the reason, and hints about the configuration. */
   problems: Array<string>;
   /** The revision of the Model Context Protocol that the server uses. */
   protocol?: string;
@@ -2672,7 +2733,7 @@ export interface McpToolsEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** The tools, sorted by name. */
   tools: Array<McpTool>;
@@ -2707,7 +2768,7 @@ export interface MediaWithheldEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -2808,7 +2869,7 @@ export interface MessageBlockCompletedEvent {
   session_id: SessionId;
   /** For reasoning: the provider's signature over its text. */
   signature?: string;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -2835,7 +2896,7 @@ export interface MessageBlockStartedEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -2880,7 +2941,7 @@ export interface MessageCompletedEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Why the answer ended. */
   stop_reason?: StopReason;
@@ -2915,7 +2976,7 @@ export interface MessageStartedEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -2940,7 +3001,7 @@ export interface MessageTextDeltaEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** The new part. */
   text: string;
@@ -2967,7 +3028,7 @@ export interface MessageThinkingDeltaEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** The new part. */
   text: string;
@@ -2994,7 +3055,7 @@ export interface MessageTombstoneEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -3021,7 +3082,7 @@ export interface MessageToolInputDeltaEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -3167,7 +3228,7 @@ export interface ModelSwitchedEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** `PROVIDER/MODEL` from now on. */
   to: string;
@@ -3208,6 +3269,8 @@ export interface ModelUsage {
   reasoning_tokens?: number;
   /** The service tier of one call, where the provider reports it; absent in sums. */
   service_tier?: ServiceTier;
+  /** All tokens that were sent or received; computed when it is written. */
+  total?: number;
   /** Calls whose price is unknown. */
   unpriced_calls?: number;
   /** Web searches that the provider made for the answer; each one is charged. */
@@ -3288,7 +3351,7 @@ export interface NoticeEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** The text. */
   text: string;
@@ -3362,7 +3425,7 @@ export interface PendingRequest {
   /** The action at the deadline. */
   on_timeout?: OnTimeout;
   /** For commands: the verdict on each simple command in the line. */
-  parts?: Array<CommandPart>;
+  parts?: Array<CommandPart2>;
   /** Whether the call changes nothing. */
   read_only?: boolean;
   /** Whether the call is a command whose parts are all read-only, inside the workspace, and read no secrets. `allow_read_only` allows such a command. */
@@ -3415,7 +3478,7 @@ export interface PermissionExpiredEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -3480,7 +3543,7 @@ export interface PermissionRequestedEvent {
   /** The tool call of another session that started this session. Absent in sessions that a client created. */
   parent_call_id?: CallId;
   /** For commands: the verdict on each simple command in the line. */
-  parts?: Array<CommandPart>;
+  parts?: Array<CommandPart2>;
   /** Whether the call changes nothing. */
   read_only?: boolean;
   /** Whether the call is a command whose parts are all read-only, inside the workspace, and read no secrets. `allow_read_only` allows such a command. */
@@ -3495,7 +3558,7 @@ export interface PermissionRequestedEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** The subject that the rules judged. */
   subject: Subject;
@@ -3546,7 +3609,7 @@ export interface PermissionResolvedEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Whether the turn ends with this denial. */
   stop?: boolean;
@@ -3577,7 +3640,7 @@ export interface PermissionRuleAddedEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -3604,7 +3667,7 @@ export interface PermissionRuleRemovedEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -3841,7 +3904,7 @@ export type QueryStatus = "success" | "no_context" | "failed";
 export type QuestionId = string;
 
 /** The subject of a question. */
-export type QuestionKind = "unknown_outcome" | "resume" | "question";
+export type QuestionKind = "unknown_outcome" | "resume" | "question" | "repeated_call";
 
 /** One suggested answer. */
 export interface QuestionOption {
@@ -3865,7 +3928,7 @@ export interface QuestionRequestedEvent {
   item_id?: ItemId;
   /** The subject of the question. */
   kind: QuestionKind;
-  /** The possible answers of the kinds `unknown_outcome` and `resume`. */
+  /** The possible answers of the kinds `unknown_outcome`, `resume` and `repeated_call`. */
   options: Array<Choice>;
   /** The client that caused it, if any. */
   origin?: Origin;
@@ -3881,7 +3944,7 @@ export interface QuestionRequestedEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** The question as text for users. If a model asks several questions, this is the first one. */
   text: string;
@@ -3906,7 +3969,7 @@ export interface QuestionResolvedEvent {
   call_id?: CallId;
   /** For a question of a sub-agent: the session that waited. */
   child_session_id?: SessionId;
-  /** The chosen option of the kinds `unknown_outcome` and `resume`. */
+  /** The chosen option of the kinds `unknown_outcome`, `resume` and `repeated_call`. */
   choice?: Choice;
   /** The item, if the event belongs to one. */
   item_id?: ItemId;
@@ -3922,7 +3985,7 @@ export interface QuestionResolvedEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -4099,7 +4162,7 @@ export interface ReminderAddedEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** The text for the model. */
   text: string;
@@ -4111,7 +4174,7 @@ export interface ReminderAddedEvent {
 }
 
 /** The occasion of a reminder. */
-export type ReminderKind = "session_start" | "files_changed" | "instructions_changed" | "plan_mode" | "compacted" | "several_matches" | "new_day" | "servers_failed" | "subagents_aborted" | "todo_empty" | "todo_stale";
+export type ReminderKind = "session_start" | "files_changed" | "instructions_changed" | "plan_mode" | "compacted" | "several_matches" | "new_day" | "servers_failed" | "subagents_aborted" | "todo_empty" | "todo_stale" | "repeated_call";
 
 /** The new content of a tool result. */
 export interface ReplacedResult {
@@ -4123,6 +4186,30 @@ export interface ReplacedResult {
 
 /** The subject of a permission request. */
 export type RequestKind = "tool" | "sandbox" | "plan";
+
+/** The next request of a session to its model. */
+export interface RequestView {
+  /** Bytes of the body in the form of the provider, with the content of pictures and documents. */
+  bytes: number;
+  /** The conversation. Pictures and documents are named by their blobs. */
+  messages: Array<Message>;
+  /** `PROVIDER/MODEL`. */
+  model: string;
+  /** The system prompt. */
+  system: string;
+  /** The tools on offer, in the order of the request. */
+  tools: Array<RequestedTool>;
+}
+
+/** A tool as a request offers it. */
+export interface RequestedTool {
+  /** Its description for the model. */
+  description: string;
+  /** JSON Schema of the input. */
+  input_schema: unknown;
+  /** Its name. */
+  name: string;
+}
 
 /** The kind of decision that a session in `requires_action` waits for. */
 export type Requires = "permission" | "question" | "unknown_outcome";
@@ -4196,7 +4283,7 @@ export interface RetryEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -4338,6 +4425,8 @@ export interface SandboxReply {
   bubblewrap: string;
   /** `works`, followed by the protections that this machine lacks, or why level 2 (Landlock) does not work on it. */
   landlock: string;
+  /** Whether the levels were tested. `false` shortly after the start of the daemon; the texts then say so. */
+  tested?: boolean;
   /** The confinement in unattended sessions (`background: true`). */
   unattended: SandboxChoice;
 }
@@ -4364,7 +4453,7 @@ export interface SessionArchivedEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -4389,7 +4478,7 @@ export interface SessionAttachedEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -4415,7 +4504,7 @@ export interface SessionClearedEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -4480,7 +4569,7 @@ export interface SessionCreatedEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Texts at which its models stop their answers. */
   stop?: Array<string>;
@@ -4519,7 +4608,7 @@ export interface SessionDetachedEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -4544,7 +4633,7 @@ export interface SessionEndedEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -4580,7 +4669,7 @@ export interface SessionForkedEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -4607,7 +4696,7 @@ export interface SessionInheritedEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -4642,7 +4731,7 @@ export interface SessionPromptBuiltEvent {
   skipped_instructions?: Array<string>;
   /** Sources of its parts, as text for users. */
   sources: Array<string>;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** The complete system prompt. */
   system: string;
@@ -4689,7 +4778,7 @@ export interface SessionRewoundEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** The todo list at that item. Absent in journals of older versions. */
   todos?: Array<Todo>;
@@ -4721,7 +4810,7 @@ export interface SessionStatusEvent {
   session_id: SessionId;
   /** New state of the session. */
   state: SessionState;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -4766,7 +4855,7 @@ export interface SessionUpdatedEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Texts at which the model stops its answer: at most 4, of at most 256 bytes each. */
   stop?: Array<string>;
@@ -4917,6 +5006,8 @@ export interface SlashCommand {
   arguments?: string;
   /** The name without the slash, for example `review` or `team:review`. */
   name: string;
+  /** The parts of the expansion, if some of them are filled in before the model receives the text. */
+  parts?: Array<CommandPart>;
 }
 
 /** A started index job, or only its estimate: the reply of `knowledge.index`. */
@@ -4994,7 +5085,7 @@ export interface StreamIdleEvent {
   session_id: SessionId;
   /** Duration of the silence, in milliseconds. */
   silent_ms: number;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -5023,7 +5114,7 @@ export interface SubagentCompletedEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -5058,7 +5149,7 @@ export interface SubagentStartedEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -5189,7 +5280,7 @@ export interface SubjectWeb {
 /** One block of an input. */
 export type SubmitBlock = SubmitBlockText | SubmitBlockImage | SubmitBlockFile | SubmitBlockDocument | SubmitBlockResourceLink;
 
-/** A PDF of at most 32 MiB, or a text file of at most 256 KiB. */
+/** A PDF of at most 32 MiB, or a text of at most 256 KiB. */
 export interface SubmitBlockDocument {
   /** The content itself, in base64. */
   data?: string;
@@ -5197,9 +5288,13 @@ export interface SubmitBlockDocument {
   media_type?: string;
   /** Its name; by default its path. */
   name?: string;
-  /** A file on the daemon's machine: absolute, or relative to the session's folder. The daemon reads it once, so later changes have no effect. */
+  /** A file on the daemon's machine: absolute, or relative to the session's folder. With `text` it is only a name, and nothing is read. */
   path?: string;
+  /** The text itself, for example a part of a file, or a buffer of an editor. */
+  text?: string;
   type: "document";
+  /** Whether `text` differs from the file, because the user has not saved it. The model is told so. */
+  unsaved?: boolean;
 }
 
 /** An image, a PDF of at most 32 MiB, or a text file of at most 256 KiB. */
@@ -5251,6 +5346,8 @@ export type SubmitInput = string | Array<SubmitBlock>;
 
 /** The result of a submit, the reply of `session.submit`: the input is on disk. */
 export interface SubmitOutcome {
+  /** The item that the user's message has, or will have once its turn starts or the model receives it. Absent for a command without a message. */
+  item_id?: ItemId;
   /** Seq of the event that records the input. */
   seq: number;
   /** Whether the turn started, waits, was steered, or is already done. */
@@ -5321,7 +5418,7 @@ export interface SubscribeParams {
 export type SubscriptionId = string;
 
 /** How a turn ended. */
-export type Subtype = "success" | "error_during_execution" | "error_max_turns" | "error_max_budget_usd" | "error_max_tokens" | "error_max_time" | "max_output_tokens" | "aborted" | "permission_denied" | "structured_output_invalid" | "llm_error";
+export type Subtype = "success" | "error_during_execution" | "error_max_turns" | "error_max_budget_usd" | "error_max_tokens" | "error_max_time" | "max_output_tokens" | "aborted" | "permission_denied" | "structured_output_invalid" | "error_repeated_call" | "llm_error";
 
 /** Why a turn switches to another model. */
 export type SwitchReason = "overloaded" | "unavailable" | "not_found" | "rate_limited" | "large_context" | "vision";
@@ -5388,7 +5485,7 @@ export interface TodoUpdatedEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** The whole new list. */
   todos: Array<Todo>;
@@ -5438,7 +5535,7 @@ export interface ToolBackgroundEvent {
   signal?: number;
   /** State of the command. */
   state: BackgroundState;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Ids of its processes that could not be ended. */
   survivors?: Array<number>;
@@ -5481,7 +5578,7 @@ export interface ToolBlockedEvent {
   session_id: SessionId;
   /** Status of the first run. */
   status: ToolStatus;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Name of the tool. */
   tool: string;
@@ -5536,7 +5633,7 @@ export interface ToolCompletedEvent {
   session_id: SessionId;
   /** Status of the call. */
   status: ToolStatus;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Name of the tool. */
   tool: string;
@@ -5579,9 +5676,9 @@ export interface ToolProgressEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
-  /** `stdout` or `stderr`. */
+  /** `stdout`, to which both streams of a command go in the order of their writes, or `progress` for a note that says how far a call without output is. Older journals have `stderr` as well. */
   stream: string;
   /** The new part. */
   text: string;
@@ -5612,7 +5709,7 @@ export interface ToolRequestedEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Name of the tool. */
   tool: string;
@@ -5649,7 +5746,7 @@ export interface ToolStartedEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Name of the tool. */
   tool: string;
@@ -5683,7 +5780,7 @@ export interface ToolStatusEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -5710,7 +5807,7 @@ export interface ToolSummaryEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** A summary of the calls as text for users, for example `read 2 files, ran 1 command; 1 failed`. */
   text: string;
@@ -5804,7 +5901,7 @@ export interface TurnAbortingEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** How the turn will end: `aborted`, or `permission_denied`. */
   subtype?: Subtype;
@@ -5831,7 +5928,7 @@ export interface TurnCompletedEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -5856,7 +5953,7 @@ export interface TurnDequeuedEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -5897,7 +5994,7 @@ export interface TurnOutputRejectedEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** The text for the model. */
   text: string;
@@ -5922,7 +6019,7 @@ export interface TurnParkedEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -5947,7 +6044,7 @@ export interface TurnPhaseEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -5974,7 +6071,7 @@ export interface TurnPromptBuiltEvent {
   session_id: SessionId;
   /** Sources of its parts, as text for users. */
   sources: Array<string>;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** The complete system prompt. */
   system: string;
@@ -6001,7 +6098,7 @@ export interface TurnQueueMovedEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -6026,7 +6123,7 @@ export interface TurnQueueUpdatedEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -6075,7 +6172,7 @@ export interface TurnQueuedEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Texts at which the model stops its answer: at most 4, of at most 256 bytes each. */
   stop?: Array<string>;
@@ -6098,6 +6195,8 @@ export interface TurnQueuedEvent {
 
 /** The result of a turn. */
 export interface TurnResult {
+  /** Input tokens of this turn that were read from a prompt cache. */
+  cache_hit_tokens?: number;
   /** Cost of the calls whose price is known, in millionths of a dollar: a lower bound of the total cost. */
   cost_at_least_usd_micros?: number;
   /** Cost of this turn, in millionths of a dollar; `null` if a price is unknown. */
@@ -6122,6 +6221,8 @@ export interface TurnResult {
   subtype: Subtype;
   /** The text of the last answer; may be empty. */
   text: string;
+  /** Number of tool calls. */
+  tool_calls?: number;
   /** Time spent running tools, in milliseconds. */
   tools_ms: number;
   /** Tokens of this turn. */
@@ -6148,7 +6249,7 @@ export interface TurnResumedEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -6193,7 +6294,7 @@ export interface TurnStartedEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Texts at which the model stops its answer: at most 4, of at most 256 bytes each. */
   stop?: Array<string>;
@@ -6230,7 +6331,7 @@ export interface TurnSteeredEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -6267,6 +6368,8 @@ export interface UpdateParams {
   fallback_model?: string;
   /** A repeated call with the same key returns the reply of the first call. */
   idempotency_key?: string;
+  /** MCP servers for only this session and its sub-agents, in place of all that were given for it before; from the next turn on. See `session.create`. */
+  mcp_servers?: Record<string, unknown>;
   /** Labels that the provider receives with each model request: at most 16, with keys of at most 64 and values of at most 512 bytes. Anthropic accepts only `user_id`. */
   metadata?: Record<string, string>;
   /** Approval mode. A session's applies from the next verdict on, also in a running turn; pending requests that it allows are settled. */
@@ -6311,6 +6414,8 @@ export interface Usage {
   reasoning_tokens?: number;
   /** The service tier of one call, where the provider reports it; absent in sums. */
   service_tier?: ServiceTier;
+  /** All tokens that were sent or received; computed when it is written. */
+  total?: number;
   /** Web searches that the provider made for the answer; each one is charged. */
   web_search_requests?: number;
 }
@@ -6341,7 +6446,7 @@ export interface UsageEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -6466,7 +6571,7 @@ export interface WorkspaceTrustRequiredEvent {
   seq: number;
   /** Id of the session. */
   session_id: SessionId;
-  /** The step of the turn: number of the model call, from 1. Deltas omit it; they have the step of their item. */
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
   truncated_fields?: Array<TruncatedField>;
@@ -6511,6 +6616,8 @@ export interface Methods {
   "session.compact": { params: CompactParams; reply: CompactReply };
   /** What fills the context window of the session's model. */
   "session.context": { params: SessionParams; reply: ContextView };
+  /** The next request to the model as it would be sent now, with the system prompt and the tools. MCP servers are not started for it. */
+  "session.request": { params: SessionParams; reply: RequestView };
   /** Answer a permission request, or several. The first answer wins. */
   "session.approve": { params?: ApproveParams; reply: ApproveReply };
   /** Change a session's title, model, approval mode, limits, tools, folders or other options, also while a turn runs. */
