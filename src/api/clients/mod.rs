@@ -26,7 +26,7 @@ enum Shape<'s> {
 }
 
 impl<'s> Shape<'s> {
-    fn of(schema: &'s Value) -> Self {
+    fn from_schema(schema: &'s Value) -> Self {
         if let Some(target) = schema["$ref"].as_str() {
             return Self::Named(target.rsplit('/').next().unwrap_or(target));
         }
@@ -37,7 +37,7 @@ impl<'s> Shape<'s> {
             return Self::Literals(vec![value]);
         }
         if let Some([only]) = schema["allOf"].as_array().map(Vec::as_slice) {
-            return Self::of(only);
+            return Self::from_schema(only);
         }
         if let Some(choices) = schema["oneOf"].as_array().or_else(|| schema["anyOf"].as_array()) {
             return Self::OneOf(choices.iter().collect());

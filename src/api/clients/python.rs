@@ -23,7 +23,7 @@ pub fn python_types() -> String {
     );
     for (name, schema) in schemas(&document) {
         let about = text(&schema["description"]).replace('\\', "\\\\").replace('\n', " ");
-        match Shape::of(schema) {
+        match Shape::from_schema(schema) {
             Shape::Struct(fields) if fields.keys().any(|field| KEYWORDS.contains(&field.as_str())) => {
                 let _ = write!(page, "\n# {about}\n{name} = TypedDict(\n    {name:?},\n    {{\n");
                 for (field, schema_of_field) in fields {
@@ -68,7 +68,7 @@ fn of_field(owner: &Value, name: &str, field: &Value) -> String {
 }
 
 fn expression(schema: &Value) -> String {
-    match Shape::of(schema) {
+    match Shape::from_schema(schema) {
         Shape::Named(name) => name.to_owned(),
         Shape::Literals(values) => {
             let values: Vec<String> = values.iter().map(|value| format!("'{value}'")).collect();

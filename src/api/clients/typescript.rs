@@ -20,7 +20,7 @@ pub fn typescript_types() -> String {
     for (name, schema) in schemas(&document) {
         page.push('\n');
         comment(&mut page, "", text(&schema["description"]));
-        match Shape::of(schema) {
+        match Shape::from_schema(schema) {
             Shape::Struct(fields) => {
                 let _ = writeln!(page, "export interface {name} {{");
                 for (field, schema_of_field) in fields {
@@ -50,7 +50,7 @@ pub fn typescript_types() -> String {
 }
 
 fn expression(schema: &Value) -> String {
-    match Shape::of(schema) {
+    match Shape::from_schema(schema) {
         Shape::Named(name) => name.to_owned(),
         Shape::Literals(values) => join(values.iter().map(|value| format!("{value:?}"))),
         Shape::OneOf(choices) => join(choices.into_iter().map(expression)),
