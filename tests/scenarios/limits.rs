@@ -101,8 +101,9 @@ async fn event_and_item_pages_stay_below_reply_limit() {
     let daemon = TestDaemon::start().await;
     let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    let input = json!({"text": "x".repeat(50_000)});
-    daemon.models.push(Step::calls((0..CALL_COUNT).map(|_| ("Nothing", input.clone()))));
+    // The same call again and again would raise a question.
+    let input = |number: usize| json!({"text": format!("{number}{}", "x".repeat(50_000))});
+    daemon.models.push(Step::calls((0..CALL_COUNT).map(|number| ("Nothing", input(number)))));
     daemon.models.push(Step::text("Tried."));
     session.submit("write a lot").await;
     seen.turn_ends("success").await;

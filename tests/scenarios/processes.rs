@@ -126,7 +126,9 @@ fn peak(daemon: &TestDaemon) -> u64 {
 async fn child_holding_output_open_does_not_block_call() {
     let daemon = TestDaemon::builder().config(BASH_ALLOWED).start().await;
     let done = run(&daemon, "sleep 1000 & (setsid sleep 1000 &); echo said").await;
-    assert_eq!((&done["status"], &done["output"]), (&Value::from("completed"), &Value::from("said\n")));
+    assert_eq!(done["status"], "completed");
+    let output = done["output"].as_str().expect("a text");
+    assert!(output.starts_with("said\n") && output.contains("ended"), "{output}");
     assert_eq!(done["detail"]["survivors"], serde_json::json!([]));
     assert_eq!(daemon.tool_processes(), []);
 }
@@ -142,7 +144,8 @@ async fn process_without_marker_is_killed_with_its_call() {
     // The kernel does not show details of a process whose program is unreadable, prctl(2).
     let closed = "cp \"$(command -v sleep)\" s; chmod 111 s; (setsid ./s 1000 >/dev/null 2>&1 &); sleep 0.2; echo said";
     let done = run(&daemon, closed).await;
-    assert_eq!((&done["status"], &done["output"]), (&Value::from("completed"), &Value::from("said\n")));
+    assert_eq!(done["status"], "completed");
+    assert!(done["output"].as_str().is_some_and(|output| output.starts_with("said\n")), "{done}");
     let children =
         std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", daemon.pid())).expect("a list");
     assert_eq!(children.trim(), "");
