@@ -96,8 +96,10 @@ const LOGGING_CRATES: &[&str] = &[
 
 fn filter(level: LogLevel) -> EnvFilter {
     let directives = |level: &str| {
-        // Libraries log only warnings and errors.
-        LOGGING_CRATES.iter().fold("warn".to_owned(), |text, name| format!("{text},{name}={level}"))
+        // Libraries log only warnings and errors. Those that log whole addresses, which may hold keys, log nothing: the
+        // daemon reports their failures itself.
+        let libraries = "warn,rmcp=off,reqwest=off,hyper_util=off".to_owned();
+        LOGGING_CRATES.iter().fold(libraries, |text, name| format!("{text},{name}={level}"))
     };
     EnvFilter::try_new(directives(level.as_str())).unwrap_or_else(|_| EnvFilter::new(directives("info")))
 }

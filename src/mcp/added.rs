@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -167,19 +167,15 @@ fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     if !folder.is_dir() {
         fs::create_dir_all(folder)?;
     }
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let new = folder.join(format!(".{name}.{}", std::process::id()));
-    let written = fs::File::options().write(true).create(true).truncate(true).mode(mode).open(&new).and_then(
-        |mut file| {
-            file.write_all(bytes)?;
-            file.sync_all()
-        },
-    );
-    let done = written.and_then(|()| fs::rename(&new, path));
-    if done.is_err() {
-        let _ = fs::remove_file(&new);
-    }
-    done
+    // A random name that must not exist: a link at a name that can be guessed would lead the write elsewhere.
+    let mut file = tempfile::Builder::new()
+        .prefix(".agentd-")
+        .permissions(fs::Permissions::from_mode(mode))
+        .tempfile_in(folder)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    Ok(())
 }
 
 #[cfg(test)]
@@ -204,6 +200,19 @@ mod tests {
         assert_eq!(mode & 0o777, 0o600);
         added.remove(None, "a").expect("removed");
         assert!(matches!(added.remove(None, "a"), Err(AddedError::Missing)));
+    }
+
+    #[test]
+    fn planted_link_does_not_lead_write_elsewhere() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let victim = dir.path().join("victim");
+        fs::write(&victim, "kept").expect("written");
+        for name in [format!("..mcp.json.{}", std::process::id()), ".mcp.json.new".into()] {
+            std::os::unix::fs::symlink(&victim, dir.path().join(name)).expect("a link");
+        }
+        AddedServers::default().add(Some(dir.path()), "a", &config("x")).expect("added");
+        assert_eq!(fs::read_to_string(&victim).expect("there"), "kept");
+        assert!(dir.path().join(".mcp.json").symlink_metadata().expect("there").is_file());
     }
 
     #[test]

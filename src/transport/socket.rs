@@ -97,6 +97,9 @@ impl BoundSocket {
 /// The marker of this daemon's processes, and the response to `GET /metrics`.
 pub(super) type ServerInfo = (Option<Arc<[u8]>>, Option<PageSource>);
 
+/// The identity of no file: there is no inode 0.
+const NO_FILE: (u64, u64) = (0, 0);
+
 /// The path of a bound socket; removed on drop.
 #[derive(Debug)]
 pub(super) struct SocketFile {
@@ -130,10 +133,14 @@ impl SocketFile {
     /// # Errors
     /// As of [`bind`].
     pub(super) fn bind_again(&mut self) -> Result<UnixListener, TransportError> {
-        let (listener, file, _) = bind(&self.path)?.into_parts();
-        // The old value must not remove the new file.
+        let bound = bind(&self.path).inspect_err(|_| {
+            // What is there now belongs to another program, even if it has the inode of the old file.
+            self.identity = NO_FILE;
+        })?;
+        let (listener, file, _) = bound.into_parts();
         if let Some(mut file) = file {
-            std::mem::swap(self, &mut file);
+            // Neither value may remove the new file: it can have the inode of the old one.
+            self.identity = std::mem::replace(&mut file.identity, NO_FILE);
         }
         Ok(listener)
     }

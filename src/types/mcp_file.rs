@@ -256,7 +256,9 @@ mod tests {
         let names: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
         assert_eq!(names, ["a", "b", "c"]);
         assert!(entries[0].value.as_ref().expect_err("twice").contains("lines 1 and 2"));
-        assert!(entries[1].value.as_ref().expect_err("twice").contains("line 2: the key \"disabledTools\""));
+        assert!(
+            entries[1].value.as_ref().expect_err("twice").contains("the key \"disabledTools\" occurs twice")
+        );
         assert_eq!(entries[2].value, Ok(json!({})));
     }
 

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::agentctl::ctl;
+use super::bash;
 use crate::support::client::Session;
 use crate::support::daemon::TestDaemon;
 use crate::support::log::Log;
@@ -135,4 +136,32 @@ async fn agentctl_lists_edits_and_interrupts_queue() {
     seen.turn_ends("aborted").await;
     assert_eq!(seen.turn_ends("success").await["text"], "at once");
     gate.open();
+}
+
+#[tokio::test]
+async fn updated_queued_command_loses_its_rules() {
+    let daemon = TestDaemon::start().await;
+    let folder = daemon.path("home/.claude/commands");
+    std::fs::create_dir_all(&folder).expect("made");
+    for (name, text) in [("plain", "Do $1."), ("filled", "Made: <!`touch part`>")] {
+        let file = format!("---\nallowed-tools: Bash(touch:*)\n---\n{text}");
+        std::fs::write(folder.join(format!("{name}.md")), file).expect("written");
+    }
+    let (session, mut seen, gate, turns) = queue_inputs(&daemon, &["/plain xx", "/filled"]).await;
+    for turn_id in &turns {
+        session.call("queue.update", json!({"turn_id": turn_id, "input": "other text"})).await;
+        daemon.models.push(Step::calls([bash("touch made")]));
+        daemon.models.push(Step::text("Done."));
+    }
+    gate.open();
+    seen.turn_ends("success").await;
+    for turn_id in &turns {
+        let asked = seen.wait_for("permission.requested").await;
+        assert_eq!((&asked["turn_id"], &asked["input"]["command"]), (turn_id, &json!("touch made")));
+        session.answer(&asked, json!({"decision": "deny"})).await;
+        seen.turn_ends("success").await;
+    }
+    assert!(!daemon.workspace().join("made").exists() && !daemon.workspace().join("part").exists());
+    let items = session.items().await;
+    assert!(items.iter().all(|item| item["command"].is_null()), "no message names the command: {items:?}");
 }

@@ -105,12 +105,12 @@ async fn model_is_reminded_of_empty_and_stale_list_after_ten_steps() {
     let daemon = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]").start().await;
     let session = daemon.client("alice").await.create(&daemon).await;
     let mut seen = session.follow().await;
-    for _ in 0..10 {
-        daemon.models.push(Step::calls([bash("true")]));
+    for number in 0..10 {
+        daemon.models.push(Step::calls([bash(&format!("true {number}"))]));
     }
     daemon.models.push(Step::calls([write(two_todos())]));
-    for _ in 0..10 {
-        daemon.models.push(Step::calls([bash("true")]));
+    for number in 0..10 {
+        daemon.models.push(Step::calls([bash(&format!("true {number}"))]));
     }
     daemon.models.push(Step::text("Done."));
     session.submit("work").await;
@@ -129,8 +129,8 @@ async fn session_without_todo_tool_gets_no_reminder() {
     let options = json!({"tools": {"deny": ["TodoWrite"]}});
     let session = daemon.client("alice").await.create_with(&daemon, options).await;
     let mut seen = session.follow().await;
-    for _ in 0..11 {
-        daemon.models.push(Step::calls([bash("true")]));
+    for number in 0..11 {
+        daemon.models.push(Step::calls([bash(&format!("true {number}"))]));
     }
     daemon.models.push(Step::text("Done."));
     session.submit("work").await;

@@ -55,15 +55,17 @@ async fn example_survives_crash(daemon: &mut TestDaemon, mut example: Command) {
         .arg("go")
         .current_dir(daemon.workspace())
         .env("AGENTD_SOCKET", daemon.socket())
-        .stdin(Stdio::null())
+        .stdin(Stdio::piped())
         .stdout(file)
         .stderr(Stdio::inherit())
         .kill_on_drop(true)
         .spawn()
         .expect("the example starts");
+    let mut answers = child.stdin.take().expect("its input");
+    tokio::io::AsyncWriteExt::write_all(&mut answers, b"y\n").await.expect("an answer");
     let printed = || std::fs::read_to_string(&output).unwrap_or_default();
     poll_until("the first text", printed, || printed().contains("one").then_some(())).await;
-    assert!(daemon.workspace().join("made").exists(), "the example allowed the call");
+    assert!(daemon.workspace().join("made").exists(), "the user allowed the call");
     daemon.models.push(Step::text("after the restart"));
     daemon.crash_and_restart().await;
     let status = tokio::time::timeout(TOOL_TIMEOUT, child.wait()).await.expect("in time").expect("ran");

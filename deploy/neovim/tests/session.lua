@@ -68,6 +68,10 @@ local shown = request_lines()
 if not shown:find("- *let x = 1") or not shown:find("agentd", 1, true) and not shown:find("once", 1, true) then
   fail("the request has no diff: " .. shown)
 end
+if vim.api.nvim_win_get_config(0).relative ~= "" then
+  fail("the request took the focus")
+end
+vim.cmd("Agentd requests")
 vim.api.nvim_feedkeys("y", "x", false)
 wait("the end of the turn", has("─ success ─"))
 wait("the answer", has("Fixed it."))

@@ -151,10 +151,12 @@ pub(super) fn parse(line: &[u8]) -> Incoming {
     }
     let value = |raw: Box<RawValue>| serde_json::from_str::<Value>(raw.get());
     let Some(method) = members.remove("method") else {
+        let has_error = members.contains_key("error");
         let result = members.remove("result");
-        if result.is_none() && !members.contains_key("error") {
+        if result.is_none() && !has_error {
             return refuse("there is no method");
         }
+        let result = result.filter(|_| !has_error);
         let id = id.and_then(|id| id.get().parse().ok());
         // A result that cannot be read counts as an error.
         return Incoming::Response { id, result: result.and_then(|raw| value(raw).ok()) };
@@ -436,6 +438,16 @@ mod tests {
         }
         assert!(matches!(parse(br#"{"method":"m"}"#), Incoming::Notification { .. }));
         assert!(matches!(parse(b" \r"), Incoming::Empty));
+    }
+
+    #[test]
+    fn reply_with_error_has_no_result() {
+        for line in
+            [r#"{"id":1,"result":{"x":1},"error":{"code":1}}"#, r#"{"id":1,"error":null,"result":{}}"#]
+        {
+            assert!(matches!(parse(line.as_bytes()), Incoming::Response { result: None, .. }), "{line}");
+        }
+        assert!(matches!(parse(br#"{"id":1,"result":{}}"#), Incoming::Response { result: Some(_), .. }));
     }
 
     #[test]

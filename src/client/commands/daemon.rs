@@ -261,7 +261,8 @@ mod tests {
             "socket": "/s", "data_dir": "/d", "config_files": [], "providers": ["demo"], "main_model": null,
             "sessions": 3, "active_sessions": 1, "loaded_sessions": 2, "resident_bytes": 4096, "journal_bytes": 4096, "storage": "ok", "storage_notices": [], "confinement": "rlimits", "leftovers": [],
             "sandbox": {"attended": {"level": 2, "network": true, "text": "landlock"},
-                "unattended": {"network": false, "text": "none"}, "bubblewrap": "works", "landlock": "works"},
+                "unattended": {"network": false, "text": "none"}, "bubblewrap": "works", "landlock": "works",
+                "tested": true},
             "backups": ["/d/backups/agentd-20260102.db"]});
         let fake_reply = reply.clone();
         let fake = FakeDaemon::start(move |_, _, _| Ok(fake_reply.clone()));

@@ -32,10 +32,8 @@ impl State {
                 if let Some(at) = self.queue_position(turn_id) {
                     let queued = Arc::make_mut(&mut self.queue[at]);
                     queued.input.clone_from(input);
-                    // The parts are those of the text before.
-                    if let Some(command) = &mut queued.options.command {
-                        command.parts.clear();
-                    }
+                    // The command, its parts and its allow rules are those of the text before.
+                    queued.options.command = None;
                 }
             }
             Event::TurnQueueMoved { before } => {

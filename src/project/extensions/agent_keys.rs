@@ -144,13 +144,17 @@ const KEYS: [(&str, Meaning); 86] = [
 pub(super) const DOCUMENTED: [&str; 4] = ["tools", "disallowedTools", "permissionMode", "maxTurns"];
 
 /// Words in keys that may restrict something.
-const RESTRICTING_WORDS: [&str; 23] = [
+const RESTRICTING_WORDS: [&str; 31] = [
     "tool",
     "allow",
     "deny",
     "denied",
     "forbid",
-    "blocked",
+    "disab",
+    "block",
+    "prevent",
+    "skip",
+    "ignor",
     "exclud",
     "permission",
     "restrict",
@@ -168,9 +172,28 @@ const RESTRICTING_WORDS: [&str; 23] = [
     "offline",
     "confine",
     "confirm",
+    "network",
+    "execute",
+    "execution",
+    "executab",
+];
+/// Those of these words that name what an agent can do: `false` takes it away.
+const ABILITY_WORDS: [&str; 5] = ["access", "network", "execute", "execution", "executab"];
+/// Beginnings of keys that forbid what comes after them, if that is one of the actions.
+const NEGATIONS: [&str; 6] = ["no", "cannot", "cant", "dont", "never", "without"];
+/// Beginnings of the names of actions, as in `noBash` and `canRun`.
+const ACTIONS: [&str; 26] = [
+    "bash", "shell", "terminal", "command", "exec", "run", "write", "writing", "edit", "modif", "delet", "creat",
+    "read", "file", "network", "internet", "web", "fetch", "glob", "grep", "task", "subagent", "tool", "mcp",
+    "git", "install",
 ];
 /// Beginnings of keys that have such a word and only inform.
 const INFORMING_BEGINS: [&str; 6] = ["preferred", "recommended", "required", "suggested", "optional", "mcp"];
+/// Words with which such a key restricts all the same.
+const NEVER_INFORMING: [&str; 13] = [
+    "allow", "deny", "denied", "approval", "permission", "exclud", "disab", "block", "forbid", "prohibit",
+    "restrict", "banned", "blacklist",
+];
 
 /// Other names of tools, normalized.
 pub(super) const TOOL_ALIASES: [(&str, &str); 14] = [
@@ -190,7 +213,7 @@ pub(super) const TOOL_ALIASES: [(&str, &str); 14] = [
     ("searchfilecontent", "Grep"),
 ];
 /// Names of other programs for several tools, normalized and without the set before a slash, as in `search/codebase`.
-pub(super) const TOOL_SETS: [(&str, &[&str]); 19] = [
+pub(super) const TOOL_SETS: [(&str, &[&str]); 21] = [
     ("codebase", &["Read", "Grep", "Glob"]),
     ("search", &["Read", "Grep", "Glob"]),
     ("usages", &["Grep"]),
@@ -199,6 +222,8 @@ pub(super) const TOOL_SETS: [(&str, &[&str]); 19] = [
     ("findtestfiles", &["Glob"]),
     ("editfiles", &["Edit", "Write"]),
     ("createfile", &["Write"]),
+    ("editnotebook", &["NotebookEdit"]),
+    ("getterminaloutput", &["BashOutput"]),
     ("fetch", &["WebFetch"]),
     ("web", &["WebFetch"]),
     ("runcommands", &["Bash"]),
@@ -210,6 +235,66 @@ pub(super) const TOOL_SETS: [(&str, &[&str]); 19] = [
     ("todos", &["TodoWrite", "TodoRead"]),
     ("todo", &["TodoWrite", "TodoRead"]),
     ("runsubagent", &["Task"]),
+];
+/// The sets of VS Code in lower case, with the normalized names of their tools. Before a slash, any other name is that of
+/// a server.
+pub(super) const VSCODE_SETS: [(&str, &[&str]); 11] = [
+    ("agent", &["runsubagent"]),
+    ("edit", &["editfiles", "createfile", "createdirectory", "editnotebook"]),
+    (
+        "execute",
+        &[
+            "runinterminal",
+            "getterminaloutput",
+            "createandruntask",
+            "gettaskoutput",
+            "runtask",
+            "runtests",
+            "testfailure",
+            "runnotebookcell",
+        ],
+    ),
+    ("new", &["newworkspace", "getprojectsetupinfo"]),
+    (
+        "read",
+        &[
+            "readfile",
+            "problems",
+            "terminallastcommand",
+            "terminalselection",
+            "getnotebooksummary",
+            "readnotebookcelloutput",
+        ],
+    ),
+    ("runcommands", &["runinterminal", "getterminaloutput", "terminallastcommand", "terminalselection"]),
+    ("runnotebooks", &["runcell", "getnotebooksummary", "readnotebookcelloutput", "readcelloutput"]),
+    ("runtasks", &["createandruntask", "runtask", "gettaskoutput"]),
+    (
+        "search",
+        &[
+            "codebase",
+            "usages",
+            "textsearch",
+            "filesearch",
+            "listdirectory",
+            "findtestfiles",
+            "changes",
+            "searchresults",
+        ],
+    ),
+    (
+        "vscode",
+        &[
+            "extensions",
+            "vscodeapi",
+            "getprojectsetupinfo",
+            "installextension",
+            "newworkspace",
+            "runcommand",
+            "opensimplebrowser",
+        ],
+    ),
+    ("web", &["fetch", "githubrepo"]),
 ];
 /// Tools of other programs that have no counterpart, normalized.
 pub(super) const TOOLS_OF_OTHERS: [&str; 40] = [
@@ -300,6 +385,7 @@ pub(super) fn is_all_access(text: &str) -> bool {
 /// Whether the values below a key only inform, such as those of MCP servers.
 pub(super) fn informs(key: &str) -> bool {
     INFORMING_BEGINS.iter().any(|begin| key.starts_with(begin))
+        && !NEVER_INFORMING.iter().any(|word| key.contains(word))
 }
 
 /// The meaning of a normalized key.
@@ -309,7 +395,47 @@ pub(super) fn meaning(key: &str) -> Option<Meaning> {
 
 /// Whether an unknown key has a word that may restrict.
 pub(super) fn is_suspicious(key: &str) -> bool {
-    RESTRICTING_WORDS.iter().any(|word| key.contains(word)) && !informs(key)
+    let has_word = RESTRICTING_WORDS.iter().any(|word| key.contains(word));
+    (has_word || negates(key) || can_act(key)) && !informs(key)
+}
+
+/// Whether `true` as the value of a suspicious key gives something, and `false` takes it away.
+pub(super) fn permits(key: &str) -> bool {
+    if negates(key) {
+        return false;
+    }
+    let has_other_word =
+        RESTRICTING_WORDS.iter().any(|word| key.contains(word) && !ABILITY_WORDS.contains(word));
+    let is_ability = can_act(key) || ABILITY_WORDS.iter().any(|word| key.contains(word));
+    (key.contains("allow") && !key.contains("disallow")) || (is_ability && !has_other_word)
+}
+
+/// Whether a key tells only how or how long something is executed, if its value does not forbid it.
+pub(super) fn is_about_execution(key: &str) -> bool {
+    let has_other_word =
+        RESTRICTING_WORDS.iter().any(|word| key.contains(word) && !matches!(*word, "execute" | "execution"));
+    key.contains("execut") && !has_other_word && !negates(key) && !can_act(key)
+}
+
+/// Whether a key such as `noBash` forbids an action.
+fn negates(key: &str) -> bool {
+    NEGATIONS.iter().any(|begin| key.strip_prefix(begin).is_some_and(begins_with_action))
+}
+
+/// Whether a key such as `canRun` says whether an action is possible.
+fn can_act(key: &str) -> bool {
+    key.strip_prefix("can").is_some_and(begins_with_action)
+}
+
+fn begins_with_action(text: &str) -> bool {
+    ACTIONS.iter().any(|action| text.starts_with(action))
+}
+
+/// Whether a key as it is written says what an agent can do: `can_spawn` and `canSpawn`, but not `canonical`.
+pub(super) fn is_capability(key: &str) -> bool {
+    let rest = key.strip_prefix("can").or_else(|| key.strip_prefix("Can"));
+    let begins_word = |rest: &str| rest.starts_with(|c: char| c.is_uppercase() || matches!(c, '_' | '-' | ' '));
+    rest.is_some_and(begins_word) || normalized(key).contains("capabilit")
 }
 
 /// A mode by one of its names.

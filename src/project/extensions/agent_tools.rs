@@ -9,7 +9,8 @@ use serde_json::{Map, Value};
 
 use super::agent_keys::{
     ALSO_DENIED, DOCUMENTED, MODES_OF_OTHERS, Meaning, READ_ONLY_TOOLS, SENTENCE_WORDS, TOOL_ALIASES,
-    TOOL_SETS, TOOLS_OF_OTHERS, informs, is_all_access, is_suspicious, meaning, mode,
+    TOOL_SETS, TOOLS_OF_OTHERS, VSCODE_SETS, informs, is_about_execution, is_all_access, is_capability,
+    is_suspicious, meaning, mode, permits,
 };
 use super::front_matter::{Entry, FrontMatter, normalized, split_list};
 use judge::Rule;
@@ -67,6 +68,19 @@ struct Reader<'k> {
 struct Listed {
     name: String,
     rule: Option<String>,
+}
+
+/// What a name with a slash means.
+#[derive(Debug)]
+enum Slashed {
+    /// Tools of the daemon, by a name of VS Code.
+    Tools(Vec<String>),
+    /// A tool of VS Code without counterpart.
+    OfOthers,
+    /// A rule for a server: `server/tool` is `mcp__server__tool`.
+    Server(String),
+    /// It is not understood; the text says why.
+    Unknown(String),
 }
 
 impl Reader<'_> {
@@ -205,39 +219,54 @@ impl Reader<'_> {
         }
         // `write: false`
         let last = key.rsplit('.').next().unwrap_or(key);
-        if let (Some(tool), Value::Bool(is_on)) = (self.canonical(last), value) {
-            if !is_on {
+        let tools = self.tools_of(last);
+        if !tools.is_empty() && (value.is_boolean() || is_denial(value)) {
+            if is_denial(value) {
                 self.note(format!("the key {key:?} is no key of agents; it is read as a restriction"));
-                self.deny_tool(&tool);
+                tools.iter().for_each(|tool| self.deny_tool(tool));
             }
             return Ok(());
         }
+        let unclear = || {
+            Err(format!(
+                "the key {key:?} may restrict the agent, and its meaning is not known; write tools, disallowedTools, \
+                 permissionMode or maxTurns, or remove it"
+            ))
+        };
+        if is_capability(last) && (is_denial(value) || self.names_only_tools(value)) {
+            return unclear();
+        }
         if let Value::Object(map) = value
-            && !is_suspicious(name)
+            && (!is_suspicious(name) || is_about_execution(name))
             && !informs(name)
         {
             // Keys of other programs have restrictions one level deeper.
             return map.iter().try_for_each(|(inner, value)| self.inner_key(key, inner, value));
         }
-        let permits = name.contains("allow") && !name.contains("disallow");
+        let permits = permits(name);
         let is_harmless = match value {
-            Value::Bool(is_on) => *is_on == permits || (*is_on && name.contains("access")),
+            Value::Bool(is_on) => *is_on == permits,
             Value::Array(list) => list.is_empty() && !permits,
             Value::Object(map) => map.is_empty() && !permits,
             Value::String(text) if name.contains("access") => text.trim().is_empty() || is_all_access(text),
+            // An ability that is given, or how it is used.
+            Value::String(text) if permits && !name.contains("allow") => {
+                let text = normalized(text);
+                let gives = ["", "true", "yes", "on", "enabled", "all", "any", "full", "unrestricted"];
+                let informs = ["parallel", "sequential", "serial", "concurrent", "async", "sync", "batch"];
+                gives.contains(&text.as_str())
+                    || (is_about_execution(name) && informs.contains(&text.as_str()))
+            }
             Value::String(text) => {
                 matches!(normalized(text).as_str(), "" | "none" | "off" | "false") && !permits
             }
             Value::Null => true,
-            Value::Number(_) => false,
+            Value::Number(_) => is_about_execution(name) && name.contains("time"),
         };
         if !is_suspicious(name) || is_harmless {
             return Ok(());
         }
-        Err(format!(
-            "the key {key:?} may restrict the agent, and its meaning is not known; write tools, disallowedTools, \
-             permissionMode or maxTurns, or remove it"
-        ))
+        unclear()
     }
 
     /// A key below a key without known meaning.
@@ -341,16 +370,25 @@ impl Reader<'_> {
                 }
             };
         }
-        // `server/*`
-        if let Some(server) = text.strip_suffix("/*").map(|server| format!("{MCP_PREFIX}{server}"))
-            && check_written_rule(&server).is_ok()
-        {
-            return vec![Listed { name: server, rule: None }];
-        }
         let (base, pattern) = match text.split_once('(') {
             Some((base, rest)) => (base, Some(rest.strip_suffix(')').unwrap_or(rest))),
             None => (text, None),
         };
+        if let Some(slashed) = self.slashed(base, pattern.is_some()) {
+            let names = match slashed {
+                Slashed::Tools(names) => names,
+                Slashed::Server(rule) => vec![rule],
+                Slashed::OfOthers => {
+                    self.found.of_others.push(base.to_owned());
+                    Vec::new()
+                }
+                Slashed::Unknown(why) => {
+                    self.note(format!("{key}: {text} is left out: {why}"));
+                    Vec::new()
+                }
+            };
+            return names.into_iter().map(|name| Listed { name, rule: None }).collect();
+        }
         let Some(name) = self.canonical(base) else {
             let set = self.tool_set(base);
             if !set.is_empty() && pattern.is_none() {
@@ -434,6 +472,19 @@ impl Reader<'_> {
             },
             None => (text, None),
         };
+        match self.slashed(base, pattern.is_some()) {
+            Some(Slashed::Tools(names)) => {
+                names.iter().for_each(|name| self.deny_tool(name));
+                return Ok(());
+            }
+            Some(Slashed::Server(rule)) => {
+                self.deny_tool(&rule);
+                return Ok(());
+            }
+            Some(Slashed::OfOthers) => return Ok(()),
+            Some(Slashed::Unknown(why)) => return Err(format!("{key}: {text}: {why}")),
+            None => {}
+        }
         let Some(name) = self.canonical(base) else {
             let set = self.tool_set(base);
             if !set.is_empty() && pattern.is_none() {
@@ -524,8 +575,64 @@ impl Reader<'_> {
         }
     }
 
+    /// What a name with a slash means; `None` for one without.
+    fn slashed(&self, name: &str, has_pattern: bool) -> Option<Slashed> {
+        let (set, tool) = name.rsplit_once('/')?;
+        let unknown = |why: &str| Some(Slashed::Unknown(why.to_owned()));
+        if has_pattern {
+            return unknown("such a name has no pattern");
+        }
+        let lower = set.to_lowercase();
+        if let Some((set, members)) = VSCODE_SETS.iter().find(|(set, _)| *set == lower) {
+            let member = match (*set, tool) {
+                ("edit", "*") => "editfiles".to_owned(),
+                (set, "*") => set.to_owned(),
+                (_, tool) => normalized(tool),
+            };
+            let tools = self.tools_of(&member);
+            return match tools.is_empty() {
+                _ if tool != "*" && !members.contains(&member.as_str()) => {
+                    unknown("VS Code's set has no such tool; a tool of a server is mcp__SERVER__TOOL")
+                }
+                false => Some(Slashed::Tools(tools)),
+                true if tool == "*" => unknown("there are no tools like those of this set"),
+                true => Some(Slashed::OfOthers),
+            };
+        }
+        let is_tool = |name: &str| self.canonical(name).is_some() || is_of_others(name);
+        if is_tool(set) && is_tool(tool) {
+            return unknown("names of tools have commas between them");
+        }
+        if set.contains("__") {
+            return unknown("write mcp__SERVER__TOOL");
+        }
+        let rule = match tool {
+            "*" => format!("{MCP_PREFIX}{set}"),
+            tool => format!("{MCP_PREFIX}{set}__{tool}"),
+        };
+        Some(match check_written_rule(&rule) {
+            Ok(()) => Slashed::Server(rule),
+            Err(why) => Slashed::Unknown(why),
+        })
+    }
+
+    /// Whether a list or a text has names, and all of them are names of tools.
+    fn names_only_tools(&self, value: &Value) -> bool {
+        let Ok(names) = texts("", value) else { return false };
+        !names.is_empty() && names.iter().all(|name| !self.tools_of(name).is_empty())
+    }
+
+    /// The daemon's names of the tools that one name stands for, here or in another program.
+    fn tools_of(&self, name: &str) -> Vec<String> {
+        self.canonical(name).map_or_else(|| self.tool_set(name), |name| vec![name])
+    }
+
     /// The daemon's name of a tool.
     fn canonical(&self, name: &str) -> Option<String> {
+        // `multi/edit` is a tool of the server `multi`.
+        if name.contains('/') {
+            return None;
+        }
         let name = normalized(name);
         let alias = TOOL_ALIASES.iter().find(|(alias, _)| *alias == name).map(|(_, tool)| normalized(tool));
         let name = alias.unwrap_or(name);
@@ -534,7 +641,7 @@ impl Reader<'_> {
 
     /// The daemon's names of the tools that another program has under one name.
     fn tool_set(&self, name: &str) -> Vec<String> {
-        let name = without_set(name);
+        let name = normalized(name);
         let tools = TOOL_SETS.iter().find(|(set, _)| *set == name).map_or(&[][..], |(_, tools)| *tools);
         tools.iter().filter_map(|tool| self.canonical(tool)).collect()
     }
@@ -601,13 +708,8 @@ fn names(list: &[Listed]) -> Vec<String> {
     names
 }
 
-/// A normalized name without the set before a slash: `search/codebase` is `codebase`.
-fn without_set(name: &str) -> String {
-    normalized(name.rsplit('/').next().unwrap_or(name))
-}
-
 fn is_of_others(name: &str) -> bool {
-    TOOLS_OF_OTHERS.contains(&without_set(name).as_str())
+    TOOLS_OF_OTHERS.contains(&normalized(name).as_str())
 }
 
 /// The patterns in parentheses. Names of agents have commas between them.
@@ -693,6 +795,14 @@ fn as_flag(value: &Value) -> Option<bool> {
         },
         _ => None,
     }
+}
+
+/// Whether a value is written to take something away.
+fn is_denial(value: &Value) -> bool {
+    let is_word = |text: &str| {
+        matches!(normalized(text).as_str(), "none" | "never" | "disabled" | "deny" | "denied" | "forbidden")
+    };
+    (!is_empty(value) && as_flag(value) == Some(false)) || value.as_str().is_some_and(is_word)
 }
 
 fn is_empty(value: &Value) -> bool {

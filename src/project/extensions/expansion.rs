@@ -5,6 +5,7 @@
 //! Fenced code is text: only `$ARGUMENTS` is replaced there, because `$1` is often a variable of a program.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use super::commands::CustomCommand;
 use crate::markdown::{FenceLine, Fences, end_of_span};
@@ -252,10 +253,11 @@ impl<'a> Arguments<'a> {
     /// The text with the arguments in it, and whether it has a place for them.
     fn put_into(&self, text: &str, place: Place) -> (String, bool) {
         let (mut filled, mut rest, mut has_place) = (String::new(), text, false);
+        let programs = if place == Place::Command { programs(text) } else { Vec::new() };
         while let Some(at) = rest.find('$') {
             let (before, from) = rest.split_at(at);
             filled.push_str(before);
-            let is_program = || place == Place::Command && is_in_program(text, text.len() - from.len());
+            let is_program = || is_in_program(&programs, text.len() - from.len());
             let Some((value, length)) = self.value_of(&from[1..], place).filter(|_| !is_program()) else {
                 filled.push('$');
                 rest = &from[1..];
@@ -322,14 +324,22 @@ fn is_name(text: &str) -> bool {
         && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'))
 }
 
-/// Whether a place in a command stands in a program of another language, such as `awk '{print $1}'`.
-fn is_in_program(command: &str, at: usize) -> bool {
-    let (before, after) = command.split_at(at);
-    let Some(begin) = before.rfind('\'').filter(|_| before.matches('\'').count() % 2 == 1) else {
-        return false;
-    };
-    let end = after.find('\'').unwrap_or(after.len());
-    command[begin..at + end].contains('{')
+/// The parts of a command in single quotes that are programs of another language, such as `awk '{print $1}'`.
+fn programs(command: &str) -> Vec<Range<usize>> {
+    let mut quotes = command.match_indices('\'').map(|(at, _)| at);
+    let mut programs = Vec::new();
+    while let Some(begin) = quotes.next() {
+        let end = quotes.next().unwrap_or(command.len());
+        if command[begin..end].contains('{') {
+            programs.push(begin..end);
+        }
+    }
+    programs
+}
+
+fn is_in_program(programs: &[Range<usize>], at: usize) -> bool {
+    let next = programs.partition_point(|program| program.end <= at);
+    programs.get(next).is_some_and(|program| program.contains(&at))
 }
 
 /// The words of a text. Quotes around a word or a value keep blanks together; an apostrophe does not.

@@ -30,13 +30,11 @@ pub enum Access {
 
 /// Links in one folder that are followed.
 const MAX_LINKS: usize = 2_000;
-/// Folders in the home folder whose links are other names of settings. What links in a folder of agents lead to, such as
-/// a skill in a repository, tells models what to do.
-const FOLDERS_WITH_LINKS: [&str; 15] = [
-    "",
-    ".config",
-    ".local",
-    ".local/share",
+/// Folders in the home folder whose links are other names of settings.
+const FOLDERS_WITH_LINKS: [&str; 4] = ["", ".config", ".local", ".local/share"];
+/// Folders of agents in the home folder. What their links lead to, such as a skill in a repository, tells models what to
+/// do, so that changes of it count as changes below the folder. Reading it is ordinary.
+const FOLDERS_OF_AGENTS: [&str; 11] = [
     ".claude",
     ".claude/agents",
     ".claude/commands",
@@ -96,6 +94,8 @@ pub(super) struct SensitivePaths {
     /// Targets of links in the home folder, each with its link. A path below the target has a second name below
     /// the link.
     aliases: Vec<(Vec<String>, Vec<String>)>,
+    /// The same for the links in folders of agents.
+    agent_aliases: Vec<(Vec<String>, Vec<String>)>,
 }
 
 impl SensitivePaths {
@@ -107,6 +107,7 @@ impl SensitivePaths {
             folded_protected: protected.iter().map(|folder| folded_parts(folder)).collect(),
             linked: Vec::new(),
             aliases: Vec::new(),
+            agent_aliases: Vec::new(),
         }
     }
 
@@ -127,28 +128,20 @@ impl SensitivePaths {
                 self.linked.push(folded_parts(&real));
             }
         }
-        for folder in FOLDERS_WITH_LINKS.map(|name| home.join(name)) {
-            let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
-            let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
-            // Limit the count: a folder with this many links does not hold settings.
-            for link in links.take(MAX_LINKS) {
-                if let Ok(real) = link.path().canonicalize()
-                    && !home.starts_with(&real)
-                {
-                    self.aliases.push((folded_parts(&real), folded_parts(&folder.join(link.file_name()))));
-                }
-            }
-        }
+        let links_in = |folders: &[&str]| folders.iter().flat_map(|name| link_targets(&home, name)).collect();
+        self.aliases = links_in(&FOLDERS_WITH_LINKS);
+        self.agent_aliases = links_in(&FOLDERS_OF_AGENTS);
         self
     }
 
-    /// Other names of a path, through links in the home folder.
-    fn other_names<'p>(&'p self, parts: &'p [&'p str]) -> impl Iterator<Item = Vec<&'p str>> {
+    /// Other names of a path for this access, through links in the home folder.
+    fn other_names<'p>(&'p self, parts: &'p [&'p str], access: Access) -> impl Iterator<Item = Vec<&'p str>> {
         let named = move |(real, link): &'p (Vec<String>, Vec<String>)| {
             let rest = starts_with_parts(parts, real).then(|| &parts[real.len()..])?;
             Some(link.iter().map(String::as_str).chain(rest.iter().copied()).collect())
         };
-        self.aliases.iter().filter_map(named)
+        let of_agents = self.agent_aliases.iter().filter(move |_| access == Access::Edit);
+        self.aliases.iter().chain(of_agents).filter_map(named)
     }
 
     fn lead_to_sensitive(&self, parts: &[&str]) -> bool {
@@ -163,12 +156,27 @@ impl SensitivePaths {
     }
 }
 
+/// The targets of the links in a folder of the home folder, each with its link.
+fn link_targets(home: &Path, folder: &str) -> Vec<(Vec<String>, Vec<String>)> {
+    let folder = home.join(folder);
+    let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+    let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
+    // Limit the count: a folder with this many links does not hold settings.
+    links
+        .take(MAX_LINKS)
+        .filter_map(|link| {
+            let real = link.path().canonicalize().ok().filter(|real| !home.starts_with(real))?;
+            Some((folded_parts(&real), folded_parts(&folder.join(link.file_name()))))
+        })
+        .collect()
+}
+
 /// Classifies a resolved path for one access. Secrets matter for reading; auto-executed and protected files
 /// matter for writing.
 pub(super) fn sensitivity(path: &Path, access: Access, places: &SensitivePaths) -> PathSensitivity {
     let parts = folded_parts(path);
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-    let others = places.other_names(&parts).map(|parts| sensitivity_of_name(&parts, access, places));
+    let others = places.other_names(&parts, access).map(|parts| sensitivity_of_name(&parts, access, places));
     others.fold(
         sensitivity_of_name(&parts, access, places),
         |care, other| if care < other { other } else { care },

@@ -286,12 +286,16 @@ local actions = {
   end,
   requests = function()
     local session = current()
-    if session then
-      for _, request in pairs(session.requests) do
-        request.window, request.is_asking = nil, nil
-      end
-      session:show_requests()
+    if not session then
+      return
     end
+    for _, request in pairs(session.requests) do
+      if request.window and request.window.focus() then
+        return
+      end
+      request.window, request.is_asking = nil, nil
+    end
+    session:show_requests()
   end,
   detach = function()
     local session = current()

@@ -1,8 +1,10 @@
-// Lists the sessions, starts one, submits a prompt, prints the answer, and allows what the turn asks for.
+// Lists the sessions, starts one, submits a prompt, prints the answer, and asks about its permission requests.
 // Run: node dist/examples/run.js "say hello"
 
+import { createInterface } from "node:readline/promises";
 import { Client } from "../src/client.js";
 
+const input = createInterface({ input: process.stdin, output: process.stderr });
 const client = new Client("example");
 const { sessions } = await client.call("session.list", { limit: 5 });
 for (const session of sessions) console.error(`${session.session_id} ${session.state} ${session.title}`);
@@ -20,10 +22,16 @@ for await (const event of client.events(session_id)) {
     case "message.text_delta":
       process.stdout.write(event.text);
       break;
-    case "permission.requested":
-      console.error(`\nallowed: ${event.summary}`);
-      await client.call("session.approve", { request_id: event.request_id, decision: "allow" });
+    case "permission.requested": {
+      const answer = await input.question(`\n${event.tool} ${JSON.stringify(event.input)}: allow? [y/N] `);
+      await client.call("session.approve", {
+        request_id: event.request_id,
+        decision: answer.trim() === "y" ? "allow" : "deny",
+        // The daemon refuses the answer if the request is no longer the one that was shown.
+        ...(event.digest !== undefined && { digest: event.digest }),
+      });
       break;
+    }
   }
   if (event.type === "turn.completed" && event.turn_id === turn_id) {
     console.log(`\n${event.result.subtype}`);
@@ -31,3 +39,4 @@ for await (const event of client.events(session_id)) {
   }
 }
 client.close();
+input.close();

@@ -98,6 +98,13 @@ fn expected_items(envelopes: &[Envelope]) -> Vec<(Seq, String, String)> {
             items.retain(|first, _| *first <= rewound.last_item_seq);
             continue;
         }
+        // These name the item that their message becomes.
+        if matches!(
+            envelope.event,
+            Event::TurnQueued { .. } | Event::TurnSteered { .. } | Event::TurnStarted { .. }
+        ) {
+            continue;
+        }
         let Some(item_id) = envelope.item_id.map(|id| id.to_string()) else { continue };
         let first = *by_id.entry(item_id.clone()).or_insert(envelope.seq);
         let item = items.entry(first).or_insert(("running".into(), item_id));
