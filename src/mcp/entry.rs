@@ -81,6 +81,7 @@ pub(super) struct ReadEntry {
 /// A part that the server needs, or one that may restrict it, is not understood. The text is for users.
 pub(super) fn read_entry(value: Value) -> Result<ReadEntry, String> {
     let Value::Object(mut entry) = value else { return Err("expected an object".into()) };
+    flatten_command(&mut entry)?;
     restrictions::rename_keys(&mut entry)?;
     rename(&mut entry)?;
     split_command(&mut entry);
@@ -156,17 +157,29 @@ fn duration(key: &str, value: Value) -> Result<Value, String> {
     Ok(format!("{}ms", ms as u64).into())
 }
 
-/// Takes `command` apart that is an object, as older Zed has it, or a list.
+/// Moves the keys of a `command` that is an object, as older Zed has it, into the entry.
+///
+/// # Errors
+/// The entry has one of these keys itself, with another value.
+fn flatten_command(entry: &mut Map<String, Value>) -> Result<(), String> {
+    let Some(Value::Object(command)) = entry.get_mut("command") else { return Ok(()) };
+    let mut command = std::mem::take(command);
+    entry.remove("command");
+    if let Some(path) = command.remove("path").or_else(|| command.remove("command")) {
+        entry.insert("command".into(), path);
+    }
+    for (key, value) in command {
+        if entry.get(&key).is_some_and(|known| *known != value) {
+            return Err(format!("{key} has two values, one of them in command"));
+        }
+        entry.insert(key, value);
+    }
+    Ok(())
+}
+
+/// Takes a `command` apart that is a list.
 fn split_command(entry: &mut Map<String, Value>) {
     match entry.remove("command") {
-        Some(Value::Object(mut command)) => {
-            if let Some(path) = command.remove("path").or_else(|| command.remove("command")) {
-                entry.insert("command".into(), path);
-            }
-            for (key, value) in command {
-                entry.entry(key).or_insert(value);
-            }
-        }
         Some(Value::Array(mut words)) if !words.is_empty() => {
             entry.insert("command".into(), words.remove(0));
             if let Some(Value::Array(args)) = entry.get("args") {
@@ -357,6 +370,51 @@ mod tests {
         for wrong in [json!(0), json!(-1), json!("soon"), json!(true)] {
             assert!(read_entry(json!({"command": "x", "timeout": wrong})).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn restrictions_inside_command_of_zed_are_kept() {
+        let zed = |inner: Value| {
+            let mut command = json!({"path": "npx", "args": ["-y", "x"]});
+            command.as_object_mut().expect("an object").extend(inner.as_object().expect("an object").clone());
+            json!({"command": command})
+        };
+        let read = config(zed(json!({"disabledTools": ["danger"]})));
+        assert_eq!((read.command.as_deref(), read.deny_tools), (Some("npx"), vec!["danger".to_owned()]));
+        assert!(!config(zed(json!({"isEnabled": false}))).enabled);
+        for wrong in [json!({"readOnly": true}), json!({"hiddenTools": ["a"]}), json!({"disabledTools": "a"})]
+        {
+            assert!(read_entry(zed(wrong.clone())).is_err(), "{wrong}");
+        }
+        let mut twice = zed(json!({"disabledTools": ["a"]}));
+        twice["disabledTools"] = json!(["b"]);
+        assert!(read_entry(twice).expect_err("two lists").contains("disabledTools"));
+        let mut lists = zed(json!({"disabledTools": ["a"]}));
+        lists["deny_tools"] = json!(["b"]);
+        let mut denied = config(lists).deny_tools;
+        denied.sort();
+        assert_eq!(denied, ["a", "b"]);
+    }
+
+    #[test]
+    fn switch_of_any_spelling_turns_server_off() {
+        for (key, value) in [
+            ("isEnabled", false),
+            ("Enabled", false),
+            ("ENABLED", false),
+            ("is_enabled", false),
+            ("disable", true),
+            ("Disabled", true),
+            ("isDisabled", true),
+            ("off", true),
+        ] {
+            let entry = |value: Value| json!({"command": "x", key: value});
+            assert!(!config(entry(value.into())).enabled, "{key}: {value}");
+            assert!(config(entry((!value).into())).enabled, "{key}: {}", !value);
+            assert!(read_entry(entry("no".into())).is_err(), "{key}");
+        }
+        assert!(!config(json!({"command": "x", "enabled": true, "isEnabled": false})).enabled);
+        assert!(!config(json!({"command": "x", "disabled": false, "Disabled": true})).enabled);
     }
 
     #[test]

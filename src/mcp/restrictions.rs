@@ -39,7 +39,9 @@ const ALLOW_KEYS: [&str; 12] = [
 const GRANT_KEYS: [&str; 6] =
     ["alwaysallow", "autoapprove", "autoallow", "autoapproved", "alwaysallowed", "trust"];
 /// Other names of `enabled`.
-const SWITCH_KEYS: [&str; 3] = ["isactive", "active", "enable"];
+const ON_KEYS: [&str; 5] = ["isactive", "active", "enable", "enabled", "isenabled"];
+/// Other names of `disabled`.
+const OFF_KEYS: [&str; 4] = ["disable", "disabled", "isdisabled", "off"];
 /// Words in keys that may restrict something.
 const RESTRICTING_WORDS: [&str; 16] = [
     "allow",
@@ -58,6 +60,12 @@ const RESTRICTING_WORDS: [&str; 16] = [
     "banned",
     "permission",
     "approval",
+];
+
+/// Further words, which comments may have. All but the first two take something away.
+const SUSPICIOUS_WORDS: [&str; 12] = [
+    "tool", "enabl", "disab", "hidden", "hide", "ignor", "skip", "omit", "filter", "block", "exclu",
+    "conceal",
 ];
 
 /// A key without case, `-` and `_`.
@@ -95,14 +103,17 @@ pub(super) fn rename_keys(entry: &mut Map<String, Value>) -> Result<(), String> 
             if !matches!(value, Value::Null | Value::Bool(false)) {
                 entry.insert("always_allow".into(), value);
             }
-        } else if SWITCH_KEYS.contains(&name.as_str()) {
-            let value = entry.remove(&key).unwrap_or_default();
-            match value {
-                Value::Null | Value::Bool(true) => {}
-                Value::Bool(false) => _ = entry.insert("enabled".into(), false.into()),
-                _ => return Err(format!("{key}: expected true or false")),
+        } else if matches!(key.as_str(), "disabled" | "enabled") {
+            // These are the names that the daemon has.
+        } else if ON_KEYS.contains(&name.as_str()) || OFF_KEYS.contains(&name.as_str()) {
+            let is_on_key = ON_KEYS.contains(&name.as_str());
+            match entry.remove(&key) {
+                None | Some(Value::Null) => {}
+                Some(Value::Bool(is_set)) if is_set == is_on_key => {}
+                Some(Value::Bool(_)) => _ = entry.insert("enabled".into(), false.into()),
+                Some(_) => return Err(format!("{key}: expected true or false")),
             }
-        } else if !matches!(name.as_str(), "disabled" | "enabled") && may_restrict(&name, &entry[&key]) {
+        } else if may_restrict(&key, &name, &entry[&key]) {
             return Err(format!(
                 "the key {key:?} may restrict the server, and its meaning is not known; write allow_tools or deny_tools, \
                  or remove it"
@@ -118,8 +129,22 @@ pub(super) fn rename_keys(entry: &mut Map<String, Value>) -> Result<(), String> 
     Ok(())
 }
 
-fn may_restrict(name: &str, value: &Value) -> bool {
-    let permits = name.contains("allow") && !name.contains("disallow");
+/// Whether a key without known meaning may restrict the server with this value.
+fn may_restrict(key: &str, name: &str, value: &Value) -> bool {
+    let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
+    let is_comment = key.starts_with(['_', '/', '#']);
+    let is_known = key == "sandboxEnabled" || name.contains("timeout");
+    let is_suspicious = !is_comment && !is_known && has(&SUSPICIOUS_WORDS);
+    if !is_suspicious && !has(&RESTRICTING_WORDS) {
+        return false;
+    }
+    let takes = || has(&SUSPICIOUS_WORDS[2..]);
+    // `false` as the value of `useTools` takes all of them, and `true` may mean only some.
+    if is_suspicious && name.contains("tool") && !takes() && !has(&RESTRICTING_WORDS) {
+        return !(value.is_null() || value.as_object().is_some_and(Map::is_empty));
+    }
+    let permits =
+        (name.contains("allow") && !name.contains("disallow")) || (name.contains("enabl") && !takes());
     let is_harmless = match value {
         Value::Null => true,
         Value::Bool(is_on) => *is_on == permits,
@@ -127,7 +152,7 @@ fn may_restrict(name: &str, value: &Value) -> bool {
         Value::Object(map) => map.is_empty() && !permits,
         Value::String(_) | Value::Number(_) => false,
     };
-    RESTRICTING_WORDS.iter().any(|word| name.contains(word)) && !is_harmless
+    !is_harmless
 }
 
 /// A list of names; `None` if the value is absent.
@@ -171,6 +196,10 @@ mod tests {
             (json!({"alwaysAllow": ["a"]}), json!({"always_allow": ["a"]})),
             (json!({"autoApprove": []}), json!({"always_allow": []})),
             (json!({"isActive": false}), json!({"enabled": false})),
+            (json!({"Disabled": true, "isEnabled": true}), json!({"enabled": false})),
+            (json!({"hiddenTools": [], "hidden": false}), json!({"hiddenTools": [], "hidden": false})),
+            (json!({"_toolNote": "x", "toolTimeout": 5}), json!({"_toolNote": "x", "toolTimeout": 5})),
+            (json!({"sandboxEnabled": true}), json!({"sandboxEnabled": true})),
             (json!({"disabled": true, "timeout": 5}), json!({"disabled": true, "timeout": 5})),
             (
                 json!({"tool_timeout_sec": 5, "allowInsecure": true}),
@@ -193,6 +222,20 @@ mod tests {
             json!({"toolPermissions": {"a": "deny"}}),
             json!({"blockedResources": ["x"]}),
             json!({"isActive": "no"}),
+            json!({"off": 1}),
+            json!({"hiddenTools": ["a"]}),
+            json!({"ignoreTools": ["a"]}),
+            json!({"skipTools": ["a"]}),
+            json!({"skipped": "a"}),
+            json!({"omit": ["a"]}),
+            json!({"toolFilter": {"a": false}}),
+            json!({"tool_prefix": "a"}),
+            json!({"useTools": false}),
+            json!({"filter": "a*"}),
+            json!({"hideWrites": true}),
+            json!({"enableWrites": false}),
+            json!({"blockWrites": true}),
+            json!({"exclude": ["a"]}),
         ] {
             let mut entry = wrong.as_object().expect("an object").clone();
             assert!(rename_keys(&mut entry).is_err(), "{wrong}");

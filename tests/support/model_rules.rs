@@ -429,7 +429,7 @@ fn check_schema(schema: &Value, is_top: bool) -> Verdict {
     }
     for key in ["anyOf", "oneOf", "allOf"] {
         let all = fields.get(key).and_then(Value::as_array).into_iter().flatten();
-        all.map(|inner| check_schema(inner, false)).collect::<Verdict>()?;
+        all.try_for_each(|inner| check_schema(inner, false))?;
     }
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! What the keys and values in an agent's front matter mean, by all names that people use for them.
 
+use serde_json::Value;
+
 use super::front_matter::normalized;
 use types::permission::Mode;
 
@@ -183,16 +185,27 @@ const ABILITY_WORDS: [&str; 5] = ["access", "network", "execute", "execution", "
 const NEGATIONS: [&str; 6] = ["no", "cannot", "cant", "dont", "never", "without"];
 /// Beginnings of the names of actions, as in `noBash` and `canRun`.
 const ACTIONS: [&str; 26] = [
-    "bash", "shell", "terminal", "command", "exec", "run", "write", "writing", "edit", "modif", "delet", "creat",
-    "read", "file", "network", "internet", "web", "fetch", "glob", "grep", "task", "subagent", "tool", "mcp",
-    "git", "install",
+    "bash", "shell", "terminal", "command", "exec", "run", "write", "writing", "edit", "modif", "delet",
+    "creat", "read", "file", "network", "internet", "web", "fetch", "glob", "grep", "task", "subagent",
+    "tool", "mcp", "git", "install",
 ];
 /// Beginnings of keys that have such a word and only inform.
 const INFORMING_BEGINS: [&str; 6] = ["preferred", "recommended", "required", "suggested", "optional", "mcp"];
 /// Words with which such a key restricts all the same.
 const NEVER_INFORMING: [&str; 13] = [
-    "allow", "deny", "denied", "approval", "permission", "exclud", "disab", "block", "forbid", "prohibit",
-    "restrict", "banned", "blacklist",
+    "allow",
+    "deny",
+    "denied",
+    "approval",
+    "permission",
+    "exclud",
+    "disab",
+    "block",
+    "forbid",
+    "prohibit",
+    "restrict",
+    "banned",
+    "blacklist",
 ];
 
 /// Other names of tools, normalized.
@@ -297,7 +310,7 @@ pub(super) const VSCODE_SETS: [(&str, &[&str]); 11] = [
     ("web", &["fetch", "githubrepo"]),
 ];
 /// Tools of other programs that have no counterpart, normalized.
-pub(super) const TOOLS_OF_OTHERS: [&str; 40] = [
+const TOOLS_OF_OTHERS: [&str; 40] = [
     "websearch",
     "slashcommand",
     "listmcpresources",
@@ -404,8 +417,8 @@ pub(super) fn permits(key: &str) -> bool {
     if negates(key) {
         return false;
     }
-    let has_other_word =
-        RESTRICTING_WORDS.iter().any(|word| key.contains(word) && !ABILITY_WORDS.contains(word));
+    let is_other = |word: &&str| *word != "tool" && !ABILITY_WORDS.contains(word);
+    let has_other_word = RESTRICTING_WORDS.iter().any(|word| key.contains(word) && is_other(word));
     let is_ability = can_act(key) || ABILITY_WORDS.iter().any(|word| key.contains(word));
     (key.contains("allow") && !key.contains("disallow")) || (is_ability && !has_other_word)
 }
@@ -434,7 +447,8 @@ fn begins_with_action(text: &str) -> bool {
 /// Whether a key as it is written says what an agent can do: `can_spawn` and `canSpawn`, but not `canonical`.
 pub(super) fn is_capability(key: &str) -> bool {
     let rest = key.strip_prefix("can").or_else(|| key.strip_prefix("Can"));
-    let begins_word = |rest: &str| rest.starts_with(|c: char| c.is_uppercase() || matches!(c, '_' | '-' | ' '));
+    let begins_word =
+        |rest: &str| rest.starts_with(|c: char| c.is_uppercase() || matches!(c, '_' | '-' | ' '));
     rest.is_some_and(begins_word) || normalized(key).contains("capabilit")
 }
 
@@ -448,5 +462,43 @@ pub(super) fn mode(text: &str) -> Option<Mode> {
         "dontask" => Some(Mode::DontAsk),
         "bypasspermissions" | "bypass" | "yolo" => Some(Mode::Bypass),
         _ => None,
+    }
+}
+
+/// Whether a name is that of another program's tool that has no counterpart.
+pub(super) fn is_of_others(name: &str) -> bool {
+    TOOLS_OF_OTHERS.contains(&normalized(name).as_str())
+}
+
+/// A value that is true or false; an absent one is false.
+pub(super) fn as_flag(value: &Value) -> Option<bool> {
+    match value {
+        Value::Null => Some(false),
+        Value::Bool(flag) => Some(*flag),
+        Value::String(text) => match normalized(text).as_str() {
+            "true" | "yes" | "on" => Some(true),
+            "false" | "no" | "off" | "" => Some(false),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Whether a value is written to take something away.
+pub(super) fn is_denial(value: &Value) -> bool {
+    let is_word = |text: &str| {
+        matches!(normalized(text).as_str(), "none" | "never" | "disabled" | "deny" | "denied" | "forbidden")
+    };
+    (!is_empty(value) && as_flag(value) == Some(false)) || value.as_str().is_some_and(is_word)
+}
+
+/// Whether a value is absent, or has nothing in it.
+pub(super) fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.trim().is_empty(),
+        Value::Array(list) => list.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
     }
 }

@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 
 use super::agent_keys::{
     ALSO_DENIED, DOCUMENTED, MODES_OF_OTHERS, Meaning, READ_ONLY_TOOLS, SENTENCE_WORDS, TOOL_ALIASES,
-    TOOL_SETS, TOOLS_OF_OTHERS, VSCODE_SETS, informs, is_about_execution, is_all_access, is_capability,
-    is_suspicious, meaning, mode, permits,
+    TOOL_SETS, VSCODE_SETS, as_flag, informs, is_about_execution, is_all_access, is_capability, is_denial,
+    is_empty, is_of_others, is_suspicious, meaning, mode, permits,
 };
 use super::front_matter::{Entry, FrontMatter, normalized, split_list};
 use judge::Rule;
@@ -253,9 +253,8 @@ impl Reader<'_> {
             Value::String(text) if permits && !name.contains("allow") => {
                 let text = normalized(text);
                 let gives = ["", "true", "yes", "on", "enabled", "all", "any", "full", "unrestricted"];
-                let informs = ["parallel", "sequential", "serial", "concurrent", "async", "sync", "batch"];
-                gives.contains(&text.as_str())
-                    || (is_about_execution(name) && informs.contains(&text.as_str()))
+                let ways = ["parallel", "sequential", "serial", "concurrent", "async", "sync", "batch"];
+                gives.contains(&text.as_str()) || (is_about_execution(name) && ways.contains(&text.as_str()))
             }
             Value::String(text) => {
                 matches!(normalized(text).as_str(), "" | "none" | "off" | "false") && !permits
@@ -589,15 +588,17 @@ impl Reader<'_> {
                 (set, "*") => set.to_owned(),
                 (_, tool) => normalized(tool),
             };
+            if tool != "*" && !members.contains(&member.as_str()) {
+                return unknown("VS Code's set has no such tool; a tool of a server is mcp__SERVER__TOOL");
+            }
             let tools = self.tools_of(&member);
-            return match tools.is_empty() {
-                _ if tool != "*" && !members.contains(&member.as_str()) => {
-                    unknown("VS Code's set has no such tool; a tool of a server is mcp__SERVER__TOOL")
-                }
-                false => Some(Slashed::Tools(tools)),
-                true if tool == "*" => unknown("there are no tools like those of this set"),
-                true => Some(Slashed::OfOthers),
-            };
+            if !tools.is_empty() {
+                return Some(Slashed::Tools(tools));
+            }
+            if tool == "*" {
+                return unknown("there are no tools like those of this set");
+            }
+            return Some(Slashed::OfOthers);
         }
         let is_tool = |name: &str| self.canonical(name).is_some() || is_of_others(name);
         if is_tool(set) && is_tool(tool) {
@@ -708,10 +709,6 @@ fn names(list: &[Listed]) -> Vec<String> {
     names
 }
 
-fn is_of_others(name: &str) -> bool {
-    TOOLS_OF_OTHERS.contains(&normalized(name).as_str())
-}
-
 /// The patterns in parentheses. Names of agents have commas between them.
 fn patterns<'p>(tool: &str, pattern: &'p str) -> Vec<&'p str> {
     match tool {
@@ -782,35 +779,4 @@ fn path_rules(key: &str, value: &Value, tools: &[&str]) -> Result<Vec<String>, S
         }
     }
     Ok(rules)
-}
-
-fn as_flag(value: &Value) -> Option<bool> {
-    match value {
-        Value::Null => Some(false),
-        Value::Bool(flag) => Some(*flag),
-        Value::String(text) => match normalized(text).as_str() {
-            "true" | "yes" | "on" => Some(true),
-            "false" | "no" | "off" | "" => Some(false),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-/// Whether a value is written to take something away.
-fn is_denial(value: &Value) -> bool {
-    let is_word = |text: &str| {
-        matches!(normalized(text).as_str(), "none" | "never" | "disabled" | "deny" | "denied" | "forbidden")
-    };
-    (!is_empty(value) && as_flag(value) == Some(false)) || value.as_str().is_some_and(is_word)
-}
-
-fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::String(text) => text.trim().is_empty(),
-        Value::Array(list) => list.is_empty(),
-        Value::Object(map) => map.is_empty(),
-        Value::Bool(_) | Value::Number(_) => false,
-    }
 }

@@ -117,12 +117,12 @@ impl Builder<'_> {
         while let Some(at) = rest.find(['`', '@']) {
             let (text, marked) = rest.split_at(at);
             let before_mark = text.chars().last().or(before);
-            if marked.starts_with('@') {
+            if let Some(name) = marked.strip_prefix('@') {
                 let begins = before_mark.is_none_or(|c| c.is_whitespace() || "([{\"'<,;:".contains(c));
-                let token = if begins { mention(&marked[1..]) } else { "" };
+                let token = if begins { mention(name) } else { "" };
                 self.put_in(text, Place::Prose);
                 self.add_mention(token)?;
-                (rest, before) = (&marked[1 + token.len()..], token.chars().last().or(Some('@')));
+                (rest, before) = (&name[token.len()..], token.chars().last().or(Some('@')));
                 continue;
             }
             let ticks = marked.len() - marked.trim_start_matches('`').len();

@@ -69,7 +69,8 @@ impl Inspection<'_> {
         }
         let Ok(target) = path.canonicalize() else { return Ok(()) };
         let is_software = || SYSTEM_FOLDERS.iter().any(|folder| target.starts_with(folder));
-        if !self.is_inside(&target) && !(search.links == LinkUse::Skipped && is_software()) {
+        let is_harmless = || search.links == LinkUse::Skipped && is_software();
+        if !self.is_inside(&target) && !is_harmless() {
             return Err(self.obstacle(path, ObstacleKind::Outside));
         }
         if search.links == LinkUse::Skipped || target.is_dir() || !is_included(path, search) {
