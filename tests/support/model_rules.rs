@@ -428,7 +428,7 @@ fn check_schema(schema: &Value, is_top: bool) -> Verdict {
         fields.get(key).map_or(Ok(()), |inner| check_schema(inner, false))?;
     }
     for key in ["anyOf", "oneOf", "allOf"] {
-        let all = fields.get(key).and_then(Value::as_array).into_iter().flatten();
+        let mut all = fields.get(key).and_then(Value::as_array).into_iter().flatten();
         all.try_for_each(|inner| check_schema(inner, false))?;
     }
     Ok(())

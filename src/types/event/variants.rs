@@ -210,7 +210,8 @@ pub enum Event {
         /// Reason of the removal.
         reason: DequeueReason,
     },
-    /// The input of a queued turn (`turn_id`) was replaced; its options and its place are unchanged.
+    /// The input of a queued turn (`turn_id`) was replaced. Its place and its options are unchanged, except that it is no
+    /// longer a slash command.
     #[serde(rename = "turn.queue_updated")]
     TurnQueueUpdated {
         /// The new text, pictures and documents.

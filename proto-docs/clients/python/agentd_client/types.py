@@ -6833,6 +6833,9 @@ class SlashCommand(TypedDict):
     parts: NotRequired[list[CommandPart]]
     """The parts of the expansion, if some of them are filled in before the model receives the text."""
 
+    trusted_digest: NotRequired[str]
+    """If a project's file defines the command: the digest with which the project was trusted at that moment. The allow rules hold only while the project is trusted with this digest."""
+
 
 class StartedIndexJob(TypedDict):
     """A started index job, or only its estimate: the reply of `knowledge.index`."""
@@ -8366,7 +8369,7 @@ class TurnQueueMovedEvent(TypedDict):
 
 
 class TurnQueueUpdatedEvent(TypedDict):
-    """The input of a queued turn (`turn_id`) was replaced; its options and its place are unchanged."""
+    """The input of a queued turn (`turn_id`) was replaced. Its place and its options are unchanged, except that it is no longer a slash command."""
 
     at_ms: Timestamp
     """Time of the event."""

@@ -5008,6 +5008,8 @@ export interface SlashCommand {
   name: string;
   /** The parts of the expansion, if some of them are filled in before the model receives the text. */
   parts?: Array<CommandPart>;
+  /** If a project's file defines the command: the digest with which the project was trusted at that moment. The allow rules hold only while the project is trusted with this digest. */
+  trusted_digest?: string;
 }
 
 /** A started index job, or only its estimate: the reply of `knowledge.index`. */
@@ -6107,7 +6109,7 @@ export interface TurnQueueMovedEvent {
   type: "turn.queue_moved";
 }
 
-/** The input of a queued turn (`turn_id`) was replaced; its options and its place are unchanged. */
+/** The input of a queued turn (`turn_id`) was replaced. Its place and its options are unchanged, except that it is no longer a slash command. */
 export interface TurnQueueUpdatedEvent {
   /** Time of the event. */
   at_ms: Timestamp;
