@@ -205,8 +205,7 @@ impl Engine {
         Arc::clone(&self.state.rules)
     }
 
-    /// Rules and grants of this session, together with the rules of the running turn's slash command. Those of a
-    /// project's command are apart, because they need trust.
+    /// Rules and grants of this session, together with the rules of the running turn's slash command.
     #[must_use]
     pub fn rules_in_force(&self) -> Arc<SessionRules> {
         let command = self.state.turn.as_ref().and_then(|turn| turn.options.command.as_ref());
@@ -214,10 +213,7 @@ impl Engine {
             return self.rules();
         };
         let mut rules = (*self.state.rules).clone();
-        match &command.trusted_digest {
-            Some(_) => rules.project_command = Some(command.clone()),
-            None => rules.allow.extend(command.allow_rules.iter().cloned()),
-        }
+        rules.allow.extend(command.allow_rules.iter().cloned());
         Arc::new(rules)
     }
 

@@ -54,7 +54,6 @@ impl EffectiveRules {
         let (mut more, mut problem) = read_rule_files(shared, workspace);
         let folders = shared.project_folders(workspace);
         let inventory = workspace::scan(&folders);
-        let digest = inventory.digest.clone();
         let (project, damage) = runtime.block_on(trust::rules(shared, &folders, inventory));
         append_rules(&mut more, &project);
         let (of_agent, unclear) = agent_restrictions::rules(&call_context.restrictions);
@@ -66,13 +65,6 @@ impl EffectiveRules {
         let (own, unreadable) = session_rules(&call_context.rules);
         problem = problem.or(unreadable);
         append_rules(&mut more, &own);
-        // A command of the project may have waited in the queue, or its turn may still run, while trust ended.
-        let command = call_context.rules.project_command.as_ref();
-        if let Some(command) = command.filter(|it| it.trusted_digest.as_deref() == Some(digest.as_str()))
-            && runtime.block_on(trust::is_trusted(shared, folders.cwd(), &digest)).unwrap_or(false)
-        {
-            more.allow.extend(command.allow_rules.iter().filter_map(|rule| Rule::stored(rule).ok()));
-        }
         let settings = &shared.components().settings;
         let rules = if more == Rules::default() {
             Arc::clone(&settings.rules)

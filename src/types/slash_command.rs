@@ -15,10 +15,6 @@ pub struct SlashCommand {
     /// priority.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub allow_rules: Vec<String>,
-    /// If a project's file defines the command: the digest with which the project was trusted at that moment. The allow
-    /// rules hold only while the project is trusted with this digest.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub trusted_digest: Option<String>,
     /// The parts of the expansion, if some of them are filled in before the model receives the text.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub parts: Vec<CommandPart>,
@@ -61,19 +57,13 @@ impl SlashCommand {
     /// A slash command without rules.
     #[must_use]
     pub fn new(name: impl Into<String>, arguments: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            arguments: arguments.into(),
-            allow_rules: Vec::new(),
-            trusted_digest: None,
-            parts: Vec::new(),
-        }
+        Self { name: name.into(), arguments: arguments.into(), allow_rules: Vec::new(), parts: Vec::new() }
     }
 
     /// The command as its user's message names it.
     #[must_use]
     pub fn without_details(self) -> Self {
-        Self { allow_rules: Vec::new(), trusted_digest: None, parts: Vec::new(), ..self }
+        Self { allow_rules: Vec::new(), parts: Vec::new(), ..self }
     }
 
     /// The line that the user typed.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::support::client::Session;
 use crate::support::daemon::TestDaemon;
 use crate::support::log::Log;
-use crate::support::model_server::{Gate, Step};
+use crate::support::model_server::Step;
 
 /// Writes a command file of the user.
 fn write_command(daemon: &TestDaemon, name: &str, text: &str) {
@@ -119,45 +119,6 @@ async fn project_command_runs_nothing_before_trust() {
     submit(&session, "/make").await;
     seen.turn_ends("success").await;
     assert!(daemon.workspace().join("made").exists());
-}
-
-#[tokio::test]
-async fn queued_project_command_loses_its_rules_with_the_trust() {
-    let (daemon, session, mut seen) = start().await;
-    let (file, text) =
-        (".claude/commands/make.md", "---\nallowed-tools: Bash(touch:*)\n---\nMade: <!`touch $1`>");
-    for made in ["kept", "revoked", "changed", "renewed"] {
-        daemon.write(file, text);
-        daemon.trust().await;
-        let gate = Gate::new();
-        daemon.models.push(Step::text("one two").hold_after(1, &gate));
-        session.submit("first").await;
-        seen.text_of(1).await;
-        submit(&session, &format!("/make {made}")).await;
-        match made {
-            "revoked" => {
-                session.client.call("workspace.untrust", json!({"cwd": daemon.workspace()})).await;
-            }
-            "changed" => daemon.write(file, "Make nothing."),
-            "renewed" => {
-                daemon.write(file, "Make nothing.");
-                daemon.trust().await;
-            }
-            _ => {}
-        }
-        let asked_before = seen.events_of("permission.requested").len();
-        gate.open();
-        seen.turn_ends("success").await;
-        if made != "kept" {
-            let asked = seen.wait_for("permission.requested").await;
-            assert_eq!(asked["input"]["command"], format!("touch {made}"));
-            session.answer(&asked, json!({"decision": "deny"})).await;
-        }
-        seen.turn_ends("success").await;
-        let asked = seen.events_of("permission.requested").len() - asked_before;
-        assert_eq!(asked, usize::from(made != "kept"), "{made}");
-        assert_eq!(daemon.workspace().join(made).exists(), made == "kept", "{made}");
-    }
 }
 
 #[tokio::test]

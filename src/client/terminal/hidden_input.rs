@@ -39,9 +39,10 @@ impl Drop for HiddenInput {
 /// The user pressed Ctrl-C, Ctrl-D or Esc, or the terminal was closed.
 pub fn ask_hidden(question: &str) -> Result<String, Failure> {
     let mut err = stderr();
+    // Before the question: what is typed as soon as it shows must not be echoed.
+    let hidden = HiddenInput::begin()?;
     err.write_all(format!("{question} ").as_bytes())?;
     err.flush()?;
-    let hidden = HiddenInput::begin()?;
     let line = read_line(stdin().lock().bytes());
     drop(hidden);
     err.write_all(b"\n")?;

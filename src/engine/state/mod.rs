@@ -27,7 +27,6 @@ pub(crate) use token_ratio::TokenRatio;
 pub use turn::CONTEXT_OVERFLOW;
 pub(crate) use turn::{Activity, Candidate, Hold, OpenCompaction, Turn};
 use types::permission::RuleKind;
-use types::slash_command::SlashCommand;
 
 /// Rules that users gave this session, in the order in which they were added.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,9 +37,6 @@ pub struct SessionRules {
     pub ask: Vec<String>,
     /// Rules that deny.
     pub deny: Vec<String>,
-    /// The running turn's command, if a project's file defines it. Whether its allow rules hold depends on the trust in
-    /// the project, which the engine does not know.
-    pub project_command: Option<SlashCommand>,
 }
 
 impl SessionRules {

@@ -17,11 +17,10 @@ use crate::project_data::{NotePlace, memory, note_text};
 use crate::registry::Registry;
 use crate::registry::mcp::McpOwner;
 use crate::requests::{CommandSubmission, NoteTarget, Submission, SubmittedInput};
-use crate::trust;
 use custom::CommandFiles;
 use engine::{BUILT_IN, NOTE, TypedLine, find_built_in};
+use project::extensions::Expansion;
 use project::extensions::commands::CustomCommand;
-use project::extensions::{Expansion, ExtensionSource};
 use project::workspace::NoteFile;
 use types::compaction::CompactRequest;
 use types::ids::SessionId;
@@ -258,10 +257,6 @@ impl Registry {
         if command.name.starts_with(MCP_PREFIX) {
             return self.submit_prompt(handle, submission, command).await;
         }
-        // The digest is older than the content that is read. If the files change in between, the rules do not hold.
-        let cwd = handle.facts().await?.spec.cwd;
-        let project = self.shared().find_project(Path::new(&cwd)).await;
-        let (inventory, _) = trust::inspect(self.shared(), project).await?;
         let files = self.command_files(handle).await?;
         let Some(found) = files.find(&command.name) else {
             return Err(unknown_command(&command.name, &files));
@@ -275,9 +270,7 @@ impl Registry {
         let allow_rules = files.allow_rules(found);
         let text = expansion.text();
         let parts = if expansion.has_calls() { expansion.parts } else { Vec::new() };
-        let is_of_project = matches!(found.source, ExtensionSource::Project);
-        let trusted_digest = is_of_project.then_some(inventory.digest);
-        submission.options.command = Some(SlashCommand { allow_rules, trusted_digest, parts, ..command });
+        submission.options.command = Some(SlashCommand { allow_rules, parts, ..command });
         let input = SubmittedInput { blocks: vec![InputBlock::Text { text }], blobs: Vec::new() };
         handle.submit(submission, input).await
     }

@@ -6833,9 +6833,6 @@ class SlashCommand(TypedDict):
     parts: NotRequired[list[CommandPart]]
     """The parts of the expansion, if some of them are filled in before the model receives the text."""
 
-    trusted_digest: NotRequired[str]
-    """If a project's file defines the command: the digest with which the project was trusted at that moment. The allow rules hold only while the project is trusted with this digest."""
-
 
 class StartedIndexJob(TypedDict):
     """A started index job, or only its estimate: the reply of `knowledge.index`."""

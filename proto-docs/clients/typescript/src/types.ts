@@ -5008,8 +5008,6 @@ export interface SlashCommand {
   name: string;
   /** The parts of the expansion, if some of them are filled in before the model receives the text. */
   parts?: Array<CommandPart>;
-  /** If a project's file defines the command: the digest with which the project was trusted at that moment. The allow rules hold only while the project is trusted with this digest. */
-  trusted_digest?: string;
 }
 
 /** A started index job, or only its estimate: the reply of `knowledge.index`. */
