@@ -1,10 +1,19 @@
 // Lists the sessions, starts one, submits a prompt, prints the answer, and asks about its permission requests.
 // Run: node dist/examples/run.js "say hello"
 
-import { createInterface } from "node:readline/promises";
+import { createInterface } from "node:readline";
 import { Client } from "../src/client.js";
 
-const input = createInterface({ input: process.stdin, output: process.stderr });
+const input = createInterface({ input: process.stdin });
+const lines = input[Symbol.asyncIterator]();
+
+/** Whether a person says yes. Without an answer it is no. */
+async function ask(question: string): Promise<boolean> {
+  process.stderr.write(question);
+  const line = await lines.next();
+  return line.done !== true && line.value.trim() === "y";
+}
+
 const client = new Client("example");
 const { sessions } = await client.call("session.list", { limit: 5 });
 for (const session of sessions) console.error(`${session.session_id} ${session.state} ${session.title}`);
@@ -23,10 +32,10 @@ for await (const event of client.events(session_id)) {
       process.stdout.write(event.text);
       break;
     case "permission.requested": {
-      const answer = await input.question(`\n${event.tool} ${JSON.stringify(event.input)}: allow? [y/N] `);
+      const isAllowed = await ask(`\n${event.tool} ${JSON.stringify(event.input)}: allow? [y/N] `);
       await client.call("session.approve", {
         request_id: event.request_id,
-        decision: answer.trim() === "y" ? "allow" : "deny",
+        decision: isAllowed ? "allow" : "deny",
         // The daemon refuses the answer if the request is no longer the one that was shown.
         ...(event.digest !== undefined && { digest: event.digest }),
       });
