@@ -397,7 +397,7 @@ mod tests {
             ("proj/skills/x/SKILL.md", AutoExecuted),
             ("proj/more/new.md", AutoExecuted),
             ("proj/c.md", AutoExecuted),
-            ("proj/skills/y/SKILL.md", Ordinary),
+            ("proj/skills/y/notes.md", Ordinary),
             ("proj/src/main.rs", Ordinary),
         ] {
             assert_eq!(sensitivity(&root.join(path), Access::Edit, &places), expected, "{path}");
