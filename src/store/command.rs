@@ -5,6 +5,7 @@ use tokio::sync::oneshot;
 use crate::error::StoreError;
 use crate::rows::TrustChange;
 use crate::rows::{Append, Durability, Idempotency, NewSession, SessionKey};
+use crate::tables::jobs::JobCommit;
 use types::audit::AuditNote;
 use types::ids::CallId;
 use types::time::Timestamp;
@@ -36,6 +37,7 @@ pub(crate) enum WriterCommand {
     Forget(Vec<CallId>, ReplyTo<()>),
     Trust(Box<TrustChange>, ReplyTo<()>),
     Paid(Vec<String>, ReplyTo<()>),
+    Job(Box<JobCommit>, ReplyTo<()>),
     /// Writes audit rows that belong to no journal.
     Record(Vec<AuditNote>, Durability, ReplyTo<()>),
     Close,

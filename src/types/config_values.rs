@@ -1,7 +1,9 @@
 //! Values of configuration files with their own notation, for the user's files and for those of projects.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// A duration with its unit: `"500ms"`, `"30s"`, `"10m"`, `"2h"`, `"1d"`.
@@ -54,6 +56,20 @@ impl Serialize for ConfigDuration {
             Some((unit, unit_ms)) => serializer.collect_str(&format_args!("{}{unit}", ms / unit_ms)),
             None => serializer.serialize_str("0s"),
         }
+    }
+}
+
+impl JsonSchema for ConfigDuration {
+    fn schema_name() -> Cow<'static, str> {
+        "Duration".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "pattern": "^[0-9]+(ms|s|m|h|d)$",
+            "description": "A duration with its unit, like `90s`, `10m` or `2h`.",
+        })
     }
 }
 

@@ -1,8 +1,9 @@
-//! Changes of sessions as `daemon.subscribe` reports them.
+//! Changes of sessions and jobs as `daemon.subscribe` reports them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::job::{Job, JobEventKind};
 use super::session::SessionView;
 
 /// The change of a session that a notification reports.
@@ -21,7 +22,34 @@ pub enum SessionChangeKind {
 
 /// A notification `daemon.event` of `daemon.subscribe`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct DaemonEvent {
+#[serde(untagged)]
+pub enum DaemonEvent {
+    /// A session changed.
+    Session(Box<SessionNotification>),
+    /// A job changed.
+    Job(Box<JobNotification>),
+}
+
+/// The change of a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct JobNotification {
+    /// `type` of the job's newest event, for example `job.started`.
+    pub kind: String,
+    /// The job as `job.list` shows it.
+    pub job: Job,
+}
+
+impl JobNotification {
+    /// The notification about an event.
+    #[must_use]
+    pub fn new(event: &JobEventKind, job: Job) -> Self {
+        Self { kind: event.name().to_owned(), job }
+    }
+}
+
+/// The change of a session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SessionNotification {
     /// The change of the session.
     pub kind: SessionChangeKind,
     /// The session as `session.list` shows it, at the time of the notification.

@@ -109,6 +109,10 @@ ids! {
     QuestionId = "ask";
     /// Content of a session that is too large for an event. It is valid in that session only.
     BlobId = "blob";
+    /// One piece of unattended work.
+    JobId = "job";
+    /// What creates jobs at given times.
+    ScheduleId = "sched";
 }
 
 impl SessionId {
@@ -235,6 +239,14 @@ impl Mint {
     /// A new permission request id.
     pub fn permission(&mut self) -> PermissionId {
         PermissionId(self.uuid())
+    }
+    /// A new job's id.
+    pub fn job(&mut self) -> JobId {
+        JobId(self.uuid())
+    }
+    /// A new schedule's id.
+    pub fn schedule(&mut self) -> ScheduleId {
+        ScheduleId(self.uuid())
     }
     /// A new question's id.
     pub fn question(&mut self) -> QuestionId {

@@ -21,6 +21,8 @@ pub mod hook;
 pub mod ids;
 pub mod invisible_chars;
 pub mod item;
+pub mod job;
+pub mod job_request;
 pub mod jsonc;
 mod kinds;
 pub mod knowledge;
@@ -68,6 +70,7 @@ pub mod unattended;
 pub mod unique_json;
 pub mod usage;
 pub mod wire;
+pub mod worktree;
 
 pub use event::{Envelope, Event, Origin};
 pub use ids::{CallId, ItemId, Mint, PermissionId, Seed, Seq, SessionId, TurnId};

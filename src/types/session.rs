@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::ablation::Ablation;
 use super::background::BackgroundCommand;
 use super::history::{ForkedFrom, TextMatch};
-use super::ids::{CallId, Seq, SessionId, TurnId};
+use super::ids::{CallId, JobId, Seq, SessionId, TurnId};
 use super::permission::Mode;
 use super::project_settings::ProjectSettings;
 use super::sampling::Sampling;
@@ -166,6 +166,9 @@ pub struct SessionSpec {
     /// the root outwards only.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub project_root: Option<String>,
+    /// The job that the session is an attempt of; fixed when the session is created.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub job_id: Option<JobId>,
 }
 
 /// What changes in a session and is shown in lists: the engine computes it, the store keeps it in columns, and clients
@@ -257,6 +260,9 @@ pub struct SessionView {
     /// Name of the agent as which the session works.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub agent: Option<String>,
+    /// The job that the session is an attempt of.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub job_id: Option<JobId>,
     /// With `search`: the newest messages that contain the words, at most three.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub matches: Vec<TextMatch>,

@@ -5,6 +5,7 @@
 pub mod agent;
 pub mod command;
 pub mod daemon;
+pub mod job;
 pub mod knowledge;
 pub mod mcp;
 pub mod memory;
@@ -205,7 +206,7 @@ macro_rules! table {
         &join::<_, COUNT>(&[$($namespace::$table),+])
     }};
     ($table:ident) => {
-        table!($table: rpc daemon session permission memory agent command tool mcp model workspace knowledge)
+        table!($table: rpc daemon session permission memory agent command tool mcp model workspace knowledge job)
     };
 }
 

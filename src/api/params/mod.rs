@@ -12,6 +12,7 @@ mod command;
 mod daemon;
 mod history;
 mod input;
+mod job;
 mod knowledge;
 mod mcp;
 mod memory;
@@ -32,6 +33,7 @@ pub use command::*;
 pub use daemon::*;
 pub use history::*;
 pub use input::*;
+pub use job::*;
 pub use knowledge::*;
 pub use mcp::*;
 pub use memory::{

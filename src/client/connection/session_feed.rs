@@ -17,7 +17,7 @@ use crate::connection::wire::{
 };
 use crate::failure::{Failure, code};
 use api::params::{HelloParams, ListParams, NoParams};
-use types::daemon_event::DaemonEvent;
+use types::daemon_event::SessionNotification;
 use types::ids::SessionId;
 use types::session::SessionView;
 
@@ -55,7 +55,7 @@ impl SessionEvents {
     }
 
     /// The next change. Cancel-safe.
-    async fn next(&mut self) -> Result<DaemonEvent, CallError> {
+    async fn next(&mut self) -> Result<SessionNotification, CallError> {
         loop {
             let line = self.lines.next().await?.ok_or(CallError::Closed)?;
             if let Some(Message::Session(event)) = parse(&line) {
@@ -155,7 +155,7 @@ impl SessionFeed {
     }
 }
 
-fn apply_event(sessions: &mut BTreeMap<SessionId, SessionView>, event: DaemonEvent) {
+fn apply_event(sessions: &mut BTreeMap<SessionId, SessionView>, event: SessionNotification) {
     if event.deleted {
         sessions.remove(&event.session.session_id);
     } else {

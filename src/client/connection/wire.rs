@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use api::fault::WireFault;
 use api::params::HelloParams;
 use api::{ApiMethod, DAEMON_EVENT, SESSION_EVENT, methods};
-use types::daemon_event::DaemonEvent;
+use types::daemon_event::{DaemonEvent, SessionNotification};
 use types::event::Envelope;
 use types::ids::Seq;
 
@@ -124,7 +124,7 @@ pub(crate) enum Message {
     /// An event of a subscription.
     Event(Box<ReceivedEvent>),
     /// A changed session, from `daemon.subscribe`.
-    Session(Box<DaemonEvent>),
+    Session(Box<SessionNotification>),
     /// A message that this version does not know.
     Other,
 }
@@ -161,7 +161,10 @@ pub(crate) fn parse(line: &[u8]) -> Option<Message> {
         if method == DAEMON_EVENT {
             let carried: Option<EventParams<'_>> = serde_json::from_str(incoming.params?.get()).ok();
             let event = carried.and_then(|it| serde_json::from_str(it.result.get()).ok());
-            return Some(event.map_or(Message::Other, Message::Session));
+            return Some(match event {
+                Some(DaemonEvent::Session(event)) => Message::Session(event),
+                Some(DaemonEvent::Job(_)) | None => Message::Other,
+            });
         }
         if method != SESSION_EVENT {
             return Some(Message::Other);

@@ -10,7 +10,7 @@ use tokio::sync::broadcast::{self, error::RecvError};
 use crate::error::SessionError;
 use crate::registry::Registry;
 use crate::shared::SessionChange;
-use types::daemon_event::{DaemonEvent, SessionChangeKind};
+use types::daemon_event::{SessionChangeKind, SessionNotification};
 use types::ids::SessionId;
 use types::session::SessionState;
 use types::time::Timestamp;
@@ -88,7 +88,7 @@ impl SessionFollower {
     ///
     /// # Errors
     /// The database could not be read.
-    pub async fn next(&mut self) -> Result<Vec<DaemonEvent>, SessionError> {
+    pub async fn next(&mut self) -> Result<Vec<SessionNotification>, SessionError> {
         let shared = Arc::clone(&self.registry.inner.shared);
         let now = shared.clock.now();
         if std::mem::take(&mut self.has_lagged) {
@@ -106,7 +106,7 @@ impl SessionFollower {
             && let Some((session_id, change)) = self.changed.pop_first()
         {
             if let Some(view) = change.deleted {
-                news.push(DaemonEvent {
+                news.push(SessionNotification {
                     kind: SessionChangeKind::Ended,
                     session: (*view).clone(),
                     deleted: true,
@@ -117,7 +117,7 @@ impl SessionFollower {
                 Ok(view) => {
                     let is_over = view.summary.state == SessionState::Ended;
                     let kind = if is_over { SessionChangeKind::Ended } else { change.kind };
-                    news.push(DaemonEvent { kind, session: view, deleted: false });
+                    news.push(SessionNotification { kind, session: view, deleted: false });
                 }
                 // The session was deleted meanwhile. Its deletion is reported next.
                 Err(SessionError::NotFound) => {}

@@ -380,6 +380,7 @@ fn view(row: &SqliteRow) -> Result<SessionView, StoreError> {
             .try_get::<Option<String>, _>("parent_call_id")?
             .and_then(|text| text.parse().ok()),
         agent: row.try_get("agent")?,
+        job_id: row.try_get::<Option<String>, _>("job_id")?.and_then(|text| text.parse().ok()),
         matches: Vec::new(),
         details: None,
     })

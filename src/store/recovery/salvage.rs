@@ -10,6 +10,7 @@ use crate::error::StoreError;
 use crate::rows::EventHead;
 use crate::sql_batch::integer;
 use crate::tables::audit;
+use crate::tables::jobs;
 use crate::tables::ledger;
 use crate::tables::trust;
 use types::blob::{Blob, Content};
@@ -251,6 +252,7 @@ impl DamagedDatabase {
     ) -> Result<(), StoreError> {
         audit::copy_rows(&mut self.0, new).await?;
         trust::copy(&mut self.0, new).await?;
+        jobs::copy(&mut self.0, new).await?;
         ledger::copy(&mut self.0, new).await?;
         type Reply = (String, String, Option<i64>, String, String, i64);
         let replies: Vec<Reply> =

@@ -4,6 +4,7 @@ pub(super) mod audit;
 pub(super) mod blobs;
 pub(super) mod changes;
 pub(super) mod grants;
+pub(super) mod jobs;
 pub(super) mod ledger;
 pub(super) mod processes;
 pub(super) mod texts;

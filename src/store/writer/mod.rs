@@ -24,6 +24,7 @@ use crate::sql_batch::{SqlBatch, integer, values};
 use crate::tables::audit;
 use crate::tables::blobs;
 use crate::tables::grants;
+use crate::tables::jobs::{self, JobCommit};
 use crate::tables::processes;
 use crate::wal;
 use base::crash;
@@ -140,6 +141,7 @@ impl Writer {
                     WriterCommand::Paid(requests, answer) => {
                         drop(answer.send(self.perform(Durability::Full, &grants::discard(&requests))));
                     }
+                    WriterCommand::Job(step, answer) => drop(answer.send(self.commit_job(&step))),
                     WriterCommand::Record(notes, sync, answer) => {
                         drop(answer.send(self.record(sync, SqlBatch::default(), &notes)));
                     }
@@ -335,6 +337,18 @@ impl Writer {
             None => script.add("delete from trust where cwd = ?", values![&change.cwd]),
         }
         self.record(Durability::Full, script, std::slice::from_ref(&change.note))
+    }
+
+    fn commit_job(&mut self, step: &JobCommit) -> Result<(), StoreError> {
+        let mut script = SqlBatch::default();
+        jobs::statements(&mut script, &step.writes);
+        if let Some(row) = &step.idempotency {
+            statements::store_reply(&mut script, None, row, step.at.0);
+        }
+        if step.audit.is_empty() {
+            return self.perform(Durability::Full, &script);
+        }
+        self.record(Durability::Full, script, &step.audit)
     }
 
     /// Writes the statements of a decision and its audit rows in one transaction.

@@ -57,8 +57,8 @@ pub(crate) fn session(new: &NewSession) -> SqlBatch {
     script.add(
         "insert into session (session_id, title, cwd, model, mode, thinking, temperature_thousandths, \
          top_p_thousandths, background, created_at_ms, updated_at_ms, last_seq, forked_from, \
-         parent_session_id, parent_call_id, agent, state, usage, cost_usd_micros, last_line) \
-         values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'idle', '{}', 0, '')",
+         parent_session_id, parent_call_id, agent, job_id, state, usage, cost_usd_micros, last_line) \
+         values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'idle', '{}', 0, '')",
         values![
             new.session_id.to_string(),
             &spec.title,
@@ -76,6 +76,7 @@ pub(crate) fn session(new: &NewSession) -> SqlBatch {
             spec.parent.map(|parent| parent.session_id.to_string()),
             spec.parent.map(|parent| parent.call_id.to_string()),
             spec.agent.as_ref().map(|agent| agent.name.clone()),
+            spec.job_id.map(|id| id.to_string()),
         ],
     );
     script

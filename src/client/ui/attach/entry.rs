@@ -245,6 +245,7 @@ fn draft(create: &CreateParams, model: &str) -> Result<SessionView, Failure> {
         clients: 1,
         background_commands: Vec::new(),
         forked_from: None,
+        job_id: None,
         parent_session_id: None,
         parent_call_id: None,
         agent: None,

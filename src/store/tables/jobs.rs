@@ -1,0 +1,378 @@
+//! Jobs and their events. The rows are the truth about a job: each step of a job is one transaction ([`JobCommit`]).
+
+use sqlx::Row as _;
+use sqlx::sqlite::{SqliteConnection, SqliteRow};
+
+use crate::command::WriterCommand;
+use crate::error::StoreError;
+use crate::handle::{Store, StoreReader};
+use crate::read::events::unsigned;
+use crate::rows::Idempotency;
+use crate::sql_batch::{SqlBatch, integer, values};
+use types::audit::AuditNote;
+use types::ids::{JobId, ScheduleId};
+use types::job::{JobEvent, JobState};
+use types::time::Timestamp;
+
+/// States of jobs that are not over, as a list of SQL.
+const UNFINISHED: &str = "('scheduled', 'queued', 'running', 'waiting', 'retrying')";
+
+/// One step of a job, written completely or not at all.
+#[derive(Clone, Debug, Default)]
+pub struct JobCommit {
+    /// Changes of rows, in their order.
+    pub writes: Vec<JobWrite>,
+    /// Audit rows of these decisions.
+    pub audit: Vec<AuditNote>,
+    /// A reply to store.
+    pub idempotency: Option<Idempotency>,
+    /// Time of the step.
+    pub at: Timestamp,
+}
+
+/// A change of a row.
+#[derive(Clone, Debug)]
+pub enum JobWrite {
+    /// A new job with its content.
+    Insert(Box<JobRow>, String),
+    /// The new state of a job.
+    Update(Box<JobRow>),
+    /// New content of a job that has not started.
+    Request(JobId, String),
+    /// An event of a job.
+    Event(Box<JobEvent>),
+    /// A value that outlives the daemon; `None` removes it.
+    Setting(&'static str, Option<String>),
+}
+
+/// A job's row without its content.
+#[derive(Clone, Debug)]
+pub struct JobRow {
+    /// Id of the job.
+    pub job_id: JobId,
+    /// Its state.
+    pub state: JobState,
+    /// Its folder.
+    pub cwd: String,
+    /// The schedule that created it.
+    pub schedule_id: Option<ScheduleId>,
+    /// The template that it was made from.
+    pub template: Option<String>,
+    /// The key that no other job may have; `None` if other jobs may be created.
+    pub unique_key: Option<String>,
+    /// Time of its creation.
+    pub created_at: Timestamp,
+    /// Start of its first attempt.
+    pub started_at: Option<Timestamp>,
+    /// Time of its final state.
+    pub ended_at: Option<Timestamp>,
+    /// Known cost of all attempts, in millionths of a dollar.
+    pub cost_usd_micros: u64,
+    /// The whole state as JSON.
+    pub record: String,
+}
+
+/// A job as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredJob {
+    /// Its position in the order of creation.
+    pub position: i64,
+    /// The whole state as JSON.
+    pub record: String,
+    /// The content as JSON.
+    pub request: String,
+}
+
+/// Filters of the list of jobs. The default lists all.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct JobQuery<'q> {
+    /// Accepted states; an empty list accepts all.
+    pub states: &'q [JobState],
+    /// Required schedule.
+    pub schedule_id: Option<ScheduleId>,
+    /// Required template.
+    pub template: Option<&'q str>,
+    /// Required label: its name, and its value if that matters.
+    pub label: Option<(&'q str, Option<&'q str>)>,
+    /// Required folder.
+    pub cwd: Option<&'q str>,
+}
+
+impl StoreReader {
+    /// One job; `None` if it does not exist.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn job(&self, id: JobId) -> Result<Option<StoredJob>, StoreError> {
+        let read = async {
+            let row = sqlx::query("select id, record, request from job where job_id = ?")
+                .bind(id.to_string())
+                .fetch_optional(&self.readers.current_pool().await)
+                .await?;
+            row.as_ref().map(stored).transpose()
+        };
+        self.report_damage(read.await)
+    }
+
+    /// The job that holds a unique key; `None` if none does.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn job_with_unique_key(&self, key: &str) -> Result<Option<StoredJob>, StoreError> {
+        let read = async {
+            let row = sqlx::query("select id, record, request from job where unique_key = ?")
+                .bind(key)
+                .fetch_optional(&self.readers.current_pool().await)
+                .await?;
+            row.as_ref().map(stored).transpose()
+        };
+        self.report_damage(read.await)
+    }
+
+    /// States of a page of jobs with a position below `before`, newest first.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn jobs(
+        &self,
+        before: Option<i64>,
+        limit: u32,
+        wanted: JobQuery<'_>,
+    ) -> Result<Vec<(i64, String)>, StoreError> {
+        let read = async {
+            let mut query = sqlx::QueryBuilder::<sqlx::Sqlite>::new("select id, record from job where id < ");
+            query.push_bind(before.unwrap_or(i64::MAX));
+            if !wanted.states.is_empty() {
+                query.push(" and state in (");
+                let mut list = query.separated(", ");
+                wanted.states.iter().for_each(|state| _ = list.push_bind(state.name()));
+                query.push(")");
+            }
+            if let Some(schedule) = wanted.schedule_id {
+                query.push(" and schedule_id = ").push_bind(schedule.to_string());
+            }
+            if let Some(template) = wanted.template {
+                query.push(" and template = ").push_bind(template);
+            }
+            if let Some(cwd) = wanted.cwd {
+                query.push(" and cwd = ").push_bind(cwd);
+            }
+            if let Some((name, value)) = wanted.label {
+                query.push(" and exists (select 1 from json_each(record, '$.job.labels') where key = ");
+                query.push_bind(name);
+                if let Some(value) = value {
+                    query.push(" and value = ").push_bind(value);
+                }
+                query.push(")");
+            }
+            query.push(" order by id desc limit ").push_bind(limit);
+            let rows = query.build().persistent(false).fetch_all(&self.readers.current_pool().await).await?;
+            rows.iter().map(|row| Ok((row.try_get("id")?, row.try_get("record")?))).collect()
+        };
+        self.report_damage(read.await)
+    }
+
+    /// The states of all jobs that are not over, oldest first.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn unfinished_jobs(&self) -> Result<Vec<String>, StoreError> {
+        let read = async {
+            let sql = format!("select record from job where state in {UNFINISHED} order by id");
+            let rows =
+                sqlx::query(sqlx::AssertSqlSafe(sql)).fetch_all(&self.readers.current_pool().await).await?;
+            rows.iter().map(|row| Ok(row.try_get("record")?)).collect()
+        };
+        self.report_damage(read.await)
+    }
+
+    /// Known cost of the jobs that started at or after a time and are over, in millionths of a dollar.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn job_cost_since(&self, since: Timestamp) -> Result<u64, StoreError> {
+        let read = async {
+            let sql = format!(
+                "select coalesce(sum(cost_usd_micros), 0) as cost from job where started_at_ms >= ? \
+                 and state not in {UNFINISHED}"
+            );
+            let row = sqlx::query(sqlx::AssertSqlSafe(sql))
+                .bind(since.0)
+                .fetch_one(&self.readers.current_pool().await)
+                .await?;
+            Ok(unsigned(row.try_get("cost")?))
+        };
+        self.report_damage(read.await)
+    }
+
+    /// Events of a job after `after`, oldest first.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn job_events(&self, id: JobId, after: u64, limit: u32) -> Result<Vec<JobEvent>, StoreError> {
+        let read = async {
+            let rows = sqlx::query(
+                "select body from job_event where job = (select id from job where job_id = ?) and seq > ? \
+                 order by seq limit ?",
+            )
+            .bind(id.to_string())
+            .bind(integer(after))
+            .bind(limit)
+            .fetch_all(&self.readers.current_pool().await)
+            .await?;
+            rows.iter()
+                .map(|row| {
+                    let body: String = row.try_get("body")?;
+                    serde_json::from_str(&body).map_err(|error| StoreError::Corrupt(error.to_string()))
+                })
+                .collect()
+        };
+        self.report_damage(read.await)
+    }
+
+    /// A value that outlives the daemon.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn setting(&self, name: &'static str) -> Result<Option<String>, StoreError> {
+        let value = sqlx::query_scalar("select value from daemon_setting where name = ?").bind(name);
+        Ok(value.fetch_optional(&self.readers.current_pool().await).await?)
+    }
+}
+
+impl Store {
+    /// Writes one step of a job, synced.
+    ///
+    /// # Errors
+    /// `Taken` if the job's id, its unique key, its schedule's slot or the idempotency key is in use. Nothing was
+    /// written.
+    pub async fn commit_job(&self, step: JobCommit) -> Result<(), StoreError> {
+        self.ask(|answer| WriterCommand::Job(Box::new(step), answer)).await
+    }
+}
+
+fn stored(row: &SqliteRow) -> Result<StoredJob, StoreError> {
+    Ok(StoredJob {
+        position: row.try_get("id")?,
+        record: row.try_get("record")?,
+        request: row.try_get("request")?,
+    })
+}
+
+/// Adds the statements of the writes.
+pub(crate) fn statements(script: &mut SqlBatch, writes: &[JobWrite]) {
+    for write in writes {
+        match write {
+            JobWrite::Insert(row, request) => insert(script, row, request),
+            JobWrite::Update(row) => update(script, row),
+            JobWrite::Request(id, request) => {
+                script.add("update job set request = ? where job_id = ?", values![request, id.to_string()]);
+            }
+            JobWrite::Event(event) => script.add(
+                "insert into job_event (job, seq, at_ms, body) values \
+                 ((select id from job where job_id = ?), ?, ?, ?)",
+                values![
+                    event.job_id.to_string(),
+                    integer(event.seq),
+                    event.at_ms.0,
+                    serde_json::to_string(event).unwrap_or_default(),
+                ],
+            ),
+            JobWrite::Setting(name, Some(value)) => script.add(
+                "insert or replace into daemon_setting (name, value) values (?, ?)",
+                values![*name, value],
+            ),
+            JobWrite::Setting(name, None) => {
+                script.add("delete from daemon_setting where name = ?", values![*name]);
+            }
+        }
+    }
+}
+
+fn insert(script: &mut SqlBatch, row: &JobRow, request: &String) {
+    script.add(
+        "insert into job (job_id, state, cwd, schedule_id, template, unique_key, created_at_ms, \
+         started_at_ms, ended_at_ms, cost_usd_micros, record, request) \
+         values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        values![
+            row.job_id.to_string(),
+            row.state.name(),
+            &row.cwd,
+            row.schedule_id.map(|id| id.to_string()),
+            row.template.clone(),
+            row.unique_key.clone(),
+            row.created_at.0,
+            row.started_at.map(|at| at.0),
+            row.ended_at.map(|at| at.0),
+            integer(row.cost_usd_micros),
+            &row.record,
+            request,
+        ],
+    );
+}
+
+fn update(script: &mut SqlBatch, row: &JobRow) {
+    script.add(
+        "update job set state = ?, unique_key = ?, started_at_ms = ?, ended_at_ms = ?, cost_usd_micros = ?, \
+         record = ? where job_id = ?",
+        values![
+            row.state.name(),
+            row.unique_key.clone(),
+            row.started_at.map(|at| at.0),
+            row.ended_at.map(|at| at.0),
+            integer(row.cost_usd_micros),
+            &row.record,
+            row.job_id.to_string(),
+        ],
+    );
+}
+
+/// Copies the readable rows of `source` to a new database, table by table.
+pub(crate) async fn copy(
+    source: &mut SqliteConnection,
+    new: &mut SqliteConnection,
+) -> Result<(), StoreError> {
+    for (table, columns) in TABLES {
+        let rows = sqlx::query(sqlx::AssertSqlSafe(format!("select {} from {table}", columns.join(", "))))
+            .fetch_all(&mut *source)
+            .await;
+        let marks = vec!["?"; columns.len()].join(", ");
+        let names = columns.join(", ");
+        for row in rows.unwrap_or_default() {
+            let sql = format!("insert or ignore into {table} ({names}) values ({marks})");
+            let mut insert = sqlx::query(sqlx::AssertSqlSafe(sql));
+            for index in 0..columns.len() {
+                insert = match row.try_get::<Option<i64>, _>(index) {
+                    Ok(number) => insert.bind(number),
+                    Err(_) => insert.bind(row.try_get::<Option<String>, _>(index)?),
+                };
+            }
+            insert.execute(&mut *new).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The tables that a recovery copies, with all columns.
+const TABLES: &[(&str, &[&str])] = &[
+    (
+        "job",
+        &[
+            "id",
+            "job_id",
+            "state",
+            "cwd",
+            "schedule_id",
+            "template",
+            "unique_key",
+            "created_at_ms",
+            "started_at_ms",
+            "ended_at_ms",
+            "cost_usd_micros",
+            "record",
+            "request",
+        ],
+    ),
+    ("job_event", &["job", "seq", "at_ms", "body"]),
+    ("daemon_setting", &["name", "value"]),
+];
