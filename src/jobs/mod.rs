@@ -3,6 +3,7 @@
 
 #![warn(missing_docs)]
 
+pub mod schedule;
 mod settings;
 
 pub use settings::{JobSettings, KeepJobs, NotifyTarget};
