@@ -3,6 +3,10 @@
 
 #![warn(missing_docs)]
 
+mod decide;
+mod queue;
+mod record;
 mod settings;
 
+pub use record::JobRecord;
 pub use settings::{JobSettings, KeepJobs, NotifyTarget};
