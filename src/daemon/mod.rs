@@ -15,7 +15,6 @@ mod runtime;
 mod shutdown;
 mod systemd;
 mod telemetry;
-mod webhook;
 mod wiring;
 
 use std::path::PathBuf;

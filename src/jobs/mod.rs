@@ -3,6 +3,8 @@
 
 #![warn(missing_docs)]
 
+pub mod notify;
 mod settings;
 
-pub use settings::{JobSettings, KeepJobs, NotifyTarget};
+pub use notify::NotifyTarget;
+pub use settings::{JobSettings, KeepJobs};
