@@ -286,6 +286,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let (notifier, notify_channels) = watch::channel(ways);
     let calling = tokio::spawn(notifier::run(registry.clone(), notify_channels));
 
+    let job_settings = watch::Sender::new(config.jobs.clone());
     let mut reloader = Reloader {
         flag: options.config,
         places,
@@ -299,6 +300,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         state,
         overrides,
         notifier,
+        jobs: job_settings,
     };
     loop {
         tokio::select! {

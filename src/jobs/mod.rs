@@ -3,8 +3,12 @@
 
 #![warn(missing_docs)]
 
+mod decide;
 pub mod notify;
+mod queue;
+mod record;
 mod settings;
 
 pub use notify::NotifyTarget;
+pub use record::JobRecord;
 pub use settings::{JobSettings, KeepJobs};
