@@ -10,7 +10,9 @@ use crate::create::session_request;
 use crate::decide::AttemptEnd;
 use crate::error::JobsError;
 use crate::record::{JobRecord, Spent};
-use session::{IdempotencyKey, LedgerQuery, NewSessionRequest, QueueChange, QueueEdit, Registry, SessionError};
+use session::{
+    IdempotencyKey, LedgerQuery, NewSessionRequest, QueueChange, QueueEdit, Registry, SessionError,
+};
 use session::{SettingsUpdate, Submission, SubmittedInput};
 use store::{JobCommit, JobWrite, Store};
 use types::event::Origin;
@@ -54,7 +56,9 @@ impl JobRunner {
             let request = serde_json::from_str::<JobRequest>(&content);
             let request = match request {
                 Ok(request) => request,
-                Err(error) => return failed(id, JobError::new("internal", format!("the job's content: {error}"))),
+                Err(error) => {
+                    return failed(id, JobError::new("internal", format!("the job's content: {error}")));
+                }
             };
             start(services, record, request, cancel).await
         };
@@ -140,7 +144,12 @@ fn attempt_budgets(record: &JobRecord) -> Budgets {
     }
 }
 
-async fn start(services: Services, record: JobRecord, request: JobRequest, cancel: CancellationToken) -> WorkDone {
+async fn start(
+    services: Services,
+    record: JobRecord,
+    request: JobRequest,
+    cancel: CancellationToken,
+) -> WorkDone {
     let id = record.job.job_id;
     if record.worktree.is_some() && record.worktree_place.is_none() {
         return match crate::worktree::create(&services, &record, &request).await {
@@ -307,7 +316,8 @@ async fn keep_artifacts(services: &Services, record: &JobRecord, end: &mut Attem
     let Some(session_id) = record.job.session_id.filter(|_| !request.artifacts.is_empty()) else { return };
     let folder = record.worktree_place.as_ref().map_or(&record.job.cwd, |place| &place.cwd);
     let folder = PathBuf::from(folder);
-    let collected = tokio::task::spawn_blocking(move || artifacts::collect(&folder, &request.artifacts)).await;
+    let collected =
+        tokio::task::spawn_blocking(move || artifacts::collect(&folder, &request.artifacts)).await;
     let Ok((kept, blobs)) = collected else { return };
     let Ok(Some(key)) = services.store.find(session_id).await else { return };
     let at = services.registry.shared().clock.now();
