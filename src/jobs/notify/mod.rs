@@ -1,0 +1,7 @@
+//! Notifications about jobs: which are owed, when they are tried, and how they are sent.
+
+mod http;
+mod target;
+
+pub use http::{PostError, Poster, Webhook};
+pub use target::{IncludedPart, NotifyTarget, SettingsProblem};
