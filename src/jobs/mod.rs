@@ -8,6 +8,7 @@ pub mod notify;
 mod queue;
 mod record;
 mod settings;
+pub mod template;
 
 pub use notify::NotifyTarget;
 pub use record::JobRecord;
