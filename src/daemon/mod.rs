@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::signal::unix::SignalKind;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -31,6 +31,7 @@ use shutdown::SignalRequest;
 use wiring::HostFacts;
 
 use base::crash;
+use jobs::Jobs;
 use knowledge::registry::Indexes;
 use mcp::{Pool, PoolSettings};
 use project::policy::Policies;
@@ -188,6 +189,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let copying = store.reader().keep_backups(backups.clone(), config.daemon.backups, Arc::clone(&clock));
     let policies = Policies::in_folder(places.data_dir.join("policy"));
     let pool = Pool::at(&places.data_dir, PoolSettings::default());
+    let database_of_jobs = store.clone();
     let shared = Shared::new(store, Arc::clone(&clock), components).with_policies(policies).with_mcp(pool);
     let shared = shared.with_environments(SessionEnvironments::at(places.data_dir.join("session-env")));
     let (shared, exporter) = match wiring::telemetry(&config, &env)? {
@@ -199,6 +201,8 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         None => (shared, None),
     };
     let registry = Registry::new(shared);
+    let (job_settings, settings_of_jobs) = watch::channel(config.jobs.clone());
+    let (jobs, job_runner) = Jobs::new(database_of_jobs, registry.clone(), settings_of_jobs);
     registry.shared().mcp.set_launcher(Arc::new(wiring::ServerLauncher::new(registry.clone())));
     let index_services = wiring::IndexServices::new(registry.clone(), &config)?;
     indexes.set_services(index_services.clone());
@@ -229,6 +233,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let (reload, mut reloads) = mpsc::channel(RELOAD_CAPACITY);
     let context = RpcContext {
         registry: registry.clone(),
+        jobs,
         indexes: indexes.clone(),
         info: Arc::new(info),
         config: config_state,
@@ -260,6 +265,8 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     stage("socket answers");
     tracing::info!(socket = %places.socket.display(), pid = std::process::id(), "ready");
 
+    let (is_recovered, recovered) = oneshot::channel();
+    let working = tokio::spawn(job_runner.run(recovered));
     let recovering = registry.clone();
     let recovery = tokio::spawn(async move {
         match recovering.recover().await {
@@ -268,6 +275,8 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
             Err(error) => tracing::error!(%error, "could not list unfinished sessions"),
         }
         leftovers.forget_processes(&recovering).await;
+        // Fails only if the daemon is stopping.
+        let _ = is_recovered.send(());
     });
     let warming = registry.clone();
     let warm = tokio::spawn(async move {
@@ -286,7 +295,6 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let (notifier, notify_channels) = watch::channel(ways);
     let calling = tokio::spawn(notifier::run(registry.clone(), notify_channels));
 
-    let job_settings = watch::Sender::new(config.jobs.clone());
     let mut reloader = Reloader {
         flag: options.config,
         places,
@@ -322,6 +330,8 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     serving.stop_accepting();
     crate::systemd::report_stopping();
     warm.abort();
+    // Stop the jobs before sessions are parked. The next daemon goes on with them.
+    working.abort();
     copying.abort();
     tidying.abort();
     removing.abort();

@@ -83,20 +83,30 @@ pub(crate) fn next_to_start<'e>(
         let aged = i64::from(entry.priority) + (now.0 - entry.run_at.0).max(0) / AGEING_MS;
         (std::cmp::Reverse(aged), entry.run_at, entry.job_id)
     };
-    entries.filter(|entry| used.reason(entry, limits, now).is_none()).min_by_key(rank).map(|entry| entry.job_id)
+    entries
+        .filter(|entry| used.reason(entry, limits, now).is_none())
+        .min_by_key(rank)
+        .map(|entry| entry.job_id)
 }
 
-/// Why this job does not start now; `None` if it is about to start, or runs.
-pub(crate) fn reason<'e>(
-    entries: impl Iterator<Item = &'e QueueEntry>,
-    entry: &QueueEntry,
+/// Why jobs do not start at one moment.
+pub(crate) struct Reasons<'e> {
+    used: InUse<'e>,
     limits: QueueLimits,
     now: Timestamp,
-) -> Option<QueueReason> {
-    if entry.state.has_attempt() {
-        return None;
+}
+
+impl<'e> Reasons<'e> {
+    /// Counts what is in use.
+    pub fn new(entries: impl Iterator<Item = &'e QueueEntry>, limits: QueueLimits, now: Timestamp) -> Self {
+        Self { used: InUse::count(entries), limits, now }
     }
-    InUse::count(entries).reason(entry, limits, now)
+
+    /// Why this job does not start now; `None` if it is about to start, or runs.
+    pub fn of(&self, entry: &QueueEntry) -> Option<QueueReason> {
+        let waits = !entry.state.has_attempt();
+        waits.then(|| self.used.reason(entry, self.limits, self.now)).flatten()
+    }
 }
 
 #[cfg(test)]
@@ -141,7 +151,7 @@ mod tests {
         let of = |jobs: &[(JobState, i32, i64, &str, u64)], limits: QueueLimits| {
             let all = entries(jobs);
             let last = all.last().expect("a job");
-            let reason = reason(all.iter(), last, limits, now);
+            let reason = Reasons::new(all.iter(), limits, now).of(last);
             let starts = next_to_start(all.iter(), limits, now) == Some(last.job_id);
             assert_eq!(starts, reason.is_none() && last.state == Queued);
             reason

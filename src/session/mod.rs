@@ -61,7 +61,7 @@ pub use requests::{
     RewindOutcome, RewindRequest, SettingsUpdate, Submission, SubmittedInput,
 };
 pub use session_environments::SessionEnvironments;
-pub use shared::{Components, ConfiguredRule, Observer, PendingChange, Settings, Shared};
+pub use shared::{Components, ConfiguredRule, Observer, PendingChange, Settings, Shared, StatusChange};
 pub use slash_commands::CommandList;
 pub use stream::follow::Follower;
 

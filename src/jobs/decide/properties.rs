@@ -100,7 +100,9 @@ fn input(kind: u8, value: u8, mint: &mut Mint) -> JobInput {
         }
         10 => JobInput::Cancel { reason: None },
         11 if value < 128 => JobInput::Retry { mode: (value < 64).then_some(RetryMode::Continue) },
-        _ => JobInput::Update(JobChange { run_at_ms: Some(Timestamp(i64::from(value))), ..Default::default() }),
+        _ => {
+            JobInput::Update(JobChange { run_at_ms: Some(Timestamp(i64::from(value))), ..Default::default() })
+        }
     }
 }
 

@@ -58,7 +58,9 @@ pub(super) fn definitions(value: Value) -> Result<BTreeMap<String, TemplateParam
 
 fn definition(name: &str, value: Value) -> Result<TemplateParameter, String> {
     if !is_parameter_name(name) {
-        return Err("a name begins with a letter or `_` and has letters, digits, `_` and `-`, at most 64".into());
+        return Err(
+            "a name begins with a letter or `_` and has letters, digits, `_` and `-`, at most 64".into()
+        );
     }
     let value = if value.is_null() { Value::Object(Map::new()) } else { value };
     let (read, unknown) =
@@ -183,7 +185,8 @@ fn shown(value: &Value) -> String {
 
 /// A pattern for whole values. It takes linear time, whatever the value is.
 fn whole_match(pattern: &str) -> Result<Regex, String> {
-    let config = Regex::config().nfa_size_limit(Some(MAX_PATTERN_BYTES)).onepass_size_limit(Some(MAX_PATTERN_BYTES));
+    let config =
+        Regex::config().nfa_size_limit(Some(MAX_PATTERN_BYTES)).onepass_size_limit(Some(MAX_PATTERN_BYTES));
     // Alone first: `)(` is a pattern only between the parentheses.
     let build = |pattern: &str| Regex::builder().configure(config.clone()).build(pattern);
     build(pattern)

@@ -72,7 +72,10 @@ fn template_gives_prompt_and_fields_of_a_job() {
     let budgets = job.budgets.expect("limits");
     assert_eq!((budgets.usd_micros, budgets.model_calls), (Some(1_000_000), Some(2)));
     let labels: Vec<_> = job.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    assert_eq!((labels.join(" ").as_str(), job.artifacts.as_slice()), ("kind=fix team=web", &["x".to_owned()][..]));
+    assert_eq!(
+        (labels.join(" ").as_str(), job.artifacts.as_slice()),
+        ("kind=fix team=web", &["x".to_owned()][..])
+    );
 }
 
 #[test]
@@ -175,7 +178,8 @@ fn template_of_project_cannot_reach_beyond_the_users_limits() {
         let of_project = read(ExtensionSource::Project, &text);
         assert_eq!(of_project.is_err(), is_refused, "{line}: {of_project:?}");
     }
-    for line in ["on_complete: [{webhook: x}]", "mode: bypass", "cwd: /other", "budgets: {model_calls: 5000}"] {
+    for line in ["on_complete: [{webhook: x}]", "mode: bypass", "cwd: /other", "budgets: {model_calls: 5000}"]
+    {
         read(ExtensionSource::User, &format!("---\n{line}\n---\nx")).expect(line);
     }
 }
@@ -183,7 +187,10 @@ fn template_of_project_cannot_reach_beyond_the_users_limits() {
 #[test]
 fn project_template_wins_by_name_even_if_it_is_refused() {
     let templates = parse(vec![
-        (ExtensionSource::Project, vec![file("a", "of the project"), file("b", "---\nnetwork: true\n---\nx")]),
+        (
+            ExtensionSource::Project,
+            vec![file("a", "of the project"), file("b", "---\nnetwork: true\n---\nx")],
+        ),
         (ExtensionSource::User, vec![file("a", "of the user"), file("b", "x"), file("c", "x")]),
     ]);
     assert_eq!(templates.find("a").expect("one").body, "of the project");

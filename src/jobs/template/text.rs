@@ -29,7 +29,8 @@ fn parts(text: &str) -> Vec<Part<'_>> {
         }
         // A name is short; the rest of a long text is not searched for each brace.
         let rest = &text[found + 2..];
-        let inside = rest[..rest.floor_char_boundary(MAX_BRACES_BYTES)].split_once("}}").map(|(inside, _)| inside);
+        let inside =
+            rest[..rest.floor_char_boundary(MAX_BRACES_BYTES)].split_once("}}").map(|(inside, _)| inside);
         match inside.filter(|inside| is_parameter_name(inside.trim_matches(' '))) {
             Some(inside) => {
                 parts.push(Part::Text(&text[begin..found]));
