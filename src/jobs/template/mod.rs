@@ -145,6 +145,23 @@ impl Templates {
     }
 }
 
+/// The request with its template put in, if it names one. Afterwards the files do not matter any more.
+///
+/// # Errors
+/// There is no such template, a parameter is wrong, or the folder does not exist. The error has the path of the field.
+pub async fn expand(registry: &Registry, request: JobRequest) -> Result<JobRequest, JobsError> {
+    let Some(name) = &request.template else {
+        return match request.parameters.keys().next() {
+            Some(name) => Err(JobsError::bad(format!("parameters.{name}"), "only a template has parameters")),
+            None => Ok(request),
+        };
+    };
+    let cwd = Some(request.cwd.as_str()).filter(|cwd| !cwd.is_empty());
+    let templates = Templates::load(registry, cwd).await?;
+    let template = templates.find(name)?;
+    Ok(apply(template, request)?)
+}
+
 /// The request with the template put in: the prompt is the template's text with the values of the parameters, and the
 /// fields of the request apply before those of the template. The result does not depend on the file any more.
 ///

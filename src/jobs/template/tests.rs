@@ -29,22 +29,23 @@ fn with_parameters(values: &[(&str, Value)]) -> JobRequest {
     JobRequest { parameters, cwd: "/w".into(), ..JobRequest::default() }
 }
 
-const FIX: &str = "---\n\
-description: Fix: an issue\n\
-parameters:\n\
-  number: {type: integer, description: Its number, required: true}\n\
-  branch: {default: main, pattern: '[a-z/]+'}\n\
-  level: {enum: [low, high]}\n\
-mode: accept_edits\n\
-priority: 5\n\
-worktree: true\n\
-delay: 10m\n\
-budgets: {usd_micros: 1000000, model_calls: 50}\n\
-labels: {kind: fix, team: core}\n\
-artifacts: ['report/*.md']\n\
----\n\
-\n\
-Fix issue {{number}} on {{branch}} ({{level}}).\n";
+const FIX: &str = r"---
+description: Fix: an issue
+parameters:
+  number: {type: integer, description: Its number, required: true}
+  branch: {default: main, pattern: '[a-z/]+'}
+  level: {enum: [low, high]}
+mode: accept_edits
+priority: 5
+worktree: true
+delay: 10m
+budgets: {usd_micros: 1000000, model_calls: 50}
+labels: {kind: fix, team: core}
+artifacts: ['report/*.md']
+---
+
+Fix issue {{number}} on {{branch}} ({{level}}).
+";
 
 #[test]
 fn template_gives_prompt_and_fields_of_a_job() {
