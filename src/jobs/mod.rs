@@ -14,6 +14,7 @@ mod queue;
 mod record;
 mod runner;
 mod settings;
+pub mod template;
 mod worktree;
 
 pub use create::FiredSlot;
