@@ -14,8 +14,8 @@ use crate::acp;
 use crate::commands::run::model_key::with_model;
 use crate::commands::{
     abort, agents, answer, approve, archive, audit, backup, command, config, context, cost, daemon, demo,
-    diff, doctor, explain, export, feedback, fork, host, inspect, knowledge, login, logs, mcp, memory, models,
-    prune, ps, queue, rewind, rpc, rules, stats, submit, top, trust, update, wait,
+    diff, doctor, explain, export, feedback, fork, host, inspect, knowledge, login, logs, mcp, memory,
+    models, prune, ps, queue, rewind, rpc, rules, stats, submit, top, trust, update, wait,
 };
 use crate::completions;
 use crate::connection::connector::{Connector, NAME};
@@ -223,7 +223,9 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Login { provider } => login::login(&reach, &provider, out).await,
         Command::Doctor => doctor::doctor(&reach, out).await,
         Command::Rpc { method, params } => rpc::rpc(&reach, &method, params, out).await,
-        Command::Host { .. } | Command::Completions { .. } | Command::Man { .. } | Command::Demo { .. } => Ok(()),
+        Command::Host { .. } | Command::Completions { .. } | Command::Man { .. } | Command::Demo { .. } => {
+            Ok(())
+        }
     }
 }
 
@@ -283,7 +285,9 @@ fn refuse_remote(cli: &Cli, host: &SshHost) -> Result<(), Failure> {
         _ => return Ok(()),
     };
     let there = host.command_there(&words);
-    Err(Failure::usage(format!("{why}, and the daemon is at {host}: `{there}`, or `agentctl -H default {words}` for here")))
+    Err(Failure::usage(format!(
+        "{why}, and the daemon is at {host}: `{there}`, or `agentctl -H default {words}` for here"
+    )))
 }
 
 /// Opens a conversation in this folder: a new one, the newest one, or one that the user chooses.

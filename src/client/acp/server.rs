@@ -126,7 +126,9 @@ impl Server {
                 return server.spawn(async move { this.open(shared, responder, input, show).await });
             }
             "session/list" => {
-                return server.spawn(async move { responder.reply(list(&shared, this.work_dir.as_deref(), input).await).await });
+                return server.spawn(async move {
+                    responder.reply(list(&shared, this.work_dir.as_deref(), input).await).await
+                });
             }
             "session/delete" => {
                 return server.spawn(async move { responder.reply(this.delete(&shared, input).await).await });

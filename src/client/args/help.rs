@@ -98,7 +98,10 @@ const EXAMPLES: [(&str, &[&str]); 17] = [
     ("config", &["agentctl config show --origin"]),
     (
         "host",
-        &["agentctl host add build ssh://ann@build.example.com", "agentctl -H build run -w /srv/shop \"fix the tests\""],
+        &[
+            "agentctl host add build ssh://ann@build.example.com",
+            "agentctl -H build run -w /srv/shop \"fix the tests\"",
+        ],
     ),
     ("login", &["agentctl login anthropic", "pass show openai | agentctl login openai"]),
 ];

@@ -129,7 +129,10 @@ fn json_file(file: &Path) -> Result<serde_json::Value, Failure> {
 pub fn folder(folder_path: &Path, machine: Machine) -> Result<String, Failure> {
     if machine == Machine::Other {
         let path = std::path::absolute(folder_path)?;
-        return path.to_str().map(str::to_owned).ok_or_else(|| Failure::usage("the folder's name is not UTF-8"));
+        return path
+            .to_str()
+            .map(str::to_owned)
+            .ok_or_else(|| Failure::usage("the folder's name is not UTF-8"));
     }
     match std::fs::canonicalize(folder_path).ok().filter(|path| path.is_dir()) {
         Some(folder) => match folder.to_str() {

@@ -34,7 +34,9 @@ pub(crate) fn host(
             }
             list.hosts.insert(name, address);
             list.save(&file)?;
-            Ok(out.note(&format!("`agentctl -H {shown} …` uses it once, `agentctl host use {shown}` from now on"))?)
+            Ok(out.note(&format!(
+                "`agentctl -H {shown} …` uses it once, `agentctl host use {shown}` from now on"
+            ))?)
         }
         HostCommand::Use { host_name } => {
             let name = known(&list, host_name)?;
@@ -70,7 +72,9 @@ fn known(list: &HostList, name: String) -> Result<String, Failure> {
         return Ok(name);
     }
     let shown = escape::line(&name).into_owned();
-    Err(Failure::usage(format!("no host is named {shown}; `agentctl host add {shown} ssh://USER@HOST` adds it")))
+    Err(Failure::usage(format!(
+        "no host is named {shown}; `agentctl host add {shown} ssh://USER@HOST` adds it"
+    )))
 }
 
 fn show(
@@ -87,7 +91,11 @@ fn show(
         let reason = chosen.source.words();
         return Ok(out.json(&json!({"in_force": chosen.name, "reason": reason, "hosts": hosts}))?);
     }
-    let mut table = Table::new([column("").between(1, 1), column("NAME").between(8, 64), column("ADDRESS").between(8, 200)]);
+    let mut table = Table::new([
+        column("").between(1, 1),
+        column("NAME").between(8, 64),
+        column("ADDRESS").between(8, 200),
+    ]);
     let own = (&DEFAULT_HOST.to_owned(), &"this machine".to_owned());
     for (name, address) in std::iter::once(own).chain(&list.hosts) {
         let mark = if *name == chosen.name { "*" } else { "" };
@@ -98,7 +106,11 @@ fn show(
         ]);
     }
     table.print(out)?;
-    Ok(out.note(&format!("in force: {}, because of {}", escape::line(&chosen.name), chosen.source.words()))?)
+    Ok(out.note(&format!(
+        "in force: {}, because of {}",
+        escape::line(&chosen.name),
+        chosen.source.words()
+    ))?)
 }
 
 #[cfg(test)]
@@ -107,7 +119,11 @@ mod tests {
     use crate::terminal::out::testing::captured_output;
 
     /// Runs a command with a configuration folder; returns its outputs, or the message of its failure.
-    fn run(folder: &std::path::Path, variable: Option<&str>, what: HostCommand) -> Result<(String, String), String> {
+    fn run(
+        folder: &std::path::Path,
+        variable: Option<&str>,
+        what: HostCommand,
+    ) -> Result<(String, String), String> {
         let config = folder.display().to_string();
         let env = |name: &str| match name {
             "XDG_CONFIG_HOME" => Some(config.clone()),
@@ -134,11 +150,16 @@ mod tests {
         let (said, _) = run(HostCommand::Use { host_name: "build".into() }).expect("used");
         assert_eq!(said, "commands use build\n");
         let (table, reason) = run(HostCommand::List { json: false }).expect("listed");
-        assert!(table.lines().any(|line| line.starts_with('*') && line.contains("ssh://ann@build:2222")), "{table}");
+        assert!(
+            table.lines().any(|line| line.starts_with('*') && line.contains("ssh://ann@build:2222")),
+            "{table}"
+        );
         assert!(reason.contains("in force: build, because of `agentctl host use`"), "{reason}");
         let (_, note) = run(HostCommand::Rm { host_name: "build".into() }).expect("removed");
         assert!(note.contains("this machine again"), "{note}");
-        assert!(run(HostCommand::Use { host_name: "build".into() }).expect_err("gone").contains("host add build"));
+        assert!(
+            run(HostCommand::Use { host_name: "build".into() }).expect_err("gone").contains("host add build")
+        );
     }
 
     #[test]
@@ -148,7 +169,8 @@ mod tests {
         let used = HostCommand::Use { host_name: "build".into() };
         let (_, note) = run(dir.path(), Some("ssh://other"), used).expect("used");
         assert!(note.contains("AGENTD_HOST names ssh://other"), "{note}");
-        let (json, _) = run(dir.path(), Some("ssh://other"), HostCommand::List { json: true }).expect("listed");
+        let (json, _) =
+            run(dir.path(), Some("ssh://other"), HostCommand::List { json: true }).expect("listed");
         let listed: serde_json::Value = serde_json::from_str(&json).expect("JSON");
         assert_eq!(listed["in_force"], "ssh://other");
         assert_eq!(listed["hosts"][0]["name"], "build");
@@ -157,7 +179,9 @@ mod tests {
     #[test]
     fn wrong_names_and_addresses_change_nothing() {
         let dir = tempfile::tempdir().expect("a folder");
-        for (name, address) in [("-x", "ssh://a"), ("default", "ssh://a"), ("a", "ssh://-o"), ("a", "host"), ("a", "")] {
+        for (name, address) in
+            [("-x", "ssh://a"), ("default", "ssh://a"), ("a", "ssh://-o"), ("a", "host"), ("a", "")]
+        {
             assert!(run(dir.path(), None, add(name, address)).is_err(), "{name} {address}");
         }
         assert!(!dir.path().join("agentd").exists());

@@ -411,7 +411,13 @@ mod tests {
         let socket = dir.path().join("none.sock");
         let env = |_: &str| Some("/nonexistent".to_string());
         let places = ClientPaths::find(&env, Some(socket), None).expect("places");
-        let reach = Connector { places, host: None, may_start: false, role: ClientRole::Controller, name: NAME.into() };
+        let reach = Connector {
+            places,
+            host: None,
+            may_start: false,
+            role: ClientRole::Controller,
+            name: NAME.into(),
+        };
         let failure = reach.connect_or_start().await.err().expect("a failure");
         assert_eq!(failure.code, 69);
         assert!(failure.message.contains("agentctl daemon start"), "{failure}");
@@ -429,7 +435,13 @@ mod tests {
         });
         let env = |_: &str| Some("/nonexistent".to_string());
         let places = ClientPaths::find(&env, Some(socket), None).expect("places");
-        let reach = Connector { places, host: None, may_start: false, role: ClientRole::Controller, name: NAME.into() };
+        let reach = Connector {
+            places,
+            host: None,
+            may_start: false,
+            role: ClientRole::Controller,
+            name: NAME.into(),
+        };
         let failure = reach.connect_or_start().await.err().expect("a failure");
         assert!(failure.message.contains("no daemon answers"), "{failure}");
         ending.await.expect("three connections");

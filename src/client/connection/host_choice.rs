@@ -87,13 +87,19 @@ pub(crate) fn choose(
         return Ok(HostChoice::new(&value, target(env, HOST_VARIABLE, &value)?, HostSource::Variable));
     }
     if let Some(path) = set("AGENTD_SOCKET") {
-        return Ok(HostChoice::new(&path, HostTarget::Socket(path.clone().into()), HostSource::SocketVariable));
+        return Ok(HostChoice::new(
+            &path,
+            HostTarget::Socket(path.clone().into()),
+            HostSource::SocketVariable,
+        ));
     }
     // Without a home folder there is no list; explicitly given paths may be enough.
     let file = host_file(env).ok().filter(|_| !is_within_a_session);
     let current = file.map(|file| HostList::load(&file)).transpose()?.and_then(|list| list.current);
     match current {
-        Some(name) => Ok(HostChoice::new(&name, target(env, "agentctl host use", &name)?, HostSource::Current)),
+        Some(name) => {
+            Ok(HostChoice::new(&name, target(env, "agentctl host use", &name)?, HostSource::Current))
+        }
         None => Ok(HostChoice::new(DEFAULT_HOST, HostTarget::Default, HostSource::Nothing)),
     }
 }
@@ -111,7 +117,8 @@ fn target(env: Env<'_>, origin: &str, value: &str) -> Result<HostTarget, Failure
     match list.hosts.get(value) {
         Some(address) => parse_address(address).map_err(wrong),
         None => Err(wrong(
-            "no host has this name; `agentctl host list` shows them, and an address begins with ssh://".into(),
+            "no host has this name; `agentctl host list` shows them, and an address begins with ssh://"
+                .into(),
         )),
     }
 }
@@ -138,7 +145,8 @@ mod tests {
     use super::*;
 
     fn choice(variables: &[(&str, &str)], host: Option<&str>) -> Result<HostChoice, Failure> {
-        let env = |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+        let env =
+            |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
         choose(&env, host, None)
     }
 
@@ -146,7 +154,8 @@ mod tests {
     fn option_precedes_variable_and_chosen_host() {
         let dir = tempfile::tempdir().expect("a folder");
         let config = dir.path().display().to_string();
-        let hosts = [("build".to_owned(), "ssh://build".to_owned()), ("lab".to_owned(), "/lab.sock".to_owned())];
+        let hosts =
+            [("build".to_owned(), "ssh://build".to_owned()), ("lab".to_owned(), "/lab.sock".to_owned())];
         let list = HostList { current: Some("build".into()), hosts: hosts.into() };
         list.save(&dir.path().join("agentd/hosts.toml")).expect("saved");
         let all = [

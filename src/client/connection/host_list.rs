@@ -61,7 +61,8 @@ impl HostList {
     /// It cannot be written.
     pub(crate) fn save(&self, file: &Path) -> Result<(), Failure> {
         let shown = file.display().to_string();
-        let failed = |why: String| Failure::internal(format!("could not write {}: {why}", escape::line(&shown)));
+        let failed =
+            |why: String| Failure::internal(format!("could not write {}: {why}", escape::line(&shown)));
         let text = toml::to_string(self).map_err(|error| failed(error.to_string()))?;
         let folder = file.parent().unwrap_or(Path::new("."));
         private_dir(folder).map_err(|error| failed(error.to_string()))?;
@@ -89,9 +90,11 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
     }
     match is_name {
         true => Ok(()),
-        false => Err("a name is of letters, digits and _ . -, begins with a letter or digit, and has at most 64 \
+        false => {
+            Err("a name is of letters, digits and _ . -, begins with a letter or digit, and has at most 64 \
                       characters"
-            .into()),
+                .into())
+        }
     }
 }
 

@@ -44,8 +44,10 @@ impl InputFileArgs {
             })
         });
         let resources = resources.collect::<Result<Vec<_>, _>>()?;
-        let images = self.images.iter().map(|path| Ok(SubmitBlock::Image(file_content("--image", path, machine)?)));
-        let files = self.files.iter().map(|path| Ok(SubmitBlock::File(file_content("--file", path, machine)?)));
+        let images =
+            self.images.iter().map(|path| Ok(SubmitBlock::Image(file_content("--image", path, machine)?)));
+        let files =
+            self.files.iter().map(|path| Ok(SubmitBlock::File(file_content("--file", path, machine)?)));
         let mut blocks: Vec<SubmitBlock> = images.chain(files).collect::<Result<_, Failure>>()?;
         let resources = resources.into_iter().map(SubmitBlock::ResourceLink);
         blocks.extend(mentioned);
@@ -154,7 +156,9 @@ mod tests {
     fn input_text_stays_plain_and_files_get_absolute_path() {
         let input = InputFileArgs::default().input("hi".into(), None, Vec::new(), Machine::This).unwrap();
         assert_eq!(input, SubmitInput::Text("hi".into()));
-        let input = InputFileArgs::default().input("hi".into(), Some("+a\n".into()), Vec::new(), Machine::This).unwrap();
+        let input = InputFileArgs::default()
+            .input("hi".into(), Some("+a\n".into()), Vec::new(), Machine::This)
+            .unwrap();
         let text = |text: &str| SubmitBlock::Text { text: text.into() };
         assert_eq!(input, SubmitInput::Blocks(vec![text("hi"), text("+a\n")]));
         let dir = tempfile::tempdir().unwrap();
@@ -166,7 +170,8 @@ mod tests {
             files: vec![pdf.clone()],
             resources: vec!["docs:memo://1".into()],
         };
-        let SubmitInput::Blocks(blocks) = args.input("hi".into(), None, Vec::new(), Machine::This).unwrap() else {
+        let SubmitInput::Blocks(blocks) = args.input("hi".into(), None, Vec::new(), Machine::This).unwrap()
+        else {
             panic!("no blocks")
         };
         let path = |path: &str| FileContent { path: Some(path.into()), ..FileContent::default() };
@@ -185,7 +190,10 @@ mod tests {
             let wrong = InputFileArgs { images: vec![missing], ..InputFileArgs::default() };
             let failure = wrong.input("hi".into(), None, Vec::new(), Machine::This).unwrap_err();
             assert!(failure.code == 64 && failure.message.starts_with("--image "), "{failure}");
-            assert!(wrong.input("hi".into(), None, Vec::new(), Machine::Other).is_ok(), "only the server knows");
+            assert!(
+                wrong.input("hi".into(), None, Vec::new(), Machine::Other).is_ok(),
+                "only the server knows"
+            );
         }
     }
 

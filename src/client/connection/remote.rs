@@ -66,7 +66,11 @@ impl Connector {
     }
 
     /// Connects over ssh for a command that begins. ssh may ask the user, if there is a terminal.
-    pub(crate) async fn connect_over_ssh(&self, host: &SshHost, start: DaemonStart) -> Result<Client, Failure> {
+    pub(crate) async fn connect_over_ssh(
+        &self,
+        host: &SshHost,
+        start: DaemonStart,
+    ) -> Result<Client, Failure> {
         let start = if self.may_start { start } else { DaemonStart::Forbidden };
         Ok(self.dial_over_ssh(host, start, self.prompts()).await?)
     }

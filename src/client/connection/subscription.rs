@@ -3,9 +3,7 @@
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
-use crate::connection::wire::{
-    CallError, Carrier, DaemonStream, Lines, Message, parse, subscribe_requests,
-};
+use crate::connection::wire::{CallError, Carrier, DaemonStream, Lines, Message, parse, subscribe_requests};
 use api::ApiMethod;
 use api::params::HelloParams;
 

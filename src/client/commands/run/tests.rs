@@ -212,8 +212,9 @@ async fn run_continues_without_gap_after_daemon_restart() {
 #[test]
 fn unsupported_run_options_are_refused_before_start() {
     let check = |args: RunArgs, expected: &str| {
-        let failure =
-            refuse_unbuilt(&args).and_then(|()| create_params(&args, Machine::This).map(|_| ())).expect_err("refused");
+        let failure = refuse_unbuilt(&args)
+            .and_then(|()| create_params(&args, Machine::This).map(|_| ()))
+            .expect_err("refused");
         assert_eq!(failure.code, 64);
         assert!(failure.message.contains(expected), "{failure}");
     };

@@ -42,7 +42,12 @@ impl SshHost {
         if let Some(socket) = socket {
             check_socket(socket)?;
         }
-        Ok(Self { user: user.map(str::to_owned), host: host.to_owned(), port, socket: socket.map(str::to_owned) })
+        Ok(Self {
+            user: user.map(str::to_owned),
+            host: host.to_owned(),
+            port,
+            socket: socket.map(str::to_owned),
+        })
     }
 
     /// `USER@HOST` or `HOST`, as ssh takes it.
@@ -103,10 +108,16 @@ fn check_user(user: &str) -> Result<(), String> {
         return Err("an address holds no password; ssh asks for it, or uses a key".into());
     }
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-' | '+');
-    match user.is_empty() || user.starts_with('-') || user.len() > MAX_NAME_BYTES || !user.chars().all(is_plain) {
-        true => Err("the user must be of letters, digits and _ . - +, and not begin with -; for another one, \
+    match user.is_empty()
+        || user.starts_with('-')
+        || user.len() > MAX_NAME_BYTES
+        || !user.chars().all(is_plain)
+    {
+        true => {
+            Err("the user must be of letters, digits and _ . - +, and not begin with -; for another one, \
                      give the host an alias in ~/.ssh/config"
-            .into()),
+                .into())
+        }
         false => Ok(()),
     }
 }
@@ -137,7 +148,11 @@ fn check_host(host: &str, is_ipv6: bool) -> Result<(), String> {
         };
     }
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
-    match host.is_empty() || host.starts_with('-') || host.len() > MAX_NAME_BYTES || !host.chars().all(is_plain) {
+    match host.is_empty()
+        || host.starts_with('-')
+        || host.len() > MAX_NAME_BYTES
+        || !host.chars().all(is_plain)
+    {
         true => Err("the host must be of letters, digits and _ . -, and not begin with -".into()),
         false => Ok(()),
     }
@@ -151,7 +166,8 @@ fn parse_port(port: &str) -> Result<u16, String> {
 }
 
 fn check_socket(socket: &str) -> Result<(), String> {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '_' | '.' | '-' | '+' | '@' | ',');
+    let is_plain =
+        |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '_' | '.' | '-' | '+' | '@' | ',');
     match socket.chars().all(is_plain) {
         true => Ok(()),
         false => Err("the path of the socket must be of letters, digits and / _ . - + @ ,".into()),
@@ -166,7 +182,10 @@ mod tests {
     fn address_parts_are_read_and_written_again() {
         let check = |url: &str, destination: &str, port: Option<u16>, socket: Option<&str>| {
             let host = SshHost::parse(url).expect(url);
-            assert_eq!((host.destination().as_str(), host.port(), host.socket()), (destination, port, socket));
+            assert_eq!(
+                (host.destination().as_str(), host.port(), host.socket()),
+                (destination, port, socket)
+            );
             assert_eq!(host.to_string(), url);
             assert!(!host.file_name().contains('/'));
         };

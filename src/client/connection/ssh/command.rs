@@ -113,7 +113,8 @@ impl SshRoute {
 fn control_path(dir: &Path) -> Option<String> {
     let dir = dir.to_str()?;
     // ssh expands tokens and variables in this option, and reads quotes and blanks.
-    let is_plain = dir.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '/' | '_' | '.' | '-' | '+' | '@'));
+    let is_plain =
+        dir.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '/' | '_' | '.' | '-' | '+' | '@'));
     let bytes = dir.len() + "/ssh-".len() + CONTROL_HASH_BYTES;
     (is_plain && bytes <= MAX_CONTROL_PATH_BYTES).then(|| format!("{dir}/ssh-%C"))
 }

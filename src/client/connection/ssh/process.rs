@@ -73,7 +73,8 @@ impl RemoteFailure {
     /// The daemon there refused the protocol of this program.
     pub(crate) fn version(host: &SshHost, why: &str) -> Self {
         let why = escape::line(why);
-        let message = format!("the agentd at {host} and this agentctl do not fit: {why}; update the older one");
+        let message =
+            format!("the agentd at {host} and this agentctl do not fit: {why}; update the older one");
         Self { problem: RemoteProblem::Version, message }
     }
 }
@@ -98,10 +99,15 @@ impl SshProcess {
     pub(crate) fn start(route: &SshRoute) -> Result<(UnixStream, Self), RemoteFailure> {
         let no_ssh = |error: io::Error| {
             let why = match error.kind() {
-                io::ErrorKind::NotFound => "it is not installed; install OpenSSH, or name the program in AGENTD_SSH",
+                io::ErrorKind::NotFound => {
+                    "it is not installed; install OpenSSH, or name the program in AGENTD_SSH"
+                }
                 _ => "check AGENTD_SSH and the limits of processes",
             };
-            RemoteFailure { problem: RemoteProblem::NoSsh, message: format!("could not run ssh: {error}; {why}") }
+            RemoteFailure {
+                problem: RemoteProblem::NoSsh,
+                message: format!("could not run ssh: {error}; {why}"),
+            }
         };
         let (ours, theirs) = StdStream::pair().map_err(no_ssh)?;
         ours.set_nonblocking(true).map_err(no_ssh)?;
@@ -156,13 +162,21 @@ fn explain(host: &SshHost, code: Option<i32>, messages: &str) -> RemoteFailure {
     let has = |texts: &[&str]| texts.iter().any(|text| messages.contains(text));
     let destination = host.destination();
     let (problem, text) = match code {
-        Some(SSH_FAILED) if has(&["Host key verification failed", "REMOTE HOST IDENTIFICATION HAS CHANGED"]) => (
-            RemoteProblem::HostKey,
-            format!("the key of {destination} is not known here or has changed; check it with `ssh {destination}`"),
-        ),
+        Some(SSH_FAILED)
+            if has(&["Host key verification failed", "REMOTE HOST IDENTIFICATION HAS CHANGED"]) =>
+        {
+            (
+                RemoteProblem::HostKey,
+                format!(
+                    "the key of {destination} is not known here or has changed; check it with `ssh {destination}`"
+                ),
+            )
+        }
         Some(SSH_FAILED) if has(&["Permission denied", "Too many authentication failures"]) => (
             RemoteProblem::Authentication,
-            format!("{destination} does not accept this user; `ssh {destination}` must work without a question"),
+            format!(
+                "{destination} does not accept this user; `ssh {destination}` must work without a question"
+            ),
         ),
         Some(SSH_FAILED) => (RemoteProblem::Unreachable, format!("could not reach {destination} over ssh")),
         Some(COMMAND_NOT_FOUND | COMMAND_NOT_EXECUTABLE) => (
@@ -179,7 +193,9 @@ fn explain(host: &SshHost, code: Option<i32>, messages: &str) -> RemoteFailure {
         Some(code) if code == i32::from(crate::failure::code::UNREACHABLE) => {
             (RemoteProblem::NoDaemon, format!("no daemon answers on {destination}"))
         }
-        Some(code) => (RemoteProblem::Other, format!("agentctl on {destination} ended with exit code {code}")),
+        Some(code) => {
+            (RemoteProblem::Other, format!("agentctl on {destination} ended with exit code {code}"))
+        }
         None => (RemoteProblem::Unreachable, format!("{destination} did not answer in time")),
     };
     let messages = messages.replace('\r', "");
@@ -201,7 +217,10 @@ mod tests {
         let check = |code, messages: &str, problem, is_final| {
             let failure = explain(&host, code, messages);
             assert_eq!((failure.problem, failure.is_final()), (problem, is_final), "{messages}");
-            assert!(failure.message.contains("ann@build") && failure.message.contains(messages.trim()), "{failure}");
+            assert!(
+                failure.message.contains("ann@build") && failure.message.contains(messages.trim()),
+                "{failure}"
+            );
         };
         let denied = "ann@build: Permission denied (publickey).\r\n";
         check(Some(255), denied.trim(), RemoteProblem::Authentication, true);

@@ -156,13 +156,17 @@ mod tests {
         }
         let cwd = dir.path().to_str().expect("a name");
         let mut input = submission("compare @.env with @plain.txt");
-        let Ok(Attachments::LikelySecrets(asked)) = read(&input, cwd, Machine::This).await else { panic!("not asked") };
+        let Ok(Attachments::LikelySecrets(asked)) = read(&input, cwd, Machine::This).await else {
+            panic!("not asked")
+        };
         assert_eq!(asked, [".env"]);
         for (secrets, expected) in
             [(SecretFiles::Send, vec![".env", "plain.txt"]), (SecretFiles::NameOnly, vec!["plain.txt"])]
         {
             input.secrets = secrets;
-            let Ok(Attachments::Read(blocks)) = read(&input, cwd, Machine::This).await else { panic!("not read") };
+            let Ok(Attachments::Read(blocks)) = read(&input, cwd, Machine::This).await else {
+                panic!("not read")
+            };
             let names: Vec<&str> = blocks
                 .iter()
                 .map(|block| match block {
@@ -185,7 +189,9 @@ mod tests {
         input.draft = editor.take_input();
         assert!(input.draft.whole_text().contains("@a.txt"));
         let cwd = dir.path().to_str().expect("a name");
-        let Ok(Attachments::Read(blocks)) = read(&input, cwd, Machine::This).await else { panic!("not read") };
+        let Ok(Attachments::Read(blocks)) = read(&input, cwd, Machine::This).await else {
+            panic!("not read")
+        };
         let picture =
             FileContent { data: Some("AQID".into()), name: Some("1".into()), ..FileContent::default() };
         assert_eq!(blocks, [SubmitBlock::Image(picture)]);

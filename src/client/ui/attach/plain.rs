@@ -234,7 +234,13 @@ mod tests {
                 .await
                 .expect("followed");
             let (mut out, _, side) = captured_output();
-            let run = pipe(client, follow, (session, Machine::This), (&b"see @a.txt and @.env\n"[..], is_person), &mut out);
+            let run = pipe(
+                client,
+                follow,
+                (session, Machine::This),
+                (&b"see @a.txt and @.env\n"[..], is_person),
+                &mut out,
+            );
             tokio::time::timeout(Duration::from_secs(20), run).await.expect("in time").expect("ended");
             let calls = fake.calls();
             let (_, params) = calls.iter().find(|(method, _)| method == "session.submit").expect("a call");

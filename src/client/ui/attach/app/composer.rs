@@ -75,7 +75,9 @@ impl App {
                 return None;
             }
             if self.setup.machine == Machine::Other {
-                self.notice = "! runs a command here, but the session's files are on another machine; use ssh, or ask".into();
+                self.notice =
+                    "! runs a command here, but the session's files are on another machine; use ssh, or ask"
+                        .into();
                 return None;
             }
             let command = command.to_owned();

@@ -105,7 +105,8 @@ impl LiveConversation {
 
     /// Reads the attachments of an input, creates the session if it does not exist, and sends the input.
     async fn submit(&mut self, submission: Submission) {
-        let blocks = match attachments::read(&submission, &self.app.session.cwd, self.app.setup.machine).await {
+        let blocks = match attachments::read(&submission, &self.app.session.cwd, self.app.setup.machine).await
+        {
             Ok(Attachments::Read(blocks)) => blocks,
             Ok(Attachments::LikelySecrets(paths)) => {
                 return self.app.ask_about_secrets(submission, &paths);
