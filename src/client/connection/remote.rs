@@ -23,6 +23,17 @@ pub enum Machine {
     Other,
 }
 
+/// The failure of a call that creates a session. A folder of this machine may not exist on that of the daemon.
+pub(crate) fn creation_failure(error: CallError, machine: Machine) -> Failure {
+    let is_about_folder = matches!(&error, CallError::Fault(fault) if fault.data["path"] == "cwd");
+    let failure = Failure::from(error);
+    if machine == Machine::This || !is_about_folder {
+        return failure;
+    }
+    let hint = "the daemon is on another machine; name a folder of it with -w DIR";
+    Failure::new(failure.code, format!("{}; {hint}", failure.message))
+}
+
 impl Connector {
     /// Where the daemon runs.
     #[must_use]

@@ -13,7 +13,7 @@ use crate::connection::follow::SessionFollower;
 use crate::connection::input_files::mentioned_in_argument;
 use crate::connection::mcp_file::load_servers;
 use crate::connection::plain_text::is_plain_text;
-use crate::connection::remote::Machine;
+use crate::connection::remote::{Machine, creation_failure};
 use crate::connection::session_calls::{idempotency_key, submit_params};
 use crate::connection::{paths, stdin};
 use crate::failure::{Failure, code};
@@ -81,7 +81,7 @@ pub(crate) async fn run(
         trust::ask_once(reach, &client, &params.cwd, out).await?;
     }
     if args.background {
-        let session = create(&client, &params).await?.session_id;
+        let session = create(&client, &params, machine).await?.session_id;
         submit_first(&client, session, task).await?;
         return Ok(out.say(&session.to_string())?);
     }
@@ -123,10 +123,14 @@ pub(crate) async fn follow(
     (output, shown): (Output, Shown),
     out: &mut OutputStreams,
 ) -> Result<TurnEnd, Failure> {
-    let session = create(&client, params).await?;
+    let session = create(&client, params, reach.machine()).await?;
     let id = session.session_id;
-    let follow = SessionFollower::start_with(reach, &client, id, 0, shown.thinking.include()).await?;
-    let turn = submit_first(&client, id, task).await?.turn_id;
+    // At once, because each needs a round trip to the daemon's machine.
+    let (submitted, follow) = tokio::join!(
+        submit_first(&client, id, task),
+        SessionFollower::start_with(reach, &client, id, 0, shown.thinking.include())
+    );
+    let (turn, follow) = (submitted?.turn_id, follow?);
     if output == Output::Text && !shown.is_quiet {
         out.note(&format!("session {}", crate::terminal::format::session_name(&session)))?;
     }
@@ -256,8 +260,9 @@ fn text(path: &Path) -> Result<String, Failure> {
     path.to_str().map(String::from).ok_or_else(|| Failure::usage("the folder's name is not UTF-8"))
 }
 
-async fn create(client: &Client, params: &CreateParams) -> Result<SessionView, Failure> {
-    let reply: SessionReply = client.call::<methods::session::Create>(params).await?;
+async fn create(client: &Client, params: &CreateParams, machine: Machine) -> Result<SessionView, Failure> {
+    let reply = client.call::<methods::session::Create>(params).await;
+    let reply: SessionReply = reply.map_err(|error| creation_failure(error, machine))?;
     Ok(reply.session)
 }
 

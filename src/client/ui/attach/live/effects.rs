@@ -9,7 +9,7 @@ use ratatui::crossterm::terminal;
 use tokio::sync::oneshot;
 
 use crate::connection::follow::SessionFollower;
-use crate::connection::remote::Machine;
+use crate::connection::remote::{Machine, creation_failure};
 use crate::failure::Failure;
 use crate::ui::attach::app::{Effect, Submission};
 use crate::ui::attach::attachments::{self, Attachments, clipboard_picture};
@@ -127,7 +127,9 @@ impl LiveConversation {
             self.caller.client = self.reach.connect_again().await?;
         }
         let client = &self.caller.client;
-        let reply: SessionReply = client.call::<methods::session::Create>(&self.create).await?;
+        let reply = client.call::<methods::session::Create>(&self.create).await;
+        let machine = self.reach.machine();
+        let reply: SessionReply = reply.map_err(|error| creation_failure(error, machine))?;
         let id = reply.session.session_id;
         self.follow = Some(SessionFollower::start_with(&self.reach, client, id, 0, self.include).await?);
         self.caller.session = id;
