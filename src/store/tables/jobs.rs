@@ -9,6 +9,7 @@ use crate::handle::{Store, StoreReader};
 use crate::read::events::unsigned;
 use crate::rows::{Idempotency, SessionKey};
 use crate::sql_batch::{SqlBatch, integer, values};
+use crate::tables::schedules::{self, ScheduleWrite};
 use crate::tables::blobs;
 use types::audit::AuditNote;
 use types::blob::Blob;
@@ -47,6 +48,8 @@ pub enum JobWrite {
     Blobs(SessionKey, Vec<Blob>),
     /// A value that outlives the daemon; `None` removes it.
     Setting(&'static str, Option<String>),
+    /// A change of a schedule.
+    Schedule(ScheduleWrite),
 }
 
 /// A job's row without its content.
@@ -308,6 +311,7 @@ pub(crate) fn statements(script: &mut SqlBatch, writes: &[JobWrite]) {
             JobWrite::Setting(name, None) => {
                 script.add("delete from daemon_setting where name = ?", values![*name]);
             }
+            JobWrite::Schedule(write) => schedules::statements(script, write),
         }
     }
 }
@@ -398,4 +402,6 @@ const TABLES: &[(&str, &[&str])] = &[
     ),
     ("job_event", &["job", "seq", "at_ms", "body"]),
     ("daemon_setting", &["name", "value"]),
+    ("schedule", &["id", "schedule_id", "record"]),
+    ("schedule_firing", &["schedule_id", "slot_ms", "job_id"]),
 ];
