@@ -15,7 +15,6 @@ mod runtime;
 mod shutdown;
 mod systemd;
 mod telemetry;
-mod webhook;
 mod wiring;
 
 use std::path::PathBuf;
@@ -32,11 +31,11 @@ use shutdown::SignalRequest;
 use wiring::HostFacts;
 
 use base::crash;
+use jobs::Jobs;
 use knowledge::registry::Indexes;
 use mcp::{Pool, PoolSettings};
 use project::policy::Policies;
 use rpc::{ConfigState, DaemonInfo, RpcContext};
-use jobs::Jobs;
 use session::{Registry, SessionEnvironments, Shared, summary_of_events};
 use store::Store;
 use transport::StateLock;
@@ -309,6 +308,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         state,
         overrides,
         notifier,
+        jobs: job_settings,
     };
     loop {
         tokio::select! {

@@ -42,8 +42,11 @@ pub(crate) fn collect(folder: &Path, patterns: &[String]) -> (Vec<Artifact>, Vec
         let fits = facts.len() <= MAX_BYTES.0 && total + facts.len() <= MAX_BYTES.1;
         let content = fits.then(|| std::fs::read(&path).ok()).flatten();
         let blob = content.filter(|bytes| bytes.len() as u64 <= MAX_BYTES.0).map(|bytes| {
-            let media_type =
-                if std::str::from_utf8(&bytes).is_ok() { types::blob::TEXT } else { "application/octet-stream" };
+            let media_type = if std::str::from_utf8(&bytes).is_ok() {
+                types::blob::TEXT
+            } else {
+                "application/octet-stream"
+            };
             Blob::new(media_type, bytes)
         });
         let bytes = blob.as_ref().map_or(facts.len(), Blob::len);
@@ -92,9 +95,14 @@ mod tests {
 
     #[test]
     fn pattern_stays_in_the_folder() {
-        for (pattern, fits) in
-            [("out/*.txt", true), ("**/*.log", true), ("", false), ("/etc/*", false), ("../x", false), ("a[", false)]
-        {
+        for (pattern, fits) in [
+            ("out/*.txt", true),
+            ("**/*.log", true),
+            ("", false),
+            ("/etc/*", false),
+            ("../x", false),
+            ("a[", false),
+        ] {
             assert_eq!(check_pattern(pattern).is_ok(), fits, "{pattern}");
         }
     }
@@ -104,7 +112,9 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let root = dir.path();
         std::fs::create_dir_all(root.join("out/.git")).expect("folders");
-        for (name, text) in [("out/a.txt", "one"), ("out/b.bin", "\u{0}"), ("c.txt", "no"), ("out/.git/d.txt", "no")] {
+        for (name, text) in
+            [("out/a.txt", "one"), ("out/b.bin", "\u{0}"), ("c.txt", "no"), ("out/.git/d.txt", "no")]
+        {
             std::fs::write(root.join(name), text).expect("written");
         }
         std::os::unix::fs::symlink("/etc/passwd", root.join("out/e.txt")).expect("a link");

@@ -80,7 +80,10 @@ pub(crate) async fn check(
     request.idempotency_key = None;
     let bytes = serde_json::to_vec(&request).map_or(0, |text| text.len());
     if bytes > MAX_CONTENT_BYTES {
-        return Err(JobsError::bad("prompt", format!("the job has {bytes} bytes, at most {MAX_CONTENT_BYTES}")));
+        return Err(JobsError::bad(
+            "prompt",
+            format!("the job has {bytes} bytes, at most {MAX_CONTENT_BYTES}"),
+        ));
     }
     let now = registry.shared().clock.now();
     check_plain_fields(&request, settings, now)?;
@@ -114,7 +117,11 @@ fn new_record(
     let retry = request.retry.clone().unwrap_or_default();
     let own_folder = || Concurrency {
         // A worktree is a folder of the job alone.
-        key: if request.worktree.is_some() { format!("job:{job_id}") } else { format!("folder:{}", request.cwd) },
+        key: if request.worktree.is_some() {
+            format!("job:{job_id}")
+        } else {
+            format!("folder:{}", request.cwd)
+        },
         limit: 1,
     };
     let concurrency = request.concurrency.clone().unwrap_or_else(own_folder);
@@ -185,6 +192,13 @@ fn title_of(prompt: &str) -> String {
 
 fn check_plain_fields(request: &JobRequest, settings: &JobSettings, now: Timestamp) -> Result<(), JobsError> {
     let bad = |path: &str, why: &str| Err(JobsError::bad(path, why));
+    match (&request.template, &request.prompt) {
+        (Some(_), Some(_)) => {
+            return bad("template", "it cannot stand next to prompt; leave one of them out");
+        }
+        (Some(name), None) => return bad("template", &format!("there is no template {name:?}")),
+        (None, _) => {}
+    }
     match &request.prompt {
         None => return bad("prompt", "name a prompt, or a template"),
         Some(prompt) if prompt.trim().is_empty() => return bad("prompt", "there is no text in it"),
@@ -311,7 +325,8 @@ pub(crate) fn check_budgets(
         }
     }
     let unattended = registry.shared().components().settings.engine.unattended.clone();
-    let own = unattended.usd.map(types::config_values::micros).map(|most| ("[permissions.unattended] usd", most));
+    let own =
+        unattended.usd.map(types::config_values::micros).map(|most| ("[permissions.unattended] usd", most));
     let day = settings.micros_per_day().map(|most| ("[jobs] usd_per_day", most));
     for (key, most) in own.into_iter().chain(day) {
         if budgets.usd_micros.is_some_and(|usd| usd > most) {

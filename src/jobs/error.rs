@@ -68,7 +68,9 @@ impl fmt::Display for JobsError {
             Self::Running(_) => f.write_str("an attempt of the job runs; cancel it first, or wait"),
             Self::NotPending(state) => write!(f, "the job is {} already", state.name()),
             Self::NotOver(state) => write!(f, "the job is {} and not over", state.name()),
-            Self::UniqueKeyTaken(id) => write!(f, "unique: {id} has this key; wait for it, or choose another key"),
+            Self::UniqueKeyTaken(id) => {
+                write!(f, "unique: {id} has this key; wait for it, or choose another key")
+            }
             Self::KeyConflict => f.write_str("idempotency_key: it was used before with other parameters"),
             Self::SlotFired => f.write_str("the slot of the schedule has a job already"),
             Self::QueueFull { most } => {

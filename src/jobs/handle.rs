@@ -102,9 +102,25 @@ pub(crate) type Reply<T> = oneshot::Sender<Result<T, JobsError>>;
 pub(crate) enum Command {
     Create(Box<(CheckedJob, NewJob)>, Reply<Created>),
     Update(JobId, Box<JobChange>, Option<IdempotencyKey>, Reply<Job>),
-    Cancel { id: JobId, reason: Option<String>, keyed: Option<IdempotencyKey>, origin: Origin, reply: Reply<Cancelled> },
-    Retry { id: JobId, mode: Option<RetryMode>, keyed: Option<IdempotencyKey>, origin: Origin, reply: Reply<Job> },
-    SetPaused { paused: bool, keyed: Option<IdempotencyKey>, reply: Reply<bool> },
+    Cancel {
+        id: JobId,
+        reason: Option<String>,
+        keyed: Option<IdempotencyKey>,
+        origin: Origin,
+        reply: Reply<Cancelled>,
+    },
+    Retry {
+        id: JobId,
+        mode: Option<RetryMode>,
+        keyed: Option<IdempotencyKey>,
+        origin: Origin,
+        reply: Reply<Job>,
+    },
+    SetPaused {
+        paused: bool,
+        keyed: Option<IdempotencyKey>,
+        reply: Reply<bool>,
+    },
     Reasons(Vec<JobId>, oneshot::Sender<Vec<Option<QueueReason>>>),
     IsPaused(oneshot::Sender<bool>),
 }
@@ -112,7 +128,11 @@ pub(crate) enum Command {
 impl Jobs {
     /// The handle, and the runner that must run for it to answer.
     #[must_use]
-    pub fn new(store: Store, registry: Registry, settings: watch::Receiver<JobSettings>) -> (Self, JobRunner) {
+    pub fn new(
+        store: Store,
+        registry: Registry,
+        settings: watch::Receiver<JobSettings>,
+    ) -> (Self, JobRunner) {
         let (commands, inbox) = mpsc::channel(COMMAND_CAPACITY);
         let changes = broadcast::channel(CHANGE_CAPACITY).0;
         let runner = JobRunner::new(store, registry.clone(), settings.clone(), inbox, changes.clone());

@@ -83,7 +83,10 @@ pub(crate) fn next_to_start<'e>(
         let aged = i64::from(entry.priority) + (now.0 - entry.run_at.0).max(0) / AGEING_MS;
         (std::cmp::Reverse(aged), entry.run_at, entry.job_id)
     };
-    entries.filter(|entry| used.reason(entry, limits, now).is_none()).min_by_key(rank).map(|entry| entry.job_id)
+    entries
+        .filter(|entry| used.reason(entry, limits, now).is_none())
+        .min_by_key(rank)
+        .map(|entry| entry.job_id)
 }
 
 /// Why jobs do not start at one moment.

@@ -8,8 +8,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::refusals::Refusals;
 use api::params::{ConfigValue, LastReload, ReloadReply};
-use knowledge::registry::Indexes;
 use jobs::Jobs;
+use knowledge::registry::Indexes;
 use session::Registry;
 use types::time::Timestamp;
 

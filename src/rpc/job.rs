@@ -31,9 +31,9 @@ pub(super) fn fault(error: JobsError) -> Fault {
         JobsError::Running(id) => Fault::new(Code::Busy, message).with("job_id", id.to_string()),
         JobsError::NotPending(state) => Fault::new(Code::NotPending, message).with("state", state.name()),
         JobsError::NotOver(state) => Fault::new(Code::Busy, message).with("state", state.name()),
-        JobsError::UniqueKeyTaken(id) => Fault::new(Code::Conflict, message)
-            .with("path", "unique.key")
-            .with("job_id", id.to_string()),
+        JobsError::UniqueKeyTaken(id) => {
+            Fault::new(Code::Conflict, message).with("path", "unique.key").with("job_id", id.to_string())
+        }
         JobsError::KeyConflict => Fault::new(Code::Conflict, message).with("path", "idempotency_key"),
         JobsError::SlotFired => Fault::new(Code::Conflict, message),
         JobsError::QueueFull { .. } => Fault::new(Code::Overloaded, message),
@@ -49,7 +49,8 @@ pub(super) async fn create(
     mut p: JobRequest,
 ) -> Result<JobCreateReply, Fault> {
     let keyed = convert::idempotency_key(p.idempotency_key.take(), &p);
-    let created = ctx.jobs.create(NewJob { keyed, ..NewJob::new(p, caller.origin()) }).await.map_err(fault)?;
+    let created =
+        ctx.jobs.create(NewJob { keyed, ..NewJob::new(p, caller.origin()) }).await.map_err(fault)?;
     Ok(JobCreateReply { job: created.job, existing: created.existing })
 }
 
@@ -154,7 +155,11 @@ pub(super) async fn events_of_job(
     Ok(JobEventsReply { events })
 }
 
-pub(super) async fn pause(ctx: Arc<RpcContext>, _: Caller, p: JobPauseParams) -> Result<JobPauseReply, Fault> {
+pub(super) async fn pause(
+    ctx: Arc<RpcContext>,
+    _: Caller,
+    p: JobPauseParams,
+) -> Result<JobPauseReply, Fault> {
     set_paused(&ctx, true, p).await
 }
 

@@ -23,6 +23,7 @@ pub mod invisible_chars;
 pub mod item;
 pub mod job;
 pub mod job_request;
+pub mod job_template;
 pub mod jsonc;
 mod kinds;
 pub mod knowledge;

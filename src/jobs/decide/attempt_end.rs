@@ -2,9 +2,9 @@
 
 use super::Step;
 use crate::record::Spent;
+use types::ids::CallId;
 use types::job::{Artifact, JobError, JobEventKind, JobResult, JobState};
 use types::job_request::RetryMode;
-use types::ids::CallId;
 use types::turn_result::{Subtype, TurnResult};
 use types::worktree::GitResult;
 

@@ -232,7 +232,8 @@ impl Step {
         if state.is_final() {
             return Err(Refusal::NotPending(state));
         }
-        let changes_start = change.priority.is_some() || change.run_at_ms.is_some() || change.labels.is_some();
+        let changes_start =
+            change.priority.is_some() || change.run_at_ms.is_some() || change.labels.is_some();
         if state.has_attempt() && changes_start {
             return Err(Refusal::Running);
         }

@@ -10,7 +10,9 @@ use crate::create::session_request;
 use crate::decide::AttemptEnd;
 use crate::error::JobsError;
 use crate::record::{JobRecord, Spent};
-use session::{IdempotencyKey, LedgerQuery, NewSessionRequest, QueueChange, QueueEdit, Registry, SessionError};
+use session::{
+    IdempotencyKey, LedgerQuery, NewSessionRequest, QueueChange, QueueEdit, Registry, SessionError,
+};
 use session::{SettingsUpdate, Submission, SubmittedInput};
 use store::{JobCommit, JobWrite, Store};
 use types::event::Origin;
@@ -54,7 +56,9 @@ impl JobRunner {
             let request = serde_json::from_str::<JobRequest>(&content);
             let request = match request {
                 Ok(request) => request,
-                Err(error) => return failed(id, JobError::new("internal", format!("the job's content: {error}"))),
+                Err(error) => {
+                    return failed(id, JobError::new("internal", format!("the job's content: {error}")));
+                }
             };
             start(services, record, request, cancel).await
         };
@@ -140,7 +144,12 @@ fn attempt_budgets(record: &JobRecord) -> Budgets {
     }
 }
 
-async fn start(services: Services, record: JobRecord, request: JobRequest, cancel: CancellationToken) -> WorkDone {
+async fn start(
+    services: Services,
+    record: JobRecord,
+    request: JobRequest,
+    cancel: CancellationToken,
+) -> WorkDone {
     let id = record.job.job_id;
     if record.worktree.is_some() && record.worktree_place.is_none() {
         return match crate::worktree::create(&services, &record, &request).await {
@@ -287,6 +296,7 @@ async fn read_end(services: &Services, record: &JobRecord) -> AttemptEnd {
         && let Some(spent) = &mut end.spent
     {
         spent.wall_time_ms += turn.duration_ms.saturating_sub(turn.permission_ms);
+        spent.turn_calls += turn.model_calls;
     }
     keep_artifacts(services, record, &mut end).await;
     if record.worktree_place.is_some() {
@@ -307,7 +317,8 @@ async fn keep_artifacts(services: &Services, record: &JobRecord, end: &mut Attem
     let Some(session_id) = record.job.session_id.filter(|_| !request.artifacts.is_empty()) else { return };
     let folder = record.worktree_place.as_ref().map_or(&record.job.cwd, |place| &place.cwd);
     let folder = PathBuf::from(folder);
-    let collected = tokio::task::spawn_blocking(move || artifacts::collect(&folder, &request.artifacts)).await;
+    let collected =
+        tokio::task::spawn_blocking(move || artifacts::collect(&folder, &request.artifacts)).await;
     let Ok((kept, blobs)) = collected else { return };
     let Ok(Some(key)) = services.store.find(session_id).await else { return };
     let at = services.registry.shared().clock.now();
@@ -328,7 +339,7 @@ async fn spent(services: &Services, record: &JobRecord) -> Option<Spent> {
         let query = LedgerQuery { session_id: Some(session_id), ..LedgerQuery::default() };
         models.add(&services.store.ledger_total(query).await.ok()?);
     }
-    Some(Spent { models, wall_time_ms: record.spent.wall_time_ms })
+    Some(Spent { models, ..record.spent.clone() })
 }
 
 /// Archives the session of an attempt that is over. Best effort: clients may archive it as well.

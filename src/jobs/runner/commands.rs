@@ -225,8 +225,12 @@ impl JobRunner {
         {
             return if known.digest == keyed.digest { Ok(paused) } else { Err(JobsError::KeyConflict) };
         }
-        let idempotency =
-            keyed.map(|keyed| Idempotency { method, key: keyed.key, digest: keyed.digest, reply: String::new() });
+        let idempotency = keyed.map(|keyed| Idempotency {
+            method,
+            key: keyed.key,
+            digest: keyed.digest,
+            reply: String::new(),
+        });
         let writes = vec![JobWrite::Setting(PAUSED, Some(paused.to_string()))];
         let commit = JobCommit { writes, idempotency, at: self.now(), ..JobCommit::default() };
         self.store.commit_job(commit).await?;

@@ -188,8 +188,12 @@ impl JobRunner {
     /// Goes on with the attempts that lived when the daemon stopped. Each step of a start can be repeated.
     async fn resume_attempts(&mut self) -> Result<(), JobsError> {
         self.can_start = true;
-        let living: Vec<JobId> =
-            self.entries.values().filter(|job| job.entry.state.has_attempt()).map(|job| job.entry.job_id).collect();
+        let living: Vec<JobId> = self
+            .entries
+            .values()
+            .filter(|job| job.entry.state.has_attempt())
+            .map(|job| job.entry.job_id)
+            .collect();
         for id in living {
             let (record, _) = self.read(id).await?;
             if record.cancelling.is_some() {
@@ -214,7 +218,8 @@ impl JobRunner {
         let is_expired = |job: &&ActiveJob| {
             !job.entry.state.has_attempt() && job.start_before.is_some_and(|before| before <= now)
         };
-        let expired: Vec<JobId> = self.entries.values().filter(is_expired).map(|job| job.entry.job_id).collect();
+        let expired: Vec<JobId> =
+            self.entries.values().filter(is_expired).map(|job| job.entry.job_id).collect();
         for id in expired {
             self.must_step(id, JobInput::Expired).await?;
         }
@@ -285,10 +290,17 @@ impl JobRunner {
         let waiting_for = match (state, requires) {
             (Some(SessionState::Running), _) => None,
             (Some(SessionState::RequiresAction), Some(Requires::Question)) => Some(WaitingFor::Question),
-            (Some(SessionState::RequiresAction), Some(Requires::UnknownOutcome)) => Some(WaitingFor::UnknownOutcome),
+            (Some(SessionState::RequiresAction), Some(Requires::UnknownOutcome)) => {
+                Some(WaitingFor::UnknownOutcome)
+            }
             (Some(SessionState::RequiresAction), _) => Some(WaitingFor::Permission),
             (Some(SessionState::Paused), _) => Some(WaitingFor::Resume),
-            (Some(SessionState::Idle | SessionState::Failed | SessionState::Ended | SessionState::Archived), _)
+            (
+                Some(
+                    SessionState::Idle | SessionState::Failed | SessionState::Ended | SessionState::Archived,
+                ),
+                _,
+            )
             | (None, _) => {
                 let (record, _) = self.read(id).await?;
                 self.spawn_end(record);
@@ -331,7 +343,10 @@ impl JobRunner {
             Err(error) => {
                 let Some(id) = self.work_of.remove(&error.id()) else { return Ok(()) };
                 tracing::error!(job = %id, %error, "the work of an attempt failed");
-                let why = JobError::new("internal", "the daemon failed while it worked on the attempt; see its log");
+                let why = JobError::new(
+                    "internal",
+                    "the daemon failed while it worked on the attempt; see its log",
+                );
                 let end = AttemptEnd { error: Some(why), ..AttemptEnd::default() };
                 WorkDone::Ended(id, Box::new(end), Vec::new())
             }

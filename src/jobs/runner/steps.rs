@@ -155,8 +155,7 @@ impl JobRunner {
                 self.entries.insert(job.job_id, known);
             }
         }
-        let is_idle =
-            self.entries.get(&job.job_id).is_some_and(|known| matches!(known.phase, Phase::Idle));
+        let is_idle = self.entries.get(&job.job_id).is_some_and(|known| matches!(known.phase, Phase::Idle));
         if job.state.is_final() && is_idle {
             self.entries.remove(&job.job_id);
         }
