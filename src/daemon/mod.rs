@@ -32,6 +32,7 @@ use wiring::HostFacts;
 
 use base::crash;
 use jobs::Jobs;
+use jobs::schedule::Schedules;
 use knowledge::registry::Indexes;
 use mcp::{Pool, PoolSettings};
 use project::policy::Policies;
@@ -189,7 +190,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let copying = store.reader().keep_backups(backups.clone(), config.daemon.backups, Arc::clone(&clock));
     let policies = Policies::in_folder(places.data_dir.join("policy"));
     let pool = Pool::at(&places.data_dir, PoolSettings::default());
-    let database_of_jobs = store.clone();
+    let (database_of_jobs, database_of_schedules) = (store.clone(), store.clone());
     let shared = Shared::new(store, Arc::clone(&clock), components).with_policies(policies).with_mcp(pool);
     let shared = shared.with_environments(SessionEnvironments::at(places.data_dir.join("session-env")));
     let (shared, exporter) = match wiring::telemetry(&config, &env)? {
@@ -203,6 +204,8 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let registry = Registry::new(shared);
     let (job_settings, settings_of_jobs) = watch::channel(config.jobs.clone());
     let (jobs, job_runner) = Jobs::new(database_of_jobs, registry.clone(), settings_of_jobs);
+    let (schedules, schedule_runner) =
+        Schedules::new(database_of_schedules, jobs.clone(), Arc::clone(&clock));
     registry.shared().mcp.set_launcher(Arc::new(wiring::ServerLauncher::new(registry.clone())));
     let index_services = wiring::IndexServices::new(registry.clone(), &config)?;
     indexes.set_services(index_services.clone());
@@ -234,6 +237,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let context = RpcContext {
         registry: registry.clone(),
         jobs,
+        schedules,
         indexes: indexes.clone(),
         info: Arc::new(info),
         config: config_state,
@@ -267,6 +271,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
 
     let (is_recovered, recovered) = oneshot::channel();
     let working = tokio::spawn(job_runner.run(recovered));
+    let scheduling = tokio::spawn(schedule_runner.run());
     let recovering = registry.clone();
     let recovery = tokio::spawn(async move {
         match recovering.recover().await {
@@ -331,6 +336,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     crate::systemd::report_stopping();
     warm.abort();
     // Stop the jobs before sessions are parked. The next daemon goes on with them.
+    scheduling.abort();
     working.abort();
     copying.abort();
     tidying.abort();

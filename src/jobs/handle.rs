@@ -59,7 +59,15 @@ impl NewJob {
     /// A job that a client creates.
     #[must_use]
     pub fn new(request: JobRequest, origin: Origin) -> Self {
-        Self { job_id: None, request, origin, slot: None, is_skipped: false, extra_writes: Vec::new(), keyed: None }
+        Self {
+            job_id: None,
+            request,
+            origin,
+            slot: None,
+            is_skipped: false,
+            extra_writes: Vec::new(),
+            keyed: None,
+        }
     }
 }
 

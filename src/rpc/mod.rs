@@ -38,6 +38,7 @@ mod queue;
 mod redact_thinking;
 mod refusals;
 mod rewind;
+mod schedule;
 mod submit;
 mod subscribe;
 mod tool;
@@ -162,5 +163,12 @@ pub fn methods(ctx: RpcContext) -> Result<Methods, String> {
     serve(m, methods::job::Events, job::events_of_job)?;
     serve(m, methods::job::Pause, job::pause)?;
     serve(m, methods::job::Resume, job::resume)?;
+    serve(m, methods::schedule::Create, schedule::create)?;
+    serve(m, methods::schedule::Update, schedule::update)?;
+    serve(m, methods::schedule::Get, schedule::get)?;
+    serve(m, methods::schedule::List, schedule::list)?;
+    serve(m, methods::schedule::Delete, schedule::delete)?;
+    serve(m, methods::schedule::Trigger, schedule::trigger)?;
+    serve(m, methods::schedule::Next, schedule::next)?;
     Ok(module.into())
 }
