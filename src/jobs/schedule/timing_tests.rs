@@ -244,7 +244,7 @@ fn tried_minute_by_minute(zone: &str, pattern: &CronPattern, after: Timestamp) -
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
     #[test]
     fn slots_are_those_of_a_clock_on_the_wall(
