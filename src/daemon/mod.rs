@@ -203,7 +203,8 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     };
     let registry = Registry::new(shared);
     let (job_settings, settings_of_jobs) = watch::channel(config.jobs.clone());
-    let (jobs, job_runner) = Jobs::new(database_of_jobs, registry.clone(), settings_of_jobs);
+    let (jobs, job_runner) =
+        Jobs::new(database_of_jobs, registry.clone(), settings_of_jobs, places.data_dir.join("worktrees"));
     let (schedules, schedule_runner) =
         Schedules::new(database_of_schedules, jobs.clone(), Arc::clone(&clock));
     registry.shared().mcp.set_launcher(Arc::new(wiring::ServerLauncher::new(registry.clone())));
