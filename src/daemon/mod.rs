@@ -207,6 +207,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         Jobs::new(database_of_jobs, registry.clone(), settings_of_jobs, places.data_dir.join("worktrees"));
     let (schedules, schedule_runner) =
         Schedules::new(database_of_schedules, jobs.clone(), Arc::clone(&clock));
+    let changes_of_schedules = schedules.subscribe();
     registry.shared().mcp.set_launcher(Arc::new(wiring::ServerLauncher::new(registry.clone())));
     let index_services = wiring::IndexServices::new(registry.clone(), &config)?;
     indexes.set_services(index_services.clone());
@@ -299,7 +300,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let updating = tokio::spawn(index_watch::run(indexes.clone()));
     let watching = tokio::spawn(file_watch::run(registry.clone()));
     let (notifier, notify_channels) = watch::channel(ways);
-    let calling = tokio::spawn(notifier::run(registry.clone(), notify_channels));
+    let calling = tokio::spawn(notifier::run(registry.clone(), changes_of_schedules, notify_channels));
 
     let mut reloader = Reloader {
         flag: options.config,
