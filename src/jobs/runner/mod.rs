@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -52,6 +52,8 @@ pub struct JobRunner {
     /// Whether sessions are recovered. Before that no attempt starts.
     can_start: bool,
     mint: Mint,
+    /// Told when a message about a job became owed.
+    owed_messages: Arc<Notify>,
 }
 
 /// A job that is not over.
@@ -98,6 +100,7 @@ impl JobRunner {
         settings: watch::Receiver<JobSettings>,
         inbox: mpsc::Receiver<Command>,
         changes: broadcast::Sender<Arc<JobNotification>>,
+        owed_messages: Arc<Notify>,
     ) -> Self {
         Self {
             store,
@@ -112,6 +115,7 @@ impl JobRunner {
             is_paused: false,
             can_start: false,
             mint: Mint::new(0, Seed::random()),
+            owed_messages,
         }
     }
 
