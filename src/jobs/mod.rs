@@ -13,6 +13,7 @@ pub mod notify;
 mod queue;
 mod record;
 mod runner;
+pub mod schedule;
 mod settings;
 pub mod template;
 mod worktree;

@@ -53,4 +53,5 @@ pub use tables::audit::{AuditCheck, AuditQuery};
 pub use tables::blobs::StoredBlob;
 pub use tables::deliveries::{DeliveryTry, FailedDelivery, OwedDelivery, PendingDelivery};
 pub use tables::jobs::{JobCommit, JobQuery, JobRow, JobWrite, StoredJob};
+pub use tables::schedules::ScheduleWrite;
 pub use tables::ledger::LedgerQuery;

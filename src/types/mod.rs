@@ -51,6 +51,7 @@ pub mod request_view;
 pub mod restriction;
 pub mod retry;
 pub mod sampling;
+pub mod schedule;
 pub mod secret_names;
 pub mod server_program;
 pub mod session;

@@ -9,6 +9,7 @@ use crate::handle::{Store, StoreReader};
 use crate::read::events::unsigned;
 use crate::rows::{Idempotency, SessionKey};
 use crate::sql_batch::{SqlBatch, integer, values};
+use crate::tables::schedules::{self, ScheduleWrite};
 use crate::tables::blobs;
 use crate::tables::deliveries::{self, DeliveryTry, OwedDelivery};
 use types::audit::AuditNote;
@@ -52,6 +53,8 @@ pub enum JobWrite {
     DeliveryTry(Box<DeliveryTry>),
     /// A value that outlives the daemon; `None` removes it.
     Setting(&'static str, Option<String>),
+    /// A change of a schedule.
+    Schedule(ScheduleWrite),
 }
 
 /// A job's row without its content.
@@ -315,6 +318,7 @@ pub(crate) fn statements(script: &mut SqlBatch, writes: &[JobWrite]) {
             JobWrite::Setting(name, None) => {
                 script.add("delete from daemon_setting where name = ?", values![*name]);
             }
+            JobWrite::Schedule(write) => schedules::statements(script, write),
         }
     }
 }
@@ -421,4 +425,6 @@ const TABLES: &[(&str, &[&str])] = &[
         ],
     ),
     ("daemon_setting", &["name", "value"]),
+    ("schedule", &["id", "schedule_id", "record"]),
+    ("schedule_firing", &["schedule_id", "slot_ms", "job_id"]),
 ];
