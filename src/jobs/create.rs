@@ -3,6 +3,7 @@
 use crate::error::JobsError;
 use crate::record::{Creator, JobRecord, Spent, UniqueKey};
 use crate::settings::JobSettings;
+use crate::template;
 use session::{NewSessionRequest, Registry};
 use types::event::Origin;
 use types::ids::{Mint, ScheduleId, Seed};
@@ -65,7 +66,7 @@ pub(crate) fn session_request(request: &JobRequest, origin: Option<Origin>) -> N
 }
 
 /// Checks a job's content against the configuration and the machine, and completes it: real folder, names of models,
-/// limits. The template was applied before.
+/// limits. The template is put in.
 ///
 /// # Errors
 /// A field is invalid; the error has its path.
@@ -77,6 +78,7 @@ pub(crate) async fn check(
     slot: Option<FiredSlot>,
 ) -> Result<CheckedJob, JobsError> {
     request.idempotency_key = None;
+    let mut request = template::expand(registry, request).await?;
     let bytes = serde_json::to_vec(&request).map_or(0, |text| text.len());
     if bytes > MAX_CONTENT_BYTES {
         return Err(JobsError::bad(
@@ -190,13 +192,6 @@ fn title_of(prompt: &str) -> String {
 
 fn check_plain_fields(request: &JobRequest, settings: &JobSettings, now: Timestamp) -> Result<(), JobsError> {
     let bad = |path: &str, why: &str| Err(JobsError::bad(path, why));
-    match (&request.template, &request.prompt) {
-        (Some(_), Some(_)) => {
-            return bad("template", "it cannot stand next to prompt; leave one of them out");
-        }
-        (Some(name), None) => return bad("template", &format!("there is no template {name:?}")),
-        (None, _) => {}
-    }
     match &request.prompt {
         None => return bad("prompt", "name a prompt, or a template"),
         Some(prompt) if prompt.trim().is_empty() => return bad("prompt", "there is no text in it"),

@@ -15,12 +15,12 @@ use crate::record::JobRecord;
 use crate::runner::JobRunner;
 use crate::settings::JobSettings;
 use session::{IdempotencyKey, LedgerQuery, Registry};
-use store::{DeliveryTry, FailedDelivery, JobQuery, JobWrite, PendingDelivery, Store, StoredJob};
+use store::{DeliveryTry, JobQuery, JobWrite, PendingDelivery, Store, StoredJob};
 use tools::Toolbox;
 use types::daemon_event::JobNotification;
 use types::event::Origin;
 use types::ids::JobId;
-use types::job::{Job, JobEvent, QueueReason};
+use types::job::{FailedDelivery, Job, JobEvent, QueueReason};
 use types::job_request::{JobRequest, RetryMode};
 use types::time::Timestamp;
 use types::usage::Budgets;
@@ -44,7 +44,7 @@ pub struct Jobs {
 /// A job to create.
 #[derive(Clone, Debug)]
 pub struct NewJob {
-    /// What it is asked to do; its template was applied before.
+    /// What it is asked to do.
     pub request: JobRequest,
     /// Who creates it.
     pub origin: Origin,

@@ -51,7 +51,7 @@ pub use rows::{
 };
 pub use tables::audit::{AuditCheck, AuditQuery};
 pub use tables::blobs::StoredBlob;
-pub use tables::deliveries::{DeliveryTry, FailedDelivery, OwedDelivery, PendingDelivery};
+pub use tables::deliveries::{DeliveryTry, OwedDelivery, PendingDelivery};
 pub use tables::jobs::{JobCommit, JobQuery, JobRow, JobWrite, StoredJob};
-pub use tables::schedules::ScheduleWrite;
 pub use tables::ledger::LedgerQuery;
+pub use tables::schedules::ScheduleWrite;

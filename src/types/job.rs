@@ -311,6 +311,15 @@ pub enum DeliveryStatus {
     Failed,
 }
 
+/// A message about a job whose last try failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FailedDelivery {
+    /// The job.
+    pub job_id: JobId,
+    /// The message.
+    pub delivery: Delivery,
+}
+
 impl DeliveryStatus {
     /// All values.
     pub const ALL: [Self; 3] = [Self::Pending, Self::Delivered, Self::Failed];

@@ -9,7 +9,7 @@ use crate::handle::StoreReader;
 use crate::read::events::unsigned;
 use crate::sql_batch::{SqlBatch, values};
 use types::ids::{JobId, MessageId};
-use types::job::{Delivery, DeliveryStatus, JobState};
+use types::job::{Delivery, DeliveryStatus, FailedDelivery, JobState};
 use types::time::Timestamp;
 
 /// Maximum number of messages of a job that are read: the oldest ones.
@@ -66,15 +66,6 @@ pub struct PendingDelivery {
     pub tries: u32,
     /// Time of the next try.
     pub next_try: Timestamp,
-}
-
-/// A message that was given up, or whose last try failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FailedDelivery {
-    /// The job.
-    pub job_id: JobId,
-    /// The message.
-    pub delivery: Delivery,
 }
 
 const COLUMNS: &str = "webhook_id, target, job_state, status, tries, next_try_ms, error";

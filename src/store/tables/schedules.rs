@@ -105,7 +105,8 @@ pub(crate) fn statements(script: &mut SqlBatch, write: &ScheduleWrite) {
         ScheduleWrite::Insert(id, record) => script
             .add("insert into schedule (schedule_id, record) values (?, ?)", values![id.to_string(), record]),
         ScheduleWrite::Update(id, record) => {
-            script.add("update schedule set record = ? where schedule_id = ?", values![record, id.to_string()]);
+            script
+                .add("update schedule set record = ? where schedule_id = ?", values![record, id.to_string()]);
         }
         ScheduleWrite::Delete(id) => {
             script.add("delete from schedule where schedule_id = ?", values![id.to_string()]);
