@@ -202,7 +202,8 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     };
     let registry = Registry::new(shared);
     let (job_settings, settings_of_jobs) = watch::channel(config.jobs.clone());
-    let (jobs, job_runner) = Jobs::new(database_of_jobs, registry.clone(), settings_of_jobs);
+    let (jobs, job_runner) =
+        Jobs::new(database_of_jobs, registry.clone(), settings_of_jobs, places.data_dir.join("worktrees"));
     registry.shared().mcp.set_launcher(Arc::new(wiring::ServerLauncher::new(registry.clone())));
     let index_services = wiring::IndexServices::new(registry.clone(), &config)?;
     indexes.set_services(index_services.clone());

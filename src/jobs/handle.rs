@@ -44,6 +44,8 @@ pub struct Jobs {
 /// A job to create.
 #[derive(Clone, Debug)]
 pub struct NewJob {
+    /// Its id, if the caller needs it for `extra_writes`.
+    pub job_id: Option<JobId>,
     /// What it is asked to do.
     pub request: JobRequest,
     /// Who creates it.
@@ -62,7 +64,15 @@ impl NewJob {
     /// A job that a client creates.
     #[must_use]
     pub fn new(request: JobRequest, origin: Origin) -> Self {
-        Self { request, origin, slot: None, is_skipped: false, extra_writes: Vec::new(), keyed: None }
+        Self {
+            job_id: None,
+            request,
+            origin,
+            slot: None,
+            is_skipped: false,
+            extra_writes: Vec::new(),
+            keyed: None,
+        }
     }
 }
 
@@ -130,18 +140,27 @@ pub(crate) enum Command {
 }
 
 impl Jobs {
-    /// The handle, and the runner that must run for it to answer.
+    /// The handle, and the runner that must run for it to answer. `worktrees_dir` is `DATA/worktrees`.
     #[must_use]
     pub fn new(
         store: Store,
         registry: Registry,
         settings: watch::Receiver<JobSettings>,
+        worktrees_dir: PathBuf,
     ) -> (Self, JobRunner) {
         let (commands, inbox) = mpsc::channel(COMMAND_CAPACITY);
         let changes = broadcast::channel(CHANGE_CAPACITY).0;
         let owed_messages = Arc::new(Notify::new());
         let told = Arc::clone(&owed_messages);
-        let runner = JobRunner::new(store, registry.clone(), settings.clone(), inbox, changes.clone(), told);
+        let runner = JobRunner::new(
+            store,
+            registry.clone(),
+            settings.clone(),
+            inbox,
+            changes.clone(),
+            worktrees_dir,
+            told,
+        );
         (Self { registry, commands, changes, settings, owed_messages }, runner)
     }
 
@@ -162,7 +181,7 @@ impl Jobs {
     /// # Errors
     /// A field is invalid.
     pub async fn check(&self, request: &JobRequest, origin: &Origin) -> Result<(), JobsError> {
-        create::check(&self.registry, &self.settings(), request.clone(), origin, None).await.map(|_| ())
+        create::check(&self.registry, &self.settings(), request.clone(), origin, None, None).await.map(|_| ())
     }
 
     /// Creates a job. It is on disk when this returns. Not cancel-safe: after a dropped call the job may exist.
@@ -171,8 +190,8 @@ impl Jobs {
     /// A field is invalid, the unique key is taken and the job says `reject`, the queue is full, or the store failed.
     pub async fn create(&self, new: NewJob) -> Result<Created, JobsError> {
         let settings = self.settings();
-        let checked =
-            create::check(&self.registry, &settings, new.request.clone(), &new.origin, new.slot).await?;
+        let (request, slot, job_id) = (new.request.clone(), new.slot, new.job_id);
+        let checked = create::check(&self.registry, &settings, request, &new.origin, slot, job_id).await?;
         self.ask(|reply| Command::Create(Box::new((checked, new)), reply)).await
     }
 

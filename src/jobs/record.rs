@@ -45,6 +45,9 @@ pub struct JobRecord {
     /// The worktree that the job wants.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub worktree: Option<WorktreeChoice>,
+    /// The commit that the first worktree started from. Further attempts start from it too.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub worktree_base: Option<String>,
     /// The worktree of the newest attempt.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub worktree_place: Option<WorktreePlace>,
@@ -101,10 +104,14 @@ pub struct Spent {
 pub struct WorktreePlace {
     /// Its folder.
     pub path: String,
+    /// The top of the repository that it belongs to.
+    pub repository: String,
     /// The folder in it that corresponds to the job's folder.
     pub cwd: String,
     /// Its branch.
     pub branch: String,
+    /// Whether the branch was made with it.
+    pub is_new_branch: bool,
     /// The commit that it started from.
     pub base: String,
     /// Uncommitted changes of the main folder, which it did not take over.

@@ -6,6 +6,7 @@ mod commands;
 mod steps;
 
 use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,6 +38,8 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(5);
 /// The task that owns all jobs. [`JobRunner::run`] must run for the handle to answer.
 pub struct JobRunner {
     store: Store,
+    /// `DATA/worktrees`
+    worktrees_dir: PathBuf,
     registry: Registry,
     settings: watch::Receiver<JobSettings>,
     inbox: mpsc::Receiver<Command>,
@@ -100,9 +103,11 @@ impl JobRunner {
         settings: watch::Receiver<JobSettings>,
         inbox: mpsc::Receiver<Command>,
         changes: broadcast::Sender<Arc<JobNotification>>,
+        worktrees_dir: PathBuf,
         owed_messages: Arc<Notify>,
     ) -> Self {
         Self {
+            worktrees_dir,
             store,
             registry,
             settings,
@@ -370,6 +375,7 @@ impl JobRunner {
             }
             WorkDone::Placed(id, place) => {
                 let (mut record, _) = self.read(id).await?;
+                record.worktree_base.get_or_insert_with(|| place.base.clone());
                 record.worktree_place = Some(*place);
                 self.write_record(&record).await?;
                 match record.cancelling.is_some() {
@@ -426,7 +432,11 @@ impl JobRunner {
     }
 
     fn services(&self) -> Services {
-        Services { registry: self.registry.clone(), store: self.store.clone() }
+        Services {
+            registry: self.registry.clone(),
+            store: self.store.clone(),
+            worktrees_dir: self.worktrees_dir.clone(),
+        }
     }
 
     fn now(&self) -> Timestamp {
