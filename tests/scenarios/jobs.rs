@@ -141,7 +141,7 @@ async fn bad_content_is_refused_with_the_path_of_the_field() {
         (json!({"on_complete": [{}]}), "on_complete[0]"),
         (json!({"on_complete": [{"command": "cmd", "on": ["sometimes"]}]}), "on_complete[0].on[0]"),
         (json!({"labels": {"a=b": "c"}}), "labels.a=b"),
-        (json!({"worktree": {"from": "HEAD"}}), "worktree"),
+        (json!({"worktree": {"from": "HEAD"}}), "worktree.from"),
         (json!({"nonsense": 1}), "nonsense"),
         (json!({"prompt": "x".repeat(1 << 20)}), "prompt"),
     ];
