@@ -234,7 +234,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let (reload, mut reloads) = mpsc::channel(RELOAD_CAPACITY);
     let context = RpcContext {
         registry: registry.clone(),
-        jobs,
+        jobs: jobs.clone(),
         indexes: indexes.clone(),
         info: Arc::new(info),
         config: config_state,
@@ -293,6 +293,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let indexing = tokio::spawn(index_files::run(indexes.clone()));
     let updating = tokio::spawn(index_watch::run(indexes.clone()));
     let watching = tokio::spawn(file_watch::run(registry.clone()));
+    let delivering = tokio::spawn(jobs.deliver());
     let (notifier, notify_channels) = watch::channel(ways);
     let calling = tokio::spawn(notifier::run(registry.clone(), notify_channels));
 
@@ -341,6 +342,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     updating.abort();
     watching.abort();
     calling.abort();
+    delivering.abort();
     // Stop the recovery. The next daemon loads the remaining sessions.
     recovery.abort();
     let _ = recovery.await;

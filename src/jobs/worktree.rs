@@ -58,8 +58,10 @@ pub(crate) async fn create(services: &Services, record: &JobRecord) -> Result<Wo
 /// The repository is gone, or git or the disk failed. The worktree is kept then.
 pub(crate) async fn finish(record: &JobRecord, place: &WorktreePlace) -> Result<GitResult, JobError> {
     let choice = record.worktree.clone().unwrap_or_else(WorktreeChoice::with_defaults);
-    let message = format!("{}\n\nMade by {}, attempt {}.", record.job.title, record.job.job_id, record.job.attempt);
-    let finished = worktree::finish(&place.own(), &choice, &message).await.map_err(|problem| error(&problem))?;
+    let message =
+        format!("{}\n\nMade by {}, attempt {}.", record.job.title, record.job.job_id, record.job.attempt);
+    let finished =
+        worktree::finish(&place.own(), &choice, &message).await.map_err(|problem| error(&problem))?;
     Ok(GitResult { uncommitted_in_base: place.uncommitted_in_base, ..finished.git })
 }
 

@@ -24,6 +24,7 @@ mod fork;
 mod input_files;
 mod items;
 mod job;
+mod job_templates;
 mod knowledge;
 mod list;
 mod mcp;
@@ -162,5 +163,6 @@ pub fn methods(ctx: RpcContext) -> Result<Methods, String> {
     serve(m, methods::job::Events, job::events_of_job)?;
     serve(m, methods::job::Pause, job::pause)?;
     serve(m, methods::job::Resume, job::resume)?;
+    serve(m, methods::job::Templates, job_templates::list)?;
     Ok(module.into())
 }

@@ -127,6 +127,12 @@ pub enum JobsCommand {
     Pause,
     /// Start jobs again
     Resume,
+    /// Show the templates of this folder and of yours
+    Templates {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// Arguments of `jobs add`.

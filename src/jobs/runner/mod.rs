@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -55,6 +55,8 @@ pub struct JobRunner {
     /// Whether sessions are recovered. Before that no attempt starts.
     can_start: bool,
     mint: Mint,
+    /// Told when a message about a job became owed.
+    owed_messages: Arc<Notify>,
 }
 
 /// A job that is not over.
@@ -102,6 +104,7 @@ impl JobRunner {
         inbox: mpsc::Receiver<Command>,
         changes: broadcast::Sender<Arc<JobNotification>>,
         worktrees_dir: PathBuf,
+        owed_messages: Arc<Notify>,
     ) -> Self {
         Self {
             worktrees_dir,
@@ -117,6 +120,7 @@ impl JobRunner {
             is_paused: false,
             can_start: false,
             mint: Mint::new(0, Seed::random()),
+            owed_messages,
         }
     }
 

@@ -60,15 +60,24 @@ fn missed_slots_are_caught_up_as_the_schedule_says() {
         decide_hourly(rules, since(3 * HOUR), after_three_days)
     };
     assert_eq!(fired(&with(CatchUp::Last, 24)), [(75, 71)]);
-    assert_eq!(fired(&with(CatchUp::All, 24)), (66..=75).map(|slot| (slot, if slot == 66 { 62 } else { 0 })).collect::<Vec<_>>());
+    assert_eq!(
+        fired(&with(CatchUp::All, 24)),
+        (66..=75).map(|slot| (slot, if slot == 66 { 62 } else { 0 })).collect::<Vec<_>>()
+    );
     assert_eq!(fired(&with(CatchUp::All, 3)), [(73, 69), (74, 0), (75, 0)]);
     let none = with(CatchUp::None, 24);
     assert_eq!(fired(&none), []);
     assert_eq!(none.progress, Progress { handled_until: Timestamp(75 * HOUR), missed: 72 });
     // The next job tells of them.
-    assert_eq!(fired(&decide_hourly(FiringRules { catch_up: CatchUp::None, ..RULES }, none.progress, 76 * HOUR)), [(76, 72)]);
+    assert_eq!(
+        fired(&decide_hourly(FiringRules { catch_up: CatchUp::None, ..RULES }, none.progress, 76 * HOUR)),
+        [(76, 72)]
+    );
     for due in [with(CatchUp::Last, 24), with(CatchUp::All, 24), with(CatchUp::None, 24)] {
-        assert_eq!((due.progress.handled_until, due.next), (Timestamp(75 * HOUR), Some(Timestamp(76 * HOUR))));
+        assert_eq!(
+            (due.progress.handled_until, due.next),
+            (Timestamp(75 * HOUR), Some(Timestamp(76 * HOUR)))
+        );
     }
 }
 

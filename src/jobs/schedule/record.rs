@@ -103,9 +103,18 @@ impl ScheduleRecord {
     /// # Errors
     /// A field is invalid; the error has its path.
     pub fn updated(&self, update: ScheduleUpdate, now: Timestamp) -> Result<Self, JobsError> {
-        let ScheduleUpdate { schedule_id: _, idempotency_key: _, name, job, cron, every, timezone, .. } = update;
-        let ScheduleUpdate { jitter, overlap, catch_up, catch_up_window, until_ms, max_failures, enabled, .. } =
+        let ScheduleUpdate { schedule_id: _, idempotency_key: _, name, job, cron, every, timezone, .. } =
             update;
+        let ScheduleUpdate {
+            jitter,
+            overlap,
+            catch_up,
+            catch_up_window,
+            until_ms,
+            max_failures,
+            enabled,
+            ..
+        } = update;
         let mut next = self.clone();
         let schedule = &mut next.schedule;
         let is_other_time = cron.is_some() || every.is_some() || timezone.is_some();
@@ -154,7 +163,10 @@ impl ScheduleRecord {
             return bad("name", "expected a text without control characters");
         }
         if schedule.job.run_at_ms.is_some() {
-            return bad("job.run_at_ms", "the schedule tells when a job is due; use job.delay to start later");
+            return bad(
+                "job.run_at_ms",
+                "the schedule tells when a job is due; use job.delay to start later",
+            );
         }
         if schedule.job.idempotency_key.is_some() {
             return bad("job.idempotency_key", "it belongs next to job, not into it");
@@ -187,7 +199,10 @@ impl ScheduleRecord {
         match shortest.filter(|shortest| self.schedule.jitter.millis() > *shortest) {
             Some(shortest) => {
                 let pause = serde_json::to_value(ConfigDuration::from_millis(shortest)).unwrap_or_default();
-                let why = format!("it is longer than the pause between two slots, {}", pause.as_str().unwrap_or(""));
+                let why = format!(
+                    "it is longer than the pause between two slots, {}",
+                    pause.as_str().unwrap_or("")
+                );
                 Err(JobsError::bad("jitter", why))
             }
             None => Ok(()),
@@ -210,7 +225,9 @@ impl ScheduleRecord {
             (Some(cron), None) => timing_of_pattern(cron, &self.schedule.timezone),
             (None, Some(every)) => Ok(Timing::Every { start: self.start_ms, interval_ms: every.millis() }),
             (None, None) => Err(JobsError::bad("cron", "name a pattern in cron, or an interval in every")),
-            (Some(_), Some(_)) => Err(JobsError::bad("every", "it cannot stand next to cron; leave one of them out")),
+            (Some(_), Some(_)) => {
+                Err(JobsError::bad("every", "it cannot stand next to cron; leave one of them out"))
+            }
         }
     }
 

@@ -10,6 +10,7 @@ use crate::read::events::unsigned;
 use crate::rows::{Idempotency, SessionKey};
 use crate::sql_batch::{SqlBatch, integer, values};
 use crate::tables::blobs;
+use crate::tables::deliveries::{self, DeliveryTry, OwedDelivery};
 use crate::tables::schedules::{self, ScheduleWrite};
 use types::audit::AuditNote;
 use types::blob::Blob;
@@ -46,6 +47,10 @@ pub enum JobWrite {
     Event(Box<JobEvent>),
     /// Content that a session keeps, for example artifacts. An existing blob stays unchanged.
     Blobs(SessionKey, Vec<Blob>),
+    /// A message that is owed from now on.
+    Owe(Box<OwedDelivery>),
+    /// The state of a message after a try.
+    DeliveryTry(Box<DeliveryTry>),
     /// A value that outlives the daemon; `None` removes it.
     Setting(&'static str, Option<String>),
     /// A change of a schedule.
@@ -304,6 +309,8 @@ pub(crate) fn statements(script: &mut SqlBatch, writes: &[JobWrite]) {
                 ],
             ),
             JobWrite::Blobs(key, blobs) => blobs::insert(script, *key, blobs),
+            JobWrite::Owe(owed) => deliveries::owe(script, owed),
+            JobWrite::DeliveryTry(tried) => deliveries::record_try(script, tried),
             JobWrite::Setting(name, Some(value)) => script.add(
                 "insert or replace into daemon_setting (name, value) values (?, ?)",
                 values![*name, value],
@@ -401,6 +408,22 @@ const TABLES: &[(&str, &[&str])] = &[
         ],
     ),
     ("job_event", &["job", "seq", "at_ms", "body"]),
+    (
+        "job_delivery",
+        &[
+            "id",
+            "job",
+            "webhook_id",
+            "target",
+            "job_state",
+            "status",
+            "tries",
+            "next_try_ms",
+            "owed_at_ms",
+            "error",
+            "body",
+        ],
+    ),
     ("daemon_setting", &["name", "value"]),
     ("schedule", &["id", "schedule_id", "record"]),
     ("schedule_firing", &["schedule_id", "slot_ms", "job_id"]),

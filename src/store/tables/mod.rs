@@ -3,6 +3,7 @@
 pub(super) mod audit;
 pub(super) mod blobs;
 pub(super) mod changes;
+pub(super) mod deliveries;
 pub(super) mod grants;
 pub(super) mod jobs;
 pub(super) mod ledger;

@@ -1,6 +1,7 @@
 //! `agentctl jobs`: create, list, wait for and change jobs.
 
 mod content;
+mod templates;
 mod view;
 
 use std::io::IsTerminal as _;
@@ -71,6 +72,7 @@ pub(crate) async fn jobs(
         }
         JobsCommand::Pause => set_paused(reach, true, out).await,
         JobsCommand::Resume => set_paused(reach, false, out).await,
+        JobsCommand::Templates { json } => templates::templates(reach, json, out).await,
     }
 }
 

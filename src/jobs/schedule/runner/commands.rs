@@ -129,7 +129,8 @@ impl ScheduleRunner {
         origin: Origin,
     ) -> Result<Schedule, JobsError> {
         // The key is kept with the job, so that a repeated call makes no second one.
-        let keyed = keyed.map(|keyed| IdempotencyKey { key: format!("schedule.trigger {}", keyed.key), ..keyed });
+        let keyed =
+            keyed.map(|keyed| IdempotencyKey { key: format!("schedule.trigger {}", keyed.key), ..keyed });
         let record = self.record(id)?;
         self.create_job_now(&record, keyed, origin).await?;
         self.view(id).await
@@ -149,9 +150,11 @@ impl ScheduleRunner {
         let at = self.now();
         let schedule = &record.schedule;
         let reason = format!("{} {:?} in {}", schedule.schedule_id, schedule.name, schedule.job.cwd);
-        let note = AuditNote::new(at, AuditKind::Job, change.verdict, reason).with_origin(Some(change.origin));
+        let note =
+            AuditNote::new(at, AuditKind::Job, change.verdict, reason).with_origin(Some(change.origin));
         let idempotency = change.keyed.map(|keyed| self.stored_key(change.method, keyed, schedule));
-        let commit = JobCommit { writes: vec![JobWrite::Schedule(write)], audit: vec![note], idempotency, at };
+        let commit =
+            JobCommit { writes: vec![JobWrite::Schedule(write)], audit: vec![note], idempotency, at };
         match self.store.commit_job(commit).await {
             // The same key arrived twice at the same time.
             Err(StoreError::Taken) => Err(JobsError::KeyConflict),
@@ -178,7 +181,8 @@ impl ScheduleRunner {
         if known.digest != keyed.digest {
             return Err(JobsError::KeyConflict);
         }
-        let then: Schedule = serde_json::from_str(&known.reply).map_err(|error| crate::handle::corrupt(&error))?;
+        let then: Schedule =
+            serde_json::from_str(&known.reply).map_err(|error| crate::handle::corrupt(&error))?;
         match self.view(then.schedule_id).await {
             Err(JobsError::NoSuchSchedule) => Ok(Some(then)),
             now => now.map(Some),

@@ -25,7 +25,9 @@ impl ScheduleRunner {
         firing: Firing,
         unfinished: &[(JobId, bool)],
     ) -> Result<(), JobsError> {
-        let Some(record) = self.schedules.get(&id).map(|schedule| schedule.record.clone()) else { return Ok(()) };
+        let Some(record) = self.schedules.get(&id).map(|schedule| schedule.record.clone()) else {
+            return Ok(());
+        };
         let Firing { slot, action, missed } = firing;
         let job_id = self.mint.job();
         let next = record.with_job(job_id, Some(slot));
@@ -105,7 +107,9 @@ impl ScheduleRunner {
             let mut cancel = Box::pin(async move {
                 match jobs.cancel(job_id, reason, None, origin).await {
                     Ok(_) | Err(JobsError::NotPending(_) | JobsError::ShuttingDown) => {}
-                    Err(error) => tracing::warn!(job = %job_id, %error, "could not cancel a job of a schedule"),
+                    Err(error) => {
+                        tracing::warn!(job = %job_id, %error, "could not cancel a job of a schedule")
+                    }
                 }
             });
             // The first poll sends the command, so it is handled before the new job is created.
@@ -162,6 +166,8 @@ fn is_passing(error: &JobsError) -> bool {
         JobsError::QueueFull { .. }
             | JobsError::ShuttingDown
             | JobsError::Store(_)
-            | JobsError::Session(SessionError::Store(_) | SessionError::JournalFull { .. } | SessionError::Crashed)
+            | JobsError::Session(
+                SessionError::Store(_) | SessionError::JournalFull { .. } | SessionError::Crashed
+            )
     )
 }

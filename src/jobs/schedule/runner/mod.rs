@@ -224,14 +224,17 @@ impl ScheduleRunner {
     /// Disables a schedule after too many failures in a row. Failures are counted in the rows of jobs, so none is lost
     /// if the daemon stops.
     async fn check_failures(&mut self, id: ScheduleId) -> Result<(), JobsError> {
-        let Some(record) = self.schedules.get(&id).map(|schedule| schedule.record.clone()) else { return Ok(()) };
+        let Some(record) = self.schedules.get(&id).map(|schedule| schedule.record.clone()) else {
+            return Ok(());
+        };
         let most = record.schedule.max_failures;
         if most == 0 || !record.schedule.enabled || self.failures(&record).await? < most {
             return Ok(());
         }
         let mut next = record;
         next.schedule.enabled = false;
-        let last = next.schedule.error.take().map(|error| format!("; the last one: {error}")).unwrap_or_default();
+        let last =
+            next.schedule.error.take().map(|error| format!("; the last one: {error}")).unwrap_or_default();
         next.schedule.error = Some(format!("disabled after {most} failures in a row{last}"));
         tracing::warn!(schedule = %id, name = next.schedule.name, "disabled a schedule after {most} failures in a row");
         self.save(next).await?;
