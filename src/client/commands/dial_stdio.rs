@@ -2,7 +2,7 @@
 //! ssh://…` runs it on the daemon's machine. The daemon sees this process, and decides its role as that of any other.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -28,17 +28,30 @@ pub(crate) async fn dial_stdio(reach: &Connector, after_crash: bool) -> Result<(
     let mut to_daemon = daemon.try_clone().map_err(lost)?;
     let mut input = stream(io::stdin().as_fd())?;
     let mut output = stream(io::stdout().as_fd())?;
-    // The kernel moves the bytes (splice). This copy may wait for input when the daemon has closed the connection; the
-    // process then ends without it.
+    // This copy may wait for input when the daemon has closed the connection; the process then ends without it.
     spawn_blocking(move || {
-        let _ = io::copy(&mut input, &mut to_daemon);
+        let _ = pass_on(&mut input, &mut to_daemon);
         // The daemon ends a connection whose client has closed its side.
         let _ = to_daemon.shutdown(Shutdown::Write);
     });
-    let copied = spawn_blocking(move || io::copy(&mut &daemon, &mut output)).await;
+    let copied = spawn_blocking(move || pass_on(&mut &daemon, &mut output)).await;
     match copied.map_err(|error| Failure::internal(error.to_string()))? {
-        Ok(_) => Ok(()),
+        Ok(()) => Ok(()),
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Copies until the end. `io::copy` would use `splice`, which holds the lock of sshd's pipe while it waits for the daemon:
+/// sshd then hangs in its next read, and its other connections with it.
+fn pass_on(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
+    let mut bytes = vec![0; 64 << 10];
+    loop {
+        match from.read(&mut bytes) {
+            Ok(0) => return Ok(()),
+            Ok(count) => to.write_all(&bytes[..count])?,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
     }
 }
 

@@ -28,9 +28,17 @@ async fn run_over_ssh_sends_neither_environment_nor_files_of_this_machine() {
     assert!(output.contains("tz=none named=1"), "{output}");
     let prompt = asked[0].messages().last().expect("a prompt").to_string();
     assert!(prompt.contains("@poem.txt") && !prompt.contains("roses"), "{prompt}");
-    assert!(!said.err.contains("OPENAI_API_KEY"), "the daemon there is not restarted for a key of here: {said:?}");
+    assert!(
+        !said.err.contains("OPENAI_API_KEY"),
+        "the daemon there is not restarted for a key of here: {said:?}"
+    );
     for line in ssh.arguments().lines() {
-        for part in ["-T -a -x ", "ClearAllForwardings=yes", "BatchMode=yes", "-p 2222 -- ann@build.example.com agentctl "] {
+        for part in [
+            "-T -a -x ",
+            "ClearAllForwardings=yes",
+            "BatchMode=yes",
+            "-p 2222 -- ann@build.example.com agentctl ",
+        ] {
             assert!(line.contains(part), "{line}");
         }
         assert!(line.ends_with("daemon dial-stdio"), "{line}");
@@ -52,7 +60,8 @@ async fn broken_connection_resumes_after_last_event_and_repeats_nothing() {
         answer = answer.hold_after(nth + 1, gate);
     }
     daemon.models.push(answer);
-    let mut child = ssh.command(&["-H", HOST, "run", "-o", "stream-json", "count"]).spawn().expect("agentctl starts");
+    let mut child =
+        ssh.command(&["-H", HOST, "run", "-o", "stream-json", "count"]).spawn().expect("agentctl starts");
     let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
     let mut seqs: Vec<u64> = Vec::new();
     let mut text = String::new();

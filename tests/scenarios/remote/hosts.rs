@@ -40,7 +40,11 @@ async fn failures_of_ssh_are_typed_and_its_words_are_shown() {
     let fail = daemon.path("ssh/fail");
     for (script, code, words) in [
         ("echo 'ann@build: Permission denied (publickey).' >&2; exit 255", 69, "does not accept this user"),
-        ("echo 'Host key verification failed.' >&2; exit 255", 69, "the key of ann@build.example.com is not known"),
+        (
+            "echo 'Host key verification failed.' >&2; exit 255",
+            69,
+            "the key of ann@build.example.com is not known",
+        ),
         ("echo 'ssh: Could not resolve hostname' >&2; exit 255", 69, "could not reach ann@build.example.com"),
         ("exec bash -c 'no-such-agentctl'", 69, "there is no agentctl on ann@build.example.com"),
         ("echo \"error: unrecognized subcommand 'dial-stdio'\" >&2; exit 64", 69, "too old"),
@@ -67,7 +71,9 @@ async fn failures_of_ssh_are_typed_and_its_words_are_shown() {
 async fn addresses_that_inject_options_never_reach_ssh() {
     let daemon = TestDaemon::start().await;
     let ssh = FakeSsh::install(&daemon);
-    for host in ["ssh://-oProxyCommand=id", "ssh://a@-x", "ssh://a b", "ssh://a;id", "ssh://a/$(id)", "nowhere"] {
+    for host in
+        ["ssh://-oProxyCommand=id", "ssh://a@-x", "ssh://a b", "ssh://a;id", "ssh://a/$(id)", "nowhere"]
+    {
         let said = ssh.ctl(&["-H", host, "ps"]).await;
         assert!(said.code == 64 && said.err.contains("-H "), "{said:?}");
         let added = ssh.ctl(&["host", "add", "x", host]).await;
@@ -75,8 +81,11 @@ async fn addresses_that_inject_options_never_reach_ssh() {
     }
     // A project cannot name a host.
     std::fs::create_dir(daemon.workspace().join(".agentd")).expect("made");
-    std::fs::write(daemon.workspace().join(".agentd/hosts.toml"), "current = \"x\"\n[hosts]\nx = \"ssh://evil\"\n")
-        .expect("written");
+    std::fs::write(
+        daemon.workspace().join(".agentd/hosts.toml"),
+        "current = \"x\"\n[hosts]\nx = \"ssh://evil\"\n",
+    )
+    .expect("written");
     ctl(&daemon, &["ps"]).await.stdout();
     assert_eq!(ssh.arguments(), "");
 }
@@ -85,7 +94,13 @@ async fn addresses_that_inject_options_never_reach_ssh() {
 async fn commands_about_this_machine_are_refused_with_the_command_to_type() {
     let daemon = TestDaemon::start().await;
     let ssh = FakeSsh::install(&daemon);
-    for words in [&["login", "openai"][..], &["doctor"], &["daemon", "start"], &["daemon", "stop"], &["daemon", "logs"]] {
+    for words in [
+        &["login", "openai"][..],
+        &["doctor"],
+        &["daemon", "start"],
+        &["daemon", "stop"],
+        &["daemon", "logs"],
+    ] {
         let said = ssh.ctl(&[&["-H", HOST], words].concat()).await;
         let there = format!("ssh -t -p 2222 ann@build.example.com agentctl {}", words.join(" "));
         assert!(said.code == 64 && said.err.contains(&there), "{said:?}");

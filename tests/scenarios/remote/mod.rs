@@ -82,6 +82,7 @@ impl<'a> FakeSsh<'a> {
 /// the kernel would refuse to run it.
 pub(super) fn write_program(file: &Path, text: &str) {
     let mut shell = std::process::Command::new("/bin/sh");
-    let status = shell.args(["-c", "printf %s \"$1\" > \"$2\" && chmod 700 \"$2\"", "sh", text]).arg(file).status();
+    let status =
+        shell.args(["-c", "printf %s \"$1\" > \"$2\" && chmod 700 \"$2\"", "sh", text]).arg(file).status();
     assert!(status.expect("sh runs").success());
 }

@@ -22,7 +22,8 @@ struct Server {
 }
 
 fn run(program: &str, args: &[&str]) -> String {
-    let output = std::process::Command::new(program).args(args).stdin(Stdio::null()).output().expect("it runs");
+    let output =
+        std::process::Command::new(program).args(args).stdin(Stdio::null()).output().expect("it runs");
     assert!(output.status.success(), "{program} {args:?}: {output:?}");
     String::from_utf8(output.stdout).expect("text").trim().to_owned()
 }
