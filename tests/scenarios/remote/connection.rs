@@ -118,9 +118,15 @@ async fn dial_ends_when_either_side_closes() {
         let mut command = crate::scenarios::agentctl::command(daemon, &["daemon", "dial-stdio"]);
         command.stdin(Stdio::piped()).spawn().expect("agentctl starts")
     };
-    let mut child = dial(&daemon);
-    drop(child.stdin.take());
-    assert_eq!(ended(&daemon, child).await.code, 0, "the input ends");
+    for requests in ["", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"daemon.subscribe\",\"params\":{}}\n"] {
+        let mut child = dial(&daemon);
+        let mut input = child.stdin.take().expect("piped");
+        tokio::io::AsyncWriteExt::write_all(&mut input, requests.as_bytes()).await.expect("written");
+        drop(input);
+        let said = ended(&daemon, child).await;
+        assert_eq!(said.code, 0, "the input ends: {said:?}");
+        assert_eq!(said.out.lines().count(), requests.lines().count(), "it is answered: {said:?}");
+    }
     let mut child = dial(&daemon);
     let input = child.stdin.take();
     // It is connected once the daemon has refused a line.
