@@ -14,7 +14,7 @@ use crate::acp;
 use crate::commands::run::model_key::with_model;
 use crate::commands::{
     abort, agents, answer, approve, archive, audit, backup, command, config, context, cost, daemon, demo,
-    diff, doctor, explain, export, feedback, fork, host, inspect, knowledge, login, logs, mcp, memory,
+    diff, doctor, explain, export, feedback, fork, host, inspect, jobs, knowledge, login, logs, mcp, memory,
     models, prune, ps, queue, rewind, rpc, rules, stats, submit, top, trust, update, wait,
 };
 use crate::completions;
@@ -143,6 +143,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
             attach::attach(&reach, &session, options, out).await
         }
         Command::Top => top::top(&reach, options, out).await,
+        Command::Jobs(args) => jobs::jobs(&reach, args, options, out).await,
         Command::Logs(args) => logs::logs(&reach, &args, out).await,
         Command::Events(args) => logs::events(&reach, &args, out).await,
         Command::Result { session, json } => wait::result(&reach, &session, json, out).await,

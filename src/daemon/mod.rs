@@ -15,7 +15,6 @@ mod runtime;
 mod shutdown;
 mod systemd;
 mod telemetry;
-mod webhook;
 mod wiring;
 
 use std::path::PathBuf;
@@ -23,7 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::signal::unix::SignalKind;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -32,6 +31,7 @@ use shutdown::SignalRequest;
 use wiring::HostFacts;
 
 use base::crash;
+use jobs::Jobs;
 use knowledge::registry::Indexes;
 use mcp::{Pool, PoolSettings};
 use project::policy::Policies;
@@ -189,6 +189,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let copying = store.reader().keep_backups(backups.clone(), config.daemon.backups, Arc::clone(&clock));
     let policies = Policies::in_folder(places.data_dir.join("policy"));
     let pool = Pool::at(&places.data_dir, PoolSettings::default());
+    let database_of_jobs = store.clone();
     let shared = Shared::new(store, Arc::clone(&clock), components).with_policies(policies).with_mcp(pool);
     let shared = shared.with_environments(SessionEnvironments::at(places.data_dir.join("session-env")));
     let (shared, exporter) = match wiring::telemetry(&config, &env)? {
@@ -200,6 +201,9 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         None => (shared, None),
     };
     let registry = Registry::new(shared);
+    let (job_settings, settings_of_jobs) = watch::channel(config.jobs.clone());
+    let (jobs, job_runner) =
+        Jobs::new(database_of_jobs, registry.clone(), settings_of_jobs, places.data_dir.join("worktrees"));
     registry.shared().mcp.set_launcher(Arc::new(wiring::ServerLauncher::new(registry.clone())));
     let index_services = wiring::IndexServices::new(registry.clone(), &config)?;
     indexes.set_services(index_services.clone());
@@ -230,6 +234,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let (reload, mut reloads) = mpsc::channel(RELOAD_CAPACITY);
     let context = RpcContext {
         registry: registry.clone(),
+        jobs,
         indexes: indexes.clone(),
         info: Arc::new(info),
         config: config_state,
@@ -261,6 +266,8 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     stage("socket answers");
     tracing::info!(socket = %places.socket.display(), pid = std::process::id(), "ready");
 
+    let (is_recovered, recovered) = oneshot::channel();
+    let working = tokio::spawn(job_runner.run(recovered));
     let recovering = registry.clone();
     let recovery = tokio::spawn(async move {
         match recovering.recover().await {
@@ -269,6 +276,8 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
             Err(error) => tracing::error!(%error, "could not list unfinished sessions"),
         }
         leftovers.forget_processes(&recovering).await;
+        // Fails only if the daemon is stopping.
+        let _ = is_recovered.send(());
     });
     let warming = registry.clone();
     let warm = tokio::spawn(async move {
@@ -300,6 +309,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         state,
         overrides,
         notifier,
+        jobs: job_settings,
     };
     loop {
         tokio::select! {
@@ -321,6 +331,8 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     serving.stop_accepting();
     crate::systemd::report_stopping();
     warm.abort();
+    // Stop the jobs before sessions are parked. The next daemon goes on with them.
+    working.abort();
     copying.abort();
     tidying.abort();
     removing.abort();

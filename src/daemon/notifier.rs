@@ -13,12 +13,14 @@ use tokio::sync::{Semaphore, broadcast::error::RecvError, watch};
 use tokio::task::JoinSet;
 
 use crate::config::{Config, ConfigError};
-use crate::webhook::{Poster, Webhook};
 use base::proc;
+use jobs::notify::{Poster, Webhook};
 use session::{PendingChange, Registry};
 
 /// Time limit of a command. The daemon then kills it.
 const NOTIFY_TIMEOUT: Duration = Duration::from_secs(15);
+/// Waits between posts. The last post follows the last wait, so there is one post more than waits.
+const RETRY_WAITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(5)];
 /// Maximum number of commands that run in parallel. Later notifications wait.
 const MAX_COMMANDS: usize = 4;
 /// Maximum number of waiting notifications. Further notifications are dropped and logged.
@@ -99,9 +101,23 @@ async fn notify_by_command(ways: &NotifyChannels, pending_change: &PendingChange
 
 async fn notify_by_hook(ways: &NotifyChannels, poster: &Poster, pending_change: &PendingChange, text: &str) {
     let Some(hook) = &ways.hook else { return };
-    if let Err(why) = poster.post_text(hook, text).await {
+    if let Err(why) = post_with_retries(poster, hook, text).await {
         let host = hook.public_address();
         tracing::warn!(session = %pending_change.session_id, host, why, "could not send the notification");
+    }
+}
+
+/// Posts the text and retries temporary failures. The error describes the last post. This takes at most 36 s.
+async fn post_with_retries(poster: &Poster, hook: &Webhook, text: &str) -> Result<(), String> {
+    let mut waits = RETRY_WAITS.iter();
+    loop {
+        match poster.post(hook, &[], text.to_owned()).await {
+            Ok(()) => return Ok(()),
+            Err(failed) => match waits.next().filter(|_| failed.is_temporary()) {
+                Some(wait) => tokio::time::sleep(*wait).await,
+                None => return Err(failed.message),
+            },
+        }
     }
 }
 

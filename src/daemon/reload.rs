@@ -11,6 +11,7 @@ use super::wiring::HostFacts;
 use crate::paths::DaemonPaths;
 use crate::{notifier, telemetry, wiring};
 use api::params::{LastReload, ReloadReply};
+use jobs::JobSettings;
 use knowledge::registry::Indexes;
 use rpc::{ConfigRefusal, ConfigState, ConfigValues};
 use session::{Registry, Reloaded};
@@ -34,6 +35,8 @@ pub(super) struct Reloader {
     pub overrides: [config::Override; 2],
     /// The notification channels.
     pub notifier: watch::Sender<notifier::NotifyChannels>,
+    /// `[jobs]`: how many run, and who is told of them.
+    pub jobs: watch::Sender<JobSettings>,
 }
 
 impl Reloader {
@@ -61,6 +64,7 @@ impl Reloader {
         serving.set_limits(config.limits.transport_limits());
         telemetry::set_level(config.daemon.log);
         self.notifier.send_replace(ways);
+        self.jobs.send_replace(config.jobs.clone());
         self.state.send_replace(ConfigState {
             files: files(&config),
             values: values(config.clone(), self.at_start.clone(), self.overrides.clone()),

@@ -1,8 +1,28 @@
 //! Jobs: unattended work with one result. `decide` is the state machine of one job, and pure. `queue` chooses what
 //! starts next, and is pure too. `runner` is the one task that owns all jobs: it decides, writes, and starts attempts.
+//! [`Jobs`] is the handle for all others.
 
 #![warn(missing_docs)]
 
+mod artifacts;
+mod create;
+mod decide;
+mod error;
+mod handle;
+pub mod notify;
+mod queue;
+mod record;
+mod runner;
+pub mod schedule;
 mod settings;
+pub mod template;
+mod worktree;
 
-pub use settings::{JobSettings, KeepJobs, NotifyTarget};
+pub use create::FiredSlot;
+pub use error::JobsError;
+pub use handle::{Cancelled, Created, JobUpdate, Jobs, NewJob};
+pub use notify::NotifyTarget;
+pub use record::{Cancelling, Creator, JobRecord, Spent, UniqueKey, WorktreePlace};
+pub use runner::JobRunner;
+pub use settings::{JobSettings, KeepJobs};
+pub use store::{JobQuery, JobWrite};

@@ -1,11 +1,12 @@
 //! `[jobs]` of the configuration.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use types::config_values::{ConfigDuration, dollars};
+
+use crate::notify::{NotifyTarget, SettingsProblem};
 
 /// `[jobs]`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -48,6 +49,14 @@ impl JobSettings {
     pub fn micros_per_day(&self) -> Option<u64> {
         self.usd_per_day.map(types::config_values::micros).filter(|micros| *micros > 0)
     }
+
+    /// Checks what a single file cannot tell, because the tables of several files are merged.
+    ///
+    /// # Errors
+    /// The first value that cannot work.
+    pub fn check(&self) -> Result<(), SettingsProblem> {
+        self.notify.iter().try_for_each(|(name, target)| target.check(name))
+    }
 }
 
 /// How long something is kept: `"off"` for ever, or a duration.
@@ -61,6 +70,9 @@ impl<'de> Deserialize<'de> for KeepJobs {
             return Ok(Self(None));
         }
         let duration = ConfigDuration::deserialize(de::value::StringDeserializer::<D::Error>::new(text))?;
+        if duration.0.is_zero() {
+            return Err(de::Error::custom("must be at least 1ms; \"off\" keeps jobs for ever"));
+        }
         Ok(Self(Some(duration)))
     }
 }
@@ -72,20 +84,4 @@ impl Serialize for KeepJobs {
             None => serializer.serialize_str("off"),
         }
     }
-}
-
-/// `[jobs.notify.NAME]`: exactly one of `url` and `command`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct NotifyTarget {
-    /// Address that gets a signed POST.
-    pub url: Option<String>,
-    /// Name of the environment variable with the secret of the signature.
-    pub secret_env: Option<String>,
-    /// File with the secret of the signature.
-    pub secret_file: Option<PathBuf>,
-    /// Program and arguments; it gets the same JSON on its standard input.
-    pub command: Vec<String>,
-    /// What the message contains in addition: `result`, `prompt`.
-    pub include: Vec<String>,
 }

@@ -2,7 +2,9 @@
 
 pub mod extensions;
 pub mod folders;
+mod git;
 pub mod hooks;
 mod markdown;
 pub mod policy;
 pub mod workspace;
+pub mod worktree;

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::refusals::Refusals;
 use api::params::{ConfigValue, LastReload, ReloadReply};
+use jobs::Jobs;
 use knowledge::registry::Indexes;
 use session::Registry;
 use types::time::Timestamp;
@@ -65,6 +66,8 @@ pub type ReloadRequest = oneshot::Sender<Result<ReloadReply, ConfigRefusal>>;
 pub struct RpcContext {
     /// The loaded sessions.
     pub registry: Registry,
+    /// All jobs.
+    pub jobs: Jobs,
     /// The indexes of workspaces.
     pub indexes: Indexes,
     /// Facts about this daemon.

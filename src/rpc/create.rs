@@ -20,6 +20,7 @@ pub(super) async fn create(
     let initial_items = items.into_iter().enumerate().map(message).collect::<Result<_, _>>()?;
     let request = NewSessionRequest {
         is_hidden: false,
+        job_id: None,
         session_id: p.session_id,
         cwd: p.cwd,
         title: p.title,

@@ -23,6 +23,7 @@ mod export;
 mod fork;
 mod input_files;
 mod items;
+mod job;
 mod knowledge;
 mod list;
 mod mcp;
@@ -150,5 +151,16 @@ pub fn methods(ctx: RpcContext) -> Result<Methods, String> {
     serve(m, methods::knowledge::RelationCreate, knowledge::create_relation)?;
     serve(m, methods::knowledge::RelationUpdate, knowledge::update_relation)?;
     serve(m, methods::knowledge::RelationDelete, knowledge::delete_relation)?;
+    serve(m, methods::job::Create, job::create)?;
+    serve(m, methods::job::List, job::list)?;
+    serve(m, methods::job::Get, job::get)?;
+    serve(m, methods::job::Update, job::update)?;
+    serve(m, methods::job::Cancel, job::cancel)?;
+    serve(m, methods::job::Retry, job::retry)?;
+    serve(m, methods::job::Wait, job::wait)?;
+    serve_as(m, methods::job::Logs, job::logs)?;
+    serve(m, methods::job::Events, job::events_of_job)?;
+    serve(m, methods::job::Pause, job::pause)?;
+    serve(m, methods::job::Resume, job::resume)?;
     Ok(module.into())
 }

@@ -43,6 +43,7 @@ pub use agents::AgentList;
 pub use attach::AttachReply;
 pub use changes::cumulative_diff as changes_of;
 pub use error::SessionError;
+pub use extension_files::ExtensionFiles;
 pub use handle::SessionHandle;
 pub use history::ForkRequest;
 pub use idempotency::IdempotencyKey;
@@ -60,7 +61,7 @@ pub use requests::{
     RewindOutcome, RewindRequest, SettingsUpdate, Submission, SubmittedInput,
 };
 pub use session_environments::SessionEnvironments;
-pub use shared::{Components, ConfiguredRule, Observer, PendingChange, Settings, Shared};
+pub use shared::{Components, ConfiguredRule, Observer, PendingChange, Settings, Shared, StatusChange};
 pub use slash_commands::CommandList;
 pub use stream::follow::Follower;
 

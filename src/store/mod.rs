@@ -53,3 +53,4 @@ pub use tables::audit::{AuditCheck, AuditQuery};
 pub use tables::blobs::StoredBlob;
 pub use tables::jobs::{JobCommit, JobQuery, JobRow, JobWrite, StoredJob};
 pub use tables::ledger::LedgerQuery;
+pub use tables::schedules::ScheduleWrite;

@@ -29,13 +29,15 @@ pub enum AuditKind {
     Rewind,
     /// A folder was trusted, or its trust was withdrawn.
     Trust,
+    /// A client created, cancelled or repeated a job, or changed a schedule.
+    Job,
     /// A damaged database was replaced; rows before this one may be missing.
     Rescue,
 }
 
 impl AuditKind {
     /// All kinds.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Rule,
         Self::Permission,
         Self::Question,
@@ -45,6 +47,7 @@ impl AuditKind {
         Self::Folders,
         Self::Rewind,
         Self::Trust,
+        Self::Job,
         Self::Rescue,
     ];
 
@@ -61,6 +64,7 @@ impl AuditKind {
             Self::Folders => "folders",
             Self::Rewind => "rewind",
             Self::Trust => "trust",
+            Self::Job => "job",
             Self::Rescue => "rescue",
         }
     }

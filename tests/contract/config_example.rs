@@ -51,6 +51,8 @@ fn example_config_contains_every_known_key() {
         "[sandbox]",
         "[retry]",
         "[telemetry]",
+        "[jobs]",
+        "[jobs.notify.x]",
         "[tools]",
         "[knowledge]",
         "[knowledge.embedder]",
@@ -61,7 +63,8 @@ fn example_config_contains_every_known_key() {
         assert!(names.len() > 1, "{refusal}");
         for name in names {
             let is_key = example.contains(&format!("{name} = "));
-            let is_table = example.contains(&format!("\n[{name}")) || example.contains(&format!(".{name}]"));
+            let tables = [format!("\n[{name}"), format!(".{name}]"), format!(".{name}.")];
+            let is_table = tables.iter().any(|table| example.contains(table));
             let is_there = is_key || is_table;
             assert!(is_there, "{table} {name} is missing in config.example.toml");
         }

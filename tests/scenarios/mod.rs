@@ -42,6 +42,7 @@ mod idempotency_of_all_methods;
 mod interrupted_stream;
 mod isolation;
 mod items;
+mod jobs;
 mod knowledge;
 mod lifecycle;
 mod limits;

@@ -3,6 +3,7 @@
 mod daemon;
 mod help;
 mod host;
+mod jobs;
 mod knowledge;
 mod listing;
 mod mcp;
@@ -21,12 +22,14 @@ use crate::connection::input_files::InputFileArgs;
 pub use daemon::{ConfigCommand, ConfigShowArgs, DaemonCommand, MemoryCommand};
 pub use help::command;
 pub use host::{AcpArgs, HostCommand};
+pub use jobs::{JobAddArgs, JobContentArgs, JobListArgs, JobsArgs, JobsCommand};
 pub use knowledge::{GraphArgs, GraphEdit, GraphNames, IndexArgs, KnowledgeCommand, QueryArgs};
 pub use listing::{CostArgs, EventsArgs, InspectArgs, LogsArgs, ModelsArgs, PruneArgs, PsArgs, StatsArgs};
 pub use mcp::{McpAddArgs, McpCommand, McpScopeArg};
 pub use rules::{ApproveArgs, AuditCommand, ExplainArgs, PermissionsCommand, RuleArgs, RulesCommand};
 pub use run::RunArgs;
 pub use session::{BusyArgs, QueueCommand};
+pub(crate) use turn_args::json_file;
 pub use turn_args::{TurnArgs, folder};
 use types::history::ExportFormat;
 use types::ids::ItemId;
@@ -96,6 +99,8 @@ pub enum Command {
     },
     /// Show all sessions on one live screen: what needs you, what works
     Top,
+    /// Unattended work: create, list, wait for and cancel jobs
+    Jobs(JobsArgs),
     /// Print the conversation of a session, or its events
     Logs(LogsArgs),
     /// Print the events of a session, or follow all sessions

@@ -115,7 +115,7 @@ impl TurnArgs {
 }
 
 /// The JSON value of a file.
-fn json_file(file: &Path) -> Result<serde_json::Value, Failure> {
+pub(crate) fn json_file(file: &Path) -> Result<serde_json::Value, Failure> {
     let shown = file.display().to_string();
     let wrong = |why: String| Failure::usage(format!("{}: {why}", escape::line(&shown)));
     let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;

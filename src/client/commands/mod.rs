@@ -22,6 +22,7 @@ pub(super) mod feedback;
 pub(super) mod fork;
 pub(super) mod host;
 pub(super) mod inspect;
+pub(super) mod jobs;
 pub(super) mod knowledge;
 pub(super) mod login;
 pub(super) mod logs;

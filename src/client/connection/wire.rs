@@ -183,7 +183,7 @@ pub(crate) fn parse(line: &[u8]) -> Option<Message> {
             let event = carried.and_then(|it| serde_json::from_str(it.result.get()).ok());
             return Some(match event {
                 Some(DaemonEvent::Session(event)) => Message::Session(event),
-                Some(DaemonEvent::Job(_)) | None => Message::Other,
+                Some(DaemonEvent::Job(_) | DaemonEvent::Schedule(_)) | None => Message::Other,
             });
         }
         if method != SESSION_EVENT {

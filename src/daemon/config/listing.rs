@@ -56,7 +56,7 @@ impl Listing<'_> {
                     path.pop();
                 }
             }
-            Value::Null if ENTRY_TABLES.contains(&path[0]) => {}
+            Value::Null if ENTRY_TABLES.contains(&path[0]) || path.starts_with(&["jobs", "notify"]) => {}
             _ if path.len() == 2 && path[0] == "permissions" && RULES.contains(&path[1]) => {
                 self.add_rules(path);
             }
@@ -136,12 +136,14 @@ fn mask_value(path: &[&str], value: Value) -> Value {
         [table, ..] if FOREIGN_TABLES.contains(table) => mask_texts(value),
         ["providers", _, "headers" | "query", _] | ["telemetry", "headers", _] => MASK.into(),
         ["providers", _, "api_key_command"] => MASK.into(),
-        ["providers", _, "api_key_env"] | ["telemetry", "headers_env", _] => variable_name(value),
+        ["providers", _, "api_key_env"]
+        | ["telemetry", "headers_env", _]
+        | ["jobs", "notify", _, "secret_env"] => variable_name(value),
         ["tools", "env"] => match value {
             Value::Array(names) => names.into_iter().map(variable_name).collect(),
             other => variable_name(other),
         },
-        ["permissions", "unattended", "notify_command"] => match value {
+        ["permissions", "unattended", "notify_command"] | ["jobs", "notify", _, "command"] => match value {
             // The arguments of a command may contain a token.
             Value::Array(arguments) => arguments
                 .into_iter()
@@ -152,7 +154,9 @@ fn mask_value(path: &[&str], value: Value) -> Value {
         },
         _ => match value {
             // The path of a webhook is often its secret.
-            Value::String(text) if name == "notify_url" => mask_url(&text, true).into(),
+            Value::String(text) if name == "notify_url" || matches!(path, ["jobs", "notify", _, "url"]) => {
+                mask_url(&text, true).into()
+            }
             Value::String(text) if text.contains("://") || name == "web_proxy" => {
                 mask_url(&text, false).into()
             }
@@ -310,6 +314,11 @@ env = { TOKEN = "canary-14" }
 enabled = true
 [hooks]
 x = [{ command = "canary-15" }]
+[jobs.notify.a]
+url = "https://u:canary-18@hooks.example/canary-19"
+secret_env = "canary-20"
+[jobs.notify.b]
+command = ["curl", "canary-21"]
 "#;
         let (_dir, config) = load(text, &|_| None);
         let rows = list(&config, &[]);
@@ -320,6 +329,7 @@ x = [{ command = "canary-15" }]
             ("providers.x.query.key", "***"),
             ("providers.x.headers.x-team", "***"),
             ("permissions.unattended.notify_url", "https://hooks.example/***?***"),
+            ("jobs.notify.a.url", "https://***@hooks.example/***"),
             ("telemetry.endpoint", "http://***@h/v1?***"),
             ("tools.web_proxy", "http://***@proxy:3128"),
         ] {

@@ -14,6 +14,10 @@ use model::CREDENTIAL_PREFIX;
 const DAEMON_PATH_KEYS: [&str; 2] = ["socket", "data_dir"];
 /// Keys of `[providers.NAME]` that are paths.
 const PROVIDER_PATH_KEYS: [&str; 3] = ["cassette", "record", "api_key_file"];
+/// Keys of `[jobs.notify.NAME]` that are paths.
+const NOTIFY_PATH_KEYS: [&str; 1] = ["secret_file"];
+/// Keys of files that may be credentials of systemd.
+const CREDENTIAL_KEYS: [&str; 2] = ["api_key_file", "secret_file"];
 
 /// Makes every path in `table`, which was read from `source`, absolute.
 ///
@@ -29,7 +33,7 @@ pub(super) fn resolve(table: &mut Table, source: &Source, env: Env<'_>) -> Resul
             let wrong = |why: String| {
                 source::key_error(std::slice::from_ref(source), &path, format!("{}: {why}", path.join(".")))
             };
-            if *key == "api_key_file" && is_credential(text).map_err(wrong)? {
+            if CREDENTIAL_KEYS.contains(key) && is_credential(text).map_err(wrong)? {
                 continue;
             }
             let absolute_path = absolute(text, folder, env).map_err(wrong)?;
@@ -45,6 +49,15 @@ pub(super) fn resolve(table: &mut Table, source: &Source, env: Env<'_>) -> Resul
         for (name, provider) in providers.iter_mut() {
             if let Value::Table(provider) = provider {
                 each(provider, &["providers", name], &PROVIDER_PATH_KEYS)?;
+            }
+        }
+    }
+    if let Some(Value::Table(jobs)) = table.get_mut("jobs")
+        && let Some(Value::Table(targets)) = jobs.get_mut("notify")
+    {
+        for (name, target) in targets.iter_mut() {
+            if let Value::Table(target) = target {
+                each(target, &["jobs", "notify", name], &NOTIFY_PATH_KEYS)?;
             }
         }
     }

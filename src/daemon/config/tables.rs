@@ -10,6 +10,7 @@ use super::knowledge::Knowledge;
 use super::limits::Limits;
 use super::permission_tables::Permissions;
 use super::source::Source;
+use jobs::JobSettings;
 use mcp::ServerConfig;
 use model::{ModelFacts, Provider};
 use tools::{SandboxSettings, ToolConfig};
@@ -54,6 +55,8 @@ pub struct Config {
     pub mcp: BTreeMap<String, ServerConfig>,
     /// The indexes of workspaces.
     pub knowledge: Knowledge,
+    /// Unattended work, and who is told of it.
+    pub jobs: JobSettings,
     /// OpenTelemetry export.
     pub telemetry: Telemetry,
     /// Tables and keys that environment variables define, with the names of the variables.

@@ -1,5 +1,6 @@
 //! Distributes the configuration: each layer gets the settings struct that the layer defines.
 
+mod jobs;
 mod knowledge;
 mod mcp;
 mod models;
@@ -75,6 +76,7 @@ pub(super) fn components(
         check_model(config, &format!("aliases.{alias}"), model)?;
     }
     check_retry(config)?;
+    jobs::check_jobs(config)?;
     let sandbox = sandbox(config, places, &found.instance);
     check_sandbox(config, &sandbox, found)?;
     let web_allowed_private = web_allowed_private(config)?;

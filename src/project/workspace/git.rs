@@ -1,14 +1,12 @@
 //! Adds a short description of the repository to the prompt. Git runs only in a trusted folder, and with
-//! options that execute nothing from the repository: no hooks, fsmonitor, pager, signature check, external
-//! diff, network or prompt.
+//! options that execute nothing from the repository.
 
 use std::path::Path;
-use std::process::Stdio;
 use std::time::Duration;
 
 use tokio::io::AsyncReadExt as _;
-use tokio::process::Command;
 
+use crate::git::safe_command_in;
 use base::proc;
 
 /// Limit of the whole text, in characters.
@@ -17,36 +15,6 @@ const MAX_TEXT_CHARS: usize = 2_000;
 const MAX_ANSWER_BYTES: u64 = 16 << 10;
 /// Time limit of a git command. In a large repository, a slow part is omitted.
 const GIT_TIMEOUT: Duration = Duration::from_secs(3);
-
-/// Options before every command. <https://git-scm.com/docs/git-config>
-const SAFE_OPTIONS: [&str; 26] = [
-    "--no-optional-locks",
-    "--no-pager",
-    "-c",
-    "core.fsmonitor=false",
-    "-c",
-    "core.hooksPath=/dev/null",
-    "-c",
-    "core.pager=cat",
-    "-c",
-    "core.sshCommand=false",
-    "-c",
-    "core.askPass=",
-    "-c",
-    "credential.helper=",
-    "-c",
-    "diff.external=",
-    "-c",
-    "log.showSignature=false",
-    "-c",
-    "protocol.allow=never",
-    "-c",
-    "safe.bareRepository=explicit",
-    "-c",
-    "submodule.recurse=false",
-    "-c",
-    "status.submoduleSummary=false",
-];
 
 /// The description as text; `None` if git reports no status. Cancel-safe: dropping the future kills the
 /// commands.
@@ -100,27 +68,8 @@ fn truncate_text(text: String) -> String {
 
 /// Runs git. Returns its output without the last newline; `None` if git fails or takes too long.
 async fn run_git(cwd: &Path, what: &[&str]) -> Option<String> {
-    let mut command = Command::new("git");
-    command.args(SAFE_OPTIONS).arg("-C").arg(cwd).args(what);
-    command.env_clear();
-    for name in ["PATH", "HOME", "XDG_CONFIG_HOME"] {
-        if let Some(value) = std::env::var_os(name) {
-            command.env(name, value);
-        }
-    }
-    command
-        .envs([("LC_ALL", "C"), ("GIT_TERMINAL_PROMPT", "0"), ("GIT_OPTIONAL_LOCKS", "0")])
-        .envs([
-            ("GIT_NO_LAZY_FETCH", "1"),
-            ("GIT_PAGER", "cat"),
-            ("GIT_ASKPASS", "false"),
-            ("SSH_ASKPASS", "false"),
-        ])
-        .current_dir("/")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .kill_on_drop(true);
+    let mut command = safe_command_in(cwd);
+    command.args(what).kill_on_drop(true);
     let mut child = proc::spawn(&mut command).ok()?;
     let out = child.stdout.take()?;
     let answer = async {
@@ -144,6 +93,7 @@ async fn run_git(cwd: &Path, what: &[&str]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::Stdio;
 
     fn git(folder: &Path, args: &[&str]) -> bool {
         let mut command = std::process::Command::new("git");

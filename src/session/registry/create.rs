@@ -20,7 +20,7 @@ use store::{Idempotency, NewSession, StoreError};
 use types::ablation::Ablation;
 use types::daemon_event::SessionChangeKind;
 use types::event::{Envelope, Event, Origin};
-use types::ids::{Mint, Seed, SessionId};
+use types::ids::{JobId, Mint, Seed, SessionId};
 use types::permission::{RuleKind, is_unsandboxed_grant};
 use types::session::{OnRestart, SessionSpec, SessionView};
 use types::session_environment::SessionEnvironment;
@@ -94,6 +94,8 @@ pub struct NewSessionRequest {
     pub mcp_servers: BTreeMap<String, serde_json::Value>,
     /// Variables for the commands of the session; absent for those of the daemon.
     pub environment: Option<SessionEnvironment>,
+    /// The job that the session is an attempt of.
+    pub job_id: Option<JobId>,
     /// Whether lists omit the session. A hidden session holds usage that belongs to no other session.
     pub is_hidden: bool,
     /// Idempotency key, if the caller sent one.
@@ -438,6 +440,14 @@ impl Registry {
         Ok(AgentProfile { name: agent.name, prompt: agent.prompt, restrictions })
     }
 
+    /// The settings that a session of this request would have now. Creates nothing.
+    ///
+    /// # Errors
+    /// A parameter is invalid.
+    pub async fn check_new_session(&self, request: &NewSessionRequest) -> Result<SessionSpec, SessionError> {
+        self.build_spec(request).await.map(|(spec, _)| spec)
+    }
+
     /// The settings of a new session: the user's, then the project's, then those of the request. Also
     /// returns notices for the user about the project's settings.
     async fn build_spec(
@@ -458,6 +468,7 @@ impl Registry {
             model: settings.main_model.clone().unwrap_or_default(),
             mode: settings.mode,
             background: request.background,
+            job_id: request.job_id,
             safe_mode: settings.safe_mode,
             on_restart: request.on_restart,
             budgets: settings.budgets,

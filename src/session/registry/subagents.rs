@@ -211,6 +211,7 @@ impl Registry {
         let options = options.with_sampling(answers.sampling.or(spec.sampling));
         let request = NewSessionRequest {
             is_hidden: false,
+            job_id: None,
             session_id: Some(id),
             cwd: spec.cwd.clone(),
             title: Some(if description.trim().is_empty() { name.clone() } else { description }),

@@ -7,10 +7,13 @@ use crate::command::WriterCommand;
 use crate::error::StoreError;
 use crate::handle::{Store, StoreReader};
 use crate::read::events::unsigned;
-use crate::rows::Idempotency;
+use crate::rows::{Idempotency, SessionKey};
 use crate::sql_batch::{SqlBatch, integer, values};
+use crate::tables::blobs;
+use crate::tables::schedules::{self, ScheduleWrite};
 use types::audit::AuditNote;
-use types::ids::{JobId, ScheduleId};
+use types::blob::Blob;
+use types::ids::{CallId, JobId, ScheduleId};
 use types::job::{JobEvent, JobState};
 use types::time::Timestamp;
 
@@ -41,8 +44,12 @@ pub enum JobWrite {
     Request(JobId, String),
     /// An event of a job.
     Event(Box<JobEvent>),
+    /// Content that a session keeps, for example artifacts. An existing blob stays unchanged.
+    Blobs(SessionKey, Vec<Blob>),
     /// A value that outlives the daemon; `None` removes it.
     Setting(&'static str, Option<String>),
+    /// A change of a schedule.
+    Schedule(ScheduleWrite),
 }
 
 /// A job's row without its content.
@@ -230,6 +237,24 @@ impl StoreReader {
         self.report_damage(read.await)
     }
 
+    /// A call of a session whose outcome is unknown; `None` if there is none.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn unknown_call(&self, key: SessionKey) -> Result<Option<CallId>, StoreError> {
+        let read = async {
+            let row = sqlx::query(
+                "select body ->> '$.call_id' as call_id from event where session = ? and kind = 'tool.completed' \
+                 and json_valid(body) and body ->> '$.status' = 'unknown' order by seq desc limit 1",
+            )
+            .bind(key.0)
+            .fetch_optional(&self.readers.current_pool().await)
+            .await?;
+            Ok(row.and_then(|row| row.try_get::<String, _>("call_id").ok()?.parse().ok()))
+        };
+        self.report_damage(read.await)
+    }
+
     /// A value that outlives the daemon.
     ///
     /// # Errors
@@ -278,6 +303,7 @@ pub(crate) fn statements(script: &mut SqlBatch, writes: &[JobWrite]) {
                     serde_json::to_string(event).unwrap_or_default(),
                 ],
             ),
+            JobWrite::Blobs(key, blobs) => blobs::insert(script, *key, blobs),
             JobWrite::Setting(name, Some(value)) => script.add(
                 "insert or replace into daemon_setting (name, value) values (?, ?)",
                 values![*name, value],
@@ -285,6 +311,7 @@ pub(crate) fn statements(script: &mut SqlBatch, writes: &[JobWrite]) {
             JobWrite::Setting(name, None) => {
                 script.add("delete from daemon_setting where name = ?", values![*name]);
             }
+            JobWrite::Schedule(write) => schedules::statements(script, write),
         }
     }
 }
@@ -375,4 +402,6 @@ const TABLES: &[(&str, &[&str])] = &[
     ),
     ("job_event", &["job", "seq", "at_ms", "body"]),
     ("daemon_setting", &["name", "value"]),
+    ("schedule", &["id", "schedule_id", "record"]),
+    ("schedule_firing", &["schedule_id", "slot_ms", "job_id"]),
 ];

@@ -97,6 +97,7 @@ pub const USER_KEYS: &[&str] = &[
     "tools.max_spool_total",
     "tools.max_checkpoint_size",
     "hooks",
+    "jobs",
     "mcp",
     "knowledge",
     "telemetry",

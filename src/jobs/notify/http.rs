@@ -1,4 +1,5 @@
-//! The webhook of `[permissions.unattended] notify_url`. It posts pending requests as JSON.
+//! Posts JSON to an address of the user: messages of `[jobs.notify.NAME] url`, and the pending requests of
+//! `[permissions.unattended] notify_url`.
 //!
 //! The address may contain a key, so logs and errors show only its host. The daemon reads only the status of
 //! the answer.
@@ -11,14 +12,12 @@ use reqwest::{Client, StatusCode, Url, redirect};
 use tokio::sync::OnceCell;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Time limit of one attempt.
-const REQUEST_TIMEOUT_LIMIT: Duration = Duration::from_secs(10);
-/// Waits between attempts. The last attempt follows the last wait, so there is one attempt more than waits.
-const RETRY_WAITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(5)];
+/// Time limit of one post.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The address to post to.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Webhook(Url);
+pub struct Webhook(Url);
 
 impl std::fmt::Debug for Webhook {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -28,14 +27,14 @@ impl std::fmt::Debug for Webhook {
 
 /// The client for all posts, created on first use. Cloning is cheap.
 #[derive(Clone, Default)]
-pub(super) struct Poster(Arc<OnceCell<Client>>);
+pub struct Poster(Arc<OnceCell<Client>>);
 
 impl Webhook {
     /// Parses an address.
     ///
     /// # Errors
     /// The reason, without the address itself.
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         let wrong = "expected an address like https://example.org/hook";
         let url = Url::parse(text.trim()).map_err(|error| format!("{error}: {wrong}"))?;
         if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
@@ -45,36 +44,65 @@ impl Webhook {
     }
 
     /// The part of the address that is not secret.
-    pub(super) fn public_address(&self) -> String {
+    #[must_use]
+    pub fn public_address(&self) -> String {
         format!("{}://{}", self.0.scheme(), self.0.host_str().unwrap_or_default())
     }
 }
 
-/// The reason why an attempt failed, and whether a retry may succeed.
-struct PostError {
-    why: String,
-    is_passing: bool,
+/// Why a post was not accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PostError {
+    /// The reason, without the address.
+    pub message: String,
+    /// The status of the answer; `None` if there was none.
+    pub status: Option<u16>,
+}
+
+impl PostError {
+    /// Whether the same post may be accepted soon.
+    #[must_use]
+    pub fn is_temporary(&self) -> bool {
+        match self.status.map(StatusCode::from_u16) {
+            Some(Ok(status)) => {
+                status.is_server_error()
+                    || matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT)
+            }
+            _ => true,
+        }
+    }
 }
 
 impl Poster {
-    /// Posts the text and retries temporary failures. The error describes the last attempt. This takes
-    /// at most 36 s. Cancel-safe: dropping the future does not revoke a post that was sent.
-    pub(super) async fn post_text(&self, hook: &Webhook, text: &str) -> Result<(), String> {
+    /// Posts the JSON once, for at most 10 s, and follows no redirect. Cancel-safe: dropping the future does not
+    /// revoke a post that was sent.
+    ///
+    /// # Errors
+    /// The address gave no answer, or one without success.
+    pub async fn post(
+        &self,
+        hook: &Webhook,
+        headers: &[(&str, String)],
+        json: String,
+    ) -> Result<(), PostError> {
         let client = self.0.get_or_try_init(build).await?;
-        let mut waits = RETRY_WAITS.iter();
-        loop {
-            match post(client, hook, text).await {
-                Ok(()) => return Ok(()),
-                Err(failed) => match waits.next().filter(|_| failed.is_passing) {
-                    Some(wait) => tokio::time::sleep(*wait).await,
-                    None => return Err(failed.why),
-                },
+        let mut request = client.post(hook.0.clone()).header(CONTENT_TYPE, "application/json").body(json);
+        for (name, value) in headers {
+            request = request.header(*name, value);
+        }
+        let no_answer = |error| PostError { message: innermost_cause(error), status: None };
+        let status = request.send().await.map_err(no_answer)?.status();
+        match status.is_success() {
+            true => Ok(()),
+            false => {
+                let status = status.as_u16();
+                Err(PostError { message: format!("it answered {status}"), status: Some(status) })
             }
         }
     }
 }
 
-async fn build() -> Result<Client, String> {
+async fn build() -> Result<Client, PostError> {
     // Build the client on a blocking thread, because reading the system's certificates takes long.
     let build = || {
         // If another provider is already installed, the client uses that provider.
@@ -82,27 +110,20 @@ async fn build() -> Result<Client, String> {
         Client::builder()
             .user_agent(concat!("agentd/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(CONNECT_TIMEOUT)
-            .timeout(REQUEST_TIMEOUT_LIMIT)
+            .timeout(REQUEST_TIMEOUT)
             // The text contains model output, so it may be sent only to the configured address.
             .redirect(redirect::Policy::none())
             .referer(false)
             .build()
     };
-    let built = tokio::task::spawn_blocking(build).await.map_err(|error| error.to_string())?;
-    built.map_err(|error| format!("the HTTP client could not be set up: {}", error.without_url()))
-}
-
-async fn post(client: &Client, hook: &Webhook, text: &str) -> Result<(), PostError> {
-    let request = client.post(hook.0.clone()).header(CONTENT_TYPE, "application/json").body(text.to_owned());
-    let sent = request.send().await;
-    let answer = sent.map_err(|error| PostError { why: innermost_cause(error), is_passing: true })?;
-    let status = answer.status();
-    if status.is_success() {
-        return Ok(());
-    }
-    let is_passing = status.is_server_error()
-        || matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT);
-    Err(PostError { why: format!("it answered {}", status.as_u16()), is_passing })
+    let built = tokio::task::spawn_blocking(build).await;
+    let could_not = |why: String| PostError {
+        message: format!("the HTTP client could not be set up: {why}"),
+        status: None,
+    };
+    built
+        .map_err(|error| could_not(error.to_string()))?
+        .map_err(|error| could_not(error.without_url().to_string()))
 }
 
 /// The innermost cause of an error, without the address.
@@ -120,7 +141,7 @@ fn innermost_cause(error: reqwest::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::webhook::*;
+    use crate::notify::http::*;
 
     #[test]
     fn webhook_url_is_parsed_and_shown_without_secret() {

@@ -1,0 +1,396 @@
+//! The handle through which clients of this crate create, change and read jobs.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
+
+use crate::create::{self, CheckedJob, FiredSlot};
+use crate::decide::JobChange;
+use crate::error::JobsError;
+use crate::record::JobRecord;
+use crate::runner::JobRunner;
+use crate::settings::JobSettings;
+use session::{IdempotencyKey, LedgerQuery, Registry};
+use store::{JobQuery, JobWrite, Store, StoredJob};
+use types::daemon_event::JobNotification;
+use types::event::Origin;
+use types::ids::JobId;
+use types::job::{Job, JobEvent, QueueReason};
+use types::job_request::{JobRequest, RetryMode};
+use types::time::Timestamp;
+use types::usage::Budgets;
+
+/// Capacity of the queue of commands. When it is full, callers wait.
+const COMMAND_CAPACITY: usize = 256;
+/// Number of changes that a subscriber may miss. If it misses more, it reads the list again.
+const CHANGE_CAPACITY: usize = 4_096;
+
+/// All jobs. Cloning is cheap.
+#[derive(Clone)]
+pub struct Jobs {
+    registry: Registry,
+    commands: mpsc::Sender<Command>,
+    changes: broadcast::Sender<Arc<JobNotification>>,
+    settings: watch::Receiver<JobSettings>,
+}
+
+/// A job to create.
+#[derive(Clone, Debug)]
+pub struct NewJob {
+    /// Its id, if the caller needs it for `extra_writes`.
+    pub job_id: Option<JobId>,
+    /// What it is asked to do; its template was applied before.
+    pub request: JobRequest,
+    /// Who creates it.
+    pub origin: Origin,
+    /// The slot of the schedule that creates it.
+    pub slot: Option<FiredSlot>,
+    /// For a slot that an earlier job of the schedule keeps from starting: the job is `skipped` from the start.
+    pub is_skipped: bool,
+    /// Writes for the same transaction.
+    pub extra_writes: Vec<JobWrite>,
+    /// Idempotency key, if the caller sent one.
+    pub keyed: Option<IdempotencyKey>,
+}
+
+impl NewJob {
+    /// A job that a client creates.
+    #[must_use]
+    pub fn new(request: JobRequest, origin: Origin) -> Self {
+        Self { job_id: None, request, origin, slot: None, is_skipped: false, extra_writes: Vec::new(), keyed: None }
+    }
+}
+
+/// A created job, or the one that exists already.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Created {
+    /// The job.
+    pub job: Job,
+    /// Whether it existed before.
+    pub existing: bool,
+}
+
+/// The end of a cancel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cancelled {
+    /// The job.
+    pub job: Job,
+    /// Whether an attempt was stopped.
+    pub stopped: bool,
+    /// Ids of processes that could not be killed.
+    pub survivors: Vec<i32>,
+}
+
+/// A change of a job by a client. Absent values stay.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct JobUpdate {
+    /// Priority.
+    pub priority: Option<i32>,
+    /// Time at which it is due.
+    pub run_at_ms: Option<Timestamp>,
+    /// All labels.
+    pub labels: Option<std::collections::BTreeMap<String, String>>,
+    /// Higher limits.
+    pub budgets: Option<Budgets>,
+}
+
+pub(crate) type Reply<T> = oneshot::Sender<Result<T, JobsError>>;
+
+/// A command to the runner.
+pub(crate) enum Command {
+    Create(Box<(CheckedJob, NewJob)>, Reply<Created>),
+    Update(JobId, Box<JobChange>, Option<IdempotencyKey>, Reply<Job>),
+    Cancel {
+        id: JobId,
+        reason: Option<String>,
+        keyed: Option<IdempotencyKey>,
+        origin: Origin,
+        reply: Reply<Cancelled>,
+    },
+    Retry {
+        id: JobId,
+        mode: Option<RetryMode>,
+        keyed: Option<IdempotencyKey>,
+        origin: Origin,
+        reply: Reply<Job>,
+    },
+    SetPaused {
+        paused: bool,
+        keyed: Option<IdempotencyKey>,
+        reply: Reply<bool>,
+    },
+    Reasons(Vec<JobId>, oneshot::Sender<Vec<Option<QueueReason>>>),
+    IsPaused(oneshot::Sender<bool>),
+}
+
+impl Jobs {
+    /// The handle, and the runner that must run for it to answer. `worktrees_dir` is `DATA/worktrees`.
+    #[must_use]
+    pub fn new(
+        store: Store,
+        registry: Registry,
+        settings: watch::Receiver<JobSettings>,
+        worktrees_dir: PathBuf,
+    ) -> (Self, JobRunner) {
+        let (commands, inbox) = mpsc::channel(COMMAND_CAPACITY);
+        let changes = broadcast::channel(CHANGE_CAPACITY).0;
+        let runner =
+            JobRunner::new(store, registry.clone(), settings.clone(), inbox, changes.clone(), worktrees_dir);
+        (Self { registry, commands, changes, settings }, runner)
+    }
+
+    /// Subscribes to all later changes of jobs.
+    #[must_use]
+    pub fn subscribe(&self) -> broadcast::Receiver<Arc<JobNotification>> {
+        self.changes.subscribe()
+    }
+
+    /// The settings in force.
+    #[must_use]
+    pub fn settings(&self) -> JobSettings {
+        self.settings.borrow().clone()
+    }
+
+    /// Checks a job's content as [`Self::create`] does, and creates nothing.
+    ///
+    /// # Errors
+    /// A field is invalid.
+    pub async fn check(&self, request: &JobRequest, origin: &Origin) -> Result<(), JobsError> {
+        create::check(&self.registry, &self.settings(), request.clone(), origin, None, None).await.map(|_| ())
+    }
+
+    /// Creates a job. It is on disk when this returns. Not cancel-safe: after a dropped call the job may exist.
+    ///
+    /// # Errors
+    /// A field is invalid, the unique key is taken and the job says `reject`, the queue is full, or the store failed.
+    pub async fn create(&self, new: NewJob) -> Result<Created, JobsError> {
+        let settings = self.settings();
+        let (request, slot, job_id) = (new.request.clone(), new.slot, new.job_id);
+        let checked = create::check(&self.registry, &settings, request, &new.origin, slot, job_id).await?;
+        self.ask(|reply| Command::Create(Box::new((checked, new)), reply)).await
+    }
+
+    /// Changes a job. See [`JobUpdate`].
+    ///
+    /// # Errors
+    /// The job does not exist, is over, or runs; a value is invalid; or the store failed.
+    pub async fn update(
+        &self,
+        id: JobId,
+        update: JobUpdate,
+        keyed: Option<IdempotencyKey>,
+    ) -> Result<Job, JobsError> {
+        if !(-100..=100).contains(&update.priority.unwrap_or(0)) {
+            return Err(JobsError::bad("priority", "expected a number from -100 to 100"));
+        }
+        create::check_budgets(&self.registry, &self.settings(), update.budgets)?;
+        let JobUpdate { priority, run_at_ms, labels, budgets } = update;
+        let change = Box::new(JobChange { priority, run_at_ms, labels, budgets });
+        self.ask(|reply| Command::Update(id, change, keyed, reply)).await
+    }
+
+    /// Cancels a job. Returns when its work has stopped.
+    ///
+    /// # Errors
+    /// The job does not exist or is over, or the store failed.
+    pub async fn cancel(
+        &self,
+        id: JobId,
+        reason: Option<String>,
+        keyed: Option<IdempotencyKey>,
+        origin: Origin,
+    ) -> Result<Cancelled, JobsError> {
+        self.ask(|reply| Command::Cancel { id, reason, keyed, origin, reply }).await
+    }
+
+    /// Gives a job that is over one more attempt.
+    ///
+    /// # Errors
+    /// The job does not exist, is not over or has succeeded, or the store failed.
+    pub async fn retry(
+        &self,
+        id: JobId,
+        mode: Option<RetryMode>,
+        keyed: Option<IdempotencyKey>,
+        origin: Origin,
+    ) -> Result<Job, JobsError> {
+        self.ask(|reply| Command::Retry { id, mode, keyed, origin, reply }).await
+    }
+
+    /// Stops new starts, or allows them again. It survives restarts. Returns whether new starts are stopped.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn set_paused(&self, paused: bool, keyed: Option<IdempotencyKey>) -> Result<bool, JobsError> {
+        self.ask(|reply| Command::SetPaused { paused, keyed, reply }).await
+    }
+
+    /// Whether new starts are stopped.
+    ///
+    /// # Errors
+    /// The daemon is stopping.
+    pub async fn is_paused(&self) -> Result<bool, JobsError> {
+        let (reply, answer) = oneshot::channel();
+        self.commands.send(Command::IsPaused(reply)).await.map_err(|_| JobsError::ShuttingDown)?;
+        answer.await.map_err(|_| JobsError::ShuttingDown)
+    }
+
+    /// One job with its stored content.
+    ///
+    /// # Errors
+    /// The job does not exist, or the database could not be read.
+    pub async fn get(&self, id: JobId) -> Result<(Job, JobRequest), JobsError> {
+        let stored = self.registry.shared().store.job(id).await?.ok_or(JobsError::NotFound)?;
+        let record = parse(&stored)?;
+        let request = serde_json::from_str(&stored.request).map_err(|error| corrupt(&error))?;
+        let mut jobs = vec![record];
+        self.add_live_state(&mut jobs).await?;
+        let record = jobs.pop().ok_or(JobsError::NotFound)?;
+        Ok((record.job, request))
+    }
+
+    /// The whole stored state of a job.
+    ///
+    /// # Errors
+    /// The job does not exist, or the database could not be read.
+    pub async fn record(&self, id: JobId) -> Result<JobRecord, JobsError> {
+        let stored = self.registry.shared().store.job(id).await?.ok_or(JobsError::NotFound)?;
+        parse(&stored)
+    }
+
+    /// A page of jobs, newest first, and the cursor of the next page. Results are left out.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn list(
+        &self,
+        before: Option<i64>,
+        limit: u32,
+        wanted: JobQuery<'_>,
+    ) -> Result<(Vec<Job>, Option<i64>), JobsError> {
+        let mut rows = self.registry.shared().store.jobs(before, limit.saturating_add(1), wanted).await?;
+        let has_more = rows.len() > limit as usize;
+        rows.truncate(limit as usize);
+        let next = rows.last().map(|(position, _)| *position).filter(|_| has_more);
+        let parsed = rows.iter().map(|(_, record)| parse_record(record));
+        let mut records = parsed.collect::<Result<Vec<_>, _>>()?;
+        self.add_live_state(&mut records).await?;
+        Ok((records.into_iter().map(|record| for_lists(record.job)).collect(), next))
+    }
+
+    /// Events of a job after a number, oldest first.
+    ///
+    /// # Errors
+    /// The job does not exist, or the database could not be read.
+    pub async fn events(&self, id: JobId, after: u64, limit: u32) -> Result<Vec<JobEvent>, JobsError> {
+        let store = &self.registry.shared().store;
+        let events = store.job_events(id, after, limit).await?;
+        if events.is_empty() && store.job(id).await?.is_none() {
+            return Err(JobsError::NotFound);
+        }
+        Ok(events)
+    }
+
+    /// Waits until a job is over, at most for `timeout`. Returns the job and whether the time was over first.
+    /// Cancel-safe.
+    ///
+    /// # Errors
+    /// The job does not exist, the daemon is stopping, or the database could not be read.
+    pub async fn wait(
+        &self,
+        id: JobId,
+        timeout: Option<Duration>,
+        stop: &CancellationToken,
+    ) -> Result<(Job, bool), JobsError> {
+        // Subscribe before the state is read, so that no change between both is lost.
+        let mut changes = self.subscribe();
+        let timed_out = async {
+            match timeout {
+                Some(timeout) => tokio::time::sleep(timeout).await,
+                None => std::future::pending().await,
+            }
+        };
+        let over = async {
+            loop {
+                let (job, _) = self.get(id).await?;
+                if job.state.is_final() {
+                    return Ok(job);
+                }
+                loop {
+                    match changes.recv().await {
+                        Ok(change) if change.job.job_id == id => break,
+                        Ok(_) => {}
+                        Err(broadcast::error::RecvError::Lagged(_)) => break,
+                        Err(broadcast::error::RecvError::Closed) => return Err(JobsError::ShuttingDown),
+                    }
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            job = over => Ok((job?, false)),
+            () = stop.cancelled() => Err(JobsError::ShuttingDown),
+            () = timed_out => Ok((self.get(id).await?.0, true)),
+        }
+    }
+
+    /// Adds what only the runner and living sessions know: why a job waits, and what a running attempt has used.
+    async fn add_live_state(&self, records: &mut [JobRecord]) -> Result<(), JobsError> {
+        let waiting = records.iter().filter(|it| !it.job.state.is_final() && !it.job.state.has_attempt());
+        let ids: Vec<JobId> = waiting.map(|record| record.job.job_id).collect();
+        if !ids.is_empty() {
+            let (reply, answer) = oneshot::channel();
+            self.commands
+                .send(Command::Reasons(ids.clone(), reply))
+                .await
+                .map_err(|_| JobsError::ShuttingDown)?;
+            let reasons = answer.await.map_err(|_| JobsError::ShuttingDown)?;
+            for (id, reason) in ids.into_iter().zip(reasons) {
+                if let Some(record) = records.iter_mut().find(|record| record.job.job_id == id) {
+                    record.job.reason = reason;
+                }
+            }
+        }
+        for record in records.iter_mut() {
+            let Some(session_id) = record.living_session() else { continue };
+            if let Ok(view) = self.registry.view(session_id).await {
+                record.job.activity = view.summary.activity;
+            }
+            let query = LedgerQuery { session_id: Some(session_id), ..LedgerQuery::default() };
+            let is_continued = record.attempts.iter().filter(|it| it.session_id == session_id).count() > 1;
+            if !is_continued {
+                let mut models = record.spent.models.clone();
+                models.add(&self.registry.shared().store.ledger_total(query).await?);
+                record.job.usage = models.usage;
+                record.job.cost_usd_micros = models.cost_usd_micros;
+            }
+        }
+        Ok(())
+    }
+
+    async fn ask<T>(&self, make: impl FnOnce(Reply<T>) -> Command) -> Result<T, JobsError> {
+        let (reply, answer) = oneshot::channel();
+        self.commands.send(make(reply)).await.map_err(|_| JobsError::ShuttingDown)?;
+        answer.await.map_err(|_| JobsError::ShuttingDown)?
+    }
+}
+
+/// A job as lists and notifications show it: without its result, whose text may be long.
+pub(crate) fn for_lists(job: Job) -> Job {
+    Job { result: None, ..job }
+}
+
+pub(crate) fn parse(stored: &StoredJob) -> Result<JobRecord, JobsError> {
+    parse_record(&stored.record)
+}
+
+pub(crate) fn parse_record(text: &str) -> Result<JobRecord, JobsError> {
+    serde_json::from_str(text).map_err(|error| corrupt(&error))
+}
+
+pub(crate) fn corrupt(error: &serde_json::Error) -> JobsError {
+    JobsError::Store(store::StoreError::Corrupt(format!("a job: {error}")))
+}

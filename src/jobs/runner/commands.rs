@@ -1,0 +1,284 @@
+//! Commands of clients.
+
+use tokio::sync::oneshot;
+
+use super::steps::Extras;
+use super::{JobRunner, PAUSED};
+use crate::create::CheckedJob;
+use crate::decide::{JobChange, JobInput, NextWork};
+use crate::error::JobsError;
+use crate::handle::{Cancelled, Command, Created, NewJob, Reply};
+use crate::queue;
+use crate::record::JobRecord;
+use session::IdempotencyKey;
+use store::{Idempotency, JobCommit, JobWrite, StoreError};
+use types::audit::{AuditKind, AuditNote};
+use types::event::Origin;
+use types::ids::JobId;
+use types::job::{Job, JobEventKind, JobState, QueueReason};
+use types::job_request::{OnConflict, RetryMode};
+
+/// Methods under which replies are stored.
+mod method {
+    pub const CREATE: &str = "job.create";
+    pub const UPDATE: &str = "job.update";
+    pub const CANCEL: &str = "job.cancel";
+    pub const RETRY: &str = "job.retry";
+    pub const PAUSE: &str = "job.pause";
+    pub const RESUME: &str = "job.resume";
+}
+
+impl JobRunner {
+    /// Handles one command. Errors of the command go to its caller.
+    ///
+    /// # Errors
+    /// The daemon is stopping.
+    pub(super) async fn handle(&mut self, command: Command) -> Result<(), JobsError> {
+        match command {
+            Command::Create(new, reply) => {
+                let (checked, new) = *new;
+                let created = self.create(checked, new).await;
+                let _ = reply.send(created);
+            }
+            Command::Update(id, change, keyed, reply) => {
+                let updated = self.update(id, *change, keyed).await;
+                let _ = reply.send(updated);
+            }
+            Command::Cancel { id, reason, keyed, origin, reply } => {
+                self.cancel(id, reason, keyed, &origin, reply).await;
+            }
+            Command::Retry { id, mode, keyed, origin, reply } => {
+                let retried = self.retry(id, mode, keyed, &origin).await;
+                let _ = reply.send(retried);
+            }
+            Command::SetPaused { paused, keyed, reply } => {
+                let done = self.set_paused(paused, keyed).await;
+                let _ = reply.send(done);
+            }
+            Command::Reasons(ids, reply) => self.tell_reasons(&ids, reply).await?,
+            Command::IsPaused(reply) => _ = reply.send(self.is_paused),
+        }
+        Ok(())
+    }
+
+    async fn create(&mut self, checked: CheckedJob, new: NewJob) -> Result<Created, JobsError> {
+        let CheckedJob { mut record, request } = checked;
+        if let Some(job) = self.known(method::CREATE, new.keyed.as_ref()).await? {
+            return Ok(Created { job, existing: false });
+        }
+        let mut extras = Extras { writes: new.extra_writes, ..Extras::default() };
+        if let (Some(unique), Some(key)) = (&request.unique, &record.unique_key)
+            && let Some(stored) = self.store.job_with_unique_key(&key.text).await?
+        {
+            let existing = crate::handle::parse(&stored)?;
+            let has_not_started = matches!(existing.job.state, JobState::Scheduled | JobState::Queued)
+                && existing.attempts.is_empty();
+            match unique.on_conflict {
+                OnConflict::Reject => return Err(JobsError::UniqueKeyTaken(existing.job.job_id)),
+                OnConflict::Replace if has_not_started => self.replace(existing, &record).await?,
+                OnConflict::Return | OnConflict::Replace => {
+                    return Ok(Created { job: existing.job, existing: true });
+                }
+            }
+        }
+        let most = self.settings.borrow().max_queued;
+        let waiting = self.entries.values().filter(|job| !job.entry.state.has_attempt()).count();
+        if !new.is_skipped && waiting >= most as usize {
+            return Err(JobsError::QueueFull { most });
+        }
+        let mut events = vec![JobEventKind::Created {}];
+        if new.is_skipped {
+            record.job.state = JobState::Skipped;
+            record.job.ended_at_ms = Some(record.job.created_at_ms);
+            events.push(JobEventKind::Completed { state: JobState::Skipped, result: None, error: None });
+        } else if record.job.state == JobState::Queued {
+            events.push(JobEventKind::Queued {});
+        }
+        record.job.seq = events.len() as u64;
+        let job_id = record.job.job_id;
+        extras.idempotency = self.stored_key(method::CREATE, new.keyed, job_id);
+        extras.audit.push(self.audit_note(&record, "created", &new.origin));
+        let content = serde_json::to_string(&request).unwrap_or_default();
+        let writes = vec![JobWrite::Insert(Box::new(record.row()), content)];
+        base::crash::point("JC1.checked");
+        let written = self.write_rows(&record, writes, events, 1, extras).await;
+        base::crash::point("JC1.written");
+        match written {
+            Ok(()) => Ok(Created { job: record.job, existing: false }),
+            Err(JobsError::Store(StoreError::Taken)) if new.slot.is_some() => Err(JobsError::SlotFired),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Cancels a job that has not started, because another one takes its unique key.
+    async fn replace(&mut self, existing: JobRecord, by: &JobRecord) -> Result<(), JobsError> {
+        let reason = Some(format!("replaced by {}", by.job.job_id));
+        self.step(existing.job.job_id, JobInput::Cancel { reason }, Extras::default()).await?;
+        Ok(())
+    }
+
+    async fn update(
+        &mut self,
+        id: JobId,
+        change: JobChange,
+        keyed: Option<IdempotencyKey>,
+    ) -> Result<Job, JobsError> {
+        if let Some(job) = self.known(method::UPDATE, keyed.as_ref()).await? {
+            return Ok(job);
+        }
+        let budgets = change.budgets;
+        let extras = Extras { idempotency: self.stored_key(method::UPDATE, keyed, id), ..Extras::default() };
+        let (record, _) = self.step(id, JobInput::Update(change), extras).await?;
+        if let (Some(_), Some(session_id)) = (budgets, record.living_session()) {
+            self.raise_session_limits(&record, session_id).await;
+        }
+        Ok(record.job)
+    }
+
+    async fn cancel(
+        &mut self,
+        id: JobId,
+        reason: Option<String>,
+        keyed: Option<IdempotencyKey>,
+        origin: &Origin,
+        reply: Reply<Cancelled>,
+    ) {
+        let done = self.begin_cancel(id, reason, keyed, origin).await;
+        match done {
+            Ok(Some(job)) => _ = reply.send(Ok(Cancelled { job, stopped: false, survivors: Vec::new() })),
+            // The attempt is being stopped.
+            Ok(None) => match self.entries.get_mut(&id) {
+                Some(job) => job.waiting_cancels.push(reply),
+                None => _ = reply.send(Err(JobsError::NotFound)),
+            },
+            Err(error) => _ = reply.send(Err(error)),
+        }
+    }
+
+    /// Commits a cancel. Returns the job if nothing has to be stopped.
+    async fn begin_cancel(
+        &mut self,
+        id: JobId,
+        reason: Option<String>,
+        keyed: Option<IdempotencyKey>,
+        origin: &Origin,
+    ) -> Result<Option<Job>, JobsError> {
+        let known = self.known(method::CANCEL, keyed.as_ref()).await?;
+        let (record, _) = self.read(id).await?;
+        if let Some(job) = known {
+            return Ok(Some(job).filter(|job| job.state.is_final()));
+        }
+        if record.cancelling.is_some() && record.job.state.has_attempt() {
+            return Ok(None);
+        }
+        let extras = Extras {
+            idempotency: self.stored_key(method::CANCEL, keyed, id),
+            audit: vec![self.audit_note(&record, "cancelled", origin)],
+            ..Extras::default()
+        };
+        let (next, work) = self.step(id, JobInput::Cancel { reason }, extras).await?;
+        base::crash::point("JC7.cancelled");
+        if work == NextWork::Stop {
+            self.stop_attempt(next);
+            return Ok(None);
+        }
+        Ok(Some(next.job))
+    }
+
+    async fn retry(
+        &mut self,
+        id: JobId,
+        mode: Option<RetryMode>,
+        keyed: Option<IdempotencyKey>,
+        origin: &Origin,
+    ) -> Result<Job, JobsError> {
+        if let Some(job) = self.known(method::RETRY, keyed.as_ref()).await? {
+            return Ok(job);
+        }
+        let (record, _) = self.read(id).await?;
+        let extras = Extras {
+            idempotency: self.stored_key(method::RETRY, keyed, id),
+            audit: vec![self.audit_note(&record, "retried", origin)],
+            ..Extras::default()
+        };
+        match self.step(id, JobInput::Retry { mode }, extras).await {
+            Ok((next, _)) => {
+                base::crash::point("JC7.retried");
+                Ok(next.job)
+            }
+            // Another job has taken its unique key meanwhile.
+            Err(JobsError::Store(StoreError::Taken)) => {
+                let key = record.unique_key.map(|key| key.text).unwrap_or_default();
+                match self.store.job_with_unique_key(&key).await? {
+                    Some(other) => Err(JobsError::UniqueKeyTaken(crate::handle::parse(&other)?.job.job_id)),
+                    None => Err(JobsError::KeyConflict),
+                }
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn set_paused(&mut self, paused: bool, keyed: Option<IdempotencyKey>) -> Result<bool, JobsError> {
+        let method = if paused { method::PAUSE } else { method::RESUME };
+        if let Some(keyed) = &keyed
+            && let Some(known) = self.store.recent_reply(method, &keyed.key, self.now()).await?
+        {
+            return if known.digest == keyed.digest { Ok(paused) } else { Err(JobsError::KeyConflict) };
+        }
+        let idempotency = keyed.map(|keyed| Idempotency {
+            method,
+            key: keyed.key,
+            digest: keyed.digest,
+            reply: String::new(),
+        });
+        let writes = vec![JobWrite::Setting(PAUSED, Some(paused.to_string()))];
+        let commit = JobCommit { writes, idempotency, at: self.now(), ..JobCommit::default() };
+        self.store.commit_job(commit).await?;
+        self.is_paused = paused;
+        Ok(paused)
+    }
+
+    async fn tell_reasons(
+        &mut self,
+        ids: &[JobId],
+        reply: oneshot::Sender<Vec<Option<QueueReason>>>,
+    ) -> Result<(), JobsError> {
+        let now = self.now();
+        let limits = self.limits(now).await?;
+        let reasons = queue::Reasons::new(self.entries.values().map(|job| &job.entry), limits, now);
+        let of = |id: &JobId| self.entries.get(id).and_then(|job| reasons.of(&job.entry));
+        let _ = reply.send(ids.iter().map(of).collect());
+        Ok(())
+    }
+
+    /// The job of an earlier call with this key.
+    async fn known(
+        &self,
+        method: &'static str,
+        keyed: Option<&IdempotencyKey>,
+    ) -> Result<Option<Job>, JobsError> {
+        let Some(keyed) = keyed else { return Ok(None) };
+        let Some(known) = self.store.recent_reply(method, &keyed.key, self.now()).await? else {
+            return Ok(None);
+        };
+        if known.digest != keyed.digest {
+            return Err(JobsError::KeyConflict);
+        }
+        let id: JobId = known.reply.parse().map_err(|_| JobsError::NotFound)?;
+        self.read(id).await.map(|(record, _)| Some(record.job))
+    }
+
+    fn stored_key(
+        &self,
+        method: &'static str,
+        keyed: Option<IdempotencyKey>,
+        id: JobId,
+    ) -> Option<Idempotency> {
+        keyed.map(|keyed| Idempotency { method, key: keyed.key, digest: keyed.digest, reply: id.to_string() })
+    }
+
+    fn audit_note(&self, record: &JobRecord, verdict: &str, origin: &Origin) -> AuditNote {
+        let reason = format!("{} in {}", record.job.job_id, record.job.cwd);
+        AuditNote::new(self.now(), AuditKind::Job, verdict, reason).with_origin(Some(origin))
+    }
+}

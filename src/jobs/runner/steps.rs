@@ -1,0 +1,182 @@
+//! Steps of jobs: read, decide, write in one transaction, tell subscribers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{ActiveJob, JobRunner, Phase};
+use crate::decide::{self, Decision, JobInput, NextWork, Refusal};
+use crate::error::JobsError;
+use crate::handle::{Cancelled, Reply, for_lists, parse};
+use crate::queue::QueueEntry;
+use crate::record::JobRecord;
+use store::{Idempotency, JobCommit, JobWrite};
+use types::audit::AuditNote;
+use types::daemon_event::JobNotification;
+use types::ids::JobId;
+use types::job::{JobEvent, JobEventKind};
+
+/// Wait before a failed write of a step without a caller is repeated.
+const WRITE_RETRY: Duration = Duration::from_millis(500);
+
+/// What a step writes besides the job and its events.
+#[derive(Default)]
+pub(super) struct Extras {
+    pub writes: Vec<JobWrite>,
+    pub audit: Vec<AuditNote>,
+    pub idempotency: Option<Idempotency>,
+}
+
+impl JobRunner {
+    /// The stored state of a job, and its content as JSON.
+    pub(super) async fn read(&self, id: JobId) -> Result<(JobRecord, String), JobsError> {
+        let stored = self.store.job(id).await?.ok_or(JobsError::NotFound)?;
+        Ok((parse(&stored)?, stored.request))
+    }
+
+    /// One step for a caller, who gets its errors.
+    ///
+    /// # Errors
+    /// The input was refused, or nothing was written.
+    pub(super) async fn step(
+        &mut self,
+        id: JobId,
+        input: JobInput,
+        extras: Extras,
+    ) -> Result<(JobRecord, NextWork), JobsError> {
+        let (record, _) = self.read(id).await?;
+        let decision = decide::decide(&record, input, self.now()).map_err(|refusal| refused(id, refusal))?;
+        let work = decision.work;
+        let next = self.write(decision, extras).await?;
+        Ok((next, work))
+    }
+
+    /// One step without a caller: it is written however long the disk takes. An input that does not fit is ignored.
+    ///
+    /// # Errors
+    /// The daemon is stopping.
+    pub(super) async fn must_step(&mut self, id: JobId, input: JobInput) -> Result<(), JobsError> {
+        loop {
+            match self.step(id, input.clone(), Extras::default()).await {
+                Ok(_) => return Ok(()),
+                Err(JobsError::ShuttingDown) => return Err(JobsError::ShuttingDown),
+                Err(JobsError::Store(error)) => {
+                    tracing::warn!(job = %id, %error, "a step of a job could not be written yet");
+                    tokio::time::sleep(WRITE_RETRY).await;
+                }
+                Err(error) => {
+                    tracing::debug!(job = %id, %error, "an input of a job was not needed any more");
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Like [`Self::must_step`], for inputs that may come twice.
+    pub(super) async fn step_if_fits(&mut self, id: JobId, input: JobInput) -> Result<(), JobsError> {
+        self.must_step(id, input).await
+    }
+
+    /// Writes a decision and tells subscribers.
+    pub(super) async fn write(&mut self, decision: Decision, extras: Extras) -> Result<JobRecord, JobsError> {
+        let Decision { next, events, .. } = decision;
+        let first_seq = next.job.seq + 1 - events.len() as u64;
+        let writes = vec![JobWrite::Update(Box::new(next.row()))];
+        self.write_rows(&next, writes, events, first_seq, extras).await?;
+        Ok(next)
+    }
+
+    /// Writes rows of a job with its events, tells subscribers, and updates the queue.
+    pub(super) async fn write_rows(
+        &mut self,
+        next: &JobRecord,
+        mut writes: Vec<JobWrite>,
+        events: Vec<JobEventKind>,
+        first_seq: u64,
+        extras: Extras,
+    ) -> Result<(), JobsError> {
+        let at = self.now();
+        let job_id = next.job.job_id;
+        for (seq, event) in (first_seq..).zip(&events) {
+            let event = JobEvent { job_id, seq, at_ms: at, event: event.clone() };
+            writes.push(JobWrite::Event(Box::new(event)));
+        }
+        writes.extend(extras.writes);
+        let commit = JobCommit { writes, audit: extras.audit, idempotency: extras.idempotency, at };
+        self.store.commit_job(commit).await?;
+        self.track(next);
+        for event in &events {
+            let notification = JobNotification::new(event, for_lists(next.job.clone()));
+            // Sending fails if there is no subscriber.
+            let _ = self.changes.send(Arc::new(notification));
+        }
+        Ok(())
+    }
+
+    /// Writes a job's state without an event: a detail that clients do not see.
+    pub(super) async fn write_record(&mut self, record: &JobRecord) -> Result<(), JobsError> {
+        loop {
+            let writes = vec![JobWrite::Update(Box::new(record.row()))];
+            match self.write_rows(record, writes, Vec::new(), 0, Extras::default()).await {
+                Err(JobsError::Store(error)) => {
+                    tracing::warn!(job = %record.job.job_id, %error, "a detail of a job could not be written yet");
+                    tokio::time::sleep(WRITE_RETRY).await;
+                }
+                done => return done,
+            }
+        }
+    }
+
+    /// Takes over the state of a job into the queue.
+    pub(super) fn track(&mut self, record: &JobRecord) {
+        let job = &record.job;
+        let entry = QueueEntry {
+            job_id: job.job_id,
+            state: job.state,
+            priority: job.priority,
+            run_at: job.run_at_ms,
+            key: Arc::from(record.concurrency.key.as_str()),
+            limit: record.concurrency.limit,
+            reserve_usd_micros: record.remaining().usd_micros.unwrap_or(0),
+        };
+        if let Some(session_id) = record.living_session() {
+            self.by_session.insert(session_id, job.job_id);
+        }
+        let start_before = record.start_before_ms.filter(|_| record.attempts.is_empty());
+        match self.entries.get_mut(&job.job_id) {
+            Some(known) => {
+                known.entry = entry;
+                known.start_before = start_before;
+                known.session_id = job.session_id;
+            }
+            None if job.state.is_final() => {}
+            None => {
+                let (session_id, phase) = (job.session_id, Phase::Idle);
+                let known = ActiveJob { entry, start_before, session_id, phase, waiting_cancels: Vec::new() };
+                self.entries.insert(job.job_id, known);
+            }
+        }
+        let is_idle = self.entries.get(&job.job_id).is_some_and(|known| matches!(known.phase, Phase::Idle));
+        if job.state.is_final() && is_idle {
+            self.entries.remove(&job.job_id);
+        }
+    }
+
+    /// Forgets a job that is over. Returns those who wait for the end of its attempt.
+    pub(super) fn finish_tracking(&mut self, record: &JobRecord) -> Vec<Reply<Cancelled>> {
+        let id = record.job.job_id;
+        let waiting =
+            self.entries.get_mut(&id).map(|job| std::mem::take(&mut job.waiting_cancels)).unwrap_or_default();
+        if record.job.state.is_final() {
+            self.entries.remove(&id);
+        }
+        waiting
+    }
+}
+
+fn refused(id: JobId, refusal: Refusal) -> JobsError {
+    match refusal {
+        Refusal::NotPending(state) | Refusal::OutOfPlace(state) => JobsError::NotPending(state),
+        Refusal::Running => JobsError::Running(id),
+        Refusal::NotOver(state) => JobsError::NotOver(state),
+    }
+}

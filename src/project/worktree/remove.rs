@@ -1,0 +1,141 @@
+//! Removes worktrees.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use super::git_folder::GitFolder;
+use super::repository::{Repository, RepositoryLock, reference};
+use super::status::Changes;
+use super::{OwnWorktree, WorktreeProblem};
+use base::crash;
+
+/// What a removal did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Removal {
+    /// The worktree is gone. Its branch is gone as well if it had no commit of its own.
+    Removed,
+    /// It has so many files with changes that are not committed, and was kept.
+    Kept(u64),
+}
+
+/// Whether changes that are not committed keep a worktree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Force {
+    /// They keep it.
+    Careful,
+    /// They are lost.
+    LoseChanges,
+}
+
+/// Removes a worktree. A repository that is gone does not prevent it. A call can be repeated.
+///
+/// # Errors
+/// Git or the disk failed.
+pub async fn remove(own: &OwnWorktree, force: Force) -> Result<Removal, WorktreeProblem> {
+    let repository = match Repository::of(own).await {
+        Ok(repository) => repository,
+        Err(problem) if force == Force::LoseChanges || !own.path.exists() => {
+            tracing::warn!(path = %own.path.display(), %problem, "removing a worktree without its repository");
+            remove_folder(own.path.clone()).await?;
+            return Ok(Removal::Removed);
+        }
+        Err(problem) => return Err(problem),
+    };
+    let lock = repository.lock().await?;
+    let folder = GitFolder::find(&repository.common, &own.path).filter(|_| own.path.is_dir());
+    if let Some(folder) = &folder
+        && force == Force::Careful
+    {
+        let uncommitted = Changes::find(&repository, folder, own).await?.count();
+        let at_no_branch = u64::from(folder.head_branch().is_none() || folder.is_in_operation());
+        if uncommitted + at_no_branch > 0 {
+            return Ok(Removal::Kept(uncommitted));
+        }
+    }
+    remove_worktree(&repository, own, &lock).await?;
+    Ok(Removal::Removed)
+}
+
+/// Removes what a crash left of `create` for this path, and nothing of a complete worktree.
+///
+/// # Errors
+/// Git or the disk failed.
+pub async fn discard(base_folder: &Path, path: &Path) -> Result<(), WorktreeProblem> {
+    let (repository, _) = Repository::find(base_folder).await?;
+    let lock = repository.lock().await?;
+    discard_unfinished(&repository, path, &lock).await
+}
+
+/// Removes the worktree's folder, then what git knows about it, then its branch if that has no commit of its own.
+pub(super) async fn remove_worktree(
+    repository: &Repository,
+    own: &OwnWorktree,
+    lock: &RepositoryLock,
+) -> Result<(), WorktreeProblem> {
+    crash::point("JC3.remove");
+    remove_folder(own.path.clone()).await?;
+    crash::point("JC3.removed");
+    if let Some(folder) = GitFolder::find(&repository.common, &own.path) {
+        remove_folder(folder.path().to_owned()).await?;
+    }
+    crash::point("JC3.forgotten");
+    if own.is_new_branch {
+        repository.remove_branch(&own.branch, &own.base, lock).await?;
+    }
+    Ok(())
+}
+
+/// Removes an unfinished worktree with its branch.
+pub(super) async fn discard_unfinished(
+    repository: &Repository,
+    path: &Path,
+    lock: &RepositoryLock,
+) -> Result<(), WorktreeProblem> {
+    let folder = GitFolder::find(&repository.common, path);
+    let progress = folder.as_ref().and_then(GitFolder::progress);
+    if progress.as_ref().is_some_and(|progress| progress.is_complete) && path.join(".git").exists() {
+        return Ok(());
+    }
+    remove_folder(path.to_owned()).await?;
+    if let Some(progress) = progress.filter(|progress| progress.is_new_branch) {
+        // The lock of a git that was killed. Its name is that of this branch, so it belongs to this worktree.
+        let left = repository.common.join(reference(&progress.branch) + ".lock");
+        let _ = fs::remove_file(left);
+        repository.remove_branch(&progress.branch, &progress.base, lock).await?;
+    }
+    if let Some(folder) = folder {
+        remove_folder(folder.path().to_owned()).await?;
+    }
+    Ok(())
+}
+
+/// Removes a folder with its content; links are not followed. A missing one is fine.
+async fn remove_folder(folder: PathBuf) -> Result<(), WorktreeProblem> {
+    let remove = move || match fs::remove_dir_all(&folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            open_all(&folder);
+            fs::remove_dir_all(&folder)
+        }
+        done => done,
+    };
+    tokio::task::spawn_blocking(remove)
+        .await
+        .map_err(io::Error::other)
+        .flatten()
+        .map_err(WorktreeProblem::from)
+}
+
+/// Makes folders writable again that a command made read-only, as package caches do.
+fn open_all(folder: &Path) {
+    let mut open = vec![folder.to_owned()];
+    while let Some(folder) = open.pop() {
+        // No process can replace the folder by a link: the session has ended.
+        let _ = fs::set_permissions(&folder, fs::Permissions::from_mode(0o700));
+        let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+        let folders = entries.filter(|entry| entry.file_type().is_ok_and(|it| it.is_dir()));
+        open.extend(folders.map(|entry| entry.path()));
+    }
+}

@@ -1,0 +1,139 @@
+//! The changes of a worktree.
+
+use super::git_folder::GitFolder;
+use super::repository::{Repository, RepositoryLock, reference};
+use super::{OwnWorktree, WorktreeProblem};
+use crate::git::{GitError, text_of};
+
+/// How much of a worktree is not in its base.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorktreeStatus {
+    /// Number of files with changes that are not committed. Ignored files do not count.
+    pub uncommitted: u64,
+    /// Number of commits of the branch that the base does not have.
+    pub commits: u64,
+}
+
+/// Counts the changes of a worktree. A missing worktree or branch has none.
+///
+/// # Errors
+/// The repository is missing, or git failed.
+pub async fn status(own: &OwnWorktree) -> Result<WorktreeStatus, WorktreeProblem> {
+    let repository = Repository::of(own).await?;
+    let folder = GitFolder::find(&repository.common, &own.path).filter(|_| own.path.is_dir());
+    let uncommitted = match &folder {
+        Some(folder) => Changes::find(&repository, folder, own).await?.count(),
+        None => 0,
+    };
+    let commits = match repository.branch(&own.branch).await? {
+        Some(tip) => count_commits(&repository, &own.base, &tip).await?,
+        None => 0,
+    };
+    Ok(WorktreeStatus { uncommitted, commits })
+}
+
+async fn count_commits(repository: &Repository, base: &str, tip: &str) -> Result<u64, GitError> {
+    let call = repository.read().args(["rev-list", "--count", &format!("{base}..{tip}"), "--"]);
+    Ok(text_of(&call.output().await?).parse().unwrap_or(0))
+}
+
+/// Changes that are not committed.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    /// Paths relative to the top of the worktree, each ended by a NUL: of files that exist.
+    present: Vec<u8>,
+    /// The same, of files that are gone.
+    absent: Vec<u8>,
+    count: u64,
+    /// Repositories inside the worktree that are new. They cannot be committed without running git in them.
+    nested: u64,
+    has_conflicts: bool,
+}
+
+impl Changes {
+    /// Finds the changes. Submodules are left out, because their own configuration could run programs.
+    pub(super) async fn find(
+        repository: &Repository,
+        folder: &GitFolder,
+        own: &OwnWorktree,
+    ) -> Result<Self, GitError> {
+        let args = ["status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=all"];
+        let call = repository.call_in(folder, &own.path).args(args).args(["--untracked-files=all"]);
+        let listing = call.output().await?;
+        let mut changes = Self::default();
+        for entry in listing.split(|byte| *byte == 0) {
+            let [x, y, b' ', path @ ..] = entry else { continue };
+            changes.has_conflicts |= matches!((x, y), (b'U', _) | (_, b'U') | (b'A', b'A') | (b'D', b'D'));
+            if path.ends_with(b"/") {
+                changes.nested += 1;
+                continue;
+            }
+            changes.count += 1;
+            let is_absent = *x == b'D' || *y == b'D';
+            let paths = if is_absent { &mut changes.absent } else { &mut changes.present };
+            paths.extend_from_slice(path);
+            paths.push(0);
+        }
+        Ok(changes)
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.count + self.nested
+    }
+
+    /// Whether a commit can contain them.
+    pub(super) fn can_be_committed(&self) -> bool {
+        self.count > 0 && !self.has_conflicts
+    }
+
+    /// Writes the changes to an index, and returns the id of its tree. Without an index file it is the worktree's own.
+    pub(super) async fn write_tree(
+        self,
+        repository: &Repository,
+        folder: &GitFolder,
+        own: &OwnWorktree,
+        index: Option<&std::path::Path>,
+    ) -> Result<String, GitError> {
+        let call = || {
+            let call = repository.call_in(folder, &own.path);
+            match index {
+                Some(index) => call.env("GIT_INDEX_FILE", index),
+                None => call,
+            }
+        };
+        // Files that are gone come first, because a link or a file may have replaced their folder.
+        let update = |args: [&str; 2], paths| {
+            call().args(["update-index"]).args(args).args(["-z", "--stdin"]).input(paths).output()
+        };
+        update(["--force-remove", "--remove"], self.absent).await?;
+        update(["--add", "--replace"], self.present).await?;
+        Ok(text_of(&call().args(["write-tree"]).output().await?))
+    }
+}
+
+/// Commits the changes of a worktree to its branch. Returns `None`, and leaves them, if the branch is not checked out, an
+/// operation of git is in progress, or there is a conflict.
+pub(super) async fn commit_changes(
+    repository: &Repository,
+    folder: &GitFolder,
+    own: &OwnWorktree,
+    message: &str,
+    lock: &RepositoryLock,
+) -> Result<Option<String>, GitError> {
+    if folder.is_in_operation() || folder.head_branch().as_deref() != Some(&own.branch) {
+        return Ok(None);
+    }
+    let changes = Changes::find(repository, folder, own).await?;
+    let Some(parent) = repository.branch(&own.branch).await? else { return Ok(None) };
+    if !changes.can_be_committed() {
+        return Ok(None);
+    }
+    let tree = changes.write_tree(repository, folder, own, None).await?;
+    let call = repository.read().args(["commit-tree", "--no-gpg-sign", "-p", &parent, "-m", message, &tree]);
+    let commit = text_of(&call.output().await?);
+    base::crash::point("JC3.commit");
+    let reference = reference(&own.branch);
+    let call = repository.write(lock);
+    call.args(["update-ref", "-m", "agentd: commit", &reference, &commit, &parent]).output().await?;
+    Ok(Some(commit))
+}
