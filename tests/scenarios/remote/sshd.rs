@@ -108,10 +108,28 @@ async fn session_works_over_a_real_server_and_connections_are_shared() {
     assert_eq!(listed[0]["cwd"], workspace, "{listed}");
     let log = std::fs::read_to_string(daemon.path("sshd/log")).expect("a log");
     assert_eq!(log.matches("Accepted publickey").count(), 1, "all commands share one connection: {log}");
+    // Nothing stays there, although the daemon does not end a subscription whose client only stops to send.
+    let remaining = || {
+        let client = daemon.client("alice");
+        async {
+            client.await.call("session.list", serde_json::json!({})).await["sessions"][0]["clients"].clone()
+        }
+    };
+    let gone = async {
+        while remaining().await != 0 {
+            tokio::time::sleep(crate::support::wait::POLL_INTERVAL).await;
+        }
+    };
+    crate::support::wait::with_deadline("the subscription to end", || daemon.log(), gone).await;
     // Another key is not accepted, and ssh does not ask, because there is no terminal.
     std::fs::write(daemon.path("sshd/user.pub"), "").expect("written");
     let mut alone = server.command(&daemon, &["ps"]);
     alone.env("XDG_RUNTIME_DIR", daemon.path("home"));
     let said = ended(&daemon, alone.spawn().expect("agentctl starts")).await;
     assert!(said.code == 69 && said.err.contains("Permission denied"), "{said:?}");
+    // The shared connection would stay for a minute.
+    let control = format!("ControlPath={}/ssh-%C", daemon.path("run/agentd").display());
+    let place = format!("{}@127.0.0.1", server.user);
+    let ssh = daemon.path("sshd/ssh").display().to_string();
+    run(&ssh, &["-O", "exit", "-o", &control, "-p", &server.port.to_string(), &place]);
 }
