@@ -10,6 +10,7 @@ use crate::read::events::unsigned;
 use crate::rows::{Idempotency, SessionKey};
 use crate::sql_batch::{SqlBatch, integer, values};
 use crate::tables::blobs;
+use crate::tables::worktrees::{self, WorktreeRow};
 use types::audit::AuditNote;
 use types::blob::Blob;
 use types::ids::{CallId, JobId, ScheduleId};
@@ -47,6 +48,8 @@ pub enum JobWrite {
     Blobs(SessionKey, Vec<Blob>),
     /// A value that outlives the daemon; `None` removes it.
     Setting(&'static str, Option<String>),
+    /// A worktree, new or changed.
+    Worktree(Box<WorktreeRow>),
 }
 
 /// A job's row without its content.
@@ -308,6 +311,7 @@ pub(crate) fn statements(script: &mut SqlBatch, writes: &[JobWrite]) {
             JobWrite::Setting(name, None) => {
                 script.add("delete from daemon_setting where name = ?", values![*name]);
             }
+            JobWrite::Worktree(row) => worktrees::write(script, row),
         }
     }
 }
@@ -398,4 +402,17 @@ const TABLES: &[(&str, &[&str])] = &[
     ),
     ("job_event", &["job", "seq", "at_ms", "body"]),
     ("daemon_setting", &["name", "value"]),
+    (
+        "worktree",
+        &[
+            "id",
+            "name",
+            "job_id",
+            "session_id",
+            "created_at_ms",
+            "finished_at_ms",
+            "removed_at_ms",
+            "record",
+        ],
+    ),
 ];

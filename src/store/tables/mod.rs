@@ -9,3 +9,4 @@ pub(super) mod ledger;
 pub(super) mod processes;
 pub(super) mod texts;
 pub(super) mod trust;
+pub(super) mod worktrees;
