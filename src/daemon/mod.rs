@@ -201,6 +201,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         None => (shared, None),
     };
     let registry = Registry::new(shared);
+    registry.load_worktrees().await?;
     let (job_settings, settings_of_jobs) = watch::channel(config.jobs.clone());
     let (jobs, job_runner) = Jobs::new(database_of_jobs, registry.clone(), settings_of_jobs);
     registry.shared().mcp.set_launcher(Arc::new(wiring::ServerLauncher::new(registry.clone())));
@@ -269,6 +270,9 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let working = tokio::spawn(job_runner.run(recovered));
     let recovering = registry.clone();
     let recovery = tokio::spawn(async move {
+        if let Err(error) = recovering.sweep_worktrees().await {
+            tracing::error!(%error, "could not list the worktrees");
+        }
         match recovering.recover().await {
             Ok(0) => {}
             Ok(count) => tracing::info!(count, "resumed unfinished sessions"),

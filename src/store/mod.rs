@@ -52,5 +52,5 @@ pub use rows::{
 pub use tables::audit::{AuditCheck, AuditQuery};
 pub use tables::blobs::StoredBlob;
 pub use tables::jobs::{JobCommit, JobQuery, JobRow, JobWrite, StoredJob};
-pub use tables::worktrees::{WorktreeOwner, WorktreeRow};
+pub use tables::worktrees::{SessionActivity, WorktreeOwner, WorktreeRow};
 pub use tables::ledger::LedgerQuery;

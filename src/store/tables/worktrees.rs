@@ -55,6 +55,15 @@ pub enum WorktreeOwner {
     Session(SessionId),
 }
 
+/// Which sessions of a folder count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionActivity {
+    /// Those that are neither ended nor archived.
+    NotEnded,
+    /// Those with an open turn.
+    OpenTurn,
+}
+
 impl StoreReader {
     /// The worktrees that exist or are being made, oldest first.
     ///
@@ -107,16 +116,26 @@ impl StoreReader {
         self.report_damage(read.await)
     }
 
-    /// A session that works in this folder or below it and is neither ended nor archived.
+    /// A session that works in this folder or below it: that is neither ended nor archived, or that has an open turn.
+    /// Sub-agents count with their session.
     ///
     /// # Errors
     /// The database could not be read.
-    pub async fn session_in_folder(&self, folder: &str) -> Result<Option<SessionId>, StoreError> {
+    pub async fn session_in_folder(
+        &self,
+        folder: &str,
+        activity: SessionActivity,
+    ) -> Result<Option<SessionId>, StoreError> {
+        let states = match activity {
+            SessionActivity::NotEnded => "state not in ('ended', 'archived')",
+            SessionActivity::OpenTurn => "state in ('running', 'requires_action', 'paused')",
+        };
         let read = async {
-            let id: Option<String> = sqlx::query_scalar(
+            let sql = format!(
                 "select session_id from session where (cwd = ? or substr(cwd, 1, length(?)) = ?) \
-                 and state not in ('ended', 'archived') limit 1",
-            )
+                 and parent_session_id is null and {states} limit 1"
+            );
+            let id: Option<String> = sqlx::query_scalar(sqlx::AssertSqlSafe(sql))
             .bind(folder)
             .bind(format!("{folder}/"))
             .bind(format!("{folder}/"))
