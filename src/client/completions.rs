@@ -12,7 +12,10 @@ use clap_complete::env::{CompleteEnv, Shells};
 use crate::args::command;
 use crate::connection::client::Client;
 use crate::connection::connector::{Connector, NAME};
+use crate::connection::host_choice::{HostTarget, choose};
+use crate::connection::host_list::{DEFAULT_HOST, HostList, host_file};
 use crate::connection::paths::{self, ClientPaths};
+use crate::connection::ssh::{DaemonStart, Prompts};
 use crate::failure::Failure;
 use crate::terminal::escape;
 use crate::ui::session_state::state;
@@ -75,6 +78,7 @@ fn candidates(arg: Arg) -> Arg {
             query_daemon(sessions).into_iter().chain(query_daemon(requests)).collect()
         })),
         "requests" | "request" => arg.add(ArgValueCandidates::new(|| query_daemon(requests))),
+        "host" | "host_name" => arg.add(ArgValueCandidates::new(hosts)),
         "provider" => arg.add(ArgValueCandidates::new(|| query_daemon(providers))),
         "agent" => arg.add(ArgValueCandidates::new(|| query_daemon(agents))),
         "model" | "fallback_model" => arg.add(ArgValueCandidates::new(|| query_daemon(models))),
@@ -88,9 +92,20 @@ where
 {
     let answer = async {
         let env = base::proc::variable;
-        let places = ClientPaths::find(&env, None, None)?;
-        let reach = Connector { places, may_start: false, role: ClientRole::Observer, name: NAME.into() };
-        source(reach.connect().await?).await
+        let (socket, host) = match choose(&env, None, None)?.target {
+            HostTarget::Default => (None, None),
+            HostTarget::Socket(path) => (Some(path), None),
+            HostTarget::Ssh(host) => (None, Some(host)),
+        };
+        let places = ClientPaths::find(&env, socket, None)?;
+        let role = ClientRole::Observer;
+        let reach = Connector { places, host, may_start: false, role, name: NAME.into() };
+        // Completing never asks.
+        let client = match &reach.host {
+            Some(host) => reach.dial_over_ssh(host, DaemonStart::Forbidden, Prompts::Never).await?,
+            None => reach.connect().await?,
+        };
+        source(client).await
     };
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
         return Vec::new();
@@ -101,6 +116,15 @@ where
 
 fn candidate(value: impl Into<String>, help: &str) -> CompletionCandidate {
     CompletionCandidate::new(value.into()).help(Some(StyledStr::from(one_line(help, HELP_COLUMNS))))
+}
+
+/// The named hosts, from the user's file.
+fn hosts() -> Vec<CompletionCandidate> {
+    let list = host_file(&base::proc::variable).and_then(|file| HostList::load(&file)).unwrap_or_default();
+    let own = candidate(DEFAULT_HOST, "the daemon of this machine");
+    std::iter::once(own)
+        .chain(list.hosts.into_iter().map(|(name, address)| candidate(name, &address)))
+        .collect()
 }
 
 async fn providers(client: Client) -> Result<Vec<CompletionCandidate>, Failure> {

@@ -6,19 +6,23 @@ use std::io::{IsTerminal as _, Write as _};
 use clap::FromArgMatches as _;
 
 use super::args::{
-    AuditCommand, Cli, Command, ConfigCommand, PermissionsCommand, Thinking, command as command_line,
+    AcpArgs, AuditCommand, Cli, Command, ConfigCommand, DaemonCommand, PermissionsCommand, Thinking,
+    command as command_line, folder,
 };
 use super::failure::{Failure, code};
 use crate::acp;
 use crate::commands::run::model_key::with_model;
 use crate::commands::{
     abort, agents, answer, approve, archive, audit, backup, command, config, context, cost, daemon, demo,
-    diff, doctor, explain, export, feedback, fork, inspect, knowledge, login, logs, mcp, memory, models,
-    prune, ps, queue, rewind, rpc, rules, stats, submit, top, trust, update, wait,
+    diff, doctor, explain, export, feedback, fork, host, inspect, jobs, knowledge, login, logs, mcp, memory,
+    models, prune, ps, queue, rewind, rpc, rules, stats, submit, top, trust, update, wait,
 };
 use crate::completions;
 use crate::connection::connector::{Connector, NAME};
+use crate::connection::host_choice::{HostTarget, choose};
 use crate::connection::paths::ClientPaths;
+use crate::connection::ssh::SshHost;
+use crate::terminal::escape;
 use crate::terminal::out::{OutputStreams, terminal_columns};
 use crate::terminal::style::{StyledLine, Tone};
 use crate::ui::attach::{self, Options};
@@ -112,14 +116,11 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
     // The connection carries the user's answers, so no process of the same user may trace this one. If
     // the kernel refuses, there is no alternative.
     let _ = nix::sys::prctl::set_dumpable(false);
-    let is_config_named = cli.config.is_some();
-    let places = ClientPaths::find(&env, cli.socket, cli.config)?;
-    // `doctor` reports a missing configuration file as a finding.
-    if !matches!(cli.command, Some(Command::Doctor)) {
-        places.check_named_config()?;
+    if let Some(Command::Host { what }) = cli.command {
+        return host::host(&env, cli.host.as_deref(), what, out);
     }
-    let reach =
-        Connector { places, may_start: !cli.no_start, role: ClientRole::Controller, name: NAME.into() };
+    let is_config_named = cli.config.is_some();
+    let reach = connector(&cli)?;
     if is_config_named
         && !matches!(cli.command, Some(Command::Doctor | Command::Daemon { .. }))
         && let Some(remark) = reach.unread_config().await
@@ -127,8 +128,9 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         out.note(&remark)?;
     }
     let Some(command) = cli.command else {
-        let variables = cli.variables.collect()?;
-        return conversation(&reach, (cli.continued, cli.resume), variables, options, out).await;
+        let folder = cli.work_dir.as_deref().map(|dir| folder(dir, reach.machine())).transpose()?;
+        let variables = cli.variables.collect(reach.machine())?;
+        return conversation(&reach, (cli.continued, cli.resume), (folder, variables), options, out).await;
     };
     match command {
         Command::Run(mut args) => {
@@ -141,6 +143,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
             attach::attach(&reach, &session, options, out).await
         }
         Command::Top => top::top(&reach, options, out).await,
+        Command::Jobs(args) => jobs::jobs(&reach, args, options, out).await,
         Command::Logs(args) => logs::logs(&reach, &args, out).await,
         Command::Events(args) => logs::events(&reach, &args, out).await,
         Command::Result { session, json } => wait::result(&reach, &session, json, out).await,
@@ -148,8 +151,8 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Stats(args) => stats::stats(&reach, &args, out).await,
         Command::Prune(args) => prune::prune(&reach, &args, out).await,
         Command::Cost(args) => cost::cost_of(&reach, &args, out).await,
-        Command::Models { json, check: true, .. } => models::check(&reach, json, out).await,
-        Command::Models { json, check: false, all } => models::models(&reach, json, all, out).await,
+        Command::Models(args) if args.check => models::check(&reach, args.json, out).await,
+        Command::Models(args) => models::models(&reach, args.json, args.all, out).await,
         Command::Submit { session, text, busy, turn, raw, given } => {
             submit::submit(&reach, &session, text, busy.when_busy(), (&turn, raw), &given, out).await
         }
@@ -201,7 +204,10 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Approvals { requests, json } => approve::list(&reach, &requests, json, out).await,
         Command::Trust { dir, yes } => trust::trust(&reach, dir.as_deref(), yes, out).await,
         Command::Untrust { dir } => trust::untrust(&reach, dir.as_deref(), out).await,
-        Command::Acp => acp::serve(&reach).await,
+        Command::Acp(AcpArgs { work_dir }) => {
+            let folder = work_dir.as_deref().map(|dir| folder(dir, reach.machine())).transpose()?;
+            acp::serve(&reach, folder).await
+        }
         Command::Mcp { what } => mcp::mcp(&reach, what, out).await,
         Command::Audit { what: Some(AuditCommand::Verify { known }), .. } => {
             audit::verify(&reach, known, out).await
@@ -218,15 +224,78 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Login { provider } => login::login(&reach, &provider, out).await,
         Command::Doctor => doctor::doctor(&reach, out).await,
         Command::Rpc { method, params } => rpc::rpc(&reach, &method, params, out).await,
-        Command::Completions { .. } | Command::Man { .. } | Command::Demo { .. } => Ok(()),
+        Command::Host { .. } | Command::Completions { .. } | Command::Man { .. } | Command::Demo { .. } => {
+            Ok(())
+        }
     }
+}
+
+/// The daemon that the command line and the environment name.
+fn connector(cli: &Cli) -> Result<Connector, Failure> {
+    let env = base::proc::variable;
+    let is_dial = matches!(cli.command, Some(Command::Daemon { what: DaemonCommand::DialStdio { .. } }));
+    // The other side of a connection over ssh uses its own daemon, whatever its user chose for other commands.
+    let target = match is_dial && cli.host.is_none() {
+        true => cli.socket.clone().map_or(HostTarget::Default, HostTarget::Socket),
+        false => choose(&env, cli.host.as_deref(), cli.socket.clone())?.target,
+    };
+    let (socket, host) = match target {
+        HostTarget::Default => (None, None),
+        HostTarget::Socket(path) => (Some(path), None),
+        HostTarget::Ssh(host) => (None, Some(host)),
+    };
+    let config = cli.config.clone();
+    if let Some(host) = &host {
+        refuse_remote(cli, host)?;
+    }
+    let mut places = ClientPaths::find(&env, socket, config)?;
+    if let Some(host) = &cli.host {
+        places.flags = ["--host".to_owned(), host.clone()].into();
+    }
+    // `doctor` reports a missing configuration file as a finding. Another machine has a configuration of its own.
+    if !matches!(cli.command, Some(Command::Doctor)) && host.is_none() {
+        places.check_named_config()?;
+    }
+    let role = ClientRole::Controller;
+    Ok(Connector { places, host, may_start: !cli.no_start, role, name: NAME.into() })
+}
+
+/// Refuses what concerns the machine on which it is typed.
+fn refuse_remote(cli: &Cli, host: &SshHost) -> Result<(), Failure> {
+    if cli.config.is_some() {
+        return Err(Failure::usage(format!(
+            "--config names a file of this machine, and the daemon is at {host}; leave it out"
+        )));
+    }
+    let (words, why) = match &cli.command {
+        Some(Command::Login { provider }) => {
+            (format!("login {}", escape::line(provider)), "a key stays on the machine where it is typed")
+        }
+        Some(Command::Doctor) => ("doctor".to_owned(), "it examines the machine on which it runs"),
+        Some(Command::Daemon { what }) => {
+            let verb = match what {
+                DaemonCommand::Start => "start",
+                DaemonCommand::Stop { .. } => "stop",
+                DaemonCommand::Restart { .. } => "restart",
+                DaemonCommand::Logs => "logs",
+                DaemonCommand::DialStdio { .. } => "dial-stdio",
+                DaemonCommand::Status { .. } | DaemonCommand::Reload => return Ok(()),
+            };
+            (format!("daemon {verb}"), "it manages the daemon of the machine on which it runs")
+        }
+        _ => return Ok(()),
+    };
+    let there = host.command_there(&words);
+    Err(Failure::usage(format!(
+        "{why}, and the daemon is at {host}: `{there}`, or `agentctl -H default {words}` for here"
+    )))
 }
 
 /// Opens a conversation in this folder: a new one, the newest one, or one that the user chooses.
 async fn conversation(
     reach: &Connector,
     (is_continued, is_chosen): (bool, bool),
-    variables: SessionEnvironment,
+    (folder, variables): (Option<String>, SessionEnvironment),
     options: Options,
     out: &mut OutputStreams,
 ) -> Result<(), Failure> {
@@ -245,7 +314,8 @@ async fn conversation(
             PickerChoice::New => {}
         }
     }
-    let params = CreateParams { env: Some(variables), ..attach::current_folder_params()? };
+    let mut params = CreateParams { env: Some(variables), ..attach::current_folder_params(reach)? };
+    params.cwd = folder.unwrap_or(params.cwd);
     let client = reach.connect_or_start().await?;
     let (client, _) = with_model(reach, client, params.model.as_deref(), out).await?;
     trust::ask_once(reach, &client, &params.cwd, out).await?;

@@ -47,13 +47,15 @@ pub struct Failure {
     pub code: u8,
     /// The error and what the user can do; safe to print.
     pub message: String,
+    /// Whether another attempt fails as well, although no daemon was reached.
+    is_final: bool,
 }
 
 impl Failure {
     /// Fails with `code` and a message.
     #[must_use]
     pub fn new(code: u8, message: impl Into<String>) -> Self {
-        Self { code, message: message.into() }
+        Self { code, message: message.into(), is_final: false }
     }
 
     /// Fails with `code`; the message was printed already.
@@ -93,6 +95,16 @@ impl Failure {
     #[must_use]
     pub fn unreachable(message: impl Into<String>) -> Self {
         Self::new(code::UNREACHABLE, message)
+    }
+
+    /// The same failure, which lasts until the user changes something.
+    pub(crate) fn as_final(self) -> Self {
+        Self { is_final: true, ..self }
+    }
+
+    /// Whether no daemon was reached, and a later attempt may reach one.
+    pub(crate) fn may_pass(&self) -> bool {
+        self.code == code::UNREACHABLE && !self.is_final
     }
 }
 

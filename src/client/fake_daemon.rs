@@ -99,6 +99,7 @@ impl FakeDaemon {
         let places = ClientPaths::find(&env, Some(self.socket.clone()), None).expect("places");
         Connector {
             places,
+            host: None,
             may_start: false,
             role: api::params::ClientRole::Controller,
             name: "agentctl".into(),

@@ -30,6 +30,8 @@ pub use connection::connector::Connector;
 pub use connection::events::Events;
 pub use connection::follow::{FollowStep, SessionFollower};
 pub use connection::paths::ClientPaths;
+pub use connection::remote::Machine;
+pub use connection::ssh::{RemoteFailure, RemoteProblem, SshHost};
 pub use connection::wire::ReceivedEvent;
 pub use dispatch::run;
 pub use failure::{Failure, code};

@@ -191,6 +191,13 @@ fn title_of(prompt: &str) -> String {
 
 fn check_plain_fields(request: &JobRequest, settings: &JobSettings, now: Timestamp) -> Result<(), JobsError> {
     let bad = |path: &str, why: &str| Err(JobsError::bad(path, why));
+    match (&request.template, &request.prompt) {
+        (Some(_), Some(_)) => {
+            return bad("template", "it cannot stand next to prompt; leave one of them out");
+        }
+        (Some(name), None) => return bad("template", &format!("there is no template {name:?}")),
+        (None, _) => {}
+    }
     match &request.prompt {
         None => return bad("prompt", "name a prompt, or a template"),
         Some(prompt) if prompt.trim().is_empty() => return bad("prompt", "there is no text in it"),

@@ -13,7 +13,9 @@ pub mod notify;
 mod queue;
 mod record;
 mod runner;
+pub mod schedule;
 mod settings;
+pub mod template;
 mod worktree;
 
 pub use create::FiredSlot;

@@ -91,6 +91,9 @@ pub struct Spent {
     /// Time of all turns without waits for a person, in milliseconds.
     #[serde(default)]
     pub wall_time_ms: u64,
+    /// Model calls of all turns. A call that the provider refused is one, but it is not in the ledger.
+    #[serde(default)]
+    pub turn_calls: u64,
 }
 
 /// Where a worktree is.
@@ -121,6 +124,10 @@ impl JobRecord {
     pub fn remaining(&self) -> Budgets {
         let mut left = self.budgets;
         left.subtract(&self.spent.models);
+        left.model_calls = left.model_calls.map(|most| {
+            let used = self.spent.turn_calls.max(self.spent.models.calls);
+            self.budgets.model_calls.unwrap_or(most).saturating_sub(used)
+        });
         left.wall_time_ms = left.wall_time_ms.map(|ms| ms.saturating_sub(self.spent.wall_time_ms));
         left
     }

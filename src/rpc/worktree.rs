@@ -87,6 +87,8 @@ fn owner(session_id: Option<SessionId>, job_id: Option<JobId>) -> Result<Worktre
         (Some(id), None) => Ok(WorktreeOwner::Session(id)),
         (None, Some(id)) => Ok(WorktreeOwner::Job(id)),
         (None, None) => Err(convert::invalid_param("session_id", "name a session_id or a job_id")),
-        (Some(_), Some(_)) => Err(convert::invalid_param("job_id", "name a session_id or a job_id, not both")),
+        (Some(_), Some(_)) => {
+            Err(convert::invalid_param("job_id", "name a session_id or a job_id, not both"))
+        }
     }
 }

@@ -61,8 +61,7 @@ impl EffectiveRules {
         if let Some(base) = &base {
             let folders = shared.project_folders(&base.folder);
             let inventory = workspace::scan(&folders);
-            let (of_base, damage) =
-                runtime.block_on(trust::rules_of_base(shared, base, &folders, inventory));
+            let (of_base, damage) = runtime.block_on(trust::rules_of_base(shared, base, &folders, inventory));
             append_rules(&mut more, &of_base);
             problem = problem.or(damage);
         }

@@ -98,9 +98,9 @@ impl fmt::Display for WorktreeError {
                 f,
                 "{count} files have changes that are not committed; commit them, or use force to lose them"
             ),
-            WorktreeError::InUse(why)
-            | WorktreeError::NotMerged { why, .. }
-            | WorktreeError::Failed(why) => f.write_str(why),
+            WorktreeError::InUse(why) | WorktreeError::NotMerged { why, .. } | WorktreeError::Failed(why) => {
+                f.write_str(why)
+            }
         }
     }
 }

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 
+use crate::error::SessionError;
+use crate::registry::Registry;
 use crate::shared::Shared;
 use crate::trust;
 use crate::user_links::UserLinkCheck;
@@ -13,9 +15,12 @@ use project::extensions::{self, Diagnostic, ExtensionSource, MarkdownFile, UserL
 use project::workspace::{FolderFiles, ScannedFile};
 use store::StoreError;
 
+/// The folder of a project with templates of jobs.
+const JOB_TEMPLATES: [&str; 1] = [".agentd/jobs"];
+
 /// The files of some folders.
 #[derive(Debug, Default)]
-pub(super) struct ExtensionFiles {
+pub struct ExtensionFiles {
     /// The files of each folder, the folder with priority first.
     pub folders: Vec<(ExtensionSource, Vec<MarkdownFile>)>,
     /// Files and folders that cannot be used.
@@ -34,7 +39,10 @@ pub(super) async fn load(
     user_folders: Vec<PathBuf>,
     kind: &'static str,
 ) -> Result<ExtensionFiles, StoreError> {
-    let (project, is_trusted) = trust::files(shared, cwd, project_folders).await?;
+    let (project, is_trusted) = match project_folders {
+        [] => (Vec::new(), false),
+        folders => trust::files(shared, cwd, folders).await?,
+    };
     let (shared, cwd, runtime) = (Arc::clone(shared), cwd.to_owned(), Handle::current());
     let read = tokio::task::spawn_blocking(move || {
         let mut found = ExtensionFiles::default();
@@ -67,4 +75,20 @@ pub(super) async fn load(
         found
     });
     Ok(read.await.unwrap_or_default())
+}
+
+impl Registry {
+    /// The files with templates of jobs: those of the user, and with a folder also those of its project.
+    ///
+    /// # Errors
+    /// The folder does not exist, or the database could not be read.
+    pub async fn job_template_files(&self, cwd: Option<&str>) -> Result<ExtensionFiles, SessionError> {
+        let settings = &self.shared().components().settings;
+        let user = settings.user_dir.iter().map(|folder| folder.join("jobs")).collect();
+        let (cwd, project_folders): (_, &'static [&'static str]) = match cwd {
+            Some(cwd) => (PathBuf::from(self.folder(cwd).await?), &JOB_TEMPLATES),
+            None => (settings.home.clone(), &[]),
+        };
+        Ok(load(&self.shared_arc(), &cwd, project_folders, user, "templates").await?)
+    }
 }

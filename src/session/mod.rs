@@ -44,6 +44,7 @@ pub use agents::AgentList;
 pub use attach::AttachReply;
 pub use changes::cumulative_diff as changes_of;
 pub use error::{SessionError, WorktreeError};
+pub use extension_files::ExtensionFiles;
 pub use handle::SessionHandle;
 pub use history::ForkRequest;
 pub use idempotency::IdempotencyKey;

@@ -75,8 +75,7 @@ pub(super) async fn rules_of_base(
     project: &ProjectFolders,
     inventory: TrustInventory,
 ) -> (Rules, Option<String>) {
-    let (rules, problem) =
-        rules_at(shared, project, inventory, &|folder| base.counterpart(folder)).await;
+    let (rules, problem) = rules_at(shared, project, inventory, &|folder| base.counterpart(folder)).await;
     (Rules { allow: Vec::new(), ..rules }, problem)
 }
 
@@ -100,7 +99,8 @@ async fn rules_at(
         let mut add = |into: &mut Vec<Rule>, more: Vec<Rule>| {
             for rule in more {
                 // Patterns start at the workspace, unless the file lies above it.
-                let based = if folder == project.cwd() { Some(rule) } else { rule.with_base(&place_of(&folder)) };
+                let based =
+                    if folder == project.cwd() { Some(rule) } else { rule.with_base(&place_of(&folder)) };
                 is_whole &= based.is_some();
                 into.extend(based);
             }

@@ -52,5 +52,6 @@ pub use rows::{
 pub use tables::audit::{AuditCheck, AuditQuery};
 pub use tables::blobs::StoredBlob;
 pub use tables::jobs::{JobCommit, JobQuery, JobRow, JobWrite, StoredJob};
-pub use tables::worktrees::{SessionActivity, WorktreeOwner, WorktreeRow};
 pub use tables::ledger::LedgerQuery;
+pub use tables::schedules::ScheduleWrite;
+pub use tables::worktrees::{SessionActivity, WorktreeOwner, WorktreeRow};

@@ -1,10 +1,13 @@
-//! Changes of sessions and jobs as `daemon.subscribe` reports them.
+//! Changes of sessions, jobs and schedules as `daemon.subscribe` reports them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::ids::JobId;
 use super::job::{Job, JobEventKind};
+use super::schedule::{Schedule, ScheduleChange};
 use super::session::SessionView;
+use super::time::Timestamp;
 
 /// The change of a session that a notification reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -28,6 +31,23 @@ pub enum DaemonEvent {
     Session(Box<SessionNotification>),
     /// A job changed.
     Job(Box<JobNotification>),
+    /// A schedule changed or fired.
+    Schedule(Box<ScheduleNotification>),
+}
+
+/// The change of a schedule.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ScheduleNotification {
+    /// What happened.
+    pub kind: ScheduleChange,
+    /// The slot that fired or was skipped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slot_ms: Option<Timestamp>,
+    /// The job that the slot made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job_id: Option<JobId>,
+    /// The schedule as `schedule.list` shows it.
+    pub schedule: Schedule,
 }
 
 /// The change of a job.

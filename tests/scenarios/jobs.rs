@@ -75,7 +75,7 @@ async fn job_works_on_its_prompt_and_keeps_result_and_log() {
     let artifact = &done["result"]["artifacts"][0];
     assert_eq!((&artifact["path"], &artifact["bytes"]), (&json!("out/report.txt"), &json!(9)));
     let blob = json!({"session_id": done["session_id"], "blob_id": artifact["blob_id"]});
-    assert_eq!(client.call("session.blob", blob).await["text"], "all good\n");
+    assert_eq!(client.call("session.blob", blob).await["content"], "all good\n");
     let expected = ["job.created", "job.queued", "job.started", "job.completed"];
     assert_eq!(kinds(&client, &job).await, expected);
     // The prompt reached the model as it was written, in an unattended session that knows its job.
@@ -333,7 +333,7 @@ async fn job_waits_for_a_person_without_holding_a_slot() {
     let pending = client.call("permission.list", json!({"session_id": waiting["session_id"]})).await;
     let request = pending["requests"][0].clone();
     daemon.models.push(Step::text("Made."));
-    let answer = json!({"session_id": waiting["session_id"], "request_id": request["request_id"], "decision": "allow"});
+    let answer = json!({"request_id": request["request_id"], "decision": "allow"});
     client.call("session.approve", answer).await;
     assert_eq!(wait(&client, &job).await["state"], "succeeded");
     assert!(daemon.workspace().join("made").exists());
@@ -413,7 +413,7 @@ async fn job_without_valid_structured_result_fails() {
 async fn killed_or_deleted_session_ends_its_job() {
     let daemon = TestDaemon::start().await;
     let client = daemon.client("alice").await;
-    for (method, kind) in [("session.kill", "killed"), ("session.delete", "session")] {
+    for (method, kind) in [("session.kill", "killed"), ("session.delete", "killed")] {
         let gate = Gate::new();
         daemon.models.push(Step::text("Never.").hold(&gate));
         let job = create(&client, &daemon, json!({})).await;

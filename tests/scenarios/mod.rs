@@ -78,6 +78,7 @@ mod queue;
 mod recovery;
 mod reload;
 mod reminders;
+mod remote;
 mod repeated_call;
 mod request_prefix;
 mod response_cache;

@@ -5,9 +5,11 @@
 //! - `release_startup_pages`: pages of the program's own file.
 //! - `release_free_memory`: freed memory that the allocator still holds.
 //! - `detach`: a program that keeps nothing of this process.
+//! - `bind_to_parent`: a program that ends with this process.
 //! - `variable`: the environment of this process.
 //! - `owned`: children that code in this process awaits, and reaping of all others.
 
+mod bind_to_parent;
 mod child;
 mod detach;
 mod owned;
@@ -17,6 +19,7 @@ mod spawn_in_cgroup;
 mod stat;
 mod variable;
 
+pub use bind_to_parent::bind_to_parent;
 pub use child::Child;
 pub use detach::detach;
 pub use owned::{adopt_orphans, has_no_orphan, is_adopted, is_alone, reap, spawn, spawn_plain};

@@ -1,7 +1,6 @@
 //! Calls to the daemon that survive its restart. Calls that change something carry an idempotency key, so that a
 //! repeated call takes effect once.
 
-use std::io::ErrorKind;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -13,7 +12,6 @@ use super::options::Choices;
 use super::wire::AcpError;
 use crate::connection::client::{CallError, Client};
 use crate::connection::connector::Connector;
-use crate::failure::code;
 use api::params::{ConfigParams, ConfigReply, ModelListParams};
 use api::{ApiMethod, Code, methods};
 use base::sync::lock;
@@ -55,7 +53,7 @@ impl Daemon {
         &self,
         params: &impl Serialize,
     ) -> Result<Reply, AcpError> {
-        let deadline = Instant::now() + RECONNECT_TIMEOUT;
+        let deadline = Instant::now() + self.reach.reconnect_timeout(RECONNECT_TIMEOUT);
         let mut wait = Duration::from_millis(50);
         loop {
             let error = match self.client().call_as::<M, Reply>(params).await {
@@ -69,7 +67,7 @@ impl Daemon {
             wait = (wait * 2).min(Duration::from_secs(1));
             match self.reach.connect_again().await {
                 Ok(client) => self.replace(client),
-                Err(failure) if failure.code != code::UNREACHABLE || Instant::now() > deadline => {
+                Err(failure) if !failure.may_pass() || Instant::now() > deadline => {
                     return Err(failure.into());
                 }
                 Err(_) => {}
@@ -93,8 +91,7 @@ impl Daemon {
 /// Whether the call may not have reached the daemon, or may have been lost with it.
 fn is_lost(error: &CallError) -> bool {
     match error {
-        CallError::Closed => true,
-        CallError::Io(error) => error.kind() != ErrorKind::InvalidData,
         CallError::Fault(fault) => fault.code == Code::ShuttingDown.number(),
+        other => other.is_lost(),
     }
 }

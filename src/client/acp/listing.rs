@@ -27,8 +27,9 @@ struct SessionInfo {
 }
 
 /// Lists the sessions that are neither archived nor ended, of one folder or of all.
-pub(super) async fn list(shared: &Shared, input: Value) -> Result<Value, AcpError> {
+pub(super) async fn list(shared: &Shared, work_dir: Option<&str>, input: Value) -> Result<Value, AcpError> {
     let ListSessionsParams { cwd, cursor } = params(input)?;
+    let cwd = cwd.map(|cwd| work_dir.map_or(cwd, str::to_owned));
     // The daemon knows folders without links.
     let cwd = cwd.map(|cwd| match std::fs::canonicalize(&cwd) {
         Ok(path) => path.to_string_lossy().into_owned(),

@@ -14,7 +14,7 @@ use super::conversation::{Command, Conversation, Opening, Shared, ShowHistory};
 use super::daemon::Daemon;
 use super::listing::list;
 use super::mapper::Features;
-use super::mcp::editor_servers;
+use super::mcp::{EditorServers, editor_servers};
 use super::prompt::prompt_input;
 use super::reader::{InputLine, LineReader, MAX_LINE_BYTES};
 use super::schema::{
@@ -24,6 +24,7 @@ use super::schema::{
 use super::wire::{AcpError, Incoming, Output, Responder, invalid, log, params, parse, write_lines};
 use crate::connection::connector::Connector;
 use crate::connection::environment::EnvironmentArgs;
+use crate::connection::remote::Machine;
 use crate::connection::session_calls::idempotency_key;
 use crate::failure::Failure;
 use api::params::{ArchiveParams, CreateParams, UpdateParams};
@@ -36,12 +37,15 @@ use types::session::{SessionState, SessionView};
 const END_TIMEOUT: Duration = Duration::from_millis(60);
 
 /// Serves until the editor closes its side. Sessions and their turns live on.
-pub(crate) async fn serve(reach: &Connector) -> Result<(), Failure> {
+///
+/// New sessions work in `work_dir` if it is given, otherwise in the folder that the editor names.
+pub(crate) async fn serve(reach: &Connector, work_dir: Option<String>) -> Result<(), Failure> {
     let (output, lines) = Output::new();
     let mut writer = JoinSet::new();
     writer.spawn(write_lines(lines, tokio::io::stdout()));
     let server = Arc::new(Server {
         reach: reach.clone(),
+        work_dir,
         output,
         shared: OnceLock::new(),
         conversations: Mutex::default(),
@@ -74,6 +78,7 @@ pub(crate) async fn serve(reach: &Connector) -> Result<(), Failure> {
 
 struct Server {
     reach: Connector,
+    work_dir: Option<String>,
     output: Output,
     /// Set by `initialize`.
     shared: OnceLock<Arc<Shared>>,
@@ -121,7 +126,9 @@ impl Server {
                 return server.spawn(async move { this.open(shared, responder, input, show).await });
             }
             "session/list" => {
-                return server.spawn(async move { responder.reply(list(&shared, input).await).await });
+                return server.spawn(async move {
+                    responder.reply(list(&shared, this.work_dir.as_deref(), input).await).await
+                });
             }
             "session/delete" => {
                 return server.spawn(async move { responder.reply(this.delete(&shared, input).await).await });
@@ -190,6 +197,7 @@ impl Server {
         let wanted: InitializeParams = params(input)?;
         let reach = Connector { name: client_name(wanted.client_info.as_ref()).into(), ..self.reach.clone() };
         let client = reach.connect_or_start().await?;
+        client.prepare_subscription();
         let features = features(&wanted.client_capabilities);
         let daemon = Arc::new(Daemon::new(reach, client));
         let shared = Shared { daemon, output: self.output.clone(), features };
@@ -211,14 +219,18 @@ impl Server {
     async fn create(&self, shared: Arc<Shared>, responder: Responder, input: Value) {
         let created = async {
             let wanted: NewSessionParams = params(input)?;
-            check_folder("cwd", &wanted.cwd)?;
-            let mut servers = editor_servers(wanted.mcp_servers.as_deref().unwrap_or_default());
+            let machine = self.reach.machine();
+            check_folder("cwd", &wanted.cwd, machine)?;
+            let mut servers = usable_servers(wanted.mcp_servers.as_deref(), machine);
+            // Folders next to the editor's folder have no place next to another one.
+            let additional_dirs = wanted.additional_directories.filter(|_| self.work_dir.is_none());
+            let cwd = self.work_dir.clone().unwrap_or(wanted.cwd);
             let mut create = CreateParams {
-                env: Some(EnvironmentArgs::default().collect()?),
-                additional_dirs: wanted.additional_directories,
+                env: Some(EnvironmentArgs::default().collect(machine)?),
+                additional_dirs,
                 mcp_servers: Some(servers.servers).filter(|servers| !servers.is_empty()),
                 idempotency_key: Some(idempotency_key()),
-                ..CreateParams::new(wanted.cwd)
+                ..CreateParams::new(cwd)
             };
             let mut reply = shared.daemon.call::<methods::session::Create>(&create).await;
             // A server that the daemon refuses must not prevent the session.
@@ -230,7 +242,14 @@ impl Server {
                     CreateParams { mcp_servers: None, idempotency_key: Some(idempotency_key()), ..create };
                 reply = shared.daemon.call::<methods::session::Create>(&create).await;
             }
-            Ok((reply?.session, servers.notes))
+            match reply {
+                Err(error) if machine == Machine::Other && error.is_about("cwd") => {
+                    let hint = "the daemon is on another machine; name a folder of it: agentctl acp -w DIR";
+                    let message = format!("{}; {hint}", error.message);
+                    Err(AcpError { message, ..error })
+                }
+                reply => Ok((reply?.session, servers.notes)),
+            }
         };
         match created.await {
             Ok((view, notes)) => self.begin(shared, &view, Opening::New { responder, notes }).await,
@@ -239,7 +258,7 @@ impl Server {
     }
 
     async fn open(&self, shared: Arc<Shared>, responder: Responder, input: Value, show: ShowHistory) {
-        match prepare_open(&shared, input).await {
+        match prepare_open(&shared, self.work_dir.as_deref(), input).await {
             Ok((view, notes)) => {
                 let Some(conversation) = self.conversation(view.session_id) else {
                     return self.begin(shared, &view, Opening::Existing { responder, show, notes }).await;
@@ -372,9 +391,11 @@ fn features(capabilities: &Value) -> Features {
 }
 
 /// Checks a folder before the daemon does, because its error names the daemon's parameter.
-fn check_folder(field: &str, path: &str) -> Result<(), AcpError> {
+/// A folder of another machine is not looked up.
+fn check_folder(field: &str, path: &str, machine: Machine) -> Result<(), AcpError> {
     let problem = match Path::new(path) {
         path if !path.is_absolute() => "is not absolute",
+        _ if machine == Machine::Other => return Ok(()),
         path if !path.exists() => "does not exist",
         path if !path.is_dir() => "is not a folder",
         _ => return Ok(()),
@@ -382,19 +403,36 @@ fn check_folder(field: &str, path: &str) -> Result<(), AcpError> {
     Err(AcpError::param(field, &format!("{path:?} {problem}")))
 }
 
+/// The editor's MCP servers, unless the daemon is on another machine: their programs are here, and their environment and
+/// headers may be secrets, which must not leave this machine by themselves.
+fn usable_servers(given: Option<&[Value]>, machine: Machine) -> EditorServers {
+    let given = given.unwrap_or_default();
+    if machine == Machine::This || given.is_empty() {
+        return editor_servers(given);
+    }
+    let note = "The MCP servers of the editor are not used, because the daemon is on another machine; \
+                `agentctl mcp add` there adds one.";
+    EditorServers { notes: vec![note.to_owned()], ..EditorServers::default() }
+}
+
 /// The session to open, after the editor's settings for it were taken over, and notes for the user.
-async fn prepare_open(shared: &Shared, input: Value) -> Result<(SessionView, Vec<String>), AcpError> {
+async fn prepare_open(
+    shared: &Shared,
+    work_dir: Option<&str>,
+    input: Value,
+) -> Result<(SessionView, Vec<String>), AcpError> {
     let OpenSessionParams { session_id: id, place } = params(input)?;
     let session_id: SessionId = id.parse().map_err(|_| AcpError::unknown_session(&id))?;
     let get = api::params::SessionParams { session_id };
     let view = shared.daemon.call::<methods::session::Get>(&get).await?.session;
-    let mut servers = editor_servers(place.mcp_servers.as_deref().unwrap_or_default());
-    let is_same = Path::new(&place.cwd) == Path::new(&view.cwd)
-        || std::fs::canonicalize(&place.cwd).is_ok_and(|cwd| cwd == Path::new(&view.cwd));
+    let mut servers = usable_servers(place.mcp_servers.as_deref(), shared.daemon.reach().machine());
+    let cwd = work_dir.unwrap_or(&place.cwd);
+    let is_same = Path::new(cwd) == Path::new(&view.cwd)
+        || std::fs::canonicalize(cwd).is_ok_and(|cwd| cwd == Path::new(&view.cwd));
     if !is_same {
-        servers.notes.push(format!("This session works in {}, not in {}.", view.cwd, place.cwd));
+        servers.notes.push(format!("This session works in {}, not in {cwd}.", view.cwd));
     }
-    if let Some(dirs) = place.additional_directories.filter(|dirs| !dirs.is_empty()) {
+    if let Some(dirs) = place.additional_directories.filter(|dirs| !dirs.is_empty() && work_dir.is_none()) {
         let params = UpdateParams {
             additional_dirs: Some(dirs),
             idempotency_key: Some(idempotency_key()),
@@ -450,9 +488,9 @@ mod tests {
         std::fs::create_dir(&folder).expect("made");
         std::fs::write(folder.join("file"), "").expect("written");
         let text = |path: &Path| path.display().to_string();
-        assert_eq!(check_folder("cwd", &text(&folder)), Ok(()));
+        assert_eq!(check_folder("cwd", &text(&folder), Machine::This), Ok(()));
         for path in ["", ".", "relative/x", &text(&folder.join("none")), &text(&folder.join("file"))] {
-            let error = check_folder("cwd", path).expect_err(path);
+            let error = check_folder("cwd", path, Machine::This).expect_err(path);
             assert!(error.code == -32602 && error.message.contains(path), "{error:?}");
         }
     }

@@ -27,7 +27,7 @@ pub(super) async fn ask_once(
 ) -> Result<(), AcpError> {
     let params = WorkspaceParams { cwd, count_changes: false };
     let status: TrustStatus = daemon.call::<methods::workspace::Status>(&params).await?;
-    let file = daemon.reach().places.data_dir.join(ASKED_TRUST_FILE);
+    let file = daemon.reach().record_file(ASKED_TRUST_FILE);
     if status.trusted || untrusted_parts(&status.parts).is_empty() || is_recorded(&file, &status.cwd) {
         return Ok(());
     }

@@ -31,6 +31,13 @@ pub enum DaemonCommand {
     },
     /// Print the end of its log
     Logs,
+    /// Pass bytes on between standard input and output and the daemon's socket; `-H ssh://…` runs this over there
+    #[command(hide = true)]
+    DialStdio {
+        /// Start no daemon in place of one that a user stopped
+        #[arg(long)]
+        after_crash: bool,
+    },
 }
 
 /// Subcommands of `config`.

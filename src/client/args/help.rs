@@ -22,7 +22,7 @@ pub const GROUPS: [(&str, &[&str]); 7] = [
         "Models and extensions",
         &["login", "models", "agents", "commands", "memory", "mcp", "acp", "knowledge"],
     ),
-    ("Daemon", &["daemon", "config", "doctor", "backup", "rpc", "completions", "demo"]),
+    ("Daemon", &["daemon", "host", "config", "doctor", "backup", "rpc", "completions", "demo"]),
 ];
 
 /// Names that users of other programs type.
@@ -74,7 +74,7 @@ const RUN_OPTIONS: [(&str, &[&str]); 5] = [
 ];
 
 /// Examples below the help of a command.
-const EXAMPLES: [(&str, &[&str]); 16] = [
+const EXAMPLES: [(&str, &[&str]); 17] = [
     ("run", &["agentctl run \"the tests fail; find out why\"", "git diff | agentctl run \"review this\""]),
     ("attach", &["agentctl attach", "agentctl attach 12"]),
     (
@@ -96,6 +96,13 @@ const EXAMPLES: [(&str, &[&str]); 16] = [
     ("prune", &["agentctl prune --dry-run", "agentctl prune -A --older-than 30d -f"]),
     ("stats", &["agentctl stats", "agentctl stats --since 7d --json"]),
     ("config", &["agentctl config show --origin"]),
+    (
+        "host",
+        &[
+            "agentctl host add build ssh://ann@build.example.com",
+            "agentctl -H build run -w /srv/shop \"fix the tests\"",
+        ],
+    ),
     ("login", &["agentctl login anthropic", "pass show openai | agentctl login openai"]),
 ];
 
@@ -117,7 +124,7 @@ pub fn command() -> ClapCommand {
                 command.mut_subcommand("run", |it| it.mut_arg(*option, |arg| arg.help_heading(heading)));
         }
     }
-    for option in ["socket", "config", "no_start", "plain"] {
+    for option in ["host", "socket", "config", "no_start", "plain"] {
         command = command.mut_arg(option, |it| it.help_heading("Global options"));
     }
     let template = format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{groups}{{after-help}}");

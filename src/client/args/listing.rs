@@ -133,3 +133,17 @@ pub struct EventsArgs {
     #[arg(long)]
     pub json: bool,
 }
+
+/// Arguments of `models`.
+#[derive(Debug, Args)]
+pub struct ModelsArgs {
+    /// Try the address and the key of each provider, without spending tokens
+    #[arg(long)]
+    pub check: bool,
+    /// Also all models that the providers offer
+    #[arg(short, long, conflicts_with = "check")]
+    pub all: bool,
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
+}

@@ -2,6 +2,8 @@
 
 mod daemon;
 mod help;
+mod host;
+mod jobs;
 mod knowledge;
 mod listing;
 mod mcp;
@@ -19,12 +21,15 @@ use crate::connection::environment::EnvironmentArgs;
 use crate::connection::input_files::InputFileArgs;
 pub use daemon::{ConfigCommand, ConfigShowArgs, DaemonCommand, MemoryCommand};
 pub use help::command;
+pub use host::{AcpArgs, HostCommand};
+pub use jobs::{JobAddArgs, JobContentArgs, JobListArgs, JobsArgs, JobsCommand};
 pub use knowledge::{GraphArgs, GraphEdit, GraphNames, IndexArgs, KnowledgeCommand, QueryArgs};
-pub use listing::{CostArgs, EventsArgs, InspectArgs, LogsArgs, PruneArgs, PsArgs, StatsArgs};
+pub use listing::{CostArgs, EventsArgs, InspectArgs, LogsArgs, ModelsArgs, PruneArgs, PsArgs, StatsArgs};
 pub use mcp::{McpAddArgs, McpCommand, McpScopeArg};
 pub use rules::{ApproveArgs, AuditCommand, ExplainArgs, PermissionsCommand, RuleArgs, RulesCommand};
 pub use run::RunArgs;
 pub use session::{BusyArgs, QueueCommand};
+pub(crate) use turn_args::json_file;
 pub use turn_args::{TurnArgs, folder};
 use types::history::ExportFormat;
 use types::ids::ItemId;
@@ -41,6 +46,9 @@ use values::{duration, export_format, mode, since, state};
 #[derive(Debug, Parser)]
 #[command(name = "agentctl", version, propagate_version = true)]
 pub struct Cli {
+    /// The daemon to use: ssh://[USER@]HOST[:PORT], or a name of `agentctl host` [env: AGENTD_HOST]
+    #[arg(short = 'H', long, global = true, value_name = "HOST")]
+    pub host: Option<String>,
     /// The daemon's socket [env: AGENTD_SOCKET]
     #[arg(long, global = true, value_name = "PATH")]
     pub socket: Option<PathBuf>,
@@ -59,6 +67,9 @@ pub struct Cli {
     /// Choose a session to continue
     #[arg(short, long)]
     pub resume: bool,
+    /// The folder to work in, instead of this one
+    #[arg(short, long, value_name = "DIR", conflicts_with_all = ["continued", "resume"])]
+    pub work_dir: Option<PathBuf>,
     /// Variables of the session's commands.
     #[command(flatten)]
     pub variables: EnvironmentArgs,
@@ -88,6 +99,8 @@ pub enum Command {
     },
     /// Show all sessions on one live screen: what needs you, what works
     Top,
+    /// Unattended work: create, list, wait for and cancel jobs
+    Jobs(JobsArgs),
     /// Print the conversation of a session, or its events
     Logs(LogsArgs),
     /// Print the events of a session, or follow all sessions
@@ -108,17 +121,7 @@ pub enum Command {
     /// Show tokens and costs by session and model
     Cost(CostArgs),
     /// List models and their properties, or try their providers
-    Models {
-        /// Try the address and the key of each provider, without spending tokens
-        #[arg(long)]
-        check: bool,
-        /// Also all models that the providers offer
-        #[arg(short, long, conflicts_with = "check")]
-        all: bool,
-        /// As JSON
-        #[arg(long)]
-        json: bool,
-    },
+    Models(ModelsArgs),
     /// Send input to a session; by default it queues while a turn runs
     Submit {
         /// Session number, id or unique start of it, title, or `.` for the newest of this folder
@@ -405,7 +408,7 @@ pub enum Command {
     ///
     /// The editor starts this command. Sessions live in the daemon: they continue when the editor ends, and they can be
     /// followed in a terminal at the same time. docs/editors.md shows the settings of several editors.
-    Acp,
+    Acp(AcpArgs),
     /// List, add, remove and test MCP servers
     Mcp {
         /// The action
@@ -442,6 +445,12 @@ pub enum Command {
         /// The subcommand.
         #[command(subcommand)]
         what: DaemonCommand,
+    },
+    /// Name the daemons of other machines, and choose one
+    Host {
+        /// The subcommand.
+        #[command(subcommand)]
+        what: HostCommand,
     },
     /// Copy the whole database to a new file, while it is in use
     Backup {

@@ -29,6 +29,9 @@ fn argument_values_are_validated_by_parser() {
     check("agentctl -c -r", false);
     check("agentctl run -c --background hello", false);
     check("agentctl ps --socket /s --no-start", true);
+    check("agentctl ps -H ssh://ann@build", true);
+    check("agentctl -H build -w /srv/shop", true);
+    check("agentctl host use", false);
 }
 
 #[test]

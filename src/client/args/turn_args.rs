@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::values::{duration, label, mode, share, temperature, usd_micros};
+use crate::connection::remote::Machine;
 use crate::failure::Failure;
 use crate::terminal::escape;
 use types::permission::Mode;
@@ -81,8 +82,8 @@ impl TurnArgs {
     ///
     /// # Errors
     /// A folder does not exist, or a file holds no JSON.
-    pub fn options(&self) -> Result<TurnOptions, Failure> {
-        let dirs = self.add_dir.iter().map(|dir| folder(dir)).collect::<Result<Vec<_>, _>>()?;
+    pub fn options(&self, machine: Machine) -> Result<TurnOptions, Failure> {
+        let dirs = self.add_dir.iter().map(|dir| folder(dir, machine)).collect::<Result<Vec<_>, _>>()?;
         let budgets = Budgets {
             usd_micros: self.max_usd,
             model_calls: self.max_turns,
@@ -114,18 +115,25 @@ impl TurnArgs {
 }
 
 /// The JSON value of a file.
-fn json_file(file: &Path) -> Result<serde_json::Value, Failure> {
+pub(crate) fn json_file(file: &Path) -> Result<serde_json::Value, Failure> {
     let shown = file.display().to_string();
     let wrong = |why: String| Failure::usage(format!("{}: {why}", escape::line(&shown)));
     let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
     serde_json::from_str(&text).map_err(|error| wrong(format!("no JSON: {error}")))
 }
 
-/// A folder as an absolute path for the daemon.
+/// A folder as an absolute path for the daemon. One of another machine is not looked up.
 ///
 /// # Errors
 /// It is not an existing folder, or its name is not UTF-8.
-pub fn folder(folder_path: &Path) -> Result<String, Failure> {
+pub fn folder(folder_path: &Path, machine: Machine) -> Result<String, Failure> {
+    if machine == Machine::Other {
+        let path = std::path::absolute(folder_path)?;
+        return path
+            .to_str()
+            .map(str::to_owned)
+            .ok_or_else(|| Failure::usage("the folder's name is not UTF-8"));
+    }
     match std::fs::canonicalize(folder_path).ok().filter(|path| path.is_dir()) {
         Some(folder) => match folder.to_str() {
             Some(text) => Ok(text.to_owned()),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use crate::args::DaemonCommand;
+use crate::commands::dial_stdio;
 use crate::connection::client::{CallError, Client};
 use crate::connection::connector::{Connector, is_absent, last_lines, read_from};
 use crate::connection::lock_holder::LockHolder;
@@ -53,6 +54,7 @@ pub(crate) async fn daemon(
             say_started(&started, out).await
         }
         DaemonCommand::Logs => logs(reach, out),
+        DaemonCommand::DialStdio { after_crash } => dial_stdio::dial_stdio(reach, *after_crash).await,
     }
 }
 
@@ -171,9 +173,12 @@ pub(crate) async fn stop(reach: &Connector, now: bool, out: &mut OutputStreams) 
     let deadline = Instant::now() + STOP_TIMEOUT;
     let mut wait = Duration::from_millis(5);
     loop {
-        let is_socket_gone = match tokio::net::UnixStream::connect(client.socket()).await {
-            Ok(_) => false,
-            Err(error) => is_absent(&error),
+        let is_socket_gone = match client.socket() {
+            Some(socket) => match tokio::net::UnixStream::connect(socket).await {
+                Ok(_) => false,
+                Err(error) => is_absent(&error),
+            },
+            None => true,
         };
         // The daemon closes this connection last. While it is open, the daemon may still write to its files.
         if is_socket_gone && client.is_closed() {

@@ -46,6 +46,7 @@ pub(crate) async fn demo(yes: bool, keep: bool) -> Result<(), Failure> {
     let asking = if people && !yes { AnswerPolicy::Person } else { AnswerPolicy::Allow };
     let reach = Connector {
         places: scratch.paths(),
+        host: None,
         may_start: true,
         role: ClientRole::Controller,
         name: NAME.into(),

@@ -33,14 +33,15 @@ pub(crate) async fn submit(
     }
     let piped = if is_piped { None } else { stdin::read_piped(out)? };
     let typed = text.clone();
-    let options = turn.options()?;
+    let machine = reach.machine();
+    let options = turn.options(machine)?;
     let client = reach.connect_or_start().await?;
     let session = resolve_id::session(&client, name).await?;
     let mentioned = match is_piped {
         true => Vec::new(),
-        false => mentioned_in_argument(&text, Path::new(&session.cwd), out)?,
+        false => mentioned_in_argument(&text, (Path::new(&session.cwd), machine), out)?,
     };
-    let input = input_files.input(text, piped, mentioned)?;
+    let input = input_files.input(text, piped, mentioned, machine)?;
     let session_id = session.session_id;
     let place = CommandListParams { session_id: Some(session_id), cwd: None };
     let raw = raw || is_plain_text(&client, &typed, &place, out).await?;

@@ -13,7 +13,7 @@ pub(crate) async fn top(reach: &Connector, options: Options, out: &mut OutputStr
         let left = match choose(&mut sessions).await? {
             TopOutcome::Quit => return Ok(()),
             TopOutcome::Attach(session) => attach(reach, &session.to_string(), options, out).await,
-            TopOutcome::New => start_conversation(reach, current_folder_params()?, options, out).await,
+            TopOutcome::New => start_conversation(reach, current_folder_params(reach)?, options, out).await,
         };
         if let Err(failure) = left {
             sessions.set_notice(failure.message);

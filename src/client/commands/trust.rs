@@ -105,7 +105,7 @@ pub(crate) async fn ask_once(
     let params = WorkspaceParams { cwd: cwd.to_owned(), count_changes: false };
     let found: TrustStatus = client.call::<methods::workspace::Status>(&params).await?;
     let parts = untrusted_parts(&found.parts);
-    let file = reach.places.data_dir.join(ASKED_TRUST_FILE);
+    let file = reach.record_file(ASKED_TRUST_FILE);
     if found.trusted || parts.is_empty() || !is_first_time(&file, &found.cwd) {
         return Ok(());
     }

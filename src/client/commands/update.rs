@@ -18,8 +18,8 @@ pub(crate) async fn update(
     variables: &EnvironmentArgs,
     out: &mut OutputStreams,
 ) -> Result<(), Failure> {
-    let options = turn.options()?;
-    let env = if variables.env.is_empty() { None } else { Some(variables.collect()?) };
+    let options = turn.options(reach.machine())?;
+    let env = if variables.env.is_empty() { None } else { Some(variables.collect(reach.machine())?) };
     if options == TurnOptions::default() && env.is_none() {
         return Err(Failure::usage(
             "name at least one option to change; `agentctl update --help` lists them",

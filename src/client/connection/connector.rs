@@ -16,6 +16,7 @@ use crate::connection::client::{CallError, Client};
 use crate::connection::lock_holder;
 use crate::connection::lock_holder::LockHolder;
 use crate::connection::paths::ClientPaths;
+use crate::connection::ssh::{DaemonStart, Prompts, SshHost};
 use crate::failure::{Failure, code};
 use crate::terminal::escape;
 use api::params::{ClientRole, NoParams, StatusReply};
@@ -42,6 +43,8 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 pub struct Connector {
     /// Paths of the daemon.
     pub places: ClientPaths,
+    /// The machine of the daemon; `None` for this one.
+    pub host: Option<SshHost>,
     /// Whether a daemon may be started.
     pub may_start: bool,
     /// Role of the client.
@@ -60,6 +63,9 @@ impl Connector {
     /// Connects to the daemon of this data folder, on any socket where it listens. If the user named a
     /// socket, only that socket is used.
     pub(crate) async fn dial(&self) -> Result<Client, CallError> {
+        if let Some(host) = &self.host {
+            return self.dial_over_ssh(host, DaemonStart::Forbidden, self.prompts()).await;
+        }
         let attempt = match endpoint::check_socket_length(&self.places.socket) {
             Ok(()) => Client::connect_as(&self.places.socket, &self.name, self.role).await,
             Err(text) => Err(CallError::Io(io::Error::new(io::ErrorKind::InvalidFilename, text))),
@@ -148,6 +154,9 @@ impl Connector {
     /// # Errors
     /// [`code::UNREACHABLE`](crate::failure::code::UNREACHABLE) if none answers.
     pub async fn connect(&self) -> Result<Client, Failure> {
+        if let Some(host) = &self.host {
+            return self.connect_over_ssh(host, DaemonStart::Forbidden).await;
+        }
         match self.dial_until_settled().await {
             Err(CallError::Io(error)) => Err(self.absence(&error)),
             other => Ok(other?),
@@ -159,6 +168,9 @@ impl Connector {
     /// # Errors
     /// No daemon answers and none could be started; the message contains the end of its log.
     pub async fn connect_or_start(&self) -> Result<Client, Failure> {
+        if let Some(host) = &self.host {
+            return self.connect_over_ssh(host, DaemonStart::Allowed).await;
+        }
         let error = match self.dial_until_settled().await {
             Err(CallError::Io(error)) => error,
             other => return Ok(other?),
@@ -186,6 +198,10 @@ impl Connector {
     /// # Errors
     /// As of [`Connector::connect_or_start`].
     pub async fn connect_again(&self) -> Result<Client, Failure> {
+        if let Some(host) = &self.host {
+            let start = if self.may_start { DaemonStart::AfterCrash } else { DaemonStart::Forbidden };
+            return Ok(self.dial_over_ssh(host, start, Prompts::Never).await?);
+        }
         if lock_holder::was_stopped(&self.places.data_dir) {
             self.connect().await
         } else {
@@ -395,7 +411,13 @@ mod tests {
         let socket = dir.path().join("none.sock");
         let env = |_: &str| Some("/nonexistent".to_string());
         let places = ClientPaths::find(&env, Some(socket), None).expect("places");
-        let reach = Connector { places, may_start: false, role: ClientRole::Controller, name: NAME.into() };
+        let reach = Connector {
+            places,
+            host: None,
+            may_start: false,
+            role: ClientRole::Controller,
+            name: NAME.into(),
+        };
         let failure = reach.connect_or_start().await.err().expect("a failure");
         assert_eq!(failure.code, 69);
         assert!(failure.message.contains("agentctl daemon start"), "{failure}");
@@ -413,7 +435,13 @@ mod tests {
         });
         let env = |_: &str| Some("/nonexistent".to_string());
         let places = ClientPaths::find(&env, Some(socket), None).expect("places");
-        let reach = Connector { places, may_start: false, role: ClientRole::Controller, name: NAME.into() };
+        let reach = Connector {
+            places,
+            host: None,
+            may_start: false,
+            role: ClientRole::Controller,
+            name: NAME.into(),
+        };
         let failure = reach.connect_or_start().await.err().expect("a failure");
         assert!(failure.message.contains("no daemon answers"), "{failure}");
         ending.await.expect("three connections");
@@ -423,7 +451,7 @@ mod tests {
         let home = folder.display().to_string();
         let env = move |name: &str| (name == "AGENTD_DATA_DIR").then(|| home.clone());
         let places = ClientPaths::find(&env, Some(socket), None).expect("places");
-        Connector { places, may_start: true, role: ClientRole::Controller, name: NAME.into() }
+        Connector { places, host: None, may_start: true, role: ClientRole::Controller, name: NAME.into() }
     }
 
     #[tokio::test]

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 
+use crate::connection::remote::Machine;
 use crate::failure::Failure;
 use crate::terminal::escape;
 use clap::Args;
@@ -16,18 +17,19 @@ pub struct EnvironmentArgs {
 }
 
 impl EnvironmentArgs {
-    /// The allowed variables of this process and those that the user named. The daemon refuses names that look like
-    /// secrets or change which programs run.
+    /// The allowed variables of this process and those that the user named; for a daemon on another machine only those.
+    /// The daemon refuses names that look like secrets or change which programs run.
     ///
     /// # Errors
     /// A named variable is not set.
-    pub(crate) fn collect(&self) -> Result<SessionEnvironment, Failure> {
-        self.select(std::env::vars_os())
+    pub(crate) fn collect(&self, machine: Machine) -> Result<SessionEnvironment, Failure> {
+        self.select(std::env::vars_os(), machine)
     }
 
     fn select(
         &self,
         own: impl IntoIterator<Item = (OsString, OsString)>,
+        machine: Machine,
     ) -> Result<SessionEnvironment, Failure> {
         // Values that are no text cannot be sent.
         let text =
@@ -49,7 +51,8 @@ impl EnvironmentArgs {
             };
             selected.0.insert(name.to_owned(), value);
         }
-        for (name, value) in own.into_iter().filter(|(name, _)| is_allowed_name(name)) {
+        let is_sent = |name: &str| machine == Machine::This && is_allowed_name(name);
+        for (name, value) in own.into_iter().filter(|(name, _)| is_sent(name)) {
             selected.0.entry(name).or_insert(value);
         }
         Ok(selected)
@@ -67,7 +70,7 @@ mod tests {
         let own = || own.map(|(name, value)| (OsString::from(name), OsString::from(value)));
         let select = |named: &[&str]| {
             let args = EnvironmentArgs { env: named.iter().map(ToString::to_string).collect() };
-            args.select(own())
+            args.select(own(), Machine::This)
                 .map(|it| it.0.into_iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>())
         };
         assert_eq!(select(&[]), Ok(vec!["PATH=/v/bin".into(), "VIRTUAL_ENV=/v".into()]));
@@ -76,6 +79,9 @@ mod tests {
             select(&named),
             Ok(["EMPTY=", "MY=1", "PATH=/other", "VIRTUAL_ENV=/v", "X=a=b"].map(String::from).to_vec())
         );
+        let args = EnvironmentArgs { env: vec!["MY".into()] };
+        let sent = args.select(own(), Machine::Other).expect("set");
+        assert_eq!(sent.names().collect::<Vec<_>>(), ["MY"], "nothing else leaves this machine");
         let failure = select(&["MISSING"]).expect_err("not set");
         assert!(failure.code == 64 && failure.message.contains("MISSING=VALUE"), "{failure}");
     }

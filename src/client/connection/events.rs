@@ -2,57 +2,37 @@
 
 use api::methods;
 use std::collections::VecDeque;
-use std::path::Path;
 
-use tokio::io::AsyncWriteExt;
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::time::timeout;
-
-use crate::connection::wire::{
-    CallError, GREETING_TIMEOUT, Lines, Message, ReceivedEvent, dial, no_answer, parse, subscribe_requests,
-};
+use crate::connection::subscription::Subscription;
+use crate::connection::wire::{CallError, DaemonStream, Message, ReceivedEvent, parse};
 use api::params::{HelloParams, Include, SubscribeParams};
 use types::ids::{Seq, SessionId};
 
 /// The events of one session, in order. Dropping it ends the subscription.
 pub struct Events {
-    lines: Lines<OwnedReadHalf>,
-    /// Kept open, because closing the client's side would end the subscription.
-    _write: OwnedWriteHalf,
+    subscription: Subscription,
     early: VecDeque<ReceivedEvent>,
     last_seq: Seq,
 }
 
 impl Events {
     pub(crate) async fn open(
-        path: &Path,
+        stream: DaemonStream,
         greeting: &HelloParams,
         session: SessionId,
         after_seq: Seq,
         include: Include,
     ) -> Result<Self, CallError> {
-        let (read, mut write) = dial(path).await?;
         let params = SubscribeParams { session_id: session, after_seq, include };
-        let opening = subscribe_requests::<methods::session::Subscribe>(greeting, &params)?;
-        write.write_all(opening.as_bytes()).await?;
-        let mut events =
-            Self { lines: Lines::new(read), _write: write, early: VecDeque::new(), last_seq: after_seq };
-        timeout(GREETING_TIMEOUT, events.wait_subscribed()).await.map_err(|_| no_answer())??;
-        Ok(events)
-    }
-
-    /// Waits for the reply to the subscribe call. Replies and events may arrive in any order, so events that
-    /// come first are kept.
-    async fn wait_subscribed(&mut self) -> Result<(), CallError> {
-        loop {
-            let line = self.lines.next().await?.ok_or(CallError::Closed)?;
-            match parse(&line) {
-                Some(Message::Reply { outcome: Err(fault), .. }) => return Err(CallError::Fault(fault)),
-                Some(Message::Reply { id: Some(2), .. }) => return Ok(()),
-                Some(Message::Event(event)) => self.early.push_back(*event),
-                _ => {}
-            }
-        }
+        let mut early = VecDeque::new();
+        let subscription =
+            Subscription::open::<methods::session::Subscribe>(stream, greeting, &params, |line| {
+                if let Some(Message::Event(event)) = parse(line) {
+                    early.push_back(*event);
+                }
+            })
+            .await?;
+        Ok(Self { subscription, early, last_seq: after_seq })
     }
 
     /// The next event. Waits without a deadline. Cancel-safe.
@@ -64,7 +44,7 @@ impl Events {
             let event = match self.early.pop_front() {
                 Some(event) => event,
                 None => {
-                    let line = self.lines.next().await?.ok_or(CallError::Closed)?;
+                    let line = self.subscription.next_line().await?;
                     let Some(Message::Event(event)) = parse(&line) else { continue };
                     *event
                 }

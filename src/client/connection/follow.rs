@@ -1,7 +1,6 @@
 //! Follows a session through restarts of the daemon: subscribes again after the last event. Events are
 //! complete, because values that the daemon truncated for the wire are inserted.
 
-use std::io::ErrorKind;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
@@ -12,7 +11,7 @@ use crate::connection::connector::Connector;
 use crate::connection::events::Events;
 use crate::connection::expand_truncated;
 use crate::connection::wire::ReceivedEvent;
-use crate::failure::{Failure, code};
+use crate::failure::Failure;
 use api::params::Include;
 use types::ids::{Seq, SessionId};
 
@@ -81,8 +80,7 @@ impl SessionFollower {
         let events = match client.subscribe_to(session, after_seq, include).await {
             Ok(events) => Some(events),
             // Treat a daemon that exits now like one that exits later: reconnect.
-            Err(CallError::Closed) => None,
-            Err(CallError::Io(error)) if error.kind() != ErrorKind::InvalidData => None,
+            Err(error) if error.is_lost() => None,
             Err(error) => return Err(error),
         };
         Ok(Self {
@@ -176,7 +174,7 @@ async fn seek(
     after: Seq,
     include: Include,
 ) -> Result<(Client, Events), Failure> {
-    let deadline = Instant::now() + RECONNECT_TIMEOUT;
+    let deadline = Instant::now() + reach.reconnect_timeout(RECONNECT_TIMEOUT);
     let mut wait = Duration::from_millis(50);
     loop {
         sleep(wait).await;
@@ -185,7 +183,7 @@ async fn seek(
             Ok(found) => return Ok(found),
             Err(failure) => failure,
         };
-        if failure.code != code::UNREACHABLE || Instant::now() > deadline {
+        if !failure.may_pass() || Instant::now() > deadline {
             return Err(failure);
         }
     }

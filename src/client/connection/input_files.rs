@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use crate::connection::mentions;
+use crate::connection::remote::Machine;
 use crate::failure::Failure;
 use crate::terminal::confirm::confirm;
 use crate::terminal::escape;
@@ -34,6 +35,7 @@ impl InputFileArgs {
         text: String,
         piped: Option<String>,
         mentioned: Vec<SubmitBlock>,
+        machine: Machine,
     ) -> Result<SubmitInput, Failure> {
         let resources = self.resources.iter().map(|resource| {
             parse_link(resource.strip_prefix('@').unwrap_or(resource)).ok_or_else(|| {
@@ -42,8 +44,10 @@ impl InputFileArgs {
             })
         });
         let resources = resources.collect::<Result<Vec<_>, _>>()?;
-        let images = self.images.iter().map(|path| Ok(SubmitBlock::Image(file_content("--image", path)?)));
-        let files = self.files.iter().map(|path| Ok(SubmitBlock::File(file_content("--file", path)?)));
+        let images =
+            self.images.iter().map(|path| Ok(SubmitBlock::Image(file_content("--image", path, machine)?)));
+        let files =
+            self.files.iter().map(|path| Ok(SubmitBlock::File(file_content("--file", path, machine)?)));
         let mut blocks: Vec<SubmitBlock> = images.chain(files).collect::<Result<_, Failure>>()?;
         let resources = resources.into_iter().map(SubmitBlock::ResourceLink);
         blocks.extend(mentioned);
@@ -66,16 +70,20 @@ pub(crate) fn with_attachments(mut texts: Vec<String>, mut attached: Vec<SubmitB
 }
 
 /// The files, folders and resources that an argument mentions. Files are attached only if a person typed the text at
-/// this terminal, because a script may pass a text of others. Asks before the content of a likely secret is sent.
+/// this terminal, because a script may pass a text of others. Asks before the content of a likely secret is sent. For a
+/// daemon on another machine they name files of that machine, and the text stays as it is.
 ///
 /// # Errors
 /// A file cannot be read, or the user does not want to send it.
 pub(crate) fn mentioned_in_argument(
     text: &str,
-    folder: &Path,
+    (folder, machine): (&Path, Machine),
     out: &mut OutputStreams,
 ) -> Result<Vec<SubmitBlock>, Failure> {
     let resources = mentioned_resources(text);
+    if machine == Machine::Other {
+        return Ok(resources);
+    }
     if !std::io::stdin().is_terminal() {
         if mentions::has_mention(text, folder) {
             out.note("files named with @ are attached only to text that is typed at a terminal; --file attaches one")?;
@@ -118,18 +126,21 @@ fn parse_link(text: &str) -> Option<ResourceLink> {
     is_right.then(|| ResourceLink { uri: uri.to_owned(), name: None, server: Some(server.to_owned()) })
 }
 
-/// A file by its absolute path, because the daemon reads the file and has another current folder.
-fn file_content(option: &str, path: &Path) -> Result<FileContent, Failure> {
+/// A file by its absolute path, because the daemon reads the file and has another current folder. On another machine
+/// only the daemon can look it up.
+fn file_content(option: &str, path: &Path, machine: Machine) -> Result<FileContent, Failure> {
     let shown = path.display().to_string();
     let wrong =
         |why: &dyn std::fmt::Display| Failure::usage(format!("{option} {}: {why}", escape::line(&shown)));
     let whole = std::path::absolute(path).map_err(|error| wrong(&error))?;
-    let meta = std::fs::metadata(&whole).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => wrong(&"there is no such file"),
-        _ => wrong(&error),
-    })?;
-    if !meta.is_file() {
-        return Err(wrong(&"it is not a file"));
+    if machine == Machine::This {
+        let meta = std::fs::metadata(&whole).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => wrong(&"there is no such file"),
+            _ => wrong(&error),
+        })?;
+        if !meta.is_file() {
+            return Err(wrong(&"it is not a file"));
+        }
     }
     match whole.to_str() {
         Some(text) => Ok(FileContent { path: Some(text.into()), ..FileContent::default() }),
@@ -143,9 +154,11 @@ mod tests {
 
     #[test]
     fn input_text_stays_plain_and_files_get_absolute_path() {
-        let input = InputFileArgs::default().input("hi".into(), None, Vec::new()).unwrap();
+        let input = InputFileArgs::default().input("hi".into(), None, Vec::new(), Machine::This).unwrap();
         assert_eq!(input, SubmitInput::Text("hi".into()));
-        let input = InputFileArgs::default().input("hi".into(), Some("+a\n".into()), Vec::new()).unwrap();
+        let input = InputFileArgs::default()
+            .input("hi".into(), Some("+a\n".into()), Vec::new(), Machine::This)
+            .unwrap();
         let text = |text: &str| SubmitBlock::Text { text: text.into() };
         assert_eq!(input, SubmitInput::Blocks(vec![text("hi"), text("+a\n")]));
         let dir = tempfile::tempdir().unwrap();
@@ -157,7 +170,8 @@ mod tests {
             files: vec![pdf.clone()],
             resources: vec!["docs:memo://1".into()],
         };
-        let SubmitInput::Blocks(blocks) = args.input("hi".into(), None, Vec::new()).unwrap() else {
+        let SubmitInput::Blocks(blocks) = args.input("hi".into(), None, Vec::new(), Machine::This).unwrap()
+        else {
             panic!("no blocks")
         };
         let path = |path: &str| FileContent { path: Some(path.into()), ..FileContent::default() };
@@ -171,11 +185,15 @@ mod tests {
             ]
         );
         let wrong = InputFileArgs { resources: vec!["docs".into()], ..InputFileArgs::default() };
-        assert!(wrong.input("hi".into(), None, Vec::new()).is_err());
+        assert!(wrong.input("hi".into(), None, Vec::new(), Machine::This).is_err());
         for missing in [dir.path().join("none.png"), dir.path().to_owned()] {
             let wrong = InputFileArgs { images: vec![missing], ..InputFileArgs::default() };
-            let failure = wrong.input("hi".into(), None, Vec::new()).unwrap_err();
+            let failure = wrong.input("hi".into(), None, Vec::new(), Machine::This).unwrap_err();
             assert!(failure.code == 64 && failure.message.starts_with("--image "), "{failure}");
+            assert!(
+                wrong.input("hi".into(), None, Vec::new(), Machine::Other).is_ok(),
+                "only the server knows"
+            );
         }
     }
 

@@ -1,25 +1,18 @@
 //! The events of an index job or a query, on a separate connection.
 
 use api::methods;
-use std::path::Path;
 
 use serde::Deserialize;
-use tokio::io::AsyncWriteExt as _;
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::time::timeout;
 
-use crate::connection::wire::{
-    CallError, GREETING_TIMEOUT, Lines, Message, dial, no_answer, parse, subscribe_requests,
-};
+use crate::connection::subscription::Subscription;
+use crate::connection::wire::{CallError, DaemonStream};
 use api::KNOWLEDGE_EVENT;
 use api::params::{HelloParams, KnowledgeWorkParams};
 use types::knowledge::KnowledgeEvent;
 
 /// The events of one job or query, in order. Dropping it ends the subscription.
 pub struct KnowledgeEvents {
-    lines: Lines<OwnedReadHalf>,
-    /// Kept open, because closing the client's side would end the subscription.
-    _write: OwnedWriteHalf,
+    subscription: Subscription,
     early: Vec<KnowledgeEvent>,
 }
 
@@ -42,32 +35,18 @@ fn event(line: &[u8]) -> Option<KnowledgeEvent> {
 
 impl KnowledgeEvents {
     pub(crate) async fn open(
-        path: &Path,
+        stream: DaemonStream,
         greeting: &HelloParams,
         work: &KnowledgeWorkParams,
     ) -> Result<Self, CallError> {
-        let (read, mut write) = dial(path).await?;
-        let opening = subscribe_requests::<methods::knowledge::Subscribe>(greeting, work)?;
-        write.write_all(opening.as_bytes()).await?;
-        let mut events = Self { lines: Lines::new(read), _write: write, early: Vec::new() };
-        timeout(GREETING_TIMEOUT, events.wait_subscribed()).await.map_err(|_| no_answer())??;
-        Ok(events)
-    }
-
-    /// Waits for the reply to the subscribe call. Replies and events may arrive in any order, so events that
-    /// come first are kept.
-    async fn wait_subscribed(&mut self) -> Result<(), CallError> {
-        loop {
-            let line = self.lines.next().await?.ok_or(CallError::Closed)?;
-            match parse(&line) {
-                Some(Message::Reply { outcome: Err(fault), .. }) => return Err(CallError::Fault(fault)),
-                Some(Message::Reply { id: Some(2), .. }) => {
-                    self.early.reverse();
-                    return Ok(());
-                }
-                _ => self.early.extend(event(&line)),
-            }
-        }
+        let mut early = Vec::new();
+        let subscription =
+            Subscription::open::<methods::knowledge::Subscribe>(stream, greeting, work, |line| {
+                early.extend(event(line));
+            })
+            .await?;
+        early.reverse();
+        Ok(Self { subscription, early })
     }
 
     /// The next event. Waits without a deadline. Cancel-safe.
@@ -79,7 +58,7 @@ impl KnowledgeEvents {
             return Ok(event);
         }
         loop {
-            let line = self.lines.next().await?.ok_or(CallError::Closed)?;
+            let line = self.subscription.next_line().await?;
             if let Some(event) = event(&line) {
                 return Ok(event);
             }

@@ -20,7 +20,7 @@ pub struct ClientPaths {
     pub config_flag: Option<PathBuf>,
     /// Configuration files, and whether each must exist.
     pub config_files: Vec<(PathBuf, bool)>,
-    /// `--socket` and `--config` of the command line with absolute paths, for a command that the user may
+    /// `--host`, `--socket` and `--config` of the command line with absolute paths, for a command that the user may
     /// paste later.
     pub flags: Vec<String>,
 }
@@ -69,6 +69,14 @@ impl ClientPaths {
         Err(Failure::usage(format!(
             "could not read the configuration {file}: {why}; check --config or AGENTD_CONFIG"
         )))
+    }
+
+    /// The folder for sockets of this user's programs. It need not exist.
+    pub(crate) fn runtime_dir(&self) -> PathBuf {
+        match base::proc::variable("XDG_RUNTIME_DIR").filter(|folder| folder.starts_with('/')) {
+            Some(folder) => Path::new(&folder).join("agentd"),
+            None => self.data_dir.join("run"),
+        }
     }
 
     /// Path of the log of a daemon that `agentctl` started.

@@ -2,21 +2,17 @@
 
 use api::methods;
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::Duration;
 
-use tokio::io::AsyncWriteExt;
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::connection::client::Client;
 use crate::connection::connector::Connector;
 use crate::connection::session_calls;
-use crate::connection::wire::{
-    CallError, GREETING_TIMEOUT, Lines, Message, dial, no_answer, parse, subscribe_requests,
-};
-use crate::failure::{Failure, code};
-use api::params::{HelloParams, ListParams, NoParams};
+use crate::connection::subscription::Subscription;
+use crate::connection::wire::{CallError, Message, parse};
+use crate::failure::Failure;
+use api::params::{ListParams, NoParams};
 use types::daemon_event::SessionNotification;
 use types::ids::SessionId;
 use types::session::SessionView;
@@ -27,37 +23,20 @@ const RECONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 const COALESCE_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A subscription to the changes of all sessions. Dropping it ends the subscription.
-struct SessionEvents {
-    lines: Lines<OwnedReadHalf>,
-    /// Kept open, because closing the client's side would end the subscription.
-    _write: OwnedWriteHalf,
-}
+struct SessionEvents(Subscription);
 
 impl SessionEvents {
-    async fn open(path: &Path, greeting: &HelloParams) -> Result<Self, CallError> {
-        let (read, mut write) = dial(path).await?;
-        let opening = subscribe_requests::<methods::daemon::Subscribe>(greeting, &NoParams {})?;
-        write.write_all(opening.as_bytes()).await?;
-        let mut events = Self { lines: Lines::new(read), _write: write };
-        timeout(GREETING_TIMEOUT, events.wait_subscribed()).await.map_err(|_| no_answer())??;
-        Ok(events)
-    }
-
-    async fn wait_subscribed(&mut self) -> Result<(), CallError> {
-        loop {
-            let line = self.lines.next().await?.ok_or(CallError::Closed)?;
-            match parse(&line) {
-                Some(Message::Reply { outcome: Err(fault), .. }) => return Err(CallError::Fault(fault)),
-                Some(Message::Reply { id: Some(2), .. }) => return Ok(()),
-                _ => {}
-            }
-        }
+    async fn open(client: &Client) -> Result<Self, CallError> {
+        let stream = client.subscription_stream().await?;
+        let subscribed =
+            Subscription::open::<methods::daemon::Subscribe>(stream, client.greeting(), &NoParams {}, |_| {});
+        Ok(Self(subscribed.await?))
     }
 
     /// The next change. Cancel-safe.
     async fn next(&mut self) -> Result<SessionNotification, CallError> {
         loop {
-            let line = self.lines.next().await?.ok_or(CallError::Closed)?;
+            let line = self.0.next_line().await?;
             if let Some(Message::Session(event)) = parse(&line) {
                 return Ok(*event);
             }
@@ -87,7 +66,7 @@ impl SessionFeed {
 
     async fn subscribe(&mut self) -> Result<(), Failure> {
         // Subscribe before reading the list, so that no change is lost in between.
-        let events = SessionEvents::open(self.client.socket(), self.client.greeting()).await?;
+        let events = SessionEvents::open(&self.client).await?;
         let filter = ListParams { include_children: true, ..ListParams::default() };
         let sessions = session_calls::all_sessions(&self.client, &filter).await?;
         self.sessions = sessions.into_iter().map(|session| (session.session_id, session)).collect();
@@ -132,7 +111,7 @@ impl SessionFeed {
     }
 
     async fn reconnect(&mut self) -> Result<(), Failure> {
-        let deadline = Instant::now() + RECONNECT_TIMEOUT;
+        let deadline = Instant::now() + self.reach.reconnect_timeout(RECONNECT_TIMEOUT);
         let mut wait = Duration::from_millis(50);
         loop {
             sleep(wait).await;
@@ -146,7 +125,7 @@ impl SessionFeed {
             };
             match outcome {
                 Ok(()) => return Ok(()),
-                Err(failure) if failure.code != code::UNREACHABLE || Instant::now() > deadline => {
+                Err(failure) if !failure.may_pass() || Instant::now() > deadline => {
                     return Err(failure);
                 }
                 Err(_) => {}

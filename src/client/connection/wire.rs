@@ -1,6 +1,6 @@
 //! Newline-delimited JSON for clients: a connection, requests, lines with a limit, replies, events.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 use std::{fmt, io};
 
@@ -13,6 +13,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::timeout;
 
 use crate::connection::fault_words;
+use crate::connection::ssh::{Prompts, RemoteFailure, SshProcess, SshRoute};
 use crate::failure::Failure;
 use api::fault::WireFault;
 use api::params::HelloParams;
@@ -23,6 +24,10 @@ use types::ids::Seq;
 
 /// How long the daemon may take to accept, to reply to `daemon.hello` and to open a subscription.
 pub(crate) const GREETING_TIMEOUT: Duration = Duration::from_secs(10);
+/// The same for a daemon on another machine, which may have to be started there.
+const REMOTE_GREETING_TIMEOUT: Duration = Duration::from_secs(25);
+/// The same if ssh may ask for a password first.
+const PROMPT_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// The reason why a call has no result.
 #[derive(Debug)]
@@ -33,6 +38,8 @@ pub enum CallError {
     Closed,
     /// No connection, or a reply of the wrong type (then the kind is `InvalidData`).
     Io(io::Error),
+    /// No connection to a daemon on another machine.
+    Remote(RemoteFailure),
 }
 
 impl fmt::Display for CallError {
@@ -41,11 +48,24 @@ impl fmt::Display for CallError {
             CallError::Fault(fault) => write!(f, "{} ({})", fault.message, fault.kind()),
             CallError::Closed => f.write_str("the daemon closed the connection"),
             CallError::Io(error) => error.fmt(f),
+            CallError::Remote(failure) => failure.fmt(f),
         }
     }
 }
 
 impl std::error::Error for CallError {}
+
+impl CallError {
+    /// Whether the connection broke or could not be made for a reason that may pass.
+    pub(crate) fn is_lost(&self) -> bool {
+        match self {
+            CallError::Closed => true,
+            CallError::Io(error) => error.kind() != io::ErrorKind::InvalidData,
+            CallError::Remote(failure) => !failure.is_final(),
+            CallError::Fault(_) => false,
+        }
+    }
+}
 
 impl From<io::Error> for CallError {
     fn from(error: io::Error) -> Self {
@@ -163,7 +183,7 @@ pub(crate) fn parse(line: &[u8]) -> Option<Message> {
             let event = carried.and_then(|it| serde_json::from_str(it.result.get()).ok());
             return Some(match event {
                 Some(DaemonEvent::Session(event)) => Message::Session(event),
-                Some(DaemonEvent::Job(_)) | None => Message::Other,
+                Some(DaemonEvent::Job(_) | DaemonEvent::Schedule(_)) | None => Message::Other,
             });
         }
         if method != SESSION_EVENT {
@@ -187,13 +207,93 @@ impl From<CallError> for Failure {
             CallError::Fault(fault) => fault_words::failure(&fault),
             CallError::Closed => Self::unreachable("the daemon closed the connection"),
             CallError::Io(error) => Self::unreachable(format!("lost the daemon: {error}")),
+            CallError::Remote(failure) if failure.is_final() => Self::unreachable(failure.message).as_final(),
+            CallError::Remote(failure) => Self::unreachable(failure.message),
         }
     }
 }
 
-pub(crate) async fn dial(path: &Path) -> Result<(OwnedReadHalf, OwnedWriteHalf), CallError> {
-    let stream = timeout(GREETING_TIMEOUT, UnixStream::connect(path)).await.map_err(|_| no_answer())??;
-    Ok(stream.into_split())
+/// Where a daemon listens.
+#[derive(Clone, Debug)]
+pub(crate) enum DaemonAddress {
+    /// A socket of this machine.
+    Socket(PathBuf),
+    /// Another machine.
+    Ssh(Box<SshRoute>),
+}
+
+impl DaemonAddress {
+    /// The address for further connections to the same daemon.
+    pub(crate) fn again(&self) -> Self {
+        match self {
+            Self::Socket(path) => Self::Socket(path.clone()),
+            Self::Ssh(route) => Self::Ssh(Box::new(route.again())),
+        }
+    }
+}
+
+/// An open connection to a daemon.
+pub(crate) struct DaemonStream {
+    pub(crate) read: OwnedReadHalf,
+    pub(crate) write: OwnedWriteHalf,
+    pub(crate) carrier: Carrier,
+}
+
+/// The program that carries a connection; none for a socket of this machine.
+pub(crate) struct Carrier {
+    ssh: Option<SshProcess>,
+    greeting_timeout: Duration,
+}
+
+impl Carrier {
+    /// Waits for the first replies of a connection. If there are none, says why, for which it ends the program.
+    pub(crate) async fn greet<T>(
+        &mut self,
+        replies: impl Future<Output = Result<T, CallError>>,
+    ) -> Result<T, CallError> {
+        let error = match timeout(self.greeting_timeout, replies).await {
+            Ok(Ok(replies)) => return Ok(replies),
+            Ok(Err(error)) => error,
+            Err(_) => no_answer(),
+        };
+        let Some(ssh) = self.ssh.take() else { return Err(error) };
+        Err(match error {
+            CallError::Fault(fault) if fault.kind() == "unsupported_version" => {
+                CallError::Remote(RemoteFailure::version(ssh.host(), &fault.message))
+            }
+            lost if lost.is_lost() => CallError::Remote(ssh.into_failure().await),
+            other => other,
+        })
+    }
+}
+
+impl DaemonStream {
+    fn new(stream: UnixStream, carrier: Carrier) -> Self {
+        let (read, write) = stream.into_split();
+        Self { read, write, carrier }
+    }
+
+    /// Starts to connect to a daemon on another machine, and does not wait: [`Carrier::greet`] reports the failure.
+    pub(crate) fn over_ssh(route: &SshRoute) -> Result<Self, CallError> {
+        let (stream, ssh) = SshProcess::start(route).map_err(CallError::Remote)?;
+        let greeting_timeout = match route.prompts {
+            Prompts::Allowed => PROMPT_TIMEOUT,
+            Prompts::Never => REMOTE_GREETING_TIMEOUT,
+        };
+        Ok(Self::new(stream, Carrier { ssh: Some(ssh), greeting_timeout }))
+    }
+}
+
+/// Connects to a daemon. For one on another machine see [`DaemonStream::over_ssh`].
+pub(crate) async fn dial(address: &DaemonAddress) -> Result<DaemonStream, CallError> {
+    match address {
+        DaemonAddress::Socket(path) => {
+            let connecting = timeout(GREETING_TIMEOUT, UnixStream::connect(path));
+            let stream = connecting.await.map_err(|_| no_answer())??;
+            Ok(DaemonStream::new(stream, Carrier { ssh: None, greeting_timeout: GREETING_TIMEOUT }))
+        }
+        DaemonAddress::Ssh(route) => DaemonStream::over_ssh(route),
+    }
 }
 
 pub(crate) fn request(id: u64, method: &str, params: &impl Serialize) -> Result<String, CallError> {

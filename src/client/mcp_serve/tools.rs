@@ -9,6 +9,7 @@ use crate::connection::client::Client;
 use crate::connection::connector::Connector;
 use crate::connection::environment::EnvironmentArgs;
 use crate::connection::paths;
+use crate::connection::remote::Machine;
 use crate::failure::Failure;
 use base::sync::lock;
 
@@ -111,7 +112,7 @@ pub(super) async fn call(
 ) -> Result<Value, Failure> {
     let client = reach.connect_or_start().await?;
     match tool {
-        "session_start" => start(&client, reachable, &arguments).await,
+        "session_start" => start(&client, reachable, &arguments, reach.machine()).await,
         "session_send" => {
             let id = reachable.session(&arguments)?;
             let found: Value =
@@ -168,14 +169,19 @@ pub(super) async fn call(
     }
 }
 
-async fn start(client: &Client, reachable: &SessionScope, arguments: &Value) -> Result<Value, Failure> {
+async fn start(
+    client: &Client,
+    reachable: &SessionScope,
+    arguments: &Value,
+    machine: Machine,
+) -> Result<Value, Failure> {
     let prompt = text(arguments, "prompt")?;
     let cwd = match arguments["cwd"].as_str() {
         Some(cwd) => cwd.to_owned(),
         None => paths::current_folder()?.to_string_lossy().into_owned(),
     };
     // The caller is a program, so the limits and deadlines of unattended sessions apply.
-    let env = EnvironmentArgs::default().collect()?;
+    let env = EnvironmentArgs::default().collect(machine)?;
     let mut params = json!({ "cwd": cwd, "background": true, "env": env });
     if let Some(title) = arguments["title"].as_str() {
         params["title"] = title.into();

@@ -90,7 +90,7 @@ fn input(kind: u8, value: u8, mint: &mut Mint) -> JobInput {
         7 | 8 => {
             let calls = u64::from(value);
             let models = ModelUsage { calls, ..ModelUsage::default() };
-            let spent = Some(Spent { models, wall_time_ms: calls });
+            let spent = Some(Spent { models, wall_time_ms: calls, turn_calls: calls });
             JobInput::AttemptEnded(Box::new(AttemptEnd { spent, ..ended_with(subtype) }))
         }
         9 => {

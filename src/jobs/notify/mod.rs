@@ -4,4 +4,5 @@ mod http;
 mod target;
 
 pub use http::{PostError, Poster, Webhook};
+pub(crate) use target::is_name;
 pub use target::{IncludedPart, NotifyTarget, SettingsProblem};

@@ -296,6 +296,7 @@ async fn read_end(services: &Services, record: &JobRecord) -> AttemptEnd {
         && let Some(spent) = &mut end.spent
     {
         spent.wall_time_ms += turn.duration_ms.saturating_sub(turn.permission_ms);
+        spent.turn_calls += turn.model_calls;
     }
     keep_artifacts(services, record, &mut end).await;
     if record.worktree_place.is_some() {
@@ -338,7 +339,7 @@ async fn spent(services: &Services, record: &JobRecord) -> Option<Spent> {
         let query = LedgerQuery { session_id: Some(session_id), ..LedgerQuery::default() };
         models.add(&services.store.ledger_total(query).await.ok()?);
     }
-    Some(Spent { models, wall_time_ms: record.spent.wall_time_ms })
+    Some(Spent { models, ..record.spent.clone() })
 }
 
 /// Archives the session of an attempt that is over. Best effort: clients may archive it as well.

@@ -471,6 +471,8 @@ fn empty_command_nul_and_self_approval_are_denied() {
     check(Mode::Bypass, &["+Bash(agentctl:*)"], "Bash", &bash("agentctl approve 42"), Deny);
     check(Mode::Bypass, &[], "Bash", &bash("x=1; /usr/bin/agentctl 'approve' 42"), Deny);
     check(Mode::Bypass, &[], "Bash", &bash("agentctl ps"), Allow);
+    check(Mode::Bypass, &[], "Bash", &bash("agentctl -H ssh://build approve 42"), Deny);
+    check(Mode::Bypass, &[], "Bash", &bash("agentctl --host=build approve 42"), Deny);
     check(Mode::Bypass, &["+Bash"], "Bash", &bash("  "), Deny);
     check(Mode::Bypass, &["+Bash"], "Bash", &bash("ls\0"), Deny);
 }

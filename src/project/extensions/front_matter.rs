@@ -146,6 +146,23 @@ pub(super) fn read(text: &str, restricts: fn(&str) -> bool) -> Result<(FrontMatt
     Ok((FrontMatter { entries }, body))
 }
 
+/// All keys of a front matter with their values, and the rest of the file. Only the key `description` may have a value
+/// that is no YAML; it is a text then. For files whose keys decide what is done.
+///
+/// # Errors
+/// The front matter does not end, is too large, has a key twice, or a value cannot be read as YAML.
+pub fn read_strictly(text: &str) -> Result<(serde_json::Map<String, Value>, String), String> {
+    let (front, body) = read(text, |key| key != "description")?;
+    let mut values = serde_json::Map::new();
+    for entry in front.entries {
+        let value = entry.value.unwrap_or_else(|| Value::from(unquoted(&entry.text)));
+        if values.insert(entry.key.clone(), value).is_some() {
+            return Err(format!("the key {:?} occurs twice", entry.key));
+        }
+    }
+    Ok((values, body))
+}
+
 /// The text after the first line `---`. Only blank lines and comments may be above it.
 fn text_after_fence(text: &str) -> Option<&str> {
     let mut rest = text;
@@ -217,7 +234,7 @@ fn entries(yaml: &str, restricts: fn(&str) -> bool) -> Result<Vec<Entry>, String
         };
         if let Some(key) = restricting {
             return Err(format!(
-                "the key {key:?} restricts the agent, but its value cannot be read as YAML; correct it, or put it in \
+                "the key {key:?} restricts what is done, but its value cannot be read as YAML; correct it, or put it in \
                  quotes"
             ));
         }

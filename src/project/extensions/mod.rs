@@ -19,6 +19,7 @@ pub mod watch;
 use std::path::PathBuf;
 
 pub use expansion::Expansion;
+pub use front_matter::read_strictly as read_front_matter;
 pub use scan::{MarkdownFile, UserLinks, files_from_contents, scan};
 
 /// A file that cannot be used, or can be used only in part.

@@ -46,10 +46,11 @@ const VERSION: &str = "agentd workspace 1";
 /// Path of the project's own settings.
 const SETTINGS_FILE: &str = ".agentd/config.toml";
 /// Files in a workspace that are bound by trust, and the parts of them that this version uses.
-const BOUND_FILES: [(&str, &str); 9] = [
+const BOUND_FILES: [(&str, &str); 10] = [
     (".agentd/hooks", "hooks: commands that run here"),
     (".agentd/agents", "agents"),
     (".agentd/commands", "slash commands"),
+    (".agentd/jobs", "templates of unattended jobs"),
     (".agentd/skills", "skills"),
     (".mcp.json", "MCP servers: programs that sessions here start"),
     (".mcprc", "MCP servers: programs that sessions here start"),

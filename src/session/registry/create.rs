@@ -189,9 +189,8 @@ impl Registry {
             Mint::new(now.0, Seed::random()).session()
         });
         let made = self.make_worktree_of_session(id, &request.cwd, choice).await?;
-        let created = self
-            .create_in_folder(NewSessionRequest { session_id: Some(id), cwd: made.cwd, ..request })
-            .await;
+        let created =
+            self.create_in_folder(NewSessionRequest { session_id: Some(id), cwd: made.cwd, ..request }).await;
         if created.is_err() && self.inner.shared.store.find(id).await.is_ok_and(|key| key.is_none()) {
             self.finish_worktree_of_session(id).await;
         }

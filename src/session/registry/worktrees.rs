@@ -285,9 +285,9 @@ impl Registry {
             return Err(SessionError::Worktree(WorktreeError::InUse(why)));
         }
         let message = row.choice.commit.then(|| format!("agentd: work of {}", owner_name(owner)));
-        run_to_end(async move {
-            worktree::merge(&own(&row), how, message.as_deref()).await.map_err(not_merged)
-        })
+        run_to_end(
+            async move { worktree::merge(&own(&row), how, message.as_deref()).await.map_err(not_merged) },
+        )
         .await
     }
 

@@ -10,6 +10,7 @@ use crate::read::events::unsigned;
 use crate::rows::{Idempotency, SessionKey};
 use crate::sql_batch::{SqlBatch, integer, values};
 use crate::tables::blobs;
+use crate::tables::schedules::{self, ScheduleWrite};
 use crate::tables::worktrees::{self, WorktreeRow};
 use types::audit::AuditNote;
 use types::blob::Blob;
@@ -50,6 +51,8 @@ pub enum JobWrite {
     Setting(&'static str, Option<String>),
     /// A worktree, new or changed.
     Worktree(Box<WorktreeRow>),
+    /// A change of a schedule.
+    Schedule(ScheduleWrite),
 }
 
 /// A job's row without its content.
@@ -312,6 +315,7 @@ pub(crate) fn statements(script: &mut SqlBatch, writes: &[JobWrite]) {
                 script.add("delete from daemon_setting where name = ?", values![*name]);
             }
             JobWrite::Worktree(row) => worktrees::write(script, row),
+            JobWrite::Schedule(write) => schedules::statements(script, write),
         }
     }
 }
@@ -404,15 +408,8 @@ const TABLES: &[(&str, &[&str])] = &[
     ("daemon_setting", &["name", "value"]),
     (
         "worktree",
-        &[
-            "id",
-            "name",
-            "job_id",
-            "session_id",
-            "created_at_ms",
-            "finished_at_ms",
-            "removed_at_ms",
-            "record",
-        ],
+        &["id", "name", "job_id", "session_id", "created_at_ms", "finished_at_ms", "removed_at_ms", "record"],
     ),
+    ("schedule", &["id", "schedule_id", "record"]),
+    ("schedule_firing", &["schedule_id", "slot_ms", "job_id"]),
 ];

@@ -7,6 +7,7 @@ pub(super) mod grants;
 pub(super) mod jobs;
 pub(super) mod ledger;
 pub(super) mod processes;
+pub(super) mod schedules;
 pub(super) mod texts;
 pub(super) mod trust;
 pub(super) mod worktrees;

@@ -136,11 +136,11 @@ impl StoreReader {
                  and parent_session_id is null and {states} limit 1"
             );
             let id: Option<String> = sqlx::query_scalar(sqlx::AssertSqlSafe(sql))
-            .bind(folder)
-            .bind(format!("{folder}/"))
-            .bind(format!("{folder}/"))
-            .fetch_optional(&self.readers.current_pool().await)
-            .await?;
+                .bind(folder)
+                .bind(format!("{folder}/"))
+                .bind(format!("{folder}/"))
+                .fetch_optional(&self.readers.current_pool().await)
+                .await?;
             let parse = |id: String| id.parse().map_err(|_| StoreError::Corrupt(format!("session id {id}")));
             id.map(parse).transpose()
         };

@@ -34,7 +34,7 @@ const MAX_LINKS: usize = 2_000;
 const FOLDERS_WITH_LINKS: [&str; 4] = ["", ".config", ".local", ".local/share"];
 /// Folders of agents in the home folder. What their links lead to, such as a skill in a repository, tells models what to
 /// do, so that changes of it count as changes below the folder. Reading it is ordinary.
-const FOLDERS_OF_AGENTS: [&str; 11] = [
+const FOLDERS_OF_AGENTS: [&str; 12] = [
     ".claude",
     ".claude/agents",
     ".claude/commands",
@@ -45,6 +45,7 @@ const FOLDERS_OF_AGENTS: [&str; 11] = [
     ".agents/skills",
     ".config/agentd/agents",
     ".config/agentd/commands",
+    ".config/agentd/jobs",
     ".config/agentd/skills",
 ];
 /// Maximum number of names that are listed of a folder. In a larger folder, resolving the paths is cheaper

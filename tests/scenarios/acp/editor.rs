@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::process::{Child, ChildStdin};
+use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -27,7 +27,11 @@ pub(super) struct Editor {
 impl Editor {
     /// The bridge before `initialize`.
     pub(super) fn spawn(daemon: &TestDaemon, arguments: &[&str]) -> Self {
-        let mut command = command(daemon, arguments);
+        Self::from_command(command(daemon, arguments))
+    }
+
+    /// A bridge with an environment of its own.
+    pub(super) fn from_command(mut command: Command) -> Self {
         // A trace of the program must not reach standard output.
         command.env("RUST_LOG", "trace").stdin(Stdio::piped()).stderr(Stdio::inherit());
         let mut child = command.spawn().expect("agentctl starts");

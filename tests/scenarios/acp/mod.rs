@@ -5,4 +5,5 @@ mod history;
 mod judges;
 mod lines;
 mod prompts;
+mod remote;
 mod requests;

@@ -12,6 +12,7 @@ use crate::args::KnowledgeCommand;
 use crate::connection::client::Client;
 use crate::connection::connector::Connector;
 use crate::connection::paths;
+use crate::connection::remote::Machine;
 use crate::failure::Failure;
 use crate::terminal::out::OutputStreams;
 
@@ -23,6 +24,7 @@ pub(crate) async fn knowledge(
 ) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
     let folder = match folder {
+        Some(folder) if reach.machine() == Machine::Other => std::path::absolute(folder)?,
         Some(folder) => std::fs::canonicalize(folder)
             .map_err(|error| Failure::usage(format!("could not open {}: {error}", folder.display())))?,
         None => paths::current_folder()?,

@@ -13,6 +13,7 @@ use crate::commands::ps::view::{SessionListing, screen};
 use crate::connection::client::Client;
 use crate::connection::connector::Connector;
 use crate::connection::paths;
+use crate::connection::remote::Machine;
 use crate::connection::session_feed::SessionFeed;
 use crate::failure::Failure;
 use crate::resolve_id::{self, OPEN_STATES};
@@ -31,7 +32,8 @@ const MAX_PAGE: u32 = 500;
 
 pub(crate) async fn ps(reach: &Connector, args: &PsArgs, out: &mut OutputStreams) -> Result<(), Failure> {
     let reach = &reach.as_observer();
-    let folder = match args.all_folders {
+    // The folders of another machine need not exist here, so list all of them.
+    let folder = match args.all_folders || reach.machine() == Machine::Other {
         true => None,
         false => Some(paths::current_folder()?.display().to_string()),
     };

@@ -13,6 +13,7 @@ use crate::connection::follow::SessionFollower;
 use crate::connection::input_files::mentioned_in_argument;
 use crate::connection::mcp_file::load_servers;
 use crate::connection::plain_text::is_plain_text;
+use crate::connection::remote::{Machine, creation_failure};
 use crate::connection::session_calls::{idempotency_key, submit_params};
 use crate::connection::{paths, stdin};
 use crate::failure::{Failure, code};
@@ -46,7 +47,8 @@ pub(crate) async fn run(
 ) -> Result<(), Failure> {
     refuse_unbuilt(&args)?;
     let interactive = io::stdin().is_terminal() && io::stdout().is_terminal() && args.output == Output::Text;
-    let mut params = create_params(&args)?;
+    let machine = reach.machine();
+    let mut params = create_params(&args, machine)?;
     if !interactive && args.output != Output::StreamJson {
         if args.binary_feedback {
             return Err(Failure::usage(
@@ -62,10 +64,13 @@ pub(crate) async fn run(
     let piped = if is_piped { None } else { stdin::read_piped(out)? };
     let mentioned = match is_piped {
         true => Vec::new(),
-        false => mentioned_in_argument(&text, Path::new(&params.cwd), out)?,
+        false => mentioned_in_argument(&text, (Path::new(&params.cwd), machine), out)?,
     };
-    let input = args.given.input(prompt, piped, mentioned)?;
+    let input = args.given.input(prompt, piped, mentioned, machine)?;
     let client = reach.connect_or_start().await?;
+    if !args.background {
+        client.prepare_subscription();
+    }
     let (client, _) = with_model(reach, client, args.turn.model.as_deref(), out).await?;
     let raw = args.raw || is_plain_text(&client, &text, &command_place(&params), out).await?;
     let task = NewInput { input, raw };
@@ -76,7 +81,7 @@ pub(crate) async fn run(
         trust::ask_once(reach, &client, &params.cwd, out).await?;
     }
     if args.background {
-        let session = create(&client, &params).await?.session_id;
+        let session = create(&client, &params, machine).await?.session_id;
         submit_first(&client, session, task).await?;
         return Ok(out.say(&session.to_string())?);
     }
@@ -118,10 +123,14 @@ pub(crate) async fn follow(
     (output, shown): (Output, Shown),
     out: &mut OutputStreams,
 ) -> Result<TurnEnd, Failure> {
-    let session = create(&client, params).await?;
+    let session = create(&client, params, reach.machine()).await?;
     let id = session.session_id;
-    let follow = SessionFollower::start_with(reach, &client, id, 0, shown.thinking.include()).await?;
-    let turn = submit_first(&client, id, task).await?.turn_id;
+    // At once, because each needs a round trip to the daemon's machine.
+    let (submitted, follow) = tokio::join!(
+        submit_first(&client, id, task),
+        SessionFollower::start_with(reach, &client, id, 0, shown.thinking.include())
+    );
+    let (turn, follow) = (submitted?.turn_id, follow?);
     if output == Output::Text && !shown.is_quiet {
         out.note(&format!("session {}", crate::terminal::format::session_name(&session)))?;
     }
@@ -146,7 +155,7 @@ async fn watch(
     if shown.is_quiet {
         watch = watch.with_quiet_output();
     }
-    watch.with_trust_notice_file(reach.places.data_dir.join(TRUST_NOTICE_FILE)).until_ended(out).await
+    watch.with_trust_notice_file(reach.record_file(TRUST_NOTICE_FILE)).until_ended(out).await
 }
 
 /// Submits the task to a session that exists, and follows the turn.
@@ -164,9 +173,9 @@ async fn submit_and_follow(
         let title = crate::terminal::escape::line(&session.summary.title).into_owned();
         out.note(&format!("session #{} · {title}", session.number))?;
     }
-    let options = args.turn.options()?;
+    let options = args.turn.options(reach.machine())?;
     if !args.variables.env.is_empty() {
-        let env = Some(args.variables.collect()?);
+        let env = Some(args.variables.collect(reach.machine())?);
         let params = UpdateParams { env, ..UpdateParams::new(id) };
         client.call::<methods::session::Update>(&params).await?;
     }
@@ -221,9 +230,9 @@ fn prompt(prompt_arg: Option<String>) -> Result<String, Failure> {
     Ok(text)
 }
 
-fn create_params(args: &RunArgs) -> Result<CreateParams, Failure> {
+fn create_params(args: &RunArgs, machine: Machine) -> Result<CreateParams, Failure> {
     let folder = match &args.work_dir {
-        Some(dir) => folder(dir)?,
+        Some(dir) => folder(dir, machine)?,
         None => text(&paths::current_folder()?)?,
     };
     let params = CreateParams {
@@ -234,12 +243,12 @@ fn create_params(args: &RunArgs) -> Result<CreateParams, Failure> {
         binary_feedback: args.binary_feedback.then_some(true),
         agent: args.agent.clone(),
         coordinator: args.coordinator,
-        env: Some(args.variables.collect()?),
+        env: Some(args.variables.collect(machine)?),
         mcp_servers: args.mcp_config.as_deref().map(load_servers).transpose()?,
         idempotency_key: Some(idempotency_key()),
         ..CreateParams::default()
     };
-    Ok(params.with_options(args.turn.options()?))
+    Ok(params.with_options(args.turn.options(machine)?))
 }
 
 /// Whether the environment asks for the bare loop, as it does for a daemon that starts with it.
@@ -251,8 +260,9 @@ fn text(path: &Path) -> Result<String, Failure> {
     path.to_str().map(String::from).ok_or_else(|| Failure::usage("the folder's name is not UTF-8"))
 }
 
-async fn create(client: &Client, params: &CreateParams) -> Result<SessionView, Failure> {
-    let reply: SessionReply = client.call::<methods::session::Create>(params).await?;
+async fn create(client: &Client, params: &CreateParams, machine: Machine) -> Result<SessionView, Failure> {
+    let reply = client.call::<methods::session::Create>(params).await;
+    let reply: SessionReply = reply.map_err(|error| creation_failure(error, machine))?;
     Ok(reply.session)
 }
 

@@ -3,6 +3,7 @@
 use crate::commands::daemon;
 use crate::connection::client::Client;
 use crate::connection::connector::Connector;
+use crate::connection::remote::Machine;
 use crate::failure::Failure;
 use crate::terminal::out::OutputStreams;
 use api::methods;
@@ -23,6 +24,13 @@ pub(crate) async fn with_model(
     out: &mut OutputStreams,
 ) -> Result<(Client, StatusReply), Failure> {
     let status: StatusReply = client.call::<methods::daemon::Status>(&NoParams {}).await?;
+    if reach.machine() == Machine::Other {
+        // The keys of this machine are none of that machine's concern.
+        return match status.main_model.is_some() || named_model.is_some() {
+            true => Ok((client, status)),
+            false => Err(Failure::no_model()),
+        };
+    }
     let lacking = status.missing_key_variables.iter().map(String::as_str);
     let lacking = lacking.chain(KEY_VARIABLES.into_iter().filter(|_| status.providers.is_empty()));
     let has_use = |name: &&str| base::proc::variable(name).is_some();

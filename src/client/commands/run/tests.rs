@@ -212,8 +212,9 @@ async fn run_continues_without_gap_after_daemon_restart() {
 #[test]
 fn unsupported_run_options_are_refused_before_start() {
     let check = |args: RunArgs, expected: &str| {
-        let failure =
-            refuse_unbuilt(&args).and_then(|()| create_params(&args).map(|_| ())).expect_err("refused");
+        let failure = refuse_unbuilt(&args)
+            .and_then(|()| create_params(&args, Machine::This).map(|_| ()))
+            .expect_err("refused");
         assert_eq!(failure.code, 64);
         assert!(failure.message.contains(expected), "{failure}");
     };
@@ -226,11 +227,11 @@ fn unsupported_run_options_are_refused_before_start() {
 fn run_limit_options_become_budgets() {
     let turn = TurnArgs { max_usd: Some(250_000), max_turns: Some(3), ..TurnArgs::default() };
     let args = RunArgs { turn, work_dir: Some("/".into()), ..RunArgs::default() };
-    let params = create_params(&args).expect("params");
+    let params = create_params(&args, Machine::This).expect("params");
     assert_eq!(
         params.budgets,
         Some(Budgets { usd_micros: Some(250_000), model_calls: Some(3), ..Budgets::default() })
     );
     assert_eq!(params.cwd, "/");
-    assert_eq!(create_params(&RunArgs::default()).expect("params").budgets, None);
+    assert_eq!(create_params(&RunArgs::default(), Machine::This).expect("params").budgets, None);
 }

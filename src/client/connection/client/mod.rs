@@ -7,7 +7,7 @@
 
 use api::methods;
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -19,13 +19,12 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
 
 use crate::connection::events::Events;
 use crate::connection::knowledge_events::KnowledgeEvents;
 pub use crate::connection::wire::CallError;
 use crate::connection::wire::{
-    GREETING_TIMEOUT, Lines, Message, dial, invalid_data, no_answer, parse, request,
+    Carrier, DaemonAddress, DaemonStream, Lines, Message, dial, invalid_data, parse, request,
 };
 use api::fault::WireFault;
 use api::params::{ClientRole, HelloParams, HelloReply, Include, KnowledgeWorkParams};
@@ -54,10 +53,14 @@ impl Drop for PendingGuard<'_> {
 }
 
 struct ClientInner {
-    path: PathBuf,
+    /// The address for further connections.
+    address: DaemonAddress,
+    /// A connection that is being made for the next subscription, if one is expected.
+    prepared: Mutex<Option<DaemonStream>>,
     greeting: HelloParams,
     hello: HelloReply,
     line: CallChannel,
+    _carrier: Carrier,
     /// Tasks of the reader and the writer. They end with the last handle.
     _tasks: JoinSet<()>,
 }
@@ -86,8 +89,19 @@ impl Client {
     /// # Errors
     /// As [`Client::connect`]; also if the client may not have the role.
     pub async fn connect_as(path: impl AsRef<Path>, name: &str, role: ClientRole) -> Result<Self, CallError> {
-        let path = path.as_ref().to_path_buf();
-        let (read, write) = dial(&path).await?;
+        Self::connect_to(&DaemonAddress::Socket(path.as_ref().to_path_buf()), name, role).await
+    }
+
+    /// Connects to a daemon on any machine.
+    ///
+    /// # Errors
+    /// As [`Client::connect_as`].
+    pub(crate) async fn connect_to(
+        address: &DaemonAddress,
+        name: &str,
+        role: ClientRole,
+    ) -> Result<Self, CallError> {
+        let DaemonStream { read, write, mut carrier } = dial(address).await?;
         let pending = Arc::new(Mutex::new(Some(HashMap::new())));
         let (out, requests) = mpsc::channel(64);
         let mut tasks = JoinSet::new();
@@ -95,13 +109,18 @@ impl Client {
         tasks.spawn(read_replies(read, pending.clone()));
         let line = CallChannel { pending, out, next_id: AtomicU64::new(1) };
         let greeting = greeting(name, role);
-        let hello = timeout(
-            GREETING_TIMEOUT,
-            line.call::<HelloReply>(methods::daemon::Hello::METHOD.name, &greeting),
-        )
-        .await
-        .map_err(|_| no_answer())??;
-        Ok(Self(Arc::new(ClientInner { path, greeting, hello, line, _tasks: tasks })))
+        let hello = line.call::<HelloReply>(methods::daemon::Hello::METHOD.name, &greeting);
+        let hello = carrier.greet(hello).await?;
+        let (address, prepared) = (address.again(), Mutex::default());
+        Ok(Self(Arc::new(ClientInner {
+            address,
+            prepared,
+            greeting,
+            hello,
+            line,
+            _carrier: carrier,
+            _tasks: tasks,
+        })))
     }
 
     /// The daemon's reply to `daemon.hello`.
@@ -110,9 +129,30 @@ impl Client {
         &self.0.hello
     }
 
-    /// Path of the connection's socket.
-    pub(crate) fn socket(&self) -> &Path {
-        &self.0.path
+    /// Path of the connection's socket; `None` for a daemon on another machine.
+    pub(crate) fn socket(&self) -> Option<&Path> {
+        match &self.0.address {
+            DaemonAddress::Socket(path) => Some(path),
+            DaemonAddress::Ssh(_) => None,
+        }
+    }
+
+    /// Begins to connect for a subscription that follows, if that takes time. The connection is made while this client
+    /// makes other calls.
+    pub(crate) fn prepare_subscription(&self) {
+        let DaemonAddress::Ssh(route) = &self.0.address else { return };
+        // If this fails, the subscription tries again and reports the reason.
+        let stream = DaemonStream::over_ssh(route).ok();
+        *lock(&self.0.prepared) = stream;
+    }
+
+    /// A connection for a subscription.
+    pub(crate) async fn subscription_stream(&self) -> Result<DaemonStream, CallError> {
+        let prepared = lock(&self.0.prepared).take();
+        match prepared {
+            Some(stream) => Ok(stream),
+            None => dial(&self.0.address).await,
+        }
     }
 
     /// The `daemon.hello` of the connection.
@@ -174,7 +214,8 @@ impl Client {
         after_seq: Seq,
         include: Include,
     ) -> Result<Events, CallError> {
-        Events::open(&self.0.path, &self.0.greeting, session, after_seq, include).await
+        let stream = self.subscription_stream().await?;
+        Events::open(stream, &self.0.greeting, session, after_seq, include).await
     }
 
     /// Follows an index job or a query on a separate connection.
@@ -185,7 +226,8 @@ impl Client {
         &self,
         work: &KnowledgeWorkParams,
     ) -> Result<KnowledgeEvents, CallError> {
-        KnowledgeEvents::open(&self.0.path, &self.0.greeting, work).await
+        let stream = self.subscription_stream().await?;
+        KnowledgeEvents::open(stream, &self.0.greeting, work).await
     }
 }
 

@@ -12,6 +12,7 @@ use tokio::process::Command;
 
 use crate::connection::input_files::mentioned_resources;
 use crate::connection::mentions::{MentionedContent, mentions_of_drop, read_mentioned};
+use crate::connection::remote::Machine;
 use crate::failure::Failure;
 use crate::ui::attach::app::{App, SecretFiles, Submission};
 use crate::ui::attach::calls::EffectResult;
@@ -43,10 +44,15 @@ pub(super) enum Attachments {
 ///
 /// # Errors
 /// A mentioned file cannot be read.
-pub(super) async fn read(submission: &Submission, cwd: &str) -> Result<Attachments, Failure> {
+pub(super) async fn read(
+    submission: &Submission,
+    cwd: &str,
+    machine: Machine,
+) -> Result<Attachments, Failure> {
     let (text, folder) = (submission.draft.text.clone(), PathBuf::from(cwd));
     let mut blocks = mentioned_resources(&text);
-    if text.contains('@') {
+    // On another machine, the model reads the file that the text names.
+    if text.contains('@') && machine == Machine::This {
         let mentioned = tokio::task::spawn_blocking(move || read_mentioned(&text, &folder)).await;
         let mentioned = mentioned
             .map_err(|error| Failure::internal(format!("could not read the files: {error}")))?
@@ -74,7 +80,7 @@ pub(super) async fn read(submission: &Submission, cwd: &str) -> Result<Attachmen
 
 /// A pasted text as it enters the input line: paths of dropped files become mentions.
 pub(super) fn pasted(app: &App, text: String) -> String {
-    if !app.can_attach() {
+    if !app.can_attach() || app.setup.machine == Machine::Other {
         return text;
     }
     let Some(mentions) = mentions_of_drop(&text, app.session.cwd.as_ref()) else { return text };
@@ -150,13 +156,17 @@ mod tests {
         }
         let cwd = dir.path().to_str().expect("a name");
         let mut input = submission("compare @.env with @plain.txt");
-        let Ok(Attachments::LikelySecrets(asked)) = read(&input, cwd).await else { panic!("not asked") };
+        let Ok(Attachments::LikelySecrets(asked)) = read(&input, cwd, Machine::This).await else {
+            panic!("not asked")
+        };
         assert_eq!(asked, [".env"]);
         for (secrets, expected) in
             [(SecretFiles::Send, vec![".env", "plain.txt"]), (SecretFiles::NameOnly, vec!["plain.txt"])]
         {
             input.secrets = secrets;
-            let Ok(Attachments::Read(blocks)) = read(&input, cwd).await else { panic!("not read") };
+            let Ok(Attachments::Read(blocks)) = read(&input, cwd, Machine::This).await else {
+                panic!("not read")
+            };
             let names: Vec<&str> = blocks
                 .iter()
                 .map(|block| match block {
@@ -179,7 +189,9 @@ mod tests {
         input.draft = editor.take_input();
         assert!(input.draft.whole_text().contains("@a.txt"));
         let cwd = dir.path().to_str().expect("a name");
-        let Ok(Attachments::Read(blocks)) = read(&input, cwd).await else { panic!("not read") };
+        let Ok(Attachments::Read(blocks)) = read(&input, cwd, Machine::This).await else {
+            panic!("not read")
+        };
         let picture =
             FileContent { data: Some("AQID".into()), name: Some("1".into()), ..FileContent::default() };
         assert_eq!(blocks, [SubmitBlock::Image(picture)]);

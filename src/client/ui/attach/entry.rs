@@ -53,6 +53,7 @@ pub(crate) async fn attach(
     out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
+    client.prepare_subscription();
     let session = resolve_id::session(&client, name).await?;
     follow_session(reach, client, session, options, out).await
 }
@@ -70,7 +71,7 @@ pub(crate) async fn follow_session(
         let follow = SessionFollower::start_with(reach, &client, session.session_id, 0, include).await?;
         let mut lines = OutputStreams::all_on_stdout();
         lines.set_plain(options.is_plain);
-        return plain::plain(client, follow, session, &mut lines).await;
+        return plain::plain(client, follow, (session, reach.machine()), &mut lines).await;
     }
     let start = open_existing(reach, client, session, options, out).await?;
     conversations(reach, start, options, out).await
@@ -93,7 +94,7 @@ async fn conversations(
                     client.call::<methods::session::Get>(&SessionParams { session_id }).await?;
                 open_existing(reach, client, reply.session, options, out).await?
             }
-            LeaveReason::New => new(reach, current_folder_params()?, options).await?,
+            LeaveReason::New => new(reach, current_folder_params(reach)?, options).await?,
             LeaveReason::Detached | LeaveReason::Ended(_) => return Ok(()),
         };
     }
@@ -151,7 +152,7 @@ async fn new(
         None => return Err(Failure::no_model()),
     };
     let draft = draft(&create, &model)?;
-    let place = StartFacts::new(&create.cwd, &model, draft.summary.mode.name());
+    let place = StartFacts::new(&create.cwd, &model, draft.summary.mode.name(), reach.machine());
     let mut app = App::new(draft, ClientSetup { is_new: true, ..setup(reach, options) });
     app.show_start_lines(vec![place.line()]);
     let create = CreateParams { idempotency_key: Some(idempotency_key()), ..create };
@@ -203,6 +204,7 @@ pub(crate) async fn follow_one_turn(
 fn setup(reach: &Connector, options: Options) -> ClientSetup {
     ClientSetup {
         flags: reach.places.flags.clone(),
+        machine: reach.machine(),
         is_raw: options.is_raw,
         is_plain: options.is_plain,
         ..ClientSetup::default()
@@ -255,10 +257,10 @@ fn draft(create: &CreateParams, model: &str) -> Result<SessionView, Failure> {
 }
 
 /// The parameters of a new session in the current folder.
-pub(crate) fn current_folder_params() -> Result<CreateParams, Failure> {
+pub(crate) fn current_folder_params(reach: &Connector) -> Result<CreateParams, Failure> {
     let folder = paths::current_folder()?;
     let cwd = folder.to_str().map(str::to_owned);
     let cwd = cwd.ok_or_else(|| Failure::usage("the folder's name is not UTF-8"))?;
-    let env = Some(EnvironmentArgs::default().collect()?);
+    let env = Some(EnvironmentArgs::default().collect(reach.machine())?);
     Ok(CreateParams { cwd, env, ..CreateParams::default() })
 }

@@ -15,6 +15,7 @@ use crate::connection::client::{CallError, Client};
 use crate::connection::follow::{FollowStep, SessionFollower};
 use crate::connection::input_files::{mentioned_resources, with_attachments};
 use crate::connection::mentions;
+use crate::connection::remote::Machine;
 use crate::connection::session_calls::submit;
 use crate::connection::wire::ReceivedEvent;
 use crate::failure::Failure;
@@ -32,11 +33,11 @@ use types::session::{PermissionRequest, SessionState, SessionView};
 pub(super) async fn plain(
     client: Client,
     follow: SessionFollower,
-    session: SessionView,
+    (session, machine): (SessionView, Machine),
     out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let is_person = std::io::stdin().is_terminal();
-    pipe(client, follow, session, (tokio::io::stdin(), is_person), out).await
+    pipe(client, follow, (session, machine), (tokio::io::stdin(), is_person), out).await
 }
 
 /// The answer of a typed number to the oldest request. `3` is no answer here, because a rule for the folder
@@ -55,7 +56,7 @@ fn answer_for_key(requests: &[PermissionRequest], line: &str) -> Option<ApproveP
 async fn pipe(
     mut client: Client,
     mut follow: SessionFollower,
-    session: SessionView,
+    (session, machine): (SessionView, Machine),
     (input, is_person): (impl AsyncRead + Unpin, bool),
     out: &mut OutputStreams,
 ) -> Result<(), Failure> {
@@ -102,7 +103,8 @@ async fn pipe(
                     }
                 }
                 Some(line) => {
-                    let mentioned = if is_person { mentioned_in_line(&line, &session, out)? } else { Some(Vec::new()) };
+                    let is_read = is_person && machine == Machine::This;
+                    let mentioned = if is_read { mentioned_in_line(&line, &session, out)? } else { Some(Vec::new()) };
                     if let Some(mentioned) = mentioned {
                         let input = with_attachments(vec![line], mentioned);
                         unanswered.push(submit(&client, session.session_id, input, None).await?.turn_id);
@@ -207,7 +209,7 @@ mod tests {
             .await
             .expect("followed");
         let (mut out, text, side) = captured_output();
-        let run = pipe(client, follow, session, (&b"hello\n\n"[..], false), &mut out);
+        let run = pipe(client, follow, (session, Machine::This), (&b"hello\n\n"[..], false), &mut out);
         tokio::time::timeout(Duration::from_secs(20), run).await.expect("in time").expect("ended");
         assert!(text.text().starts_with("before\n▌ May Bash do this?"), "{}", text.text());
         assert!(text.text().contains("you said hello\n─ done"), "{}", text.text());
@@ -232,7 +234,13 @@ mod tests {
                 .await
                 .expect("followed");
             let (mut out, _, side) = captured_output();
-            let run = pipe(client, follow, session, (&b"see @a.txt and @.env\n"[..], is_person), &mut out);
+            let run = pipe(
+                client,
+                follow,
+                (session, Machine::This),
+                (&b"see @a.txt and @.env\n"[..], is_person),
+                &mut out,
+            );
             tokio::time::timeout(Duration::from_secs(20), run).await.expect("in time").expect("ended");
             let calls = fake.calls();
             let (_, params) = calls.iter().find(|(method, _)| method == "session.submit").expect("a call");

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::connection::client::Client;
+use crate::connection::remote::Machine;
 use crate::terminal::escape;
 use crate::terminal::style::{StyledLine, Tone, cut};
 use crate::ui::request_list::home_relative;
@@ -14,6 +15,8 @@ use types::session::{SessionState, SessionView};
 /// How long the lines wait for git and for the list of sessions. In a large repository, git does not answer
 /// in time, and the number of changed files is left out.
 const TIMEOUT: Duration = Duration::from_millis(150);
+/// The same for a daemon on another machine.
+const REMOTE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum bytes that are read of a file of git.
 const MAX_GIT_FILE_BYTES: u64 = 4_096;
 
@@ -25,14 +28,16 @@ pub(super) struct StartFacts {
     changed_files: Option<u64>,
     model: String,
     mode: &'static str,
+    timeout: Duration,
 }
 
 impl StartFacts {
     /// Reads the branch from the files of git.
-    pub(super) fn new(cwd: &str, model: &str, mode: &'static str) -> Self {
+    pub(super) fn new(cwd: &str, model: &str, mode: &'static str, machine: Machine) -> Self {
         Self {
             folder: cwd.to_owned(),
-            branch: branch(Path::new(cwd)),
+            branch: if machine == Machine::This { branch(Path::new(cwd)) } else { None },
+            timeout: if machine == Machine::This { TIMEOUT } else { REMOTE_TIMEOUT },
             changed_files: None,
             model: model.to_owned(),
             mode,
@@ -45,8 +50,8 @@ impl StartFacts {
         let params = WorkspaceParams { cwd: self.folder.clone(), count_changes: true };
         let status = client.call::<methods::workspace::Status>(&params);
         let (status, waiting) = tokio::join!(
-            tokio::time::timeout(TIMEOUT, status),
-            tokio::time::timeout(TIMEOUT, waiting_sessions(&client, &self.folder))
+            tokio::time::timeout(self.timeout, status),
+            tokio::time::timeout(self.timeout, waiting_sessions(&client, &self.folder))
         );
         self.changed_files = status.ok().and_then(Result::ok).and_then(|reply| reply.changed_files);
         std::iter::once(self.line()).chain(waiting_line(&waiting.unwrap_or_default())).collect()
@@ -162,6 +167,7 @@ mod tests {
             changed_files: Some(2),
             model: "anthropic/sonnet".into(),
             mode: "default",
+            timeout: TIMEOUT,
         };
         assert_eq!(
             place.line().plain(),

@@ -480,6 +480,6 @@ const SYSTEM: &[Program] = &[
     p("history|fc|hash|bind|enable|shopt|complete|compgen|compopt|dirs|caller|suspend|logout|disown|fg|bg|jobs|times|ulimit|umask|exit", ""),
     // The name of a variable is evaluated.
     p("wait", "-p").kind(FileEffect::Reads),
-    p("agentctl|agentd", "--socket --config rpc -a --approval-mode --yolo attach demo").value("--socket --config").fine("--output"),
+    p("agentctl|agentd", "--socket --config -H --host rpc -a --approval-mode --yolo attach demo dial-stdio host acp").value("--socket --config -H --host").fine("--output"),
     p("cypher-shell|neo4j-admin|rabbitmqctl|kafka-topics|kafka-configs|consul|nomad|etcdctl|zookeeper-shell|nginx|apachectl|httpd|caddy|traefik|haproxy|certbot|mkcert|step|cfssl|squid|postfix|postconf|named|rndc|slapd|smbclient|smbpasswd|mosquitto_pub|mosquitto_sub|grpcurl|websocat|ngrok|cloudflared|tailscale|zerotier-cli|openvpn", "**").fine("--version -v -V version -t --help status"),
 ];

@@ -159,8 +159,7 @@ impl SandboxView {
             let mut seen = self.writable.iter().filter(|folder| path.starts_with(folder));
             seen.any(|folder| self.unseen.iter().any(|place| folder.starts_with(place)))
         };
-        let lies_in =
-            |path: &Path| self.unseen.iter().any(|place| path.starts_with(place)) && !is_seen(path);
+        let lies_in = |path: &Path| self.unseen.iter().any(|place| path.starts_with(place)) && !is_seen(path);
         named.is_absolute()
             && (lies_in(named)
                 || lies_in(&real_path(named))

@@ -2,6 +2,7 @@
 
 use ratatui::crossterm::event::KeyCode;
 
+use crate::connection::remote::Machine;
 use crate::terminal::escape;
 use crate::terminal::format::format_ms;
 use crate::terminal::style::{StyledLine, Tone, cut};
@@ -71,6 +72,12 @@ impl App {
         {
             if self.shell.is_some() {
                 self.notice = "a command runs already; Esc stops it".into();
+                return None;
+            }
+            if self.setup.machine == Machine::Other {
+                self.notice =
+                    "! runs a command here, but the session's files are on another machine; use ssh, or ask"
+                        .into();
                 return None;
             }
             let command = command.to_owned();

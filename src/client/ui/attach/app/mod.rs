@@ -15,6 +15,7 @@ mod question_keys;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use crate::connection::remote::Machine;
 use crate::terminal::escape;
 use crate::terminal::style::{StyledLine, Tone};
 pub(super) use crate::ui::attach::app::completion::{Menu, MenuEntry};
@@ -56,6 +57,8 @@ pub(crate) struct ClientSetup {
     pub(crate) one_turn: Option<TurnId>,
     /// Whether the session does not exist yet. The first input creates it.
     pub(crate) is_new: bool,
+    /// Where the session's files are.
+    pub(crate) machine: Machine,
 }
 
 /// Words that are sent with an answer.

@@ -9,6 +9,7 @@ use ratatui::crossterm::terminal;
 use tokio::sync::oneshot;
 
 use crate::connection::follow::SessionFollower;
+use crate::connection::remote::{Machine, creation_failure};
 use crate::failure::Failure;
 use crate::ui::attach::app::{Effect, Submission};
 use crate::ui::attach::attachments::{self, Attachments, clipboard_picture};
@@ -69,6 +70,8 @@ impl LiveConversation {
                 let _ = raise(Signal::SIGTSTP);
                 self.resume(screen)?;
             }
+            // The files are on another machine.
+            Effect::LoadFiles if self.app.setup.machine == Machine::Other => {}
             Effect::LoadFiles => {
                 let cwd = self.app.session.cwd.clone();
                 self.calls.spawn(async move {
@@ -102,7 +105,8 @@ impl LiveConversation {
 
     /// Reads the attachments of an input, creates the session if it does not exist, and sends the input.
     async fn submit(&mut self, submission: Submission) {
-        let blocks = match attachments::read(&submission, &self.app.session.cwd).await {
+        let blocks = match attachments::read(&submission, &self.app.session.cwd, self.app.setup.machine).await
+        {
             Ok(Attachments::Read(blocks)) => blocks,
             Ok(Attachments::LikelySecrets(paths)) => {
                 return self.app.ask_about_secrets(submission, &paths);
@@ -123,7 +127,9 @@ impl LiveConversation {
             self.caller.client = self.reach.connect_again().await?;
         }
         let client = &self.caller.client;
-        let reply: SessionReply = client.call::<methods::session::Create>(&self.create).await?;
+        let reply = client.call::<methods::session::Create>(&self.create).await;
+        let machine = self.reach.machine();
+        let reply: SessionReply = reply.map_err(|error| creation_failure(error, machine))?;
         let id = reply.session.session_id;
         self.follow = Some(SessionFollower::start_with(&self.reach, client, id, 0, self.include).await?);
         self.caller.session = id;

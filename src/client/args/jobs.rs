@@ -1,0 +1,218 @@
+//! Arguments of `jobs`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::values::{duration, label, mode, usd_micros};
+use types::permission::Mode;
+
+/// Arguments of `jobs`.
+#[derive(Debug, Args)]
+pub struct JobsArgs {
+    /// What to do; without it, list the jobs
+    #[command(subcommand)]
+    pub command: Option<JobsCommand>,
+    /// How the jobs are listed.
+    #[command(flatten)]
+    pub list: JobListArgs,
+}
+
+/// How `jobs` lists.
+#[derive(Debug, Default, Args)]
+pub struct JobListArgs {
+    /// Only the newest N jobs
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
+    pub limit: u32,
+    /// Only jobs in these states, separated by commas (queued, running, failed, …)
+    #[arg(long, value_name = "STATES", value_delimiter = ',', value_parser = job_state)]
+    pub state: Vec<types::job::JobState>,
+    /// Only jobs with this label
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    pub label: Option<String>,
+    /// Stay, and show changes at once
+    #[arg(short, long, conflicts_with = "json")]
+    pub watch: bool,
+    /// As JSON, with full ids
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn job_state(text: &str) -> Result<types::job::JobState, String> {
+    let found = types::job::JobState::ALL.into_iter().find(|state| state.name() == text);
+    found.ok_or_else(|| {
+        let names: Vec<&str> = types::job::JobState::ALL.iter().map(|state| state.name()).collect();
+        format!("expected one of {}", names.join(", "))
+    })
+}
+
+/// The commands of `jobs`.
+#[derive(Debug, Subcommand)]
+pub enum JobsCommand {
+    /// Create a job
+    Add(Box<JobAddArgs>),
+    /// Print all that is known about a job
+    Show {
+        /// Job id, or a unique start of it, or its title
+        job: String,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Wait until a job is over, and print its answer; the exit code is that of the job
+    Wait {
+        /// Job id, or a unique start of it, or its title
+        job: String,
+        /// Stop waiting after this time (90s, 15m, 2h)
+        #[arg(long, value_name = "DURATION", value_parser = duration)]
+        timeout: Option<u64>,
+        /// The job as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Cancel jobs, and wait until their work has stopped
+    Cancel {
+        /// Job ids, unique starts of them, or titles
+        #[arg(required = true)]
+        jobs: Vec<String>,
+        /// Why, for the log
+        #[arg(long)]
+        reason: Option<String>,
+    },
+    /// Give a job that failed, was cancelled or expired one more attempt
+    Retry {
+        /// Job id, or a unique start of it, or its title
+        job: String,
+        /// Go on in the session of the last attempt
+        #[arg(long)]
+        r#continue: bool,
+    },
+    /// Print the conversation of an attempt
+    Logs {
+        /// Job id, or a unique start of it, or its title
+        job: String,
+        /// Number of the attempt; the newest by default
+        #[arg(long, value_name = "N")]
+        attempt: Option<u32>,
+        /// Wait for more
+        #[arg(short, long)]
+        follow: bool,
+        /// Each event as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Follow the newest attempt, answer its requests, steer it
+    Attach {
+        /// Job id, or a unique start of it, or its title
+        job: String,
+    },
+    /// Change a job that has not started, or raise its limits
+    Update {
+        /// Job id, or a unique start of it, or its title
+        job: String,
+        /// From -100 to 100
+        #[arg(long, allow_hyphen_values = true)]
+        priority: Option<i32>,
+        /// Start after this time from now (2h)
+        #[arg(long, value_name = "DURATION", value_parser = duration, conflicts_with = "at")]
+        r#in: Option<u64>,
+        /// Start at this local time: 23:30, or "2026-12-01 02:00"
+        #[arg(long, value_name = "TIME")]
+        at: Option<String>,
+        /// A higher limit on money
+        #[arg(long, value_name = "DOLLARS", value_parser = usd_micros)]
+        max_usd: Option<u64>,
+    },
+    /// Start no further jobs, also after a restart
+    Pause,
+    /// Start jobs again
+    Resume,
+}
+
+/// Arguments of `jobs add`.
+#[derive(Debug, Default, Args)]
+pub struct JobAddArgs {
+    /// What the job is asked to do.
+    #[command(flatten)]
+    pub content: JobContentArgs,
+    /// Start after this time from now (2h)
+    #[arg(long, value_name = "DURATION", value_parser = duration, conflicts_with = "at")]
+    pub r#in: Option<u64>,
+    /// Start at this local time: 23:30, or "2026-12-01 02:00"
+    #[arg(long, value_name = "TIME")]
+    pub at: Option<String>,
+    /// No second job with this key as long as this one is not over
+    #[arg(long, value_name = "KEY")]
+    pub unique: Option<String>,
+    /// Wait until the job is over, and print its answer
+    #[arg(long)]
+    pub wait: bool,
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What a job is asked to do; also for jobs of a schedule.
+#[derive(Clone, Debug, Default, Args)]
+pub struct JobContentArgs {
+    /// The prompt; `-` reads it from standard input
+    #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub prompt: Option<String>,
+    /// A template, and its parameters as NAME=VALUE
+    #[arg(long, value_names = ["NAME", "KEY=VALUE"], num_args = 1.., conflicts_with = "prompt")]
+    pub template: Vec<String>,
+    /// The folder of the job; this one by default
+    #[arg(long, value_name = "DIR")]
+    pub work_dir: Option<PathBuf>,
+    /// Work in a git worktree of its own, on this branch or on agentd/ID
+    #[arg(long, value_name = "BRANCH", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub worktree: Option<String>,
+    /// Short name
+    #[arg(long)]
+    pub title: Option<String>,
+    /// PROVIDER/MODEL, or a pointer of [models] like `reasoning`
+    #[arg(long)]
+    pub model: Option<String>,
+    /// default, accept_edits, plan, dont_ask or bypass
+    #[arg(short, long, value_name = "MODE", value_parser = mode)]
+    pub approval_mode: Option<Mode>,
+    /// The agent as which it works
+    #[arg(long)]
+    pub agent: Option<String>,
+    /// Offer only these tools, separated by commas
+    #[arg(long, value_name = "TOOLS", value_delimiter = ',')]
+    pub tools: Option<Vec<String>>,
+    /// Limit of money over all attempts
+    #[arg(long, value_name = "DOLLARS", value_parser = usd_micros)]
+    pub max_usd: Option<u64>,
+    /// Limit of model calls over all attempts
+    #[arg(long, value_name = "CALLS")]
+    pub max_turns: Option<u64>,
+    /// Limit of time over all attempts, without waits for a person (90s, 15m, 2h)
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub max_time: Option<u64>,
+    /// A file with a JSON Schema that the final answer must satisfy
+    #[arg(long, value_name = "FILE")]
+    pub output_schema: Option<PathBuf>,
+    /// From -100 to 100; higher ones start first
+    #[arg(long, allow_hyphen_values = true)]
+    pub priority: Option<i32>,
+    /// Attempts in all, if the model or its server fails
+    #[arg(long, value_name = "N")]
+    pub attempts: Option<u32>,
+    /// Jobs with the same key run one at a time, or LIMIT at a time
+    #[arg(long, value_name = "KEY[=LIMIT]")]
+    pub concurrency: Option<String>,
+    /// Give up if the job has not started within this time (6h)
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub start_within: Option<u64>,
+    /// Tell [jobs.notify.NAME] of the end; may be given several times
+    #[arg(long, value_name = "NAME")]
+    pub notify: Vec<String>,
+    /// Keep files that match this glob with the result; may be given several times
+    #[arg(long, value_name = "GLOB")]
+    pub artifact: Vec<String>,
+    /// A label; may be given several times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = label)]
+    pub label: Vec<(String, String)>,
+}
