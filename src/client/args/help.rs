@@ -13,8 +13,8 @@ pub const GROUPS: [(&str, &[&str]); 7] = [
     (
         "Change sessions",
         &[
-            "mode", "update", "rename", "compact", "fork", "rewind", "archive", "export", "import", "rm",
-            "prune",
+            "mode", "update", "rename", "compact", "fork", "rewind", "archive", "export", "import", "merge",
+            "worktrees", "rm", "prune",
         ],
     ),
     ("Rules and trust", &["rules", "permissions", "trust", "untrust", "audit"]),
@@ -49,6 +49,7 @@ const RUN_OPTIONS: [(&str, &[&str]); 5] = [
             "env",
             "simple",
             "binary_feedback",
+            "worktree",
         ],
     ),
     (
