@@ -15,8 +15,7 @@ use crate::commands::run::model_key::with_model;
 use crate::commands::{
     abort, agents, answer, approve, archive, audit, backup, command, config, context, cost, daemon, demo,
     diff, doctor, explain, export, feedback, fork, host, inspect, jobs, knowledge, login, logs, mcp, memory,
-    models, prune, ps, queue, rewind, rpc, rules, stats, submit, top, trust, update, wait,
-    worktrees,
+    models, prune, ps, queue, rewind, rpc, rules, stats, submit, top, trust, update, wait, worktrees,
 };
 use crate::completions;
 use crate::connection::connector::{Connector, NAME};

@@ -5,7 +5,7 @@ use crate::record::{Creator, JobRecord, Spent, UniqueKey};
 use crate::settings::JobSettings;
 use session::{NewSessionRequest, Registry};
 use types::event::Origin;
-use types::ids::{Mint, ScheduleId, Seed};
+use types::ids::{JobId, Mint, ScheduleId, Seed};
 use types::job::{Job, JobState};
 use types::job_request::{Concurrency, JobRequest, RetryMode, RetryPolicy, Unique, UniqueScope};
 use types::time::Timestamp;
@@ -30,8 +30,8 @@ const TITLE_CHARS: usize = 60;
 pub struct FiredSlot {
     /// The schedule.
     pub schedule_id: ScheduleId,
-    /// The slot.
-    pub slot_ms: Timestamp,
+    /// The slot; absent if a client had the schedule make a job.
+    pub slot_ms: Option<Timestamp>,
     /// Earlier slots that were missed and get no job.
     pub missed_slots: u64,
 }
@@ -65,8 +65,8 @@ pub(crate) fn session_request(request: &JobRequest, origin: Option<Origin>) -> N
     }
 }
 
-/// Checks a job's content against the configuration and the machine, and completes it: real folder, names of models,
-/// limits. The template was applied before.
+/// Checks a job's content against the configuration and the machine, and completes it: the text of its template, the
+/// real folder, names of models, limits.
 ///
 /// # Errors
 /// A field is invalid; the error has its path.
@@ -76,8 +76,10 @@ pub(crate) async fn check(
     mut request: JobRequest,
     origin: &Origin,
     slot: Option<FiredSlot>,
+    job_id: Option<JobId>,
 ) -> Result<CheckedJob, JobsError> {
     request.idempotency_key = None;
+    let mut request = crate::template::expand(registry, request).await?;
     let bytes = serde_json::to_vec(&request).map_or(0, |text| text.len());
     if bytes > MAX_CONTENT_BYTES {
         return Err(JobsError::bad(
@@ -97,18 +99,19 @@ pub(crate) async fn check(
     if let Some(choice) = &request.worktree {
         crate::worktree::check(&spec.cwd, choice).await?;
     }
-    let record = new_record(&request, spec.budgets, origin, slot, now);
+    let job_id = job_id.unwrap_or_else(|| Mint::new(now.0, Seed::random()).job());
+    let record = new_record(job_id, &request, spec.budgets, origin, slot, now);
     Ok(CheckedJob { record, request })
 }
 
 fn new_record(
+    job_id: JobId,
     request: &JobRequest,
     budgets: Budgets,
     origin: &Origin,
     slot: Option<FiredSlot>,
     now: Timestamp,
 ) -> JobRecord {
-    let job_id = Mint::new(now.0, Seed::random()).job();
     let run_at = match request.delay {
         Some(delay) => now.plus(delay.millis()),
         None => request.run_at_ms.unwrap_or(now),
@@ -132,7 +135,7 @@ fn new_record(
         title: request.title.clone().unwrap_or_default(),
         template: request.template.clone(),
         schedule_id: slot.map(|slot| slot.schedule_id),
-        slot_ms: slot.map(|slot| slot.slot_ms),
+        slot_ms: slot.and_then(|slot| slot.slot_ms),
         missed_slots: slot.map(|slot| slot.missed_slots).filter(|missed| *missed > 0),
         cwd: request.cwd.clone(),
         labels: request.labels.clone(),
@@ -167,6 +170,7 @@ fn new_record(
         cancelling: None,
         next_mode: RetryMode::Fresh,
         worktree: request.worktree.clone(),
+        worktree_base: None,
         worktree_place: None,
     }
 }
@@ -191,13 +195,6 @@ fn title_of(prompt: &str) -> String {
 
 fn check_plain_fields(request: &JobRequest, settings: &JobSettings, now: Timestamp) -> Result<(), JobsError> {
     let bad = |path: &str, why: &str| Err(JobsError::bad(path, why));
-    match (&request.template, &request.prompt) {
-        (Some(_), Some(_)) => {
-            return bad("template", "it cannot stand next to prompt; leave one of them out");
-        }
-        (Some(name), None) => return bad("template", &format!("there is no template {name:?}")),
-        (None, _) => {}
-    }
     match &request.prompt {
         None => return bad("prompt", "name a prompt, or a template"),
         Some(prompt) if prompt.trim().is_empty() => return bad("prompt", "there is no text in it"),

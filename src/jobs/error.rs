@@ -12,6 +12,13 @@ use types::job::JobState;
 pub enum JobsError {
     /// There is no such job.
     NotFound,
+    /// There is no such schedule.
+    NoSuchSchedule,
+    /// There are as many schedules as there may be.
+    TooManySchedules {
+        /// How many.
+        most: usize,
+    },
     /// A parameter is invalid.
     BadParam {
         /// Path of the field.
@@ -55,6 +62,8 @@ impl fmt::Display for JobsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotFound => f.write_str("there is no such job"),
+            Self::NoSuchSchedule => f.write_str("there is no such schedule"),
+            Self::TooManySchedules { most } => write!(f, "there are {most} schedules already; delete one"),
             Self::BadParam { path, why } => write!(f, "{path}: {why}"),
             Self::Running(_) => f.write_str("an attempt of the job runs; cancel it first, or wait"),
             Self::NotPending(state) => write!(f, "the job is {} already", state.name()),

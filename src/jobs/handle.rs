@@ -1,5 +1,6 @@
 //! The handle through which clients of this crate create, change and read jobs.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,6 +40,8 @@ pub struct Jobs {
 /// A job to create.
 #[derive(Clone, Debug)]
 pub struct NewJob {
+    /// Its id, if the caller needs it for `extra_writes`.
+    pub job_id: Option<JobId>,
     /// What it is asked to do; its template was applied before.
     pub request: JobRequest,
     /// Who creates it.
@@ -57,7 +60,15 @@ impl NewJob {
     /// A job that a client creates.
     #[must_use]
     pub fn new(request: JobRequest, origin: Origin) -> Self {
-        Self { request, origin, slot: None, is_skipped: false, extra_writes: Vec::new(), keyed: None }
+        Self {
+            job_id: None,
+            request,
+            origin,
+            slot: None,
+            is_skipped: false,
+            extra_writes: Vec::new(),
+            keyed: None,
+        }
     }
 }
 
@@ -154,7 +165,7 @@ impl Jobs {
     /// # Errors
     /// A field is invalid.
     pub async fn check(&self, request: &JobRequest, origin: &Origin) -> Result<(), JobsError> {
-        create::check(&self.registry, &self.settings(), request.clone(), origin, None).await.map(|_| ())
+        create::check(&self.registry, &self.settings(), request.clone(), origin, None, None).await.map(|_| ())
     }
 
     /// Creates a job. It is on disk when this returns. Not cancel-safe: after a dropped call the job may exist.
@@ -163,8 +174,8 @@ impl Jobs {
     /// A field is invalid, the unique key is taken and the job says `reject`, the queue is full, or the store failed.
     pub async fn create(&self, new: NewJob) -> Result<Created, JobsError> {
         let settings = self.settings();
-        let checked =
-            create::check(&self.registry, &settings, new.request.clone(), &new.origin, new.slot).await?;
+        let (request, slot, job_id) = (new.request.clone(), new.slot, new.job_id);
+        let checked = create::check(&self.registry, &settings, request, &new.origin, slot, job_id).await?;
         self.ask(|reply| Command::Create(Box::new((checked, new)), reply)).await
     }
 

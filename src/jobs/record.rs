@@ -45,6 +45,9 @@ pub struct JobRecord {
     /// The worktree that the job wants.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub worktree: Option<WorktreeChoice>,
+    /// The commit that the first worktree started from. Further attempts start from it too.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub worktree_base: Option<String>,
     /// The worktree of the newest attempt.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub worktree_place: Option<WorktreePlace>,

@@ -5,62 +5,73 @@ use std::path::Path;
 use crate::error::JobsError;
 use crate::record::{JobRecord, WorktreePlace};
 use crate::runner::Services;
-use session::{SessionError, WorktreeRequest};
+use project::worktree;
+use session::{MadeWorktree, SessionError, WorktreeRequest};
 use types::job::JobError;
-use types::job_request::JobRequest;
 use types::worktree::{GitResult, WorktreeChoice};
 
 /// Checks that a worktree of this folder could be made now.
+///
+/// # Errors
+/// The folder is no repository, or a field of the choice is wrong; the error has its path.
 pub(crate) async fn check(cwd: &str, choice: &WorktreeChoice) -> Result<(), JobsError> {
-    let checked = project::worktree::check(Path::new(cwd), choice).await;
+    let checked = worktree::check(Path::new(cwd), choice).await;
     checked.map(|_| ()).map_err(|problem| JobsError::bad(problem.field, problem.why))
 }
 
-/// Makes the worktree of the newest attempt. It may be repeated after a crash. A fresh attempt starts from the commit that
-/// the first one started from.
-pub(crate) async fn create(
-    services: &Services,
-    record: &JobRecord,
-    request: &JobRequest,
-) -> Result<WorktreePlace, JobError> {
+/// Makes the worktree of the newest attempt, in `DATA/worktrees/JOB`; further attempts get a name with their number.
+/// It may be repeated after a crash.
+///
+/// # Errors
+/// Git or the disk failed, or the repository has changed since the job was created.
+pub(crate) async fn create(services: &Services, record: &JobRecord) -> Result<WorktreePlace, JobError> {
     let job = &record.job;
-    let mut choice = record.worktree.clone().unwrap_or_else(WorktreeChoice::with_defaults);
-    let first = job.job_id.to_string();
-    let mut name = first.clone();
-    if job.attempt > 1 {
-        name = format!("{first}-{}", job.attempt);
-        choice.branch = choice.branch.map(|branch| format!("{branch}-{}", job.attempt));
-        let row = services.store.worktree_named(&first).await.map_err(|error| failed(error.into()))?;
-        choice.base = row.map(|row| row.base).filter(|base| !base.is_empty()).or(choice.base);
-    }
-    let made = WorktreeRequest {
+    let Some(choice) = &record.worktree else {
+        return Err(JobError::new("internal", "the job has no worktree"));
+    };
+    let name = match job.attempt {
+        0 | 1 => job.job_id.to_string(),
+        attempt => format!("{}-{attempt}", job.job_id),
+    };
+    // A further attempt starts from the same commit, whatever the base branch is now.
+    let choice = WorktreeChoice {
+        base: record.worktree_base.clone().or_else(|| choice.base.clone()),
+        branch: choice.branch.clone().filter(|_| job.attempt <= 1),
+        ..choice.clone()
+    };
+    let request = WorktreeRequest {
         name,
         job_id: Some(job.job_id),
         session_id: job.session_id,
-        cwd: request.cwd.clone(),
+        cwd: job.cwd.clone(),
         choice,
     };
-    let made = services.registry.make_worktree(made).await.map_err(failed)?;
+    let MadeWorktree { cwd, row } =
+        services.registry.make_worktree(request).await.map_err(|it| error(&it))?;
     Ok(WorktreePlace {
-        path: made.row.path,
-        cwd: made.cwd,
-        branch: made.row.branch,
-        base: made.row.base,
-        uncommitted_in_base: made.row.uncommitted_in_base,
+        path: row.path,
+        cwd,
+        branch: row.branch,
+        base: row.base,
+        uncommitted_in_base: row.uncommitted_in_base,
     })
 }
 
-/// Commits what the attempt left and keeps or removes the worktree.
-pub(crate) async fn finish(services: &Services, record: &JobRecord) -> Result<GitResult, JobError> {
-    let Some(place) = &record.worktree_place else {
-        return Err(JobError::new("worktree", "the attempt has no worktree"));
-    };
+/// Commits what the attempt left, and keeps or removes the worktree.
+///
+/// # Errors
+/// The repository is gone, or git or the disk failed. The worktree is kept then.
+pub(crate) async fn finish(
+    services: &Services,
+    record: &JobRecord,
+    place: &WorktreePlace,
+) -> Result<GitResult, JobError> {
     let name = Path::new(&place.path).file_name().unwrap_or_default().to_string_lossy();
-    let message = format!("agentd: work of job {}", record.job.job_id);
-    services.registry.finish_worktree(&name, &message).await.map_err(failed)
+    let message =
+        format!("{}\n\nMade by {}, attempt {}.", record.job.title, record.job.job_id, record.job.attempt);
+    services.registry.finish_worktree(&name, &message).await.map_err(|it| error(&it))
 }
 
-fn failed(error: SessionError) -> JobError {
+fn error(error: &SessionError) -> JobError {
     JobError::new("worktree", error.to_string())
 }
-

@@ -164,3 +164,49 @@ pub enum ScheduleChange {
     #[serde(rename = "schedule.disabled")]
     Disabled,
 }
+
+/// Changes of a schedule: `schedule.update`. Absent fields stay as they are.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ScheduleUpdate {
+    /// Id of the schedule.
+    pub schedule_id: ScheduleId,
+    /// Short name for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The content of each later job, in place of the whole earlier one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<Box<JobRequest>>,
+    /// A pattern, in place of the earlier pattern or interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cron: Option<String>,
+    /// An interval, in place of the earlier pattern or interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub every: Option<ConfigDuration>,
+    /// IANA name of the zone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timezone: Option<String>,
+    /// Random delay of each slot; `0s` for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<ConfigDuration>,
+    /// What happens while a job of the schedule is not over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overlap: Option<Overlap>,
+    /// What happens to missed slots.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub catch_up: Option<CatchUp>,
+    /// Missed slots that are older do not fire.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub catch_up_window: Option<ConfigDuration>,
+    /// No slot after this time; 0 removes the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until_ms: Option<Timestamp>,
+    /// After so many failures in a row the schedule is disabled; 0 for never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_failures: Option<u32>,
+    /// Whether it fires. To enable it also sets the count of failures to 0; slots before that are not missed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+    /// A repeated call with the same key returns the reply of the first call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
+}

@@ -94,7 +94,10 @@ async fn session_works_in_its_worktree_and_its_branch_is_merged() {
     assert_eq!(diff["files"], json!([{"path": "new.txt", "insertions": 1, "deletions": 0}]));
     assert!(diff["diff"].as_str().expect("a text").contains("+new"), "{diff}");
     let listed = list(&alice).await;
-    assert_eq!((listed.len(), &listed[0]["uncommitted"], &listed[0]["in_use"]), (1, &json!(true), &json!(true)));
+    assert_eq!(
+        (listed.len(), &listed[0]["uncommitted"], &listed[0]["in_use"]),
+        (1, &json!(true), &json!(true))
+    );
 
     let merge = json!({"session_id": session.id, "idempotency_key": "m1"});
     let merged = alice.call("worktree.merge", merge.clone()).await;
@@ -254,7 +257,8 @@ async fn rules_of_base_folder_hold_in_worktree() {
     let rule = format!("Edit(/{}/by-path.txt)", workspace.display());
     let by_user = json!({"kind": "deny", "rule": rule, "scope": "user"});
     alice.call("permission.add_rule", by_user).await;
-    let by_folder = json!({"kind": "deny", "rule": "Edit(by-folder.txt)", "scope": "project", "cwd": workspace});
+    let by_folder =
+        json!({"kind": "deny", "rule": "Edit(by-folder.txt)", "scope": "project", "cwd": workspace});
     alice.call("permission.add_rule", by_folder).await;
     let session = create_apart(&daemon, &alice, json!({})).await;
     let path = path_of(&daemon, &session);
@@ -345,8 +349,10 @@ async fn crash_while_worktree_is_made_leaves_none_or_whole_one() {
         daemon.launch().await;
         let alice = daemon.client("alice").await;
         let reply = alice.call("session.create", params).await;
-        let session =
-            Session { client: alice.clone(), id: reply["session"]["session_id"].as_str().expect("an id").into() };
+        let session = Session {
+            client: alice.clone(),
+            id: reply["session"]["session_id"].as_str().expect("an id").into(),
+        };
         assert!(path_of(&daemon, &session).join("a.txt").exists(), "{point}");
         swept(&daemon, &session).await;
         session.call("kill", json!({})).await;

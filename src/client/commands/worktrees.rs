@@ -60,7 +60,10 @@ pub(crate) async fn merge(
         false => out.note(&format!("{into} had all commits before"))?,
     }
     if merged.uncommitted > 0 {
-        out.note(&format!("{} files of the worktree are not committed and were left out", merged.uncommitted))?;
+        out.note(&format!(
+            "{} files of the worktree are not committed and were left out",
+            merged.uncommitted
+        ))?;
     }
     Ok(())
 }

@@ -55,6 +55,7 @@ pub(crate) fn new_record(attempts: u32) -> JobRecord {
         cancelling: None,
         next_mode: RetryMode::Fresh,
         worktree: None,
+        worktree_base: None,
         worktree_place: None,
     }
 }

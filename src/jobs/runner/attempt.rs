@@ -152,7 +152,7 @@ async fn start(
 ) -> WorkDone {
     let id = record.job.job_id;
     if record.worktree.is_some() && record.worktree_place.is_none() {
-        return match crate::worktree::create(&services, &record, &request).await {
+        return match crate::worktree::create(&services, &record).await {
             Ok(place) => WorkDone::Placed(id, Box::new(place)),
             Err(error) => failed(id, error),
         };
@@ -299,8 +299,8 @@ async fn read_end(services: &Services, record: &JobRecord) -> AttemptEnd {
         spent.turn_calls += turn.model_calls;
     }
     keep_artifacts(services, record, &mut end).await;
-    if record.worktree_place.is_some() {
-        match crate::worktree::finish(services, record).await {
+    if let Some(place) = &record.worktree_place {
+        match crate::worktree::finish(services, record, place).await {
             Ok(git) => end.git = Some(git),
             Err(error) => {
                 end.error.get_or_insert(error);

@@ -6,6 +6,7 @@ mod commands;
 mod steps;
 
 use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -366,6 +367,7 @@ impl JobRunner {
             }
             WorkDone::Placed(id, place) => {
                 let (mut record, _) = self.read(id).await?;
+                record.worktree_base.get_or_insert_with(|| place.base.clone());
                 record.worktree_place = Some(*place);
                 self.write_record(&record).await?;
                 match record.cancelling.is_some() {

@@ -109,7 +109,8 @@ pub fn decide(
         passed += 1;
         if passed == MAX_MISSED {
             // Slots after so many are found from now backwards, so that a long pause costs no more than this.
-            let recent = Progress { handled_until: recent_start(now, rules), missed: progress.missed + passed };
+            let recent =
+                Progress { handled_until: recent_start(now, rules), missed: progress.missed + passed };
             if recent.handled_until > slot {
                 return decide(id, timing, rules, recent, unfinished, now);
             }

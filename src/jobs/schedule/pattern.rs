@@ -172,9 +172,9 @@ impl Field {
 
     fn step(&self, part: &str, text: &str) -> Result<u8, PatternError> {
         let range = 1..=self.max;
-        number(text).filter(|step| range.contains(step)).ok_or_else(|| {
-            self.wrong(part, &format!("expected a step from 1 to {}", self.max))
-        })
+        number(text)
+            .filter(|step| range.contains(step))
+            .ok_or_else(|| self.wrong(part, &format!("expected a step from 1 to {}", self.max)))
     }
 
     fn value(&self, part: &str, text: &str) -> Result<u8, PatternError> {
@@ -184,7 +184,8 @@ impl Field {
             None => number(text).filter(|value| (self.min..=self.max).contains(value)),
         };
         value.ok_or_else(|| {
-            let or_name = self.names.first().map(|name| format!(" or a name like {name}")).unwrap_or_default();
+            let or_name =
+                self.names.first().map(|name| format!(" or a name like {name}")).unwrap_or_default();
             self.wrong(part, &format!("expected a number from {} to {}{or_name}", self.min, self.max))
         })
     }
@@ -226,7 +227,10 @@ mod tests {
         for (left, right) in same {
             assert_eq!(pattern(left), pattern(right), "{left} and {right}");
         }
-        assert_eq!(pattern("5,50 3,23 * * *").times().collect::<Vec<_>>(), [(3, 5), (3, 50), (23, 5), (23, 50)]);
+        assert_eq!(
+            pattern("5,50 3,23 * * *").times().collect::<Vec<_>>(),
+            [(3, 5), (3, 50), (23, 5), (23, 50)]
+        );
     }
 
     #[test]

@@ -99,7 +99,9 @@ impl Timing {
                 let day = zone.date(after).and_then(|date| date.yesterday().ok());
                 Source::Days { pattern, zone, day, slots: BTreeSet::new() }
             }
-            Self::Every { start, interval_ms } => Source::Interval { start: start.0, interval_ms: *interval_ms },
+            Self::Every { start, interval_ms } => {
+                Source::Interval { start: start.0, interval_ms: *interval_ms }
+            }
         };
         Slots { source, last: after.0 }
     }
@@ -121,7 +123,10 @@ enum Source<'t> {
         day: Option<Date>,
         slots: BTreeSet<i64>,
     },
-    Interval { start: i64, interval_ms: u64 },
+    Interval {
+        start: i64,
+        interval_ms: u64,
+    },
 }
 
 impl Iterator for Slots<'_> {

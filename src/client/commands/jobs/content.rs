@@ -7,6 +7,8 @@ use jiff::civil::{DateTime, Time};
 use serde_json::Value;
 
 use crate::args::{JobAddArgs, JobContentArgs, folder};
+use crate::connection::paths;
+use crate::connection::remote::Machine;
 use crate::failure::Failure;
 use crate::terminal::escape;
 use crate::terminal::format::now;
@@ -18,21 +20,21 @@ use types::usage::Budgets;
 use types::worktree::WorktreeChoice;
 
 /// The parameters of `jobs add`.
-pub(super) fn request(args: &JobAddArgs) -> Result<JobRequest, Failure> {
+pub(super) fn request(args: &JobAddArgs, machine: Machine) -> Result<JobRequest, Failure> {
     let run_at_ms = start_time(args.r#in, args.at.as_deref())?;
     let unique = args.unique.clone().map(|key| Unique {
         key,
         scope: UniqueScope::Active,
         on_conflict: types::job_request::OnConflict::Return,
     });
-    Ok(JobRequest { run_at_ms, unique, ..content(&args.content)? })
+    Ok(JobRequest { run_at_ms, unique, ..content(&args.content, machine)? })
 }
 
 /// What a job is asked to do.
 ///
 /// # Errors
 /// There is neither a prompt nor a template, or a value is wrong.
-pub(super) fn content(args: &JobContentArgs) -> Result<JobRequest, Failure> {
+pub(super) fn content(args: &JobContentArgs, machine: Machine) -> Result<JobRequest, Failure> {
     let prompt = match args.prompt.as_deref() {
         Some("-") => {
             let mut text = String::new();
@@ -51,8 +53,8 @@ pub(super) fn content(args: &JobContentArgs) -> Result<JobRequest, Failure> {
     let name = template.next().cloned();
     let parameters = template.map(|pair| parameter(pair)).collect::<Result<_, _>>()?;
     let cwd = match &args.work_dir {
-        Some(dir) => folder(dir)?,
-        None => folder(std::path::Path::new("."))?,
+        Some(dir) => folder(dir, machine)?,
+        None => folder(&paths::current_folder()?, machine)?,
     };
     let budgets = Budgets {
         usd_micros: args.max_usd,

@@ -13,6 +13,7 @@ use crate::args::{JobAddArgs, JobListArgs, JobsArgs, JobsCommand, LogsArgs};
 use crate::commands::{logs, worktrees};
 use crate::connection::client::Client;
 use crate::connection::connector::Connector;
+use crate::connection::remote::creation_failure;
 use crate::failure::{Failure, code, code_of};
 use crate::terminal::escape;
 use crate::terminal::format::{format_ms, now};
@@ -176,9 +177,10 @@ async fn watch(client: &Client, params: &JobListParams, out: &mut OutputStreams)
 }
 
 async fn add(reach: &Connector, args: JobAddArgs, out: &mut OutputStreams) -> Result<(), Failure> {
-    let request = content::request(&args)?;
+    let request = content::request(&args, reach.machine())?;
     let client = reach.connect_or_start().await?;
-    let reply: JobCreateReply = client.call::<methods::job::Create>(&request).await?;
+    let created = client.call::<methods::job::Create>(&request).await;
+    let reply: JobCreateReply = created.map_err(|error| creation_failure(error, reach.machine()))?;
     if args.wait {
         out.note(&view::line(&reply.job))?;
         return wait(&client, reply.job.job_id, None, args.json, out).await;
