@@ -7,6 +7,7 @@ mod index_files;
 mod index_watch;
 mod memory;
 mod notifier;
+mod old_worktrees;
 mod orphans;
 mod paths;
 mod reload;
@@ -293,6 +294,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let tidying = tokio::spawn(orphans::sweep_temp(registry.clone()));
     let removing = tokio::spawn(retention::run(registry.clone()));
     let releasing = tokio::spawn(memory::run(registry.clone()));
+    let expiring = tokio::spawn(old_worktrees::run(registry.clone(), job_settings.subscribe()));
     let indexing = tokio::spawn(index_files::run(indexes.clone()));
     let updating = tokio::spawn(index_watch::run(indexes.clone()));
     let watching = tokio::spawn(file_watch::run(registry.clone()));
@@ -340,6 +342,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     tidying.abort();
     removing.abort();
     releasing.abort();
+    expiring.abort();
     indexing.abort();
     updating.abort();
     watching.abort();

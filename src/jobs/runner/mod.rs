@@ -6,7 +6,6 @@ mod commands;
 mod steps;
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 

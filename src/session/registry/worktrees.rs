@@ -333,14 +333,14 @@ impl Registry {
         Ok((row, diff))
     }
 
-    /// Removes the worktrees that were finished before a time, that nothing uses and whose changes are all committed.
+    /// Removes the worktrees of jobs that were finished before a time, that nothing uses and whose changes are all committed.
     ///
     /// # Errors
     /// The store failed.
     pub async fn remove_old_worktrees(&self, before: Timestamp) -> Result<(), SessionError> {
         for row in self.inner.shared.store.worktrees().await? {
             let is_old = row.finished_at.is_some_and(|at| at < before);
-            if !is_old || !row.is_complete || self.user_of(&row).await?.is_some() {
+            if row.job_id.is_none() || !is_old || !row.is_complete || self.user_of(&row).await?.is_some() {
                 continue;
             }
             let path = row.path.clone();
