@@ -26,7 +26,7 @@ const MAX_TIMEOUT_MS: u64 = 30 * 24 * 3_600 * 1_000;
 pub(super) fn fault(error: JobsError) -> Fault {
     let message = error.to_string();
     match error {
-        JobsError::NotFound => Fault::new(Code::NotFound, message),
+        JobsError::NotFound | JobsError::NoSuchSchedule => Fault::new(Code::NotFound, message),
         JobsError::BadParam { path, .. } => Fault::new(Code::InvalidParams, message).with("path", path),
         JobsError::Running(id) => Fault::new(Code::Busy, message).with("job_id", id.to_string()),
         JobsError::NotPending(state) => Fault::new(Code::NotPending, message).with("state", state.name()),
@@ -36,7 +36,7 @@ pub(super) fn fault(error: JobsError) -> Fault {
         }
         JobsError::KeyConflict => Fault::new(Code::Conflict, message).with("path", "idempotency_key"),
         JobsError::SlotFired => Fault::new(Code::Conflict, message),
-        JobsError::QueueFull { .. } => Fault::new(Code::Overloaded, message),
+        JobsError::QueueFull { .. } | JobsError::TooManySchedules { .. } => Fault::new(Code::Overloaded, message),
         JobsError::ShuttingDown => Fault::new(Code::ShuttingDown, message),
         JobsError::Session(error) => convert::fault(error),
         JobsError::Store(error) => convert::fault(error.into()),
