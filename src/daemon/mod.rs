@@ -7,6 +7,7 @@ mod index_files;
 mod index_watch;
 mod memory;
 mod notifier;
+mod old_worktrees;
 mod orphans;
 mod paths;
 mod reload;
@@ -201,9 +202,9 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         None => (shared, None),
     };
     let registry = Registry::new(shared);
+    registry.load_worktrees().await?;
     let (job_settings, settings_of_jobs) = watch::channel(config.jobs.clone());
-    let (jobs, job_runner) =
-        Jobs::new(database_of_jobs, registry.clone(), settings_of_jobs, places.data_dir.join("worktrees"));
+    let (jobs, job_runner) = Jobs::new(database_of_jobs, registry.clone(), settings_of_jobs);
     registry.shared().mcp.set_launcher(Arc::new(wiring::ServerLauncher::new(registry.clone())));
     let index_services = wiring::IndexServices::new(registry.clone(), &config)?;
     indexes.set_services(index_services.clone());
@@ -270,6 +271,9 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let working = tokio::spawn(job_runner.run(recovered));
     let recovering = registry.clone();
     let recovery = tokio::spawn(async move {
+        if let Err(error) = recovering.sweep_worktrees().await {
+            tracing::error!(%error, "could not list the worktrees");
+        }
         match recovering.recover().await {
             Ok(0) => {}
             Ok(count) => tracing::info!(count, "resumed unfinished sessions"),
@@ -290,6 +294,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let tidying = tokio::spawn(orphans::sweep_temp(registry.clone()));
     let removing = tokio::spawn(retention::run(registry.clone()));
     let releasing = tokio::spawn(memory::run(registry.clone()));
+    let expiring = tokio::spawn(old_worktrees::run(registry.clone(), job_settings.subscribe()));
     let indexing = tokio::spawn(index_files::run(indexes.clone()));
     let updating = tokio::spawn(index_watch::run(indexes.clone()));
     let watching = tokio::spawn(file_watch::run(registry.clone()));
@@ -338,6 +343,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     tidying.abort();
     removing.abort();
     releasing.abort();
+    expiring.abort();
     indexing.abort();
     updating.abort();
     watching.abort();

@@ -1,6 +1,5 @@
 //! The handle through which clients of this crate create, change and read jobs.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -140,27 +139,18 @@ pub(crate) enum Command {
 }
 
 impl Jobs {
-    /// The handle, and the runner that must run for it to answer. `worktrees_dir` is `DATA/worktrees`.
+    /// The handle, and the runner that must run for it to answer.
     #[must_use]
     pub fn new(
         store: Store,
         registry: Registry,
         settings: watch::Receiver<JobSettings>,
-        worktrees_dir: PathBuf,
     ) -> (Self, JobRunner) {
         let (commands, inbox) = mpsc::channel(COMMAND_CAPACITY);
         let changes = broadcast::channel(CHANGE_CAPACITY).0;
         let owed_messages = Arc::new(Notify::new());
         let told = Arc::clone(&owed_messages);
-        let runner = JobRunner::new(
-            store,
-            registry.clone(),
-            settings.clone(),
-            inbox,
-            changes.clone(),
-            worktrees_dir,
-            told,
-        );
+        let runner = JobRunner::new(store, registry.clone(), settings.clone(), inbox, changes.clone(), told);
         (Self { registry, commands, changes, settings, owed_messages }, runner)
     }
 

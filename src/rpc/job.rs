@@ -36,7 +36,9 @@ pub(super) fn fault(error: JobsError) -> Fault {
         }
         JobsError::KeyConflict => Fault::new(Code::Conflict, message).with("path", "idempotency_key"),
         JobsError::SlotFired => Fault::new(Code::Conflict, message),
-        JobsError::QueueFull { .. } | JobsError::TooManySchedules { .. } => Fault::new(Code::Overloaded, message),
+        JobsError::QueueFull { .. } | JobsError::TooManySchedules { .. } => {
+            Fault::new(Code::Overloaded, message)
+        }
         JobsError::ShuttingDown => Fault::new(Code::ShuttingDown, message),
         JobsError::Session(error) => convert::fault(error),
         JobsError::Store(error) => convert::fault(error.into()),

@@ -45,6 +45,7 @@ mod tool;
 mod update;
 mod wait;
 mod workspace;
+mod worktree;
 
 use api::methods;
 use jsonrpsee::{Methods, RpcModule};
@@ -164,5 +165,9 @@ pub fn methods(ctx: RpcContext) -> Result<Methods, String> {
     serve(m, methods::job::Pause, job::pause)?;
     serve(m, methods::job::Resume, job::resume)?;
     serve(m, methods::job::Templates, job_templates::list)?;
+    serve(m, methods::worktree::List, worktree::list)?;
+    serve(m, methods::worktree::Merge, worktree::merge)?;
+    serve(m, methods::worktree::Remove, worktree::remove)?;
+    serve(m, methods::worktree::Diff, worktree::diff)?;
     Ok(module.into())
 }

@@ -55,3 +55,4 @@ pub use tables::deliveries::{DeliveryTry, OwedDelivery, PendingDelivery};
 pub use tables::jobs::{JobCommit, JobQuery, JobRow, JobWrite, StoredJob};
 pub use tables::ledger::LedgerQuery;
 pub use tables::schedules::ScheduleWrite;
+pub use tables::worktrees::{SessionActivity, WorktreeOwner, WorktreeRow};

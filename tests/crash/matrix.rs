@@ -272,7 +272,8 @@ fn collect(path: &Path, found: &mut BTreeSet<String>) {
 }
 
 fn is_point(name: &str) -> bool {
-    let number = name.trim_start_matches('J').strip_prefix('C').map(|rest| rest.split('.').next().unwrap_or_default());
+    let number =
+        name.trim_start_matches('J').strip_prefix('C').map(|rest| rest.split('.').next().unwrap_or_default());
     number.is_some_and(|number| number.parse::<u32>().is_ok())
 }
 

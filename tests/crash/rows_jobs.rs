@@ -47,7 +47,8 @@ async fn wait(client: &Client, job: &Value) -> Value {
 
 /// The sessions of jobs, with the number of their turns.
 async fn turns_of_attempts(client: &Client) -> Vec<usize> {
-    let sessions = client.call("session.list", json!({})).await["sessions"].as_array().expect("sessions").clone();
+    let sessions =
+        client.call("session.list", json!({})).await["sessions"].as_array().expect("sessions").clone();
     let mut turns = Vec::new();
     for session in sessions.iter().filter(|session| session["job_id"].is_string()) {
         let events = client.call("session.events", json!({"session_id": session["session_id"]})).await;
@@ -124,7 +125,11 @@ async fn jc7_retry(way: CrashMode) {
     let retry = json!({"job_id": job["job_id"], "idempotency_key": "r"});
     assert!(client.call_or_none("job.retry", retry.clone()).await.is_none());
     let client = restart(&mut daemon).await;
-    assert_eq!(client.call("job.retry", retry).await["job"]["job_id"], job["job_id"], "the key returns the job");
+    assert_eq!(
+        client.call("job.retry", retry).await["job"]["job_id"],
+        job["job_id"],
+        "the key returns the job"
+    );
     let done = wait(&client, &job).await;
     assert_eq!((&done["state"], &done["attempt"]), (&json!("succeeded"), &json!(2)));
     assert_eq!(turns_of_attempts(&client).await, [1, 1]);

@@ -120,6 +120,7 @@ mod update;
 mod upgrade;
 mod wait;
 mod when_busy;
+mod worktrees;
 
 use serde_json::{Value, json};
 

@@ -15,6 +15,7 @@ pub mod rpc;
 pub mod session;
 pub mod tool;
 pub mod workspace;
+pub mod worktree;
 
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::Serialize;
@@ -206,7 +207,7 @@ macro_rules! table {
         &join::<_, COUNT>(&[$($namespace::$table),+])
     }};
     ($table:ident) => {
-        table!($table: rpc daemon session permission memory agent command tool mcp model workspace knowledge job)
+        table!($table: rpc daemon session permission memory agent command tool mcp model workspace knowledge job worktree)
     };
 }
 

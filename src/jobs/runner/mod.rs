@@ -6,7 +6,6 @@ mod commands;
 mod steps;
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,8 +37,6 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(5);
 /// The task that owns all jobs. [`JobRunner::run`] must run for the handle to answer.
 pub struct JobRunner {
     store: Store,
-    /// `DATA/worktrees`
-    worktrees_dir: PathBuf,
     registry: Registry,
     settings: watch::Receiver<JobSettings>,
     inbox: mpsc::Receiver<Command>,
@@ -103,11 +100,9 @@ impl JobRunner {
         settings: watch::Receiver<JobSettings>,
         inbox: mpsc::Receiver<Command>,
         changes: broadcast::Sender<Arc<JobNotification>>,
-        worktrees_dir: PathBuf,
         owed_messages: Arc<Notify>,
     ) -> Self {
         Self {
-            worktrees_dir,
             store,
             registry,
             settings,
@@ -432,11 +427,7 @@ impl JobRunner {
     }
 
     fn services(&self) -> Services {
-        Services {
-            registry: self.registry.clone(),
-            store: self.store.clone(),
-            worktrees_dir: self.worktrees_dir.clone(),
-        }
+        Services { registry: self.registry.clone(), store: self.store.clone() }
     }
 
     fn now(&self) -> Timestamp {

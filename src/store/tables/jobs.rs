@@ -12,6 +12,7 @@ use crate::sql_batch::{SqlBatch, integer, values};
 use crate::tables::blobs;
 use crate::tables::deliveries::{self, DeliveryTry, OwedDelivery};
 use crate::tables::schedules::{self, ScheduleWrite};
+use crate::tables::worktrees::{self, WorktreeRow};
 use types::audit::AuditNote;
 use types::blob::Blob;
 use types::ids::{CallId, JobId, ScheduleId};
@@ -53,6 +54,8 @@ pub enum JobWrite {
     DeliveryTry(Box<DeliveryTry>),
     /// A value that outlives the daemon; `None` removes it.
     Setting(&'static str, Option<String>),
+    /// A worktree, new or changed.
+    Worktree(Box<WorktreeRow>),
     /// A change of a schedule.
     Schedule(ScheduleWrite),
 }
@@ -318,6 +321,7 @@ pub(crate) fn statements(script: &mut SqlBatch, writes: &[JobWrite]) {
             JobWrite::Setting(name, None) => {
                 script.add("delete from daemon_setting where name = ?", values![*name]);
             }
+            JobWrite::Worktree(row) => worktrees::write(script, row),
             JobWrite::Schedule(write) => schedules::statements(script, write),
         }
     }
@@ -425,6 +429,10 @@ const TABLES: &[(&str, &[&str])] = &[
         ],
     ),
     ("daemon_setting", &["name", "value"]),
+    (
+        "worktree",
+        &["id", "name", "job_id", "session_id", "created_at_ms", "finished_at_ms", "removed_at_ms", "record"],
+    ),
     ("schedule", &["id", "schedule_id", "record"]),
     ("schedule_firing", &["schedule_id", "slot_ms", "job_id"]),
 ];

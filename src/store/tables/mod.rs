@@ -11,3 +11,4 @@ pub(super) mod processes;
 pub(super) mod schedules;
 pub(super) mod texts;
 pub(super) mod trust;
+pub(super) mod worktrees;
