@@ -33,6 +33,7 @@ use wiring::HostFacts;
 
 use base::crash;
 use jobs::Jobs;
+use jobs::schedule::Schedules;
 use knowledge::registry::Indexes;
 use mcp::{Pool, PoolSettings};
 use project::policy::Policies;
@@ -190,7 +191,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let copying = store.reader().keep_backups(backups.clone(), config.daemon.backups, Arc::clone(&clock));
     let policies = Policies::in_folder(places.data_dir.join("policy"));
     let pool = Pool::at(&places.data_dir, PoolSettings::default());
-    let database_of_jobs = store.clone();
+    let (database_of_jobs, database_of_schedules) = (store.clone(), store.clone());
     let shared = Shared::new(store, Arc::clone(&clock), components).with_policies(policies).with_mcp(pool);
     let shared = shared.with_environments(SessionEnvironments::at(places.data_dir.join("session-env")));
     let (shared, exporter) = match wiring::telemetry(&config, &env)? {
@@ -205,6 +206,9 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     registry.load_worktrees().await?;
     let (job_settings, settings_of_jobs) = watch::channel(config.jobs.clone());
     let (jobs, job_runner) = Jobs::new(database_of_jobs, registry.clone(), settings_of_jobs);
+    let (schedules, schedule_runner) =
+        Schedules::new(database_of_schedules, jobs.clone(), Arc::clone(&clock));
+    let changes_of_schedules = schedules.subscribe();
     registry.shared().mcp.set_launcher(Arc::new(wiring::ServerLauncher::new(registry.clone())));
     let index_services = wiring::IndexServices::new(registry.clone(), &config)?;
     indexes.set_services(index_services.clone());
@@ -236,6 +240,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let context = RpcContext {
         registry: registry.clone(),
         jobs: jobs.clone(),
+        schedules,
         indexes: indexes.clone(),
         info: Arc::new(info),
         config: config_state,
@@ -269,6 +274,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
 
     let (is_recovered, recovered) = oneshot::channel();
     let working = tokio::spawn(job_runner.run(recovered));
+    let scheduling = tokio::spawn(schedule_runner.run());
     let recovering = registry.clone();
     let recovery = tokio::spawn(async move {
         if let Err(error) = recovering.sweep_worktrees().await {
@@ -300,7 +306,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let watching = tokio::spawn(file_watch::run(registry.clone()));
     let delivering = tokio::spawn(jobs.deliver());
     let (notifier, notify_channels) = watch::channel(ways);
-    let calling = tokio::spawn(notifier::run(registry.clone(), notify_channels));
+    let calling = tokio::spawn(notifier::run(registry.clone(), changes_of_schedules, notify_channels));
 
     let mut reloader = Reloader {
         flag: options.config,
@@ -338,6 +344,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     crate::systemd::report_stopping();
     warm.abort();
     // Stop the jobs before sessions are parked. The next daemon goes on with them.
+    scheduling.abort();
     working.abort();
     copying.abort();
     tidying.abort();

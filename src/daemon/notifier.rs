@@ -1,5 +1,5 @@
-//! Notifies the user of pending requests in unattended sessions. It starts the command of
-//! `[permissions.unattended] notify_command` with JSON on its standard input, and posts the same JSON to
+//! Notifies the user of pending requests in unattended sessions, and of schedules that were disabled. It starts the
+//! command of `[permissions.unattended] notify_command` with JSON on its standard input, and posts the same JSON to
 //! `notify_url`. It runs in a separate task, so that a command or server that hangs or fails delays no session.
 
 use std::process::Stdio;
@@ -9,13 +9,16 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
-use tokio::sync::{Semaphore, broadcast::error::RecvError, watch};
+use tokio::sync::broadcast::{self, error::RecvError};
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
 use crate::config::{Config, ConfigError};
 use base::proc;
 use jobs::notify::{DESKTOP_VARIABLES, Poster, Webhook};
 use session::{PendingChange, Registry};
+use types::daemon_event::ScheduleNotification;
+use types::schedule::ScheduleChange;
 
 /// Time limit of a command. The daemon then kills it.
 const NOTIFY_TIMEOUT: Duration = Duration::from_secs(15);
@@ -58,52 +61,100 @@ impl NotifyChannels {
     }
 }
 
+/// What the user is told of.
+enum Subject {
+    /// A request of an unattended session waits for an answer.
+    Request(PendingChange),
+    /// A schedule was disabled after too many failures.
+    Disabled(Arc<ScheduleNotification>),
+}
+
+impl Subject {
+    /// The id for the log.
+    fn id(&self) -> String {
+        match self {
+            Self::Request(change) => change.session_id.to_string(),
+            Self::Disabled(change) => change.schedule.schedule_id.to_string(),
+        }
+    }
+
+    async fn text(&self, registry: &Registry) -> String {
+        match self {
+            Self::Request(change) => notification_text(registry, change).await.to_string(),
+            Self::Disabled(change) => {
+                let schedule = &change.schedule;
+                json!({
+                    "type": change.kind,
+                    "schedule_id": schedule.schedule_id,
+                    "title": schedule.name,
+                    "cwd": schedule.job.cwd,
+                    "text": schedule.error,
+                    "last_job_id": schedule.last_job_id,
+                })
+                .to_string()
+            }
+        }
+    }
+}
+
 /// Runs until the future is dropped. Running commands are killed then.
-pub(super) async fn run(registry: Registry, ways: watch::Receiver<NotifyChannels>) {
+pub(super) async fn run(
+    registry: Registry,
+    mut schedules: broadcast::Receiver<Arc<ScheduleNotification>>,
+    ways: watch::Receiver<NotifyChannels>,
+) {
     let poster = Poster::default();
     let mut pending_rx = registry.shared().subscribe_pending();
     let turns = Arc::new(Semaphore::new(MAX_COMMANDS));
     let mut running = JoinSet::new();
     loop {
-        tokio::select! {
-            pending_change = pending_rx.recv() => match pending_change {
-                Ok(pending_change) => {
-                    let ways = ways.borrow().clone();
-                    if ways.is_none() || !pending_change.is_pending || !pending_change.background {
-                        continue;
-                    }
-                    if running.len() >= MAX_COMMANDS + NOTIFICATION_CAPACITY {
-                        tracing::warn!(session = %pending_change.session_id, "dropped a notification: too many are queued");
-                        continue;
-                    }
-                    let (registry, turns) = (registry.clone(), Arc::clone(&turns));
-                    let poster = poster.clone();
-                    running.spawn(async move {
-                        let Ok(_turn) = turns.acquire_owned().await else { return };
-                        let text = notification_text(&registry, &pending_change).await.to_string();
-                        tokio::join!(notify_by_command(&ways, &pending_change, &text), notify_by_hook(&ways, &poster, &pending_change, &text));
-                    });
-                }
-                Err(RecvError::Lagged(missed)) => tracing::warn!(missed, "some notifications were lost"),
-                Err(RecvError::Closed) => return,
-            },
-            Some(_) = running.join_next() => {}
+        let received = tokio::select! {
+            change = pending_rx.recv() => change.map(|change| {
+                (change.is_pending && change.background).then_some(Subject::Request(change))
+            }),
+            change = schedules.recv() => change.map(|change| {
+                (change.kind == ScheduleChange::Disabled).then_some(Subject::Disabled(change))
+            }),
+            Some(_) = running.join_next() => continue,
+        };
+        let subject = match received {
+            Ok(Some(subject)) => subject,
+            Ok(None) => continue,
+            Err(RecvError::Lagged(missed)) => {
+                tracing::warn!(missed, "some notifications were lost");
+                continue;
+            }
+            Err(RecvError::Closed) => return,
+        };
+        let ways = ways.borrow().clone();
+        if ways.is_none() {
+            continue;
         }
+        if running.len() >= MAX_COMMANDS + NOTIFICATION_CAPACITY {
+            tracing::warn!(id = subject.id(), "dropped a notification: too many are queued");
+            continue;
+        }
+        let (registry, turns, poster) = (registry.clone(), Arc::clone(&turns), poster.clone());
+        running.spawn(async move {
+            let Ok(_turn) = turns.acquire_owned().await else { return };
+            let (id, text) = (subject.id(), subject.text(&registry).await);
+            tokio::join!(notify_by_command(&ways, &id, &text), notify_by_hook(&ways, &poster, &id, &text));
+        });
     }
 }
 
-async fn notify_by_command(ways: &NotifyChannels, pending_change: &PendingChange, text: &str) {
+async fn notify_by_command(ways: &NotifyChannels, id: &str, text: &str) {
     let Some(program) = ways.command.first() else { return };
     if let Err(why) = send(&ways.command, text).await {
-        tracing::warn!(session = %pending_change.session_id, program, why, "could not send the notification");
+        tracing::warn!(id, program, why, "could not send the notification");
     }
 }
 
-async fn notify_by_hook(ways: &NotifyChannels, poster: &Poster, pending_change: &PendingChange, text: &str) {
+async fn notify_by_hook(ways: &NotifyChannels, poster: &Poster, id: &str, text: &str) {
     let Some(hook) = &ways.hook else { return };
     if let Err(why) = post_with_retries(poster, hook, text).await {
         let host = hook.public_address();
-        tracing::warn!(session = %pending_change.session_id, host, why, "could not send the notification");
+        tracing::warn!(id, host, why, "could not send the notification");
     }
 }
 

@@ -1,5 +1,6 @@
 //! The handle through which clients of this crate create, change and read jobs.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::refusals::Refusals;
 use api::params::{ConfigValue, LastReload, ReloadReply};
 use jobs::Jobs;
+use jobs::schedule::Schedules;
 use knowledge::registry::Indexes;
 use session::Registry;
 use types::time::Timestamp;
@@ -68,6 +69,8 @@ pub struct RpcContext {
     pub registry: Registry,
     /// All jobs.
     pub jobs: Jobs,
+    /// What creates jobs at given times.
+    pub schedules: Schedules,
     /// The indexes of workspaces.
     pub indexes: Indexes,
     /// Facts about this daemon.

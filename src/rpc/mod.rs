@@ -39,6 +39,7 @@ mod queue;
 mod redact_thinking;
 mod refusals;
 mod rewind;
+mod schedule;
 mod submit;
 mod subscribe;
 mod tool;
@@ -169,5 +170,12 @@ pub fn methods(ctx: RpcContext) -> Result<Methods, String> {
     serve(m, methods::worktree::Merge, worktree::merge)?;
     serve(m, methods::worktree::Remove, worktree::remove)?;
     serve(m, methods::worktree::Diff, worktree::diff)?;
+    serve(m, methods::schedule::Create, schedule::create)?;
+    serve(m, methods::schedule::Update, schedule::update)?;
+    serve(m, methods::schedule::Get, schedule::get)?;
+    serve(m, methods::schedule::List, schedule::list)?;
+    serve(m, methods::schedule::Delete, schedule::delete)?;
+    serve(m, methods::schedule::Trigger, schedule::trigger)?;
+    serve(m, methods::schedule::Next, schedule::next)?;
     Ok(module.into())
 }

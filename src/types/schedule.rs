@@ -210,3 +210,26 @@ pub struct ScheduleUpdate {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
+
+impl ScheduleUpdate {
+    /// No change of this schedule.
+    #[must_use]
+    pub const fn of(schedule_id: ScheduleId) -> Self {
+        Self {
+            schedule_id,
+            name: None,
+            job: None,
+            cron: None,
+            every: None,
+            timezone: None,
+            jitter: None,
+            overlap: None,
+            catch_up: None,
+            catch_up_window: None,
+            until_ms: None,
+            max_failures: None,
+            enabled: None,
+            idempotency_key: None,
+        }
+    }
+}

@@ -93,6 +93,7 @@ mod roles;
 mod rules;
 mod rules_at_start;
 mod sandbox;
+mod schedules;
 mod search;
 mod session_environment;
 mod skills;

@@ -12,6 +12,7 @@ pub mod memory;
 pub mod model;
 pub mod permission;
 pub mod rpc;
+pub mod schedule;
 pub mod session;
 pub mod tool;
 pub mod workspace;
@@ -207,7 +208,7 @@ macro_rules! table {
         &join::<_, COUNT>(&[$($namespace::$table),+])
     }};
     ($table:ident) => {
-        table!($table: rpc daemon session permission memory agent command tool mcp model workspace knowledge job worktree)
+        table!($table: rpc daemon session permission memory agent command tool mcp model workspace knowledge job schedule worktree)
     };
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::schedules::ScheduleCommand;
 use super::values::{duration, label, mode, usd_micros};
 use types::permission::Mode;
 
@@ -134,6 +135,12 @@ pub enum JobsCommand {
         #[arg(long, value_name = "DOLLARS", value_parser = usd_micros)]
         max_usd: Option<u64>,
     },
+    /// Create jobs at given times
+    Schedule {
+        /// What to do
+        #[command(subcommand)]
+        command: ScheduleCommand,
+    },
     /// Start no further jobs, also after a restart
     Pause,
     /// Start jobs again
@@ -164,6 +171,12 @@ pub struct JobAddArgs {
     /// Wait until the job is over, and print its answer
     #[arg(long)]
     pub wait: bool,
+    /// Print the schedule that a line of a crontab would become; `-` reads a whole crontab from standard input
+    #[arg(long, value_name = "LINE", conflicts_with_all = ["prompt", "template", "wait", "json"])]
+    pub from_crontab: Option<String>,
+    /// With --from-crontab, create the schedules
+    #[arg(long, requires = "from_crontab")]
+    pub yes: bool,
     /// As JSON
     #[arg(long)]
     pub json: bool,

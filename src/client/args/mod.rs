@@ -9,6 +9,7 @@ mod listing;
 mod mcp;
 mod rules;
 mod run;
+mod schedules;
 mod session;
 mod turn_args;
 mod values;
@@ -28,6 +29,7 @@ pub use listing::{CostArgs, EventsArgs, InspectArgs, LogsArgs, ModelsArgs, Prune
 pub use mcp::{McpAddArgs, McpCommand, McpScopeArg};
 pub use rules::{ApproveArgs, AuditCommand, ExplainArgs, PermissionsCommand, RuleArgs, RulesCommand};
 pub use run::RunArgs;
+pub use schedules::{ScheduleAddArgs, ScheduleCommand};
 pub use session::{BusyArgs, QueueCommand, WorktreesCommand};
 pub(crate) use turn_args::json_file;
 pub use turn_args::{TurnArgs, folder};

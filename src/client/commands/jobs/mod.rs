@@ -1,6 +1,8 @@
 //! `agentctl jobs`: create, list, wait for and change jobs.
 
 mod content;
+mod crontab;
+mod schedule;
 mod templates;
 mod view;
 
@@ -43,7 +45,11 @@ pub(crate) async fn jobs(
 ) -> Result<(), Failure> {
     let Some(command) = args.command else { return list(reach, &args.list, out).await };
     match command {
-        JobsCommand::Add(add_args) => add(reach, *add_args, out).await,
+        JobsCommand::Add(add_args) => match &add_args.from_crontab {
+            Some(line) => schedule::from_crontab(reach, line, add_args.yes, out).await,
+            None => add(reach, *add_args, out).await,
+        },
+        JobsCommand::Schedule { command } => schedule::schedule(reach, command, out).await,
         JobsCommand::Show { job, json } => show(reach, &job, json, out).await,
         JobsCommand::Wait { job, timeout, json } => {
             let client = reach.connect_or_start().await?;
