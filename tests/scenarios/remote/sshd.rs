@@ -100,9 +100,9 @@ async fn session_works_over_a_real_server_and_connections_are_shared() {
     let Some(server) = start(&daemon).await else { return };
     daemon.models.set_fallback(|_| Step::text("Done."));
     let workspace = daemon.workspace().display().to_string();
-    let mut run = server.command(&daemon, &["run", "-w", &workspace, "go"]);
-    run.env("LC_ALL", "C").env("SSH_AUTH_SOCK", daemon.path("agent")).current_dir("/");
-    let said = ended(&daemon, run.spawn().expect("agentctl starts")).await;
+    let mut command = server.command(&daemon, &["run", "-w", &workspace, "go"]);
+    command.env("LC_ALL", "C").env("SSH_AUTH_SOCK", daemon.path("agent")).current_dir("/");
+    let said = ended(&daemon, command.spawn().expect("agentctl starts")).await;
     assert_eq!((said.code, said.out.as_str()), (0, "Done.\n"), "{said:?}");
     let listed = server.ctl(&daemon, &["ps", "--json"]).await.json();
     assert_eq!(listed[0]["cwd"], workspace, "{listed}");
