@@ -15,7 +15,7 @@ use crate::commands::run::model_key::with_model;
 use crate::commands::{
     abort, agents, answer, approve, archive, audit, backup, command, config, context, cost, daemon, demo,
     diff, doctor, explain, export, feedback, fork, host, inspect, jobs, knowledge, login, logs, mcp, memory,
-    models, prune, ps, queue, rewind, rpc, rules, stats, submit, top, trust, update, wait,
+    models, prune, ps, queue, rewind, rpc, rules, stats, submit, top, trust, update, wait, worktrees,
 };
 use crate::completions;
 use crate::connection::connector::{Connector, NAME};
@@ -189,6 +189,8 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Abort { session, turn, call } => {
             abort::abort(&reach, &session, turn.as_deref(), call.as_deref(), out).await
         }
+        Command::Merge { owner, commit, json } => worktrees::merge(&reach, &owner, commit, json, out).await,
+        Command::Worktrees { what, json } => worktrees::worktrees(&reach, what, json, out).await,
         Command::Diff { session, json, stat } => diff::diff(&reach, &session, json, stat, out).await,
         Command::Kill { sessions, all, force } => abort::kill(&reach, &sessions, all, force, out).await,
         Command::Rm { sessions, force } => abort::remove(&reach, &sessions, force, out).await,

@@ -7,6 +7,7 @@ mod index_files;
 mod index_watch;
 mod memory;
 mod notifier;
+mod old_worktrees;
 mod orphans;
 mod paths;
 mod reload;
@@ -202,9 +203,9 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         None => (shared, None),
     };
     let registry = Registry::new(shared);
+    registry.load_worktrees().await?;
     let (job_settings, settings_of_jobs) = watch::channel(config.jobs.clone());
-    let (jobs, job_runner) =
-        Jobs::new(database_of_jobs, registry.clone(), settings_of_jobs, places.data_dir.join("worktrees"));
+    let (jobs, job_runner) = Jobs::new(database_of_jobs, registry.clone(), settings_of_jobs);
     let (schedules, schedule_runner) =
         Schedules::new(database_of_schedules, jobs.clone(), Arc::clone(&clock));
     let changes_of_schedules = schedules.subscribe();
@@ -238,7 +239,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let (reload, mut reloads) = mpsc::channel(RELOAD_CAPACITY);
     let context = RpcContext {
         registry: registry.clone(),
-        jobs,
+        jobs: jobs.clone(),
         schedules,
         indexes: indexes.clone(),
         info: Arc::new(info),
@@ -276,6 +277,9 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let scheduling = tokio::spawn(schedule_runner.run());
     let recovering = registry.clone();
     let recovery = tokio::spawn(async move {
+        if let Err(error) = recovering.sweep_worktrees().await {
+            tracing::error!(%error, "could not list the worktrees");
+        }
         match recovering.recover().await {
             Ok(0) => {}
             Ok(count) => tracing::info!(count, "resumed unfinished sessions"),
@@ -296,9 +300,11 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let tidying = tokio::spawn(orphans::sweep_temp(registry.clone()));
     let removing = tokio::spawn(retention::run(registry.clone()));
     let releasing = tokio::spawn(memory::run(registry.clone()));
+    let expiring = tokio::spawn(old_worktrees::run(registry.clone(), job_settings.subscribe()));
     let indexing = tokio::spawn(index_files::run(indexes.clone()));
     let updating = tokio::spawn(index_watch::run(indexes.clone()));
     let watching = tokio::spawn(file_watch::run(registry.clone()));
+    let delivering = tokio::spawn(jobs.deliver());
     let (notifier, notify_channels) = watch::channel(ways);
     let calling = tokio::spawn(notifier::run(registry.clone(), changes_of_schedules, notify_channels));
 
@@ -344,10 +350,12 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     tidying.abort();
     removing.abort();
     releasing.abort();
+    expiring.abort();
     indexing.abort();
     updating.abort();
     watching.abort();
     calling.abort();
+    delivering.abort();
     // Stop the recovery. The next daemon loads the remaining sessions.
     recovery.abort();
     let _ = recovery.await;

@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 
 use crate::config::{Config, ConfigError};
 use base::proc;
-use jobs::notify::{Poster, Webhook};
+use jobs::notify::{DESKTOP_VARIABLES, Poster, Webhook};
 use session::{PendingChange, Registry};
 use types::daemon_event::ScheduleNotification;
 use types::schedule::ScheduleChange;
@@ -238,23 +238,8 @@ async fn send(command: &[String], text: &str) -> Result<(), String> {
 /// Whether the command receives this environment variable. The names suffice to show a notification,
 /// and none of them holds a key.
 fn is_inherited(name: &str) -> bool {
-    const NAMES: [&str; 14] = [
-        "PATH",
-        "HOME",
-        "USER",
-        "LOGNAME",
-        "SHELL",
-        "LANG",
-        "TZ",
-        "TMPDIR",
-        "DISPLAY",
-        "WAYLAND_DISPLAY",
-        "XAUTHORITY",
-        "XDG_RUNTIME_DIR",
-        "DBUS_SESSION_BUS_ADDRESS",
-        "TERM",
-    ];
-    NAMES.contains(&name) || name.starts_with("LC_")
+    const NAMES: [&str; 9] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR", "TERM"];
+    NAMES.contains(&name) || DESKTOP_VARIABLES.contains(&name) || name.starts_with("LC_")
 }
 
 #[cfg(test)]

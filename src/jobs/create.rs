@@ -46,6 +46,7 @@ pub struct CheckedJob {
 /// The session of an attempt of this job, without id and folder of a worktree.
 pub(crate) fn session_request(request: &JobRequest, origin: Option<Origin>) -> NewSessionRequest {
     NewSessionRequest {
+        worktree: None,
         cwd: request.cwd.clone(),
         title: request.title.clone(),
         background: true,

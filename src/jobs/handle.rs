@@ -4,21 +4,23 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::create::{self, CheckedJob, FiredSlot};
 use crate::decide::JobChange;
 use crate::error::JobsError;
+use crate::notify::{self, DeliveryHost, NotifyTarget};
 use crate::record::JobRecord;
 use crate::runner::JobRunner;
 use crate::settings::JobSettings;
 use session::{IdempotencyKey, LedgerQuery, Registry};
-use store::{JobQuery, JobWrite, Store, StoredJob};
+use store::{DeliveryTry, JobQuery, JobWrite, PendingDelivery, Store, StoredJob};
+use tools::Toolbox;
 use types::daemon_event::JobNotification;
 use types::event::Origin;
 use types::ids::JobId;
-use types::job::{Job, JobEvent, QueueReason};
+use types::job::{FailedDelivery, Job, JobEvent, QueueReason};
 use types::job_request::{JobRequest, RetryMode};
 use types::time::Timestamp;
 use types::usage::Budgets;
@@ -35,6 +37,8 @@ pub struct Jobs {
     commands: mpsc::Sender<Command>,
     changes: broadcast::Sender<Arc<JobNotification>>,
     settings: watch::Receiver<JobSettings>,
+    /// Told when a message about a job became owed.
+    owed_messages: Arc<Notify>,
 }
 
 /// A job to create.
@@ -42,7 +46,7 @@ pub struct Jobs {
 pub struct NewJob {
     /// Its id, if the caller needs it for `extra_writes`.
     pub job_id: Option<JobId>,
-    /// What it is asked to do; its template was applied before.
+    /// What it is asked to do.
     pub request: JobRequest,
     /// Who creates it.
     pub origin: Origin,
@@ -132,22 +136,23 @@ pub(crate) enum Command {
     },
     Reasons(Vec<JobId>, oneshot::Sender<Vec<Option<QueueReason>>>),
     IsPaused(oneshot::Sender<bool>),
+    DeliveryTried(Box<DeliveryTry>, Reply<()>),
 }
 
 impl Jobs {
-    /// The handle, and the runner that must run for it to answer. `worktrees_dir` is `DATA/worktrees`.
+    /// The handle, and the runner that must run for it to answer.
     #[must_use]
     pub fn new(
         store: Store,
         registry: Registry,
         settings: watch::Receiver<JobSettings>,
-        worktrees_dir: PathBuf,
     ) -> (Self, JobRunner) {
         let (commands, inbox) = mpsc::channel(COMMAND_CAPACITY);
         let changes = broadcast::channel(CHANGE_CAPACITY).0;
-        let runner =
-            JobRunner::new(store, registry.clone(), settings.clone(), inbox, changes.clone(), worktrees_dir);
-        (Self { registry, commands, changes, settings }, runner)
+        let owed_messages = Arc::new(Notify::new());
+        let told = Arc::clone(&owed_messages);
+        let runner = JobRunner::new(store, registry.clone(), settings.clone(), inbox, changes.clone(), told);
+        (Self { registry, commands, changes, settings, owed_messages }, runner)
     }
 
     /// Subscribes to all later changes of jobs.
@@ -256,7 +261,8 @@ impl Jobs {
         let request = serde_json::from_str(&stored.request).map_err(|error| corrupt(&error))?;
         let mut jobs = vec![record];
         self.add_live_state(&mut jobs).await?;
-        let record = jobs.pop().ok_or(JobsError::NotFound)?;
+        let mut record = jobs.pop().ok_or(JobsError::NotFound)?;
+        record.job.deliveries = self.registry.shared().store.deliveries_of(id).await?;
         Ok((record.job, request))
     }
 
@@ -267,6 +273,20 @@ impl Jobs {
     pub async fn record(&self, id: JobId) -> Result<JobRecord, JobsError> {
         let stored = self.registry.shared().store.job(id).await?.ok_or(JobsError::NotFound)?;
         parse(&stored)
+    }
+
+    /// The newest message owed since a time whose last try failed.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn last_failed_delivery(&self, since: Timestamp) -> Result<Option<FailedDelivery>, JobsError> {
+        Ok(self.registry.shared().store.last_failed_delivery(since).await?)
+    }
+
+    /// Sends messages about jobs until the future is dropped. Running commands are killed then.
+    pub async fn deliver(self) {
+        let wake = Arc::clone(&self.owed_messages);
+        notify::run(Arc::new(self), wake).await;
     }
 
     /// A page of jobs, newest first, and the cursor of the next page. Results are left out.
@@ -383,6 +403,29 @@ impl Jobs {
         let (reply, answer) = oneshot::channel();
         self.commands.send(make(reply)).await.map_err(|_| JobsError::ShuttingDown)?;
         answer.await.map_err(|_| JobsError::ShuttingDown)?
+    }
+}
+
+impl DeliveryHost for Jobs {
+    fn now(&self) -> Timestamp {
+        self.registry.shared().clock.now()
+    }
+
+    fn tools(&self) -> (Toolbox, PathBuf) {
+        let components = self.registry.shared().components();
+        (components.tools.clone(), components.settings.home.clone())
+    }
+
+    fn target(&self, name: &str) -> Option<NotifyTarget> {
+        self.settings.borrow().notify.get(name).cloned()
+    }
+
+    async fn pending(&self, limit: u32) -> Result<Vec<PendingDelivery>, JobsError> {
+        Ok(self.registry.shared().store.pending_deliveries(limit).await?)
+    }
+
+    async fn record(&self, tried: DeliveryTry) -> Result<(), JobsError> {
+        self.ask(|reply| Command::DeliveryTried(Box::new(tried), reply)).await
     }
 }
 

@@ -104,14 +104,10 @@ pub struct Spent {
 pub struct WorktreePlace {
     /// Its folder.
     pub path: String,
-    /// The top of the repository that it belongs to.
-    pub repository: String,
     /// The folder in it that corresponds to the job's folder.
     pub cwd: String,
     /// Its branch.
     pub branch: String,
-    /// Whether the branch was made with it.
-    pub is_new_branch: bool,
     /// The commit that it started from.
     pub base: String,
     /// Uncommitted changes of the main folder, which it did not take over.

@@ -5,7 +5,8 @@ use std::path::Path;
 use crate::error::JobsError;
 use crate::record::{JobRecord, WorktreePlace};
 use crate::runner::Services;
-use project::worktree::{self, OwnWorktree, WorktreeProblem};
+use project::worktree;
+use session::{MadeWorktree, SessionError, WorktreeRequest};
 use types::job::JobError;
 use types::worktree::{GitResult, WorktreeChoice};
 
@@ -38,17 +39,21 @@ pub(crate) async fn create(services: &Services, record: &JobRecord) -> Result<Wo
         branch: choice.branch.clone().filter(|_| job.attempt <= 1),
         ..choice.clone()
     };
-    let made = worktree::create(Path::new(&job.cwd), &choice, &name, &services.worktrees_dir).await;
-    let made = made.map_err(|problem| error(&problem))?;
-    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let request = WorktreeRequest {
+        name,
+        job_id: Some(job.job_id),
+        session_id: job.session_id,
+        cwd: job.cwd.clone(),
+        choice,
+    };
+    let MadeWorktree { cwd, row } =
+        services.registry.make_worktree(request).await.map_err(|it| error(&it))?;
     Ok(WorktreePlace {
-        path: text(&made.own.path),
-        repository: text(&made.own.repository),
-        cwd: text(&made.cwd),
-        branch: made.own.branch,
-        is_new_branch: made.own.is_new_branch,
-        base: made.own.base,
-        uncommitted_in_base: made.uncommitted_in_base,
+        path: row.path,
+        cwd,
+        branch: row.branch,
+        base: row.base,
+        uncommitted_in_base: row.uncommitted_in_base,
     })
 }
 
@@ -56,28 +61,17 @@ pub(crate) async fn create(services: &Services, record: &JobRecord) -> Result<Wo
 ///
 /// # Errors
 /// The repository is gone, or git or the disk failed. The worktree is kept then.
-pub(crate) async fn finish(record: &JobRecord, place: &WorktreePlace) -> Result<GitResult, JobError> {
-    let choice = record.worktree.clone().unwrap_or_else(WorktreeChoice::with_defaults);
+pub(crate) async fn finish(
+    services: &Services,
+    record: &JobRecord,
+    place: &WorktreePlace,
+) -> Result<GitResult, JobError> {
+    let name = Path::new(&place.path).file_name().unwrap_or_default().to_string_lossy();
     let message =
         format!("{}\n\nMade by {}, attempt {}.", record.job.title, record.job.job_id, record.job.attempt);
-    let finished =
-        worktree::finish(&place.own(), &choice, &message).await.map_err(|problem| error(&problem))?;
-    Ok(GitResult { uncommitted_in_base: place.uncommitted_in_base, ..finished.git })
+    services.registry.finish_worktree(&name, &message).await.map_err(|it| error(&it))
 }
 
-fn error(problem: &WorktreeProblem) -> JobError {
-    JobError::new("worktree", problem.why.clone())
-}
-
-impl WorktreePlace {
-    /// The worktree as the crate `project` knows it.
-    pub(crate) fn own(&self) -> OwnWorktree {
-        OwnWorktree {
-            path: self.path.clone().into(),
-            repository: self.repository.clone().into(),
-            branch: self.branch.clone(),
-            is_new_branch: self.is_new_branch,
-            base: self.base.clone(),
-        }
-    }
+fn error(error: &SessionError) -> JobError {
+    JobError::new("worktree", error.to_string())
 }

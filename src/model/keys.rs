@@ -14,6 +14,7 @@ use nix::unistd::Pid;
 use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 
+use crate::settings::CREDENTIAL_PREFIX;
 use types::model::{FaultKind, ModelFault};
 
 /// Time limit of a key command.
@@ -163,6 +164,23 @@ impl KeySource {
             }
         };
         text.map(|text| text.trim().to_owned())
+    }
+}
+
+/// The content of a file with a secret, without blanks around it: a path, or `credential:NAME` for one of systemd. A file
+/// that other users may read or write is refused.
+///
+/// # Errors
+/// The file cannot be used, or is empty. The text never quotes the content.
+pub async fn read_secret_file(path: &Path) -> Result<String, String> {
+    let credential = path.to_str().and_then(|path| path.strip_prefix(CREDENTIAL_PREFIX));
+    let text = match credential {
+        Some(name) => from_credentials(std::env::var_os(CREDENTIALS).map(PathBuf::from), name).await?,
+        None => from_file(path, true).await?,
+    };
+    match text.trim() {
+        "" => Err(format!("{} is empty", path.display())),
+        text => Ok(text.to_owned()),
     }
 }
 

@@ -33,6 +33,7 @@ mod stream;
 mod testing;
 mod tool_schema;
 
+pub use keys::read_secret_file;
 pub use models::Models;
 pub use settings::{
     CREDENTIAL_PREFIX, MaxTokensField, ModelError, ModelFacts, ModelSettings, Provider, ProviderKind,

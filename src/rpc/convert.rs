@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 use api::params::{ApproveParams, SubscriptionId};
 use api::{ApiMethod, Code, Fault};
-use session::{AnswerRequest, IdempotencyKey, PolicyError, Rule, SessionError, StoreError};
+use session::{AnswerRequest, IdempotencyKey, PolicyError, Rule, SessionError, StoreError, WorktreeError};
 use transport::SubscribeError;
 use types::depth;
 use types::event::Origin;
@@ -24,6 +24,21 @@ pub(super) fn subscription(opened: Result<String, SubscribeError>) -> Result<Sub
         SubscribeError::Closed => Fault::new(Code::ShuttingDown, "the daemon is stopping"),
         error => Fault::new(Code::Overloaded, error.to_string()),
     })
+}
+
+fn worktree_fault(error: WorktreeError) -> Fault {
+    let why = error.to_string();
+    match error {
+        WorktreeError::NotFound => Fault::new(Code::NotFound, format!("{why}; worktree.list names them")),
+        WorktreeError::InUse(_) => Fault::new(Code::Busy, why),
+        WorktreeError::Uncommitted(count) => {
+            Fault::new(Code::Conflict, why).with("reason", "uncommitted").with("uncommitted", count)
+        }
+        WorktreeError::NotMerged { reason, files, .. } => {
+            Fault::new(Code::Conflict, why).with("reason", reason).with("files", json!(files))
+        }
+        WorktreeError::Failed(_) => Fault::new(Code::Internal, why),
+    }
 }
 
 /// The fault that a client receives.
@@ -142,6 +157,7 @@ pub(super) fn fault(error: SessionError) -> Fault {
             Fault::new(Code::NotFound, "there is no such rule there; permission.rules lists them")
         }
         SessionError::Policy(error) => policy_fault(&error),
+        SessionError::Worktree(error) => worktree_fault(error),
         SessionError::NotFound => {
             Fault::new(Code::NotFound, "there is no such session; session.list names them")
         }

@@ -23,6 +23,7 @@ pub(super) async fn create(
         job_id: None,
         session_id: p.session_id,
         cwd: p.cwd,
+        worktree: p.worktree,
         title: p.title,
         background: p.background,
         on_restart: p.on_restart,

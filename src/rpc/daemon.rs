@@ -15,10 +15,13 @@ use api::params::{
 use api::{Code, Fault, PROTOCOL_VERSION, openrpc};
 use session::{SandboxReport, backups};
 use types::event::EVENT_VERSION;
+use types::job::FailedDelivery;
 use types::tool::Confinement;
 
 /// Maximum characters of a client's name that are stored.
 const MAX_NAME_CHARS: usize = 64;
+/// Age up to which a failed message about a job is part of the status: seven days.
+const FAILED_DELIVERY_AGE_MS: u64 = 7 * 86_400_000;
 
 pub(super) async fn discover(_: Arc<RpcContext>, _: Caller, _: NoParams) -> Result<OpenRpcDocument, Fault> {
     let internal = |error: &dyn std::fmt::Display| Fault::new(Code::Internal, error.to_string());
@@ -90,7 +93,14 @@ pub(super) async fn status(ctx: Arc<RpcContext>, _: Caller, _: NoParams) -> Resu
         sandbox: components.tools.sandbox().map_or_else(SandboxReply::untested, sandbox_reply),
         leftovers: ctx.info.leftovers.clone(),
         last_reload: config.last_reload,
+        failed_delivery: failed_delivery(&ctx).await,
     })
+}
+
+/// The newest failed message about a job. A problem of the storage is in `storage`.
+async fn failed_delivery(ctx: &RpcContext) -> Option<FailedDelivery> {
+    let since = ctx.registry.shared().clock.now().before(FAILED_DELIVERY_AGE_MS);
+    ctx.jobs.last_failed_delivery(since).await.unwrap_or_default()
 }
 
 fn sandbox_reply(sandbox: SandboxReport) -> SandboxReply {

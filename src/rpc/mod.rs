@@ -24,6 +24,7 @@ mod fork;
 mod input_files;
 mod items;
 mod job;
+mod job_templates;
 mod knowledge;
 mod list;
 mod mcp;
@@ -45,6 +46,7 @@ mod tool;
 mod update;
 mod wait;
 mod workspace;
+mod worktree;
 
 use api::methods;
 use jsonrpsee::{Methods, RpcModule};
@@ -163,6 +165,11 @@ pub fn methods(ctx: RpcContext) -> Result<Methods, String> {
     serve(m, methods::job::Events, job::events_of_job)?;
     serve(m, methods::job::Pause, job::pause)?;
     serve(m, methods::job::Resume, job::resume)?;
+    serve(m, methods::job::Templates, job_templates::list)?;
+    serve(m, methods::worktree::List, worktree::list)?;
+    serve(m, methods::worktree::Merge, worktree::merge)?;
+    serve(m, methods::worktree::Remove, worktree::remove)?;
+    serve(m, methods::worktree::Diff, worktree::diff)?;
     serve(m, methods::schedule::Create, schedule::create)?;
     serve(m, methods::schedule::Update, schedule::update)?;
     serve(m, methods::schedule::Get, schedule::get)?;

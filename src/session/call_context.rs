@@ -31,7 +31,14 @@ impl CallContext {
         let session_context = SessionContext {
             session_id,
             workspace: PathBuf::from(&spec.cwd),
-            additional: engine.additional_dirs().iter().map(PathBuf::from).collect(),
+            additional: engine
+                .additional_dirs()
+                .iter()
+                // The session may use its whole worktree, also if it begins in a folder of it.
+                .chain(spec.worktree.as_ref().map(|worktree| &worktree.path))
+                .filter(|folder| **folder != spec.cwd)
+                .map(PathBuf::from)
+                .collect(),
             cwd: engine.cwd().to_path_buf(),
             reads: engine.reads(),
             unattended: spec.background,

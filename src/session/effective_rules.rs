@@ -11,6 +11,7 @@ use crate::agent_restrictions::{self, restrict};
 use crate::call_context::CallContext;
 use crate::shared::{Components, Settings, Shared};
 use crate::trust;
+use crate::worktree_bases::WorktreeBase;
 use engine::SessionRules;
 use judge::{BypassGuard, FileFacts, Policy, Repository, Rule, Rules, file_reads, is_unreadable, judge};
 use project::policy::PolicyScope;
@@ -51,11 +52,19 @@ impl EffectiveRules {
     /// Like [`Self::load`], for callers on a blocking thread. Reads files.
     pub fn load_blocking(shared: &Shared, call_context: &CallContext, runtime: &Handle) -> Self {
         let workspace = &call_context.session_context.workspace;
-        let (mut more, mut problem) = read_rule_files(shared, workspace);
+        let base = shared.worktree_bases.find(workspace);
+        let (mut more, mut problem) = read_rule_files(shared, workspace, base.as_ref());
         let folders = shared.project_folders(workspace);
         let inventory = workspace::scan(&folders);
         let (project, damage) = runtime.block_on(trust::rules(shared, &folders, inventory));
         append_rules(&mut more, &project);
+        if let Some(base) = &base {
+            let folders = shared.project_folders(&base.folder);
+            let inventory = workspace::scan(&folders);
+            let (of_base, damage) = runtime.block_on(trust::rules_of_base(shared, base, &folders, inventory));
+            append_rules(&mut more, &of_base);
+            problem = problem.or(damage);
+        }
         let (of_agent, unclear) = agent_restrictions::rules(&call_context.restrictions);
         append_rules(&mut more, &of_agent);
         problem = problem.or(damage).or(unclear);
@@ -72,6 +81,10 @@ impl EffectiveRules {
             let mut all = (*settings.rules).clone();
             append_rules(&mut all, &more);
             Arc::new(all)
+        };
+        let rules = match &base {
+            Some(base) => rules_in_worktree(rules, workspace, &settings.home, base),
+            None => rules,
         };
         let repository = workspace::repository(workspace);
         Self {
@@ -230,6 +243,19 @@ pub(super) fn resolve_linked_rules(rules: Arc<Rules>, workspace: &Path, home: &P
     Arc::new(all)
 }
 
+/// Adds the deny and ask rules that name paths of the base folder's repository, for the same paths of a worktree.
+fn rules_in_worktree(rules: Arc<Rules>, workspace: &Path, home: &Path, base: &WorktreeBase) -> Arc<Rules> {
+    let moved = rules.with_resolved_links(workspace, home, &|path| {
+        path.starts_with(&base.repository).then(|| base.counterpart(path))
+    });
+    if moved == Rules::default() {
+        return rules;
+    }
+    let mut all = (*rules).clone();
+    append_rules(&mut all, &moved);
+    Arc::new(all)
+}
+
 /// The folders with keys in the home folder, each also by its path with links resolved. Reads the disk.
 fn key_folders_and_links(home: &Path) -> Arc<[PathBuf]> {
     let real_home = resolve_existing(home).unwrap_or_else(|| home.to_owned());
@@ -256,10 +282,15 @@ fn session_rules(own: &SessionRules) -> (Rules, Option<String>) {
     (Rules { allow, ask, deny }, problem)
 }
 
-/// The rules of the user's files, and the error of one of them, if any.
-fn read_rule_files(shared: &Shared, workspace: &Path) -> (Rules, Option<String>) {
+/// The rules of the user's files, and the error of one of them, if any. Those of a worktree's base folder hold as well.
+fn read_rule_files(
+    shared: &Shared,
+    workspace: &Path,
+    base: Option<&WorktreeBase>,
+) -> (Rules, Option<String>) {
     let (mut rules, mut problem) = (Rules::default(), None);
-    for place in [PolicyScope::User, PolicyScope::Workspace(workspace)] {
+    let of_base = base.map(|base| PolicyScope::Workspace(&base.folder));
+    for place in [PolicyScope::User, PolicyScope::Workspace(workspace)].into_iter().chain(of_base) {
         match shared.policies.read(place) {
             Ok(policy) => append_rules(&mut rules, &policy.rules),
             Err(error) => problem = Some(error.to_string()),

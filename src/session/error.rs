@@ -60,10 +60,49 @@ pub enum SessionError {
     ShuttingDown,
     /// The session's task panicked while it handled this request.
     Crashed,
+    /// A worktree could not be used.
+    Worktree(WorktreeError),
     /// A policy file could not be read or changed.
     Policy(PolicyError),
     /// The store failed.
     Store(StoreError),
+}
+
+/// Why a worktree could not be used. The texts are for users.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WorktreeError {
+    /// The daemon made no worktree for this job or session.
+    NotFound,
+    /// A session or a job uses it.
+    InUse(String),
+    /// It has so many files with changes that are not committed.
+    Uncommitted(u64),
+    /// Its branch was not merged.
+    NotMerged {
+        /// A stable code: `conflicts`, `diverged`, `target_changed` or `no_target`.
+        reason: &'static str,
+        /// Text for users.
+        why: String,
+        /// The files with conflicts.
+        files: Vec<String>,
+    },
+    /// Git or the disk failed.
+    Failed(String),
+}
+
+impl fmt::Display for WorktreeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WorktreeError::NotFound => f.write_str("there is no worktree of this job or session"),
+            WorktreeError::Uncommitted(count) => write!(
+                f,
+                "{count} files have changes that are not committed; commit them, or use force to lose them"
+            ),
+            WorktreeError::InUse(why) | WorktreeError::NotMerged { why, .. } | WorktreeError::Failed(why) => {
+                f.write_str(why)
+            }
+        }
+    }
 }
 
 impl fmt::Display for SessionError {
@@ -92,6 +131,7 @@ impl fmt::Display for SessionError {
             SessionError::ShuttingDown => f.write_str("the daemon is stopping"),
             SessionError::Crashed => f.write_str("the session failed unexpectedly"),
             SessionError::Policy(error) => error.fmt(f),
+            SessionError::Worktree(error) => error.fmt(f),
             SessionError::Store(error) => write!(f, "could not {error}"),
         }
     }

@@ -37,12 +37,13 @@ mod stream;
 mod trust;
 mod trusted_programs;
 mod user_links;
+mod worktree_bases;
 
 pub use actor::journal::summary_of_events;
 pub use agents::AgentList;
 pub use attach::AttachReply;
 pub use changes::cumulative_diff as changes_of;
-pub use error::SessionError;
+pub use error::{SessionError, WorktreeError};
 pub use extension_files::ExtensionFiles;
 pub use handle::SessionHandle;
 pub use history::ForkRequest;
@@ -56,6 +57,7 @@ pub use registry::mcp::McpOwner;
 pub use registry::pending::PendingFollower;
 pub use registry::project::{ProjectConfig, ProjectValue};
 pub use registry::session_changes::SessionFollower;
+pub use registry::worktrees::{MadeWorktree, WorktreeRequest};
 pub use requests::{
     AbortOutcome, AnswerRequest, IndexUsage, QuestionAnswer, QuestionReply, QueueChange, Reloaded,
     RewindOutcome, RewindRequest, SettingsUpdate, Submission, SubmittedInput,
@@ -73,8 +75,9 @@ pub use project::extensions::agents::Agent;
 pub use project::extensions::watch::{ExtensionWatcher, WatchedPaths};
 pub use project::policy::PolicyError;
 pub use project::workspace::changed_files;
+pub use project::worktree::{MergeHow, Merged, WorktreeDiff};
 pub use store::{
     AuditCheck, AuditQuery, Durability, ItemQuery, LedgerQuery, Page, SessionQuery, StoreError, StoredItem,
-    backups,
+    WorktreeOwner, WorktreeRow, backups,
 };
 pub use tools::{IngestedFile, InputFile, InputSource, SandboxReport};

@@ -13,6 +13,7 @@ use crate::loaded_workspaces::LoadedWorkspaces;
 use crate::metrics::MetricCounters;
 use crate::session_environments::SessionEnvironments;
 use crate::stream::feed::FeedPool;
+use crate::worktree_bases::WorktreeBases;
 use base::sync::{read, write};
 use judge::Rules;
 use mcp::{Pool, ScopedServer};
@@ -63,6 +64,8 @@ pub struct Settings {
     pub reports_dir: PathBuf,
     /// The folder for notes about projects.
     pub memory_dir: PathBuf,
+    /// The folder for worktrees, absolute and without links. It is made with the first one.
+    pub worktrees_dir: PathBuf,
     /// Model of sessions that name no model.
     pub main_model: Option<String>,
     /// Approval mode of sessions that name no mode.
@@ -192,6 +195,8 @@ pub struct Shared {
     pub(super) environments: Arc<SessionEnvironments>,
     /// The workspaces of loaded sessions.
     pub(super) workspaces: Arc<LoadedWorkspaces>,
+    /// The worktrees that the daemon made, for the rules of their base folders.
+    pub(super) worktree_bases: WorktreeBases,
     /// Git facts of the workspaces, for system prompts.
     pub(super) git_facts: GitFacts,
     /// Memory for the newest events of all sessions.
@@ -237,6 +242,7 @@ impl Shared {
             mcp: Arc::default(),
             environments: Arc::default(),
             workspaces: Arc::default(),
+            worktree_bases: WorktreeBases::default(),
             git_facts: GitFacts::default(),
             feed_pool: Arc::default(),
             background_hooks: BackgroundHooks::default(),

@@ -8,9 +8,10 @@
 //! would then cover content that the user never reviewed. The content is small in normal folders, limited in
 //! all others, and read on a blocking thread.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::shared::Shared;
+use crate::worktree_bases::WorktreeBase;
 use judge::{Rule, Rules};
 use project::folders::ProjectFolders;
 use project::workspace::{self, FolderFiles, FolderSettings, TrustInventory};
@@ -41,10 +42,19 @@ pub(super) async fn files(
     Ok((files, is_trusted(shared, cwd, &inventory.digest).await?))
 }
 
-/// Whether a folder is trusted with this digest.
+/// Whether a folder is trusted with this digest. A worktree of the daemon is trusted as well if its base folder is trusted
+/// with exactly this digest.
 pub(super) async fn is_trusted(shared: &Shared, cwd: &Path, digest: &str) -> Result<bool, StoreError> {
+    if digest.is_empty() {
+        return Ok(false);
+    }
     let known = shared.store.trusted(&cwd.to_string_lossy()).await?;
-    Ok(!digest.is_empty() && known.as_deref() == Some(digest))
+    if known.as_deref() == Some(digest) {
+        return Ok(true);
+    }
+    let Some(base) = shared.worktree_bases.find(cwd) else { return Ok(false) };
+    let known = shared.store.trusted(&base.folder.to_string_lossy()).await?;
+    Ok(known.as_deref() == Some(digest))
 }
 
 /// Returns the effective rules of the project itself, those of all its folders. If every call needs a request, also
@@ -53,6 +63,28 @@ pub(super) async fn rules(
     shared: &Shared,
     project: &ProjectFolders,
     inventory: TrustInventory,
+) -> (Rules, Option<String>) {
+    rules_at(shared, project, inventory, &Path::to_path_buf).await
+}
+
+/// The ask and deny rules of the project that a worktree was made from, for the paths of the worktree. The worktree's
+/// commit may be older than these rules.
+pub(super) async fn rules_of_base(
+    shared: &Shared,
+    base: &WorktreeBase,
+    project: &ProjectFolders,
+    inventory: TrustInventory,
+) -> (Rules, Option<String>) {
+    let (rules, problem) = rules_at(shared, project, inventory, &|folder| base.counterpart(folder)).await;
+    (Rules { allow: Vec::new(), ..rules }, problem)
+}
+
+/// `place_of` returns the folder at which the rules of a file begin.
+async fn rules_at(
+    shared: &Shared,
+    project: &ProjectFolders,
+    inventory: TrustInventory,
+    place_of: &(dyn Fn(&Path) -> PathBuf + Send + Sync),
 ) -> (Rules, Option<String>) {
     // Only allow rules depend on trust.
     let has_allow_rules = inventory.settings.iter().any(|settings| !settings.project.allow.is_empty());
@@ -67,7 +99,8 @@ pub(super) async fn rules(
         let mut add = |into: &mut Vec<Rule>, more: Vec<Rule>| {
             for rule in more {
                 // Patterns start at the workspace, unless the file lies above it.
-                let based = if folder == project.cwd() { Some(rule) } else { rule.with_base(&folder) };
+                let based =
+                    if folder == project.cwd() { Some(rule) } else { rule.with_base(&place_of(&folder)) };
                 is_whole &= based.is_some();
                 into.extend(based);
             }

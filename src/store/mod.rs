@@ -51,6 +51,8 @@ pub use rows::{
 };
 pub use tables::audit::{AuditCheck, AuditQuery};
 pub use tables::blobs::StoredBlob;
+pub use tables::deliveries::{DeliveryTry, OwedDelivery, PendingDelivery};
 pub use tables::jobs::{JobCommit, JobQuery, JobRow, JobWrite, StoredJob};
 pub use tables::ledger::LedgerQuery;
 pub use tables::schedules::ScheduleWrite;
+pub use tables::worktrees::{SessionActivity, WorktreeOwner, WorktreeRow};

@@ -186,7 +186,7 @@ impl ToolContext {
     /// The open workspace of the session. Blocks on the disk.
     pub(super) fn jail(&self) -> Arc<Jail> {
         let roots: Vec<PathBuf> = self.session_context.roots().cloned().collect();
-        self.jails.jail_for(self.session_context.session_id, &roots)
+        self.jails.jail_for(self.session_context.session_id, &roots, &self.places)
     }
 
     /// Resolves, judges and pins a path. Blocks on the disk.

@@ -1,7 +1,7 @@
 //! The settings of the tools: plain values without behaviour.
 
 use std::num::NonZeroU64;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -47,11 +47,21 @@ pub struct Settings {
     pub spool_folder: Option<PathBuf>,
     /// The folder for undo records of files that are written in place; `None` for none.
     pub undo_folder: Option<PathBuf>,
+    /// The folder with the daemon's worktrees, absolute and without links; `None` for none. It lies in a protected folder.
+    /// A session that works in one of them may use this one as any workspace.
+    pub worktrees: Option<PathBuf>,
     /// The indexes of workspaces; `None` for none.
     pub knowledge: Option<Indexes>,
 }
 
 impl Settings {
+    /// The worktree that a session with this workspace may use.
+    pub(crate) fn worktree_of(&self, workspace: &Path) -> Option<PathBuf> {
+        let all = self.worktrees.as_ref()?;
+        let name = workspace.strip_prefix(all).ok()?.iter().next()?;
+        Some(all.join(name))
+    }
+
     /// The defaults, for a user at `home`.
     #[must_use]
     pub fn new(home: PathBuf) -> Self {
@@ -71,6 +81,7 @@ impl Settings {
             sandbox: SandboxSettings { level: LevelSetting::Off, ..SandboxSettings::default() },
             spool_folder: None,
             undo_folder: None,
+            worktrees: None,
             knowledge: None,
         }
     }

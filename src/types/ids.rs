@@ -113,6 +113,8 @@ ids! {
     JobId = "job";
     /// What creates jobs at given times.
     ScheduleId = "sched";
+    /// One message about a job to one receiver.
+    MessageId = "msg";
 }
 
 impl SessionId {
@@ -247,6 +249,10 @@ impl Mint {
     /// A new schedule's id.
     pub fn schedule(&mut self) -> ScheduleId {
         ScheduleId(self.uuid())
+    }
+    /// A new message's id.
+    pub fn message(&mut self) -> MessageId {
+        MessageId(self.uuid())
     }
     /// A new question's id.
     pub fn question(&mut self) -> QuestionId {

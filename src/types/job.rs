@@ -311,6 +311,30 @@ pub enum DeliveryStatus {
     Failed,
 }
 
+/// A message about a job whose last try failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FailedDelivery {
+    /// The job.
+    pub job_id: JobId,
+    /// The message.
+    pub delivery: Delivery,
+}
+
+impl DeliveryStatus {
+    /// All values.
+    pub const ALL: [Self; 3] = [Self::Pending, Self::Delivered, Self::Failed];
+
+    /// The name in the database and on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Delivered => "delivered",
+            Self::Failed => "failed",
+        }
+    }
+}
+
 /// One numbered event of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct JobEvent {

@@ -23,6 +23,7 @@ use super::todo::Todo;
 use super::tool::ToolChoice;
 use super::usage::ModelUsage;
 use super::usage::{Budgets, Usage};
+use super::worktree::SessionWorktree;
 
 /// State of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -169,6 +170,9 @@ pub struct SessionSpec {
     /// The job that the session is an attempt of; fixed when the session is created.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub job_id: Option<JobId>,
+    /// The worktree of the daemon that the session works in; fixed when the session is created.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub worktree: Option<Box<SessionWorktree>>,
 }
 
 /// What changes in a session and is shown in lists: the engine computes it, the store keeps it in columns, and clients
@@ -324,6 +328,9 @@ pub struct SessionDetails {
     /// Names of the variables that a client sent for its commands; absent if they get those of the daemon.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub env: Option<Vec<String>>,
+    /// The worktree that the session works in.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub worktree: Option<Box<SessionWorktree>>,
 }
 
 /// A client that follows a session.

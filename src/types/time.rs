@@ -57,6 +57,14 @@ impl Timestamp {
         format!("{year:04}-{month:02}-{day:02}")
     }
 
+    /// ISO 8601 in UTC with milliseconds: `YYYY-MM-DDTHH:MM:SS.mmmZ`.
+    #[must_use]
+    pub fn iso8601(self) -> String {
+        let ms = self.0.rem_euclid(86_400_000);
+        let (hour, minute, second) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1_000 % 60);
+        format!("{}T{hour:02}:{minute:02}:{second:02}.{:03}Z", self.date(), ms % 1_000)
+    }
+
     /// `YYYY-MM-DD HH:MM UTC`.
     #[must_use]
     pub fn minute(self) -> String {
@@ -81,5 +89,7 @@ mod tests {
         assert_eq!(Timestamp(1_709_164_800_000).date(), "2024-02-29");
         assert_eq!(Timestamp(1_795_219_200_000).date(), "2026-11-21");
         assert_eq!(Timestamp(1_795_219_200_000 + 54_359_999).minute(), "2026-11-21 15:05 UTC");
+        assert_eq!(Timestamp(1_795_219_200_000 + 54_359_007).iso8601(), "2026-11-21T15:05:59.007Z");
+        assert_eq!(Timestamp(-1).iso8601(), "1969-12-31T23:59:59.999Z");
     }
 }

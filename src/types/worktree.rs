@@ -162,6 +162,19 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
+/// The worktree that a session works in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SessionWorktree {
+    /// Its folder, absolute.
+    pub path: String,
+    /// The folder that it was made for. The rules of this folder hold in the worktree.
+    pub base_folder: String,
+    /// Its branch.
+    pub branch: String,
+    /// The commit that it started from.
+    pub base: String,
+}
+
 /// A worktree that the daemon made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Worktree {

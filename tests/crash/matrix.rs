@@ -196,6 +196,30 @@ pub const ROWS: &[Row] = &[
         &["C26.reserved", "C26.created", "C26.submitted"],
         "the parent follows the same session, which gets its task once; the turn ends with its result",
     ),
+    row(
+        "JC1",
+        "`job.create` checked, before its commit; committed, before the answer",
+        &["JC1.checked", "JC1.written"],
+        "no job; one job, and the same call with its key returns it",
+    ),
+    row(
+        "JC2",
+        "a job was chosen to start, before the claim's commit; claimed; its session created, before the submit",
+        &["JC2.chosen", "JC2.claimed", "JC2.session"],
+        "the job runs, with one session and one turn",
+    ),
+    row(
+        "JC4",
+        "the turn of an attempt is completed, before the job's final state",
+        &["JC4.ended"],
+        "the final state follows without a model call",
+    ),
+    row(
+        "JC7",
+        "a cancel is committed, before the stop; stopped, before the final state; a retry is committed, before its attempt",
+        &["JC7.cancelled", "JC7.stopped", "JC7.retried"],
+        "cancelled, and the processes are gone; one further attempt",
+    ),
 ];
 
 /// Rows, or parts of rows, that need an unbuilt part. The issue that builds the part closes the row.
@@ -248,7 +272,8 @@ fn collect(path: &Path, found: &mut BTreeSet<String>) {
 }
 
 fn is_point(name: &str) -> bool {
-    let number = name.strip_prefix('C').map(|rest| rest.split('.').next().unwrap_or_default());
+    let number =
+        name.trim_start_matches('J').strip_prefix('C').map(|rest| rest.split('.').next().unwrap_or_default());
     number.is_some_and(|number| number.parse::<u32>().is_ok())
 }
 

@@ -42,6 +42,8 @@ mod idempotency_of_all_methods;
 mod interrupted_stream;
 mod isolation;
 mod items;
+mod job_notifications;
+mod job_templates;
 mod jobs;
 mod knowledge;
 mod lifecycle;
@@ -119,6 +121,7 @@ mod update;
 mod upgrade;
 mod wait;
 mod when_busy;
+mod worktrees;
 
 use serde_json::{Value, json};
 

@@ -32,4 +32,6 @@ methods! {
     Pause = "job.pause", p::JobPauseParams => p::JobPauseReply, CHANGES.errors(&[Code::StorageReadOnly]);
     /// Start jobs again.
     Resume = "job.resume", p::JobPauseParams => p::JobPauseReply, CHANGES.errors(&[Code::StorageReadOnly]);
+    /// Templates of the user, and with a folder those of its trusted project.
+    Templates = "job.templates", p::JobTemplatesParams => p::JobTemplatesReply, READS.errors(&[Code::NotFound]);
 }

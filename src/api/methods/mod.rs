@@ -16,6 +16,7 @@ pub mod schedule;
 pub mod session;
 pub mod tool;
 pub mod workspace;
+pub mod worktree;
 
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::Serialize;
@@ -207,7 +208,7 @@ macro_rules! table {
         &join::<_, COUNT>(&[$($namespace::$table),+])
     }};
     ($table:ident) => {
-        table!($table: rpc daemon session permission memory agent command tool mcp model workspace knowledge job schedule)
+        table!($table: rpc daemon session permission memory agent command tool mcp model workspace knowledge job schedule worktree)
     };
 }
 

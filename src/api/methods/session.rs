@@ -37,6 +37,7 @@ const CREATE_ORDER: &[&str] = &[
     "initial_items",
     "output_schema",
     "env",
+    "worktree",
 ];
 const SUBMIT_ORDER: &[&str] = &[
     "session_id",

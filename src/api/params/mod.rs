@@ -27,6 +27,7 @@ mod tool;
 mod turn;
 mod turn_options;
 mod workspace;
+mod worktree;
 
 pub use agent::*;
 pub use answer::*;
@@ -50,6 +51,7 @@ pub use session::*;
 pub use tool::*;
 pub use turn::*;
 pub use workspace::*;
+pub use worktree::*;
 
 /// Parameters of a method that has none.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]

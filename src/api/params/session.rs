@@ -12,6 +12,7 @@ use types::ids::SessionId;
 use types::message::Role;
 use types::session::{OnRestart, SessionState, SessionView};
 use types::session_environment::SessionEnvironment;
+use types::worktree::WorktreeChoice;
 
 types::with_turn_options!(params {
     /// `session.create`. An option that is absent has the value of the configuration, for example `[models] main`,
@@ -66,6 +67,14 @@ types::with_turn_options!(params {
             /// that the daemon has. Events and exports do not contain them; `session.get` shows the names.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub env: Option<SessionEnvironment>,
+            /// Makes a git worktree of the folder's repository on a branch of its own, in which the session works: `true`, or
+            /// an object with `base`, `branch`, `keep`, `include` and `commit`.
+            #[serde(
+                default,
+                skip_serializing_if = "Option::is_none",
+                deserialize_with = "types::worktree::optional_worktree"
+            )]
+            pub worktree: Option<WorktreeChoice>,
         }
     }
 });

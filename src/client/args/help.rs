@@ -13,7 +13,18 @@ pub const GROUPS: [(&str, &[&str]); 7] = [
     (
         "Change sessions",
         &[
-            "mode", "update", "rename", "compact", "fork", "rewind", "archive", "export", "import", "rm",
+            "mode",
+            "update",
+            "rename",
+            "compact",
+            "fork",
+            "rewind",
+            "archive",
+            "export",
+            "import",
+            "merge",
+            "worktrees",
+            "rm",
             "prune",
         ],
     ),
@@ -49,6 +60,7 @@ const RUN_OPTIONS: [(&str, &[&str]); 5] = [
             "env",
             "simple",
             "binary_feedback",
+            "worktree",
         ],
     ),
     (

@@ -60,6 +60,17 @@ pub enum JobsCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Show what a job changed in its worktree
+    Diff {
+        /// Job id, or a unique start of it, or its title
+        job: String,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+        /// Only the files and their numbers of lines
+        #[arg(long, conflicts_with = "json")]
+        stat: bool,
+    },
     /// Wait until a job is over, and print its answer; the exit code is that of the job
     Wait {
         /// Job id, or a unique start of it, or its title
@@ -134,6 +145,12 @@ pub enum JobsCommand {
     Pause,
     /// Start jobs again
     Resume,
+    /// Show the templates of this folder and of yours
+    Templates {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// Arguments of `jobs add`.

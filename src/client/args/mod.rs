@@ -30,7 +30,7 @@ pub use mcp::{McpAddArgs, McpCommand, McpScopeArg};
 pub use rules::{ApproveArgs, AuditCommand, ExplainArgs, PermissionsCommand, RuleArgs, RulesCommand};
 pub use run::RunArgs;
 pub use schedules::{ScheduleAddArgs, ScheduleCommand};
-pub use session::{BusyArgs, QueueCommand};
+pub use session::{BusyArgs, QueueCommand, WorktreesCommand};
 pub(crate) use turn_args::json_file;
 pub use turn_args::{TurnArgs, folder};
 use types::history::ExportFormat;
@@ -291,6 +291,27 @@ pub enum Command {
         /// Only this call; the turn continues
         #[arg(long, value_name = "CALL")]
         call: Option<String>,
+    },
+    /// Merge the branch of a session's or job's worktree into the branch of its repository's folder
+    Merge {
+        /// Session or job
+        #[arg(default_value = ".")]
+        owner: String,
+        /// With a merge commit, if a fast-forward is not possible
+        #[arg(long)]
+        commit: bool,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// List or remove the git worktrees of sessions and jobs
+    Worktrees {
+        /// What to do; by default, list them
+        #[command(subcommand)]
+        what: Option<WorktreesCommand>,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Show what a session changed in files
     Diff {

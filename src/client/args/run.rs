@@ -56,9 +56,9 @@ pub struct RunArgs {
     /// Print the answer alone: no calls, no notices, no end of the turn
     #[arg(short, long, conflicts_with = "background")]
     pub quiet: bool,
-    /// Work in a separate git worktree (not built yet)
-    #[arg(long, hide = true)]
-    pub worktree: bool,
+    /// Work in a git worktree of its own, on this branch or on agentd/ID
+    #[arg(long, value_name = "BRANCH", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub worktree: Option<String>,
     /// Trust the folder's current content and print what trust activates
     #[arg(long)]
     pub trust: bool,
@@ -67,6 +67,6 @@ pub struct RunArgs {
     #[arg(long)]
     pub raw: bool,
     /// Give the task to the newest session of this folder instead of a new one
-    #[arg(short = 'c', long = "continue", conflicts_with_all = ["background", "title", "agent", "coordinator", "simple", "work_dir", "binary_feedback"])]
+    #[arg(short = 'c', long = "continue", conflicts_with_all = ["background", "title", "agent", "coordinator", "simple", "work_dir", "binary_feedback", "worktree"])]
     pub continued: bool,
 }

@@ -68,3 +68,19 @@ pub enum QueueCommand {
         text: String,
     },
 }
+
+/// Commands of `worktrees`.
+#[derive(Debug, Subcommand)]
+pub enum WorktreesCommand {
+    /// List the worktrees
+    Ls,
+    /// Remove worktrees that no session and no job uses; a branch with commits stays
+    Rm {
+        /// Sessions or jobs
+        #[arg(required = true)]
+        owners: Vec<String>,
+        /// Also with changes that are not committed, which are lost
+        #[arg(short, long)]
+        force: bool,
+    },
+}

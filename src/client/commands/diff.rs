@@ -1,5 +1,6 @@
 //! `agentctl diff`: the file changes of a session.
 
+use crate::commands::worktrees;
 use crate::connection::client::Client;
 use crate::connection::connector::Connector;
 use crate::failure::Failure;
@@ -9,7 +10,7 @@ use crate::terminal::out::OutputStreams;
 use crate::terminal::style::{StyledLine, Tone};
 use crate::ui::summary;
 use api::methods;
-use api::params::DiffParams;
+use api::params::{DiffParams, SessionParams, WorktreeDiffParams};
 use types::ids::SessionId;
 use types::session::{ChangeKind, FileDiff};
 
@@ -22,6 +23,12 @@ pub(crate) async fn diff(
 ) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
     let session_id = resolve_id::session(&client, name).await?.session_id;
+    let reply = client.call::<methods::session::Get>(&SessionParams { session_id }).await?;
+    if reply.session.details.is_some_and(|details| details.worktree.is_some()) {
+        // In a worktree, also the changes of commands are known.
+        let params = WorktreeDiffParams { session_id: Some(session_id), ..WorktreeDiffParams::default() };
+        return worktrees::diff(&client, &params, json, stat, out).await;
+    }
     let files = all(&client, session_id).await?;
     if json {
         return Ok(out.json(&files)?);

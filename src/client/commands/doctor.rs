@@ -18,6 +18,7 @@ use crate::ui::render::untrusted_parts;
 use api::params::{
     ModelCheckParams, NoParams, RestrictionsParams, SandboxReply, StatusReply, WorkspaceParams,
 };
+use types::job::{DeliveryStatus, FailedDelivery};
 use types::restriction::Restriction;
 use types::trust::TrustStatus;
 
@@ -374,6 +375,14 @@ fn state(client: &Client, status: &StatusReply) -> Vec<Finding> {
             findings
                 .push(warn(format!("changed, and waiting for a restart: {keys}"), "agentctl daemon restart"));
         }
+    }
+    if let Some(FailedDelivery { job_id, delivery }) = &status.failed_delivery {
+        let why = delivery.error.as_deref().unwrap_or("it was not accepted");
+        let next = if delivery.status == DeliveryStatus::Failed { "was given up" } else { "is tried again" };
+        findings.push(warn(
+            format!("the last message to [jobs.notify.{}] that failed {next}: {why}", delivery.target),
+            format!("correct that table or its receiver; agentctl jobs show {job_id}"),
+        ));
     }
     findings.push(match &status.main_model {
         Some(model) => ok(format!("main model: {model}")),

@@ -42,3 +42,4 @@ pub(super) mod top;
 pub(super) mod trust;
 pub(super) mod update;
 pub(super) mod wait;
+pub(super) mod worktrees;

@@ -54,6 +54,11 @@ impl HostFacts {
     }
 }
 
+/// The folder for worktrees, without links, as calls of tools name it.
+fn worktrees_dir(places: &DaemonPaths) -> PathBuf {
+    places.data_dir.canonicalize().unwrap_or_else(|_| places.data_dir.clone()).join("worktrees")
+}
+
 /// Builds all components from the configuration. This has no side effects, so a reload can build them
 /// before it changes anything.
 ///
@@ -93,6 +98,7 @@ pub(super) fn components(
         web_allowed_private,
         spool_folder: Some(places.data_dir.join("blobs")),
         undo_folder: Some(places.data_dir.join(orphans::UNDO_FOLDER)),
+        worktrees: Some(worktrees_dir(places)),
         knowledge: indexes.cloned(),
         ..tools::Settings::new(places.home.clone())
     });
@@ -140,6 +146,7 @@ pub(super) fn components(
         config_files: config.files.clone(),
         reports_dir: places.data_dir.join("reports"),
         memory_dir: places.data_dir.join("memory"),
+        worktrees_dir: worktrees_dir(places),
         main_model: config.models.main.clone(),
         mode: config.session.mode,
         thinking: config.session.thinking,

@@ -30,8 +30,6 @@ use types::usage::{Budgets, ModelUsage};
 pub(crate) struct Services {
     pub registry: Registry,
     pub store: Store,
-    /// `DATA/worktrees`
-    pub worktrees_dir: PathBuf,
 }
 
 /// Why an attempt did not start.
@@ -302,7 +300,7 @@ async fn read_end(services: &Services, record: &JobRecord) -> AttemptEnd {
     }
     keep_artifacts(services, record, &mut end).await;
     if let Some(place) = &record.worktree_place {
-        match crate::worktree::finish(record, place).await {
+        match crate::worktree::finish(services, record, place).await {
             Ok(git) => end.git = Some(git),
             Err(error) => {
                 end.error.get_or_insert(error);

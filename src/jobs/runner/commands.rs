@@ -56,6 +56,10 @@ impl JobRunner {
                 let _ = reply.send(done);
             }
             Command::Reasons(ids, reply) => self.tell_reasons(&ids, reply).await?,
+            Command::DeliveryTried(tried, reply) => {
+                let recorded = self.record_delivery(*tried).await;
+                let _ = reply.send(recorded);
+            }
             Command::IsPaused(reply) => _ = reply.send(self.is_paused),
         }
         Ok(())

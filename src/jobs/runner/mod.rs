@@ -6,12 +6,11 @@ mod commands;
 mod steps;
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -38,8 +37,6 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(5);
 /// The task that owns all jobs. [`JobRunner::run`] must run for the handle to answer.
 pub struct JobRunner {
     store: Store,
-    /// `DATA/worktrees`
-    worktrees_dir: PathBuf,
     registry: Registry,
     settings: watch::Receiver<JobSettings>,
     inbox: mpsc::Receiver<Command>,
@@ -55,6 +52,8 @@ pub struct JobRunner {
     /// Whether sessions are recovered. Before that no attempt starts.
     can_start: bool,
     mint: Mint,
+    /// Told when a message about a job became owed.
+    owed_messages: Arc<Notify>,
 }
 
 /// A job that is not over.
@@ -101,10 +100,9 @@ impl JobRunner {
         settings: watch::Receiver<JobSettings>,
         inbox: mpsc::Receiver<Command>,
         changes: broadcast::Sender<Arc<JobNotification>>,
-        worktrees_dir: PathBuf,
+        owed_messages: Arc<Notify>,
     ) -> Self {
         Self {
-            worktrees_dir,
             store,
             registry,
             settings,
@@ -117,6 +115,7 @@ impl JobRunner {
             is_paused: false,
             can_start: false,
             mint: Mint::new(0, Seed::random()),
+            owed_messages,
         }
     }
 
@@ -428,11 +427,7 @@ impl JobRunner {
     }
 
     fn services(&self) -> Services {
-        Services {
-            registry: self.registry.clone(),
-            store: self.store.clone(),
-            worktrees_dir: self.worktrees_dir.clone(),
-        }
+        Services { registry: self.registry.clone(), store: self.store.clone() }
     }
 
     fn now(&self) -> Timestamp {

@@ -7,13 +7,15 @@ use super::{ActiveJob, JobRunner, Phase};
 use crate::decide::{self, Decision, JobInput, NextWork, Refusal};
 use crate::error::JobsError;
 use crate::handle::{Cancelled, Reply, for_lists, parse};
+use crate::notify;
 use crate::queue::QueueEntry;
 use crate::record::JobRecord;
-use store::{Idempotency, JobCommit, JobWrite};
+use store::{DeliveryTry, Idempotency, JobCommit, JobWrite};
 use types::audit::AuditNote;
 use types::daemon_event::JobNotification;
 use types::ids::JobId;
 use types::job::{JobEvent, JobEventKind};
+use types::job_request::JobRequest;
 
 /// Wait before a failed write of a step without a caller is repeated.
 const WRITE_RETRY: Duration = Duration::from_millis(500);
@@ -43,11 +45,54 @@ impl JobRunner {
         input: JobInput,
         extras: Extras,
     ) -> Result<(JobRecord, NextWork), JobsError> {
-        let (record, _) = self.read(id).await?;
+        let (record, content) = self.read(id).await?;
         let decision = decide::decide(&record, input, self.now()).map_err(|refusal| refused(id, refusal))?;
         let work = decision.work;
+        let owed = self.owed(&decision, &content);
+        let owes = !owed.is_empty();
+        let mut extras = extras;
+        extras.writes.extend(owed);
         let next = self.write(decision, extras).await?;
+        if owes {
+            base::crash::point("JC5.owed");
+            self.owed_messages.notify_one();
+        }
         Ok((next, work))
+    }
+
+    /// The messages that a step owes.
+    fn owed(&mut self, decision: &Decision, content: &str) -> Vec<JobWrite> {
+        let is_told = |event: &JobEventKind| {
+            matches!(event, JobEventKind::Completed { .. } | JobEventKind::Waiting { .. })
+        };
+        let job = &decision.next.job;
+        if !decision.events.iter().any(is_told) {
+            return Vec::new();
+        }
+        let request: JobRequest = match serde_json::from_str(content) {
+            Ok(request) => request,
+            Err(error) => {
+                tracing::error!(job = %job.job_id, %error, "the content of a job cannot be read, so no message about it is sent");
+                return Vec::new();
+            }
+        };
+        let now = self.now();
+        let owed = notify::owed(&request, job, &self.settings.borrow().notify, now, &mut self.mint);
+        owed.into_iter().map(|owed| JobWrite::Owe(Box::new(owed))).collect()
+    }
+
+    /// Writes the state of a message after a try, with an event of its job.
+    ///
+    /// # Errors
+    /// The job does not exist, or nothing was written.
+    pub(super) async fn record_delivery(&mut self, tried: DeliveryTry) -> Result<(), JobsError> {
+        let (mut record, _) = self.read(tried.job_id).await?;
+        record.job.seq += 1;
+        let DeliveryTry { target, status, tries, .. } = tried.clone();
+        let event = JobEventKind::Delivery { target, status, tries };
+        let seq = record.job.seq;
+        let writes = vec![JobWrite::Update(Box::new(record.row())), JobWrite::DeliveryTry(Box::new(tried))];
+        self.write_rows(&record, writes, vec![event], seq, Extras::default()).await
     }
 
     /// One step without a caller: it is written however long the disk takes. An input that does not fit is ignored.

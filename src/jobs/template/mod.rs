@@ -169,8 +169,8 @@ pub async fn expand(registry: &Registry, request: JobRequest) -> Result<JobReque
 /// The request has a prompt of its own, or a parameter is wrong, missing or unknown.
 pub fn apply(template: &Template, request: JobRequest) -> Result<JobRequest, TemplateProblem> {
     if request.prompt.is_some() {
-        let why = "it cannot stand next to template; leave one of them out";
-        return Err(TemplateProblem { path: "prompt".into(), why: why.into() });
+        let why = "it cannot stand next to prompt; leave one of them out";
+        return Err(TemplateProblem { path: "template".into(), why: why.into() });
     }
     let values = parameters::values(&template.parameters, &request.parameters)?;
     let prompt = text::fill(&template.body, &values)

@@ -98,7 +98,7 @@ fn wrong_missing_and_unknown_parameters_are_refused_with_their_path() {
         assert!(problem.why.contains(word), "{problem:?}");
     }
     let both = JobRequest { prompt: Some("x".into()), ..with_parameters(&[("number", json!(1))]) };
-    assert_eq!(apply(&template, both).expect_err("both").path, "prompt");
+    assert_eq!(apply(&template, both).expect_err("both").path, "template");
 }
 
 #[test]

@@ -73,7 +73,13 @@ impl Actor {
         };
         let pending_grant = outcome.grant.clone().filter(|_| scope == Scope::Project).map(|rule| {
             let entry = grant_outbox::policy_entry(&self.shared, rule, origin, self.id, request_id);
-            grant_outbox::pending_grant(&self.engine.spec().cwd, request_id, &entry)
+            let spec = self.engine.spec();
+            grant_outbox::pending_grant(
+                // Grants in a worktree outlive it.
+                spec.worktree.as_ref().map_or(&spec.cwd, |worktree| &worktree.base_folder),
+                request_id,
+                &entry,
+            )
         });
         let idempotency = keyed.and_then(|keyed| keyed.row(method::APPROVE, self.id, &outcome));
         let unwritten = UnwrittenPlan {

@@ -27,6 +27,7 @@ use types::session_environment::SessionEnvironment;
 use types::subagent::{AgentProfile, AgentRestrictions, HIDDEN_AGENT, ParentCall};
 use types::tool::{ReadRecord, ToolChoice};
 use types::turn_options::TurnOptions;
+use types::worktree::WorktreeChoice;
 
 /// Code of the notice about the project's configuration file.
 const PROJECT_NOTICE: &str = "project_config";
@@ -70,6 +71,8 @@ pub struct NewSessionRequest {
     pub session_id: Option<SessionId>,
     /// Folder of the session.
     pub cwd: String,
+    /// The session gets a worktree of the folder's repository with these properties, and works there.
+    pub worktree: Option<WorktreeChoice>,
     /// Short title.
     pub title: Option<String>,
     /// Whether the session is unattended.
@@ -171,12 +174,31 @@ impl Registry {
     ///
     /// # Errors
     /// A parameter is invalid, or the id or key was used with a different request.
-    pub async fn create(&self, request: NewSessionRequest) -> Result<SessionView, SessionError> {
+    pub async fn create(&self, mut request: NewSessionRequest) -> Result<SessionView, SessionError> {
         self.check_open()?;
-        let shared = &self.inner.shared;
         if let Some(known) = self.find_created(request.keyed.as_ref()).await? {
             return Ok(known);
         }
+        let Some(choice) = request.worktree.take() else { return self.create_in_folder(request).await };
+        // Report other wrong parameters before a worktree is made.
+        if !request.coordinator {
+            self.check_new_session(&request).await?;
+        }
+        let id = request.session_id.unwrap_or_else(|| {
+            let now = self.inner.shared.clock.now();
+            Mint::new(now.0, Seed::random()).session()
+        });
+        let made = self.make_worktree_of_session(id, &request.cwd, choice).await?;
+        let created =
+            self.create_in_folder(NewSessionRequest { session_id: Some(id), cwd: made.cwd, ..request }).await;
+        if created.is_err() && self.inner.shared.store.find(id).await.is_ok_and(|key| key.is_none()) {
+            self.finish_worktree_of_session(id).await;
+        }
+        created
+    }
+
+    async fn create_in_folder(&self, request: NewSessionRequest) -> Result<SessionView, SessionError> {
+        let shared = &self.inner.shared;
         let servers = mcp::parse_servers(request.mcp_servers.clone())?;
         self.check_environment(request.environment.as_ref(), !request.background)?;
         let (mut spec, notices) = self.build_spec(&request).await?;
@@ -461,6 +483,7 @@ impl Registry {
             return Err(SessionError::BadParam("binary_feedback", why.into()));
         }
         let cwd = self.folder(&request.cwd).await?;
+        let worktree = self.require_own_worktree(&cwd, request).await?;
         let options = self.resolve_options(request.options.clone()).await?;
         let mut spec = SessionSpec {
             cwd,
@@ -469,6 +492,7 @@ impl Registry {
             mode: settings.mode,
             background: request.background,
             job_id: request.job_id,
+            worktree,
             safe_mode: settings.safe_mode,
             on_restart: request.on_restart,
             budgets: settings.budgets,

@@ -28,6 +28,7 @@ pub(super) mod trust;
 pub(super) mod usage_of_index;
 pub(super) mod views;
 mod wait;
+pub(crate) mod worktrees;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -237,6 +238,7 @@ impl Registry {
         });
         self.inner.shared.database.delete(handle.key(), idempotency, self.inner.shared.clock.now()).await?;
         self.inner.live.remove(&id);
+        self.finish_worktree_of_session(id).await;
         self.remove_servers(id).await;
         self.remove_environment(id).await;
         self.inner.shared.notify_status(StatusChange { session_id: id, state: None, requires: None });
@@ -258,6 +260,7 @@ impl Registry {
         for child in self.children(id).await? {
             Box::pin(self.kill(child, None, origin.clone())).await?;
         }
+        self.finish_worktree_of_session(id).await;
         Ok(outcome)
     }
 

@@ -214,6 +214,7 @@ impl Registry {
             job_id: None,
             session_id: Some(id),
             cwd: spec.cwd.clone(),
+            worktree: None,
             title: Some(if description.trim().is_empty() { name.clone() } else { description }),
             background: spec.background,
             on_restart: spec.on_restart,

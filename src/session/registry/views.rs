@@ -65,6 +65,7 @@ impl Registry {
             todos: store.todos(key).await?,
             project_root: Some(project.root().display().to_string()),
             env: self.environment_names(id, spec.parent).await,
+            worktree: spec.worktree,
         });
         Ok(SessionView { details: Some(details), ..view })
     }

@@ -10,7 +10,9 @@ use crate::read::events::unsigned;
 use crate::rows::{Idempotency, SessionKey};
 use crate::sql_batch::{SqlBatch, integer, values};
 use crate::tables::blobs;
+use crate::tables::deliveries::{self, DeliveryTry, OwedDelivery};
 use crate::tables::schedules::{self, ScheduleWrite};
+use crate::tables::worktrees::{self, WorktreeRow};
 use types::audit::AuditNote;
 use types::blob::Blob;
 use types::ids::{CallId, JobId, ScheduleId};
@@ -46,8 +48,14 @@ pub enum JobWrite {
     Event(Box<JobEvent>),
     /// Content that a session keeps, for example artifacts. An existing blob stays unchanged.
     Blobs(SessionKey, Vec<Blob>),
+    /// A message that is owed from now on.
+    Owe(Box<OwedDelivery>),
+    /// The state of a message after a try.
+    DeliveryTry(Box<DeliveryTry>),
     /// A value that outlives the daemon; `None` removes it.
     Setting(&'static str, Option<String>),
+    /// A worktree, new or changed.
+    Worktree(Box<WorktreeRow>),
     /// A change of a schedule.
     Schedule(ScheduleWrite),
 }
@@ -304,6 +312,8 @@ pub(crate) fn statements(script: &mut SqlBatch, writes: &[JobWrite]) {
                 ],
             ),
             JobWrite::Blobs(key, blobs) => blobs::insert(script, *key, blobs),
+            JobWrite::Owe(owed) => deliveries::owe(script, owed),
+            JobWrite::DeliveryTry(tried) => deliveries::record_try(script, tried),
             JobWrite::Setting(name, Some(value)) => script.add(
                 "insert or replace into daemon_setting (name, value) values (?, ?)",
                 values![*name, value],
@@ -311,6 +321,7 @@ pub(crate) fn statements(script: &mut SqlBatch, writes: &[JobWrite]) {
             JobWrite::Setting(name, None) => {
                 script.add("delete from daemon_setting where name = ?", values![*name]);
             }
+            JobWrite::Worktree(row) => worktrees::write(script, row),
             JobWrite::Schedule(write) => schedules::statements(script, write),
         }
     }
@@ -401,7 +412,27 @@ const TABLES: &[(&str, &[&str])] = &[
         ],
     ),
     ("job_event", &["job", "seq", "at_ms", "body"]),
+    (
+        "job_delivery",
+        &[
+            "id",
+            "job",
+            "webhook_id",
+            "target",
+            "job_state",
+            "status",
+            "tries",
+            "next_try_ms",
+            "owed_at_ms",
+            "error",
+            "body",
+        ],
+    ),
     ("daemon_setting", &["name", "value"]),
+    (
+        "worktree",
+        &["id", "name", "job_id", "session_id", "created_at_ms", "finished_at_ms", "removed_at_ms", "record"],
+    ),
     ("schedule", &["id", "schedule_id", "record"]),
     ("schedule_firing", &["schedule_id", "slot_ms", "job_id"]),
 ];

@@ -3,6 +3,7 @@
 pub(super) mod audit;
 pub(super) mod blobs;
 pub(super) mod changes;
+pub(super) mod deliveries;
 pub(super) mod grants;
 pub(super) mod jobs;
 pub(super) mod ledger;
@@ -10,3 +11,4 @@ pub(super) mod processes;
 pub(super) mod schedules;
 pub(super) mod texts;
 pub(super) mod trust;
+pub(super) mod worktrees;

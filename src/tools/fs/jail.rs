@@ -366,25 +366,29 @@ const MAX_OPEN_WORKSPACES: usize = 128;
 /// Open workspaces by session.
 #[derive(Debug)]
 pub(crate) struct Jails {
-    places: Arc<SensitivePaths>,
     undo_folder: Option<Arc<Path>>,
     /// Most recently used last.
     held: Mutex<Vec<(SessionId, Arc<Jail>)>>,
 }
 
 impl Jails {
-    pub(crate) fn new(places: Arc<SensitivePaths>, undo_folder: Option<&Path>) -> Self {
-        Self { places, undo_folder: undo_folder.map(Arc::from), held: Mutex::new(Vec::new()) }
+    pub(crate) fn new(undo_folder: Option<&Path>) -> Self {
+        Self { undo_folder: undo_folder.map(Arc::from), held: Mutex::new(Vec::new()) }
     }
 
-    /// The jail of a session with these workspace folders. Blocks on the disk.
-    pub(crate) fn jail_for(&self, session_id: SessionId, roots: &[PathBuf]) -> Arc<Jail> {
+    /// The jail of a session with these workspace folders, whose first one decides `places`. Blocks on the disk.
+    pub(crate) fn jail_for(
+        &self,
+        session_id: SessionId,
+        roots: &[PathBuf],
+        places: &Arc<SensitivePaths>,
+    ) -> Arc<Jail> {
         let mut held = lock(&self.held);
         let known = held.iter().position(|(known, _)| *known == session_id);
         let jail = known
             .map(|at| held.remove(at).1)
             .filter(|jail| jail.has_same_workspaces(roots.iter()) && jail.is_current());
-        let open = || Jail::hold(roots, Arc::clone(&self.places)).with_undo_folder(self.undo_folder.clone());
+        let open = || Jail::hold(roots, Arc::clone(places)).with_undo_folder(self.undo_folder.clone());
         let jail = jail.unwrap_or_else(|| Arc::new(open()));
         held.push((session_id, Arc::clone(&jail)));
         if held.len() > MAX_OPEN_WORKSPACES {

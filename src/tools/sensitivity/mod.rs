@@ -90,6 +90,8 @@ pub(super) struct SensitivePaths {
     pub(super) protected: Vec<PathBuf>,
     folded_home: Vec<String>,
     folded_protected: Vec<Vec<String>>,
+    /// A worktree of the daemon that the session may use, although it lies in one of those folders.
+    worktree: Option<PathBuf>,
     /// Targets of links in the home folder to credentials.
     linked: Vec<Vec<String>>,
     /// Targets of links in the home folder, each with its link. A path below the target has a second name below
@@ -106,9 +108,25 @@ impl SensitivePaths {
             protected: protected.to_vec(),
             folded_home: folded_parts(home),
             folded_protected: protected.iter().map(|folder| folded_parts(folder)).collect(),
+            worktree: None,
             linked: Vec::new(),
             aliases: Vec::new(),
             agent_aliases: Vec::new(),
+        }
+    }
+
+    /// The same tables for a session that works in this worktree of the daemon.
+    pub(super) fn in_worktree(&self, worktree: PathBuf) -> Self {
+        Self { worktree: Some(worktree), ..self.clone() }
+    }
+
+    /// The parts of a path that decide about it: in the session's worktree those below, with its name as the first one.
+    fn judged_parts<'p, 's>(&self, path: &Path, parts: &'p [&'s str]) -> &'p [&'s str] {
+        match &self.worktree {
+            Some(worktree) if path.starts_with(worktree) => {
+                &parts[worktree.iter().count().saturating_sub(2).min(parts.len())..]
+            }
+            _ => parts,
         }
     }
 
@@ -177,9 +195,10 @@ fn link_targets(home: &Path, folder: &str) -> Vec<(Vec<String>, Vec<String>)> {
 pub(super) fn sensitivity(path: &Path, access: Access, places: &SensitivePaths) -> PathSensitivity {
     let parts = folded_parts(path);
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-    let others = places.other_names(&parts, access).map(|parts| sensitivity_of_name(&parts, access, places));
+    let parts = places.judged_parts(path, &parts);
+    let others = places.other_names(parts, access).map(|parts| sensitivity_of_name(&parts, access, places));
     others.fold(
-        sensitivity_of_name(&parts, access, places),
+        sensitivity_of_name(parts, access, places),
         |care, other| if care < other { other } else { care },
     )
 }
@@ -225,10 +244,11 @@ impl<'p> SecretNames<'p> {
         }
         let name = folded_parts(Path::new(name));
         let parts: Vec<&str> = self.parts.iter().chain(&name).map(String::as_str).collect();
-        let below_home = self.places.below_home(&parts);
-        is_daemon_place(&parts, below_home, self.places)
-            || self.places.lead_to_sensitive(&parts)
-            || secret_names::is_secret(&parts, below_home)
+        let parts = self.places.judged_parts(path, &parts);
+        let below_home = self.places.below_home(parts);
+        is_daemon_place(parts, below_home, self.places)
+            || self.places.lead_to_sensitive(parts)
+            || secret_names::is_secret(parts, below_home)
     }
 }
 

@@ -5,7 +5,7 @@
 use std::ffi::OsString;
 use std::os::fd::AsRawFd as _;
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -81,10 +81,18 @@ pub struct ServerStreams {
 }
 
 impl RunningServer {
+    /// Waits for the exit of the program. Cancel-safe.
+    ///
+    /// # Errors
+    /// Its end cannot be read.
+    pub async fn wait_status(&mut self) -> std::io::Result<ExitStatus> {
+        self.child.wait().await
+    }
+
     /// Waits for the exit of the program and describes it. Cancel-safe.
     pub async fn wait(&mut self) -> String {
         use std::os::unix::process::ExitStatusExt as _;
-        match self.child.wait().await {
+        match self.wait_status().await {
             Ok(status) => match (status.code(), status.signal()) {
                 (Some(code), _) => format!("exited with status {code}"),
                 (None, Some(signal)) => format!("was ended by signal {signal}"),

@@ -83,7 +83,7 @@ impl Toolbox {
         protected.dedup();
         let home = resolve::follow(&settings.home).unwrap_or_else(|_| settings.home.clone());
         let places = Arc::new(SensitivePaths::new(&home, &protected).with_links());
-        let jails = Arc::new(Jails::new(Arc::clone(&places), settings.undo_folder.as_deref()));
+        let jails = Arc::new(Jails::new(settings.undo_folder.as_deref()));
         AvailableLevels::mark(&settings.instance);
         let cgroups = Arc::new(Cgroups::find(&settings.config.cgroup, &settings.instance));
         let config = &settings.config;
@@ -114,6 +114,12 @@ impl Toolbox {
     #[must_use]
     pub fn is_protected(&self, folder: &Path) -> bool {
         self.places.protected.iter().any(|place| folder.starts_with(place))
+    }
+
+    /// The worktree of the daemon that holds a folder; `None` if the folder is elsewhere.
+    #[must_use]
+    pub fn worktree_of(&self, folder: &Path) -> Option<PathBuf> {
+        self.settings.worktree_of(folder)
     }
 
     /// Whether a workspace has an index that `KnowledgeSearch` can use.
@@ -278,11 +284,14 @@ impl Toolbox {
             return FileFacts::default();
         }
         let roots: Vec<PathBuf> = session_context.roots().cloned().collect();
+        let context = self.context(session_context);
         let hidden = || {
-            let context = self.context(session_context);
-            shell::hidden_paths(&context, &self.first_seen, confinement)
+            let mut hidden = shell::hidden_paths(&context, &self.first_seen, confinement);
+            // The folder around a worktree of the daemon is hidden, but not the worktree.
+            hidden.retain(|folder| !roots.iter().any(|root| root.starts_with(folder)));
+            hidden
         };
-        ReadableFiles { roots: &roots, places: &self.places, hidden: &hidden }.inspect(reads)
+        ReadableFiles { roots: &roots, places: &context.places, hidden: &hidden }.inspect(reads)
     }
 
     /// Time that a shell takes that does nothing, in the sandbox of this session's calls. For benchmarks only.
@@ -437,9 +446,13 @@ impl Toolbox {
     }
 
     fn context(&self, session_context: &SessionContext) -> ToolContext {
+        let worktree = self.settings.worktree_of(&session_context.workspace);
         ToolContext {
             settings: self.settings.clone(),
-            places: self.places.clone(),
+            places: match worktree {
+                Some(worktree) => Arc::new(self.places.in_worktree(worktree)),
+                None => self.places.clone(),
+            },
             jails: self.jails.clone(),
             session_context: session_context.clone(),
             progress: CallProgress::none(),

@@ -23,14 +23,14 @@ async fn editor_works_in_a_session_of_another_machine_through_a_broken_connectio
     let view = daemon.client("alice").await.call("session.get", json!({"session_id": session})).await;
     assert_eq!(view["session"]["cwd"], folder);
     let gate = Gate::new();
-    daemon.models.push(Step::text("one two three").hold_after(1, &gate));
+    daemon.models.push(Step::text("alpha beta gamma").hold_after(1, &gate));
     let prompt = editor.prompt(&session, "count").await;
-    editor.answered(&session, "one ").await;
+    editor.answered(&session, "alpha ").await;
     assert!(ssh.cut() >= 2);
     gate.open();
     assert_eq!(editor.stop_reason(prompt).await, "end_turn");
-    assert!(editor.text(&session, "agent_message_chunk").ends_with("one two three"));
-    assert_eq!(editor.text(&session, "agent_message_chunk").matches("one").count(), 1);
+    assert!(editor.text(&session, "agent_message_chunk").ends_with("alpha beta gamma"));
+    assert_eq!(editor.text(&session, "agent_message_chunk").matches("alpha").count(), 1);
     let written = daemon.all_written_bytes();
     assert!(!written.windows(9).any(|part| part == b"hush-hush"));
 }

@@ -100,18 +100,36 @@ async fn session_works_over_a_real_server_and_connections_are_shared() {
     let Some(server) = start(&daemon).await else { return };
     daemon.models.set_fallback(|_| Step::text("Done."));
     let workspace = daemon.workspace().display().to_string();
-    let mut run = server.command(&daemon, &["run", "-w", &workspace, "go"]);
-    run.env("LC_ALL", "C").env("SSH_AUTH_SOCK", daemon.path("agent")).current_dir("/");
-    let said = ended(&daemon, run.spawn().expect("agentctl starts")).await;
+    let mut command = server.command(&daemon, &["run", "-w", &workspace, "go"]);
+    command.env("LC_ALL", "C").env("SSH_AUTH_SOCK", daemon.path("agent")).current_dir("/");
+    let said = ended(&daemon, command.spawn().expect("agentctl starts")).await;
     assert_eq!((said.code, said.out.as_str()), (0, "Done.\n"), "{said:?}");
     let listed = server.ctl(&daemon, &["ps", "--json"]).await.json();
     assert_eq!(listed[0]["cwd"], workspace, "{listed}");
     let log = std::fs::read_to_string(daemon.path("sshd/log")).expect("a log");
     assert_eq!(log.matches("Accepted publickey").count(), 1, "all commands share one connection: {log}");
+    // Nothing stays there, although the daemon does not end a subscription whose client only stops to send.
+    let remaining = || {
+        let client = daemon.client("alice");
+        async {
+            client.await.call("session.list", serde_json::json!({})).await["sessions"][0]["clients"].clone()
+        }
+    };
+    let gone = async {
+        while remaining().await != 0 {
+            tokio::time::sleep(crate::support::wait::POLL_INTERVAL).await;
+        }
+    };
+    crate::support::wait::with_deadline("the subscription to end", || daemon.log(), gone).await;
     // Another key is not accepted, and ssh does not ask, because there is no terminal.
     std::fs::write(daemon.path("sshd/user.pub"), "").expect("written");
     let mut alone = server.command(&daemon, &["ps"]);
     alone.env("XDG_RUNTIME_DIR", daemon.path("home"));
     let said = ended(&daemon, alone.spawn().expect("agentctl starts")).await;
     assert!(said.code == 69 && said.err.contains("Permission denied"), "{said:?}");
+    // The shared connection would stay for a minute.
+    let control = format!("ControlPath={}/ssh-%C", daemon.path("run/agentd").display());
+    let place = format!("{}@127.0.0.1", server.user);
+    let ssh = daemon.path("sshd/ssh").display().to_string();
+    run(&ssh, &["-O", "exit", "-o", &control, "-p", &server.port.to_string(), &place]);
 }

@@ -99,13 +99,12 @@ fn notify(name: &str) -> OnComplete {
     }
 }
 
-/// A parameter of a template. A value that is JSON is sent as such, any other one as text.
+/// A parameter of a template, sent as text. The daemon reads numbers and booleans from it where the template wants them.
 fn parameter(pair: &str) -> Result<(String, Value), Failure> {
     let Some((name, value)) = pair.split_once('=') else {
         return Err(Failure::usage(format!("expected NAME=VALUE, got {}", escape::line(pair))));
     };
-    let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
-    Ok((name.to_owned(), value))
+    Ok((name.to_owned(), Value::from(value)))
 }
 
 fn concurrency(text: &str) -> Result<Concurrency, Failure> {
@@ -171,8 +170,8 @@ mod tests {
     }
 
     #[test]
-    fn parameters_are_json_or_text() {
-        assert_eq!(parameter("n=3").expect("one"), ("n".into(), Value::from(3)));
+    fn parameters_are_sent_as_text() {
+        assert_eq!(parameter("n=007").expect("one"), ("n".into(), Value::from("007")));
         assert_eq!(parameter("text=a=b").expect("one"), ("text".into(), Value::from("a=b")));
         assert!(parameter("nothing").is_err());
         assert_eq!(concurrency("gpu=2").expect("one").limit, 2);

@@ -3,6 +3,7 @@
 mod content;
 mod crontab;
 mod schedule;
+mod templates;
 mod view;
 
 use std::io::IsTerminal as _;
@@ -12,7 +13,7 @@ use api::methods;
 use serde_json::json;
 
 use crate::args::{JobAddArgs, JobListArgs, JobsArgs, JobsCommand, LogsArgs};
-use crate::commands::logs;
+use crate::commands::{logs, worktrees};
 use crate::connection::client::Client;
 use crate::connection::connector::Connector;
 use crate::connection::remote::creation_failure;
@@ -24,6 +25,7 @@ use crate::ui::attach::{self, Options};
 use api::params::{
     JobCancelParams, JobCancelReply, JobCreateReply, JobGetReply, JobListParams, JobListReply, JobParams,
     JobPauseParams, JobReply, JobRetryParams, JobUpdateParams, JobWaitParams, JobWaitReply,
+    WorktreeDiffParams,
 };
 use types::ids::JobId;
 use types::job::{Job, JobState};
@@ -54,6 +56,12 @@ pub(crate) async fn jobs(
             let id = resolve(&client, &job).await?;
             wait(&client, id, timeout, json, out).await
         }
+        JobsCommand::Diff { job, json, stat } => {
+            let client = reach.connect_or_start().await?;
+            let job_id = Some(resolve(&client, &job).await?);
+            let params = WorktreeDiffParams { job_id, ..WorktreeDiffParams::default() };
+            worktrees::diff(&client, &params, json, stat, out).await
+        }
         JobsCommand::Cancel { jobs, reason } => cancel(reach, &jobs, reason, out).await,
         JobsCommand::Retry { job, r#continue } => retry(reach, &job, r#continue, out).await,
         JobsCommand::Logs { job, attempt, follow, json } => {
@@ -77,6 +85,7 @@ pub(crate) async fn jobs(
         }
         JobsCommand::Pause => set_paused(reach, true, out).await,
         JobsCommand::Resume => set_paused(reach, false, out).await,
+        JobsCommand::Templates { json } => templates::templates(reach, json, out).await,
     }
 }
 

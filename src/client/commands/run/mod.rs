@@ -32,6 +32,7 @@ use types::ids::{SessionId, TurnId};
 use types::outcome::SubmitOutcome;
 use types::session::SessionView;
 use types::turn_options::TurnOptions;
+use types::worktree::WorktreeChoice;
 
 /// The reason for a denial when there is no terminal for an approval prompt.
 const NO_TERMINAL: &str = "no terminal to ask; run with -a … or attach";
@@ -45,7 +46,6 @@ pub(crate) async fn run(
     options: Shown,
     out: &mut OutputStreams,
 ) -> Result<(), Failure> {
-    refuse_unbuilt(&args)?;
     let interactive = io::stdin().is_terminal() && io::stdout().is_terminal() && args.output == Output::Text;
     let machine = reach.machine();
     let mut params = create_params(&args, machine)?;
@@ -134,7 +134,15 @@ pub(crate) async fn follow(
     if output == Output::Text && !shown.is_quiet {
         out.note(&format!("session {}", crate::terminal::format::session_name(&session)))?;
     }
-    watch(reach, client, follow, (session, turn), asking, (output, shown), out).await
+    let hint = params.worktree.as_ref().filter(|_| output == Output::Text && !shown.is_quiet).map(|_| {
+        let id = session.session_id;
+        format!("the changes are in a worktree: agentctl diff {id}, agentctl merge {id}")
+    });
+    let ended = watch(reach, client, follow, (session, turn), asking, (output, shown), out).await?;
+    if let Some(hint) = hint {
+        out.note(&hint)?;
+    }
+    Ok(ended)
 }
 
 /// Follows a turn: on the screen if a user is at the terminal, otherwise line by line.
@@ -205,15 +213,6 @@ fn command_place(params: &CreateParams) -> CommandListParams {
     CommandListParams { session_id: None, cwd: Some(params.cwd.clone()) }
 }
 
-fn refuse_unbuilt(args: &RunArgs) -> Result<(), Failure> {
-    if args.worktree {
-        return Err(Failure::usage(
-            "--worktree is not built yet; make one with `git worktree add` and use -w",
-        ));
-    }
-    Ok(())
-}
-
 fn prompt(prompt_arg: Option<String>) -> Result<String, Failure> {
     let text = match prompt_arg.as_deref() {
         Some("-") | None => {
@@ -242,6 +241,10 @@ fn create_params(args: &RunArgs, machine: Machine) -> Result<CreateParams, Failu
         ablation: (args.simple || is_simple_by_environment()).then_some(Ablation::ALL),
         binary_feedback: args.binary_feedback.then_some(true),
         agent: args.agent.clone(),
+        worktree: args.worktree.as_ref().map(|branch| WorktreeChoice {
+            branch: Some(branch.clone()).filter(|branch| !branch.is_empty()),
+            ..WorktreeChoice::with_defaults()
+        }),
         coordinator: args.coordinator,
         env: Some(args.variables.collect(machine)?),
         mcp_servers: args.mcp_config.as_deref().map(load_servers).transpose()?,

@@ -210,17 +210,24 @@ async fn run_continues_without_gap_after_daemon_restart() {
 }
 
 #[test]
-fn unsupported_run_options_are_refused_before_start() {
+fn wrong_run_options_are_refused_before_start() {
     let check = |args: RunArgs, expected: &str| {
-        let failure = refuse_unbuilt(&args)
-            .and_then(|()| create_params(&args, Machine::This).map(|_| ()))
-            .expect_err("refused");
+        let failure = create_params(&args, Machine::This).map(|_| ()).expect_err("refused");
         assert_eq!(failure.code, 64);
         assert!(failure.message.contains(expected), "{failure}");
     };
-    check(RunArgs { worktree: true, ..RunArgs::default() }, "--worktree");
     check(RunArgs { work_dir: Some("/nonexistent/x".into()), ..RunArgs::default() }, "not a folder");
     assert_eq!(prompt(Some("  ".into())).expect_err("empty").code, 64);
+}
+
+#[test]
+fn worktree_option_names_branch_or_takes_default() {
+    let branch_of = |worktree: &str| {
+        let args =
+            RunArgs { worktree: Some(worktree.into()), work_dir: Some("/".into()), ..RunArgs::default() };
+        create_params(&args, Machine::This).expect("params").worktree.expect("a worktree").branch
+    };
+    assert_eq!((branch_of(""), branch_of("fix/x")), (None, Some("fix/x".into())));
 }
 
 #[test]

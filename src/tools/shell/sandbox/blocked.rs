@@ -154,7 +154,12 @@ impl SandboxView {
 
     /// Whether the sandbox hides this path, or prevented its creation if `made` is set.
     fn is_missing_inside(&self, named: &Path, made: bool) -> bool {
-        let lies_in = |path: &Path| self.unseen.iter().any(|place| path.starts_with(place));
+        // A worktree of the daemon lies in a hidden folder.
+        let is_seen = |path: &Path| {
+            let mut seen = self.writable.iter().filter(|folder| path.starts_with(folder));
+            seen.any(|folder| self.unseen.iter().any(|place| folder.starts_with(place)))
+        };
+        let lies_in = |path: &Path| self.unseen.iter().any(|place| path.starts_with(place)) && !is_seen(path);
         named.is_absolute()
             && (lies_in(named)
                 || lies_in(&real_path(named))

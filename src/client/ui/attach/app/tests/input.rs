@@ -1,6 +1,7 @@
 //! Tests of the input line: text, commands, menus, history.
 
 use super::*;
+use crate::connection::remote::Machine;
 use types::queue::WhenBusy;
 
 #[test]
@@ -141,6 +142,15 @@ fn shell_command_runs_and_its_output_goes_along() {
         ["I ran this command myself: `git status` (exit 0). Its output:\n```\nclean\n```"]
     );
     assert_effects(&keys(&mut app, "again\n"), &[submit("again")]);
+}
+
+#[test]
+fn shell_command_is_refused_if_the_files_are_on_another_machine() {
+    let mut app = app();
+    app.setup.machine = Machine::Other;
+    assert_effects(&keys(&mut app, "!git status\n"), &[]);
+    assert!(app.notice.contains("another machine"), "{}", app.notice);
+    assert_eq!(app.editor.text(), "!git status");
 }
 
 #[test]

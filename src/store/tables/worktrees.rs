@@ -1,0 +1,173 @@
+//! The git worktrees that the daemon made.
+
+use serde::{Deserialize, Serialize};
+use sqlx::Row as _;
+use sqlx::sqlite::SqliteRow;
+
+use crate::error::StoreError;
+use crate::handle::StoreReader;
+use crate::sql_batch::{SqlBatch, values};
+use types::ids::{JobId, SessionId};
+use types::time::Timestamp;
+use types::worktree::WorktreeChoice;
+
+/// A worktree that the daemon made or makes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorktreeRow {
+    /// Name of its folder.
+    pub name: String,
+    /// The job that it belongs to.
+    pub job_id: Option<JobId>,
+    /// The session that works in it.
+    pub session_id: Option<SessionId>,
+    /// Its folder, absolute.
+    pub path: String,
+    /// The top of the work tree that it was made from; for a bare repository its folder.
+    pub repository: String,
+    /// The folder that its owner named.
+    pub base_folder: String,
+    /// Its branch; empty while it is made.
+    pub branch: String,
+    /// Whether the branch was made with it.
+    pub is_new_branch: bool,
+    /// The commit that it started from; empty while it is made.
+    pub base: String,
+    /// What the owner wanted.
+    pub choice: WorktreeChoice,
+    /// Uncommitted changes of the base folder's work tree.
+    pub uncommitted_in_base: u64,
+    /// Whether it is complete.
+    pub is_complete: bool,
+    /// Time of its creation.
+    pub created_at: Timestamp,
+    /// Time at which its owner was finished.
+    pub finished_at: Option<Timestamp>,
+    /// Time of its removal.
+    pub removed_at: Option<Timestamp>,
+}
+
+/// The owner of a worktree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorktreeOwner {
+    /// A job.
+    Job(JobId),
+    /// A session.
+    Session(SessionId),
+}
+
+/// Which sessions of a folder count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionActivity {
+    /// Those that are neither ended nor archived.
+    NotEnded,
+    /// Those with an open turn.
+    OpenTurn,
+}
+
+impl StoreReader {
+    /// The worktrees that exist or are being made, oldest first.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn worktrees(&self) -> Result<Vec<WorktreeRow>, StoreError> {
+        let read = async {
+            let rows = sqlx::query("select record from worktree where removed_at_ms is null order by id")
+                .fetch_all(&self.readers.current_pool().await)
+                .await?;
+            rows.iter().map(stored).collect()
+        };
+        self.report_damage(read.await)
+    }
+
+    /// The worktree with this name; `None` if there never was one.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn worktree_named(&self, name: &str) -> Result<Option<WorktreeRow>, StoreError> {
+        let read = async {
+            let row = sqlx::query("select record from worktree where name = ?")
+                .bind(name)
+                .fetch_optional(&self.readers.current_pool().await)
+                .await?;
+            row.as_ref().map(stored).transpose()
+        };
+        self.report_damage(read.await)
+    }
+
+    /// The newest worktree of an owner, also if it was removed.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn worktree_of(&self, owner: WorktreeOwner) -> Result<Option<WorktreeRow>, StoreError> {
+        let read = async {
+            let (sql, id) = match owner {
+                WorktreeOwner::Job(id) => {
+                    ("select record from worktree where job_id = ? order by id desc limit 1", id.to_string())
+                }
+                WorktreeOwner::Session(id) => (
+                    "select record from worktree where session_id = ? order by id desc limit 1",
+                    id.to_string(),
+                ),
+            };
+            let pool = self.readers.current_pool().await;
+            let row = sqlx::query(sql).bind(id).fetch_optional(&pool).await?;
+            row.as_ref().map(stored).transpose()
+        };
+        self.report_damage(read.await)
+    }
+
+    /// A session that works in this folder or below it: that is neither ended nor archived, or that has an open turn.
+    /// Sub-agents count with their session.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn session_in_folder(
+        &self,
+        folder: &str,
+        activity: SessionActivity,
+    ) -> Result<Option<SessionId>, StoreError> {
+        let states = match activity {
+            SessionActivity::NotEnded => "state not in ('ended', 'archived')",
+            SessionActivity::OpenTurn => "state in ('running', 'requires_action', 'paused')",
+        };
+        let read = async {
+            let sql = format!(
+                "select session_id from session where (cwd = ? or substr(cwd, 1, length(?)) = ?) \
+                 and parent_session_id is null and {states} limit 1"
+            );
+            let id: Option<String> = sqlx::query_scalar(sqlx::AssertSqlSafe(sql))
+                .bind(folder)
+                .bind(format!("{folder}/"))
+                .bind(format!("{folder}/"))
+                .fetch_optional(&self.readers.current_pool().await)
+                .await?;
+            let parse = |id: String| id.parse().map_err(|_| StoreError::Corrupt(format!("session id {id}")));
+            id.map(parse).transpose()
+        };
+        self.report_damage(read.await)
+    }
+}
+
+fn stored(row: &SqliteRow) -> Result<WorktreeRow, StoreError> {
+    let record: String = row.try_get("record")?;
+    serde_json::from_str(&record).map_err(|error| StoreError::Corrupt(error.to_string()))
+}
+
+/// Adds the statement that writes or replaces a row. The position of a known name stays.
+pub(crate) fn write(script: &mut SqlBatch, row: &WorktreeRow) {
+    script.add(
+        "insert into worktree (name, job_id, session_id, created_at_ms, finished_at_ms, removed_at_ms, record) \
+         values (?, ?, ?, ?, ?, ?, ?) on conflict (name) do update set job_id = excluded.job_id, \
+         session_id = excluded.session_id, finished_at_ms = excluded.finished_at_ms, \
+         removed_at_ms = excluded.removed_at_ms, record = excluded.record",
+        values![
+            &row.name,
+            row.job_id.map(|id| id.to_string()),
+            row.session_id.map(|id| id.to_string()),
+            row.created_at.0,
+            row.finished_at.map(|at| at.0),
+            row.removed_at.map(|at| at.0),
+            serde_json::to_string(row).unwrap_or_default(),
+        ],
+    );
+}
