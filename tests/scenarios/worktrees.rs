@@ -256,11 +256,11 @@ async fn rules_of_base_folder_hold_in_worktree() {
     // Not committed, so the worktree itself does not have it.
     daemon.write(".agentd/config.toml", "[permissions]\ndeny = [\"Edit(sub/**)\"]\n");
     let workspace = daemon.workspace();
-    let rule = format!("Edit(/{}/by-path.txt)", workspace.display());
+    let rule = format!("Edit({}/by-path.txt)", workspace.display());
     let by_user = json!({"kind": "deny", "rule": rule, "scope": "user"});
     alice.call("permission.add_rule", by_user).await;
     let by_folder =
-        json!({"kind": "deny", "rule": "Edit(by-folder.txt)", "scope": "project", "cwd": workspace});
+        json!({"kind": "deny", "rule": "Edit(by-folder.txt)", "scope": "project", "workspace": workspace});
     alice.call("permission.add_rule", by_folder).await;
     let session = create_apart(&daemon, &alice, json!({})).await;
     let path = path_of(&daemon, &session);
