@@ -3,7 +3,7 @@
 use super::ScheduleRunner;
 use crate::error::JobsError;
 use crate::record::Creator;
-use crate::schedule::handle::ScheduleCommand;
+use crate::schedule::command::ScheduleCommand;
 use crate::schedule::record::ScheduleRecord;
 use crate::schedule::timing::Zone;
 use session::IdempotencyKey;

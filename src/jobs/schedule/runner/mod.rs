@@ -12,8 +12,8 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::JoinSet;
 
+use super::command::ScheduleCommand;
 use super::decide::{UnfinishedJobs, decide};
-use super::handle::ScheduleCommand;
 use super::record::ScheduleRecord;
 use super::timing::Timing;
 use crate::error::JobsError;
