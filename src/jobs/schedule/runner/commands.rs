@@ -76,7 +76,7 @@ impl ScheduleRunner {
         if self.schedules.len() >= MAX_SCHEDULES {
             return Err(JobsError::TooManySchedules { most: MAX_SCHEDULES });
         }
-        let id = self.mint.schedule();
+        let id = self.mint().schedule();
         let record = ScheduleRecord::new(id, new, Creator::from(origin), &Zone::of_system(), self.now())?;
         let write = ScheduleWrite::Insert(id, record.to_json());
         let change = Change { method: method::CREATE, verdict: "schedule_created", keyed, origin };

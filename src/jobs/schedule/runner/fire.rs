@@ -29,7 +29,7 @@ impl ScheduleRunner {
             return Ok(());
         };
         let Firing { slot, action, missed } = firing;
-        let job_id = self.mint.job();
+        let job_id = self.mint().job();
         let next = record.with_job(job_id, Some(slot));
         base::crash::point("JC6.due");
         if action == SlotAction::Replace {
@@ -142,7 +142,7 @@ impl ScheduleRunner {
         origin: Origin,
     ) -> Result<(), JobsError> {
         let id = record.schedule.schedule_id;
-        let job_id = self.mint.job();
+        let job_id = self.mint().job();
         let next = record.with_job(job_id, None);
         let new = NewJob {
             job_id: Some(job_id),
