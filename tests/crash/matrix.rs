@@ -215,6 +215,12 @@ pub const ROWS: &[Row] = &[
         "the final state follows without a model call",
     ),
     row(
+        "JC5",
+        "the final state of a job is committed, before its message is sent; sent, before that is noted",
+        &["JC5.owed", "JC5.sent"],
+        "the message arrives; it arrives again with the same `webhook-id`",
+    ),
+    row(
         "JC7",
         "a cancel is committed, before the stop; stopped, before the final state; a retry is committed, before its attempt",
         &["JC7.cancelled", "JC7.stopped", "JC7.retried"],

@@ -10,6 +10,7 @@ mod rows_audit;
 mod rows_calls;
 mod rows_compaction;
 mod rows_daemon;
+mod rows_job_messages;
 mod rows_jobs;
 mod rows_model;
 mod rows_questions;

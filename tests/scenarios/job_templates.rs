@@ -66,10 +66,7 @@ async fn job_of_template_keeps_the_text_of_its_creation() {
     assert_eq!(stored["prompt"], "Fix issue 7 in a calm way.");
 
     let output = ctl(&daemon, &["jobs", "templates"]).await.stdout();
-    assert!(
-        output.contains("fix") && output.contains("Something else") || output.contains("user"),
-        "{output}"
-    );
+    assert!(output.contains("fix") && output.contains("user"), "{output}");
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 pub mod client;
 pub mod daemon;
 pub mod http_server;
+pub mod inbox;
 pub mod log;
 pub mod mcp_server;
 mod model_media;

@@ -1,5 +1,6 @@
 //! `agentctl jobs templates`: the templates of jobs of this folder and of the user.
 
+use crate::args::folder;
 use crate::connection::connector::Connector;
 use crate::connection::paths;
 use crate::failure::Failure;
@@ -13,7 +14,7 @@ use types::job_template::{JobTemplate, TemplateParameter};
 
 pub(super) async fn templates(reach: &Connector, json: bool, out: &mut OutputStreams) -> Result<(), Failure> {
     let client = reach.as_observer().connect_or_start().await?;
-    let cwd = paths::current_folder()?.to_string_lossy().into_owned();
+    let cwd = folder(&paths::current_folder()?, reach.machine())?;
     let params = JobTemplatesParams { cwd: Some(cwd) };
     let reply: JobTemplatesReply = client.call::<methods::job::Templates>(&params).await?;
     if json {
