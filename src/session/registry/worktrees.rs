@@ -6,7 +6,6 @@ use futures_util::StreamExt as _;
 
 use crate::error::{SessionError, WorktreeError};
 use crate::registry::Registry;
-use crate::registry::create::NewSessionRequest;
 use project::worktree::{
     self, Finished, Force, MergeHow, MergeProblem, Merged, OwnWorktree, Removal, WorktreeDiff,
     WorktreeProblem,
@@ -16,7 +15,7 @@ use types::ids::{JobId, SessionId};
 use types::job::Job;
 use types::session::SessionState;
 use types::time::Timestamp;
-use types::worktree::{GitResult, KeepWorktree, SessionWorktree, Worktree, WorktreeChoice};
+use types::worktree::{GitResult, KeepWorktree, Worktree, WorktreeChoice};
 
 /// Number of worktrees that are looked at together.
 const PARALLEL_LOOKS: usize = 4;
@@ -128,56 +127,6 @@ impl Registry {
         Ok(MadeWorktree { cwd: text(made.cwd)?, row })
     }
 
-    pub(super) async fn make_worktree_of_session(
-        &self,
-        id: SessionId,
-        cwd: &str,
-        choice: WorktreeChoice,
-    ) -> Result<MadeWorktree, SessionError> {
-        let known = self.inner.shared.store.worktree_of(WorktreeOwner::Session(id)).await?;
-        let exists = self.inner.shared.store.find(id).await?.is_some();
-        // Without a worktree, the session was created by another request.
-        if exists && known.is_none_or(|row| row.removed_at.is_some() || row.job_id.is_some()) {
-            return Err(SessionError::Conflict("session_id"));
-        }
-        let request = WorktreeRequest {
-            name: id.to_string(),
-            job_id: None,
-            session_id: Some(id),
-            cwd: cwd.to_owned(),
-            choice,
-        };
-        self.make_worktree(request).await
-    }
-
-    /// The worktree that a new session with this folder would work in. The folders of the daemon's worktrees are open only
-    /// for the session that they were made for, and for its sub-agents.
-    pub(super) async fn require_own_worktree(
-        &self,
-        cwd: &str,
-        request: &NewSessionRequest,
-    ) -> Result<Option<Box<SessionWorktree>>, SessionError> {
-        let shared = &self.inner.shared;
-        let Some(path) = shared.components().tools.worktree_of(Path::new(cwd)) else { return Ok(None) };
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let row = shared.store.worktree_named(&name).await?.filter(|row| row.removed_at.is_none());
-        let is_own = |row: &WorktreeRow| match (row.job_id, row.session_id) {
-            // A sub-agent works in the folder of its session.
-            _ if request.inherited.is_some() => true,
-            (Some(job), _) => request.job_id == Some(job),
-            (None, session) => session.is_some() && request.session_id == session,
-        };
-        match row.filter(is_own) {
-            Some(WorktreeRow { path, base_folder, branch, base, .. }) => {
-                Ok(Some(Box::new(SessionWorktree { path, base_folder, branch, base })))
-            }
-            None => {
-                let why = format!("{cwd} lies in a worktree of the daemon, which belongs to another session");
-                Err(SessionError::BadParam("cwd", why))
-            }
-        }
-    }
-
     /// Ends the work in a worktree: commits what is left, unless `commit` is false, and keeps or removes it as `keep` says.
     /// It is kept while a session other than its own works in it. A call can be repeated. The work goes on if the future is
     /// dropped.
@@ -211,20 +160,6 @@ impl Registry {
         }
         self.write_worktree(&row).await?;
         Ok(git)
-    }
-
-    /// Ends the work in the worktree of a session that has ended. A failure is logged, and the next start tries again.
-    pub(super) async fn finish_worktree_of_session(&self, id: SessionId) {
-        let row = self.inner.shared.store.worktree_of(WorktreeOwner::Session(id)).await;
-        // A job ends the work in its worktree itself.
-        let Ok(Some(row)) = row else { return };
-        if row.job_id.is_some() || row.removed_at.is_some() || !row.is_complete {
-            return;
-        }
-        let message = format!("agentd: work of session {id}");
-        if let Err(error) = self.finish_worktree(&row.name, &message).await {
-            tracing::warn!(session = %id, %error, "could not finish the worktree of an ended session");
-        }
     }
 
     /// The worktrees of the daemon with their changes, oldest first.
