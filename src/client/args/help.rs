@@ -7,7 +7,7 @@ use crate::terminal::style::{StyledLine, Tone};
 
 /// The groups of commands in the order of the help. Each visible command is in one group.
 pub const GROUPS: [(&str, &[&str]); 7] = [
-    ("Work", &["run", "attach", "submit", "queue", "wait", "result", "abort", "kill"]),
+    ("Work", &["run", "jobs", "attach", "submit", "queue", "wait", "result", "abort", "kill"]),
     ("Answer", &["approvals", "approve", "deny", "answer", "feedback"]),
     ("Look", &["ps", "top", "logs", "events", "diff", "context", "inspect", "cost", "stats"]),
     (

@@ -135,20 +135,17 @@ fn local_time(text: &str, now: &ZonedDateTime) -> Result<Timestamp, Failure> {
     if let Ok(instant) = text.parse::<jiff::Timestamp>() {
         return Ok(Timestamp(instant.as_millisecond()));
     }
-    if let Ok(time) = text.parse::<Time>() {
-        let today =
-            now.date().to_datetime(time).to_zoned_datetime(now.time_zone().clone()).map_err(|_| wrong())?;
-        let next = if today > *now {
-            today
-        } else {
-            let tomorrow = now.date().tomorrow().map_err(|_| wrong())?;
-            tomorrow.to_datetime(time).to_zoned_datetime(now.time_zone().clone()).map_err(|_| wrong())?
-        };
-        return Ok(Timestamp(next.timestamp().as_millisecond()));
+    if let Ok(civil) = text.trim().replacen(' ', "T", 1).parse::<DateTime>() {
+        let zoned = civil.to_zoned_datetime(now.time_zone().clone()).map_err(|_| wrong())?;
+        return Ok(Timestamp(zoned.timestamp().as_millisecond()));
     }
-    let civil: DateTime = text.trim().replacen(' ', "T", 1).parse().map_err(|_| wrong())?;
-    let zoned = civil.to_zoned_datetime(now.time_zone().clone()).map_err(|_| wrong())?;
-    Ok(Timestamp(zoned.timestamp().as_millisecond()))
+    let time = text.trim().parse::<Time>().map_err(|_| wrong())?;
+    let on = |date: jiff::civil::Date| {
+        date.to_datetime(time).to_zoned_datetime(now.time_zone().clone()).map_err(|_| wrong())
+    };
+    let today = on(now.date())?;
+    let next = if today > *now { today } else { on(now.date().tomorrow().map_err(|_| wrong())?)? };
+    Ok(Timestamp(next.timestamp().as_millisecond()))
 }
 
 #[cfg(test)]
