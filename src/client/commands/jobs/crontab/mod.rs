@@ -92,6 +92,9 @@ fn translate_command(cron: &str, command: &str) -> Result<Translation, String> {
         return Err("there is no prompt; one from standard input cannot be translated".to_owned());
     };
     made.schedule.name = name_of(prompt);
+    if made.schedule.content.work_dir.is_none() {
+        made.notes.push("the folder is this one; cron would use your home folder".to_owned());
+    }
     Ok(made)
 }
 
@@ -341,6 +344,7 @@ mod tests {
             "left out: the redirection",
             "left out: --dangerously",
             "left out: the model opus",
+            "the folder is this one",
         ];
         assert_eq!(notes.len(), starts.len(), "{notes:?}");
         assert!(notes.iter().zip(starts).all(|(note, start)| note.starts_with(start)), "{notes:?}");
