@@ -21,8 +21,8 @@ use crate::terminal::escape;
 use crate::ui::session_state::state;
 use crate::ui::summary::one_line;
 use api::params::{
-    AgentListParams, AgentListReply, ClientRole, ListParams, ListReply, ModelListParams, ModelListReply,
-    NoParams, PermissionListParams, PermissionListReply, StatusReply,
+    AgentListParams, AgentListReply, ClientRole, JobListParams, JobListReply, ListParams, ListReply,
+    ModelListParams, ModelListReply, NoParams, PermissionListParams, PermissionListReply, StatusReply,
 };
 
 /// The variable that a completion script sets.
@@ -78,6 +78,7 @@ fn candidates(arg: Arg) -> Arg {
             query_daemon(sessions).into_iter().chain(query_daemon(requests)).collect()
         })),
         "requests" | "request" => arg.add(ArgValueCandidates::new(|| query_daemon(requests))),
+        "job" | "jobs" => arg.add(ArgValueCandidates::new(|| query_daemon(jobs))),
         "host" | "host_name" => arg.add(ArgValueCandidates::new(hosts)),
         "provider" => arg.add(ArgValueCandidates::new(|| query_daemon(providers))),
         "agent" => arg.add(ArgValueCandidates::new(|| query_daemon(agents))),
@@ -112,6 +113,15 @@ where
     };
     let answer = runtime.block_on(async { tokio::time::timeout(TIMEOUT, answer).await });
     answer.ok().and_then(Result::ok).unwrap_or_default()
+}
+
+async fn jobs(client: Client) -> Result<Vec<CompletionCandidate>, Failure> {
+    let newest = JobListParams { limit: Some(LIST_ENTRIES), ..JobListParams::default() };
+    let listed: JobListReply = client.call::<methods::job::List>(&newest).await?;
+    let of = |job: types::job::Job| {
+        candidate(job.job_id.to_string(), &format!("{} · {}", job.state.name(), job.title))
+    };
+    Ok(listed.jobs.into_iter().map(of).collect())
 }
 
 fn candidate(value: impl Into<String>, help: &str) -> CompletionCandidate {

@@ -259,10 +259,10 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         Some(listener) => transport::BoundSocket::adopt(listener)?,
         None => transport::bind(&places.socket)?,
     };
-    let counted = registry.clone();
+    let (counted, counted_jobs) = (registry.clone(), jobs.clone());
     let bound = bound
         .with_mark(&format!("AGENTD_INSTANCE={}", found.instance))
-        .with_metrics(move || rpc::metrics_text(&rpc::metrics(&counted, started_at)));
+        .with_metrics(move || rpc::metrics_text(&rpc::metrics(&counted, &counted_jobs, started_at)));
     let accepting = CancellationToken::new();
     let serving = transport::serve(bound, methods, config.limits.transport_limits(), accepting.clone());
     if let Some(path) = &listens_at {

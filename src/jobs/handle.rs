@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
+use crate::counts::JobCounters;
 use crate::create::{self, CheckedJob, FiredSlot};
 use crate::decide::JobChange;
 use crate::error::JobsError;
@@ -20,7 +21,7 @@ use tools::Toolbox;
 use types::daemon_event::JobNotification;
 use types::event::Origin;
 use types::ids::JobId;
-use types::job::{FailedDelivery, Job, JobEvent, QueueReason};
+use types::job::{FailedDelivery, Job, JobCounts, JobEvent, QueueReason};
 use types::job_request::{JobRequest, RetryMode};
 use types::time::Timestamp;
 use types::usage::Budgets;
@@ -39,6 +40,7 @@ pub struct Jobs {
     settings: watch::Receiver<JobSettings>,
     /// Told when a message about a job became owed.
     owed_messages: Arc<Notify>,
+    counters: Arc<JobCounters>,
 }
 
 /// A job to create.
@@ -135,7 +137,6 @@ pub(crate) enum Command {
         reply: Reply<bool>,
     },
     Reasons(Vec<JobId>, oneshot::Sender<Vec<Option<QueueReason>>>),
-    IsPaused(oneshot::Sender<bool>),
     DeliveryTried(Box<DeliveryTry>, Reply<()>),
 }
 
@@ -151,8 +152,17 @@ impl Jobs {
         let changes = broadcast::channel(CHANGE_CAPACITY).0;
         let owed_messages = Arc::new(Notify::new());
         let told = Arc::clone(&owed_messages);
-        let runner = JobRunner::new(store, registry.clone(), settings.clone(), inbox, changes.clone(), told);
-        (Self { registry, commands, changes, settings, owed_messages }, runner)
+        let counters = Arc::new(JobCounters::default());
+        let runner = JobRunner::new(
+            store,
+            registry.clone(),
+            settings.clone(),
+            inbox,
+            changes.clone(),
+            told,
+            Arc::clone(&counters),
+        );
+        (Self { registry, commands, changes, settings, owed_messages, counters }, runner)
     }
 
     /// Subscribes to all later changes of jobs.
@@ -241,14 +251,10 @@ impl Jobs {
         self.ask(|reply| Command::SetPaused { paused, keyed, reply }).await
     }
 
-    /// Whether new starts are stopped.
-    ///
-    /// # Errors
-    /// The daemon is stopping.
-    pub async fn is_paused(&self) -> Result<bool, JobsError> {
-        let (reply, answer) = oneshot::channel();
-        self.commands.send(Command::IsPaused(reply)).await.map_err(|_| JobsError::ShuttingDown)?;
-        answer.await.map_err(|_| JobsError::ShuttingDown)
+    /// How many jobs are in which state. Never waits.
+    #[must_use]
+    pub fn counts(&self) -> JobCounts {
+        self.counters.snapshot()
     }
 
     /// One job with its stored content.

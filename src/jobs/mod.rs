@@ -5,6 +5,7 @@
 #![warn(missing_docs)]
 
 mod artifacts;
+mod counts;
 mod create;
 mod decide;
 mod error;

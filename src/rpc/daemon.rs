@@ -93,6 +93,7 @@ pub(super) async fn status(ctx: Arc<RpcContext>, _: Caller, _: NoParams) -> Resu
         sandbox: components.tools.sandbox().map_or_else(SandboxReply::untested, sandbox_reply),
         leftovers: ctx.info.leftovers.clone(),
         last_reload: config.last_reload,
+        jobs: ctx.jobs.counts(),
         failed_delivery: failed_delivery(&ctx).await,
     })
 }

@@ -1,5 +1,6 @@
 //! `daemon.metrics`, and the same values as text for Prometheus.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -7,19 +8,20 @@ use super::params::Caller;
 use crate::context::RpcContext;
 use api::Fault;
 use api::params::NoParams;
+use jobs::Jobs;
 use session::Registry;
 use types::metrics::Metrics;
 use types::time::Timestamp;
 
 pub(super) async fn metrics(ctx: Arc<RpcContext>, _: Caller, _: NoParams) -> Result<Metrics, Fault> {
-    Ok(now(&ctx.registry, ctx.info.started_at))
+    Ok(now(&ctx.registry, &ctx.jobs, ctx.info.started_at))
 }
 
 /// The current values. Never blocks.
 #[must_use]
-pub fn now(registry: &Registry, started_at: Timestamp) -> Metrics {
+pub fn now(registry: &Registry, jobs: &Jobs, started_at: Timestamp) -> Metrics {
     let uptime_ms = registry.shared().clock.now().since(started_at);
-    Metrics { uptime_ms, ..registry.metrics() }
+    Metrics { uptime_ms, jobs: jobs.counts(), ..registry.metrics() }
 }
 
 /// The current values in Prometheus text format. Times are in seconds and costs in dollars, according to the
@@ -98,6 +100,11 @@ pub fn text(metrics: &Metrics) -> String {
     );
     page.counter("permission_requests_total", "Permission requests.", metrics.permission_requests);
     page.counter("errors_total", "Errors of turns.", metrics.errors);
+    let by_state = |counts: &BTreeMap<String, u64>| -> Vec<(String, String)> {
+        counts.iter().map(|(state, count)| (format!("state=\"{state}\""), count.to_string())).collect()
+    };
+    page.gauges("jobs", "Jobs that are not over.", by_state(&metrics.jobs.open));
+    page.counters("jobs_completed_total", "Jobs that ended.", by_state(&metrics.jobs.completed));
     page.counter("database_writes_total", "Transactions that were written.", metrics.database_writes);
     page.counter("database_write_errors_total", "Transactions that failed.", metrics.database_write_errors);
     page.0
@@ -117,6 +124,10 @@ impl MetricsText {
 
     fn counter(&mut self, name: &str, help: &str, value: impl ToString) {
         self.counters(name, help, [(String::new(), value.to_string())]);
+    }
+
+    fn gauges(&mut self, name: &str, help: &str, values: impl IntoIterator<Item = (String, String)>) {
+        self.family(name, help, "gauge", values);
     }
 
     fn counters(&mut self, name: &str, help: &str, values: impl IntoIterator<Item = (String, String)>) {

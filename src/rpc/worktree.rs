@@ -10,7 +10,7 @@ use api::params::{
     WorktreeListReply, WorktreeMergeParams, WorktreeMergeReply, WorktreeRemoveParams,
 };
 use api::{ApiMethod, Fault, methods};
-use session::{MergeHow, WorktreeOwner};
+use session::{MergeHow, Merged, WorktreeOwner};
 use types::ids::{JobId, SessionId};
 
 /// Maximum bytes of a diff.
@@ -37,15 +37,13 @@ pub(super) async fn merge(
         MergeMethod::Commit => MergeHow::Commit,
     };
     let name = methods::worktree::Merge::METHOD.name;
-    let work = async {
-        let merged = ctx.registry.merge_worktree(owner, how).await.map_err(convert::fault)?;
-        Ok(WorktreeMergeReply {
-            into: merged.into,
-            commit: merged.commit,
-            merged: merged.is_changed,
-            uncommitted: merged.uncommitted,
-        })
+    let reply = |merged: Merged| WorktreeMergeReply {
+        into: merged.into,
+        commit: merged.commit,
+        merged: merged.is_changed,
+        uncommitted: merged.uncommitted,
     };
+    let work = async { ctx.registry.merge_worktree(owner, how).await.map(reply).map_err(convert::fault) };
     ctx.registry.once(name, None, keyed, convert::fault, work).await
 }
 
@@ -57,10 +55,8 @@ pub(super) async fn remove(
     let keyed = convert::idempotency_key(p.idempotency_key.take(), &p);
     let owner = owner(p.session_id, p.job_id)?;
     let name = methods::worktree::Remove::METHOD.name;
-    let work = async {
-        ctx.registry.remove_worktree(owner, p.force).await.map_err(convert::fault)?;
-        Ok(Done {})
-    };
+    let done = |()| Done {};
+    let work = async { ctx.registry.remove_worktree(owner, p.force).await.map(done).map_err(convert::fault) };
     ctx.registry.once(name, None, keyed, convert::fault, work).await
 }
 

@@ -128,9 +128,11 @@ impl PromptParts {
     }
 }
 
-/// The memory of the project in this folder.
+/// The memory of the project in this folder. A worktree has that of the folder that it was made for.
 pub(crate) fn memory(shared: &Shared, cwd: &Path) -> Memory {
-    Memory::new(&shared.components().settings.memory_dir, cwd)
+    let base = shared.worktree_bases.find(cwd);
+    let folder = base.as_ref().map_or(cwd, |base| &base.folder);
+    Memory::new(&shared.components().settings.memory_dir, folder)
 }
 
 /// The target of a note.

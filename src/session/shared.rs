@@ -197,6 +197,8 @@ pub struct Shared {
     pub(super) workspaces: Arc<LoadedWorkspaces>,
     /// The worktrees that the daemon made, for the rules of their base folders.
     pub(super) worktree_bases: WorktreeBases,
+    /// Held shared while a worktree is made, and alone while the start completes one that a crash left.
+    pub(super) worktree_sweep: tokio::sync::RwLock<()>,
     /// Git facts of the workspaces, for system prompts.
     pub(super) git_facts: GitFacts,
     /// Memory for the newest events of all sessions.
@@ -243,6 +245,7 @@ impl Shared {
             environments: Arc::default(),
             workspaces: Arc::default(),
             worktree_bases: WorktreeBases::default(),
+            worktree_sweep: tokio::sync::RwLock::default(),
             git_facts: GitFacts::default(),
             feed_pool: Arc::default(),
             background_hooks: BackgroundHooks::default(),

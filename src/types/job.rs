@@ -85,6 +85,18 @@ impl JobState {
     }
 }
 
+/// How many jobs are in which state.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct JobCounts {
+    /// Whether new starts are stopped.
+    pub paused: bool,
+    /// Jobs that are not over, by state.
+    pub open: BTreeMap<String, u64>,
+    /// Jobs that reached a final state since the start of the daemon, by state.
+    pub completed: BTreeMap<String, u64>,
+}
+
 /// Why a job does not start yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::job::JobCounts;
 use super::usage::Usage;
 
 /// Counters of a daemon. Unless stated otherwise, they count since its start and only grow. The keys of its maps come
@@ -56,6 +57,8 @@ pub struct Metrics {
     pub permission_requests: u64,
     /// Errors of turns.
     pub errors: u64,
+    /// Jobs that are not over now, and those that ended since the start, by state.
+    pub jobs: JobCounts,
     /// Transactions written to the database.
     pub database_writes: u64,
     /// Transactions that could not be written.

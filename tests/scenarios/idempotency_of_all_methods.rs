@@ -27,6 +27,8 @@ const SHOWN_ELSEWHERE: &[(&str, &str)] = &[
     ("session.queue.move", "queue"),
     ("session.queue.remove", "queue"),
     ("session.queue.update", "queue"),
+    ("worktree.merge", "worktrees::session_works_in_its_worktree_and_its_branch_is_merged"),
+    ("worktree.remove", "worktrees::session_works_in_its_worktree_and_its_branch_is_merged"),
     ("mcp.add", "mcp_servers"),
     ("mcp.remove", "mcp_servers"),
     ("daemon.reload", "idempotency::every_mutating_method_repeats_its_reply_for_one_key"),

@@ -107,7 +107,9 @@ async fn session_works_in_its_worktree_and_its_branch_is_merged() {
     let in_use = alice.refused("worktree.remove", json!({"session_id": session.id, "force": true})).await;
     assert_eq!(in_use.kind, "busy", "{in_use:?}");
     session.call("kill", json!({})).await;
-    alice.call("worktree.remove", json!({"session_id": session.id})).await;
+    let remove = json!({"session_id": session.id, "idempotency_key": "r1"});
+    let removed = alice.call("worktree.remove", remove.clone()).await;
+    assert_eq!(alice.call("worktree.remove", remove).await, removed, "by its key");
     assert!(!path.exists() && list(&alice).await.is_empty());
     assert!(!git(&daemon.workspace(), &["branch", "--list", "agentd/*"]).is_empty(), "it has a commit");
     daemon.models.assert_no_breach();
@@ -254,11 +256,11 @@ async fn rules_of_base_folder_hold_in_worktree() {
     // Not committed, so the worktree itself does not have it.
     daemon.write(".agentd/config.toml", "[permissions]\ndeny = [\"Edit(sub/**)\"]\n");
     let workspace = daemon.workspace();
-    let rule = format!("Edit(/{}/by-path.txt)", workspace.display());
+    let rule = format!("Edit({}/by-path.txt)", workspace.display());
     let by_user = json!({"kind": "deny", "rule": rule, "scope": "user"});
     alice.call("permission.add_rule", by_user).await;
     let by_folder =
-        json!({"kind": "deny", "rule": "Edit(by-folder.txt)", "scope": "project", "cwd": workspace});
+        json!({"kind": "deny", "rule": "Edit(by-folder.txt)", "scope": "project", "workspace": workspace});
     alice.call("permission.add_rule", by_folder).await;
     let session = create_apart(&daemon, &alice, json!({})).await;
     let path = path_of(&daemon, &session);
@@ -386,7 +388,8 @@ async fn crash_while_worktree_is_removed_is_completed() {
                 let is_gone = !path_of(&daemon, &session).exists()
                     && git(&daemon.workspace(), &["worktree", "list"]).lines().count() == 1
                     && git(&daemon.workspace(), &["branch", "--list", "agentd/*"]).is_empty();
-                if if is_changed { branches.contains("agentd: work of") } else { is_gone } {
+                let is_committed = branches.contains("agentd: work of");
+                if (is_changed && is_committed) || (!is_changed && is_gone) {
                     return;
                 }
                 tokio::time::sleep(std::time::Duration::from_millis(20)).await;

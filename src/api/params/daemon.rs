@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use types::job::FailedDelivery;
+use types::job::{FailedDelivery, JobCounts};
 use types::time::Timestamp;
 
 /// The role of a client, which decides which methods it may call.
@@ -117,6 +117,9 @@ pub struct StatusReply {
     /// Result of the last reload of the configuration; absent if it was not reloaded since the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_reload: Option<LastReload>,
+    /// How many jobs are in which state.
+    #[serde(default)]
+    pub jobs: JobCounts,
     /// The newest message about a job of the last seven days whose last try failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_delivery: Option<FailedDelivery>,

@@ -3,6 +3,7 @@
 mod daemon;
 mod help;
 mod host;
+mod job_content;
 mod jobs;
 mod knowledge;
 mod listing;
@@ -23,7 +24,8 @@ use crate::connection::input_files::InputFileArgs;
 pub use daemon::{ConfigCommand, ConfigShowArgs, DaemonCommand, MemoryCommand};
 pub use help::command;
 pub use host::{AcpArgs, HostCommand};
-pub use jobs::{JobAddArgs, JobContentArgs, JobListArgs, JobsArgs, JobsCommand};
+pub use job_content::JobContentArgs;
+pub use jobs::{JobAddArgs, JobListArgs, JobsArgs, JobsCommand};
 pub use knowledge::{GraphArgs, GraphEdit, GraphNames, IndexArgs, KnowledgeCommand, QueryArgs};
 pub use listing::{CostArgs, EventsArgs, InspectArgs, LogsArgs, ModelsArgs, PruneArgs, PsArgs, StatsArgs};
 pub use mcp::{McpAddArgs, McpCommand, McpScopeArg};

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde::de::DeserializeOwned;
 
-use super::jobs::JobContentArgs;
+use super::job_content::JobContentArgs;
 use super::values::duration;
 use types::schedule::{CatchUp, Overlap};
 

@@ -1,6 +1,5 @@
 //! `agentctl diff`: the file changes of a session.
 
-use crate::commands::worktrees;
 use crate::connection::client::Client;
 use crate::connection::connector::Connector;
 use crate::failure::Failure;
@@ -27,7 +26,7 @@ pub(crate) async fn diff(
     if reply.session.details.is_some_and(|details| details.worktree.is_some()) {
         // In a worktree, also the changes of commands are known.
         let params = WorktreeDiffParams { session_id: Some(session_id), ..WorktreeDiffParams::default() };
-        return worktrees::diff(&client, &params, json, stat, out).await;
+        return worktree_diff(&client, &params, json, stat, out).await;
     }
     let files = all(&client, session_id).await?;
     if json {
@@ -52,6 +51,39 @@ pub(crate) async fn diff(
         }
     }
     out.note("what commands (Bash) changed is not in it")?;
+    Ok(())
+}
+
+/// Prints the changes of a worktree.
+pub(crate) async fn worktree_diff(
+    client: &Client,
+    params: &WorktreeDiffParams,
+    json: bool,
+    stat: bool,
+    out: &mut OutputStreams,
+) -> Result<(), Failure> {
+    let found = client.call::<methods::worktree::Diff>(params).await?;
+    if json {
+        return Ok(out.json(&found)?);
+    }
+    for file in &found.files {
+        let line = StyledLine::new(Tone::Bold, escape::line(&file.path).into_owned())
+            .and(Tone::Good, format!(" +{}", file.insertions))
+            .and(Tone::Bad, format!(" −{}", file.deletions));
+        out.line(&line)?;
+    }
+    if found.files.is_empty() {
+        return Ok(out.note("nothing has changed in the worktree")?);
+    }
+    if stat {
+        return Ok(());
+    }
+    for line in summary::diff(&found.diff) {
+        out.line(&line)?;
+    }
+    if found.truncated {
+        out.note(&format!("the diff was cut; `git diff {} {}` shows all of it", found.base, found.branch))?;
+    }
     Ok(())
 }
 

@@ -208,6 +208,7 @@ async fn daemon(reach: &Connector) -> Vec<Finding> {
         Ok(status) => {
             let mut findings = state(&client, &status);
             findings.extend(providers(&client, &status).await);
+            findings.extend(schedules(&client).await);
             let checked = client.call::<methods::daemon::Check>(&NoParams {}).await;
             findings.push(database_finding(
                 checked.map(|reply| reply.problems).map_err(|error| error.to_string()),
@@ -219,6 +220,38 @@ async fn daemon(reach: &Connector) -> Vec<Finding> {
             vec![fail(format!("the daemon answers with an error: {why}"), "agentctl daemon logs")]
         }
     }
+}
+
+/// With schedules, whether the daemon starts by itself: a schedule of a daemon that does not run creates nothing.
+async fn schedules(client: &Client) -> Option<Finding> {
+    let listed = client.call::<methods::schedule::List>(&Default::default()).await.ok()?;
+    let enabled = listed.schedules.iter().filter(|schedule| schedule.enabled).count();
+    if enabled == 0 {
+        return None;
+    }
+    let what = format!("{enabled} schedules are enabled");
+    Some(match starts_at_boot().await {
+        true => ok(format!("{what}, and the daemon starts at boot")),
+        false => warn(
+            format!("{what}, but nothing starts the daemon at boot"),
+            "systemctl --user enable agentd.service and loginctl enable-linger (deploy/README.md)",
+        ),
+    })
+}
+
+/// Whether systemd starts the daemon at boot, as a service of the system or of the user.
+async fn starts_at_boot() -> bool {
+    for scope in ["--system", "--user"] {
+        let mut ask = tokio::process::Command::new("systemctl");
+        ask.args([scope, "is-enabled", "agentd.service"]).stdin(std::process::Stdio::null());
+        let asked = tokio::time::timeout(std::time::Duration::from_secs(2), ask.output()).await;
+        if let Ok(Ok(output)) = asked
+            && output.status.success()
+        {
+            return true;
+        }
+    }
+    false
 }
 
 /// The restrictions of the current folder, and those that could not be read. Without a daemon there is none to ask.

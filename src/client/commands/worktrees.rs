@@ -1,4 +1,4 @@
-//! `agentctl worktrees`, `agentctl merge`, and the changes of a worktree.
+//! `agentctl worktrees` and `agentctl merge`.
 
 use crate::args::WorktreesCommand;
 use crate::commands::jobs;
@@ -10,13 +10,10 @@ use crate::resolve_id;
 use crate::terminal::escape;
 use crate::terminal::format::{age, now};
 use crate::terminal::out::OutputStreams;
-use crate::terminal::style::{StyledLine, Tone};
+use crate::terminal::style::Tone;
 use crate::terminal::table::{Table, column};
-use crate::ui::summary;
 use api::methods;
-use api::params::{
-    MergeMethod, WorktreeDiffParams, WorktreeListParams, WorktreeMergeParams, WorktreeRemoveParams,
-};
+use api::params::{MergeMethod, WorktreeListParams, WorktreeMergeParams, WorktreeRemoveParams};
 use types::ids::{JobId, SessionId};
 use types::worktree::Worktree;
 
@@ -64,39 +61,6 @@ pub(crate) async fn merge(
             "{} files of the worktree are not committed and were left out",
             merged.uncommitted
         ))?;
-    }
-    Ok(())
-}
-
-/// Prints the changes of a worktree.
-pub(crate) async fn diff(
-    client: &Client,
-    params: &WorktreeDiffParams,
-    json: bool,
-    stat: bool,
-    out: &mut OutputStreams,
-) -> Result<(), Failure> {
-    let found = client.call::<methods::worktree::Diff>(params).await?;
-    if json {
-        return Ok(out.json(&found)?);
-    }
-    for file in &found.files {
-        let line = StyledLine::new(Tone::Bold, escape::line(&file.path).into_owned())
-            .and(Tone::Good, format!(" +{}", file.insertions))
-            .and(Tone::Bad, format!(" −{}", file.deletions));
-        out.line(&line)?;
-    }
-    if found.files.is_empty() {
-        return Ok(out.note("nothing has changed in the worktree")?);
-    }
-    if stat {
-        return Ok(());
-    }
-    for line in summary::diff(&found.diff) {
-        out.line(&line)?;
-    }
-    if found.truncated {
-        out.note(&format!("the diff was cut; `git diff {} {}` shows all of it", found.base, found.branch))?;
     }
     Ok(())
 }

@@ -60,7 +60,6 @@ impl JobRunner {
                 let recorded = self.record_delivery(*tried).await;
                 let _ = reply.send(recorded);
             }
-            Command::IsPaused(reply) => _ = reply.send(self.is_paused),
         }
         Ok(())
     }
@@ -239,6 +238,7 @@ impl JobRunner {
         let commit = JobCommit { writes, idempotency, at: self.now(), ..JobCommit::default() };
         self.store.commit_job(commit).await?;
         self.is_paused = paused;
+        self.counters.set_paused(paused);
         Ok(paused)
     }
 

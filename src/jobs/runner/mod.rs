@@ -14,6 +14,7 @@ use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
+use crate::counts::JobCounters;
 use crate::decide::{AttemptEnd, JobInput};
 use crate::error::JobsError;
 use crate::handle::{Cancelled, Command, Reply};
@@ -49,6 +50,7 @@ pub struct JobRunner {
     work: JoinSet<WorkDone>,
     work_of: HashMap<Id, JobId>,
     is_paused: bool,
+    counters: Arc<JobCounters>,
     /// Whether sessions are recovered. Before that no attempt starts.
     can_start: bool,
     mint: Mint,
@@ -101,6 +103,7 @@ impl JobRunner {
         inbox: mpsc::Receiver<Command>,
         changes: broadcast::Sender<Arc<JobNotification>>,
         owed_messages: Arc<Notify>,
+        counters: Arc<JobCounters>,
     ) -> Self {
         Self {
             store,
@@ -116,6 +119,7 @@ impl JobRunner {
             can_start: false,
             mint: Mint::new(0, Seed::random()),
             owed_messages,
+            counters,
         }
     }
 
@@ -179,6 +183,7 @@ impl JobRunner {
             Some(value) => value == "true",
             None => self.settings.borrow().paused,
         };
+        self.counters.set_paused(self.is_paused);
         for text in self.store.unfinished_jobs().await? {
             match crate::handle::parse_record(&text) {
                 Ok(record) => self.track(&record),

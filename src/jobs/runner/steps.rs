@@ -186,6 +186,8 @@ impl JobRunner {
         if let Some(session_id) = record.living_session() {
             self.by_session.insert(session_id, job.job_id);
         }
+        let before = self.entries.get(&job.job_id).map(|known| known.entry.state);
+        self.counters.moved(before, job.state);
         let start_before = record.start_before_ms.filter(|_| record.attempts.is_empty());
         match self.entries.get_mut(&job.job_id) {
             Some(known) => {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::{broadcast, mpsc, oneshot};
 
+use super::command::{Reply, ScheduleCommand};
 use super::record::timing_of_pattern;
 use super::runner::ScheduleRunner;
 use super::timing::Zone;
@@ -30,38 +31,6 @@ pub struct Schedules {
     clock: Arc<dyn Clock>,
     commands: mpsc::Sender<ScheduleCommand>,
     changes: broadcast::Sender<Arc<ScheduleNotification>>,
-}
-
-pub(super) type Reply<T> = oneshot::Sender<Result<T, JobsError>>;
-
-/// A command to the runner.
-pub(super) enum ScheduleCommand {
-    Create {
-        new: Box<NewSchedule>,
-        keyed: Option<IdempotencyKey>,
-        origin: Origin,
-        reply: Reply<Schedule>,
-    },
-    Update {
-        update: Box<ScheduleUpdate>,
-        keyed: Option<IdempotencyKey>,
-        origin: Origin,
-        reply: Reply<Schedule>,
-    },
-    Delete {
-        id: ScheduleId,
-        keyed: Option<IdempotencyKey>,
-        origin: Origin,
-        reply: Reply<Schedule>,
-    },
-    Trigger {
-        id: ScheduleId,
-        keyed: Option<IdempotencyKey>,
-        origin: Origin,
-        reply: Reply<Schedule>,
-    },
-    Get(ScheduleId, Reply<Schedule>),
-    List(Reply<Vec<Schedule>>),
 }
 
 impl Schedules {

@@ -1,6 +1,7 @@
 //! Schedules: what creates jobs at given times. `pattern` and `timing` tell the slots, `decide` which of them fire; all
 //! three are pure. `runner` is the one task that owns all schedules. [`Schedules`] is the handle for all others.
 
+mod command;
 mod decide;
 #[cfg(test)]
 mod decide_tests;

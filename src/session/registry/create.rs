@@ -179,25 +179,16 @@ impl Registry {
         if let Some(known) = self.find_created(request.keyed.as_ref()).await? {
             return Ok(known);
         }
-        let Some(choice) = request.worktree.take() else { return self.create_in_folder(request).await };
-        // Report other wrong parameters before a worktree is made.
-        if !request.coordinator {
-            self.check_new_session(&request).await?;
+        match request.worktree.take() {
+            Some(choice) => self.create_in_worktree(request, choice).await,
+            None => self.create_in_folder(request).await,
         }
-        let id = request.session_id.unwrap_or_else(|| {
-            let now = self.inner.shared.clock.now();
-            Mint::new(now.0, Seed::random()).session()
-        });
-        let made = self.make_worktree_of_session(id, &request.cwd, choice).await?;
-        let created =
-            self.create_in_folder(NewSessionRequest { session_id: Some(id), cwd: made.cwd, ..request }).await;
-        if created.is_err() && self.inner.shared.store.find(id).await.is_ok_and(|key| key.is_none()) {
-            self.finish_worktree_of_session(id).await;
-        }
-        created
     }
 
-    async fn create_in_folder(&self, request: NewSessionRequest) -> Result<SessionView, SessionError> {
+    pub(super) async fn create_in_folder(
+        &self,
+        request: NewSessionRequest,
+    ) -> Result<SessionView, SessionError> {
         let shared = &self.inner.shared;
         let servers = mcp::parse_servers(request.mcp_servers.clone())?;
         self.check_environment(request.environment.as_ref(), !request.background)?;

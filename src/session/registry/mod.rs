@@ -23,6 +23,7 @@ pub(super) mod project;
 mod restrictions;
 pub(super) mod rules;
 pub(super) mod session_changes;
+mod session_worktrees;
 mod subagents;
 mod submit;
 pub(super) mod trust;

@@ -237,7 +237,12 @@ impl Registry {
             (Some(folder), _) => {
                 Ok(Some(tokio::fs::canonicalize(folder).await.unwrap_or_else(|_| PathBuf::from(folder))))
             }
-            (None, Some(id)) => Ok(Some(PathBuf::from(self.view(id).await?.cwd))),
+            // Rules of a worktree are kept for the folder that it was made for.
+            (None, Some(id)) => {
+                let folder = PathBuf::from(self.view(id).await?.cwd);
+                let base = self.inner.shared.worktree_bases.find(&folder);
+                Ok(Some(base.map_or(folder, |base| base.folder)))
+            }
             (None, None) => Ok(None),
         }
     }

@@ -6,9 +6,8 @@ use futures_util::StreamExt as _;
 
 use crate::error::{SessionError, WorktreeError};
 use crate::registry::Registry;
-use crate::registry::create::NewSessionRequest;
 use project::worktree::{
-    self, Finished, Force, MergeHow, MergeProblem, Merged, OwnWorktree, Removal, WorktreeDiff,
+    self, Finished, Force, MergeHow, MergeProblem, Merged, NewWorktree, OwnWorktree, Removal, WorktreeDiff,
     WorktreeProblem,
 };
 use store::{JobCommit, JobWrite, SessionActivity, StoreError, WorktreeOwner, WorktreeRow};
@@ -16,7 +15,7 @@ use types::ids::{JobId, SessionId};
 use types::job::Job;
 use types::session::SessionState;
 use types::time::Timestamp;
-use types::worktree::{GitResult, KeepWorktree, SessionWorktree, Worktree, WorktreeChoice};
+use types::worktree::{GitResult, KeepWorktree, Worktree, WorktreeChoice};
 
 /// Number of worktrees that are looked at together.
 const PARALLEL_LOOKS: usize = 4;
@@ -67,10 +66,12 @@ impl Registry {
 
     async fn make(&self, request: WorktreeRequest) -> Result<MadeWorktree, SessionError> {
         let shared = &self.inner.shared;
+        let _making = shared.worktree_sweep.read().await;
         let cwd = self.folder(&request.cwd).await?;
         let dir = shared.components().settings.worktrees_dir.clone();
         let path = dir.join(&request.name);
         let known = shared.store.worktree_named(&request.name).await?.filter(|row| row.removed_at.is_none());
+        let mut repository = None;
         if let Some(row) = known {
             let is_same = row.base_folder == cwd
                 && row.choice == request.choice
@@ -83,14 +84,22 @@ impl Registry {
                 return Ok(MadeWorktree { cwd: text(path.join(below))?, row });
             }
             worktree::discard(Path::new(&cwd), &path).await.map_err(wrong_choice)?;
+            // What is left was made completely before a crash. Its branch is in use now, by itself.
+            repository = path.exists().then_some(row.repository);
         }
-        let base = worktree::check(Path::new(&cwd), &request.choice).await.map_err(wrong_choice)?;
+        let repository = match repository {
+            Some(repository) => repository,
+            None => {
+                let base = worktree::check(Path::new(&cwd), &request.choice).await.map_err(wrong_choice)?;
+                text(base.repository)?
+            }
+        };
         let mut row = WorktreeRow {
             name: request.name.clone(),
             job_id: request.job_id,
             session_id: request.session_id,
             path: path.display().to_string(),
-            repository: text(base.repository)?,
+            repository,
             base_folder: cwd.clone(),
             branch: String::new(),
             is_new_branch: false,
@@ -103,8 +112,7 @@ impl Registry {
             removed_at: None,
         };
         self.write_worktree(&row).await?;
-        let made = worktree::create(Path::new(&cwd), &row.choice, &row.name, &dir).await;
-        let made = match made {
+        let made = match worktree::create(Path::new(&cwd), &row.choice, &row.name, &dir).await {
             Ok(made) => made,
             Err(problem) => {
                 row.removed_at = Some(shared.clock.now());
@@ -112,70 +120,11 @@ impl Registry {
                 return Err(wrong_choice(problem));
             }
         };
-        let OwnWorktree { path, repository, branch, is_new_branch, base } = made.own;
-        row = WorktreeRow {
-            path: text(path)?,
-            repository: text(repository)?,
-            branch,
-            is_new_branch,
-            base,
-            uncommitted_in_base: made.uncommitted_in_base,
-            is_complete: true,
-            ..row
-        };
+        let cwd = text(made.cwd.clone())?;
+        complete(&mut row, made)?;
         self.write_worktree(&row).await?;
         shared.worktree_bases.add(PathBuf::from(&row.path), PathBuf::from(&row.repository));
-        Ok(MadeWorktree { cwd: text(made.cwd)?, row })
-    }
-
-    pub(super) async fn make_worktree_of_session(
-        &self,
-        id: SessionId,
-        cwd: &str,
-        choice: WorktreeChoice,
-    ) -> Result<MadeWorktree, SessionError> {
-        let known = self.inner.shared.store.worktree_of(WorktreeOwner::Session(id)).await?;
-        let exists = self.inner.shared.store.find(id).await?.is_some();
-        // Without a worktree, the session was created by another request.
-        if exists && known.is_none_or(|row| row.removed_at.is_some() || row.job_id.is_some()) {
-            return Err(SessionError::Conflict("session_id"));
-        }
-        let request = WorktreeRequest {
-            name: id.to_string(),
-            job_id: None,
-            session_id: Some(id),
-            cwd: cwd.to_owned(),
-            choice,
-        };
-        self.make_worktree(request).await
-    }
-
-    /// The worktree that a new session with this folder would work in. The folders of the daemon's worktrees are open only
-    /// for the session that they were made for, and for its sub-agents.
-    pub(super) async fn require_own_worktree(
-        &self,
-        cwd: &str,
-        request: &NewSessionRequest,
-    ) -> Result<Option<Box<SessionWorktree>>, SessionError> {
-        let shared = &self.inner.shared;
-        let Some(path) = shared.components().tools.worktree_of(Path::new(cwd)) else { return Ok(None) };
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let row = shared.store.worktree_named(&name).await?.filter(|row| row.removed_at.is_none());
-        let is_own = |row: &WorktreeRow| match (row.job_id, row.session_id) {
-            // A sub-agent works in the folder of its session.
-            _ if request.inherited.is_some() => true,
-            (Some(job), _) => request.job_id == Some(job),
-            (None, session) => session.is_some() && request.session_id == session,
-        };
-        match row.filter(is_own) {
-            Some(WorktreeRow { path, base_folder, branch, base, .. }) => {
-                Ok(Some(Box::new(SessionWorktree { path, base_folder, branch, base })))
-            }
-            None => {
-                let why = format!("{cwd} lies in a worktree of the daemon, which belongs to another session");
-                Err(SessionError::BadParam("cwd", why))
-            }
-        }
+        Ok(MadeWorktree { cwd, row })
     }
 
     /// Ends the work in a worktree: commits what is left, unless `commit` is false, and keeps or removes it as `keep` says.
@@ -211,20 +160,6 @@ impl Registry {
         }
         self.write_worktree(&row).await?;
         Ok(git)
-    }
-
-    /// Ends the work in the worktree of a session that has ended. A failure is logged, and the next start tries again.
-    pub(super) async fn finish_worktree_of_session(&self, id: SessionId) {
-        let row = self.inner.shared.store.worktree_of(WorktreeOwner::Session(id)).await;
-        // A job ends the work in its worktree itself.
-        let Ok(Some(row)) = row else { return };
-        if row.job_id.is_some() || row.removed_at.is_some() || !row.is_complete {
-            return;
-        }
-        let message = format!("agentd: work of session {id}");
-        if let Err(error) = self.finish_worktree(&row.name, &message).await {
-            tracing::warn!(session = %id, %error, "could not finish the worktree of an ended session");
-        }
     }
 
     /// The worktrees of the daemon with their changes, oldest first.
@@ -371,35 +306,46 @@ impl Registry {
     /// The database could not be read.
     pub async fn sweep_worktrees(&self) -> Result<(), SessionError> {
         let store = &self.inner.shared.store;
-        for mut row in store.worktrees().await? {
+        for row in store.worktrees().await? {
             let path = row.path.clone();
-            let swept = if !row.is_complete {
-                let discarded = worktree::discard(Path::new(&row.base_folder), Path::new(&path)).await;
-                match discarded {
-                    Ok(()) => {
-                        self.note_removed(&mut row);
-                        self.write_worktree(&row).await
-                    }
-                    Err(problem) => Err(failed(problem)),
-                }
-            } else if !Path::new(&path).exists() {
-                self.remove(row, Force::Careful).await
-            } else if let (None, None, Some(id)) = (row.job_id, row.finished_at, row.session_id) {
-                let is_over = match self.view(id).await {
-                    Ok(view) => view.summary.state == SessionState::Ended,
-                    Err(SessionError::NotFound) => true,
-                    Err(error) => return Err(error),
-                };
-                if is_over {
-                    self.finish_worktree_of_session(id).await;
-                }
-                Ok(())
-            } else {
-                Ok(())
-            };
-            if let Err(error) = swept {
+            if let Err(error) = self.sweep(row).await {
                 tracing::warn!(path, %error, "could not complete what a crash left of a worktree");
             }
+        }
+        Ok(())
+    }
+
+    async fn sweep(&self, row: WorktreeRow) -> Result<(), SessionError> {
+        // A client may be making this worktree again.
+        let _alone = self.inner.shared.worktree_sweep.write().await;
+        let row = self.inner.shared.store.worktree_named(&row.name).await?;
+        let Some(mut row) = row.filter(|row| row.removed_at.is_none()) else { return Ok(()) };
+        let path = PathBuf::from(&row.path);
+        let base = PathBuf::from(&row.base_folder);
+        if !row.is_complete {
+            worktree::discard(&base, &path).await.map_err(failed)?;
+            if !path.exists() {
+                self.note_removed(&mut row);
+                return self.write_worktree(&row).await;
+            }
+            // It was made completely, and only its row was not.
+            let dir = path.parent().unwrap_or(&base);
+            let made = worktree::create(&base, &row.choice, &row.name, dir).await.map_err(failed)?;
+            complete(&mut row, made)?;
+            self.write_worktree(&row).await?;
+        }
+        if !path.exists() {
+            return self.remove(row, Force::Careful).await;
+        }
+        // A job continues by itself.
+        let (None, None, Some(id)) = (row.job_id, row.finished_at, row.session_id) else { return Ok(()) };
+        let is_over = match self.view(id).await {
+            Ok(view) => view.summary.state == SessionState::Ended,
+            Err(SessionError::NotFound) => true,
+            Err(error) => return Err(error),
+        };
+        if is_over {
+            self.finish_worktree_of_session(id).await;
         }
         Ok(())
     }
@@ -432,6 +378,16 @@ async fn run_to_end<T: Send + 'static>(
     work: impl Future<Output = Result<T, SessionError>> + Send + 'static,
 ) -> Result<T, SessionError> {
     tokio::spawn(work).await.unwrap_or(Err(SessionError::Crashed))
+}
+
+/// Notes what was made.
+fn complete(row: &mut WorktreeRow, made: NewWorktree) -> Result<(), SessionError> {
+    let OwnWorktree { path, repository, branch, is_new_branch, base } = made.own;
+    (row.path, row.repository) = (text(path)?, text(repository)?);
+    (row.branch, row.is_new_branch, row.base) = (branch, is_new_branch, base);
+    row.uncommitted_in_base = made.uncommitted_in_base;
+    row.is_complete = true;
+    Ok(())
 }
 
 fn own(row: &WorktreeRow) -> OwnWorktree {

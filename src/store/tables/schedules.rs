@@ -118,3 +118,80 @@ pub(crate) fn statements(script: &mut SqlBatch, write: &ScheduleWrite) {
         ),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tables::jobs::{JobCommit, JobRow, JobWrite};
+    use crate::tests::TestStore;
+    use types::ids::{Mint, Seed};
+    use types::job::JobState;
+
+    fn row(mint: &mut Mint, schedule_id: ScheduleId, state: JobState, at: i64) -> JobRow {
+        JobRow {
+            job_id: mint.job(),
+            state,
+            cwd: "/w".into(),
+            schedule_id: Some(schedule_id),
+            template: None,
+            unique_key: None,
+            created_at: Timestamp(at),
+            started_at: None,
+            ended_at: None,
+            cost_usd_micros: 0,
+            record: "{}".into(),
+        }
+    }
+
+    async fn commit(test: &TestStore, writes: Vec<JobWrite>) -> Result<(), StoreError> {
+        test.store.commit_job(JobCommit { writes, ..JobCommit::default() }).await
+    }
+
+    #[tokio::test]
+    async fn slot_fires_once_together_with_its_job() {
+        let test = TestStore::new().await;
+        let mut mint = Mint::new(0, Seed(1));
+        let id = mint.schedule();
+        commit(&test, vec![JobWrite::Schedule(ScheduleWrite::Insert(id, "one".into()))])
+            .await
+            .expect("written");
+        let fire = |row: &JobRow, record: &str| {
+            vec![
+                JobWrite::Insert(Box::new(row.clone()), "{}".into()),
+                JobWrite::Schedule(ScheduleWrite::Fire {
+                    schedule_id: id,
+                    slot: Timestamp(60_000),
+                    job_id: row.job_id,
+                }),
+                JobWrite::Schedule(ScheduleWrite::Update(id, record.into())),
+            ]
+        };
+        let (first, second) =
+            (row(&mut mint, id, JobState::Queued, 1), row(&mut mint, id, JobState::Queued, 2));
+        commit(&test, fire(&first, "two")).await.expect("written");
+        assert_eq!(commit(&test, fire(&second, "three")).await, Err(StoreError::Taken));
+        assert_eq!(test.store.unfinished_jobs_of_schedule(id).await, Ok(vec![(first.job_id, false)]));
+        assert_eq!(test.store.schedules().await, Ok(vec!["two".to_owned()]));
+        commit(&test, vec![JobWrite::Schedule(ScheduleWrite::Delete(id))]).await.expect("written");
+        assert_eq!(test.store.schedules().await, Ok(Vec::new()));
+        assert_eq!(test.store.unfinished_jobs_of_schedule(id).await.expect("read").len(), 1, "jobs stay");
+    }
+
+    #[tokio::test]
+    async fn failures_are_counted_up_to_the_newest_success() {
+        let test = TestStore::new().await;
+        let mut mint = Mint::new(0, Seed(1));
+        let id = mint.schedule();
+        use JobState::{Cancelled, Failed, Skipped, Succeeded};
+        let states = [Failed, Succeeded, Failed, Skipped, Failed, Cancelled];
+        for (at, state) in (1..).zip(states) {
+            let row = row(&mut mint, id, state, at);
+            commit(&test, vec![JobWrite::Insert(Box::new(row), "{}".into())]).await.expect("written");
+        }
+        let count = async |after, limit| test.store.schedule_failures(id, Timestamp(after), limit).await;
+        assert_eq!(count(0, 100).await, Ok(2));
+        assert_eq!(count(0, 1).await, Ok(1));
+        assert_eq!(count(4, 100).await, Ok(1));
+        assert_eq!(count(6, 100).await, Ok(0));
+    }
+}

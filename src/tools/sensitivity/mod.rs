@@ -344,6 +344,29 @@ mod tests {
     use crate::sensitivity::*;
     use PathSensitivity::{AutoExecuted, Ordinary, Protected, Secret};
 
+    #[test]
+    fn own_worktree_is_judged_like_any_workspace() {
+        let data = "/home/u/.local/share/agentd";
+        let places = SensitivePaths::new(Path::new("/home/u"), &[data.into()])
+            .in_worktree(format!("{data}/worktrees/ses_1").into());
+        for (path, read, edit) in [
+            ("worktrees/ses_1/src/a.rs", Ordinary, Ordinary),
+            ("worktrees/ses_1/etc/agentd/x", Ordinary, Ordinary),
+            ("worktrees/ses_1/.git", Ordinary, Protected),
+            ("worktrees/ses_1/.agentd/config.toml", Ordinary, Protected),
+            ("worktrees/ses_1/.env", Secret, Secret),
+            ("worktrees/ses_12/a.rs", Secret, Protected),
+            ("worktrees", Secret, Protected),
+            ("agentd.db", Secret, Protected),
+        ] {
+            let path = Path::new(data).join(path);
+            let found = [Access::Read, Access::Edit].map(|access| sensitivity(&path, access, &places));
+            assert_eq!(found, [read, edit], "{}", path.display());
+            let is_secret = SecretNames::new(&places).contain_path(&path);
+            assert_eq!(is_secret, read == Secret, "{}", path.display());
+        }
+    }
+
     fn check(path: &str, read: PathSensitivity, edit: PathSensitivity) {
         let places = SensitivePaths::new(Path::new("/home/u"), &["/run/x/agentd".into()]);
         assert_eq!(sensitivity(Path::new(path), Access::Read, &places), read, "reading {path}");

@@ -13,7 +13,7 @@ use api::methods;
 use serde_json::json;
 
 use crate::args::{JobAddArgs, JobListArgs, JobsArgs, JobsCommand, LogsArgs};
-use crate::commands::{logs, worktrees};
+use crate::commands::{diff, logs};
 use crate::connection::client::Client;
 use crate::connection::connector::Connector;
 use crate::connection::remote::creation_failure;
@@ -60,7 +60,7 @@ pub(crate) async fn jobs(
             let client = reach.connect_or_start().await?;
             let job_id = Some(resolve(&client, &job).await?);
             let params = WorktreeDiffParams { job_id, ..WorktreeDiffParams::default() };
-            worktrees::diff(&client, &params, json, stat, out).await
+            diff::worktree_diff(&client, &params, json, stat, out).await
         }
         JobsCommand::Cancel { jobs, reason } => cancel(reach, &jobs, reason, out).await,
         JobsCommand::Retry { job, r#continue } => retry(reach, &job, r#continue, out).await,

@@ -220,6 +220,7 @@ async fn facts(client: &Client, windows: HashMap<String, u64>) -> Result<DaemonF
         up_ms: now().since(status.started_at_ms),
         resident_bytes: status.resident_bytes,
         today: (usage.total.cost_usd_micros, usage.total.cost_at_least_usd_micros),
+        jobs: status.jobs,
         windows,
     })
 }

@@ -8,6 +8,7 @@ use crate::resolve_id::OPEN_STATES;
 use crate::ui::session_state::{has_failed, state};
 use crate::ui::top::rates::Rates;
 use types::ids::{PermissionId, SessionId};
+use types::job::JobCounts;
 use types::permission_request::PendingRequest;
 use types::session::{SessionState, SessionView};
 use types::time::Timestamp;
@@ -95,6 +96,8 @@ pub(super) struct DaemonFacts {
     pub(super) resident_bytes: u64,
     /// Cost of today's calls in micro-dollars (`None` if a part is unknown), and the known part.
     pub(super) today: (Option<u64>, u64),
+    /// How many jobs are in which state.
+    pub(super) jobs: JobCounts,
     /// Context windows by `PROVIDER/MODEL`.
     pub(super) windows: HashMap<String, u64>,
 }
@@ -351,6 +354,7 @@ pub(super) mod tests {
             resident_bytes: 42 << 20,
             today: (Some(1_200_000), 1_200_000),
             windows,
+            jobs: JobCounts::default(),
         };
         let requests = vec![serde_json::from_value(request).expect("a request")];
         let mut overview = Overview { facts, requests, ..Overview::default() };

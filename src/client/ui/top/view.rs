@@ -9,6 +9,7 @@ use crate::ui::render::asked_summary;
 use crate::ui::session_state::{last_line, state};
 use crate::ui::summary::one_line;
 use crate::ui::top::overview::{Dialog, Filter, IGNORE_KEYS_MS, Overview};
+use types::job::JobCounts;
 use types::session::SessionView;
 use types::time::Timestamp;
 
@@ -43,12 +44,25 @@ fn header(overview: &Overview, now: Timestamp, columns: usize) -> StyledLine {
         .and(Tone::Good, format!(" · {} work", count(Filter::Working)))
         .and(Tone::Warn, format!(" · {} wait", count(Filter::NeedsYou)))
         .and(Tone::Plain, format!(" · today {}", cost(facts.today.0, facts.today.1)));
+    let line = match jobs(&facts.jobs) {
+        Some(jobs) => line.and(Tone::Plain, format!(" · {jobs}")),
+        None => line,
+    };
     if columns < WIDE_COLUMNS {
         return line;
     }
     let spark = format!("{} $/min", overview.rates.sparkline(now));
     let gap = columns.saturating_sub(width(&line.plain()) + width(&spark));
     line.and(Tone::Plain, " ".repeat(gap)).and(Tone::Dim, spark)
+}
+
+/// The jobs that are not over, for example `jobs: 2 running, 5 queued`; `None` if there are none.
+fn jobs(counts: &JobCounts) -> Option<String> {
+    let shown = ["running", "waiting", "queued", "retrying", "scheduled"];
+    let count = |state: &&str| counts.open.get(*state).map(|count| format!("{count} {state}"));
+    let parts: Vec<String> = shown.iter().filter_map(count).collect();
+    let paused = if counts.paused { " (paused)" } else { "" };
+    (!parts.is_empty()).then(|| format!("jobs: {}{paused}", parts.join(", ")))
 }
 
 fn filters(overview: &Overview, columns: usize) -> StyledLine {

@@ -3,7 +3,7 @@
 use super::ScheduleRunner;
 use crate::error::JobsError;
 use crate::record::Creator;
-use crate::schedule::handle::ScheduleCommand;
+use crate::schedule::command::ScheduleCommand;
 use crate::schedule::record::ScheduleRecord;
 use crate::schedule::timing::Zone;
 use session::IdempotencyKey;
@@ -76,7 +76,7 @@ impl ScheduleRunner {
         if self.schedules.len() >= MAX_SCHEDULES {
             return Err(JobsError::TooManySchedules { most: MAX_SCHEDULES });
         }
-        let id = self.mint.schedule();
+        let id = self.mint().schedule();
         let record = ScheduleRecord::new(id, new, Creator::from(origin), &Zone::of_system(), self.now())?;
         let write = ScheduleWrite::Insert(id, record.to_json());
         let change = Change { method: method::CREATE, verdict: "schedule_created", keyed, origin };

@@ -29,11 +29,16 @@ impl ScheduleRunner {
             return Ok(());
         };
         let Firing { slot, action, missed } = firing;
-        let job_id = self.mint.job();
+        let job_id = self.mint().job();
         let next = record.with_job(job_id, Some(slot));
         base::crash::point("JC6.due");
         if action == SlotAction::Replace {
             self.cancel(&record, unfinished).await;
+        }
+        let mut request = record.request();
+        if action == SlotAction::Skip {
+            // A job that never runs keeps no other one from being created.
+            request.unique = None;
         }
         let new = NewJob {
             job_id: Some(job_id),
@@ -43,7 +48,7 @@ impl ScheduleRunner {
                 JobWrite::Schedule(ScheduleWrite::Fire { schedule_id: id, slot, job_id }),
                 JobWrite::Schedule(next.update_write()),
             ],
-            ..NewJob::new(record.request(), origin(&record))
+            ..NewJob::new(request, origin(&record))
         };
         let created = self.jobs.create(new).await;
         base::crash::point("JC6.written");
@@ -76,10 +81,12 @@ impl ScheduleRunner {
         }
     }
 
-    /// The slot fired before: the clock was set back, and the schedule was enabled again.
+    /// The slot fired before: the result of that write was unknown, or the clock was set back and the schedule was
+    /// enabled again.
     async fn slot_is_over(&mut self, record: &ScheduleRecord, slot: Timestamp) -> Result<(), JobsError> {
-        let progress = Progress { handled_until: slot, missed: record.missed };
-        self.save(record.with_progress(progress)).await
+        let mut next = record.with_progress(Progress { handled_until: slot, missed: record.missed });
+        next.schedule.last_slot_ms = next.schedule.last_slot_ms.max(Some(slot));
+        self.save(next).await
     }
 
     async fn slot_is_refused(
@@ -135,7 +142,7 @@ impl ScheduleRunner {
         origin: Origin,
     ) -> Result<(), JobsError> {
         let id = record.schedule.schedule_id;
-        let job_id = self.mint.job();
+        let job_id = self.mint().job();
         let next = record.with_job(job_id, None);
         let new = NewJob {
             job_id: Some(job_id),

@@ -12,8 +12,8 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::JoinSet;
 
+use super::command::ScheduleCommand;
 use super::decide::{UnfinishedJobs, decide};
-use super::handle::ScheduleCommand;
 use super::record::ScheduleRecord;
 use super::timing::Timing;
 use crate::error::JobsError;
@@ -43,7 +43,6 @@ pub struct ScheduleRunner {
     schedules: BTreeMap<ScheduleId, LoadedSchedule>,
     /// Cancels of earlier jobs, which end when their work has stopped.
     cancels: JoinSet<()>,
-    mint: Mint,
 }
 
 /// A schedule with what is computed from it.
@@ -63,9 +62,8 @@ impl ScheduleRunner {
         inbox: mpsc::Receiver<ScheduleCommand>,
         changes: broadcast::Sender<Arc<ScheduleNotification>>,
     ) -> Self {
-        let mint = Mint::new(clock.now().0, Seed::random());
         let (schedules, cancels) = (BTreeMap::new(), JoinSet::new());
-        Self { store, jobs, clock, inbox, changes, schedules, cancels, mint }
+        Self { store, jobs, clock, inbox, changes, schedules, cancels }
     }
 
     /// Owns the schedules until the future is dropped or the store is closed.
@@ -109,6 +107,11 @@ impl ScheduleRunner {
 
     fn now(&self) -> Timestamp {
         self.clock.now()
+    }
+
+    /// Generates ids of this moment.
+    fn mint(&self) -> Mint {
+        Mint::new(self.now().0, Seed::random())
     }
 
     async fn load(&mut self) -> Result<(), JobsError> {

@@ -1,0 +1,41 @@
+//! Commands of the handle to the runner.
+
+use tokio::sync::oneshot;
+
+use crate::error::JobsError;
+use session::IdempotencyKey;
+use types::event::Origin;
+use types::ids::ScheduleId;
+use types::schedule::{NewSchedule, Schedule, ScheduleUpdate};
+
+pub(super) type Reply<T> = oneshot::Sender<Result<T, JobsError>>;
+
+/// A command to the runner.
+pub(super) enum ScheduleCommand {
+    Create {
+        new: Box<NewSchedule>,
+        keyed: Option<IdempotencyKey>,
+        origin: Origin,
+        reply: Reply<Schedule>,
+    },
+    Update {
+        update: Box<ScheduleUpdate>,
+        keyed: Option<IdempotencyKey>,
+        origin: Origin,
+        reply: Reply<Schedule>,
+    },
+    Delete {
+        id: ScheduleId,
+        keyed: Option<IdempotencyKey>,
+        origin: Origin,
+        reply: Reply<Schedule>,
+    },
+    Trigger {
+        id: ScheduleId,
+        keyed: Option<IdempotencyKey>,
+        origin: Origin,
+        reply: Reply<Schedule>,
+    },
+    Get(ScheduleId, Reply<Schedule>),
+    List(Reply<Vec<Schedule>>),
+}
