@@ -14,9 +14,10 @@ use nix::unistd::Pid;
 use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 
-use crate::settings::CREDENTIAL_PREFIX;
 use types::model::{FaultKind, ModelFault};
 
+/// Prefix of the name of a systemd credential in place of a file.
+pub const CREDENTIAL_PREFIX: &str = "credential:";
 /// Time limit of a key command.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
 /// Variable with the folder in which systemd puts a service's credentials.

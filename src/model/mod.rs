@@ -33,11 +33,10 @@ mod stream;
 mod testing;
 mod tool_schema;
 
-pub use keys::read_secret_file;
+pub use keys::{CREDENTIAL_PREFIX, read_secret_file};
 pub use models::Models;
 pub use settings::{
-    CREDENTIAL_PREFIX, MaxTokensField, ModelError, ModelFacts, ModelSettings, Provider, ProviderKind,
-    ReplayReasoning, Settings,
+    MaxTokensField, ModelError, ModelFacts, ModelSettings, Provider, ProviderKind, ReplayReasoning, Settings,
 };
 
 #[cfg(test)]

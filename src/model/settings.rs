@@ -45,9 +45,6 @@ impl Default for Settings {
     }
 }
 
-/// Prefix of the name of a systemd credential in `api_key_file`.
-pub const CREDENTIAL_PREFIX: &str = "credential:";
-
 /// `[providers.NAME]`
 #[derive(Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -153,7 +150,7 @@ impl Provider {
     /// The name of the systemd credential with the key, if `api_key_file` names one.
     #[must_use]
     pub fn credential(&self) -> Option<&str> {
-        self.api_key_file.as_ref()?.to_str()?.strip_prefix(CREDENTIAL_PREFIX)
+        self.api_key_file.as_ref()?.to_str()?.strip_prefix(crate::keys::CREDENTIAL_PREFIX)
     }
 
     /// The source of the key. The variable comes before the file, and the file before the command. A stored key comes

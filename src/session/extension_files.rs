@@ -6,17 +6,12 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 
-use crate::error::SessionError;
-use crate::registry::Registry;
 use crate::shared::Shared;
 use crate::trust;
 use crate::user_links::UserLinkCheck;
 use project::extensions::{self, Diagnostic, ExtensionSource, MarkdownFile, UserLinks};
 use project::workspace::{FolderFiles, ScannedFile};
 use store::StoreError;
-
-/// The folder of a project with templates of jobs.
-const JOB_TEMPLATES: [&str; 1] = [".agentd/jobs"];
 
 /// The files of some folders.
 #[derive(Debug, Default)]
@@ -32,7 +27,7 @@ pub struct ExtensionFiles {
 ///
 /// # Errors
 /// The database could not be read.
-pub(super) async fn load(
+pub(crate) async fn load(
     shared: &Arc<Shared>,
     cwd: &Path,
     project_folders: &'static [&'static str],
@@ -75,20 +70,4 @@ pub(super) async fn load(
         found
     });
     Ok(read.await.unwrap_or_default())
-}
-
-impl Registry {
-    /// The files with templates of jobs: those of the user, and with a folder also those of its project.
-    ///
-    /// # Errors
-    /// The folder does not exist, or the database could not be read.
-    pub async fn job_template_files(&self, cwd: Option<&str>) -> Result<ExtensionFiles, SessionError> {
-        let settings = &self.shared().components().settings;
-        let user = settings.user_dir.iter().map(|folder| folder.join("jobs")).collect();
-        let (cwd, project_folders): (_, &'static [&'static str]) = match cwd {
-            Some(cwd) => (PathBuf::from(self.folder(cwd).await?), &JOB_TEMPLATES),
-            None => (settings.home.clone(), &[]),
-        };
-        Ok(load(&self.shared_arc(), &cwd, project_folders, user, "templates").await?)
-    }
 }

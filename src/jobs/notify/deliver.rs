@@ -28,7 +28,7 @@ const MAX_READ: u32 = 2 * MAX_PARALLEL as u32 + 1;
 /// Wait after the database could not be read or written.
 const STORE_RETRY: Duration = Duration::from_millis(500);
 /// Longest sleep while a message waits for a time: the system's clock may be set, and a machine may sleep.
-const LONGEST_SLEEP: Duration = Duration::from_secs(5);
+const MAX_SLEEP: Duration = Duration::from_secs(5);
 /// Maximum bytes of a stored error.
 const MAX_ERROR_BYTES: usize = 300;
 
@@ -98,7 +98,7 @@ impl Work {
             }
             if message.next_try > now {
                 let wait = Duration::from_millis(message.next_try.since(now));
-                return Ok(Some(wait.min(LONGEST_SLEEP)));
+                return Ok(Some(wait.min(MAX_SLEEP)));
             }
             if self.tries.len() >= MAX_PARALLEL {
                 return Ok(None);

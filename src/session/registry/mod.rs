@@ -9,6 +9,7 @@ pub(super) mod explain;
 mod grant_outbox;
 mod hooks;
 pub(super) mod initial_items;
+mod job_templates;
 pub(super) mod load;
 pub(super) mod mcp;
 mod mcp_resources;
