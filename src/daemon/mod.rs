@@ -191,7 +191,8 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let copying = store.reader().keep_backups(backups.clone(), config.daemon.backups, Arc::clone(&clock));
     let policies = Policies::in_folder(places.data_dir.join("policy"));
     let pool = Pool::at(&places.data_dir, PoolSettings::default());
-    let (database_of_jobs, database_of_schedules) = (store.clone(), store.clone());
+    let (database_of_jobs, database_of_schedules, database_of_retention) =
+        (store.clone(), store.clone(), store.clone());
     let shared = Shared::new(store, Arc::clone(&clock), components).with_policies(policies).with_mcp(pool);
     let shared = shared.with_environments(SessionEnvironments::at(places.data_dir.join("session-env")));
     let (shared, exporter) = match wiring::telemetry(&config, &env)? {
@@ -205,6 +206,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let registry = Registry::new(shared);
     registry.load_worktrees().await?;
     let (job_settings, settings_of_jobs) = watch::channel(config.jobs.clone());
+    let retention_settings = settings_of_jobs.clone();
     let (jobs, job_runner) = Jobs::new(database_of_jobs, registry.clone(), settings_of_jobs);
     let (schedules, schedule_runner) =
         Schedules::new(database_of_schedules, jobs.clone(), Arc::clone(&clock));
@@ -305,6 +307,8 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let updating = tokio::spawn(index_watch::run(indexes.clone()));
     let watching = tokio::spawn(file_watch::run(registry.clone()));
     let delivering = tokio::spawn(jobs.deliver());
+    let forgetting =
+        tokio::spawn(jobs::retention::run(database_of_retention, registry.clone(), retention_settings));
     let (notifier, notify_channels) = watch::channel(ways);
     let calling = tokio::spawn(notifier::run(registry.clone(), changes_of_schedules, notify_channels));
 
@@ -356,6 +360,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     watching.abort();
     calling.abort();
     delivering.abort();
+    forgetting.abort();
     // Stop the recovery. The next daemon loads the remaining sessions.
     recovery.abort();
     let _ = recovery.await;

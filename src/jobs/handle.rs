@@ -28,6 +28,8 @@ use types::usage::Budgets;
 
 /// Capacity of the queue of commands. When it is full, callers wait.
 const COMMAND_CAPACITY: usize = 256;
+/// Method under which replies to creations are stored.
+pub(crate) const CREATE: &str = "job.create";
 /// Number of changes that a subscriber may miss. If it misses more, it reads the list again.
 const CHANGE_CAPACITY: usize = 4_096;
 
@@ -190,10 +192,27 @@ impl Jobs {
     /// # Errors
     /// A field is invalid, the unique key is taken and the job says `reject`, the queue is full, or the store failed.
     pub async fn create(&self, new: NewJob) -> Result<Created, JobsError> {
+        // The first call's answer holds, whatever its template, folder or model is now.
+        if let Some(job) = self.created_before(new.keyed.as_ref()).await? {
+            return Ok(Created { job, existing: false });
+        }
         let settings = self.settings();
         let (request, slot, job_id) = (new.request.clone(), new.slot, new.job_id);
         let checked = create::check(&self.registry, &settings, request, &new.origin, slot, job_id).await?;
         self.ask(|reply| Command::Create(Box::new((checked, new)), reply)).await
+    }
+
+    /// The job of an earlier call with this idempotency key.
+    async fn created_before(&self, keyed: Option<&IdempotencyKey>) -> Result<Option<Job>, JobsError> {
+        let Some(keyed) = keyed else { return Ok(None) };
+        let shared = self.registry.shared();
+        let known = shared.store.recent_reply(CREATE, &keyed.key, shared.clock.now()).await?;
+        let Some(known) = known else { return Ok(None) };
+        if known.digest != keyed.digest {
+            return Err(JobsError::KeyConflict);
+        }
+        let id: JobId = known.reply.parse().map_err(|_| JobsError::NotFound)?;
+        Ok(Some(self.get(id).await?.0))
     }
 
     /// Changes a job. See [`JobUpdate`].

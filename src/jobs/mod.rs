@@ -13,6 +13,7 @@ mod handle;
 pub mod notify;
 mod queue;
 mod record;
+pub mod retention;
 mod runner;
 pub mod schedule;
 mod settings;

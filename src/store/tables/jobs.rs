@@ -44,6 +44,8 @@ pub enum JobWrite {
     Update(Box<JobRow>),
     /// New content of a job that has not started.
     Request(JobId, String),
+    /// Removes a job with its events and messages.
+    Delete(JobId),
     /// An event of a job.
     Event(Box<JobEvent>),
     /// Content that a session keeps, for example artifacts. An existing blob stays unchanged.
@@ -201,6 +203,28 @@ impl StoreReader {
         self.report_damage(read.await)
     }
 
+    /// The oldest jobs that ended before a time and hold no unique key, at most `limit`.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub async fn jobs_ended_before(
+        &self,
+        before: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<StoredJob>, StoreError> {
+        let read = async {
+            let rows = sqlx::query(
+                "select id, record, request from job where ended_at_ms < ? and unique_key is null order by id limit ?",
+            )
+            .bind(before.0)
+            .bind(limit)
+            .fetch_all(&self.readers.current_pool().await)
+            .await?;
+            rows.iter().map(stored).collect()
+        };
+        self.report_damage(read.await)
+    }
+
     /// Known cost of the jobs that started at or after a time and are over, in millionths of a dollar.
     ///
     /// # Errors
@@ -311,6 +335,7 @@ pub(crate) fn statements(script: &mut SqlBatch, writes: &[JobWrite]) {
                     serde_json::to_string(event).unwrap_or_default(),
                 ],
             ),
+            JobWrite::Delete(id) => script.add("delete from job where job_id = ?", values![id.to_string()]),
             JobWrite::Blobs(key, blobs) => blobs::insert(script, *key, blobs),
             JobWrite::Owe(owed) => deliveries::owe(script, owed),
             JobWrite::DeliveryTry(tried) => deliveries::record_try(script, tried),
