@@ -20,7 +20,7 @@ use types::job_request::{OnConflict, RetryMode};
 
 /// Methods under which replies are stored.
 mod method {
-    pub use crate::handle::CREATE;
+    pub(crate) use crate::handle::CREATE;
     pub const UPDATE: &str = "job.update";
     pub const CANCEL: &str = "job.cancel";
     pub const RETRY: &str = "job.retry";
