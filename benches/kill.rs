@@ -32,7 +32,9 @@ fn main() -> ExitCode {
     let seed = seed.unwrap_or(1);
     if has("night") {
         if !cfg!(debug_assertions) {
-            eprintln!("kill: the clock of a release cannot be set; use `cargo bench --profile dev --bench kill -- night`");
+            eprintln!(
+                "kill: the clock of a release cannot be set; use `cargo bench --profile dev --bench kill -- night`"
+            );
             return ExitCode::from(2);
         }
         runtime.block_on(crash::night::run(i64::from(number.unwrap_or(30)), 5, seed));

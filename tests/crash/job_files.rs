@@ -16,8 +16,8 @@ pub struct JobFiles {
     pub jobs: BTreeMap<String, Value>,
     /// The events of each job, with their numbers.
     events: BTreeMap<String, Vec<(i64, Value)>>,
-    /// The sessions of attempts, with their jobs.
-    sessions: Vec<(String, String)>,
+    /// The sessions of attempts, with their jobs and states.
+    sessions: Vec<(String, String, String)>,
     /// Schedule, slot and job of each firing.
     firings: Vec<(String, i64, String)>,
     /// All worktrees that were ever made: whether each is there, and what is stored about it.
@@ -31,14 +31,15 @@ impl JobFiles {
         let json = |text: String| -> Value { serde_json::from_str(&text).expect("JSON") };
         let rows = sqlx::query("select job_id, record from job").fetch_all(&mut connection).await;
         let jobs = rows.expect("read").iter().map(|row| (row.get(0), json(row.get(1)))).collect();
-        let query = "select j.job_id, e.seq, e.body from job_event e join job j on j.id = e.job order by 1, 2";
+        let query =
+            "select j.job_id, e.seq, e.body from job_event e join job j on j.id = e.job order by 1, 2";
         let mut events: BTreeMap<String, Vec<(i64, Value)>> = BTreeMap::new();
         for row in sqlx::query(query).fetch_all(&mut connection).await.expect("read") {
             events.entry(row.get(0)).or_default().push((row.get(1), json(row.get(2))));
         }
-        let query = "select session_id, job_id from session where job_id is not null";
+        let query = "select session_id, job_id, state from session where job_id is not null";
         let rows = sqlx::query(query).fetch_all(&mut connection).await.expect("read");
-        let sessions = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+        let sessions = rows.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect();
         let query = "select schedule_id, slot_ms, job_id from schedule_firing order by 1, 2";
         let rows = sqlx::query(query).fetch_all(&mut connection).await.expect("read");
         let firings = rows.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect();
@@ -66,10 +67,12 @@ impl JobFiles {
             }
             self.check_events(id, record);
         }
-        for (session, job) in &self.sessions {
+        for (session, job, state) in &self.sessions {
             let (owner, attempts) =
                 sessions.get(session.as_str()).unwrap_or_else(|| panic!("{session} is no attempt of {job}"));
             assert_eq!(owner, job, "{session}");
+            let is_over = is_final(&self.jobs[job]["job"]["state"]);
+            assert!(!is_over || state == "archived", "{session} is {state}, but {job} is over");
             let Some(journal) = journals.get(session) else { continue };
             let turns = journal.values().filter(|event| event["type"] == "turn.started").count();
             assert!(turns <= *attempts, "{session} of {job}: {turns} turns for {attempts} attempts");

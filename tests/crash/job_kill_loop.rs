@@ -161,8 +161,7 @@ impl JobFolder {
         });
         if !self.random.one_in(3) {
             let mode = if self.random.one_in(3) { "continue" } else { "fresh" };
-            content["retry"] =
-                json!({"attempts": 3, "backoff": "10ms", "max_backoff": "20ms", "mode": mode});
+            content["retry"] = json!({"attempts": 3, "backoff": "10ms", "max_backoff": "20ms", "mode": mode});
         }
         if !self.random.one_in(3) {
             let keep = ["changed", "changed", "never", "always"][self.random.below(4) as usize];
@@ -250,9 +249,7 @@ impl JobFolder {
     }
 
     fn request(&self, ask: Ask) -> (&'static str, Value) {
-        let of = |at: usize, what: &str| {
-            json!({"job_id": self.jobs[at].id, "idempotency_key": format!("{what} {at}")})
-        };
+        let of = |at: usize, what: &str| json!({"job_id": self.jobs[at].id, "idempotency_key": format!("{what} {at}")});
         match ask {
             Ask::Create(at) => ("job.create", self.jobs[at].content.clone()),
             Ask::Cancel(at) => ("job.cancel", of(at, "cancel")),
@@ -278,7 +275,10 @@ impl JobFolder {
             }
             Ask::Cancel(at) => {
                 let reply = reply.expect("a cancel is accepted");
-                assert_eq!(reply["job"]["state"], "cancelled", "it returns when the work has stopped: {reply}");
+                assert_eq!(
+                    reply["job"]["state"], "cancelled",
+                    "it returns when the work has stopped: {reply}"
+                );
                 self.jobs[at].cancel = Sent::Acknowledged;
             }
             Ask::Retry(at) => {
