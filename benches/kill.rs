@@ -1,10 +1,12 @@
-//! Runs the kill loop of the crash tests with any number of rounds: `cargo bench --bench kill -- 1000`.
-//! `AGENTD_SEED` sets the seed.
+//! Runs the kill loops of the crash tests with any number of rounds: `cargo bench --bench kill -- 1000` over sessions,
+//! `-- jobs 1000` over jobs. `-- night` runs 30 days of schedules with five kills. `AGENTD_SEED` sets the seed.
+//!
+//! A release has no clock that can be set, so `night` needs `--profile dev`; with it, `jobs` lets more slots fire.
 
-#[expect(dead_code, reason = "only the loop of the crash tests is used here")]
+#[expect(dead_code, reason = "only the loops of the crash tests are used here")]
 #[path = "../tests/crash/mod.rs"]
 mod crash;
-#[expect(dead_code, reason = "the loop uses a part of the test support")]
+#[expect(dead_code, reason = "the loops use a part of the test support")]
 #[path = "../tests/support/mod.rs"]
 mod support;
 
@@ -16,7 +18,9 @@ fn main() -> ExitCode {
         println!("kill: nothing to test; `cargo bench --bench kill -- 1000` runs the loop");
         return ExitCode::SUCCESS;
     }
-    let rounds = arguments.iter().find_map(|argument| argument.parse().ok()).unwrap_or(1_000);
+    let has = |name: &str| arguments.iter().any(|argument| argument == name);
+    let number = arguments.iter().find_map(|argument| argument.parse().ok());
+    let rounds = number.unwrap_or(1_000);
     let seed = std::env::var("AGENTD_SEED").ok().and_then(|seed| seed.parse().ok());
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
@@ -25,8 +29,21 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let figures = runtime.block_on(crash::kill_loop::run(rounds, seed.unwrap_or(1)));
-    let per_round = figures.took / figures.rounds.max(1);
-    println!("{figures:?}, {per_round:?} per round");
+    let seed = seed.unwrap_or(1);
+    if has("night") {
+        if !cfg!(debug_assertions) {
+            eprintln!(
+                "kill: the clock of a release cannot be set; use `cargo bench --profile dev --bench kill -- night`"
+            );
+            return ExitCode::from(2);
+        }
+        runtime.block_on(crash::night::run(i64::from(number.unwrap_or(30)), 5, seed));
+    } else if has("jobs") {
+        let figures = runtime.block_on(crash::job_kill_loop::run(rounds, seed));
+        println!("{figures:?}, {:?} per round", figures.took / figures.rounds.max(1));
+    } else {
+        let figures = runtime.block_on(crash::kill_loop::run(rounds, seed));
+        println!("{figures:?}, {:?} per round", figures.took / figures.rounds.max(1));
+    }
     ExitCode::SUCCESS
 }

@@ -24,6 +24,8 @@ mod fanout;
 mod figures;
 #[path = "load/isolation.rs"]
 mod isolation;
+#[path = "load/jobs.rs"]
+mod jobs;
 #[path = "load/many.rs"]
 mod many;
 #[path = "load/memory.rs"]
@@ -56,7 +58,7 @@ type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 type Part = fn() -> Outcome<()>;
 
 /// The parts: name on the command line, and function.
-const PARTS: [(&str, Part); 16] = [
+const PARTS: [(&str, Part); 17] = [
     ("b1", cold::run),
     ("b2", memory::run),
     ("b3", submit::run),
@@ -70,6 +72,7 @@ const PARTS: [(&str, Part); 16] = [
     ("b11", restart::run),
     ("streaming", streaming_execution::run),
     ("terminal", terminal::run),
+    ("jobs", jobs::run),
     ("s13", isolation::run),
     ("flood", isolation::run_flooding_tool),
     ("torrent", isolation::run_flooding_model),

@@ -6,7 +6,7 @@ use crate::error::JobsError;
 use crate::record::{JobRecord, WorktreePlace};
 use crate::runner::Services;
 use project::worktree;
-use session::{MadeWorktree, SessionError, WorktreeRequest};
+use session::{MadeWorktree, SessionError, WorktreeError, WorktreeRequest};
 use types::job::JobError;
 use types::worktree::{GitResult, WorktreeChoice};
 
@@ -29,10 +29,7 @@ pub(crate) async fn create(services: &Services, record: &JobRecord) -> Result<Wo
     let Some(choice) = &record.worktree else {
         return Err(JobError::new("internal", "the job has no worktree"));
     };
-    let name = match job.attempt {
-        0 | 1 => job.job_id.to_string(),
-        attempt => format!("{}-{attempt}", job.job_id),
-    };
+    let name = name(record);
     // A further attempt starts from the same commit, whatever the base branch is now.
     let choice = WorktreeChoice {
         base: record.worktree_base.clone().or_else(|| choice.base.clone()),
@@ -57,19 +54,30 @@ pub(crate) async fn create(services: &Services, record: &JobRecord) -> Result<Wo
     })
 }
 
-/// Commits what the attempt left, and keeps or removes the worktree.
+/// The name of the newest attempt's worktree. An attempt that continues has that of the attempt before.
+fn name(record: &JobRecord) -> String {
+    let job = &record.job;
+    let known = record.worktree_place.as_ref().and_then(|place| Path::new(&place.path).file_name());
+    match (known, job.attempt) {
+        (Some(name), _) => name.to_string_lossy().into_owned(),
+        (None, 0 | 1) => job.job_id.to_string(),
+        (None, attempt) => format!("{}-{attempt}", job.job_id),
+    }
+}
+
+/// Commits what the attempt left, and keeps or removes the worktree. `None` if the attempt has no worktree. The daemon may
+/// have stopped after it made the worktree and before the job knew of it, so the name counts.
 ///
 /// # Errors
 /// The repository is gone, or git or the disk failed. The worktree is kept then.
-pub(crate) async fn finish(
-    services: &Services,
-    record: &JobRecord,
-    place: &WorktreePlace,
-) -> Result<GitResult, JobError> {
-    let name = Path::new(&place.path).file_name().unwrap_or_default().to_string_lossy();
+pub(crate) async fn finish(services: &Services, record: &JobRecord) -> Result<Option<GitResult>, JobError> {
     let message =
         format!("{}\n\nMade by {}, attempt {}.", record.job.title, record.job.job_id, record.job.attempt);
-    services.registry.finish_worktree(&name, &message).await.map_err(|it| error(&it))
+    match services.registry.finish_worktree(&name(record), &message).await {
+        Ok(git) => Ok(Some(git)),
+        Err(SessionError::Worktree(WorktreeError::NotFound)) if record.worktree_place.is_none() => Ok(None),
+        Err(failure) => Err(error(&failure)),
+    }
 }
 
 fn error(error: &SessionError) -> JobError {

@@ -39,7 +39,7 @@ pub async fn check(database: &Path, notes: &ReceivedMessages) -> Journals {
 
 /// Copies the files in their current state and opens the copy. A running daemon may continue to use the
 /// originals.
-async fn open_copy(database: &Path) -> (tempfile::TempDir, SqliteConnection) {
+pub(super) async fn open_copy(database: &Path) -> (tempfile::TempDir, SqliteConnection) {
     let folder = tempfile::tempdir().expect("a folder");
     let copy = folder.path().join("copy.db");
     for ending in ["", "-wal"] {

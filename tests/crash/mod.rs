@@ -4,8 +4,11 @@
 
 mod client_log;
 mod invariants;
+mod job_files;
+pub mod job_kill_loop;
 pub mod kill_loop;
 mod matrix;
+pub mod night;
 mod rows_audit;
 mod rows_calls;
 mod rows_compaction;
@@ -19,6 +22,7 @@ mod rows_subagents;
 mod rows_turns;
 mod rows_unsandboxed;
 mod scenario;
+mod test_clock;
 mod tolerant_client;
 
 /// Defines one test for each crash mode: abort, and SIGKILL from outside.

@@ -75,7 +75,7 @@ impl JobRunner {
         }
         let services = self.services();
         let task = self.work.spawn(async move {
-            let end = read_end(&services, &record).await;
+            let end = end_attempt(&services, &record, None).await;
             WorkDone::Ended(id, Box::new(end), Vec::new())
         });
         self.work_of.insert(task.id(), id);
@@ -100,7 +100,7 @@ impl JobRunner {
         let task = self.work.spawn(async move {
             let survivors = stop(&services, &record).await;
             base::crash::point("JC7.stopped");
-            let end = read_end(&services, &record).await;
+            let end = end_attempt(&services, &record, None).await;
             WorkDone::Ended(id, Box::new(end), survivors)
         });
         self.work_of.insert(task.id(), id);
@@ -159,14 +159,17 @@ async fn start(
     }
     match start_session(&services, &record, &request, &cancel).await {
         Ok(()) => WorkDone::Started(id),
-        Err(StartFailure::Failed(error)) => failed(id, error),
+        Err(StartFailure::Failed(error)) => {
+            let end = end_attempt(&services, &record, Some(error)).await;
+            WorkDone::Ended(id, Box::new(end), Vec::new())
+        }
         Err(StartFailure::Later) => {
             tokio::time::sleep(std::time::Duration::from_millis(500)).await;
             WorkDone::StartAgain(id)
         }
         Err(StartFailure::Cancelled) => {
             let survivors = stop(&services, &record).await;
-            let end = read_end(&services, &record).await;
+            let end = end_attempt(&services, &record, None).await;
             WorkDone::Ended(id, Box::new(end), survivors)
         }
     }
@@ -262,9 +265,28 @@ async fn stop(services: &Services, record: &JobRecord) -> Vec<i32> {
     }
 }
 
-/// How the newest attempt ended: its result, what it used, and what it left.
-async fn read_end(services: &Services, record: &JobRecord) -> AttemptEnd {
-    let Some(session_id) = record.job.session_id else { return AttemptEnd::default() };
+/// Ends the newest attempt, whose session has stopped or was never created: reads its result, ends the work in its
+/// worktree and archives its session. All of it may be repeated, so a crash before the job's next state loses nothing.
+async fn end_attempt(services: &Services, record: &JobRecord, error: Option<JobError>) -> AttemptEnd {
+    let Some(session_id) = record.job.session_id else {
+        return AttemptEnd { error, ..AttemptEnd::default() };
+    };
+    let mut end = read_end(services, record, session_id).await;
+    end.error = error.or(end.error);
+    if record.worktree.is_some() {
+        match crate::worktree::finish(services, record).await {
+            Ok(git) => end.git = git,
+            Err(error) => {
+                end.error.get_or_insert(error);
+            }
+        }
+    }
+    archive(services, record, session_id).await;
+    end
+}
+
+/// How the newest attempt ended: its result, what it used, and the files to keep.
+async fn read_end(services: &Services, record: &JobRecord, session_id: SessionId) -> AttemptEnd {
     let registry = &services.registry;
     let mut end = AttemptEnd { spent: spent(services, record).await, ..AttemptEnd::default() };
     let view = match registry.view(session_id).await {
@@ -299,14 +321,6 @@ async fn read_end(services: &Services, record: &JobRecord) -> AttemptEnd {
         spent.turn_calls += turn.model_calls;
     }
     keep_artifacts(services, record, &mut end).await;
-    if let Some(place) = &record.worktree_place {
-        match crate::worktree::finish(services, record, place).await {
-            Ok(git) => end.git = Some(git),
-            Err(error) => {
-                end.error.get_or_insert(error);
-            }
-        }
-    }
     end
 }
 
@@ -342,14 +356,14 @@ async fn spent(services: &Services, record: &JobRecord) -> Option<Spent> {
     Some(Spent { models, ..record.spent.clone() })
 }
 
-/// Archives the session of an attempt that is over. Best effort: clients may archive it as well.
-pub(super) async fn archive(services: Services, session_id: SessionId, id: JobId) -> WorkDone {
+/// Archives the session of an attempt that is over. Best effort: clients may archive it as well, and the next attempt may
+/// go on in it.
+async fn archive(services: &Services, record: &JobRecord, session_id: SessionId) {
     let archiving = async {
         let session = services.registry.open(session_id).await?;
         session.archive(true, None, daemon_origin()).await
     };
     if let Err(error) = archiving.await {
-        tracing::debug!(job = %id, %error, "the session of an attempt stays unarchived");
+        tracing::debug!(job = %record.job.job_id, %error, "the session of an attempt stays unarchived");
     }
-    WorkDone::Archived
 }

@@ -89,8 +89,6 @@ enum WorkDone {
     Placed(JobId, Box<WorktreePlace>),
     /// The attempt could not be started now, because the storage failed; it is tried again.
     StartAgain(JobId),
-    /// The session of an attempt that is over was archived.
-    Archived,
     /// The attempt is over.
     Ended(JobId, Box<AttemptEnd>, Vec<i32>),
 }
@@ -390,18 +388,17 @@ impl JobRunner {
                     false => self.spawn_start(record).await?,
                 }
             }
-            WorkDone::Archived => {}
             WorkDone::Ended(id, end, survivors) => {
                 base::crash::point("JC4.ended");
-                let archived = self.entries.get(&id).and_then(|job| job.session_id);
+                let session_id = self.entries.get(&id).and_then(|job| job.session_id);
                 self.must_step(id, JobInput::AttemptEnded(end)).await?;
-                self.attempt_is_over(id, archived, survivors).await?;
+                self.attempt_is_over(id, session_id, survivors).await?;
             }
         }
         Ok(())
     }
 
-    /// Answers those who wait for the end of an attempt, and archives its session if nothing follows.
+    /// Answers those who wait for the end of an attempt.
     async fn attempt_is_over(
         &mut self,
         id: JobId,
@@ -414,13 +411,6 @@ impl JobRunner {
         }
         if let Some(session_id) = session_id {
             self.by_session.remove(&session_id);
-            let goes_on = record.job.state == JobState::Retrying
-                && record.next_mode == types::job_request::RetryMode::Continue;
-            if !goes_on {
-                let services = self.services();
-                let task = self.work.spawn(attempt::archive(services, session_id, id));
-                self.work_of.insert(task.id(), id);
-            }
         }
         let waiting = self.finish_tracking(&record);
         for reply in waiting {

@@ -134,7 +134,7 @@ impl Registry {
     /// # Errors
     /// There is no such worktree, or git or the store failed. The worktree is kept then.
     pub async fn finish_worktree(&self, name: &str, message: &str) -> Result<GitResult, SessionError> {
-        let row = self.inner.shared.store.worktree_named(name).await?;
+        let row = self.inner.shared.store.worktree_named(name).await?.filter(|row| row.is_complete);
         let row = row.ok_or(SessionError::Worktree(WorktreeError::NotFound))?;
         let (registry, message) = (self.clone(), message.to_owned());
         run_to_end(async move { registry.finish(row, &message).await }).await
