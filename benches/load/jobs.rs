@@ -142,11 +142,11 @@ fn wait_for_success(client: &mut Client, job_id: &Value) -> Outcome<Value> {
 
 fn measure_long_queue() -> Outcome<()> {
     let short = measure_claims(SHORT_QUEUE, false)?;
-    Figure::new(&format!("J end of a job to the next start, {SHORT_QUEUE} queued"), "ms", &short).print();
+    Figure::new(&format!("J end of a job to the next claim, {SHORT_QUEUE} queued"), "ms", &short).print();
     measure_claims(QUEUED, true).map(|_| ())
 }
 
-/// Times from the end of one job to the start of the next one.
+/// Times from the end of one job to the claim of the next one.
 fn measure_claims(queued: usize, prints: bool) -> Outcome<Sample> {
     let model = ModelServer::start()?;
     model.set_script(Script::Immediate(create_answer(1, Chunks::Large)));
@@ -185,7 +185,7 @@ fn measure_claims(queued: usize, prints: bool) -> Outcome<Sample> {
             .with_reference(&format!("ms echo of {} KiB", bytes >> 10), echoes.median())
             .with_target(Target::AtMost(10.0))
             .print();
-        Figure::new(&format!("J end of a job to the next start, {queued} queued"), "ms", &claims)
+        Figure::new(&format!("J end of a job to the next claim, {queued} queued"), "ms", &claims)
             .with_reference("ms fdatasync of 4 KiB", syncs.median())
             .with_target(Target::AtMost(syncs.median() + 1.0))
             .print();
@@ -209,19 +209,21 @@ fn create_many(client: &mut Client, folder: &Path, numbers: std::ops::Range<usiz
     Ok(())
 }
 
-/// Lets jobs run, and reads from the events when each ended and the next one started.
+/// Lets jobs run one after another, and reads from the events when each ended and the next one was claimed. Between both
+/// times, in whole milliseconds of the daemon's clock, is the commit of the end.
 fn watch_claims(watcher: &mut Client, client: &mut Client) -> Outcome<Sample> {
     watcher.call("daemon.subscribe", &json!({}))?;
     client.send("job.resume", &json!({}))?;
     let mut claims = Sample::default();
-    let mut ended: Option<Instant> = None;
+    let mut ended_ms: Option<i64> = None;
     while claims.len() < CLAIMS {
         let line: Value = serde_json::from_slice(watcher.read_line()?)?;
-        match line["params"]["result"]["kind"].as_str() {
-            Some("job.completed") => ended = Some(Instant::now()),
+        let event = &line["params"]["result"];
+        match event["kind"].as_str() {
+            Some("job.completed") => ended_ms = event["job"]["ended_at_ms"].as_i64(),
             Some("job.started") => {
-                if let Some(ended) = ended.take() {
-                    claims.push_ms(ended.elapsed());
+                if let (Some(ended), Some(at)) = (ended_ms.take(), event["job"]["started_at_ms"].as_i64()) {
+                    claims.push((at - ended) as f64);
                 }
             }
             _ => {}

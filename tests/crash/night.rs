@@ -36,6 +36,8 @@ pub struct ScheduleRow {
     pub jobs: usize,
     pub succeeded: usize,
     pub failed: usize,
+    /// Jobs that an earlier job of the schedule kept from starting.
+    pub skipped: usize,
     /// Attempts beyond the first of each job.
     pub repeated: u64,
     /// Slots without a job, as the jobs after them tell.
@@ -116,14 +118,18 @@ impl Night {
     async fn settle(&self) {
         let work = async {
             loop {
-                // A question to the schedules also makes them look at the clock.
+                // A question to the schedules, or about a job that waits, also makes them look at the clock.
                 let listed = self.client.call("schedule.list", json!({})).await;
                 let schedules = listed["schedules"].as_array().expect("schedules");
                 let now_ms = self.clock.now_ms();
                 let is_waiting = |it: &Value| it["next_fire_ms"].as_i64().is_some_and(|at| at > now_ms);
-                let states = json!({"states": ["queued", "running", "waiting"]});
+                let states = json!({"states": ["queued", "running", "waiting", "retrying"]});
                 let open = self.client.call("job.list", states).await;
-                if schedules.iter().all(is_waiting) && open["jobs"] == json!([]) {
+                let is_later = |job: &Value| {
+                    job["state"] == "retrying" && job["run_at_ms"].as_i64().is_some_and(|at| at > now_ms)
+                };
+                let are_later = open["jobs"].as_array().expect("jobs").iter().all(is_later);
+                if schedules.iter().all(is_waiting) && are_later {
                     return;
                 }
                 tokio::time::sleep(POLL_INTERVAL).await;
@@ -187,6 +193,7 @@ fn describe(name: &'static str, jobs: &[&Value], expected: &BTreeSet<i64>) -> Sc
         row.duplicates += usize::from(!slots.insert(slot));
         row.succeeded += usize::from(job["state"] == "succeeded");
         row.failed += usize::from(job["state"] == "failed");
+        row.skipped += usize::from(job["state"] == "skipped");
         row.repeated += job["attempt"].as_u64().unwrap_or(0).saturating_sub(1);
         row.missed += job["missed_slots"].as_i64().unwrap_or(0);
     }
@@ -227,15 +234,16 @@ fn expected_slots(name: &str, created_ms: i64, until_ms: i64) -> BTreeSet<i64> {
 }
 
 fn print_table(rows: &[ScheduleRow]) {
-    println!("schedule   | slots | jobs | succeeded | failed | repeated | missed | duplicates");
+    println!("schedule   | slots | jobs | succeeded | failed | skipped | repeated | missed | duplicates");
     for row in rows {
         println!(
-            "{:<10} | {:>5} | {:>4} | {:>9} | {:>6} | {:>8} | {:>6} | {:>10}",
+            "{:<10} | {:>5} | {:>4} | {:>9} | {:>6} | {:>7} | {:>8} | {:>6} | {:>10}",
             row.name,
             row.slots,
             row.jobs,
             row.succeeded,
             row.failed,
+            row.skipped,
             row.repeated,
             row.missed,
             row.duplicates
