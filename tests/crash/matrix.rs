@@ -209,6 +209,21 @@ pub const ROWS: &[Row] = &[
         "the job runs, with one session and one turn",
     ),
     row(
+        "JC3",
+        "in the making of a worktree, and in its end and removal",
+        &[
+            "JC3.add",
+            "JC3.added",
+            "JC3.branch",
+            "JC3.complete",
+            "JC3.commit",
+            "JC3.remove",
+            "JC3.removed",
+            "JC3.forgotten",
+        ],
+        "the partial worktree is removed or completed; no lock file stays",
+    ),
+    row(
         "JC4",
         "the turn of an attempt is completed, before the job's final state",
         &["JC4.ended"],
@@ -219,6 +234,12 @@ pub const ROWS: &[Row] = &[
         "the final state of a job is committed, before its message is sent; sent, before that is noted",
         &["JC5.owed", "JC5.sent"],
         "the message arrives; it arrives again with the same `webhook-id`",
+    ),
+    row(
+        "JC6",
+        "a slot of a schedule is due, before its row; row and job written, before the start",
+        &["JC6.due", "JC6.written"],
+        "one job in both cases",
     ),
     row(
         "JC7",
@@ -243,7 +264,8 @@ fn unbuilt_matrix_rows_are_listed_and_counted() {
 #[test]
 fn every_specified_crash_row_is_in_matrix() {
     let ids: Vec<String> = ROWS.iter().map(|row| row.id.to_owned()).collect();
-    assert_eq!(ids, (1..=26).map(|n| format!("C{n}")).collect::<Vec<_>>());
+    let of_sessions = (1..=26).map(|n| format!("C{n}"));
+    assert_eq!(ids, of_sessions.chain((1..=7).map(|n| format!("JC{n}"))).collect::<Vec<_>>());
     for row in ROWS {
         for point in row.points {
             assert_eq!(point.split('.').next(), Some(row.id), "{point} is in the row of {}", row.id);

@@ -1,6 +1,6 @@
 //! Attempts: a session is created and gets the prompt; later its result is read, or it is stopped.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tokio_util::sync::CancellationToken;
 
@@ -156,6 +156,12 @@ async fn start(
             Ok(place) => WorkDone::Placed(id, Box::new(place)),
             Err(error) => failed(id, error),
         };
+    }
+    if let Some(place) = &record.worktree_place
+        && !Path::new(&place.path).is_dir()
+    {
+        let why = "the worktree of the last attempt is gone, because it had no change; retry with a fresh one";
+        return failed(id, JobError::new("worktree", why));
     }
     match start_session(&services, &record, &request, &cancel).await {
         Ok(()) => WorkDone::Started(id),

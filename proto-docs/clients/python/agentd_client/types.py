@@ -288,6 +288,19 @@ class ArchiveParams(TypedDict):
     """Id of the session."""
 
 
+class Artifact(TypedDict):
+    """A file that was kept with the result. `session.blob` of the last attempt's session reads it."""
+
+    blob_id: NotRequired[BlobId]
+    """Its content; absent if the file was too large to be kept."""
+
+    bytes: int
+    """Its size."""
+
+    path: str
+    """Path relative to the job's folder."""
+
+
 class AttachedClient(TypedDict):
     """A client that follows a session."""
 
@@ -394,7 +407,7 @@ class AuditHead(TypedDict):
     """Number of the row."""
 
 # The kind of decision that a row records.
-AuditKind: TypeAlias = "Literal['rule', 'permission', 'question', 'refused', 'grant', 'mode', 'folders', 'rewind', 'trust', 'rescue']"
+AuditKind: TypeAlias = "Literal['rule', 'permission', 'question', 'refused', 'grant', 'mode', 'folders', 'rewind', 'trust', 'job', 'rescue']"
 
 
 class AuditParams(TypedDict):
@@ -822,8 +835,24 @@ class CallView(TypedDict):
     tool: str
     """The tool."""
 
+# What happens to missed slots.
+CatchUp: TypeAlias = "Literal['last', 'none', 'all']"
+
 # Kind of a file's change.
 ChangeKind: TypeAlias = "Literal['created', 'modified', 'removed']"
+
+
+class ChangedFile(TypedDict):
+    """A changed file."""
+
+    deletions: int
+    """Lines removed; 0 for a binary file."""
+
+    insertions: int
+    """Lines added; 0 for a binary file."""
+
+    path: str
+    """Path relative to the top of the repository."""
 
 
 class ChatMessage(TypedDict):
@@ -1203,6 +1232,16 @@ class CompactionOverrides(TypedDict):
     """Whether long tool results are shortened."""
 
 
+class Concurrency(TypedDict):
+    """How many jobs with the same key run at a time."""
+
+    key: str
+    """Any text."""
+
+    limit: NotRequired[int]
+    """At least 1."""
+
+
 class ConfigParams(TypedDict):
     """`daemon.config`"""
 
@@ -1410,18 +1449,11 @@ class CreateParams(TypedDict):
     top_p: NotRequired[TopP]
     """The probability mass of the most likely tokens to choose from, from 0 to 1. Vendors advise to set only one of `temperature` and `top_p`."""
 
+    worktree: NotRequired[WorktreeChoice]
+    """Makes a git worktree of the folder's repository on a branch of its own, in which the session works: `true`, or an object with `base`, `branch`, `keep`, `include` and `commit`."""
 
-class DaemonEvent(TypedDict):
-    """A notification `daemon.event` of `daemon.subscribe`."""
-
-    deleted: NotRequired[bool]
-    """Whether the session was deleted with its history."""
-
-    kind: SessionChangeKind
-    """The change of the session."""
-
-    session: SessionView
-    """The session as `session.list` shows it, at the time of the notification."""
+# A notification `daemon.event` of `daemon.subscribe`.
+DaemonEvent: TypeAlias = "SessionNotification | JobNotification | ScheduleNotification"
 
 
 class DaemonEventNotification(TypedDict):
@@ -1433,6 +1465,34 @@ class DaemonEventNotification(TypedDict):
 
 # A user's answer to a permission request.
 Decision: TypeAlias = "Literal['allow', 'deny']"
+
+
+class Delivery(TypedDict):
+    """A notification about a job."""
+
+    error: NotRequired[str]
+    """Why the last try failed, without addresses and keys."""
+
+    job_state: JobState
+    """The state that it reports."""
+
+    next_try_ms: NotRequired[Timestamp]
+    """Time of the next try."""
+
+    status: DeliveryStatus
+    """How far it is."""
+
+    target: str
+    """The table `[jobs.notify.NAME]`."""
+
+    tries: int
+    """Number of tries so far."""
+
+    webhook_id: str
+    """Id of the message, the same for all tries."""
+
+# How far a notification is.
+DeliveryStatus: TypeAlias = "Literal['pending', 'delivered', 'failed']"
 
 
 class Denial(TypedDict):
@@ -1475,6 +1535,9 @@ class DiffReply(TypedDict):
 
 # A reply without content.
 Done: TypeAlias = "dict[str, Any]"
+
+# A duration with its unit, like `90s`, `10m` or `2h`.
+Duration: TypeAlias = "str"
 
 
 class EndParams(TypedDict):
@@ -1657,6 +1720,16 @@ class ExportReply(TypedDict):
 
     next_cursor: NotRequired[str]
     """Cursor of the next page, if there is one."""
+
+
+class FailedDelivery(TypedDict):
+    """A message about a job whose last try failed."""
+
+    delivery: Delivery
+    """The message."""
+
+    job_id: JobId
+    """The job."""
 
 # How one of two answers was chosen.
 FeedbackBy: TypeAlias = "Literal['answer', 'equal', 'single', 'abort']"
@@ -2019,6 +2092,31 @@ class FoundRelation(TypedDict):
 
     weight: float
     """Its strength; a higher number means a stronger relation."""
+
+
+class GitResult(TypedDict):
+    """What a job or session left in its branch."""
+
+    base: str
+    """The commit that it started from."""
+
+    branch: str
+    """The branch of the worktree."""
+
+    commit: NotRequired[str]
+    """The newest commit of the branch; absent if it has none of its own."""
+
+    deletions: int
+    """Lines removed."""
+
+    files_changed: int
+    """Number of changed files, from `base` to the branch."""
+
+    insertions: int
+    """Lines added."""
+
+    uncommitted_in_base: NotRequired[int]
+    """Uncommitted changes of the main folder, which the worktree did not take over."""
 
 # The format of a graph.
 GraphFormatParam: TypeAlias = "Literal['json', 'mermaid', 'dot', 'graphml', 'html']"
@@ -2762,6 +2860,736 @@ class ItemsReply(TypedDict):
 
     next_cursor: NotRequired[str]
     """Cursor of the next page, if there is one."""
+
+
+class Job(TypedDict):
+    """A job as `job.get` and `job.list` return it."""
+
+    activity: NotRequired[str]
+    """What a running attempt does now, in one line."""
+
+    attempt: int
+    """Number of its newest attempt; 0 before the first."""
+
+    attempts_max: int
+    """How many attempts it may have."""
+
+    cost_usd_micros: NotRequired[int]
+    """Cost of all attempts, in millionths of a dollar; `null` if a price is unknown."""
+
+    created_at_ms: Timestamp
+    """Time of its creation."""
+
+    cwd: str
+    """Its folder."""
+
+    deliveries: NotRequired[list[Delivery]]
+    """The notifications about it."""
+
+    ended_at_ms: NotRequired[Timestamp]
+    """Time of its final state."""
+
+    error: NotRequired[JobError]
+    """Why it failed."""
+
+    job_id: JobId
+    """Its id."""
+
+    labels: NotRequired[dict[str, str]]
+    """Its labels."""
+
+    missed_slots: NotRequired[int]
+    """Earlier slots of the schedule that were missed and got no job."""
+
+    node: NotRequired[str]
+    """The daemon that works on it, in a fleet."""
+
+    priority: int
+    """From -100 to 100."""
+
+    reason: NotRequired[QueueReason]
+    """Why it does not start yet."""
+
+    result: NotRequired[JobResult]
+    """The result of its last turn, with the attempts. Lists omit its text."""
+
+    run_at_ms: Timestamp
+    """Time at which it is due; for a job that retries, of the next attempt."""
+
+    schedule_id: NotRequired[ScheduleId]
+    """The schedule that created it."""
+
+    seq: int
+    """Number of its newest event."""
+
+    session_id: NotRequired[SessionId]
+    """The session of the newest attempt."""
+
+    slot_ms: NotRequired[Timestamp]
+    """The slot of the schedule."""
+
+    started_at_ms: NotRequired[Timestamp]
+    """Start of the first attempt."""
+
+    state: JobState
+    """Its state."""
+
+    template: NotRequired[str]
+    """The template that it was made from."""
+
+    title: str
+    """Short name."""
+
+    usage: Usage
+    """Tokens of all attempts."""
+
+    waiting_for: NotRequired[WaitingFor]
+    """What a waiting job waits for."""
+
+
+class JobAttempt(TypedDict):
+    """One session that worked on a job."""
+
+    attempt: int
+    """Its number, from 1."""
+
+    ended_at_ms: NotRequired[Timestamp]
+    """Time of its end."""
+
+    node: NotRequired[str]
+    """The daemon that worked on it, in a fleet."""
+
+    session_id: SessionId
+    """Its session."""
+
+    started_at_ms: Timestamp
+    """Time of its start."""
+
+    subtype: NotRequired[Subtype]
+    """How its last turn ended."""
+
+
+class JobCancelParams(TypedDict):
+    """`job.cancel`"""
+
+    idempotency_key: NotRequired[str]
+    """A repeated call with the same key returns the reply of the first call."""
+
+    job_id: JobId
+    """Id of the job."""
+
+    reason: NotRequired[str]
+    """Why, for the log."""
+
+
+class JobCancelReply(TypedDict):
+    """Reply of `job.cancel`: the work has stopped."""
+
+    job: Job
+    """The job."""
+
+    stopped: bool
+    """Whether an attempt was stopped."""
+
+    survivors: list[int]
+    """Ids of processes that could not be killed."""
+
+
+class JobCounts(TypedDict):
+    """How many jobs are in which state."""
+
+    completed: NotRequired[dict[str, int]]
+    """Jobs that reached a final state since the start of the daemon, by state."""
+
+    open: NotRequired[dict[str, int]]
+    """Jobs that are not over, by state."""
+
+    paused: NotRequired[bool]
+    """Whether new starts are stopped."""
+
+
+class JobCreateReply(TypedDict):
+    """Reply of `job.create`"""
+
+    existing: bool
+    """Whether it existed before, because it has the same `unique` key."""
+
+    job: Job
+    """The job."""
+
+
+class JobError(TypedDict):
+    """Why a job failed."""
+
+    call_id: NotRequired[CallId]
+    """The tool call that it is about."""
+
+    kind: str
+    """A stable code: `unknown_outcome`, `worktree`, `session`, `no_result`, `killed`, or that of the turn's error."""
+
+    message: str
+    """Text for users."""
+
+# One numbered event of a job.
+JobEvent: TypeAlias = "JobEventJobCreated | JobEventJobQueued | JobEventJobStarted | JobEventJobWaiting | JobEventJobResumed | JobEventJobRetrying | JobEventJobUpdated | JobEventJobCancelling | JobEventJobCompleted | JobEventJobDelivery"
+
+
+class JobEventJobCancelling(TypedDict):
+    """A user cancelled it; its attempt is being stopped."""
+
+    at_ms: Timestamp
+    """Time of the event."""
+
+    job_id: JobId
+    """The job."""
+
+    reason: NotRequired[str]
+    """Why."""
+
+    seq: int
+    """Its number: 1, 2, 3 … without gaps."""
+
+    type: Literal['job.cancelling']
+
+
+class JobEventJobCompleted(TypedDict):
+    """It has a final state."""
+
+    at_ms: Timestamp
+    """Time of the event."""
+
+    error: NotRequired[JobError]
+    """Why it failed."""
+
+    job_id: JobId
+    """The job."""
+
+    result: NotRequired[JobResult]
+    """The result; absent if no attempt was started."""
+
+    seq: int
+    """Its number: 1, 2, 3 … without gaps."""
+
+    state: JobState
+    """The final state."""
+
+    type: Literal['job.completed']
+
+
+class JobEventJobCreated(TypedDict):
+    """It was created."""
+
+    at_ms: Timestamp
+    """Time of the event."""
+
+    job_id: JobId
+    """The job."""
+
+    seq: int
+    """Its number: 1, 2, 3 … without gaps."""
+
+    type: Literal['job.created']
+
+
+class JobEventJobDelivery(TypedDict):
+    """A notification was delivered, failed or was given up."""
+
+    at_ms: Timestamp
+    """Time of the event."""
+
+    job_id: JobId
+    """The job."""
+
+    seq: int
+    """Its number: 1, 2, 3 … without gaps."""
+
+    status: DeliveryStatus
+    """How far it is."""
+
+    target: str
+    """The table `[jobs.notify.NAME]`."""
+
+    tries: int
+    """Number of tries so far."""
+
+    type: Literal['job.delivery']
+
+
+class JobEventJobQueued(TypedDict):
+    """It may start as soon as a slot is free."""
+
+    at_ms: Timestamp
+    """Time of the event."""
+
+    job_id: JobId
+    """The job."""
+
+    seq: int
+    """Its number: 1, 2, 3 … without gaps."""
+
+    type: Literal['job.queued']
+
+
+class JobEventJobResumed(TypedDict):
+    """The attempt goes on after it waited for a person."""
+
+    at_ms: Timestamp
+    """Time of the event."""
+
+    job_id: JobId
+    """The job."""
+
+    seq: int
+    """Its number: 1, 2, 3 … without gaps."""
+
+    type: Literal['job.resumed']
+
+
+class JobEventJobRetrying(TypedDict):
+    """The attempt failed and another one follows."""
+
+    at_ms: Timestamp
+    """Time of the next attempt."""
+
+    job_id: JobId
+    """The job."""
+
+    reason: str
+    """Why the attempt failed."""
+
+    seq: int
+    """Its number: 1, 2, 3 … without gaps."""
+
+    type: Literal['job.retrying']
+
+
+class JobEventJobStarted(TypedDict):
+    """An attempt was started."""
+
+    at_ms: Timestamp
+    """Time of the event."""
+
+    attempt: int
+    """Number of the attempt."""
+
+    job_id: JobId
+    """The job."""
+
+    node: NotRequired[str]
+    """The daemon, in a fleet."""
+
+    seq: int
+    """Its number: 1, 2, 3 … without gaps."""
+
+    session_id: SessionId
+    """Its session."""
+
+    type: Literal['job.started']
+
+
+class JobEventJobUpdated(TypedDict):
+    """Its priority, time, labels or limits were changed."""
+
+    at_ms: Timestamp
+    """Time of the event."""
+
+    job_id: JobId
+    """The job."""
+
+    seq: int
+    """Its number: 1, 2, 3 … without gaps."""
+
+    type: Literal['job.updated']
+
+
+class JobEventJobWaiting(TypedDict):
+    """The attempt waits for a person."""
+
+    at_ms: Timestamp
+    """Time of the event."""
+
+    for: WaitingFor
+    """What for."""
+
+    job_id: JobId
+    """The job."""
+
+    seq: int
+    """Its number: 1, 2, 3 … without gaps."""
+
+    type: Literal['job.waiting']
+
+
+class JobEventsParams(TypedDict):
+    """`job.events`"""
+
+    after_seq: NotRequired[int]
+    """Only events after this number."""
+
+    job_id: JobId
+    """Id of the job."""
+
+
+class JobEventsReply(TypedDict):
+    """Reply of `job.events`"""
+
+    events: list[JobEvent]
+    """Events, oldest first; at most 1,000."""
+
+
+class JobGetReply(TypedDict):
+    """Reply of `job.get`"""
+
+    job: Job
+    """The job."""
+
+    request: JobRequest
+    """What it is asked to do, as it was stored."""
+
+# 
+JobId: TypeAlias = "str"
+
+
+class JobListParams(TypedDict):
+    """`job.list`"""
+
+    cursor: NotRequired[str]
+    """`next_cursor` of the previous page."""
+
+    cwd: NotRequired[str]
+    """Only jobs of this folder."""
+
+    label: NotRequired[str]
+    """Only jobs with this label: `NAME` or `NAME=VALUE`."""
+
+    limit: NotRequired[int]
+    """Jobs per page, 1 to 500; 100 by default."""
+
+    schedule_id: NotRequired[ScheduleId]
+    """Only jobs of this schedule."""
+
+    states: NotRequired[list[JobState]]
+    """Only these states."""
+
+    template: NotRequired[str]
+    """Only jobs of this template."""
+
+
+class JobListReply(TypedDict):
+    """Reply of `job.list`: newest first."""
+
+    jobs: list[Job]
+    """Jobs of this page."""
+
+    next_cursor: NotRequired[str]
+    """Cursor of the next page, if there is one."""
+
+
+class JobLogsParams(TypedDict):
+    """`job.logs`"""
+
+    after_seq: NotRequired[int]
+    """Only events after this seq."""
+
+    attempt: NotRequired[int]
+    """Number of the attempt; by default the newest."""
+
+    job_id: JobId
+    """Id of the job."""
+
+    limit: NotRequired[int]
+    """Events per page."""
+
+
+class JobLogsReply(TypedDict):
+    """Reply of `job.logs`"""
+
+    events: list[Envelope]
+    """Its events, oldest first."""
+
+    last_seq: int
+    """Seq of the session's newest event."""
+
+    next_cursor: NotRequired[str]
+    """`after_seq` of the next page, if there is one."""
+
+    session_id: SessionId
+    """The session of the attempt."""
+
+
+class JobNotification(TypedDict):
+    """The change of a job."""
+
+    job: Job
+    """The job as `job.list` shows it."""
+
+    kind: str
+    """`type` of the job's newest event, for example `job.started`."""
+
+
+class JobParams(TypedDict):
+    """Selects one job."""
+
+    job_id: JobId
+    """Id of the job."""
+
+
+class JobPauseParams(TypedDict):
+    """`job.pause`, `job.resume`"""
+
+    idempotency_key: NotRequired[str]
+    """A repeated call with the same key returns the reply of the first call."""
+
+
+class JobPauseReply(TypedDict):
+    """Reply of `job.pause` and `job.resume`"""
+
+    paused: bool
+    """Whether new starts are stopped."""
+
+
+class JobReply(TypedDict):
+    """Reply with one job."""
+
+    job: Job
+    """The job."""
+
+
+class JobRequest(TypedDict):
+    """The content of a job. Later changes of a template or of the configuration do not change it, except that deny rules and lower limits count at once."""
+
+    agent: NotRequired[str]
+    """Name of the agent as which the attempts work."""
+
+    artifacts: NotRequired[list[str]]
+    """Globs relative to the job's folder: files that are kept with the result."""
+
+    budgets: NotRequired[Budgets]
+    """Limits of the job over all attempts. Missing ones come from `[permissions.unattended]`."""
+
+    concurrency: NotRequired[Concurrency]
+    """How many jobs with the same key run at a time. A job without a worktree has the key of its real folder with limit 1 by default."""
+
+    cwd: NotRequired[str]
+    """An existing folder, absolute."""
+
+    delay: NotRequired[Duration]
+    """The job does not start before this time has passed since its creation."""
+
+    idempotency_key: NotRequired[str]
+    """A repeated call with the same key returns the reply of the first call. It is not stored with the job."""
+
+    labels: NotRequired[dict[str, str]]
+    """Labels for lists."""
+
+    mode: NotRequired[Mode]
+    """Approval mode."""
+
+    model: NotRequired[str]
+    """`PROVIDER/MODEL`, or the name of a pointer of `[models]`."""
+
+    on_complete: NotRequired[list[OnComplete]]
+    """Who is told of the end of the job."""
+
+    output_schema: NotRequired[Any]
+    """JSON Schema of the result. A job without a valid value is `failed`."""
+
+    parameters: NotRequired[dict[str, Any]]
+    """Values of the template's parameters."""
+
+    priority: NotRequired[int]
+    """From -100 to 100; jobs with a higher number start first. 0 by default."""
+
+    prompt: NotRequired[str]
+    """The text for the model, sent as it is. Not together with `template`."""
+
+    retry: NotRequired[RetryPolicy]
+    """When a failed attempt is repeated; by default never."""
+
+    run_at_ms: NotRequired[Timestamp]
+    """The job does not start before this time. Not together with `delay`."""
+
+    start_deadline: NotRequired[Duration]
+    """A job that has not started this long after it was due becomes `expired`."""
+
+    system_prompt: NotRequired[str]
+    """Replaces the default system prompt."""
+
+    template: NotRequired[str]
+    """Name of a template, whose fields apply where the request has none."""
+
+    title: NotRequired[str]
+    """Short name; by default the first words of the prompt."""
+
+    tools: NotRequired[ToolChoice]
+    """The tools on offer; absent for all."""
+
+    unique: NotRequired[Unique]
+    """Prevents a second job with the same key."""
+
+    worktree: NotRequired[WorktreeChoice]
+    """Whether the job works in a git worktree of its own: `true`, or an object."""
+
+
+class JobResult(TypedDict):
+    """The result of a job."""
+
+    artifacts: NotRequired[list[Artifact]]
+    """The files that were kept."""
+
+    attempts: NotRequired[list[JobAttempt]]
+    """All attempts, the first one first."""
+
+    cache_hit_tokens: NotRequired[int]
+    """Input tokens of this turn that were read from a prompt cache."""
+
+    cost_at_least_usd_micros: NotRequired[int]
+    """Cost of the calls whose price is known, in millionths of a dollar: a lower bound of the total cost."""
+
+    cost_usd_micros: NotRequired[int]
+    """Cost of this turn, in millionths of a dollar; `null` if a price is unknown."""
+
+    duration_ms: NotRequired[int]
+    """Duration from start to end, in milliseconds."""
+
+    errors: NotRequired[list[TurnError]]
+    """Errors of this turn only."""
+
+    git: NotRequired[GitResult]
+    """What it left in its branch."""
+
+    model_calls: NotRequired[int]
+    """Number of model calls."""
+
+    model_ms: NotRequired[int]
+    """Time of the model calls with complete answers, in milliseconds. Failed attempts and the waits between them are not included."""
+
+    permission_denials: NotRequired[list[Denial]]
+    """Calls that were refused."""
+
+    permission_ms: NotRequired[int]
+    """Time spent waiting for users, in milliseconds."""
+
+    stop_reason: NotRequired[StopReason]
+    """Why the last answer ended."""
+
+    structured: NotRequired[Any]
+    """The value that satisfies the turn's `output_schema`."""
+
+    subtype: NotRequired[Subtype]
+    """How it ended."""
+
+    text: NotRequired[str]
+    """The text of the last answer; may be empty."""
+
+    tool_calls: NotRequired[int]
+    """Number of tool calls."""
+
+    tools_ms: NotRequired[int]
+    """Time spent running tools, in milliseconds."""
+
+    usage: NotRequired[Usage]
+    """Tokens of this turn."""
+
+    usage_by_model: NotRequired[dict[str, ModelUsage]]
+    """The usage by `PROVIDER/MODEL`, with calls and cost."""
+
+
+class JobRetryParams(TypedDict):
+    """`job.retry`"""
+
+    idempotency_key: NotRequired[str]
+    """A repeated call with the same key returns the reply of the first call."""
+
+    job_id: JobId
+    """Id of the job."""
+
+    mode: NotRequired[RetryMode]
+    """What the attempt starts from; by default as `retry` of the job says."""
+
+# The state of a job.
+JobState: TypeAlias = "Literal['scheduled', 'queued', 'running', 'waiting', 'retrying', 'succeeded', 'failed', 'cancelled', 'expired', 'skipped']"
+
+
+class JobTemplate(TypedDict):
+    """A template of jobs."""
+
+    description: NotRequired[str]
+    """What it is for."""
+
+    name: str
+    """Its name."""
+
+    parameters: dict[str, TemplateParameter]
+    """Its parameters by name."""
+
+    path: str
+    """Its file."""
+
+    source: str
+    """`user` or `project`."""
+
+
+class JobTemplatesParams(TypedDict):
+    """`job.templates`"""
+
+    cwd: NotRequired[str]
+    """A folder whose project's templates are listed as well."""
+
+
+class JobTemplatesReply(TypedDict):
+    """Reply of `job.templates`"""
+
+    diagnostics: list[TemplateDiagnostic]
+    """Files that are not used."""
+
+    templates: list[JobTemplate]
+    """Templates by name."""
+
+
+class JobUpdateParams(TypedDict):
+    """`job.update`"""
+
+    budgets: NotRequired[Budgets]
+    """Higher limits, also of a running job."""
+
+    idempotency_key: NotRequired[str]
+    """A repeated call with the same key returns the reply of the first call."""
+
+    job_id: JobId
+    """Id of the job."""
+
+    labels: NotRequired[dict[str, str]]
+    """All labels, in place of those that it has."""
+
+    priority: NotRequired[int]
+    """From -100 to 100."""
+
+    run_at_ms: NotRequired[Timestamp]
+    """The job does not start before this time."""
+
+
+class JobWaitParams(TypedDict):
+    """`job.wait`"""
+
+    job_id: JobId
+    """Id of the job."""
+
+    timeout_ms: NotRequired[int]
+    """How long to wait at most, in milliseconds; without it, until the job is over."""
+
+
+class JobWaitReply(TypedDict):
+    """Reply of `job.wait`"""
+
+    job: Job
+    """The job."""
+
+    timed_out: bool
+    """Whether the time was over before the job was."""
+
+# When a worktree is kept at the end of its job. The branch always stays if it has a commit.
+KeepWorktree: TypeAlias = "Literal['changed', 'always', 'never']"
 
 
 class Keywords(TypedDict):
@@ -3820,6 +4648,9 @@ class MemorySetReply(TypedDict):
     note: MemoryNote
     """The note as it is stored."""
 
+# How `worktree.merge` merges.
+MergeMethod: TypeAlias = "Literal['ff', 'commit']"
+
 
 class Message(TypedDict):
     """One message of the transcript."""
@@ -4237,6 +5068,9 @@ class Metrics(TypedDict):
     errors: NotRequired[int]
     """Errors of turns."""
 
+    jobs: NotRequired[JobCounts]
+    """Jobs that are not over now, and those that ended since the start, by state."""
+
     lost_attempts: NotRequired[int]
     """Model calls without an answer, for which the provider may still charge."""
 
@@ -4502,6 +5336,49 @@ class ModelView(TypedDict):
     """Whether it accepts images; `null` if unknown."""
 
 
+class NewSchedule(TypedDict):
+    """A new schedule: `schedule.create`. Exactly one of `cron` and `every` is given."""
+
+    catch_up: NotRequired[CatchUp]
+    """What happens to slots that were missed, because the machine slept or the daemon did not run."""
+
+    catch_up_window: NotRequired[Duration]
+    """Missed slots that are older do not fire; 24 hours by default, at most 31 days."""
+
+    cron: NotRequired[str]
+    """Five fields of cron, or `@hourly`, `@daily`, `@weekly`, `@monthly`."""
+
+    enabled: NotRequired[bool]
+    """Whether it fires."""
+
+    every: NotRequired[Duration]
+    """A slot after each interval since the creation, at least `1m`."""
+
+    idempotency_key: NotRequired[str]
+    """A repeated call with the same key returns the reply of the first call."""
+
+    jitter: NotRequired[Duration]
+    """Random delay of each slot, below this time."""
+
+    job: JobRequest
+    """The content of each job. It has no `idempotency_key` and no `run_at_ms`."""
+
+    max_failures: NotRequired[int]
+    """After so many failures in a row the schedule is disabled; 5 by default, 0 for never."""
+
+    name: str
+    """Short name for people."""
+
+    overlap: NotRequired[Overlap]
+    """What happens while a job of the schedule is not over."""
+
+    timezone: NotRequired[str]
+    """IANA name of the zone of `cron`; by default the zone of the daemon's machine at creation."""
+
+    until_ms: NotRequired[Timestamp]
+    """No slot after this time."""
+
+
 class NoticeEvent(TypedDict):
     """A notice for the user; it changes no state."""
 
@@ -4540,6 +5417,25 @@ class NoticeEvent(TypedDict):
 
     type: Literal['notice']
 
+# A state of a job that can be reported.
+NotifyState: TypeAlias = "Literal['succeeded', 'failed', 'cancelled', 'expired', 'waiting']"
+
+
+class OnComplete(TypedDict):
+    """Who is told of the end of a job. Exactly one of `webhook` and `command` names a table `[jobs.notify.NAME]`."""
+
+    command: NotRequired[str]
+    """A table with a `command`."""
+
+    on: NotRequired[list[NotifyState]]
+    """The states that are reported; by default all final ones except `skipped`."""
+
+    webhook: NotRequired[str]
+    """A table with a `url`."""
+
+# What happens to a job whose unique key is taken.
+OnConflict: TypeAlias = "Literal['return', 'replace', 'reject']"
+
 # Handling of a turn that a restart interrupts.
 OnRestart: TypeAlias = "Literal['resume', 'pause']"
 
@@ -4558,6 +5454,9 @@ class Origin(TypedDict):
 
     uid: int
     """Its user id."""
+
+# What happens at a slot while a job of the schedule is not over.
+Overlap: TypeAlias = "Literal['skip', 'queue', 'cancel']"
 
 
 class ParentCall(TypedDict):
@@ -5463,6 +6362,9 @@ class QueueMoveParams(TypedDict):
     turn_id: TurnId
     """The queued turn."""
 
+# Why a job does not start yet.
+QueueReason: TypeAlias = "Literal['slots', 'concurrency', 'not_due', 'budget', 'paused', 'rate_limited', 'node']"
+
 
 class QueueRemoveParams(TypedDict):
     """`session.queue.remove`"""
@@ -5822,6 +6724,31 @@ class RetryEvent(TypedDict):
 
     type: Literal['retry']
 
+# What a further attempt starts from.
+RetryMode: TypeAlias = "Literal['fresh', 'continue']"
+
+
+class RetryPolicy(TypedDict):
+    """When a failed attempt is repeated. An agent's work is not idempotent, so by default it is not."""
+
+    after_unknown: NotRequired[bool]
+    """Whether an attempt is repeated although a call that could reach outside of the worktree has an unknown outcome."""
+
+    attempts: NotRequired[int]
+    """Attempts in all, 1 to 20."""
+
+    backoff: NotRequired[Duration]
+    """Wait before the second attempt; it doubles with each further one."""
+
+    max_backoff: NotRequired[Duration]
+    """Longest wait."""
+
+    mode: NotRequired[RetryMode]
+    """What the next attempt starts from."""
+
+    on: NotRequired[list[Subtype]]
+    """Results that are repeated. Aborted attempts, refused permissions and exhausted budgets are never repeated."""
+
 
 class RewindConflict(TypedDict):
     """A file that prevents a rewind of the files."""
@@ -6004,6 +6931,186 @@ class SandboxReply(TypedDict):
     unattended: SandboxChoice
     """The confinement in unattended sessions (`background: true`)."""
 
+
+class Schedule(TypedDict):
+    """A schedule as the methods return it."""
+
+    catch_up: CatchUp
+    """What happens to missed slots."""
+
+    catch_up_window: Duration
+    """Missed slots that are older do not fire."""
+
+    created_at_ms: Timestamp
+    """Time of its creation."""
+
+    cron: NotRequired[str]
+    """The pattern."""
+
+    enabled: bool
+    """Whether it fires."""
+
+    error: NotRequired[str]
+    """Why it was disabled, or why its last slot made no job."""
+
+    every: NotRequired[Duration]
+    """The interval."""
+
+    failures: int
+    """Failures in a row since it was enabled."""
+
+    jitter: Duration
+    """Random delay of each slot, below this time."""
+
+    job: JobRequest
+    """The content of each job. Lists and events leave out its prompt, system prompt and schema."""
+
+    last_job_id: NotRequired[JobId]
+    """Its newest job."""
+
+    last_slot_ms: NotRequired[Timestamp]
+    """The newest slot that fired."""
+
+    max_failures: int
+    """After so many failures in a row the schedule is disabled; 0 for never."""
+
+    name: str
+    """Short name for people."""
+
+    next_fire_ms: NotRequired[Timestamp]
+    """When it fires next, with its random delay; absent if it is disabled or has no further slot."""
+
+    overlap: Overlap
+    """What happens while a job of the schedule is not over."""
+
+    schedule_id: ScheduleId
+    """Its id."""
+
+    timezone: str
+    """IANA name of the zone in which `cron` counts."""
+
+    until_ms: NotRequired[Timestamp]
+    """No slot after this time."""
+
+# What happened to a schedule.
+ScheduleChange: TypeAlias = "Literal['schedule.created', 'schedule.updated', 'schedule.deleted', 'schedule.fired', 'schedule.skipped', 'schedule.failed', 'schedule.disabled']"
+
+
+class ScheduleChangeParams(TypedDict):
+    """`schedule.delete`, `schedule.trigger`"""
+
+    idempotency_key: NotRequired[str]
+    """A repeated call with the same key returns the reply of the first call."""
+
+    schedule_id: ScheduleId
+    """Id of the schedule."""
+
+# 
+ScheduleId: TypeAlias = "str"
+
+
+class ScheduleListReply(TypedDict):
+    """Reply of `schedule.list`: oldest first."""
+
+    schedules: list[Schedule]
+    """All schedules, without the prompts of their jobs."""
+
+
+class ScheduleNextParams(TypedDict):
+    """`schedule.next`"""
+
+    count: int
+    """Number of times, 1 to 1,000."""
+
+    cron: str
+    """Five fields of cron, or `@hourly`, `@daily`, `@weekly`, `@monthly`."""
+
+    timezone: NotRequired[str]
+    """IANA name of a zone; by default that of the daemon's machine."""
+
+
+class ScheduleNextReply(TypedDict):
+    """Reply of `schedule.next`"""
+
+    times_ms: list[Timestamp]
+    """The next times, in order; fewer than asked for if the pattern has no more within four years."""
+
+
+class ScheduleNotification(TypedDict):
+    """The change of a schedule."""
+
+    job_id: NotRequired[JobId]
+    """The job that the slot made."""
+
+    kind: ScheduleChange
+    """What happened."""
+
+    schedule: Schedule
+    """The schedule as `schedule.list` shows it."""
+
+    slot_ms: NotRequired[Timestamp]
+    """The slot that fired or was skipped."""
+
+
+class ScheduleParams(TypedDict):
+    """Selects one schedule."""
+
+    schedule_id: ScheduleId
+    """Id of the schedule."""
+
+
+class ScheduleReply(TypedDict):
+    """Reply with one schedule."""
+
+    schedule: Schedule
+    """The schedule."""
+
+
+class ScheduleUpdate(TypedDict):
+    """Changes of a schedule: `schedule.update`. Absent fields stay as they are."""
+
+    catch_up: NotRequired[CatchUp]
+    """What happens to missed slots."""
+
+    catch_up_window: NotRequired[Duration]
+    """Missed slots that are older do not fire."""
+
+    cron: NotRequired[str]
+    """A pattern, in place of the earlier pattern or interval."""
+
+    enabled: NotRequired[bool]
+    """Whether it fires. To enable it also sets the count of failures to 0; slots before that are not missed."""
+
+    every: NotRequired[Duration]
+    """An interval, in place of the earlier pattern or interval."""
+
+    idempotency_key: NotRequired[str]
+    """A repeated call with the same key returns the reply of the first call."""
+
+    jitter: NotRequired[Duration]
+    """Random delay of each slot; `0s` for none."""
+
+    job: NotRequired[JobRequest]
+    """The content of each later job, in place of the whole earlier one."""
+
+    max_failures: NotRequired[int]
+    """After so many failures in a row the schedule is disabled; 0 for never."""
+
+    name: NotRequired[str]
+    """Short name for people."""
+
+    overlap: NotRequired[Overlap]
+    """What happens while a job of the schedule is not over."""
+
+    schedule_id: ScheduleId
+    """Id of the schedule."""
+
+    timezone: NotRequired[str]
+    """IANA name of the zone."""
+
+    until_ms: NotRequired[Timestamp]
+    """No slot after this time; 0 removes the end."""
+
 # How long an allow is valid.
 Scope: TypeAlias = "Literal['once', 'session', 'project']"
 
@@ -6164,6 +7271,9 @@ class SessionCreatedEvent(TypedDict):
     item_id: NotRequired[ItemId]
     """The item, if the event belongs to one."""
 
+    job_id: NotRequired[JobId]
+    """The job that the session is an attempt of; fixed when the session is created."""
+
     metadata: NotRequired[dict[str, str]]
     """Labels that the provider receives with each model request."""
 
@@ -6234,6 +7344,9 @@ class SessionCreatedEvent(TypedDict):
     """The turn, if the event belongs to one."""
 
     type: Literal['session.created']
+
+    worktree: NotRequired[SessionWorktree]
+    """The worktree of the daemon that the session works in; fixed when the session is created."""
 
 
 class SessionDetachedEvent(TypedDict):
@@ -6395,6 +7508,19 @@ class SessionInheritedEvent(TypedDict):
     """The turn, if the event belongs to one."""
 
     type: Literal['session.inherited']
+
+
+class SessionNotification(TypedDict):
+    """The change of a session."""
+
+    deleted: NotRequired[bool]
+    """Whether the session was deleted with its history."""
+
+    kind: SessionChangeKind
+    """The change of the session."""
+
+    session: SessionView
+    """The session as `session.list` shows it, at the time of the notification."""
 
 
 class SessionParams(TypedDict):
@@ -6711,6 +7837,9 @@ class SessionView(TypedDict):
     forked_from: NotRequired[ForkedFrom]
     """For a fork: the session and the item with which its history begins."""
 
+    job_id: NotRequired[JobId]
+    """The job that the session is an attempt of."""
+
     last_line: NotRequired[str]
     """Last line of text in the conversation."""
 
@@ -6804,6 +7933,25 @@ class SessionView(TypedDict):
     usage: Usage
     """Tokens of all its model calls."""
 
+    worktree: NotRequired[SessionWorktree]
+    """The worktree that the session works in."""
+
+
+class SessionWorktree(TypedDict):
+    """The worktree that a session works in."""
+
+    base: str
+    """The commit that it started from."""
+
+    base_folder: str
+    """The folder that it was made for. The rules of this folder hold in the worktree."""
+
+    branch: str
+    """Its branch."""
+
+    path: str
+    """Its folder, absolute."""
+
 # How a permission request or a question was settled.
 SettledBy: TypeAlias = "Literal['answer', 'abort', 'submit', 'timeout', 'no_approver', 'rule', 'mode']"
 
@@ -6861,6 +8009,12 @@ class StatusReply(TypedDict):
 
     data_dir: str
     """Path of its data folder."""
+
+    failed_delivery: NotRequired[FailedDelivery]
+    """The newest message about a job of the last seven days whose last try failed."""
+
+    jobs: NotRequired[JobCounts]
+    """How many jobs are in which state."""
 
     journal_bytes: NotRequired[int]
     """Size of the journal in bytes, a few seconds old at most."""
@@ -7401,6 +8555,38 @@ SwitchReason: TypeAlias = "Literal['overloaded', 'unavailable', 'not_found', 'ra
 
 # A number with at most three decimals; finer ones are rounded.
 Temperature: TypeAlias = "float"
+
+
+class TemplateDiagnostic(TypedDict):
+    """A file that is not used as a template."""
+
+    message: str
+    """Why it is not used."""
+
+    path: str
+    """The file."""
+
+
+class TemplateParameter(TypedDict):
+    """A parameter of a template."""
+
+    default: NotRequired[Any]
+    """Its value if none is given."""
+
+    description: NotRequired[str]
+    """What it is for."""
+
+    enum: NotRequired[list[Any]]
+    """The only possible values."""
+
+    pattern: NotRequired[str]
+    """A regular expression that the whole value matches."""
+
+    required: NotRequired[bool]
+    """Whether a value must be given."""
+
+    type: str
+    """`string`, `integer`, `number` or `boolean`."""
 
 
 class TextMatch(TypedDict):
@@ -8705,6 +9891,22 @@ class TurnSteeredEvent(TypedDict):
     type: Literal['turn.steered']
 
 
+class Unique(TypedDict):
+    """Prevents a second job with the same key."""
+
+    key: str
+    """Any text."""
+
+    on_conflict: NotRequired[OnConflict]
+    """What happens to a second job."""
+
+    scope: NotRequired[UniqueScope]
+    """For how long the key is taken."""
+
+# For how long a job keeps its unique key.
+UniqueScope: TypeAlias = "Literal['active', 'day', 'forever']"
+
+
 class UnsubscribeParams(TypedDict):
     """`session.unsubscribe`"""
 
@@ -8948,6 +10150,9 @@ class WaitReply(TypedDict):
     timed_out: bool
     """Whether `timeout_ms` passed before the session reached one of the states."""
 
+# What a job waits for.
+WaitingFor: TypeAlias = "Literal['permission', 'question', 'unknown_outcome', 'resume']"
+
 # The action of a submit while a turn runs.
 WhenBusy: TypeAlias = "Literal['queue', 'steer', 'interrupt', 'reject']"
 
@@ -9025,6 +10230,146 @@ class WorkspaceTrustRequiredEvent(TypedDict):
     """The turn, if the event belongs to one."""
 
     type: Literal['workspace.trust_required']
+
+
+class Worktree(TypedDict):
+    """A worktree that the daemon made."""
+
+    base: str
+    """The commit that it started from."""
+
+    branch: str
+    """Its branch."""
+
+    commits: NotRequired[int]
+    """Commits of the branch that the base does not have; absent if it was not looked at."""
+
+    created_at_ms: Timestamp
+    """Time of its creation."""
+
+    in_use: NotRequired[bool]
+    """Whether a session or a job still uses it."""
+
+    job_id: NotRequired[JobId]
+    """The job that it belongs to."""
+
+    path: str
+    """Its folder, absolute."""
+
+    repository: str
+    """The top of the repository that it belongs to."""
+
+    session_id: NotRequired[SessionId]
+    """The session that works in it; absent before its start."""
+
+    uncommitted: NotRequired[bool]
+    """Whether it has changes that are not committed; absent if it was not looked at."""
+
+# Both forms. `false` is the same as leaving it out, which callers that fill in a form expect.
+WorktreeChoice: TypeAlias = "bool | WorktreeObject"
+
+
+class WorktreeDiffParams(TypedDict):
+    """`worktree.diff`. Exactly one of `session_id` and `job_id` is needed."""
+
+    job_id: NotRequired[JobId]
+    """The job of the worktree."""
+
+    session_id: NotRequired[SessionId]
+    """The session of the worktree."""
+
+
+class WorktreeDiffReply(TypedDict):
+    """Reply of `worktree.diff`: all changes since the base, committed or not."""
+
+    base: str
+    """The commit that it started from."""
+
+    branch: str
+    """Its branch."""
+
+    diff: str
+    """A unified diff of at most 1 MiB."""
+
+    files: list[ChangedFile]
+    """The changed files."""
+
+    truncated: NotRequired[bool]
+    """Whether the diff was cut."""
+
+
+class WorktreeListReply(TypedDict):
+    """Reply of `worktree.list`: oldest first."""
+
+    worktrees: list[Worktree]
+    """The worktrees that exist."""
+
+
+class WorktreeMergeParams(TypedDict):
+    """`worktree.merge`. Exactly one of `session_id` and `job_id` is needed."""
+
+    how: NotRequired[MergeMethod]
+    """A fast-forward by default."""
+
+    idempotency_key: NotRequired[str]
+    """A repeated call with the same key returns the reply of the first call."""
+
+    job_id: NotRequired[JobId]
+    """The job of the worktree."""
+
+    session_id: NotRequired[SessionId]
+    """The session of the worktree."""
+
+
+class WorktreeMergeReply(TypedDict):
+    """Reply of `worktree.merge`"""
+
+    commit: str
+    """Its newest commit now."""
+
+    into: str
+    """The branch that was changed: the one that the repository's folder has checked out."""
+
+    merged: bool
+    """Whether it has changed; otherwise it had all commits before."""
+
+    uncommitted: NotRequired[int]
+    """Files of the worktree whose changes are not committed, and so were not merged."""
+
+
+class WorktreeObject(TypedDict):
+    """The object form of [`WorktreeChoice`]."""
+
+    base: NotRequired[str]
+    """The commit or branch that the worktree starts from; by default `HEAD`."""
+
+    branch: NotRequired[str]
+    """Its branch; by default `agentd/ID`."""
+
+    commit: NotRequired[bool]
+    """Whether uncommitted changes are committed at the end; `true` by default."""
+
+    include: NotRequired[list[str]]
+    """Ignored files that are copied into it: paths or globs relative to the top of the repository."""
+
+    keep: NotRequired[KeepWorktree]
+    """Whether it is kept at the end."""
+
+
+class WorktreeRemoveParams(TypedDict):
+    """`worktree.remove`. Exactly one of `session_id` and `job_id` is needed."""
+
+    force: NotRequired[bool]
+    """Whether uncommitted changes are lost; otherwise they keep the worktree."""
+
+    idempotency_key: NotRequired[str]
+    """A repeated call with the same key returns the reply of the first call."""
+
+    job_id: NotRequired[JobId]
+    """The job of the worktree. It must be over."""
+
+    session_id: NotRequired[SessionId]
+    """The session of the worktree. It must have ended or be archived."""
 
 
 class Call(Protocol):
@@ -9296,3 +10641,72 @@ class Call(Protocol):
 
     @overload
     async def __call__(self, method: Literal["knowledge.relation.delete"], params: KnowledgeRelationParams) -> KnowledgeRelationReply: ...
+
+    @overload
+    async def __call__(self, method: Literal["job.create"], params: JobRequest = ...) -> JobCreateReply: ...
+
+    @overload
+    async def __call__(self, method: Literal["job.list"], params: JobListParams = ...) -> JobListReply: ...
+
+    @overload
+    async def __call__(self, method: Literal["job.get"], params: JobParams) -> JobGetReply: ...
+
+    @overload
+    async def __call__(self, method: Literal["job.update"], params: JobUpdateParams) -> JobReply: ...
+
+    @overload
+    async def __call__(self, method: Literal["job.cancel"], params: JobCancelParams) -> JobCancelReply: ...
+
+    @overload
+    async def __call__(self, method: Literal["job.retry"], params: JobRetryParams) -> JobReply: ...
+
+    @overload
+    async def __call__(self, method: Literal["job.wait"], params: JobWaitParams) -> JobWaitReply: ...
+
+    @overload
+    async def __call__(self, method: Literal["job.logs"], params: JobLogsParams) -> JobLogsReply: ...
+
+    @overload
+    async def __call__(self, method: Literal["job.events"], params: JobEventsParams) -> JobEventsReply: ...
+
+    @overload
+    async def __call__(self, method: Literal["job.pause"], params: JobPauseParams = ...) -> JobPauseReply: ...
+
+    @overload
+    async def __call__(self, method: Literal["job.resume"], params: JobPauseParams = ...) -> JobPauseReply: ...
+
+    @overload
+    async def __call__(self, method: Literal["job.templates"], params: JobTemplatesParams = ...) -> JobTemplatesReply: ...
+
+    @overload
+    async def __call__(self, method: Literal["schedule.create"], params: NewSchedule) -> ScheduleReply: ...
+
+    @overload
+    async def __call__(self, method: Literal["schedule.update"], params: ScheduleUpdate) -> ScheduleReply: ...
+
+    @overload
+    async def __call__(self, method: Literal["schedule.get"], params: ScheduleParams) -> ScheduleReply: ...
+
+    @overload
+    async def __call__(self, method: Literal["schedule.list"], params: dict[str, Any] = ...) -> ScheduleListReply: ...
+
+    @overload
+    async def __call__(self, method: Literal["schedule.delete"], params: ScheduleChangeParams) -> ScheduleReply: ...
+
+    @overload
+    async def __call__(self, method: Literal["schedule.trigger"], params: ScheduleChangeParams) -> ScheduleReply: ...
+
+    @overload
+    async def __call__(self, method: Literal["schedule.next"], params: ScheduleNextParams) -> ScheduleNextReply: ...
+
+    @overload
+    async def __call__(self, method: Literal["worktree.list"], params: dict[str, Any] = ...) -> WorktreeListReply: ...
+
+    @overload
+    async def __call__(self, method: Literal["worktree.merge"], params: WorktreeMergeParams = ...) -> WorktreeMergeReply: ...
+
+    @overload
+    async def __call__(self, method: Literal["worktree.remove"], params: WorktreeRemoveParams = ...) -> Done: ...
+
+    @overload
+    async def __call__(self, method: Literal["worktree.diff"], params: WorktreeDiffParams = ...) -> WorktreeDiffReply: ...

@@ -215,6 +215,16 @@ export interface ArchiveParams {
   session_id: SessionId;
 }
 
+/** A file that was kept with the result. `session.blob` of the last attempt's session reads it. */
+export interface Artifact {
+  /** Its content; absent if the file was too large to be kept. */
+  blob_id?: BlobId;
+  /** Its size. */
+  bytes: number;
+  /** Path relative to the job's folder. */
+  path: string;
+}
+
 /** A client that follows a session. */
 export interface AttachedClient {
   /** Name that the client gave in `daemon.hello`, or `client-N`. */
@@ -293,7 +303,7 @@ export interface AuditHead {
 }
 
 /** The kind of decision that a row records. */
-export type AuditKind = "rule" | "permission" | "question" | "refused" | "grant" | "mode" | "folders" | "rewind" | "trust" | "rescue";
+export type AuditKind = "rule" | "permission" | "question" | "refused" | "grant" | "mode" | "folders" | "rewind" | "trust" | "job" | "rescue";
 
 /** `permission.audit` */
 export interface AuditParams {
@@ -614,8 +624,21 @@ export interface CallView {
   tool: string;
 }
 
+/** What happens to missed slots. */
+export type CatchUp = "last" | "none" | "all";
+
 /** Kind of a file's change. */
 export type ChangeKind = "created" | "modified" | "removed";
+
+/** A changed file. */
+export interface ChangedFile {
+  /** Lines removed; 0 for a binary file. */
+  deletions: number;
+  /** Lines added; 0 for a binary file. */
+  insertions: number;
+  /** Path relative to the top of the repository. */
+  path: string;
+}
 
 /** One message of a conversation: before a query, or of a model call. */
 export interface ChatMessage {
@@ -897,6 +920,14 @@ export interface CompactionOverrides {
   tool_results?: boolean;
 }
 
+/** How many jobs with the same key run at a time. */
+export interface Concurrency {
+  /** Any text. */
+  key: string;
+  /** At least 1. */
+  limit?: number;
+}
+
 /** `daemon.config` */
 export interface ConfigParams {
   /** A folder, absolute. The reply then includes the values of its project's configuration file. */
@@ -1044,17 +1075,12 @@ export interface CreateParams {
   tools?: ToolChoice;
   /** The probability mass of the most likely tokens to choose from, from 0 to 1. Vendors advise to set only one of `temperature` and `top_p`. */
   top_p?: TopP;
+  /** Makes a git worktree of the folder's repository on a branch of its own, in which the session works: `true`, or an object with `base`, `branch`, `keep`, `include` and `commit`. */
+  worktree?: WorktreeChoice;
 }
 
 /** A notification `daemon.event` of `daemon.subscribe`. */
-export interface DaemonEvent {
-  /** Whether the session was deleted with its history. */
-  deleted?: boolean;
-  /** The change of the session. */
-  kind: SessionChangeKind;
-  /** The session as `session.list` shows it, at the time of the notification. */
-  session: SessionView;
-}
+export type DaemonEvent = SessionNotification | JobNotification | ScheduleNotification;
 
 /** The parameters of the notification `daemon.event`. */
 export interface DaemonEventNotification {
@@ -1064,6 +1090,27 @@ export interface DaemonEventNotification {
 
 /** A user's answer to a permission request. */
 export type Decision = "allow" | "deny";
+
+/** A notification about a job. */
+export interface Delivery {
+  /** Why the last try failed, without addresses and keys. */
+  error?: string;
+  /** The state that it reports. */
+  job_state: JobState;
+  /** Time of the next try. */
+  next_try_ms?: Timestamp;
+  /** How far it is. */
+  status: DeliveryStatus;
+  /** The table `[jobs.notify.NAME]`. */
+  target: string;
+  /** Number of tries so far. */
+  tries: number;
+  /** Id of the message, the same for all tries. */
+  webhook_id: string;
+}
+
+/** How far a notification is. */
+export type DeliveryStatus = "pending" | "delivered" | "failed";
 
 /** A refused call. */
 export interface Denial {
@@ -1098,6 +1145,9 @@ export interface DiffReply {
 
 /** A reply without content. */
 export type Done = Record<string, unknown>;
+
+/** A duration with its unit, like `90s`, `10m` or `2h`. */
+export type Duration = string;
 
 /** `session.kill` and `session.delete` */
 export interface EndParams {
@@ -1233,6 +1283,14 @@ export interface ExportReply {
   data: string;
   /** Cursor of the next page, if there is one. */
   next_cursor?: string;
+}
+
+/** A message about a job whose last try failed. */
+export interface FailedDelivery {
+  /** The message. */
+  delivery: Delivery;
+  /** The job. */
+  job_id: JobId;
 }
 
 /** How one of two answers was chosen. */
@@ -1495,6 +1553,24 @@ export interface FoundRelation {
   target: string;
   /** Its strength; a higher number means a stronger relation. */
   weight: number;
+}
+
+/** What a job or session left in its branch. */
+export interface GitResult {
+  /** The commit that it started from. */
+  base: string;
+  /** The branch of the worktree. */
+  branch: string;
+  /** The newest commit of the branch; absent if it has none of its own. */
+  commit?: string;
+  /** Lines removed. */
+  deletions: number;
+  /** Number of changed files, from `base` to the branch. */
+  files_changed: number;
+  /** Lines added. */
+  insertions: number;
+  /** Uncommitted changes of the main folder, which the worktree did not take over. */
+  uncommitted_in_base?: number;
 }
 
 /** The format of a graph. */
@@ -2037,6 +2113,543 @@ export interface ItemsReply {
   /** Cursor of the next page, if there is one. */
   next_cursor?: string;
 }
+
+/** A job as `job.get` and `job.list` return it. */
+export interface Job {
+  /** What a running attempt does now, in one line. */
+  activity?: string;
+  /** Number of its newest attempt; 0 before the first. */
+  attempt: number;
+  /** How many attempts it may have. */
+  attempts_max: number;
+  /** Cost of all attempts, in millionths of a dollar; `null` if a price is unknown. */
+  cost_usd_micros?: number;
+  /** Time of its creation. */
+  created_at_ms: Timestamp;
+  /** Its folder. */
+  cwd: string;
+  /** The notifications about it. */
+  deliveries?: Array<Delivery>;
+  /** Time of its final state. */
+  ended_at_ms?: Timestamp;
+  /** Why it failed. */
+  error?: JobError;
+  /** Its id. */
+  job_id: JobId;
+  /** Its labels. */
+  labels?: Record<string, string>;
+  /** Earlier slots of the schedule that were missed and got no job. */
+  missed_slots?: number;
+  /** The daemon that works on it, in a fleet. */
+  node?: string;
+  /** From -100 to 100. */
+  priority: number;
+  /** Why it does not start yet. */
+  reason?: QueueReason;
+  /** The result of its last turn, with the attempts. Lists omit its text. */
+  result?: JobResult;
+  /** Time at which it is due; for a job that retries, of the next attempt. */
+  run_at_ms: Timestamp;
+  /** The schedule that created it. */
+  schedule_id?: ScheduleId;
+  /** Number of its newest event. */
+  seq: number;
+  /** The session of the newest attempt. */
+  session_id?: SessionId;
+  /** The slot of the schedule. */
+  slot_ms?: Timestamp;
+  /** Start of the first attempt. */
+  started_at_ms?: Timestamp;
+  /** Its state. */
+  state: JobState;
+  /** The template that it was made from. */
+  template?: string;
+  /** Short name. */
+  title: string;
+  /** Tokens of all attempts. */
+  usage: Usage;
+  /** What a waiting job waits for. */
+  waiting_for?: WaitingFor;
+}
+
+/** One session that worked on a job. */
+export interface JobAttempt {
+  /** Its number, from 1. */
+  attempt: number;
+  /** Time of its end. */
+  ended_at_ms?: Timestamp;
+  /** The daemon that worked on it, in a fleet. */
+  node?: string;
+  /** Its session. */
+  session_id: SessionId;
+  /** Time of its start. */
+  started_at_ms: Timestamp;
+  /** How its last turn ended. */
+  subtype?: Subtype;
+}
+
+/** `job.cancel` */
+export interface JobCancelParams {
+  /** A repeated call with the same key returns the reply of the first call. */
+  idempotency_key?: string;
+  /** Id of the job. */
+  job_id: JobId;
+  /** Why, for the log. */
+  reason?: string;
+}
+
+/** Reply of `job.cancel`: the work has stopped. */
+export interface JobCancelReply {
+  /** The job. */
+  job: Job;
+  /** Whether an attempt was stopped. */
+  stopped: boolean;
+  /** Ids of processes that could not be killed. */
+  survivors: Array<number>;
+}
+
+/** How many jobs are in which state. */
+export interface JobCounts {
+  /** Jobs that reached a final state since the start of the daemon, by state. */
+  completed?: Record<string, number>;
+  /** Jobs that are not over, by state. */
+  open?: Record<string, number>;
+  /** Whether new starts are stopped. */
+  paused?: boolean;
+}
+
+/** Reply of `job.create` */
+export interface JobCreateReply {
+  /** Whether it existed before, because it has the same `unique` key. */
+  existing: boolean;
+  /** The job. */
+  job: Job;
+}
+
+/** Why a job failed. */
+export interface JobError {
+  /** The tool call that it is about. */
+  call_id?: CallId;
+  /** A stable code: `unknown_outcome`, `worktree`, `session`, `no_result`, `killed`, or that of the turn's error. */
+  kind: string;
+  /** Text for users. */
+  message: string;
+}
+
+/** One numbered event of a job. */
+export type JobEvent = JobEventJobCreated | JobEventJobQueued | JobEventJobStarted | JobEventJobWaiting | JobEventJobResumed | JobEventJobRetrying | JobEventJobUpdated | JobEventJobCancelling | JobEventJobCompleted | JobEventJobDelivery;
+
+/** A user cancelled it; its attempt is being stopped. */
+export interface JobEventJobCancelling {
+  /** Time of the event. */
+  at_ms: Timestamp;
+  /** The job. */
+  job_id: JobId;
+  /** Why. */
+  reason?: string;
+  /** Its number: 1, 2, 3 … without gaps. */
+  seq: number;
+  type: "job.cancelling";
+}
+
+/** It has a final state. */
+export interface JobEventJobCompleted {
+  /** Time of the event. */
+  at_ms: Timestamp;
+  /** Why it failed. */
+  error?: JobError;
+  /** The job. */
+  job_id: JobId;
+  /** The result; absent if no attempt was started. */
+  result?: JobResult;
+  /** Its number: 1, 2, 3 … without gaps. */
+  seq: number;
+  /** The final state. */
+  state: JobState;
+  type: "job.completed";
+}
+
+/** It was created. */
+export interface JobEventJobCreated {
+  /** Time of the event. */
+  at_ms: Timestamp;
+  /** The job. */
+  job_id: JobId;
+  /** Its number: 1, 2, 3 … without gaps. */
+  seq: number;
+  type: "job.created";
+}
+
+/** A notification was delivered, failed or was given up. */
+export interface JobEventJobDelivery {
+  /** Time of the event. */
+  at_ms: Timestamp;
+  /** The job. */
+  job_id: JobId;
+  /** Its number: 1, 2, 3 … without gaps. */
+  seq: number;
+  /** How far it is. */
+  status: DeliveryStatus;
+  /** The table `[jobs.notify.NAME]`. */
+  target: string;
+  /** Number of tries so far. */
+  tries: number;
+  type: "job.delivery";
+}
+
+/** It may start as soon as a slot is free. */
+export interface JobEventJobQueued {
+  /** Time of the event. */
+  at_ms: Timestamp;
+  /** The job. */
+  job_id: JobId;
+  /** Its number: 1, 2, 3 … without gaps. */
+  seq: number;
+  type: "job.queued";
+}
+
+/** The attempt goes on after it waited for a person. */
+export interface JobEventJobResumed {
+  /** Time of the event. */
+  at_ms: Timestamp;
+  /** The job. */
+  job_id: JobId;
+  /** Its number: 1, 2, 3 … without gaps. */
+  seq: number;
+  type: "job.resumed";
+}
+
+/** The attempt failed and another one follows. */
+export interface JobEventJobRetrying {
+  /** Time of the next attempt. */
+  at_ms: Timestamp;
+  /** The job. */
+  job_id: JobId;
+  /** Why the attempt failed. */
+  reason: string;
+  /** Its number: 1, 2, 3 … without gaps. */
+  seq: number;
+  type: "job.retrying";
+}
+
+/** An attempt was started. */
+export interface JobEventJobStarted {
+  /** Time of the event. */
+  at_ms: Timestamp;
+  /** Number of the attempt. */
+  attempt: number;
+  /** The job. */
+  job_id: JobId;
+  /** The daemon, in a fleet. */
+  node?: string;
+  /** Its number: 1, 2, 3 … without gaps. */
+  seq: number;
+  /** Its session. */
+  session_id: SessionId;
+  type: "job.started";
+}
+
+/** Its priority, time, labels or limits were changed. */
+export interface JobEventJobUpdated {
+  /** Time of the event. */
+  at_ms: Timestamp;
+  /** The job. */
+  job_id: JobId;
+  /** Its number: 1, 2, 3 … without gaps. */
+  seq: number;
+  type: "job.updated";
+}
+
+/** The attempt waits for a person. */
+export interface JobEventJobWaiting {
+  /** Time of the event. */
+  at_ms: Timestamp;
+  /** What for. */
+  for: WaitingFor;
+  /** The job. */
+  job_id: JobId;
+  /** Its number: 1, 2, 3 … without gaps. */
+  seq: number;
+  type: "job.waiting";
+}
+
+/** `job.events` */
+export interface JobEventsParams {
+  /** Only events after this number. */
+  after_seq?: number;
+  /** Id of the job. */
+  job_id: JobId;
+}
+
+/** Reply of `job.events` */
+export interface JobEventsReply {
+  /** Events, oldest first; at most 1,000. */
+  events: Array<JobEvent>;
+}
+
+/** Reply of `job.get` */
+export interface JobGetReply {
+  /** The job. */
+  job: Job;
+  /** What it is asked to do, as it was stored. */
+  request: JobRequest;
+}
+
+export type JobId = string;
+
+/** `job.list` */
+export interface JobListParams {
+  /** `next_cursor` of the previous page. */
+  cursor?: string;
+  /** Only jobs of this folder. */
+  cwd?: string;
+  /** Only jobs with this label: `NAME` or `NAME=VALUE`. */
+  label?: string;
+  /** Jobs per page, 1 to 500; 100 by default. */
+  limit?: number;
+  /** Only jobs of this schedule. */
+  schedule_id?: ScheduleId;
+  /** Only these states. */
+  states?: Array<JobState>;
+  /** Only jobs of this template. */
+  template?: string;
+}
+
+/** Reply of `job.list`: newest first. */
+export interface JobListReply {
+  /** Jobs of this page. */
+  jobs: Array<Job>;
+  /** Cursor of the next page, if there is one. */
+  next_cursor?: string;
+}
+
+/** `job.logs` */
+export interface JobLogsParams {
+  /** Only events after this seq. */
+  after_seq?: number;
+  /** Number of the attempt; by default the newest. */
+  attempt?: number;
+  /** Id of the job. */
+  job_id: JobId;
+  /** Events per page. */
+  limit?: number;
+}
+
+/** Reply of `job.logs` */
+export interface JobLogsReply {
+  /** Its events, oldest first. */
+  events: Array<Envelope>;
+  /** Seq of the session's newest event. */
+  last_seq: number;
+  /** `after_seq` of the next page, if there is one. */
+  next_cursor?: string;
+  /** The session of the attempt. */
+  session_id: SessionId;
+}
+
+/** The change of a job. */
+export interface JobNotification {
+  /** The job as `job.list` shows it. */
+  job: Job;
+  /** `type` of the job's newest event, for example `job.started`. */
+  kind: string;
+}
+
+/** Selects one job. */
+export interface JobParams {
+  /** Id of the job. */
+  job_id: JobId;
+}
+
+/** `job.pause`, `job.resume` */
+export interface JobPauseParams {
+  /** A repeated call with the same key returns the reply of the first call. */
+  idempotency_key?: string;
+}
+
+/** Reply of `job.pause` and `job.resume` */
+export interface JobPauseReply {
+  /** Whether new starts are stopped. */
+  paused: boolean;
+}
+
+/** Reply with one job. */
+export interface JobReply {
+  /** The job. */
+  job: Job;
+}
+
+/** The content of a job. Later changes of a template or of the configuration do not change it, except that deny rules and lower limits count at once. */
+export interface JobRequest {
+  /** Name of the agent as which the attempts work. */
+  agent?: string;
+  /** Globs relative to the job's folder: files that are kept with the result. */
+  artifacts?: Array<string>;
+  /** Limits of the job over all attempts. Missing ones come from `[permissions.unattended]`. */
+  budgets?: Budgets;
+  /** How many jobs with the same key run at a time. A job without a worktree has the key of its real folder with limit 1 by default. */
+  concurrency?: Concurrency;
+  /** An existing folder, absolute. */
+  cwd?: string;
+  /** The job does not start before this time has passed since its creation. */
+  delay?: Duration;
+  /** A repeated call with the same key returns the reply of the first call. It is not stored with the job. */
+  idempotency_key?: string;
+  /** Labels for lists. */
+  labels?: Record<string, string>;
+  /** Approval mode. */
+  mode?: Mode;
+  /** `PROVIDER/MODEL`, or the name of a pointer of `[models]`. */
+  model?: string;
+  /** Who is told of the end of the job. */
+  on_complete?: Array<OnComplete>;
+  /** JSON Schema of the result. A job without a valid value is `failed`. */
+  output_schema?: unknown;
+  /** Values of the template's parameters. */
+  parameters?: Record<string, unknown>;
+  /** From -100 to 100; jobs with a higher number start first. 0 by default. */
+  priority?: number;
+  /** The text for the model, sent as it is. Not together with `template`. */
+  prompt?: string;
+  /** When a failed attempt is repeated; by default never. */
+  retry?: RetryPolicy;
+  /** The job does not start before this time. Not together with `delay`. */
+  run_at_ms?: Timestamp;
+  /** A job that has not started this long after it was due becomes `expired`. */
+  start_deadline?: Duration;
+  /** Replaces the default system prompt. */
+  system_prompt?: string;
+  /** Name of a template, whose fields apply where the request has none. */
+  template?: string;
+  /** Short name; by default the first words of the prompt. */
+  title?: string;
+  /** The tools on offer; absent for all. */
+  tools?: ToolChoice;
+  /** Prevents a second job with the same key. */
+  unique?: Unique;
+  /** Whether the job works in a git worktree of its own: `true`, or an object. */
+  worktree?: WorktreeChoice;
+}
+
+/** The result of a job. */
+export interface JobResult {
+  /** The files that were kept. */
+  artifacts?: Array<Artifact>;
+  /** All attempts, the first one first. */
+  attempts?: Array<JobAttempt>;
+  /** Input tokens of this turn that were read from a prompt cache. */
+  cache_hit_tokens?: number;
+  /** Cost of the calls whose price is known, in millionths of a dollar: a lower bound of the total cost. */
+  cost_at_least_usd_micros?: number;
+  /** Cost of this turn, in millionths of a dollar; `null` if a price is unknown. */
+  cost_usd_micros?: number;
+  /** Duration from start to end, in milliseconds. */
+  duration_ms?: number;
+  /** Errors of this turn only. */
+  errors?: Array<TurnError>;
+  /** What it left in its branch. */
+  git?: GitResult;
+  /** Number of model calls. */
+  model_calls?: number;
+  /** Time of the model calls with complete answers, in milliseconds. Failed attempts and the waits between them are not included. */
+  model_ms?: number;
+  /** Calls that were refused. */
+  permission_denials?: Array<Denial>;
+  /** Time spent waiting for users, in milliseconds. */
+  permission_ms?: number;
+  /** Why the last answer ended. */
+  stop_reason?: StopReason;
+  /** The value that satisfies the turn's `output_schema`. */
+  structured?: unknown;
+  /** How it ended. */
+  subtype?: Subtype;
+  /** The text of the last answer; may be empty. */
+  text?: string;
+  /** Number of tool calls. */
+  tool_calls?: number;
+  /** Time spent running tools, in milliseconds. */
+  tools_ms?: number;
+  /** Tokens of this turn. */
+  usage?: Usage;
+  /** The usage by `PROVIDER/MODEL`, with calls and cost. */
+  usage_by_model?: Record<string, ModelUsage>;
+}
+
+/** `job.retry` */
+export interface JobRetryParams {
+  /** A repeated call with the same key returns the reply of the first call. */
+  idempotency_key?: string;
+  /** Id of the job. */
+  job_id: JobId;
+  /** What the attempt starts from; by default as `retry` of the job says. */
+  mode?: RetryMode;
+}
+
+/** The state of a job. */
+export type JobState = "scheduled" | "queued" | "running" | "waiting" | "retrying" | "succeeded" | "failed" | "cancelled" | "expired" | "skipped";
+
+/** A template of jobs. */
+export interface JobTemplate {
+  /** What it is for. */
+  description?: string;
+  /** Its name. */
+  name: string;
+  /** Its parameters by name. */
+  parameters: Record<string, TemplateParameter>;
+  /** Its file. */
+  path: string;
+  /** `user` or `project`. */
+  source: string;
+}
+
+/** `job.templates` */
+export interface JobTemplatesParams {
+  /** A folder whose project's templates are listed as well. */
+  cwd?: string;
+}
+
+/** Reply of `job.templates` */
+export interface JobTemplatesReply {
+  /** Files that are not used. */
+  diagnostics: Array<TemplateDiagnostic>;
+  /** Templates by name. */
+  templates: Array<JobTemplate>;
+}
+
+/** `job.update` */
+export interface JobUpdateParams {
+  /** Higher limits, also of a running job. */
+  budgets?: Budgets;
+  /** A repeated call with the same key returns the reply of the first call. */
+  idempotency_key?: string;
+  /** Id of the job. */
+  job_id: JobId;
+  /** All labels, in place of those that it has. */
+  labels?: Record<string, string>;
+  /** From -100 to 100. */
+  priority?: number;
+  /** The job does not start before this time. */
+  run_at_ms?: Timestamp;
+}
+
+/** `job.wait` */
+export interface JobWaitParams {
+  /** Id of the job. */
+  job_id: JobId;
+  /** How long to wait at most, in milliseconds; without it, until the job is over. */
+  timeout_ms?: number;
+}
+
+/** Reply of `job.wait` */
+export interface JobWaitReply {
+  /** The job. */
+  job: Job;
+  /** Whether the time was over before the job was. */
+  timed_out: boolean;
+}
+
+/** When a worktree is kept at the end of its job. The branch always stays if it has a commit. */
+export type KeepWorktree = "changed" | "always" | "never";
 
 /** The keywords of a query. */
 export interface Keywords {
@@ -2839,6 +3452,9 @@ export interface MemorySetReply {
   note: MemoryNote;
 }
 
+/** How `worktree.merge` merges. */
+export type MergeMethod = "ff" | "commit";
+
 /** One message of the transcript. */
 export interface Message {
   /** The blocks; never empty in a request. */
@@ -3127,6 +3743,8 @@ export interface Metrics {
   database_writes?: number;
   /** Errors of turns. */
   errors?: number;
+  /** Jobs that are not over now, and those that ended since the start, by state. */
+  jobs?: JobCounts;
   /** Model calls without an answer, for which the provider may still charge. */
   lost_attempts?: number;
   /** Booked model calls, including lost attempts. */
@@ -3335,6 +3953,36 @@ export interface ModelView {
   vision?: boolean;
 }
 
+/** A new schedule: `schedule.create`. Exactly one of `cron` and `every` is given. */
+export interface NewSchedule {
+  /** What happens to slots that were missed, because the machine slept or the daemon did not run. */
+  catch_up?: CatchUp;
+  /** Missed slots that are older do not fire; 24 hours by default, at most 31 days. */
+  catch_up_window?: Duration;
+  /** Five fields of cron, or `@hourly`, `@daily`, `@weekly`, `@monthly`. */
+  cron?: string;
+  /** Whether it fires. */
+  enabled?: boolean;
+  /** A slot after each interval since the creation, at least `1m`. */
+  every?: Duration;
+  /** A repeated call with the same key returns the reply of the first call. */
+  idempotency_key?: string;
+  /** Random delay of each slot, below this time. */
+  jitter?: Duration;
+  /** The content of each job. It has no `idempotency_key` and no `run_at_ms`. */
+  job: JobRequest;
+  /** After so many failures in a row the schedule is disabled; 5 by default, 0 for never. */
+  max_failures?: number;
+  /** Short name for people. */
+  name: string;
+  /** What happens while a job of the schedule is not over. */
+  overlap?: Overlap;
+  /** IANA name of the zone of `cron`; by default the zone of the daemon's machine at creation. */
+  timezone?: string;
+  /** No slot after this time. */
+  until_ms?: Timestamp;
+}
+
 /** A notice for the user; it changes no state. */
 export interface NoticeEvent {
   /** Time of the event. */
@@ -3362,6 +4010,22 @@ export interface NoticeEvent {
   type: "notice";
 }
 
+/** A state of a job that can be reported. */
+export type NotifyState = "succeeded" | "failed" | "cancelled" | "expired" | "waiting";
+
+/** Who is told of the end of a job. Exactly one of `webhook` and `command` names a table `[jobs.notify.NAME]`. */
+export interface OnComplete {
+  /** A table with a `command`. */
+  command?: string;
+  /** The states that are reported; by default all final ones except `skipped`. */
+  on?: Array<NotifyState>;
+  /** A table with a `url`. */
+  webhook?: string;
+}
+
+/** What happens to a job whose unique key is taken. */
+export type OnConflict = "return" | "replace" | "reject";
+
 /** Handling of a turn that a restart interrupts. */
 export type OnRestart = "resume" | "pause";
 
@@ -3377,6 +4041,9 @@ export interface Origin {
   /** Its user id. */
   uid: number;
 }
+
+/** What happens at a slot while a job of the schedule is not over. */
+export type Overlap = "skip" | "queue" | "cancel";
 
 /** The call that started a session. Sessions that a client created have none. */
 export interface ParentCall {
@@ -4024,6 +4691,9 @@ export interface QueueMoveParams {
   turn_id: TurnId;
 }
 
+/** Why a job does not start yet. */
+export type QueueReason = "slots" | "concurrency" | "not_due" | "budget" | "paused" | "rate_limited" | "node";
+
 /** `session.queue.remove` */
 export interface QueueRemoveParams {
   /** A repeated call with the same key changes nothing more, and returns the current queue. */
@@ -4292,6 +4962,25 @@ export interface RetryEvent {
   type: "retry";
 }
 
+/** What a further attempt starts from. */
+export type RetryMode = "fresh" | "continue";
+
+/** When a failed attempt is repeated. An agent's work is not idempotent, so by default it is not. */
+export interface RetryPolicy {
+  /** Whether an attempt is repeated although a call that could reach outside of the worktree has an unknown outcome. */
+  after_unknown?: boolean;
+  /** Attempts in all, 1 to 20. */
+  attempts?: number;
+  /** Wait before the second attempt; it doubles with each further one. */
+  backoff?: Duration;
+  /** Longest wait. */
+  max_backoff?: Duration;
+  /** What the next attempt starts from. */
+  mode?: RetryMode;
+  /** Results that are repeated. Aborted attempts, refused permissions and exhausted budgets are never repeated. */
+  on?: Array<Subtype>;
+}
+
 /** A file that prevents a rewind of the files. */
 export interface RewindConflict {
   /** Absolute path. */
@@ -4431,6 +5120,139 @@ export interface SandboxReply {
   unattended: SandboxChoice;
 }
 
+/** A schedule as the methods return it. */
+export interface Schedule {
+  /** What happens to missed slots. */
+  catch_up: CatchUp;
+  /** Missed slots that are older do not fire. */
+  catch_up_window: Duration;
+  /** Time of its creation. */
+  created_at_ms: Timestamp;
+  /** The pattern. */
+  cron?: string;
+  /** Whether it fires. */
+  enabled: boolean;
+  /** Why it was disabled, or why its last slot made no job. */
+  error?: string;
+  /** The interval. */
+  every?: Duration;
+  /** Failures in a row since it was enabled. */
+  failures: number;
+  /** Random delay of each slot, below this time. */
+  jitter: Duration;
+  /** The content of each job. Lists and events leave out its prompt, system prompt and schema. */
+  job: JobRequest;
+  /** Its newest job. */
+  last_job_id?: JobId;
+  /** The newest slot that fired. */
+  last_slot_ms?: Timestamp;
+  /** After so many failures in a row the schedule is disabled; 0 for never. */
+  max_failures: number;
+  /** Short name for people. */
+  name: string;
+  /** When it fires next, with its random delay; absent if it is disabled or has no further slot. */
+  next_fire_ms?: Timestamp;
+  /** What happens while a job of the schedule is not over. */
+  overlap: Overlap;
+  /** Its id. */
+  schedule_id: ScheduleId;
+  /** IANA name of the zone in which `cron` counts. */
+  timezone: string;
+  /** No slot after this time. */
+  until_ms?: Timestamp;
+}
+
+/** What happened to a schedule. */
+export type ScheduleChange = "schedule.created" | "schedule.updated" | "schedule.deleted" | "schedule.fired" | "schedule.skipped" | "schedule.failed" | "schedule.disabled";
+
+/** `schedule.delete`, `schedule.trigger` */
+export interface ScheduleChangeParams {
+  /** A repeated call with the same key returns the reply of the first call. */
+  idempotency_key?: string;
+  /** Id of the schedule. */
+  schedule_id: ScheduleId;
+}
+
+export type ScheduleId = string;
+
+/** Reply of `schedule.list`: oldest first. */
+export interface ScheduleListReply {
+  /** All schedules, without the prompts of their jobs. */
+  schedules: Array<Schedule>;
+}
+
+/** `schedule.next` */
+export interface ScheduleNextParams {
+  /** Number of times, 1 to 1,000. */
+  count: number;
+  /** Five fields of cron, or `@hourly`, `@daily`, `@weekly`, `@monthly`. */
+  cron: string;
+  /** IANA name of a zone; by default that of the daemon's machine. */
+  timezone?: string;
+}
+
+/** Reply of `schedule.next` */
+export interface ScheduleNextReply {
+  /** The next times, in order; fewer than asked for if the pattern has no more within four years. */
+  times_ms: Array<Timestamp>;
+}
+
+/** The change of a schedule. */
+export interface ScheduleNotification {
+  /** The job that the slot made. */
+  job_id?: JobId;
+  /** What happened. */
+  kind: ScheduleChange;
+  /** The schedule as `schedule.list` shows it. */
+  schedule: Schedule;
+  /** The slot that fired or was skipped. */
+  slot_ms?: Timestamp;
+}
+
+/** Selects one schedule. */
+export interface ScheduleParams {
+  /** Id of the schedule. */
+  schedule_id: ScheduleId;
+}
+
+/** Reply with one schedule. */
+export interface ScheduleReply {
+  /** The schedule. */
+  schedule: Schedule;
+}
+
+/** Changes of a schedule: `schedule.update`. Absent fields stay as they are. */
+export interface ScheduleUpdate {
+  /** What happens to missed slots. */
+  catch_up?: CatchUp;
+  /** Missed slots that are older do not fire. */
+  catch_up_window?: Duration;
+  /** A pattern, in place of the earlier pattern or interval. */
+  cron?: string;
+  /** Whether it fires. To enable it also sets the count of failures to 0; slots before that are not missed. */
+  enabled?: boolean;
+  /** An interval, in place of the earlier pattern or interval. */
+  every?: Duration;
+  /** A repeated call with the same key returns the reply of the first call. */
+  idempotency_key?: string;
+  /** Random delay of each slot; `0s` for none. */
+  jitter?: Duration;
+  /** The content of each later job, in place of the whole earlier one. */
+  job?: JobRequest;
+  /** After so many failures in a row the schedule is disabled; 0 for never. */
+  max_failures?: number;
+  /** Short name for people. */
+  name?: string;
+  /** What happens while a job of the schedule is not over. */
+  overlap?: Overlap;
+  /** Id of the schedule. */
+  schedule_id: ScheduleId;
+  /** IANA name of the zone. */
+  timezone?: string;
+  /** No slot after this time; 0 removes the end. */
+  until_ms?: Timestamp;
+}
+
 /** How long an allow is valid. */
 export type Scope = "once" | "session" | "project";
 
@@ -4543,6 +5365,8 @@ export interface SessionCreatedEvent {
   initial_digest?: string;
   /** The item, if the event belongs to one. */
   item_id?: ItemId;
+  /** The job that the session is an attempt of; fixed when the session is created. */
+  job_id?: JobId;
   /** Labels that the provider receives with each model request. */
   metadata?: Record<string, string>;
   /** Approval mode. */
@@ -4590,6 +5414,8 @@ export interface SessionCreatedEvent {
   /** The turn, if the event belongs to one. */
   turn_id?: TurnId;
   type: "session.created";
+  /** The worktree of the daemon that the session works in; fixed when the session is created. */
+  worktree?: SessionWorktree;
 }
 
 /** A client detached. */
@@ -4703,6 +5529,16 @@ export interface SessionInheritedEvent {
   /** The turn, if the event belongs to one. */
   turn_id?: TurnId;
   type: "session.inherited";
+}
+
+/** The change of a session. */
+export interface SessionNotification {
+  /** Whether the session was deleted with its history. */
+  deleted?: boolean;
+  /** The change of the session. */
+  kind: SessionChangeKind;
+  /** The session as `session.list` shows it, at the time of the notification. */
+  session: SessionView;
 }
 
 /** Selects one session. */
@@ -4922,6 +5758,8 @@ export interface SessionView {
   fallback_model?: string;
   /** For a fork: the session and the item with which its history begins. */
   forked_from?: ForkedFrom;
+  /** The job that the session is an attempt of. */
+  job_id?: JobId;
   /** Last line of text in the conversation. */
   last_line?: string;
   /** Seq of its newest event. */
@@ -4984,6 +5822,20 @@ export interface SessionView {
   updated_at_ms: Timestamp;
   /** Tokens of all its model calls. */
   usage: Usage;
+  /** The worktree that the session works in. */
+  worktree?: SessionWorktree;
+}
+
+/** The worktree that a session works in. */
+export interface SessionWorktree {
+  /** The commit that it started from. */
+  base: string;
+  /** The folder that it was made for. The rules of this folder hold in the worktree. */
+  base_folder: string;
+  /** Its branch. */
+  branch: string;
+  /** Its folder, absolute. */
+  path: string;
 }
 
 /** How a permission request or a question was settled. */
@@ -5030,6 +5882,10 @@ export interface StatusReply {
   confinement?: string;
   /** Path of its data folder. */
   data_dir: string;
+  /** The newest message about a job of the last seven days whose last try failed. */
+  failed_delivery?: FailedDelivery;
+  /** How many jobs are in which state. */
+  jobs?: JobCounts;
   /** Size of the journal in bytes, a few seconds old at most. */
   journal_bytes?: number;
   /** Result of the last reload of the configuration; absent if it was not reloaded since the start. */
@@ -5425,6 +6281,30 @@ export type SwitchReason = "overloaded" | "unavailable" | "not_found" | "rate_li
 
 /** A number with at most three decimals; finer ones are rounded. */
 export type Temperature = number;
+
+/** A file that is not used as a template. */
+export interface TemplateDiagnostic {
+  /** Why it is not used. */
+  message: string;
+  /** The file. */
+  path: string;
+}
+
+/** A parameter of a template. */
+export interface TemplateParameter {
+  /** Its value if none is given. */
+  default?: unknown;
+  /** What it is for. */
+  description?: string;
+  /** The only possible values. */
+  enum?: Array<unknown>;
+  /** A regular expression that the whole value matches. */
+  pattern?: string;
+  /** Whether a value must be given. */
+  required?: boolean;
+  /** `string`, `integer`, `number` or `boolean`. */
+  type: string;
+}
 
 /** A message that contains the searched words. */
 export interface TextMatch {
@@ -6340,6 +7220,19 @@ export interface TurnSteeredEvent {
   type: "turn.steered";
 }
 
+/** Prevents a second job with the same key. */
+export interface Unique {
+  /** Any text. */
+  key: string;
+  /** What happens to a second job. */
+  on_conflict?: OnConflict;
+  /** For how long the key is taken. */
+  scope?: UniqueScope;
+}
+
+/** For how long a job keeps its unique key. */
+export type UniqueScope = "active" | "day" | "forever";
+
 /** `session.unsubscribe` */
 export interface UnsubscribeParams {
   /** Id that `session.subscribe` returned. */
@@ -6519,6 +7412,9 @@ export interface WaitReply {
   timed_out: boolean;
 }
 
+/** What a job waits for. */
+export type WaitingFor = "permission" | "question" | "unknown_outcome" | "resume";
+
 /** The action of a submit while a turn runs. */
 export type WhenBusy = "queue" | "steer" | "interrupt" | "reject";
 
@@ -6578,6 +7474,111 @@ export interface WorkspaceTrustRequiredEvent {
   /** The turn, if the event belongs to one. */
   turn_id?: TurnId;
   type: "workspace.trust_required";
+}
+
+/** A worktree that the daemon made. */
+export interface Worktree {
+  /** The commit that it started from. */
+  base: string;
+  /** Its branch. */
+  branch: string;
+  /** Commits of the branch that the base does not have; absent if it was not looked at. */
+  commits?: number;
+  /** Time of its creation. */
+  created_at_ms: Timestamp;
+  /** Whether a session or a job still uses it. */
+  in_use?: boolean;
+  /** The job that it belongs to. */
+  job_id?: JobId;
+  /** Its folder, absolute. */
+  path: string;
+  /** The top of the repository that it belongs to. */
+  repository: string;
+  /** The session that works in it; absent before its start. */
+  session_id?: SessionId;
+  /** Whether it has changes that are not committed; absent if it was not looked at. */
+  uncommitted?: boolean;
+}
+
+/** Both forms. `false` is the same as leaving it out, which callers that fill in a form expect. */
+export type WorktreeChoice = boolean | WorktreeObject;
+
+/** `worktree.diff`. Exactly one of `session_id` and `job_id` is needed. */
+export interface WorktreeDiffParams {
+  /** The job of the worktree. */
+  job_id?: JobId;
+  /** The session of the worktree. */
+  session_id?: SessionId;
+}
+
+/** Reply of `worktree.diff`: all changes since the base, committed or not. */
+export interface WorktreeDiffReply {
+  /** The commit that it started from. */
+  base: string;
+  /** Its branch. */
+  branch: string;
+  /** A unified diff of at most 1 MiB. */
+  diff: string;
+  /** The changed files. */
+  files: Array<ChangedFile>;
+  /** Whether the diff was cut. */
+  truncated?: boolean;
+}
+
+/** Reply of `worktree.list`: oldest first. */
+export interface WorktreeListReply {
+  /** The worktrees that exist. */
+  worktrees: Array<Worktree>;
+}
+
+/** `worktree.merge`. Exactly one of `session_id` and `job_id` is needed. */
+export interface WorktreeMergeParams {
+  /** A fast-forward by default. */
+  how?: MergeMethod;
+  /** A repeated call with the same key returns the reply of the first call. */
+  idempotency_key?: string;
+  /** The job of the worktree. */
+  job_id?: JobId;
+  /** The session of the worktree. */
+  session_id?: SessionId;
+}
+
+/** Reply of `worktree.merge` */
+export interface WorktreeMergeReply {
+  /** Its newest commit now. */
+  commit: string;
+  /** The branch that was changed: the one that the repository's folder has checked out. */
+  into: string;
+  /** Whether it has changed; otherwise it had all commits before. */
+  merged: boolean;
+  /** Files of the worktree whose changes are not committed, and so were not merged. */
+  uncommitted?: number;
+}
+
+/** The object form of [`WorktreeChoice`]. */
+export interface WorktreeObject {
+  /** The commit or branch that the worktree starts from; by default `HEAD`. */
+  base?: string;
+  /** Its branch; by default `agentd/ID`. */
+  branch?: string;
+  /** Whether uncommitted changes are committed at the end; `true` by default. */
+  commit?: boolean;
+  /** Ignored files that are copied into it: paths or globs relative to the top of the repository. */
+  include?: Array<string>;
+  /** Whether it is kept at the end. */
+  keep?: KeepWorktree;
+}
+
+/** `worktree.remove`. Exactly one of `session_id` and `job_id` is needed. */
+export interface WorktreeRemoveParams {
+  /** Whether uncommitted changes are lost; otherwise they keep the worktree. */
+  force?: boolean;
+  /** A repeated call with the same key returns the reply of the first call. */
+  idempotency_key?: string;
+  /** The job of the worktree. It must be over. */
+  job_id?: JobId;
+  /** The session of the worktree. It must have ended or be archived. */
+  session_id?: SessionId;
 }
 
 /** The parameters and the reply of each method. */
@@ -6760,6 +7761,52 @@ export interface Methods {
   "knowledge.relation.update": { params: KnowledgeRelationParams; reply: KnowledgeRelationReply };
   /** Remove a relation. */
   "knowledge.relation.delete": { params: KnowledgeRelationParams; reply: KnowledgeRelationReply };
+  /** Create a job. It starts when a slot is free. */
+  "job.create": { params?: JobRequest; reply: JobCreateReply };
+  /** Jobs of all states, newest first. */
+  "job.list": { params?: JobListParams; reply: JobListReply };
+  /** One job with its stored content. */
+  "job.get": { params: JobParams; reply: JobGetReply };
+  /** Change a job that has not started, or raise its limits. */
+  "job.update": { params: JobUpdateParams; reply: JobReply };
+  /** Cancel a job. Replies when the work has stopped. */
+  "job.cancel": { params: JobCancelParams; reply: JobCancelReply };
+  /** Give a job that failed, was cancelled or expired one more attempt. */
+  "job.retry": { params: JobRetryParams; reply: JobReply };
+  /** Wait until a job is over. */
+  "job.wait": { params: JobWaitParams; reply: JobWaitReply };
+  /** The events of an attempt's session, from its journal. */
+  "job.logs": { params: JobLogsParams; reply: JobLogsReply };
+  /** The numbered events of a job. They are never removed. */
+  "job.events": { params: JobEventsParams; reply: JobEventsReply };
+  /** Start no further jobs, also after a restart of the daemon. Running jobs go on. */
+  "job.pause": { params?: JobPauseParams; reply: JobPauseReply };
+  /** Start jobs again. */
+  "job.resume": { params?: JobPauseParams; reply: JobPauseReply };
+  /** Templates of the user, and with a folder those of its trusted project. */
+  "job.templates": { params?: JobTemplatesParams; reply: JobTemplatesReply };
+  /** Create a schedule: what creates jobs at given times. */
+  "schedule.create": { params: NewSchedule; reply: ScheduleReply };
+  /** Change a schedule. Its jobs stay as they are. */
+  "schedule.update": { params: ScheduleUpdate; reply: ScheduleReply };
+  /** One schedule. */
+  "schedule.get": { params: ScheduleParams; reply: ScheduleReply };
+  /** All schedules, oldest first. */
+  "schedule.list": { params?: Record<string, never>; reply: ScheduleListReply };
+  /** Delete a schedule. Its jobs stay. */
+  "schedule.delete": { params: ScheduleChangeParams; reply: ScheduleReply };
+  /** Create a job of the schedule now, whatever its times and its earlier jobs are. */
+  "schedule.trigger": { params: ScheduleChangeParams; reply: ScheduleReply };
+  /** The next times of a pattern. */
+  "schedule.next": { params: ScheduleNextParams; reply: ScheduleNextReply };
+  /** The git worktrees that the daemon made and that exist. */
+  "worktree.list": { params?: Record<string, never>; reply: WorktreeListReply };
+  /** Merge the branch of a worktree into the branch that its repository's folder has checked out. Uncommitted changes of the worktree are committed first. Never merges with conflicts. */
+  "worktree.merge": { params?: WorktreeMergeParams; reply: WorktreeMergeReply };
+  /** Remove a worktree that no session and no job uses. Its branch stays if it has a commit of its own. */
+  "worktree.remove": { params?: WorktreeRemoveParams; reply: Done };
+  /** The changes of a worktree since the commit that it started from. */
+  "worktree.diff": { params?: WorktreeDiffParams; reply: WorktreeDiffReply };
 }
 
 /** The parameters of each notification. */
