@@ -7,8 +7,11 @@ use std::time::Duration;
 use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
+use crate::command::{
+    CREATE, Cancelled, Command, Created, NewJob, Reply, corrupt, for_lists, parse, parse_record,
+};
 use crate::counts::JobCounters;
-use crate::create::{self, CheckedJob, FiredSlot};
+use crate::create;
 use crate::decide::JobChange;
 use crate::error::JobsError;
 use crate::notify::{self, DeliveryHost, NotifyTarget};
@@ -16,20 +19,18 @@ use crate::record::JobRecord;
 use crate::runner::JobRunner;
 use crate::settings::JobSettings;
 use session::{IdempotencyKey, LedgerQuery, Registry};
-use store::{DeliveryTry, JobQuery, JobWrite, PendingDelivery, Store, StoredJob};
+use store::{DeliveryTry, JobQuery, PendingDelivery, Store};
 use tools::Toolbox;
 use types::daemon_event::JobNotification;
 use types::event::Origin;
 use types::ids::JobId;
-use types::job::{FailedDelivery, Job, JobCounts, JobEvent, QueueReason};
+use types::job::{FailedDelivery, Job, JobCounts, JobEvent};
 use types::job_request::{JobRequest, RetryMode};
 use types::time::Timestamp;
 use types::usage::Budgets;
 
 /// Capacity of the queue of commands. When it is full, callers wait.
 const COMMAND_CAPACITY: usize = 256;
-/// Method under which replies to creations are stored.
-pub(crate) const CREATE: &str = "job.create";
 /// Number of changes that a subscriber may miss. If it misses more, it reads the list again.
 const CHANGE_CAPACITY: usize = 4_096;
 
@@ -45,61 +46,6 @@ pub struct Jobs {
     counters: Arc<JobCounters>,
 }
 
-/// A job to create.
-#[derive(Clone, Debug)]
-pub struct NewJob {
-    /// Its id, if the caller needs it for `extra_writes`.
-    pub job_id: Option<JobId>,
-    /// What it is asked to do.
-    pub request: JobRequest,
-    /// Who creates it.
-    pub origin: Origin,
-    /// The slot of the schedule that creates it.
-    pub slot: Option<FiredSlot>,
-    /// For a slot that an earlier job of the schedule keeps from starting: the job is `skipped` from the start.
-    pub is_skipped: bool,
-    /// Writes for the same transaction.
-    pub extra_writes: Vec<JobWrite>,
-    /// Idempotency key, if the caller sent one.
-    pub keyed: Option<IdempotencyKey>,
-}
-
-impl NewJob {
-    /// A job that a client creates.
-    #[must_use]
-    pub fn new(request: JobRequest, origin: Origin) -> Self {
-        Self {
-            job_id: None,
-            request,
-            origin,
-            slot: None,
-            is_skipped: false,
-            extra_writes: Vec::new(),
-            keyed: None,
-        }
-    }
-}
-
-/// A created job, or the one that exists already.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Created {
-    /// The job.
-    pub job: Job,
-    /// Whether it existed before.
-    pub existing: bool,
-}
-
-/// The end of a cancel.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Cancelled {
-    /// The job.
-    pub job: Job,
-    /// Whether an attempt was stopped.
-    pub stopped: bool,
-    /// Ids of processes that could not be killed.
-    pub survivors: Vec<i32>,
-}
-
 /// A change of a job by a client. Absent values stay.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JobUpdate {
@@ -111,35 +57,6 @@ pub struct JobUpdate {
     pub labels: Option<std::collections::BTreeMap<String, String>>,
     /// Higher limits.
     pub budgets: Option<Budgets>,
-}
-
-pub(crate) type Reply<T> = oneshot::Sender<Result<T, JobsError>>;
-
-/// A command to the runner.
-pub(crate) enum Command {
-    Create(Box<(CheckedJob, NewJob)>, Reply<Created>),
-    Update(JobId, Box<JobChange>, Option<IdempotencyKey>, Reply<Job>),
-    Cancel {
-        id: JobId,
-        reason: Option<String>,
-        keyed: Option<IdempotencyKey>,
-        origin: Origin,
-        reply: Reply<Cancelled>,
-    },
-    Retry {
-        id: JobId,
-        mode: Option<RetryMode>,
-        keyed: Option<IdempotencyKey>,
-        origin: Origin,
-        reply: Reply<Job>,
-    },
-    SetPaused {
-        paused: bool,
-        keyed: Option<IdempotencyKey>,
-        reply: Reply<bool>,
-    },
-    Reasons(Vec<JobId>, oneshot::Sender<Vec<Option<QueueReason>>>),
-    DeliveryTried(Box<DeliveryTry>, Reply<()>),
 }
 
 impl Jobs {
@@ -452,21 +369,4 @@ impl DeliveryHost for Jobs {
     async fn record(&self, tried: DeliveryTry) -> Result<(), JobsError> {
         self.ask(|reply| Command::DeliveryTried(Box::new(tried), reply)).await
     }
-}
-
-/// A job as lists and notifications show it: without its result, whose text may be long.
-pub(crate) fn for_lists(job: Job) -> Job {
-    Job { result: None, ..job }
-}
-
-pub(crate) fn parse(stored: &StoredJob) -> Result<JobRecord, JobsError> {
-    parse_record(&stored.record)
-}
-
-pub(crate) fn parse_record(text: &str) -> Result<JobRecord, JobsError> {
-    serde_json::from_str(text).map_err(|error| corrupt(&error))
-}
-
-pub(crate) fn corrupt(error: &serde_json::Error) -> JobsError {
-    JobsError::Store(store::StoreError::Corrupt(format!("a job: {error}")))
 }

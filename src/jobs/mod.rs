@@ -5,6 +5,7 @@
 #![warn(missing_docs)]
 
 mod artifacts;
+mod command;
 mod counts;
 mod create;
 mod decide;
@@ -20,9 +21,10 @@ mod settings;
 pub mod template;
 mod worktree;
 
+pub use command::{Cancelled, Created, NewJob};
 pub use create::FiredSlot;
 pub use error::JobsError;
-pub use handle::{Cancelled, Created, JobUpdate, Jobs, NewJob};
+pub use handle::{JobUpdate, Jobs};
 pub use notify::NotifyTarget;
 pub use record::{Cancelling, Creator, JobRecord, Spent, UniqueKey, WorktreePlace};
 pub use runner::JobRunner;

@@ -103,7 +103,7 @@ impl<'e> Reasons<'e> {
     }
 
     /// Why this job does not start now; `None` if it is about to start, or runs.
-    pub fn of(&self, entry: &QueueEntry) -> Option<QueueReason> {
+    pub fn find_reason(&self, entry: &QueueEntry) -> Option<QueueReason> {
         let waits = !entry.state.has_attempt();
         waits.then(|| self.used.reason(entry, self.limits, self.now)).flatten()
     }
@@ -151,7 +151,7 @@ mod tests {
         let of = |jobs: &[(JobState, i32, i64, &str, u64)], limits: QueueLimits| {
             let all = entries(jobs);
             let last = all.last().expect("a job");
-            let reason = Reasons::new(all.iter(), limits, now).of(last);
+            let reason = Reasons::new(all.iter(), limits, now).find_reason(last);
             let starts = next_to_start(all.iter(), limits, now) == Some(last.job_id);
             assert_eq!(starts, reason.is_none() && last.state == Queued);
             reason

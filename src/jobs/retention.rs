@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use crate::handle::parse;
+use crate::command::parse;
 use crate::settings::JobSettings;
 use session::{Registry, SessionError};
 use store::{JobCommit, JobWrite, Store, StoreError};

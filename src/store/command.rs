@@ -3,9 +3,9 @@
 use tokio::sync::oneshot;
 
 use crate::error::StoreError;
+use crate::job_rows::JobCommit;
 use crate::rows::TrustChange;
 use crate::rows::{Append, Durability, Idempotency, NewSession, SessionKey};
-use crate::tables::jobs::JobCommit;
 use types::audit::AuditNote;
 use types::ids::CallId;
 use types::time::Timestamp;

@@ -10,6 +10,7 @@ mod error;
 mod fault_injection;
 mod handle;
 mod health;
+mod job_rows;
 mod open;
 mod read;
 mod readers;
@@ -39,6 +40,9 @@ mod trip_tests;
 
 pub use error::StoreError;
 pub use handle::{JournalWriter, Store, StoreOwner, StoreReader};
+pub use job_rows::{
+    DeliveryTry, JobCommit, JobRow, JobWrite, OwedDelivery, ScheduleWrite, WorktreeOwner, WorktreeRow,
+};
 pub use read::events::{ItemHead, ItemQuery, SettledTurns, StoredItem};
 pub use read::requests::{IdempotentReply, SettledRequest, StoredRequest};
 pub use read::sessions::SessionQuery;
@@ -51,8 +55,7 @@ pub use rows::{
 };
 pub use tables::audit::{AuditCheck, AuditQuery};
 pub use tables::blobs::StoredBlob;
-pub use tables::deliveries::{DeliveryTry, OwedDelivery, PendingDelivery};
-pub use tables::jobs::{JobCommit, JobQuery, JobRow, JobWrite, StoredJob};
+pub use tables::deliveries::PendingDelivery;
+pub use tables::jobs::{JobQuery, StoredJob};
 pub use tables::ledger::LedgerQuery;
-pub use tables::schedules::ScheduleWrite;
-pub use tables::worktrees::{SessionActivity, WorktreeOwner, WorktreeRow};
+pub use tables::worktrees::SessionActivity;

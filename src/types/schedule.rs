@@ -214,7 +214,7 @@ pub struct ScheduleUpdate {
 impl ScheduleUpdate {
     /// No change of this schedule.
     #[must_use]
-    pub const fn of(schedule_id: ScheduleId) -> Self {
+    pub const fn unchanged(schedule_id: ScheduleId) -> Self {
         Self {
             schedule_id,
             name: None,

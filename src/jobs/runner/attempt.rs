@@ -160,7 +160,8 @@ async fn start(
     if let Some(place) = &record.worktree_place
         && !Path::new(&place.path).is_dir()
     {
-        let why = "the worktree of the last attempt is gone, because it had no change; retry with a fresh one";
+        let why =
+            "the worktree of the last attempt is gone, because it had no change; retry with a fresh one";
         return failed(id, JobError::new("worktree", why));
     }
     match start_session(&services, &record, &request, &cancel).await {

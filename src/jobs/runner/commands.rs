@@ -4,10 +4,10 @@ use tokio::sync::oneshot;
 
 use super::steps::Extras;
 use super::{JobRunner, PAUSED};
+use crate::command::{Cancelled, Command, Created, NewJob, Reply};
 use crate::create::CheckedJob;
 use crate::decide::{JobChange, JobInput, NextWork};
 use crate::error::JobsError;
-use crate::handle::{Cancelled, Command, Created, NewJob, Reply};
 use crate::queue;
 use crate::record::JobRecord;
 use session::IdempotencyKey;
@@ -20,7 +20,7 @@ use types::job_request::{OnConflict, RetryMode};
 
 /// Methods under which replies are stored.
 mod method {
-    pub(crate) use crate::handle::CREATE;
+    pub(crate) use crate::command::CREATE;
     pub const UPDATE: &str = "job.update";
     pub const CANCEL: &str = "job.cancel";
     pub const RETRY: &str = "job.retry";
@@ -73,7 +73,7 @@ impl JobRunner {
         if let (Some(unique), Some(key)) = (&request.unique, &record.unique_key)
             && let Some(stored) = self.store.job_with_unique_key(&key.text).await?
         {
-            let existing = crate::handle::parse(&stored)?;
+            let existing = crate::command::parse(&stored)?;
             let has_not_started = matches!(existing.job.state, JobState::Scheduled | JobState::Queued)
                 && existing.attempts.is_empty();
             match unique.on_conflict {
@@ -213,7 +213,7 @@ impl JobRunner {
             Err(JobsError::Store(StoreError::Taken)) => {
                 let key = record.unique_key.map(|key| key.text).unwrap_or_default();
                 match self.store.job_with_unique_key(&key).await? {
-                    Some(other) => Err(JobsError::UniqueKeyTaken(crate::handle::parse(&other)?.job.job_id)),
+                    Some(other) => Err(JobsError::UniqueKeyTaken(crate::command::parse(&other)?.job.job_id)),
                     None => Err(JobsError::KeyConflict),
                 }
             }
@@ -250,7 +250,7 @@ impl JobRunner {
         let now = self.now();
         let limits = self.limits(now).await?;
         let reasons = queue::Reasons::new(self.entries.values().map(|job| &job.entry), limits, now);
-        let of = |id: &JobId| self.entries.get(id).and_then(|job| reasons.of(&job.entry));
+        let of = |id: &JobId| self.entries.get(id).and_then(|job| reasons.find_reason(&job.entry));
         let _ = reply.send(ids.iter().map(of).collect());
         Ok(())
     }

@@ -14,10 +14,10 @@ use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
+use crate::command::{Cancelled, Command, Reply};
 use crate::counts::JobCounters;
 use crate::decide::{AttemptEnd, JobInput};
 use crate::error::JobsError;
-use crate::handle::{Cancelled, Command, Reply};
 use crate::queue::{self, QueueEntry, QueueLimits};
 use crate::record::WorktreePlace;
 use crate::settings::JobSettings;
@@ -33,7 +33,7 @@ use types::time::Timestamp;
 /// Name of the stored value that says that new starts are stopped.
 const PAUSED: &str = "jobs.paused";
 /// Longest sleep while a job waits for a time: the system's clock may be set, and a machine may sleep.
-const LONGEST_SLEEP: Duration = Duration::from_secs(5);
+const MAX_SLEEP: Duration = Duration::from_secs(5);
 
 /// The task that owns all jobs. [`JobRunner::run`] must run for the handle to answer.
 pub struct JobRunner {
@@ -183,7 +183,7 @@ impl JobRunner {
         };
         self.counters.set_paused(self.is_paused);
         for text in self.store.unfinished_jobs().await? {
-            match crate::handle::parse_record(&text) {
+            match crate::command::parse_record(&text) {
                 Ok(record) => self.track(&record),
                 // One damaged row must not keep the others from running.
                 Err(error) => tracing::error!(%error, "a job cannot be read and does not run"),
@@ -275,7 +275,7 @@ impl JobRunner {
             start.into_iter().chain(expiry).min()
         });
         let next = waits.min()?;
-        Some(Duration::from_millis(next.since(now).max(1)).min(LONGEST_SLEEP))
+        Some(Duration::from_millis(next.since(now).max(1)).min(MAX_SLEEP))
     }
 
     async fn session_changed(&mut self, change: StatusChange) -> Result<(), JobsError> {

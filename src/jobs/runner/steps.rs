@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{ActiveJob, JobRunner, Phase};
+use crate::command::{Cancelled, Reply, for_lists, parse};
 use crate::decide::{self, Decision, JobInput, NextWork, Refusal};
 use crate::error::JobsError;
-use crate::handle::{Cancelled, Reply, for_lists, parse};
 use crate::notify;
 use crate::queue::QueueEntry;
 use crate::record::JobRecord;

@@ -23,7 +23,7 @@ const MAX_DAYS: (u64, u64) = (1_461, 31);
 const DEFAULT_WINDOW: ConfigDuration = ConfigDuration::from_secs(24 * 3_600);
 const DEFAULT_MAX_FAILURES: u32 = 5;
 /// Largest `max_failures`.
-const MOST_FAILURES: u32 = 1_000;
+const MAX_FAILURES_IN_ROW: u32 = 1_000;
 /// Slots among which the shortest pause is found.
 const COMPARED_SLOTS: usize = 100;
 
@@ -179,8 +179,8 @@ impl ScheduleRecord {
         if schedule.catch_up_window.0 > most_window.0 {
             return bad("catch_up_window", &format!("expected at most {}d", MAX_DAYS.1));
         }
-        if schedule.max_failures > MOST_FAILURES {
-            return bad("max_failures", &format!("expected at most {MOST_FAILURES}, or 0 for never"));
+        if schedule.max_failures > MAX_FAILURES_IN_ROW {
+            return bad("max_failures", &format!("expected at most {MAX_FAILURES_IN_ROW}, or 0 for never"));
         }
         let Some(zone) = Zone::find(&schedule.timezone) else {
             return bad("timezone", "expected an IANA name like Europe/Berlin or UTC");

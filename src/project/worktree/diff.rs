@@ -27,7 +27,7 @@ pub struct WorktreeDiff {
 /// # Errors
 /// The repository, or both the worktree and its branch are missing, or git failed.
 pub async fn diff(own: &OwnWorktree, max_bytes: usize) -> Result<WorktreeDiff, WorktreeProblem> {
-    let repository = Repository::of(own).await?;
+    let repository = Repository::find_owner(own).await?;
     let folder = GitFolder::find(&repository.common, &own.path).filter(|_| own.path.is_dir());
     let tree = match &folder {
         Some(folder) => snapshot(&repository, folder, own).await?,

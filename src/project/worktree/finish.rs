@@ -30,7 +30,7 @@ pub async fn finish(
     choice: &WorktreeChoice,
     message: &str,
 ) -> Result<Finished, WorktreeProblem> {
-    let repository = Repository::of(own).await?;
+    let repository = Repository::find_owner(own).await?;
     let lock = repository.lock().await?;
     let folder = GitFolder::find(&repository.common, &own.path).filter(|_| own.path.is_dir());
     let mut uncommitted = 0;

@@ -76,7 +76,7 @@ pub async fn merge(
     how: MergeHow,
     commit_message: Option<&str>,
 ) -> Result<Merged, MergeProblem> {
-    let repository = Repository::of(own).await?;
+    let repository = Repository::find_owner(own).await?;
     let lock = repository.lock().await?;
     let folder = GitFolder::find(&repository.common, &own.path).filter(|_| own.path.is_dir());
     let mut uncommitted = 0;

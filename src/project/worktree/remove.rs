@@ -34,7 +34,7 @@ pub enum Force {
 /// # Errors
 /// Git or the disk failed.
 pub async fn remove(own: &OwnWorktree, force: Force) -> Result<Removal, WorktreeProblem> {
-    let repository = match Repository::of(own).await {
+    let repository = match Repository::find_owner(own).await {
         Ok(repository) => repository,
         Err(problem) if force == Force::LoseChanges || !own.path.exists() => {
             tracing::warn!(path = %own.path.display(), %problem, "removing a worktree without its repository");

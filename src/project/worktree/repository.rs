@@ -76,7 +76,7 @@ impl Repository {
     }
 
     /// The repository of a worktree, from the place that the daemon stored.
-    pub(super) async fn of(own: &OwnWorktree) -> Result<Self, WorktreeProblem> {
+    pub(super) async fn find_owner(own: &OwnWorktree) -> Result<Self, WorktreeProblem> {
         Ok(Self::find(&own.repository).await?.0)
     }
 
@@ -176,7 +176,7 @@ impl RepositoryLock {
 /// # Errors
 /// The repository or git's folder of the worktree is missing.
 pub async fn git_folders(own: &OwnWorktree) -> Result<(PathBuf, PathBuf), WorktreeProblem> {
-    let repository = Repository::of(own).await?;
+    let repository = Repository::find_owner(own).await?;
     match GitFolder::find(&repository.common, &own.path) {
         Some(folder) => Ok((folder.path().to_owned(), repository.common)),
         None => Err(WorktreeProblem::new("worktree", "git does not know the worktree")),

@@ -19,7 +19,7 @@ pub struct WorktreeStatus {
 /// # Errors
 /// The repository is missing, or git failed.
 pub async fn status(own: &OwnWorktree) -> Result<WorktreeStatus, WorktreeProblem> {
-    let repository = Repository::of(own).await?;
+    let repository = Repository::find_owner(own).await?;
     let folder = GitFolder::find(&repository.common, &own.path).filter(|_| own.path.is_dir());
     let uncommitted = match &folder {
         Some(folder) => Changes::find(&repository, folder, own).await?.count(),

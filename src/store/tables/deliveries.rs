@@ -6,6 +6,7 @@ use sqlx::sqlite::SqliteRow;
 
 use crate::error::StoreError;
 use crate::handle::StoreReader;
+use crate::job_rows::{DeliveryTry, OwedDelivery};
 use crate::read::events::unsigned;
 use crate::sql_batch::{SqlBatch, values};
 use types::ids::{JobId, MessageId};
@@ -14,42 +15,6 @@ use types::time::Timestamp;
 
 /// Maximum number of messages of a job that are read: the oldest ones.
 const MAX_DELIVERIES_OF_JOB: u32 = 200;
-
-/// A message that is owed from now on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OwedDelivery {
-    /// The job.
-    pub job_id: JobId,
-    /// Id of the message, the same for all tries.
-    pub message_id: MessageId,
-    /// The table `[jobs.notify.NAME]`.
-    pub target: String,
-    /// The state that it reports.
-    pub job_state: JobState,
-    /// Time of the state.
-    pub owed_at: Timestamp,
-    /// The message.
-    pub body: String,
-}
-
-/// The state of a message after a try.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DeliveryTry {
-    /// The job.
-    pub job_id: JobId,
-    /// Id of the message.
-    pub message_id: MessageId,
-    /// The table `[jobs.notify.NAME]`.
-    pub target: String,
-    /// How far it is.
-    pub status: DeliveryStatus,
-    /// Number of tries so far.
-    pub tries: u32,
-    /// Time of the next try; `None` if none follows.
-    pub next_try: Option<Timestamp>,
-    /// Why the try failed, without addresses and keys.
-    pub error: Option<String>,
-}
 
 /// A message that can be tried when its time has come: all earlier ones of its job to the same target are settled.
 #[derive(Clone, Debug, PartialEq, Eq)]

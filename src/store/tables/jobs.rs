@@ -6,88 +6,20 @@ use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use crate::command::WriterCommand;
 use crate::error::StoreError;
 use crate::handle::{Store, StoreReader};
+use crate::job_rows::{JobCommit, JobRow, JobWrite};
 use crate::read::events::unsigned;
-use crate::rows::{Idempotency, SessionKey};
+use crate::rows::SessionKey;
 use crate::sql_batch::{SqlBatch, integer, values};
 use crate::tables::blobs;
-use crate::tables::deliveries::{self, DeliveryTry, OwedDelivery};
-use crate::tables::schedules::{self, ScheduleWrite};
-use crate::tables::worktrees::{self, WorktreeRow};
-use types::audit::AuditNote;
-use types::blob::Blob;
+use crate::tables::deliveries;
+use crate::tables::schedules;
+use crate::tables::worktrees;
 use types::ids::{CallId, JobId, ScheduleId};
 use types::job::{JobEvent, JobState};
 use types::time::Timestamp;
 
 /// States of jobs that are not over, as a list of SQL.
 const UNFINISHED: &str = "('scheduled', 'queued', 'running', 'waiting', 'retrying')";
-
-/// One step of a job, written completely or not at all.
-#[derive(Clone, Debug, Default)]
-pub struct JobCommit {
-    /// Changes of rows, in their order.
-    pub writes: Vec<JobWrite>,
-    /// Audit rows of these decisions.
-    pub audit: Vec<AuditNote>,
-    /// A reply to store.
-    pub idempotency: Option<Idempotency>,
-    /// Time of the step.
-    pub at: Timestamp,
-}
-
-/// A change of a row.
-#[derive(Clone, Debug)]
-pub enum JobWrite {
-    /// A new job with its content.
-    Insert(Box<JobRow>, String),
-    /// The new state of a job.
-    Update(Box<JobRow>),
-    /// New content of a job that has not started.
-    Request(JobId, String),
-    /// Removes a job with its events and messages.
-    Delete(JobId),
-    /// An event of a job.
-    Event(Box<JobEvent>),
-    /// Content that a session keeps, for example artifacts. An existing blob stays unchanged.
-    Blobs(SessionKey, Vec<Blob>),
-    /// A message that is owed from now on.
-    Owe(Box<OwedDelivery>),
-    /// The state of a message after a try.
-    DeliveryTry(Box<DeliveryTry>),
-    /// A value that outlives the daemon; `None` removes it.
-    Setting(&'static str, Option<String>),
-    /// A worktree, new or changed.
-    Worktree(Box<WorktreeRow>),
-    /// A change of a schedule.
-    Schedule(ScheduleWrite),
-}
-
-/// A job's row without its content.
-#[derive(Clone, Debug)]
-pub struct JobRow {
-    /// Id of the job.
-    pub job_id: JobId,
-    /// Its state.
-    pub state: JobState,
-    /// Its folder.
-    pub cwd: String,
-    /// The schedule that created it.
-    pub schedule_id: Option<ScheduleId>,
-    /// The template that it was made from.
-    pub template: Option<String>,
-    /// The key that no other job may have; `None` if other jobs may be created.
-    pub unique_key: Option<String>,
-    /// Time of its creation.
-    pub created_at: Timestamp,
-    /// Start of its first attempt.
-    pub started_at: Option<Timestamp>,
-    /// Time of its final state.
-    pub ended_at: Option<Timestamp>,
-    /// Known cost of all attempts, in millionths of a dollar.
-    pub cost_usd_micros: u64,
-    /// The whole state as JSON.
-    pub record: String,
-}
 
 /// A job as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,29 +4,10 @@ use sqlx::Row as _;
 
 use crate::error::StoreError;
 use crate::handle::StoreReader;
+use crate::job_rows::ScheduleWrite;
 use crate::sql_batch::{SqlBatch, values};
 use types::ids::{JobId, ScheduleId};
 use types::time::Timestamp;
-
-/// A change of a row of schedules. It is a part of a step of a job, so that a slot fires together with its job.
-#[derive(Clone, Debug)]
-pub enum ScheduleWrite {
-    /// A new schedule with its state as JSON.
-    Insert(ScheduleId, String),
-    /// The new state of a schedule as JSON.
-    Update(ScheduleId, String),
-    /// Deletes a schedule and its firings. Its jobs stay.
-    Delete(ScheduleId),
-    /// A slot fires. The step fails with `Taken` if it fired before.
-    Fire {
-        /// The schedule.
-        schedule_id: ScheduleId,
-        /// The slot.
-        slot: Timestamp,
-        /// The job of this slot.
-        job_id: JobId,
-    },
-}
 
 impl StoreReader {
     /// The states of all schedules, oldest first.
@@ -122,7 +103,7 @@ pub(crate) fn statements(script: &mut SqlBatch, write: &ScheduleWrite) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tables::jobs::{JobCommit, JobRow, JobWrite};
+    use crate::job_rows::{JobCommit, JobRow, JobWrite};
     use crate::tests::TestStore;
     use types::ids::{Mint, Seed};
     use types::job::JobState;

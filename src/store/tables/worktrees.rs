@@ -1,59 +1,13 @@
 //! The git worktrees that the daemon made.
 
-use serde::{Deserialize, Serialize};
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 
 use crate::error::StoreError;
 use crate::handle::StoreReader;
+use crate::job_rows::{WorktreeOwner, WorktreeRow};
 use crate::sql_batch::{SqlBatch, values};
-use types::ids::{JobId, SessionId};
-use types::time::Timestamp;
-use types::worktree::WorktreeChoice;
-
-/// A worktree that the daemon made or makes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WorktreeRow {
-    /// Name of its folder.
-    pub name: String,
-    /// The job that it belongs to.
-    pub job_id: Option<JobId>,
-    /// The session that works in it.
-    pub session_id: Option<SessionId>,
-    /// Its folder, absolute.
-    pub path: String,
-    /// The top of the work tree that it was made from; for a bare repository its folder.
-    pub repository: String,
-    /// The folder that its owner named.
-    pub base_folder: String,
-    /// Its branch; empty while it is made.
-    pub branch: String,
-    /// Whether the branch was made with it.
-    pub is_new_branch: bool,
-    /// The commit that it started from; empty while it is made.
-    pub base: String,
-    /// What the owner wanted.
-    pub choice: WorktreeChoice,
-    /// Uncommitted changes of the base folder's work tree.
-    pub uncommitted_in_base: u64,
-    /// Whether it is complete.
-    pub is_complete: bool,
-    /// Time of its creation.
-    pub created_at: Timestamp,
-    /// Time at which its owner was finished.
-    pub finished_at: Option<Timestamp>,
-    /// Time of its removal.
-    pub removed_at: Option<Timestamp>,
-}
-
-/// The owner of a worktree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WorktreeOwner {
-    /// A job.
-    Job(JobId),
-    /// A session.
-    Session(SessionId),
-}
+use types::ids::SessionId;
 
 /// Which sessions of a folder count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

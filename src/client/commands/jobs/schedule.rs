@@ -253,8 +253,10 @@ async fn enable(
 ) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
     for name in names {
-        let update =
-            ScheduleUpdate { enabled: Some(enabled), ..ScheduleUpdate::of(resolve(&client, name).await?) };
+        let update = ScheduleUpdate {
+            enabled: Some(enabled),
+            ..ScheduleUpdate::unchanged(resolve(&client, name).await?)
+        };
         let reply: ScheduleReply = client.call::<methods::schedule::Update>(&update).await?;
         out.say(&line(&reply.schedule))?;
     }

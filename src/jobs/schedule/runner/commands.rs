@@ -182,7 +182,7 @@ impl ScheduleRunner {
             return Err(JobsError::KeyConflict);
         }
         let then: Schedule =
-            serde_json::from_str(&known.reply).map_err(|error| crate::handle::corrupt(&error))?;
+            serde_json::from_str(&known.reply).map_err(|error| crate::command::corrupt(&error))?;
         match self.view(then.schedule_id).await {
             Err(JobsError::NoSuchSchedule) => Ok(Some(then)),
             now => now.map(Some),

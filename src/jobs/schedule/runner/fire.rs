@@ -1,9 +1,9 @@
 //! What happens at a slot.
 
 use super::ScheduleRunner;
+use crate::command::NewJob;
 use crate::create::FiredSlot;
 use crate::error::JobsError;
-use crate::handle::NewJob;
 use crate::schedule::decide::{Firing, Progress, SlotAction};
 use crate::schedule::record::ScheduleRecord;
 use session::{IdempotencyKey, SessionError};

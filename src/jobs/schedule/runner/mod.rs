@@ -27,11 +27,11 @@ use types::time::{Clock, Timestamp};
 
 /// Longest sleep while a schedule has a next slot. The system's clock may be set and a machine may sleep, and neither
 /// ends a sleep of this task; a slot then fires within 5 s.
-const LONGEST_SLEEP: Duration = Duration::from_secs(3);
+const MAX_SLEEP: Duration = Duration::from_secs(3);
 /// Wait after a failure that passes: the queue of jobs is full, or the storage fails.
 const RETRY_WAIT_MS: u64 = 5_000;
 /// Most failures in a row that are counted.
-const MOST_COUNTED_FAILURES: u32 = 1_000;
+const MAX_COUNTED_FAILURES: u32 = 1_000;
 
 /// The task that owns all schedules. [`ScheduleRunner::run`] must run for the handle to answer.
 pub struct ScheduleRunner {
@@ -142,7 +142,7 @@ impl ScheduleRunner {
     /// How long nothing has to be done, if no input arrives; `None` if no schedule has a next slot.
     fn next_sleep(&self) -> Option<Duration> {
         let next = self.schedules.values().filter_map(|schedule| schedule.next).min()?;
-        Some(Duration::from_millis(next.since(self.now()).max(1)).min(LONGEST_SLEEP))
+        Some(Duration::from_millis(next.since(self.now()).max(1)).min(MAX_SLEEP))
     }
 
     /// Decides about all schedules whose time has come.
@@ -249,7 +249,7 @@ impl ScheduleRunner {
 
     /// Failures in a row since the schedule was enabled.
     async fn failures(&self, record: &ScheduleRecord) -> Result<u32, JobsError> {
-        let most = record.schedule.max_failures.max(MOST_COUNTED_FAILURES);
+        let most = record.schedule.max_failures.max(MAX_COUNTED_FAILURES);
         let id = record.schedule.schedule_id;
         let failed = self.store.schedule_failures(id, record.enabled_at_ms, most).await?;
         Ok(failed.saturating_add(record.refusals))

@@ -57,7 +57,7 @@ fn translate_command(cron: &str, command: &str) -> Result<Translation, String> {
     let mut made = Translation::default();
     made.schedule.cron = Some(cron.to_owned());
     if words.first().is_some_and(|word| word.is("cd")) {
-        let [_, folder, and] = take(&mut words)?;
+        let [_, folder, and] = take_words(&mut words)?;
         if !and.is("&&") {
             return Err("expected && after `cd FOLDER`".to_owned());
         }
@@ -252,7 +252,7 @@ fn name_of(prompt: &str) -> String {
     if name.is_empty() { "from-crontab".to_owned() } else { name }
 }
 
-fn take<const N: usize>(words: &mut Vec<Word>) -> Result<[Word; N], String> {
+fn take_words<const N: usize>(words: &mut Vec<Word>) -> Result<[Word; N], String> {
     if words.len() <= N {
         return Err("the command is not complete".to_owned());
     }
