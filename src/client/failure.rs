@@ -98,7 +98,7 @@ impl Failure {
     }
 
     /// The same failure, which lasts until the user changes something.
-    pub(crate) fn as_final(self) -> Self {
+    pub(crate) fn into_final(self) -> Self {
         Self { is_final: true, ..self }
     }
 

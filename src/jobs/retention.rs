@@ -32,9 +32,8 @@ pub async fn run(store: Store, registry: Registry, mut settings: watch::Receiver
                 }
             }
         }
-        match tokio::time::timeout(CHECK_INTERVAL, settings.changed()).await {
-            Ok(Err(_)) => return,
-            Ok(Ok(())) | Err(_) => {}
+        if let Ok(Err(_)) = tokio::time::timeout(CHECK_INTERVAL, settings.changed()).await {
+            return;
         }
     }
 }

@@ -53,6 +53,7 @@ impl TestClock {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "the offset of a test clock is relative to the system's")]
 fn machine_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
     i64::try_from(since.as_millis()).expect("a time")

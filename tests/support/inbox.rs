@@ -73,6 +73,7 @@ impl Inbox {
     }
 
     /// The next post. Needs a runtime with several threads.
+    #[expect(clippy::disallowed_methods, reason = "the test has several workers, and nothing else to do")]
     pub fn next(&self) -> Post {
         tokio::task::block_in_place(|| self.posts.recv_timeout(DEADLINE).expect("a post"))
     }

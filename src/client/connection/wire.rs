@@ -207,7 +207,9 @@ impl From<CallError> for Failure {
             CallError::Fault(fault) => fault_words::failure(&fault),
             CallError::Closed => Self::unreachable("the daemon closed the connection"),
             CallError::Io(error) => Self::unreachable(format!("lost the daemon: {error}")),
-            CallError::Remote(failure) if failure.is_final() => Self::unreachable(failure.message).as_final(),
+            CallError::Remote(failure) if failure.is_final() => {
+                Self::unreachable(failure.message).into_final()
+            }
             CallError::Remote(failure) => Self::unreachable(failure.message),
         }
     }

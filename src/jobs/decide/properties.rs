@@ -85,7 +85,7 @@ fn input(kind: u8, value: u8, mint: &mut Mint) -> JobInput {
     match kind {
         0 => JobInput::Due,
         1 => JobInput::Expired,
-        2 | 3 | 4 => JobInput::Claim { session_id: mint.session() },
+        2..=4 => JobInput::Claim { session_id: mint.session() },
         5 => JobInput::AttemptWaits(WaitingFor::Permission),
         6 => JobInput::AttemptRuns,
         7 | 8 => {

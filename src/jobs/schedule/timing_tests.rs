@@ -320,7 +320,7 @@ fn tried_minute_by_minute(zone: &str, pattern: &CronPattern, after: Timestamp) -
         let mut missing = local(ms - MINUTE_MS) + 1.minute();
         while missing < shown {
             is_slot |= is_time(missing);
-            missing = missing + 1.minute();
+            missing += 1.minute();
         }
         if is_slot && ms > after.0 {
             slots.push(Timestamp(ms));

@@ -188,7 +188,7 @@ fn whole_match(pattern: &str) -> Result<Regex, String> {
     let config =
         Regex::config().nfa_size_limit(Some(MAX_PATTERN_BYTES)).onepass_size_limit(Some(MAX_PATTERN_BYTES));
     // Alone first: `)(` is a pattern only between the parentheses.
-    let build = |pattern: &str| Regex::builder().configure(config.clone()).build(pattern);
+    let build = |pattern: &str| Regex::builder().configure(config.clone()).build(pattern).map_err(Box::new);
     build(pattern)
         .and_then(|_| build(&format!(r"\A(?:{pattern})\z")))
         .map_err(|_| format!("the pattern {pattern:?} is not a regular expression, or too large"))
