@@ -17,6 +17,7 @@ mod record;
 pub mod retention;
 mod runner;
 pub mod schedule;
+mod services;
 mod settings;
 pub mod template;
 mod worktree;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::error::JobsError;
 use crate::record::{JobRecord, WorktreePlace};
-use crate::runner::Services;
+use crate::services::Services;
 use project::worktree;
 use session::{MadeWorktree, SessionError, WorktreeError, WorktreeRequest};
 use types::job::JobError;

@@ -138,6 +138,10 @@ pub(super) fn integer(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
+pub(crate) fn unsigned(value: i64) -> u64 {
+    u64::try_from(value).unwrap_or(0)
+}
+
 /// The wire name of a unit variant.
 pub(super) fn to_text<T: serde::Serialize>(value: T) -> String {
     match serde_json::to_value(value) {

@@ -67,7 +67,9 @@ async fn later_migrations() -> LaterMigrations {
             code.strip_prefix("create table ").or_else(|| code.strip_prefix("create virtual table "))
         {
             undo.extend(rest.split_whitespace().next().map(|name| format!("drop table {name}")));
-        } else if let Some(rest) = code.strip_prefix("create index ") {
+        } else if let Some(rest) =
+            code.strip_prefix("create index ").or_else(|| code.strip_prefix("create unique index "))
+        {
             // An index of a new table is dropped together with it.
             undo.extend(rest.split_whitespace().next().map(|name| format!("drop index if exists {name}")));
         } else if let Some((table, column)) =

@@ -36,7 +36,7 @@ const SHARED_CRATES: &[(&str, &[FolderImports])] = &[
             ("markdown", &[]),
             ("policy", &[]),
             ("git", &[]),
-            ("worktree", &["git"]),
+            ("worktree", &["folders", "git"]),
             ("workspace", &["folders", "git", "markdown"]),
             ("extensions", &["folders", "markdown"]),
             ("hooks", &[]),

@@ -438,7 +438,7 @@ async fn wrong_arguments_exit_64_without_starting_daemon() {
         &["run", "--max-usd", "much", "go"],
         &["run", "-w", "/nonexistent", "go"],
         &["run", " "],
-        &["run", "--worktree", "go"],
+        &["jobs", "add"],
         &["logs", "x", "--since", "yesterday"],
         &["kill"],
         &["kill", "x", "--all"],

@@ -27,6 +27,8 @@ pub(crate) enum JobInput {
     Claim {
         /// The session of the attempt; not used if the attempt continues in the session of the last one.
         session_id: SessionId,
+        /// Whether the folder of the last attempt exists, so that this one can continue there.
+        can_continue: bool,
     },
     /// The session of the attempt waits for a person.
     AttemptWaits(WaitingFor),
@@ -112,11 +114,11 @@ pub(crate) fn decide(record: &JobRecord, input: JobInput, now: Timestamp) -> Res
             }
             _ => return Err(Refusal::OutOfPlace(state)),
         },
-        JobInput::Claim { session_id } => {
+        JobInput::Claim { session_id, can_continue } => {
             if state != JobState::Queued {
                 return Err(Refusal::OutOfPlace(state));
             }
-            step.claim(session_id);
+            step.claim(session_id, can_continue);
             NextWork::Start
         }
         JobInput::AttemptWaits(waiting_for) => {
@@ -167,10 +169,10 @@ impl Step {
         self.next.job.state = state;
     }
 
-    fn claim(&mut self, session_id: SessionId) {
+    fn claim(&mut self, session_id: SessionId, can_continue: bool) {
         let continued = match self.next.next_mode {
-            RetryMode::Continue => self.next.job.session_id,
-            RetryMode::Fresh => None,
+            RetryMode::Continue if can_continue => self.next.job.session_id,
+            RetryMode::Continue | RetryMode::Fresh => None,
         };
         let session_id = continued.unwrap_or(session_id);
         let job = &mut self.next.job;

@@ -85,7 +85,7 @@ fn input(kind: u8, value: u8, mint: &mut Mint) -> JobInput {
     match kind {
         0 => JobInput::Due,
         1 => JobInput::Expired,
-        2..=4 => JobInput::Claim { session_id: mint.session() },
+        2..=4 => JobInput::Claim { session_id: mint.session(), can_continue: value > 64 },
         5 => JobInput::AttemptWaits(WaitingFor::Permission),
         6 => JobInput::AttemptRuns,
         7 | 8 => {
@@ -154,7 +154,9 @@ fn failed_attempts_wait_twice_as_long_each_time() {
     let mut waits = Vec::new();
     for _ in 0..3 {
         let session_id = mint.session();
-        record = decide(&record, JobInput::Claim { session_id }, Timestamp(1_000)).expect("claimed").next;
+        record = decide(&record, JobInput::Claim { session_id, can_continue: true }, Timestamp(1_000))
+            .expect("claimed")
+            .next;
         let end = JobInput::AttemptEnded(Box::new(ended_with(Subtype::LlmError)));
         record = decide(&record, end, Timestamp(1_000)).expect("ended").next;
         waits.push(record.job.run_at_ms.0 - 1_000);
@@ -170,7 +172,9 @@ fn results_of_people_and_limits_are_never_repeated() {
         let mut record = new_record(5);
         record.retry.on = vec![subtype];
         let session_id = mint.session();
-        record = decide(&record, JobInput::Claim { session_id }, Timestamp(2)).expect("claimed").next;
+        record = decide(&record, JobInput::Claim { session_id, can_continue: true }, Timestamp(2))
+            .expect("claimed")
+            .next;
         let end = JobInput::AttemptEnded(Box::new(ended_with(subtype)));
         let ended = decide(&record, end, Timestamp(3)).expect("ended").next;
         assert_eq!(ended.job.state, JobState::Failed, "{subtype:?}");
@@ -185,7 +189,9 @@ fn unknown_outcome_stops_retries_and_names_the_call() {
         let mut record = new_record(5);
         record.retry.after_unknown = after_unknown;
         let session_id = mint.session();
-        record = decide(&record, JobInput::Claim { session_id }, Timestamp(2)).expect("claimed").next;
+        record = decide(&record, JobInput::Claim { session_id, can_continue: true }, Timestamp(2))
+            .expect("claimed")
+            .next;
         let end = AttemptEnd { unknown_call: Some(call_id), ..ended_with(Subtype::LlmError) };
         let ended = decide(&record, JobInput::AttemptEnded(Box::new(end)), Timestamp(3)).expect("ended").next;
         assert_eq!(ended.job.state, expected);

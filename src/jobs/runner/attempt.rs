@@ -1,6 +1,6 @@
 //! Attempts: a session is created and gets the prompt; later its result is read, or it is stopped.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use tokio_util::sync::CancellationToken;
 
@@ -10,11 +10,12 @@ use crate::create::session_request;
 use crate::decide::AttemptEnd;
 use crate::error::JobsError;
 use crate::record::{JobRecord, Spent};
+use crate::services::Services;
 use session::{
     IdempotencyKey, LedgerQuery, NewSessionRequest, QueueChange, QueueEdit, Registry, SessionError,
 };
 use session::{SettingsUpdate, Submission, SubmittedInput};
-use store::{JobCommit, JobWrite, Store};
+use store::{JobCommit, JobWrite};
 use types::event::Origin;
 use types::ids::{JobId, SessionId};
 use types::job::JobError;
@@ -24,13 +25,6 @@ use types::session::SessionState;
 use types::turn_options::TurnOptions;
 use types::turn_result::Subtype;
 use types::usage::{Budgets, ModelUsage};
-
-/// What the work of attempts needs.
-#[derive(Clone)]
-pub(crate) struct Services {
-    pub registry: Registry,
-    pub store: Store,
-}
 
 /// Why an attempt did not start.
 enum StartFailure {
@@ -156,13 +150,6 @@ async fn start(
             Ok(place) => WorkDone::Placed(id, Box::new(place)),
             Err(error) => failed(id, error),
         };
-    }
-    if let Some(place) = &record.worktree_place
-        && !Path::new(&place.path).is_dir()
-    {
-        let why =
-            "the worktree of the last attempt is gone, because it had no change; retry with a fresh one";
-        return failed(id, JobError::new("worktree", why));
     }
     match start_session(&services, &record, &request, &cancel).await {
         Ok(()) => WorkDone::Started(id),

@@ -6,6 +6,7 @@ mod commands;
 mod steps;
 
 use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,8 +21,8 @@ use crate::decide::{AttemptEnd, JobInput};
 use crate::error::JobsError;
 use crate::queue::{self, QueueEntry, QueueLimits};
 use crate::record::WorktreePlace;
+use crate::services::Services;
 use crate::settings::JobSettings;
-pub(crate) use attempt::Services;
 use session::{Registry, StatusChange};
 use store::Store;
 use types::daemon_event::JobNotification;
@@ -236,7 +237,11 @@ impl JobRunner {
             let Some(id) = queue::next_to_start(entries, limits, now) else { return Ok(()) };
             base::crash::point("JC2.chosen");
             let session_id = self.mint_session();
-            self.must_step(id, JobInput::Claim { session_id }).await?;
+            let (record, _) = self.read(id).await?;
+            // The worktree of an attempt without changes is removed at its end.
+            let place = record.worktree_place.as_ref();
+            let can_continue = place.is_none_or(|place| Path::new(&place.path).is_dir());
+            self.must_step(id, JobInput::Claim { session_id, can_continue }).await?;
             base::crash::point("JC2.claimed");
             let (record, _) = self.read(id).await?;
             self.spawn_start(record).await?;

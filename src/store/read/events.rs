@@ -8,7 +8,7 @@ use sqlx::sqlite::SqliteRow;
 use crate::error::StoreError;
 use crate::handle::StoreReader;
 use crate::rows::{JournalRow, Page, SessionKey};
-use crate::sql_batch::integer;
+use crate::sql_batch::{integer, unsigned};
 use types::ids::{ItemId, Seq};
 
 /// Reads the journal.
@@ -409,8 +409,4 @@ fn stored_item(row: &SqliteRow) -> Result<StoredItem, StoreError> {
         first: row.try_get("first")?,
         last: row.try_get("last")?,
     })
-}
-
-pub(crate) fn unsigned(value: i64) -> u64 {
-    u64::try_from(value).unwrap_or(0)
 }

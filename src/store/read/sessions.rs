@@ -7,9 +7,9 @@ use sqlx::sqlite::SqliteRow;
 
 use crate::error::StoreError;
 use crate::handle::StoreReader;
-use crate::read::events::unsigned;
 use crate::rows::SessionKey;
 use crate::sql_batch::integer;
+use crate::sql_batch::unsigned;
 use crate::tables::texts;
 use types::event::Event;
 use types::history::RewoundHistory;

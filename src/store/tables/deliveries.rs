@@ -7,7 +7,7 @@ use sqlx::sqlite::SqliteRow;
 use crate::error::StoreError;
 use crate::handle::StoreReader;
 use crate::job_rows::{DeliveryTry, OwedDelivery};
-use crate::read::events::unsigned;
+use crate::sql_batch::unsigned;
 use crate::sql_batch::{SqlBatch, values};
 use types::ids::{JobId, MessageId};
 use types::job::{Delivery, DeliveryStatus, FailedDelivery, JobState};
