@@ -129,7 +129,7 @@ impl Jobs {
             return Err(JobsError::KeyConflict);
         }
         let id: JobId = known.reply.parse().map_err(|_| JobsError::NotFound)?;
-        Ok(Some(self.get(id).await?.0))
+        Ok(Some(self.record(id).await?.job))
     }
 
     /// Changes a job. See [`JobUpdate`].

@@ -207,6 +207,41 @@ async fn same_idempotency_key_returns_the_same_job_also_after_a_restart() {
 }
 
 #[tokio::test]
+async fn each_change_of_a_job_repeats_its_reply_for_one_key() {
+    let daemon = TestDaemon::start().await;
+    let client = daemon.client("alice").await;
+    let repeats = async |method: &str, params: Value, other: Option<Value>| {
+        let keyed = |mut params: Value| {
+            params["idempotency_key"] = json!("k");
+            params
+        };
+        let first = client.call(method, keyed(params.clone())).await;
+        assert_eq!(client.call(method, keyed(params)).await, first, "{method}");
+        if let Some(other) = other {
+            assert_eq!(client.refused(method, keyed(other)).await.code, -32010, "{method}");
+        }
+        first
+    };
+    repeats("job.pause", json!({}), None).await;
+    let other = content(&daemon, json!({"priority": 1}));
+    let job = repeats("job.create", content(&daemon, json!({})), Some(other)).await["job"].clone();
+    let of_job = |more: Value| {
+        let mut params = json!({"job_id": job["job_id"]});
+        params.as_object_mut().expect("an object").extend(more.as_object().expect("members").clone());
+        params
+    };
+    repeats("job.update", of_job(json!({"priority": 3})), Some(of_job(json!({"priority": 4})))).await;
+    let cancelled = repeats("job.cancel", of_job(json!({})), Some(of_job(json!({"reason": "other"})))).await;
+    assert_eq!(cancelled["job"]["state"], "cancelled");
+    let retried = repeats("job.retry", of_job(json!({})), Some(of_job(json!({"mode": "continue"})))).await;
+    assert_eq!(retried["job"]["state"], "queued");
+    daemon.models.push(Step::text("Done."));
+    repeats("job.resume", json!({}), None).await;
+    let done = wait(&client, &job).await;
+    assert_eq!((&done["state"], &done["priority"]), (&json!("succeeded"), &json!(3)));
+}
+
+#[tokio::test]
 async fn jobs_start_by_priority_within_slots_and_keys_and_tell_why_they_wait() {
     let daemon = TestDaemon::builder().config("[jobs]\nconcurrent = 1").start().await;
     let client = daemon.client("alice").await;
