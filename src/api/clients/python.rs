@@ -8,7 +8,7 @@ use super::{Shape, is_required, methods, schemas, text};
 use crate::openrpc::openrpc;
 
 /// Words of Python that cannot be names of fields in a class.
-const KEYWORDS: [&str; 6] = ["from", "import", "class", "global", "is", "in"];
+const KEYWORDS: [&str; 7] = ["from", "import", "class", "global", "is", "in", "for"];
 
 /// The text of `types.py`.
 #[must_use]

@@ -3201,23 +3201,17 @@ class JobEventJobUpdated(TypedDict):
 
     type: Literal['job.updated']
 
-
-class JobEventJobWaiting(TypedDict):
-    """The attempt waits for a person."""
-
-    at_ms: Timestamp
-    """Time of the event."""
-
-    for: WaitingFor
-    """What for."""
-
-    job_id: JobId
-    """The job."""
-
-    seq: int
-    """Its number: 1, 2, 3 … without gaps."""
-
-    type: Literal['job.waiting']
+# The attempt waits for a person.
+JobEventJobWaiting = TypedDict(
+    "JobEventJobWaiting",
+    {
+        "at_ms": "Timestamp",
+        "for": "WaitingFor",
+        "job_id": "JobId",
+        "seq": "int",
+        "type": "Literal['job.waiting']",
+    },
+)
 
 
 class JobEventsParams(TypedDict):
