@@ -114,7 +114,7 @@ async fn c20(way: CrashMode) {
     let newest = later_migrations().await.newest;
     // Crash a number of SQLite virtual-machine steps later each time, until a start completes without a
     // crash. Each crash mode begins at a different step.
-    let (mut step, stride) = if way == CrashMode::Abort { (1, 31) } else { (16, 89) };
+    let (mut step, stride) = if way == CrashMode::Abort { (1, 97) } else { (16, 211) };
     let mut crashes = 0;
     let mut daemon = TestDaemon::builder().build().await;
     let session = first_version(&mut daemon).await;
