@@ -46,7 +46,8 @@ impl WorktreeBases {
         }
         let (worktree, repository) = folder.ancestors().find_map(|folder| all.get_key_value(folder))?;
         Some(WorktreeBase {
-            folder: repository.join(folder.strip_prefix(worktree).ok()?),
+            // The path is also a key. Joining an empty path would add a slash at its end.
+            folder: repository.join(folder.strip_prefix(worktree).ok()?).components().collect(),
             repository: repository.clone(),
             worktree: worktree.clone(),
         })
@@ -64,6 +65,8 @@ mod tests {
         bases.add("/data/worktrees/a".into(), "/src/r".into());
         let base = bases.find(Path::new("/data/worktrees/a/sub/deep")).expect("known");
         assert_eq!(base.folder, Path::new("/src/r/sub/deep"));
+        let top = bases.find(Path::new("/data/worktrees/a")).expect("known");
+        assert_eq!(top.folder.as_os_str(), "/src/r", "byte for byte");
         assert_eq!(base.counterpart(Path::new("/src/r/x")), Path::new("/data/worktrees/a/x"));
         assert_eq!(base.counterpart(Path::new("/src/rest")), Path::new("/src/rest"));
         assert_eq!(bases.find(Path::new("/data/worktrees/ab")), None);

@@ -268,6 +268,7 @@ mod tests {
             "sandbox": {"attended": {"level": 2, "network": true, "text": "landlock"},
                 "unattended": {"network": false, "text": "none"}, "bubblewrap": "works", "landlock": "works",
                 "tested": true},
+            "jobs": {"paused": false, "open": {"running": 2}, "completed": {}},
             "backups": ["/d/backups/agentd-20260102.db"]});
         let fake_reply = reply.clone();
         let fake = FakeDaemon::start(move |_, _, _| Ok(fake_reply.clone()));

@@ -45,7 +45,9 @@ pub async fn create(
         }
     };
     let (own, uncommitted_in_base) = own;
-    Ok(NewWorktree { cwd: path.join(prefix), own, uncommitted_in_base })
+    // Git ends the prefix with a slash.
+    let cwd = path.join(prefix).components().collect();
+    Ok(NewWorktree { cwd, own, uncommitted_in_base })
 }
 
 /// The worktree at a path, if it was made completely.

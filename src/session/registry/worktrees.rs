@@ -81,7 +81,7 @@ impl Registry {
             }
             if row.is_complete && path.exists() {
                 let below = Path::new(&cwd).strip_prefix(&row.repository).unwrap_or(Path::new(""));
-                return Ok(MadeWorktree { cwd: text(path.join(below))?, row });
+                return Ok(MadeWorktree { cwd: text(path.join(below).components().collect())?, row });
             }
             worktree::discard(Path::new(&cwd), &path).await.map_err(wrong_choice)?;
             // What is left was made completely before a crash. Its branch is in use now, by itself.
