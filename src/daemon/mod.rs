@@ -181,7 +181,6 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let found = HostFacts { instance, open_files: orphans::raise_open_files(), ..found };
     let indexes = Indexes::new(places.data_dir.join("knowledge"));
     let components = wiring::components(&config, &places, &found, Some(&indexes))?;
-    let _sandbox_probe = tools::AvailableLevels::probe_in_background();
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let (database, backups) = (places.data_dir.join("agentd.db"), places.data_dir.join("backups"));
     let (store, store_owner) =
@@ -222,6 +221,8 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     orphans::restore_files(&places.data_dir).await;
     orphans::sweep_spools(&registry).await;
     stage("leftovers ended");
+    // Its processes have this instance's mark, so an earlier start would let the sweep end them.
+    let _sandbox_probe = tools::AvailableLevels::probe_in_background();
     let (stop, hurry) = (CancellationToken::new(), CancellationToken::new());
     let started_at = clock.now();
     let info = DaemonInfo {

@@ -35,6 +35,8 @@ async fn is_answered_once(scenario: CrashScenario, tolerant: &CrashTolerantClien
     assert_eq!(log.events_of("permission.requested").len(), 1, "asked once");
     assert_eq!(session.pending().await.len(), 0);
     assert_eq!(scenario.daemon.models.requests().len(), 2, "the model was not asked again for the call");
+    let done = log.events_of("tool.completed");
+    assert_eq!(done[0]["status"], "completed", "{done:?}");
     appended_once(&scenario.daemon.read("log.txt"), ["once"]);
     scenario.finish_and_check().await;
 }

@@ -122,6 +122,17 @@ async fn orphaned_commands_are_killed_before_next_daemon_answers() {
     }
 }
 
+/// The test of the sandbox starts processes with the mark of this daemon's instance.
+#[tokio::test]
+async fn restart_does_not_end_its_own_test_of_the_sandbox() {
+    let mut daemon = TestDaemon::start().await;
+    let levels = daemon.client("alice").await.sandbox().await;
+    for _ in 0..8 {
+        daemon.crash_and_restart().await;
+        assert_eq!(daemon.client("alice").await.sandbox().await, levels);
+    }
+}
+
 #[tokio::test]
 async fn process_without_marker_or_parent_is_found_in_cgroup() {
     let mut daemon = TestDaemon::builder().config(BASH_ALLOWED).start().await;
