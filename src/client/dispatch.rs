@@ -100,7 +100,10 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Some(Command::Completions { shell }) => {
             return Ok(out.stream(&completions::script(&shell.to_string())?)?);
         }
-        Some(Command::Man { dir }) => return Ok(clap_mangen::generate_to(command_line(), dir)?),
+        Some(Command::Man { dir }) => {
+            std::fs::create_dir_all(dir)?;
+            return Ok(clap_mangen::generate_to(command_line(), dir)?);
+        }
         Some(Command::Demo { yes, keep }) => return demo::demo(*yes, *keep).await,
         _ => {}
     }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::args::HostCommand;
-use crate::connection::host_choice::{choose, parse_address};
+use crate::connection::host_choice::{HostSource, choose, parse_address};
 use crate::connection::host_list::{DEFAULT_HOST, HostList, check_name, host_file};
 use crate::failure::Failure;
 use crate::terminal::escape;
@@ -106,11 +106,11 @@ fn show(
         ]);
     }
     table.print(out)?;
-    Ok(out.note(&format!(
-        "in force: {}, because of {}",
-        escape::line(&chosen.name),
-        chosen.source.words()
-    ))?)
+    let why = match chosen.source {
+        HostSource::Nothing => chosen.source.words().to_owned(),
+        source => format!("named by {}", source.words()),
+    };
+    Ok(out.note(&format!("commands use {}: {why}", escape::line(&chosen.name)))?)
 }
 
 #[cfg(test)]
@@ -146,7 +146,7 @@ mod tests {
         run(add("build", "ssh://ann@build:2222")).expect("added");
         assert!(run(add("build", "ssh://other")).expect_err("twice").contains("host rm build"));
         let (_, reason) = run(HostCommand::List { json: false }).expect("listed");
-        assert!(reason.contains("in force: default"), "{reason}");
+        assert!(reason.contains("commands use default: nothing names another one"), "{reason}");
         let (said, _) = run(HostCommand::Use { host_name: "build".into() }).expect("used");
         assert_eq!(said, "commands use build\n");
         let (table, reason) = run(HostCommand::List { json: false }).expect("listed");
@@ -154,7 +154,7 @@ mod tests {
             table.lines().any(|line| line.starts_with('*') && line.contains("ssh://ann@build:2222")),
             "{table}"
         );
-        assert!(reason.contains("in force: build, because of `agentctl host use`"), "{reason}");
+        assert!(reason.contains("commands use build: named by `agentctl host use`"), "{reason}");
         let (_, note) = run(HostCommand::Rm { host_name: "build".into() }).expect("removed");
         assert!(note.contains("this machine again"), "{note}");
         assert!(
