@@ -10,7 +10,7 @@ use std::process::Command;
 use agentd::api::methods::METHODS;
 use serde_json::{Value, json};
 
-use self::record::{Recorder, difference};
+use self::record::{Recorder, broken_promise, difference};
 use crate::support::daemon::TestDaemon;
 use crate::support::log::Log;
 use crate::support::mcp_server::McpScript;
@@ -74,11 +74,28 @@ async fn each_method_has_an_example_that_works() {
         std::fs::write(&file, format!("{text}\n")).expect("written");
         return;
     }
+    keeps_promise(&kept);
     assert!(
         problems.is_empty(),
         "run the tests with AGENTD_BLESS=1 and commit proto-docs/examples.json:\n{}",
         problems.join("\n")
     );
+}
+
+/// The calls of the first release of protocol version 1 still work: `tests/fixtures/protocol-1.json` is never rewritten.
+fn keeps_promise(now: &BTreeMap<String, Value>) {
+    let first = include_str!("../../fixtures/protocol-1.json");
+    let first: BTreeMap<String, Value> = serde_json::from_str(first).expect("examples");
+    for (name, example) in first {
+        let method = METHODS.iter().find(|method| method.name == name);
+        let method = method.unwrap_or_else(|| panic!("the method {name} is gone"));
+        let params = example["params"].as_object().expect("parameters");
+        let unknown = params.keys().find(|param| !method.param_names().contains(&param.as_str()));
+        assert_eq!(unknown, None, "a parameter of {name} is gone");
+        let path = format!("{name}/result");
+        let broken = broken_promise(&path, &example["result"], &now[&name]["result"], VARIES);
+        assert_eq!(broken, None, "clients of version 1 rely on it");
+    }
 }
 
 fn make_repository(daemon: &TestDaemon) {

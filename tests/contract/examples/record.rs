@@ -122,6 +122,25 @@ impl Seen {
     }
 }
 
+/// What clients of an older daemon sent or read and this one does not accept or send: members may be added, but none is
+/// removed and none changes its type.
+pub fn broken_promise(path: &str, old: &Value, new: &Value, varies: &[&str]) -> Option<String> {
+    if varies.contains(&path) {
+        return None;
+    }
+    match (old, new) {
+        (Value::Object(old), Value::Object(new)) => old.iter().find_map(|(name, old)| match new.get(name) {
+            Some(new) => broken_promise(&format!("{path}/{name}"), old, new, varies),
+            None => Some(format!("{path}/{name} is gone")),
+        }),
+        (Value::Array(old), Value::Array(new)) => {
+            let (old, new) = (old.first()?, new.first()?);
+            broken_promise(&format!("{path}/0"), old, new, varies)
+        }
+        (old, new) => difference(path, old, new, varies),
+    }
+}
+
 /// The first place where two examples differ in members or types. Values may differ, and so may what `varies` names:
 /// parts that depend on the machine.
 pub fn difference(path: &str, old: &Value, new: &Value, varies: &[&str]) -> Option<String> {
