@@ -27,7 +27,7 @@ const VARIES: &[&str] = &[
 
 #[tokio::test]
 async fn each_method_has_an_example_that_works() {
-    let mut daemon = TestDaemon::builder().config("[knowledge]\nauto_watch = false\n").build().await;
+    let mut daemon = TestDaemon::builder().build().await;
     let server = McpScript::new(&daemon, "memo");
     server.set(json!({"resources": [{"uri": "memo://plan", "name": "plan", "text": "Write tests."}]}));
     daemon.launch().await;

@@ -29,6 +29,7 @@ pub struct Recorder {
 #[derive(Default)]
 struct Seen {
     examples: BTreeMap<String, Value>,
+    refusals: Vec<String>,
     /// Ids and digests so far.
     names: BTreeMap<String, String>,
 }
@@ -38,10 +39,17 @@ impl Recorder {
         Self { client, places, seen: Mutex::default() }
     }
 
-    /// Calls a method, and records the call unless the method has an example.
+    /// Calls a method, and records the call unless the method has an example. The reply is null if it was refused.
     pub async fn call(&self, method: &str, params: Value) -> Value {
-        let result = self.client.call(method, params.clone()).await;
+        let result = self.client.try_call(method, params.clone()).await;
         let mut seen = self.seen.lock().expect("not poisoned");
+        let result = match result {
+            Ok(result) => result,
+            Err(refusal) => {
+                seen.refusals.push(format!("{method} {params}: {refusal:?}"));
+                return Value::Null;
+            }
+        };
         if !seen.examples.contains_key(method) {
             let example = json!({
                 "params": self.shown(&mut seen, "", &params, 0),
@@ -52,8 +60,11 @@ impl Recorder {
         result
     }
 
+    /// All examples, once no call was refused.
     pub fn examples(&self) -> BTreeMap<String, Value> {
-        self.seen.lock().expect("not poisoned").examples.clone()
+        let seen = self.seen.lock().expect("not poisoned");
+        assert!(seen.refusals.is_empty(), "refused:\n{}", seen.refusals.join("\n"));
+        seen.examples.clone()
     }
 
     fn shown(&self, seen: &mut Seen, name: &str, value: &Value, depth: usize) -> Value {
