@@ -17,6 +17,8 @@ use crate::support::mcp_server::McpScript;
 use crate::support::model_server::{Gate, Step};
 use crate::support::wait::{POLL_INTERVAL, with_deadline};
 
+/// Replies then show money.
+const PRICE: &str = "[model.\"scripted/model\"]\nprice = { input = 1.0, output = 10.0 }\n";
 /// Parts of replies that depend on the machine.
 const VARIES: &[&str] = &[
     "daemon.status/result/sandbox",
@@ -27,7 +29,7 @@ const VARIES: &[&str] = &[
 
 #[tokio::test]
 async fn each_method_has_an_example_that_works() {
-    let mut daemon = TestDaemon::builder().build().await;
+    let mut daemon = TestDaemon::builder().config(PRICE).build().await;
     let server = McpScript::new(&daemon, "memo");
     server.set(json!({"resources": [{"uri": "memo://plan", "name": "plan", "text": "Write tests."}]}));
     daemon.launch().await;
@@ -37,6 +39,7 @@ async fn each_method_has_an_example_that_works() {
     let places = vec![
         (std::env::current_exe().expect("a path"), "/usr/bin/mcp-memo"),
         (top.join("work"), "/home/ann/shop"),
+        (top.join("data"), "/home/ann/.local/share"),
         (top, "/home/ann"),
     ];
     let play = Recorder::new(daemon.client("editor").await, places);
@@ -160,8 +163,8 @@ async fn session(play: &Recorder, daemon: &TestDaemon, more: Value) -> (Value, L
 async fn turns(play: &Recorder, daemon: &TestDaemon) {
     let (id, mut seen) = session(play, daemon, json!({"title": "Orders", "mode": "default"})).await;
     daemon.models.push(Step::calls([
-        ("Write", json!({"file_path": "src/order.rs", "content": "pub struct Order;\n"})),
-        ("Bash", json!({"command": "seq 1 30000"})),
+        ("Write", json!({"file_path": "src/order.rs", "content": "pub struct Order;\n".repeat(5000)})),
+        ("Bash", json!({"command": "touch done"})),
     ]));
     daemon.models.push(Step::text("I added the order."));
     let params = json!({"session_id": id, "input": "Add an order.", "idempotency_key": "9f1c"});
@@ -174,6 +177,9 @@ async fn turns(play: &Recorder, daemon: &TestDaemon) {
     let answer = json!({"request_id": asked["request_id"], "decision": "allow"});
     play.call("permission.respond", answer).await;
     seen.turn_ends("success").await;
+    let requested = seen.events_of("tool.requested");
+    let summaries: Vec<&Value> = requested.iter().map(|event| &event["summary"]).collect();
+    assert_eq!(summaries, ["Write src/order.rs", "touch done"]);
     play.call("session.wait", json!({"session_id": id, "timeout_ms": 10_000})).await;
     play.call("session.get", json!({ "session_id": id })).await;
     play.call("session.list", json!({ "limit": 1 })).await;
@@ -184,7 +190,7 @@ async fn turns(play: &Recorder, daemon: &TestDaemon) {
     let items = play.call("session.items", json!({"session_id": id, "newest_first": true})).await;
     let long =
         items["items"].as_array().expect("items").iter().find_map(|item| item["truncated_fields"].get(0));
-    let blob = json!({"session_id": id, "blob_id": long.expect("a long output")["blob_id"], "limit": 64});
+    let blob = json!({"session_id": id, "blob_id": long.expect("a long input")["blob_id"], "limit": 64});
     play.call("session.blob", blob).await;
     play.call("session.update", json!({"session_id": id, "title": "The order", "mode": "accept_edits"}))
         .await;
@@ -224,7 +230,7 @@ async fn questions(play: &Recorder, daemon: &TestDaemon) {
     daemon.models.push(Step::calls([("AskUser", json!({ "questions": question }))]));
     play.call("session.submit", json!({"session_id": id, "input": "Paint it."})).await;
     let asked = seen.wait_for("question.requested").await;
-    let answer = json!({"request_id": asked["request_id"], "answers": {"Which colour?": ["Blue"]}});
+    let answer = json!({"request_id": asked["request_id"], "answers": [{"choices": ["Blue"]}]});
     play.call("session.answer", answer).await;
     seen.turn_ends("success").await;
 
@@ -346,7 +352,7 @@ async fn jobs(play: &Recorder, daemon: &TestDaemon) {
     let cwd = json!(daemon.workspace());
     play.call("job.templates", json!({ "cwd": cwd })).await;
     play.call("job.pause", json!({})).await;
-    let content = json!({"prompt": "Update the dependencies.", "cwd": cwd, "budgets": {"usd": 1.0},
+    let content = json!({"prompt": "Update the dependencies.", "cwd": cwd, "budgets": {"usd_micros": 1_000_000},
         "unique": {"key": "update", "scope": "active", "on_conflict": "return"}, "labels": {"team": "shop"}});
     let id = play.call("job.create", content).await["job"]["job_id"].clone();
     play.call("job.update", json!({"job_id": id, "priority": 10})).await;
