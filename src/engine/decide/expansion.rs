@@ -9,7 +9,6 @@ use crate::decide::plan::PlanBuilder;
 use crate::request::model_texts;
 use crate::state::{CallStage, CallState};
 use types::blob::{AttachmentKind, Blob, Document, Picture};
-use types::event::Event;
 use types::message::InputBlock;
 use types::slash_command::CommandPart;
 
