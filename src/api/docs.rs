@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
+use super::examples;
 use super::fault::Code;
 use super::methods::METHODS;
 use super::openrpc::openrpc;
@@ -14,7 +15,8 @@ use super::params::ClientRole;
 pub fn methods_page() -> String {
     let mut page = String::from(
         "# Methods\n\nPrinted from the code. Parameters are given by name, or by position in the order of this page; an \
-         unknown one is refused. The full schemas are in `openrpc.json`.\n",
+         unknown one is refused. The full schemas are in `openrpc.json`. The examples \
+         were recorded by a test; long lists and texts are cut, `…` marks it.\n",
     );
     roles(&mut page);
     let document = openrpc();
@@ -59,9 +61,20 @@ pub fn methods_page() -> String {
                 let kinds: Vec<&str> = found.traits.errors.iter().map(|code| code.kind()).collect();
                 let _ = writeln!(page, "Errors: {}.", kinds.join(", "));
             }
+            if let Some((params, result)) = examples::example(found.name) {
+                let (params, result) = (pretty(&json!(params)), pretty(result));
+                let _ = write!(
+                    page,
+                    "\nExample, parameters and reply:\n\n```json\n{params}\n```\n```json\n{result}\n```\n"
+                );
+            }
         }
     }
     page
+}
+
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default()
 }
 
 /// Adds a table of the methods that each role may call.

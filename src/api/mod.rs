@@ -5,6 +5,7 @@
 pub mod clients;
 pub mod docs;
 pub mod endpoint;
+mod examples;
 pub mod fault;
 mod field_names;
 pub mod methods;

@@ -4,6 +4,7 @@
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
+use super::examples;
 use super::fault::Code;
 use super::methods::{METHODS, Method, SCHEMAS};
 use super::params::{ClientRole, SubscriptionId};
@@ -93,6 +94,7 @@ fn method(row: &Method, params: &Value, reply: &Value, schemas: &Map<String, Val
         "params": positions(row, params, schemas),
         "result": {"name": "result", "schema": reply},
         "errors": errors,
+        "examples": examples::pairings(row.name),
         "x-roles": roles,
         "x-idempotent": row.takes_idempotency_key(),
     });

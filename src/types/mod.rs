@@ -6,6 +6,7 @@ pub mod ablation;
 pub mod audit;
 pub mod background;
 pub mod blob;
+pub mod call_summary;
 pub mod compaction;
 pub mod config_values;
 pub mod context_view;

@@ -2,6 +2,7 @@
 
 mod config_example;
 mod docs_match;
+mod examples;
 mod old_database;
 mod readme;
 mod security;

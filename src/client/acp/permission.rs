@@ -5,12 +5,13 @@
 
 use serde_json::Value;
 
-use super::mapper::calls::{fenced, kind, locations, title};
+use super::mapper::calls::{fenced, kind, locations};
 use super::mapper::diff::diff_parts;
 use super::schema::{
     CallContent, CallState, OptionKind, PermissionOption, PermissionParams, ToolCall, chosen_option,
 };
 use api::params::ApproveParams;
+use types::call_summary::call_title;
 use types::ids::SessionId;
 use types::permission::{Decision, Mode, RequestKind, Scope};
 use types::permission_request::PermissionRequest;
@@ -81,7 +82,7 @@ pub(super) fn permission_params(session_id: SessionId, request: &PermissionReque
         kind: OptionKind::RejectOnce,
     });
     let child = request.child_session_id.is_some();
-    let call_title = title(&request.tool, &request.input, &request.cwd);
+    let title = call_title(&request.tool, &request.input, request.cwd.as_ref());
     let mut content = Vec::new();
     let mut places = locations(&request.input, &request.cwd);
     if let Some(diff) = &request.diff {
@@ -95,7 +96,7 @@ pub(super) fn permission_params(session_id: SessionId, request: &PermissionReque
     }
     // A user must see the whole command before the answer, also if the title is only its beginning.
     if let Subject::Bash { command, .. } = &request.subject
-        && command.trim() != call_title
+        && command.trim() != title
     {
         content.push(CallContent::text(fenced(command)));
     }
@@ -107,7 +108,7 @@ pub(super) fn permission_params(session_id: SessionId, request: &PermissionReque
     let tool_call = ToolCall {
         // A call of a sub-agent is shown under the id of its request.
         tool_call_id: if child { request.request_id.to_string() } else { request.call_id.to_string() },
-        title: Some(if child { format!("Sub-agent: {call_title}") } else { call_title }),
+        title: Some(if child { format!("Sub-agent: {title}") } else { title }),
         name: Some(request.tool.clone()),
         kind: Some(kind(&request.tool)),
         status: Some(CallState::Pending),

@@ -31,7 +31,7 @@ impl State {
         }
         let Some(turn) = &mut self.turn else { return };
         match &envelope.event {
-            Event::ToolRequested { call_id, tool, input, provider_id } => {
+            Event::ToolRequested { call_id, tool, input, provider_id, .. } => {
                 let call = match provider_id {
                     // The call comes from a streaming answer, whose message is not in the transcript yet.
                     Some(provider_id) => Some(ToolCall {

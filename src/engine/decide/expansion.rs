@@ -9,7 +9,6 @@ use crate::decide::plan::PlanBuilder;
 use crate::request::model_texts;
 use crate::state::{CallStage, CallState};
 use types::blob::{AttachmentKind, Blob, Document, Picture};
-use types::event::Event;
 use types::message::InputBlock;
 use types::slash_command::CommandPart;
 
@@ -35,7 +34,7 @@ impl PlanBuilder<'_> {
             };
             let (item_id, call_id, tool) = (self.mint.item(), self.mint.call(), tool.to_owned());
             let provider_id = Some(format!("command-{number}"));
-            self.push_item(item_id, Event::ToolRequested { call_id, tool, input, provider_id });
+            self.push_call(item_id, call_id, tool, input, provider_id);
         }
         self.prepare_open_calls();
         true

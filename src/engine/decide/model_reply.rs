@@ -294,7 +294,7 @@ impl PlanBuilder<'_> {
             }
             let item_id = self.mint.item();
             let ToolCall { call_id, tool, input, .. } = call;
-            self.push_item(item_id, Event::ToolRequested { call_id, tool, input, provider_id: None });
+            self.push_call(item_id, call_id, tool, input, None);
         }
         self.push_phase(Phase::ToolExecution, step);
         self.go_on_with_calls();

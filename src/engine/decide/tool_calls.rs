@@ -9,6 +9,7 @@ use crate::output::Effect;
 use crate::request::{model_texts, tokens};
 use crate::state::{Activity, CallStage, CallState};
 use crate::window::result_budget::BoundedResult;
+use types::call_summary::call_summary;
 use types::compaction::{CompactStage, CompactTrigger};
 use types::event::Event;
 use types::ids::{CallId, ItemId, TurnId};
@@ -118,6 +119,19 @@ impl PlanBuilder<'_> {
         self.state.turn.as_ref().is_some_and(|turn| matches!(turn.activity, Activity::Calling { .. }))
     }
 
+    /// Pushes the request of a call.
+    pub fn push_call(
+        &mut self,
+        item_id: ItemId,
+        call_id: CallId,
+        tool: String,
+        input: serde_json::Value,
+        provider_id: Option<String>,
+    ) {
+        let summary = call_summary(&tool, &input, &self.state.cwd);
+        self.push_item(item_id, Event::ToolRequested { call_id, tool, input, summary, provider_id });
+    }
+
     /// Requests complete calls of the streaming answer (the provider's id, the tool and its input), and prepares
     /// them.
     pub fn request_early(&mut self, complete: Vec<(String, String, serde_json::Value)>) {
@@ -133,8 +147,7 @@ impl PlanBuilder<'_> {
         let mut calls = Vec::new();
         for (provider_id, tool, input) in complete {
             let (item_id, call_id) = (self.mint.item(), self.mint.call());
-            let provider_id = Some(provider_id);
-            self.push_item(item_id, Event::ToolRequested { call_id, tool, input, provider_id });
+            self.push_call(item_id, call_id, tool, input, Some(provider_id));
             let call = self.state.call(call_id).filter(|call| !self.is_withheld(&call.call.tool));
             calls.extend(call.map(|call| Arc::clone(&call.call)));
         }

@@ -26,7 +26,7 @@ impl ReferenceModel {
         delta_of: Option<Seq>,
     ) -> Result<(), String> {
         match &envelope.event {
-            Event::ToolRequested { call_id, tool, input, provider_id } => {
+            Event::ToolRequested { call_id, tool, input, provider_id, .. } => {
                 if let Some(provider_id) = provider_id {
                     property!(self.streaming.is_some(), "a call starts early while its message streams");
                     let (call_id, provider_id) = (*call_id, provider_id.clone());

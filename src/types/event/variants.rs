@@ -524,6 +524,10 @@ pub enum Event {
         tool: String,
         /// The full arguments.
         input: Value,
+        /// The call as one line for users, from its arguments alone: a command, or a verb and a path. Absent in
+        /// events of versions before 0.2.
+        #[serde(skip_serializing_if = "String::is_empty", default)]
+        summary: String,
         /// The provider's id of the call, if its message is still streaming.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         provider_id: Option<String>,

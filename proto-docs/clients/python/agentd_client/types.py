@@ -8982,6 +8982,9 @@ class ToolRequestedEvent(TypedDict):
     step: NotRequired[int]
     """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
 
+    summary: NotRequired[str]
+    """The call as one line for users, from its arguments alone: a command, or a verb and a path. Absent in events of versions before 0.2."""
+
     tool: str
     """Name of the tool."""
 

@@ -6591,6 +6591,8 @@ export interface ToolRequestedEvent {
   session_id: SessionId;
   /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
   step?: number;
+  /** The call as one line for users, from its arguments alone: a command, or a verb and a path. Absent in events of versions before 0.2. */
+  summary?: string;
   /** Name of the tool. */
   tool: string;
   /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */

@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 
 use super::Mapper;
-use super::calls::{fenced, kind, locations, title};
+use super::calls::{fenced, kind, locations};
 use super::diff::diff_parts;
 use crate::acp::schema::{CallContent, CallState, SessionUpdate, TerminalMeta, ToolCall, ToolKind};
+use types::call_summary::call_title;
 use types::event::{Envelope, Event};
 use types::ids::CallId;
 use types::permission::Decision;
@@ -40,7 +41,7 @@ impl Mapper {
                 let content =
                     (tool == ProposedPlan::TOOL).then(|| vec![CallContent::text(ProposedPlan::text(input))]);
                 vec![SessionUpdate::ToolCall(ToolCall {
-                    title: Some(title(tool, input, self.cwd())),
+                    title: Some(call_title(tool, input, self.cwd().as_ref())),
                     name: Some(tool.clone()),
                     kind: Some(kind),
                     status: Some(CallState::Pending),
@@ -94,7 +95,10 @@ impl Mapper {
             Event::PermissionRequested { request, .. } if request.child_session_id.is_some() => {
                 vec![SessionUpdate::ToolCall(ToolCall {
                     tool_call_id: request.request_id.to_string(),
-                    title: Some(format!("Sub-agent: {}", title(&request.tool, &request.input, &request.cwd))),
+                    title: Some(format!(
+                        "Sub-agent: {}",
+                        call_title(&request.tool, &request.input, request.cwd.as_ref())
+                    )),
                     name: Some(request.tool.clone()),
                     kind: Some(kind(&request.tool)),
                     status: Some(CallState::Pending),
