@@ -279,7 +279,7 @@ async fn restrictions(reach: &Connector) -> Vec<Finding> {
     findings.extend(found.unread.iter().map(|it| {
         warn(
             format!("{}: {}", place(it), it.text),
-            "correct it there; until then the calls that it may concern ask",
+            "correct it there; until then what it may restrict asks, or is not used",
         )
     }));
     findings
