@@ -14,6 +14,8 @@ const GAP: usize = 2;
 
 /// Columns up to this rank get a readable width before columns of a higher rank are shown.
 const LAST_IMPORTANT: u8 = 2;
+/// Columns from this rank are shown only where the cells of all others have their full width.
+pub const SPARE_RANK: u8 = 9;
 /// Added to the rank of a column whose cells are all equal.
 const EQUAL_CELLS_RANK: u8 = 100;
 /// Columns that a text needs to be readable.
@@ -128,9 +130,14 @@ impl Table {
             _ => least(n),
         };
         let wished = |shown: &[usize]| shown.iter().map(|n| comfortable(*n)).sum::<usize>() + gaps(shown);
+        let full = |shown: &[usize]| shown.iter().map(|n| wide[*n]).sum::<usize>() + gaps(shown);
+        let is_spare = |n: &usize| self.columns[*n].rank >= SPARE_RANK;
+        if full(&shown) > room {
+            shown.retain(|n| !is_spare(n));
+        }
         self.drop_columns(&mut shown, LAST_IMPORTANT, |shown| wished(shown) > room);
         // If the room that equal columns left is not used otherwise, they come back in the order of their ranks.
-        let mut dropped: Vec<usize> = (0..self.columns.len()).filter(|n| !shown.contains(n)).collect();
+        let mut dropped: Vec<usize> = (0..self.columns.len()).filter(|n| !shown.contains(n) && !is_spare(n)).collect();
         dropped.sort_by_key(|n| self.columns[*n].rank);
         for n in dropped {
             let at = shown.partition_point(|other| *other < n);
@@ -282,6 +289,20 @@ mod tests {
                 prop_assert!(width(&line.plain()) <= columns, "{:?}", line.plain());
             }
         }
+    }
+
+    #[test]
+    fn spare_column_is_shown_only_if_no_cell_is_shortened() {
+        let mut table = Table::new([
+            column("#"),
+            column("TITLE").between(8, 28).rank(2),
+            column("ID").right().rank(SPARE_RANK),
+        ]);
+        let row = ["1.1", "a title of forty letters or a bit more", "perm_0123456789"];
+        table.push(row.map(|text| (Tone::Plain, text.to_owned())));
+        let heads = |columns| table.lines(columns)[0].plain().split_whitespace().count();
+        assert_eq!((heads(Some(45)), heads(Some(60)), heads(None)), (2, 3, 3));
+        assert!(table.lines(Some(45))[1].plain().ends_with("a title of forty letters or…"));
     }
 
     #[test]
