@@ -82,11 +82,11 @@ fn report(findings: &[Finding], out: &mut OutputStreams) -> Result<(), Failure> 
             Grade::Warn => (Tone::Warn, "warn"),
             Grade::Fail => (Tone::Bad, "fail"),
         };
-        out.line(
+        out.wrapped_line(
             &StyledLine::new(tone, word).and(Tone::Plain, format!("  {}", escape::line(&finding.what))),
         )?;
         if let Some(fix) = &finding.fix {
-            out.line(&StyledLine::new(Tone::Dim, format!("      → {}", escape::line(fix))))?;
+            out.wrapped_line(&StyledLine::new(Tone::Dim, format!("      → {}", escape::line(fix))))?;
         }
     }
     let failed = findings.iter().any(|f| f.grade == Grade::Fail);
