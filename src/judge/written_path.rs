@@ -163,9 +163,14 @@ fn signs(text: &str) -> Option<(String, String)> {
             }
             '\n' | '\t' | '\r' => return Some(("a pattern is one line".into(), before.to_owned())),
             // `[[:alpha:]]` would be read as a choice of these letters and signs.
-            '[' if last == Some('[') && let Some(tail) = after_named_class(rest) => {
+            '[' if last == Some('[')
+                && let Some(tail) = after_named_class(rest) =>
+            {
                 let head = &before[..before.len() - 1];
-                return Some(("a class has no name; write its letters, such as [a-z]".into(), format!("{head}?{tail}")));
+                return Some((
+                    "a class has no name; write its letters, such as [a-z]".into(),
+                    format!("{head}?{tail}"),
+                ));
             }
             ',' | ';' if braces > 0 && is_list => {
                 let list: Vec<&str> = text.split([',', ';']).map(str::trim).collect();

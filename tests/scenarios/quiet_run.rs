@@ -68,7 +68,9 @@ async fn file_of_quiet_run_equals_result_for_every_kind_of_character() {
 async fn file_of_quiet_run_equals_result_after_cut_stream_and_output_limit() {
     let daemon = TestDaemon::builder().config("[retry]\nbase_ms = 1\nmax_ms = 2").start().await;
     for bytes in [400, 700, 1_000] {
-        daemon.models.push(Step::text("half of an answer that is never complete 👨\u{200d}👩").cut_after(bytes));
+        daemon
+            .models
+            .push(Step::text("half of an answer that is never complete 👨\u{200d}👩").cut_after(bytes));
         daemon.models.push(Step::text("The whole answer."));
         check(&daemon, start(&daemon), "The whole answer.\n").await;
     }

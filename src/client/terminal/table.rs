@@ -137,7 +137,8 @@ impl Table {
         }
         self.drop_columns(&mut shown, LAST_IMPORTANT, |shown| wished(shown) > room);
         // If the room that equal columns left is not used otherwise, they come back in the order of their ranks.
-        let mut dropped: Vec<usize> = (0..self.columns.len()).filter(|n| !shown.contains(n) && !is_spare(n)).collect();
+        let mut dropped: Vec<usize> =
+            (0..self.columns.len()).filter(|n| !shown.contains(n) && !is_spare(n)).collect();
         dropped.sort_by_key(|n| self.columns[*n].rank);
         for n in dropped {
             let at = shown.partition_point(|other| *other < n);

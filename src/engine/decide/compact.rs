@@ -163,10 +163,8 @@ impl PlanBuilder<'_> {
             None => {
                 turn.compacted_step != turn.step
                     && self.may_summarise()
-                    && self.can_replace(
-                        self.summary_count(CompactTrigger::Overflow),
-                        CompactTrigger::Overflow,
-                    )
+                    && self
+                        .can_replace(self.summary_count(CompactTrigger::Overflow), CompactTrigger::Overflow)
             }
         }
     }

@@ -96,13 +96,7 @@ async fn pipe_gets_completed_messages_only_and_quiet_pipe_the_result() {
             "The answer.",
         ),
         ("a stream that never comes back", retried, "llm_error", "", ""),
-        (
-            "remarks between calls",
-            remarks.clone(),
-            "success",
-            &format!("I look.\n{odd}\n"),
-            odd,
-        ),
+        ("remarks between calls", remarks.clone(), "success", &format!("I look.\n{odd}\n"), odd),
         (
             "an answer that goes on after the output limit",
             vec![message("completed", false, "One "), message("completed", false, "two.")],
