@@ -84,12 +84,12 @@ pub(super) const OVERFLOW_TEXTS: &[&str] = &[
     "prompt has {input} tokens?, but the configured context size is {limit}",
     // llama-cpp-python
     "requested tokens \\({input}\\) exceed context window of {limit}",
+    // Cloudflare Workers AI
+    "exceeded this model context window limit \\({limit}\\)",
     // OpenAI, Azure, Copilot: "Your input exceeds the context window of this model"
     "exceed(s|ed)? (the |this )?(model'?s? )?({limit}-token )?context window",
     // MiniMax
     "context window exceeds limit",
-    // Cloudflare Workers AI
-    "exceeded this model context window limit \\({limit}\\)",
     // Gemini, Vertex
     "input token count \\(?{input}\\)? exceeds the maximum number of tokens allowed \\(?{limit}",
     "input token count is {input} but (the )?model only supports up to {limit}",
