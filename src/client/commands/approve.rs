@@ -165,7 +165,7 @@ pub(crate) async fn list(
         column("#").between(4, 60),
         column("AGE").right(),
         column("WAITS FOR").between(24, 120),
-        column("DEADLINE").between(32, 32).rank(1),
+        column("DEADLINE").between(32, 32),
         column("TITLE").between(10, 28).rank(2),
         column("FOLDER").between(8, 28).rank(3).keep_end(),
         // The number in the first column is enough for every command.

@@ -120,6 +120,7 @@ impl Table {
         let wide: Vec<usize> = (0..self.columns.len()).map(widest).collect();
         let mut shown: Vec<usize> = (0..self.columns.len()).collect();
         let Some(room) = room else { return shown.into_iter().map(|n| (n, wide[n])).collect() };
+        shown.retain(|n| !self.is_empty(*n));
         // Never shorten the head of a column.
         let least = |n: usize| wide[n].min(self.columns[n].min.max(width(self.columns[n].head)));
         let gaps = |shown: &[usize]| GAP * shown.len().saturating_sub(1);
@@ -137,8 +138,9 @@ impl Table {
         }
         self.drop_columns(&mut shown, LAST_IMPORTANT, |shown| wished(shown) > room);
         // If the room that equal columns left is not used otherwise, they come back in the order of their ranks.
-        let mut dropped: Vec<usize> =
-            (0..self.columns.len()).filter(|n| !shown.contains(n) && !is_spare(n)).collect();
+        let mut dropped: Vec<usize> = (0..self.columns.len())
+            .filter(|n| !shown.contains(n) && !is_spare(n) && !self.is_empty(*n))
+            .collect();
         dropped.sort_by_key(|n| self.columns[*n].rank);
         for n in dropped {
             let at = shown.partition_point(|other| *other < n);
@@ -153,6 +155,12 @@ impl Table {
         let mut column_widths: Vec<(usize, usize)> = shown.iter().map(|n| (*n, least(*n))).collect();
         self.share_columns(&mut column_widths, &wide, spare);
         column_widths
+    }
+
+    /// Whether a column has rows, and no row has a text in it.
+    fn is_empty(&self, n: usize) -> bool {
+        let has_text = |row: &Vec<Cell>| row.get(n).is_some_and(|(_, text)| !text.is_empty());
+        !self.rows.is_empty() && !self.rows.iter().any(has_text)
     }
 
     /// The rank of a column. One whose cells are all equal says nothing about the differences between the rows, so it
@@ -304,6 +312,14 @@ mod tests {
         let heads = |columns| table.lines(columns)[0].plain().split_whitespace().count();
         assert_eq!((heads(Some(45)), heads(Some(60)), heads(None)), (2, 3, 3));
         assert!(table.lines(Some(45))[1].plain().ends_with("a title of forty letters or…"));
+    }
+
+    #[test]
+    fn column_without_texts_is_left_out_on_a_terminal() {
+        let mut table = Table::new([column("#"), column("DEADLINE"), column("TITLE")]);
+        table.push(["1.1", "", "fix"].map(|text| (Tone::Plain, text.to_owned())));
+        assert_eq!(table.lines(Some(80))[0].plain(), "#    TITLE");
+        assert_eq!(table.lines(None)[0].plain(), "#    DEADLINE  TITLE");
     }
 
     #[test]
