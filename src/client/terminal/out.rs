@@ -361,7 +361,7 @@ mod tests {
             let line = StyledLine::new(Tone::Warn, text);
             wrapped_rows(&line, columns).iter().map(StyledLine::plain).collect::<Vec<_>>()
         };
-        assert_eq!(rows("  one two three four", 12), ["  one two", "  three", "  four"]);
+        assert_eq!(rows("  one two three four", 12), ["  one two", "  three four"]);
         assert_eq!(rows("one two three", 8), ["one two", "three"]);
         assert_eq!(rows("  one two", 12), ["  one two"]);
         // No room for blanks.
