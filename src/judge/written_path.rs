@@ -162,6 +162,16 @@ fn signs(text: &str) -> Option<(String, String)> {
                 continue;
             }
             '\n' | '\t' | '\r' => return Some(("a pattern is one line".into(), before.to_owned())),
+            // `[[:alpha:]]` would be read as a choice of these letters and signs.
+            '[' if last == Some('[')
+                && let Some(tail) = after_named_class(rest) =>
+            {
+                let head = &before[..before.len() - 1];
+                return Some((
+                    "a class has no name; write its letters, such as [a-z]".into(),
+                    format!("{head}?{tail}"),
+                ));
+            }
             ',' | ';' if braces > 0 && is_list => {
                 let list: Vec<&str> = text.split([',', ';']).map(str::trim).collect();
                 return Some(("a choice has no blanks".into(), list.join(",")));
@@ -204,6 +214,14 @@ fn signs(text: &str) -> Option<(String, String)> {
     }
     (parentheses > 0)
         .then(|| ("a `(` has no `)`".into(), text.split('(').next().unwrap_or_default().to_owned()))
+}
+
+/// What follows the brackets of `[[:alpha:]]`, `[[.a.]]` or `[[=e=]]`, from the text after its second bracket.
+fn after_named_class(text: &str) -> Option<&str> {
+    let ends = [(':', ":]"), ('.', ".]"), ('=', "=]")];
+    let (_, end) = ends.into_iter().find(|(sign, _)| text.starts_with(*sign))?;
+    let (_, rest) = text[1..].split_once(end)?;
+    rest.split_once(']').map(|(_, tail)| tail)
 }
 
 /// Whether the dots between the two texts are those of `{1..9}`.
@@ -315,6 +333,11 @@ mod tests {
             ("Edit(./**.rs)", "Edit(./**/*.rs)"),
             ("Edit(src/a**)", "Edit(src/a*/**)"),
             ("Edit(src/...)", "Edit(src/**)"),
+            ("Edit(src/[[:alpha:]]/x)", "Edit(src/?/x)"),
+            ("Edit(key[[:digit:]].pem)", "Edit(key?.pem)"),
+            ("Edit([[.a.]])", "Edit(?)"),
+            ("Edit([[=e=]]/**)", "Edit(?/**)"),
+            ("Edit(a/[[:alpha:]_])", "Edit(a/?)"),
             ("Edit(src / x)", "Edit(src/x)"),
             ("Edit($home/x)", "~/"),
             ("Edit(/home/$USER/x)", "~/"),

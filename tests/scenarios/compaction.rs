@@ -380,6 +380,23 @@ async fn unknown_refusal_is_compacted_once_then_reported() {
 }
 
 #[tokio::test]
+async fn long_first_input_is_summarised_after_refusal_of_second() {
+    let daemon = TestDaemon::start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
+    let mut seen = session.follow().await;
+    daemon.models.push(Step::text("first done").usage(9_000, 5));
+    session.submit(&"a long text ".repeat(3_000)).await;
+    seen.turn_ends("success").await;
+    daemon.models.push(refusal(400, "prompt too long; exceeded max context length by 12 tokens"));
+    daemon.models.push(Step::text("SUMMARY"));
+    daemon.models.push(Step::text("second done"));
+    session.submit("go on").await;
+    assert_eq!(seen.wait_for("compact.started").await["trigger"], "overflow");
+    assert_eq!(seen.turn_ends("success").await["text"], "second done");
+    daemon.models.assert_no_breach();
+}
+
+#[tokio::test]
 async fn refusal_for_another_limit_is_not_compacted() {
     for text in ["max_tokens is too large: 32000", "The access token expired", "temperature exceeds 1"] {
         let (daemon, session, mut seen) = session_without_window("").await;

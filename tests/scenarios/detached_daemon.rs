@@ -57,6 +57,34 @@ async fn started_daemon_keeps_no_lock_pipe_or_closed_stream_of_shell() {
     }
 }
 
+/// As a line of a crontab: a lock, no terminal, an empty environment, no open streams.
+#[tokio::test]
+async fn script_without_terminal_environment_and_streams_starts_ten_jobs_in_a_row() {
+    let daemon = TestDaemon::builder().build().await;
+    let _stop = DaemonStopper(&daemon);
+    daemon.models.set_fallback(|_| Step::text("Hello."));
+    let (config, socket) = (daemon.path("config.toml"), daemon.socket());
+    let script = format!(
+        r#"ctl="env -i HOME=$HOME setsid -w flock -n lock $0 --config {} --socket {}"
+for n in 1 2 3 4 5 6 7 8 9 10; do
+  $ctl jobs add --wait -p "job $n" <&- >&- 2>&- || exit $n
+done
+for n in 1 2 3 4 5 6 7 8 9 10; do
+  $ctl run -q "run $n" <&- 2>&- >>answers || exit $((10 + n))
+done
+flock -n lock true"#,
+        config.display(),
+        socket.display()
+    );
+    let said = shell(&daemon, &script, &[]).await;
+    assert_eq!(said.code, 0, "{said:?}\n{}", daemon.log());
+    assert_eq!(daemon.read("answers"), "Hello.\n".repeat(10));
+    let jobs = ctl(&daemon, &["jobs", "--json"]).await.json();
+    let jobs = jobs.as_array().or_else(|| jobs["jobs"].as_array()).expect("a list");
+    let ended: Vec<_> = jobs.iter().filter(|job| job["state"] == "succeeded").collect();
+    assert_eq!((jobs.len(), ended.len()), (10, 10), "{jobs:?}");
+}
+
 #[tokio::test]
 async fn daemon_starts_without_home_and_path() {
     let daemon = TestDaemon::builder().build().await;

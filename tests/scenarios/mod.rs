@@ -78,6 +78,7 @@ mod plan_mode;
 mod processes;
 mod project_root;
 mod queue;
+mod quiet_run;
 mod recovery;
 mod reload;
 mod reminders;

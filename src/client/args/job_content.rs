@@ -29,7 +29,7 @@ pub struct JobContentArgs {
     #[arg(long)]
     pub model: Option<String>,
     /// default, accept_edits, plan, dont_ask or bypass
-    #[arg(short, long, value_name = "MODE", value_parser = mode)]
+    #[arg(short, long, alias = "mode", value_name = "MODE", value_parser = mode)]
     pub approval_mode: Option<Mode>,
     /// The agent as which it works
     #[arg(long)]

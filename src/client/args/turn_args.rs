@@ -19,7 +19,7 @@ use types::usage::Budgets;
 #[derive(Debug, Default, Args)]
 pub struct TurnArgs {
     /// default, accept_edits, plan, dont_ask or bypass
-    #[arg(short, long, value_name = "MODE", value_parser = mode)]
+    #[arg(short, long, alias = "mode", value_name = "MODE", value_parser = mode)]
     pub approval_mode: Option<Mode>,
     /// An additional workspace folder; may be given several times
     #[arg(long, value_name = "DIR")]

@@ -11,7 +11,7 @@ use crate::terminal::escape;
 use crate::terminal::format::{age, now};
 use crate::terminal::out::OutputStreams;
 use crate::terminal::style::{StyledLine, Tone};
-use crate::terminal::table::{Table, column};
+use crate::terminal::table::{SPARE_RANK, Table, column};
 use crate::ui::request_list::home_relative;
 use crate::ui::{prompt, question, render, summary};
 use api::methods;
@@ -165,11 +165,11 @@ pub(crate) async fn list(
         column("#").between(4, 60),
         column("AGE").right(),
         column("WAITS FOR").between(24, 120),
-        column("DEADLINE").between(8, 32).rank(1),
+        column("DEADLINE").between(32, 32),
         column("TITLE").between(10, 28).rank(2),
         column("FOLDER").between(8, 28).rank(3).keep_end(),
         // The number in the first column is enough for every command.
-        column("ID").right().rank(9),
+        column("ID").right().rank(SPARE_RANK),
     ]);
     let states = Some(vec![SessionState::RequiresAction]);
     let filter = ListParams { states, include_children: true, ..ListParams::default() };

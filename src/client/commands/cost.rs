@@ -12,7 +12,7 @@ use crate::terminal::escape;
 use crate::terminal::format::{cost, now, tokens};
 use crate::terminal::out::OutputStreams;
 use crate::terminal::style::Tone;
-use crate::terminal::table::{Cell, Table, column};
+use crate::terminal::table::{Cell, SPARE_RANK, Table, column};
 use api::params::{ListParams, ModelUsageParams, ModelUsageReply};
 use types::ids::SessionId;
 use types::ledger::{LedgerRow, ModelUsage};
@@ -110,7 +110,7 @@ fn table(rows: &[&LedgerRow], total: &ModelUsage, known: &[SessionView]) -> Tabl
         column("CACHE READ").right().rank(3),
         column("CACHE WRITE").right().rank(4),
         column("COST").right(),
-        column("ID").right().rank(9),
+        column("ID").right().rank(SPARE_RANK),
     ]);
     let numbers: HashMap<SessionId, u64> = known.iter().map(|it| (it.session_id, it.number)).collect();
     for row in rows {

@@ -71,16 +71,17 @@ async fn play(
 ) -> Result<(), Failure> {
     heading(out, "A daemon of its own")?;
     let client = reach.connect_or_start().await?;
-    out.say(&format!("agentd {} answers at {}", client.hello().version, reach.places.socket.display()))?;
-    out.say("Real: the daemon, its journal, the tools, the permissions. Recorded: what the model says.")?;
+    say(out, &format!("agentd {} answers at {}", client.hello().version, reach.places.socket.display()))?;
+    say(out, "Real: the daemon, its journal, the tools, the permissions. Recorded: what the model says.")?;
 
     heading(out, "A project with a failing test")?;
-    out.say(&format!("{} holds greet.sh and test.sh", scratch.work().display()))?;
+    say(out, &format!("{} holds greet.sh and test.sh", scratch.work().display()))?;
 
     heading(out, &format!("agentctl run \"{PROMPT}\""))?;
     match asking {
-        AnswerPolicy::Person => out.say("Nothing is changed or run before you allow it: y, n, …")?,
-        _ => out.say(
+        AnswerPolicy::Person => say(out, "Nothing is changed or run before you allow it: y, n, …")?,
+        _ => say(
+            out,
             "There is no user at the keyboard: the demonstration allows each request once, and says so.",
         )?,
     }
@@ -113,14 +114,14 @@ async fn play(
     let now = fs::read_to_string(scratch.work().join("greet.sh"))?;
     let changed = now != GREET;
     if changed {
-        out.say("greet.sh was changed on disk:")?;
+        say(out, "greet.sh was changed on disk:")?;
         for line in diff(&changes(GREET, &now)) {
             out.line(&line)?;
         }
     } else {
-        out.say("greet.sh is as it was: the edit was not allowed.")?;
+        say(out, "greet.sh is as it was: the edit was not allowed.")?;
     }
-    out.say("The session is kept by the daemon (agentctl ps -A):")?;
+    say(out, "The session is kept by the daemon (agentctl ps -A):")?;
     ps::ps(reach, &PsArgs { all: true, all_folders: true, ..PsArgs::default() }, out).await?;
     match ended.code {
         code::SUCCESS if changed || asking == AnswerPolicy::Person => Ok(()),
@@ -135,13 +136,18 @@ fn changes(before: &str, after: &str) -> String {
     pairs.map(|(old, new)| format!("-{old}\n+{new}\n")).collect()
 }
 
+/// Prints a sentence, in rows that break between words.
+fn say(out: &mut OutputStreams, text: &str) -> io::Result<()> {
+    out.wrapped_line(&StyledLine::new(Tone::Plain, text))
+}
+
 fn heading(out: &mut OutputStreams, text: &str) -> io::Result<()> {
     out.say("")?;
     out.line(&StyledLine::new(Tone::Bold, format!("== {text}")))
 }
 
 fn epilogue(scratch: &DemoFolder, out: &mut OutputStreams) -> io::Result<()> {
-    out.say(&format!("{} is removed; --keep would leave it for a look around.", scratch.root.display()))?;
+    say(out, &format!("{} is removed; --keep would leave it for a look around.", scratch.root.display()))?;
     print_next_steps(out)
 }
 
@@ -149,7 +155,7 @@ fn print_kept_epilogue(scratch: &DemoFolder, out: &mut OutputStreams) -> io::Res
     let config = scratch.config();
     let config = config.display();
     out.say("")?;
-    out.say(&format!("Kept: {}. Look around with", scratch.root.display()))?;
+    say(out, &format!("Kept: {}. Look around with", scratch.root.display()))?;
     for command in ["ps -a", "attach 'fix greet.sh'", "logs 'fix greet.sh'", "daemon stop"] {
         out.say(&format!("  agentctl --config {config} {command}"))?;
     }
@@ -158,7 +164,7 @@ fn print_kept_epilogue(scratch: &DemoFolder, out: &mut OutputStreams) -> io::Res
 
 fn print_next_steps(out: &mut OutputStreams) -> io::Result<()> {
     out.say("")?;
-    out.say("With a model of your own: set ANTHROPIC_API_KEY, OPENAI_API_KEY or OLLAMA_HOST, then")?;
+    say(out, "With a model of your own: set ANTHROPIC_API_KEY, OPENAI_API_KEY or OLLAMA_HOST, then")?;
     out.say("  agentctl run --model PROVIDER/MODEL \"what you want done\"")
 }
 

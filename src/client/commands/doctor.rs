@@ -82,11 +82,11 @@ fn report(findings: &[Finding], out: &mut OutputStreams) -> Result<(), Failure> 
             Grade::Warn => (Tone::Warn, "warn"),
             Grade::Fail => (Tone::Bad, "fail"),
         };
-        out.line(
+        out.wrapped_line(
             &StyledLine::new(tone, word).and(Tone::Plain, format!("  {}", escape::line(&finding.what))),
         )?;
         if let Some(fix) = &finding.fix {
-            out.line(&StyledLine::new(Tone::Dim, format!("      → {}", escape::line(fix))))?;
+            out.wrapped_line(&StyledLine::new(Tone::Dim, format!("      → {}", escape::line(fix))))?;
         }
     }
     let failed = findings.iter().any(|f| f.grade == Grade::Fail);
@@ -279,7 +279,7 @@ async fn restrictions(reach: &Connector) -> Vec<Finding> {
     findings.extend(found.unread.iter().map(|it| {
         warn(
             format!("{}: {}", place(it), it.text),
-            "correct it there; until then the calls that it may concern ask",
+            "correct it there; until then what it may restrict asks, or is not used",
         )
     }));
     findings

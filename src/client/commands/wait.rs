@@ -66,8 +66,8 @@ pub(crate) async fn result(
     }
     if json {
         out.json(&result)?;
-    } else if !result.text.trim().is_empty() {
-        out.say_text(result.text.trim_end_matches('\n'))?;
+    } else {
+        out.say_text(&result.text)?;
     }
     outcome(&result)
 }

@@ -130,7 +130,7 @@ impl OutputStreams {
         if !self.is_terminal {
             return self.line(line);
         }
-        line.wrap(terminal_columns()).iter().try_for_each(|row| self.line(row))
+        wrapped_rows(line, terminal_columns()).iter().try_for_each(|row| self.line(row))
     }
 
     /// Ends a line that [`OutputStreams::stream`] left open.
@@ -212,7 +212,7 @@ impl OutputStreams {
         if !self.side_wraps {
             return self.print_error_line(line);
         }
-        line.wrap(terminal_columns()).iter().try_for_each(|row| self.print_error_line(row))
+        wrapped_rows(line, terminal_columns()).iter().try_for_each(|row| self.print_error_line(row))
     }
 
     /// Prints a value as indented JSON. JSON text escapes C0 itself. For a terminal, other non-ASCII characters that
@@ -224,6 +224,21 @@ impl OutputStreams {
         let text = serde_json::to_string_pretty(value).map_err(io::Error::other)?;
         if self.is_terminal { self.say(&harmless_json(&text)) } else { self.say(&text) }
     }
+}
+
+/// The rows of a line. The second and later ones begin with as many blanks as the first.
+fn wrapped_rows(line: &StyledLine, columns: usize) -> Vec<StyledLine> {
+    let plain = line.plain();
+    let lead = plain[..plain.len() - plain.trim_start_matches(' ').len()].to_owned();
+    let rows = line.wrap(columns);
+    if rows.len() < 2 || lead.is_empty() || lead.len() > columns / 4 {
+        return rows;
+    }
+    let mut rows = line.wrap(columns - lead.len());
+    for row in rows.iter_mut().skip(1) {
+        *row = std::mem::take(row).with_lead(Tone::Plain, lead.as_str());
+    }
+    rows
 }
 
 /// A line with words in place of the symbol at its beginning.
@@ -339,6 +354,19 @@ pub(crate) mod testing {
 #[cfg(test)]
 mod tests {
     use crate::terminal::out::*;
+
+    #[test]
+    fn rows_of_an_indented_line_begin_with_its_blanks() {
+        let rows = |text: &str, columns| {
+            let line = StyledLine::new(Tone::Warn, text);
+            wrapped_rows(&line, columns).iter().map(StyledLine::plain).collect::<Vec<_>>()
+        };
+        assert_eq!(rows("  one two three four", 12), ["  one two", "  three four"]);
+        assert_eq!(rows("one two three", 8), ["one two", "three"]);
+        assert_eq!(rows("  one two", 12), ["  one two"]);
+        // No room for blanks.
+        assert_eq!(rows("  one two", 7), ["  one", "two"]);
+    }
 
     #[test]
     fn note_during_streamed_text_starts_new_line() {

@@ -14,6 +14,8 @@ const GAP: usize = 2;
 
 /// Columns up to this rank get a readable width before columns of a higher rank are shown.
 const LAST_IMPORTANT: u8 = 2;
+/// Columns from this rank are shown only where the cells of all others have their full width.
+pub const SPARE_RANK: u8 = 9;
 /// Added to the rank of a column whose cells are all equal.
 const EQUAL_CELLS_RANK: u8 = 100;
 /// Columns that a text needs to be readable.
@@ -118,6 +120,7 @@ impl Table {
         let wide: Vec<usize> = (0..self.columns.len()).map(widest).collect();
         let mut shown: Vec<usize> = (0..self.columns.len()).collect();
         let Some(room) = room else { return shown.into_iter().map(|n| (n, wide[n])).collect() };
+        shown.retain(|n| !self.is_empty(*n));
         // Never shorten the head of a column.
         let least = |n: usize| wide[n].min(self.columns[n].min.max(width(self.columns[n].head)));
         let gaps = |shown: &[usize]| GAP * shown.len().saturating_sub(1);
@@ -128,9 +131,16 @@ impl Table {
             _ => least(n),
         };
         let wished = |shown: &[usize]| shown.iter().map(|n| comfortable(*n)).sum::<usize>() + gaps(shown);
+        let full = |shown: &[usize]| shown.iter().map(|n| wide[*n]).sum::<usize>() + gaps(shown);
+        let is_spare = |n: &usize| self.columns[*n].rank >= SPARE_RANK;
+        if full(&shown) > room {
+            shown.retain(|n| !is_spare(n));
+        }
         self.drop_columns(&mut shown, LAST_IMPORTANT, |shown| wished(shown) > room);
         // If the room that equal columns left is not used otherwise, they come back in the order of their ranks.
-        let mut dropped: Vec<usize> = (0..self.columns.len()).filter(|n| !shown.contains(n)).collect();
+        let mut dropped: Vec<usize> = (0..self.columns.len())
+            .filter(|n| !shown.contains(n) && !is_spare(n) && !self.is_empty(*n))
+            .collect();
         dropped.sort_by_key(|n| self.columns[*n].rank);
         for n in dropped {
             let at = shown.partition_point(|other| *other < n);
@@ -145,6 +155,12 @@ impl Table {
         let mut column_widths: Vec<(usize, usize)> = shown.iter().map(|n| (*n, least(*n))).collect();
         self.share_columns(&mut column_widths, &wide, spare);
         column_widths
+    }
+
+    /// Whether a column has rows, and no row has a text in it.
+    fn is_empty(&self, n: usize) -> bool {
+        let has_text = |row: &Vec<Cell>| row.get(n).is_some_and(|(_, text)| !text.is_empty());
+        !self.rows.is_empty() && !self.rows.iter().any(has_text)
     }
 
     /// The rank of a column. One whose cells are all equal says nothing about the differences between the rows, so it
@@ -282,6 +298,28 @@ mod tests {
                 prop_assert!(width(&line.plain()) <= columns, "{:?}", line.plain());
             }
         }
+    }
+
+    #[test]
+    fn spare_column_is_shown_only_if_no_cell_is_shortened() {
+        let mut table = Table::new([
+            column("#"),
+            column("TITLE").between(8, 28).rank(2),
+            column("ID").right().rank(SPARE_RANK),
+        ]);
+        let row = ["1.1", "a title of forty letters or a bit more", "perm_0123456789"];
+        table.push(row.map(|text| (Tone::Plain, text.to_owned())));
+        let heads = |columns| table.lines(columns)[0].plain().split_whitespace().count();
+        assert_eq!((heads(Some(45)), heads(Some(60)), heads(None)), (2, 3, 3));
+        assert!(table.lines(Some(45))[1].plain().ends_with("a title of forty letters or…"));
+    }
+
+    #[test]
+    fn column_without_texts_is_left_out_on_a_terminal() {
+        let mut table = Table::new([column("#"), column("DEADLINE"), column("TITLE")]);
+        table.push(["1.1", "", "fix"].map(|text| (Tone::Plain, text.to_owned())));
+        assert_eq!(table.lines(Some(80))[0].plain(), "#    TITLE");
+        assert_eq!(table.lines(None)[0].plain(), "#    DEADLINE  TITLE");
     }
 
     #[test]

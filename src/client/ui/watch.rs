@@ -112,8 +112,6 @@ pub(crate) struct TurnWatcher {
     trust_notice_file: Option<PathBuf>,
     /// Whether only the answer, requests and errors are printed.
     is_quiet: bool,
-    /// The last completed answer, for a pipe that gets only this one.
-    last_answer: Option<String>,
 }
 
 impl TurnWatcher {
@@ -141,7 +139,6 @@ impl TurnWatcher {
             interrupts: 0,
             trust_notice_file: None,
             is_quiet: false,
-            last_answer: None,
         }
     }
 
@@ -261,10 +258,9 @@ impl TurnWatcher {
             }
         }
         let ended = find_turn_end(received, self.session.session_id, self.turn)?;
-        if ended.is_some()
-            && let Some(answer) = self.last_answer.take()
-        {
-            out.say_text(&answer)?;
+        // A pipe gets what `agentctl result` prints. An answer may have come in several messages.
+        if let Some(ended) = ended.as_ref().filter(|_| self.prints_result_only(out)) {
+            out.say_text(ended.result["text"].as_str().unwrap_or_default())?;
         }
         Ok(ended.map(|ended| match ended.code {
             code::SUCCESS if self.unanswerable > 0 => TurnEnd { code: code::DENIED, ..ended },
@@ -272,6 +268,11 @@ impl TurnWatcher {
             code::ABORTED if self.is_repetition_stopped => TurnEnd { code: code::BUDGET, ..ended },
             _ => ended,
         }))
+    }
+
+    /// Whether nothing but the result of the turn is printed.
+    fn prints_result_only(&self, out: &OutputStreams) -> bool {
+        self.is_quiet && self.output == Output::Text && !out.is_terminal()
     }
 
     fn print(&mut self, received: &ReceivedEvent, out: &mut OutputStreams) -> io::Result<()> {
@@ -288,11 +289,8 @@ impl TurnWatcher {
                 }
                 let is_answer_only = self.is_quiet && !matches!(envelope.event, Event::Error { .. });
                 let is_piped = !out.is_terminal();
-                if let Some(text) = completed_text(&envelope.event).filter(|_| is_piped) {
-                    match self.is_quiet {
-                        true => self.last_answer = Some(text.to_owned()),
-                        false => out.say_text(text)?,
-                    }
+                if let Some(text) = completed_text(&envelope.event).filter(|_| is_piped && !self.is_quiet) {
+                    out.say_text(text)?;
                 }
                 for piece in self.transcript.render_event(envelope) {
                     match piece {

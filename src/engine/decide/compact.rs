@@ -163,7 +163,8 @@ impl PlanBuilder<'_> {
             None => {
                 turn.compacted_step != turn.step
                     && self.may_summarise()
-                    && self.summary_count(CompactTrigger::Overflow) > 1
+                    && self
+                        .can_replace(self.summary_count(CompactTrigger::Overflow), CompactTrigger::Overflow)
             }
         }
     }
@@ -268,11 +269,21 @@ impl PlanBuilder<'_> {
         History::new(&messages, ratio.uncalibrated(recent)).recent_from
     }
 
+    /// Whether a summary of this many messages can be shorter than they are. Summarising a summary alone saves nothing.
+    /// After a refusal the first input of a session may be all that can be replaced.
+    fn can_replace(&self, count: usize, trigger: CompactTrigger) -> bool {
+        match (count, trigger) {
+            (0, _) => false,
+            (1, CompactTrigger::Auto) => false,
+            (1, CompactTrigger::Overflow) => self.state.compactions == 0,
+            _ => true,
+        }
+    }
+
     /// Requests a summary. Returns `false` if there is nothing to summarise.
     pub fn start_summary(&mut self, trigger: CompactTrigger, step: u64) -> bool {
         let count = self.summary_count(trigger);
-        // Summarising a summary alone saves nothing.
-        if count == 0 || (count == 1 && trigger != CompactTrigger::Manual) {
+        if !self.can_replace(count, trigger) {
             return false;
         }
         let (item_id, tokens_before) = (self.mint.item(), self.sent_tokens());

@@ -132,7 +132,10 @@ impl Registry {
                     let unread = unread.into_iter().map(|note| format!("server {name}: {note}"));
                     found.unread.extend(unread.map(|text| restriction(RestrictionKind::Server, text, None)));
                     let limits = [
-                        config.allow_tools.map(|tools| format!("offers only {}", tools.join(", "))),
+                        config.allow_tools.map(|tools| match tools.as_slice() {
+                            [] => "offers no tool".to_owned(),
+                            tools => format!("offers only {}", tools.join(", ")),
+                        }),
                         (!config.deny_tools.is_empty())
                             .then(|| format!("never offers {}", config.deny_tools.join(", "))),
                     ];

@@ -9,7 +9,7 @@ use nix::unistd::Pid;
 use tokio::time::{Instant, sleep};
 
 use crate::commands::approve;
-use crate::commands::demo::heading;
+use crate::commands::demo::{heading, say};
 use crate::connection::client::Client;
 use crate::connection::connector::Connector;
 use crate::connection::follow::{FollowStep, SessionFollower};
@@ -66,7 +66,7 @@ pub(super) async fn show(
         }
     };
     let ms = killed_at.elapsed().as_millis();
-    out.say(&format!("the next command starts another: process {}, after {ms} ms", status.pid))?;
+    say(out, &format!("the next command starts another: process {}, after {ms} ms", status.pid))?;
     heading(out, "agentctl approvals")?;
     approve::list(reach, &[], false, out).await?;
     out.line(&StyledLine::new(Tone::Good, format!("the same request as before: {request}")))?;

@@ -226,8 +226,8 @@ async fn wait(
     let turn = job.result.as_ref().and_then(|result| result.turn.as_ref());
     if json {
         out.json(&job)?;
-    } else if let Some(turn) = turn.filter(|turn| !turn.text.trim().is_empty()) {
-        out.say_text(turn.text.trim_end_matches('\n'))?;
+    } else if let Some(turn) = turn {
+        out.say_text(&turn.text)?;
     }
     if reply.timed_out {
         let waited = timeout_ms.map(format_ms).unwrap_or_default();

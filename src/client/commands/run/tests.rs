@@ -81,7 +81,7 @@ fn message(status: &str, superseded: bool, text: &str) -> Value {
 }
 
 #[tokio::test]
-async fn pipe_gets_completed_messages_only_and_quiet_pipe_the_last_one() {
+async fn pipe_gets_completed_messages_only_and_quiet_pipe_the_result() {
     let odd = "👨\u{200d}👩 می\u{200c}خواهم so\u{ad}ft \u{1b}[1m⟦";
     let retried = vec![text_delta("half a sent"), message("interrupted", true, "half a sent")];
     let whole = vec![text_delta("The "), message("completed", false, "The answer.")];
@@ -93,23 +93,27 @@ async fn pipe_gets_completed_messages_only_and_quiet_pipe_the_last_one() {
             [retried.clone(), whole.clone()].concat(),
             "success",
             "The answer.\n",
-            "The answer.\n",
+            "The answer.",
         ),
         ("a stream that never comes back", retried, "llm_error", "", ""),
+        ("remarks between calls", remarks.clone(), "success", &format!("I look.\n{odd}\n"), odd),
         (
-            "remarks between calls",
-            remarks.clone(),
+            "an answer that goes on after the output limit",
+            vec![message("completed", false, "One "), message("completed", false, "two.")],
             "success",
-            &format!("I look.\n{odd}\n"),
-            &format!("{odd}\n"),
+            "One \ntwo.\n",
+            "One two.",
         ),
         ("an aborted answer", aborted, "aborted", "", ""),
-        ("a final line end", vec![message("completed", false, "x\n")], "success", "x\n", "x\n"),
+        ("a final line end", vec![message("completed", false, "x\n")], "success", "x\n", "x"),
         ("no text", vec![message("completed", false, "")], "success", "", ""),
     ];
-    for (case, events, subtype, expected, last) in cases {
-        for (is_quiet, expected) in [(false, expected), (true, last)] {
-            let script = [events.clone(), vec![turn_completed(subtype)]].concat();
+    for (case, events, subtype, expected, result) in cases {
+        let with_line_end = |text: &str| if text.is_empty() { String::new() } else { format!("{text}\n") };
+        for (is_quiet, expected) in [(false, expected.to_owned()), (true, with_line_end(result))] {
+            let mut end = turn_completed(subtype);
+            end["result"]["text"] = json!(result);
+            let script = [events.clone(), vec![end]].concat();
             let fake = FakeDaemon::start(script_answers(script, vec![]));
             let (mut out, text, _) = captured_pipe();
             let reach = fake.connector();

@@ -153,6 +153,9 @@ impl Transcript {
         let is_news = news.iter().any(|piece| !matches!(piece, OutputPiece::Break))
             || matches!(envelope.event, Event::ToolRequested { .. });
         if is_news && !is_attempt {
+            if let Event::Error { message, .. } = &envelope.event {
+                self.retries.end_with(message);
+            }
             pieces.extend(lines(self.retries.finish(self.calls.has_pager).into_iter().collect()));
         }
         pieces.extend(news);

@@ -38,6 +38,13 @@ impl Retries {
         self.is_open().then(|| StyledLine::new(Tone::Warn, format!("  {}", self.last)))
     }
 
+    /// Forgets the attempts if this error ends them: it has their reason and says how often the model was tried.
+    pub(super) fn end_with(&mut self, error: &str) {
+        if error.starts_with(self.reason.trim_end_matches('…')) {
+            *self = Self::default();
+        }
+    }
+
     /// Ends the count, because something else follows. Returns the line that stays: the number of all attempts, or
     /// nothing if the line of the only attempt was shown.
     pub(super) fn finish(&mut self, is_repainted: bool) -> Option<StyledLine> {

@@ -295,6 +295,9 @@ fn failed_attempts_are_one_line_that_counts() {
         assert_eq!(render_events(&mut Transcript::default().with_pager(), &events), repainted);
         check(&events, printed);
     }
+    let error = json!({"type": "error", "kind": "overloaded", "message": "overloaded (tried 10 times)"});
+    let ended = render_events(&mut Transcript::default().with_pager(), &[failed(9), vec![error]].concat());
+    assert_eq!(ended, "  overloaded: overloaded (tried 10 times)\n", "the reason is shown once");
     let mut transcript = Transcript::default().with_pager();
     render_events(&mut transcript, &failed(4));
     let line = transcript.retry_line().map(|line| line.plain());

@@ -171,6 +171,10 @@ fn body(request: &PermissionRequest, place: Option<(usize, usize)>, columns: usi
         let place = place.map(|(at, count)| format!("{at}/{count}  ")).unwrap_or_default();
         *first = head(request, &place);
     }
+    // The first row has the reason.
+    if request.kind == RequestKind::Sandbox {
+        lines.remove(1);
+    }
     // Remove the argument `file_path`, because the first row names the file.
     if let Some(path) = file_path(request) {
         let row = format!("    file_path: {path}");

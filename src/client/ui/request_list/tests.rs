@@ -72,6 +72,17 @@ fn edit_request_shows_numbered_diff_and_answers() {
 }
 
 #[test]
+fn request_to_leave_the_sandbox_says_its_reason_once() {
+    let more = json!({"kind": "sandbox", "reason": "it has run once", "subject": {"kind": "bash", "command": "npm ci"}});
+    let rows = list_rows(&list([request(1, "Bash", json!({"command": "npm ci"}), more)]), 80, 24);
+    assert_eq!(
+        rows[..3],
+        ["▌ Bash again, OUTSIDE THE SANDBOX · it has run once", "▌   $ npm ci", "▌   in: /w"],
+        "{rows:?}"
+    );
+}
+
+#[test]
 fn rule_for_folder_is_confirmed_on_a_page_of_its_own() {
     let mut list = list([bash(1, "sh test.sh")]);
     assert!(matches!(list.answer(Choice::Folder), Some(ListOutcome::Page)));

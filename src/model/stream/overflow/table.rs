@@ -45,6 +45,7 @@ pub(super) const OVERFLOW_TEXTS: &[&str] = &[
     "context length is only {limit} tokens",
     "decoder prompt \\(length {input}\\) is longer than the maximum model length of {limit}",
     "prompt \\(length {input}\\).{0,40}maximum model length of {limit}",
+    "maximum context length is {limit} tokens.{0,20}requested {n} output tokens and your prompt contains (at least )?{input} input tokens",
     // OpenAI, Azure, vLLM, DeepSeek, OpenRouter: the parts of the request in brackets
     "maximum context length (is|of) {limit} tokens.{0,60}requested (about )?{n} tokens \\({input} (in|of|from)",
     // SGLang
@@ -54,6 +55,8 @@ pub(super) const OVERFLOW_TEXTS: &[&str] = &[
     "exceeds? (the )?(model'?s )?maximum context length",
     "maximum context length is {limit}",
     "maximum context length exceeded",
+    // SGLang
+    "input length \\({input} tokens\\) exceeds the maximum allowed length \\({limit} tokens\\)",
     // Together, SGLang
     "input \\({input} tokens\\) is longer than the model'?s context length \\({limit} tokens\\)",
     // TGI, Together
@@ -79,18 +82,23 @@ pub(super) const OVERFLOW_TEXTS: &[&str] = &[
     "context length {limit} is shorter than.{0,40}prompt",
     // DS4
     "prompt has {input} tokens?, but the configured context size is {limit}",
-    // OpenAI, Azure, Copilot: "Your input exceeds the context window of this model"
-    "exceed(s|ed)? (the |this )?(model'?s? )?context window",
-    // MiniMax
-    "context window exceeds limit",
+    // llama-cpp-python
+    "requested tokens \\({input}\\) exceed context window of {limit}",
     // Cloudflare Workers AI
     "exceeded this model context window limit \\({limit}\\)",
+    // OpenAI, Azure, Copilot: "Your input exceeds the context window of this model"
+    "exceed(s|ed)? (the |this )?(model'?s? )?({limit}-token )?context window",
+    // MiniMax
+    "context window exceeds limit",
     // Gemini, Vertex
     "input token count \\(?{input}\\)? exceeds the maximum number of tokens allowed \\(?{limit}",
     "input token count is {input} but (the )?model only supports up to {limit}",
     "input token count.{0,60}exceeds the max",
     // Bedrock: Anthropic, Amazon, Meta
     "input is too long( for requested model|\\.|$)",
+    // OpenAI
+    "input tokens exceed the configured limit of {limit} tokens.{0,3}your messages resulted in {input} tokens",
+    // Bedrock
     "too many input tokens|input tokens exceed",
     // GitHub Copilot, GitHub Models
     "prompt token count of {input} exceeds the limit of {limit}",

@@ -196,6 +196,24 @@ fn overflow_texts_of_servers_are_recognised_with_numbers() {
     }
 }
 
+#[test]
+fn every_text_of_the_page_about_such_errors_is_recognised_with_its_numbers() {
+    let page = include_str!("../../../../docs/design/overflow-texts.md");
+    let rows: Vec<Vec<&str>> = page
+        .lines()
+        .filter(|line| line.contains("`` "))
+        .map(|line| line.split('|').map(str::trim).collect())
+        .collect();
+    assert!(rows.len() > 30, "{}", rows.len());
+    for row in rows {
+        let [_, server, text, limit, input, source, _] = row[..] else { panic!("{row:?}") };
+        let text = text.trim_matches('`').trim();
+        let number = |cell: &str| cell.parse::<u64>().ok();
+        assert_eq!(read(text), Some(number(limit).zip(number(input))), "{server}: {text}");
+        assert!(!source.is_empty(), "{server}: {text}");
+    }
+}
+
 /// Errors that a shorter request does not repair.
 const OTHERS: [&str; 26] = [
     "bad key 12345 for 67890",
