@@ -38,13 +38,18 @@ fn header(overview: &Overview, now: Timestamp, columns: usize) -> StyledLine {
     let facts = &overview.facts;
     let count = |filter: Filter| overview.sessions.iter().filter(|it| filter.accepts(it)).count();
     let plural = if overview.sessions.len() == 1 { "" } else { "s" };
-    let line = StyledLine::new(Tone::Bold, "agentd")
-        .and(Tone::Plain, format!(" {} · {} MB", format_ms(facts.up_ms), facts.resident_bytes >> 20))
-        .and(Tone::Plain, format!(" · {} session{plural}", overview.sessions.len()))
-        .and(Tone::Good, format!(" · {} work", count(Filter::Working)))
-        .and(Tone::Warn, format!(" · {} wait", count(Filter::NeedsYou)))
-        .and(Tone::Plain, format!(" · today {}", cost(facts.today.0, facts.today.1)));
-    let line = match jobs(&facts.jobs) {
+    let jobs = jobs(&facts.jobs);
+    let mut line = StyledLine::new(Tone::Bold, "agentd")
+        .and(Tone::Plain, format!(" {} · {} MB", format_ms(facts.up_ms), facts.resident_bytes >> 20));
+    // The line below counts the sessions too, so jobs take this room on a narrow screen.
+    if jobs.is_none() || columns >= WIDE_COLUMNS {
+        line = line
+            .and(Tone::Plain, format!(" · {} session{plural}", overview.sessions.len()))
+            .and(Tone::Good, format!(" · {} work", count(Filter::Working)))
+            .and(Tone::Warn, format!(" · {} wait", count(Filter::NeedsYou)));
+    }
+    let line = line.and(Tone::Plain, format!(" · today {}", cost(facts.today.0, facts.today.1)));
+    let line = match jobs {
         Some(jobs) => line.and(Tone::Plain, format!(" · {jobs}")),
         None => line,
     };
@@ -232,6 +237,18 @@ mod tests {
         let lines = view(overview, Timestamp(100_000), Some("/home/me"), size);
         assert_eq!(lines.len(), size.1);
         lines.iter().map(|line| line.plain().trim_end().to_owned()).collect()
+    }
+
+    #[test]
+    fn jobs_take_the_place_of_session_counts_on_a_narrow_screen() {
+        let mut overview = overview();
+        let open =
+            [("running", 1), ("waiting", 1), ("queued", 12)].map(|(name, count)| (name.to_owned(), count));
+        overview.facts.jobs = JobCounts { paused: true, open: open.into(), ..JobCounts::default() };
+        let jobs = "today $1.20 · jobs: 1 running, 1 waiting, 12 queued (paused)";
+        assert_eq!(plain(&overview, (88, 24))[0], format!("agentd 3 h 12 min · 42 MB · {jobs}"));
+        let wide = plain(&overview, (120, 24)).remove(0);
+        assert!(wide.contains(&format!("4 sessions · 1 work · 1 wait · {jobs}")), "{wide}");
     }
 
     #[test]
