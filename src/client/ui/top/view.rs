@@ -15,6 +15,8 @@ use types::time::Timestamp;
 
 /// Minimum columns for a sparkline in the header.
 const WIDE_COLUMNS: usize = 100;
+/// States of jobs that are not over, the most important first.
+const JOB_STATES: [&str; 5] = ["running", "waiting", "queued", "retrying", "scheduled"];
 
 /// Lays out the screen: exactly `rows` lines of at most `columns` columns.
 pub(super) fn view(
@@ -38,11 +40,12 @@ fn header(overview: &Overview, now: Timestamp, columns: usize) -> StyledLine {
     let facts = &overview.facts;
     let count = |filter: Filter| overview.sessions.iter().filter(|it| filter.accepts(it)).count();
     let plural = if overview.sessions.len() == 1 { "" } else { "s" };
-    let jobs = jobs(&facts.jobs);
+    let is_wide = columns >= WIDE_COLUMNS;
+    let jobs = jobs(&facts.jobs, if is_wide { &JOB_STATES } else { &JOB_STATES[..3] });
     let mut line = StyledLine::new(Tone::Bold, "agentd")
         .and(Tone::Plain, format!(" {} · {} MB", format_ms(facts.up_ms), facts.resident_bytes >> 20));
     // The line below counts the sessions too, so jobs take this room on a narrow screen.
-    if jobs.is_none() || columns >= WIDE_COLUMNS {
+    if jobs.is_none() || is_wide {
         line = line
             .and(Tone::Plain, format!(" · {} session{plural}", overview.sessions.len()))
             .and(Tone::Good, format!(" · {} work", count(Filter::Working)))
@@ -53,7 +56,7 @@ fn header(overview: &Overview, now: Timestamp, columns: usize) -> StyledLine {
         Some(jobs) => line.and(Tone::Plain, format!(" · {jobs}")),
         None => line,
     };
-    if columns < WIDE_COLUMNS {
+    if !is_wide {
         return line;
     }
     let spark = format!("{} $/min", overview.rates.sparkline(now));
@@ -61,9 +64,8 @@ fn header(overview: &Overview, now: Timestamp, columns: usize) -> StyledLine {
     line.and(Tone::Plain, " ".repeat(gap)).and(Tone::Dim, spark)
 }
 
-/// The jobs that are not over, for example `jobs: 2 running, 5 queued`; `None` if there are none.
-fn jobs(counts: &JobCounts) -> Option<String> {
-    let shown = ["running", "waiting", "queued", "retrying", "scheduled"];
+/// The jobs in these states, for example `jobs: 2 running, 5 queued`; `None` if there are none.
+fn jobs(counts: &JobCounts, shown: &[&str]) -> Option<String> {
     let count = |state: &&str| counts.open.get(*state).map(|count| format!("{count} {state}"));
     let parts: Vec<String> = shown.iter().filter_map(count).collect();
     let paused = if counts.paused { " (paused)" } else { "" };
