@@ -241,8 +241,12 @@ impl JobQueue {
         if entry.state == JobState::Queued {
             self.queued.remove(&place(entry));
         }
-        entry.due_at().inspect(|at| _ = self.due.remove(&(*at, id)));
-        entry.expires_at().inspect(|at| _ = self.expiries.remove(&(*at, id)));
+        if let Some(at) = entry.due_at() {
+            self.due.remove(&(at, id));
+        }
+        if let Some(at) = entry.expires_at() {
+            self.expiries.remove(&(at, id));
+        }
         if entry.state.has_attempt() {
             self.attempts.remove(&id);
             if let Some(count) = self.used_keys.get_mut(&entry.key) {
