@@ -1,11 +1,10 @@
 //! Commands to the task that owns all jobs, and the values in them.
 
-use tokio::sync::oneshot;
-
 use crate::create::{CheckedJob, FiredSlot};
 use crate::decide::JobChange;
 use crate::error::JobsError;
 use crate::record::JobRecord;
+use crate::task::Reply;
 use session::IdempotencyKey;
 use store::{DeliveryTry, JobWrite, StoredJob};
 use types::event::Origin;
@@ -71,8 +70,6 @@ pub struct Cancelled {
     pub survivors: Vec<i32>,
 }
 
-pub(crate) type Reply<T> = oneshot::Sender<Result<T, JobsError>>;
-
 /// A command to the runner.
 pub(crate) enum Command {
     Create(Box<(CheckedJob, NewJob)>, Reply<Created>),
@@ -96,7 +93,7 @@ pub(crate) enum Command {
         keyed: Option<IdempotencyKey>,
         reply: Reply<bool>,
     },
-    Reasons(Vec<JobId>, oneshot::Sender<Vec<Option<QueueReason>>>),
+    Reasons(Vec<JobId>, Reply<Vec<Option<QueueReason>>>),
     DeliveryTried(Box<DeliveryTry>, Reply<()>),
 }
 

@@ -4,12 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
+use tokio::sync::{Notify, broadcast, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::command::{
-    CREATE, Cancelled, Command, Created, NewJob, Reply, corrupt, for_lists, parse, parse_record,
-};
+use crate::command::{CREATE, Cancelled, Command, Created, NewJob, corrupt, for_lists, parse, parse_record};
 use crate::counts::JobCounters;
 use crate::create;
 use crate::decide::JobChange;
@@ -17,7 +15,9 @@ use crate::error::JobsError;
 use crate::notify::{self, DeliveryHost, NotifyTarget};
 use crate::record::JobRecord;
 use crate::runner::JobRunner;
+use crate::session_events;
 use crate::settings::JobSettings;
+use crate::task::{self, Reply};
 use session::{IdempotencyKey, LedgerQuery, Registry};
 use store::{DeliveryTry, JobQuery, PendingDelivery, Store};
 use tools::Toolbox;
@@ -121,14 +121,10 @@ impl Jobs {
 
     /// The job of an earlier call with this idempotency key.
     async fn created_before(&self, keyed: Option<&IdempotencyKey>) -> Result<Option<Job>, JobsError> {
-        let Some(keyed) = keyed else { return Ok(None) };
         let shared = self.registry.shared();
-        let known = shared.store.recent_reply(CREATE, &keyed.key, shared.clock.now()).await?;
-        let Some(known) = known else { return Ok(None) };
-        if known.digest != keyed.digest {
-            return Err(JobsError::KeyConflict);
-        }
-        let id: JobId = known.reply.parse().map_err(|_| JobsError::NotFound)?;
+        let reply = task::earlier_reply(&shared.store, CREATE, keyed, shared.clock.now()).await?;
+        let Some(reply) = reply else { return Ok(None) };
+        let id: JobId = reply.parse().map_err(|_| JobsError::NotFound)?;
         Ok(Some(self.record(id).await?.job))
     }
 
@@ -225,10 +221,12 @@ impl Jobs {
         Ok(self.registry.shared().store.last_failed_delivery(since).await?)
     }
 
-    /// Sends messages about jobs until the future is dropped. Running commands are killed then.
+    /// Sends messages about jobs, and tells sessions of their jobs, until the future is dropped. Running commands are
+    /// killed then.
     pub async fn deliver(self) {
         let wake = Arc::clone(&self.owed_messages);
-        notify::run(Arc::new(self), wake).await;
+        let telling = session_events::run(self.registry.clone(), self.subscribe());
+        tokio::join!(notify::run(Arc::new(self), wake), telling);
     }
 
     /// A page of jobs, newest first, and the cursor of the next page. Results are left out.
@@ -277,12 +275,6 @@ impl Jobs {
     ) -> Result<(Job, bool), JobsError> {
         // Subscribe before the state is read, so that no change between both is lost.
         let mut changes = self.subscribe();
-        let timed_out = async {
-            match timeout {
-                Some(timeout) => tokio::time::sleep(timeout).await,
-                None => std::future::pending().await,
-            }
-        };
         let over = async {
             loop {
                 let (job, _) = self.get(id).await?;
@@ -303,7 +295,7 @@ impl Jobs {
             biased;
             job = over => Ok((job?, false)),
             () = stop.cancelled() => Err(JobsError::ShuttingDown),
-            () = timed_out => Ok((self.get(id).await?.0, true)),
+            () = task::sleep(timeout) => Ok((self.get(id).await?.0, true)),
         }
     }
 
@@ -312,12 +304,7 @@ impl Jobs {
         let waiting = records.iter().filter(|it| !it.job.state.is_final() && !it.job.state.has_attempt());
         let ids: Vec<JobId> = waiting.map(|record| record.job.job_id).collect();
         if !ids.is_empty() {
-            let (reply, answer) = oneshot::channel();
-            self.commands
-                .send(Command::Reasons(ids.clone(), reply))
-                .await
-                .map_err(|_| JobsError::ShuttingDown)?;
-            let reasons = answer.await.map_err(|_| JobsError::ShuttingDown)?;
+            let reasons = self.ask(|reply| Command::Reasons(ids.clone(), reply)).await?;
             for (id, reason) in ids.into_iter().zip(reasons) {
                 if let Some(record) = records.iter_mut().find(|record| record.job.job_id == id) {
                     record.job.reason = reason;
@@ -342,9 +329,7 @@ impl Jobs {
     }
 
     async fn ask<T>(&self, make: impl FnOnce(Reply<T>) -> Command) -> Result<T, JobsError> {
-        let (reply, answer) = oneshot::channel();
-        self.commands.send(make(reply)).await.map_err(|_| JobsError::ShuttingDown)?;
-        answer.await.map_err(|_| JobsError::ShuttingDown)?
+        task::ask(&self.commands, make).await
     }
 }
 

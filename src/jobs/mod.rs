@@ -18,7 +18,9 @@ pub mod retention;
 mod runner;
 pub mod schedule;
 mod services;
+mod session_events;
 mod settings;
+mod task;
 pub mod template;
 mod worktree;
 

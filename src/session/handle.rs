@@ -27,6 +27,7 @@ use types::context_view::ContextView;
 use types::event::Origin;
 use types::hook::HookRun;
 use types::ids::{CallId, Seq, SessionId, TurnId};
+use types::job::JobEvent;
 use types::outcome::{AnswerOutcome, SubmitOutcome};
 use types::permission::RuleKind;
 use types::queue::QueuedTurn;
@@ -172,6 +173,15 @@ impl SessionHandle {
     /// Records the usage of a model call about the index of the workspace.
     pub(super) async fn book_usage(&self, usage: IndexUsage) -> Result<(), SessionError> {
         self.send_command(|reply| SessionCommand::BookUsage(Box::new(usage), reply)).await
+    }
+
+    /// Records events of the job that the session works on, so that attached clients see them. Events that the session
+    /// has are ignored, so a call may be repeated.
+    ///
+    /// # Errors
+    /// The session was ended, or the store failed.
+    pub async fn record_job_events(&self, events: Vec<JobEvent>) -> Result<(), SessionError> {
+        self.send_command(|reply| SessionCommand::JobEvents(events, reply)).await
     }
 
     /// Records runs of hooks that belong to no call, and the problems of all hooks.

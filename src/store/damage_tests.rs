@@ -7,7 +7,8 @@ use tempfile::TempDir;
 use super::tests::{append, id, idempotency, new_session, summary, with_timeout};
 use super::*;
 use types::event::{Envelope, Event, HISTORY_LOST};
-use types::ids::{Seq, SessionId};
+use types::ids::{Mint, Seed, Seq, SessionId};
+use types::job::{JobEvent, JobEventKind, JobState};
 use types::session::SessionSummary;
 use types::time::{Clock, Timestamp};
 
@@ -283,6 +284,131 @@ async fn missing_sessions_are_restored_from_newest_valid_backup() {
     assert_eq!(store.counts().await, Ok((3, 0)));
     with_timeout(owner.close()).await;
     assert_eq!(notices(&place.db()).len(), 1);
+}
+
+/// The content of all tables of jobs, one text per row.
+fn rows_of_jobs(place: &DatabaseFolder) -> Vec<Vec<String>> {
+    let database = rusqlite::Connection::open(place.db()).expect("it opens");
+    let tables =
+        ["job", "job_event", "job_delivery", "daemon_setting", "worktree", "schedule", "schedule_firing"];
+    let rows = |table: &str| {
+        let mut query = database.prepare(&format!("select * from {table}")).expect("a table");
+        let columns = query.column_count();
+        let row = query.query_map([], |row| {
+            (0..columns)
+                .map(|index| row.get::<_, rusqlite::types::Value>(index))
+                .collect::<Result<Vec<_>, _>>()
+        });
+        row.expect("rows").map(|row| format!("{:?}", row.expect("a row"))).collect::<Vec<_>>()
+    };
+    tables.into_iter().map(rows).collect()
+}
+
+/// Writes a job with an event and a message, and once a schedule that fired, a worktree and a setting.
+async fn create_job(store: &Store, number: u128, with_others: bool) {
+    let mut mint = Mint::new(0, Seed(number));
+    let job_id = mint.job();
+    let row = JobRow {
+        job_id,
+        state: JobState::Queued,
+        cwd: "/w".into(),
+        schedule_id: None,
+        template: None,
+        unique_key: Some(format!("k{number}")),
+        created_at: NOW,
+        started_at: None,
+        ended_at: Some(NOW),
+        cost_usd_micros: 7,
+        record: "{}".into(),
+    };
+    let event = JobEvent { job_id, seq: 1, at_ms: NOW, event: JobEventKind::Created {} };
+    let owed = OwedDelivery {
+        job_id,
+        message_id: mint.message(),
+        target: "desk".into(),
+        job_state: JobState::Failed,
+        owed_at: NOW,
+        body: "{}".into(),
+    };
+    let mut writes = vec![
+        JobWrite::Insert(Box::new(row), "{\"prompt\": \"p\"}".into()),
+        JobWrite::Event(Box::new(event)),
+        JobWrite::Owe(Box::new(owed)),
+    ];
+    if with_others {
+        let schedule_id = mint.schedule();
+        let fire = ScheduleWrite::Fire { schedule_id, slot: NOW, job_id };
+        let worktree = WorktreeRow {
+            name: "w".into(),
+            job_id: Some(job_id),
+            session_id: None,
+            path: "/d/w".into(),
+            repository: "/r".into(),
+            base_folder: "/r".into(),
+            branch: "b".into(),
+            is_new_branch: true,
+            base: "c".into(),
+            choice: Default::default(),
+            uncommitted_in_base: 0,
+            is_complete: true,
+            created_at: NOW,
+            finished_at: None,
+            removed_at: None,
+        };
+        writes.extend([
+            JobWrite::Schedule(ScheduleWrite::Insert(schedule_id, "{}".into())),
+            JobWrite::Schedule(fire),
+            JobWrite::Worktree(Box::new(worktree)),
+            JobWrite::Setting("jobs.other", Some("x".into())),
+        ]);
+    }
+    store.commit_job(JobCommit { writes, at: NOW, ..JobCommit::default() }).await.expect("written");
+}
+
+#[tokio::test]
+async fn readable_rows_of_jobs_outlive_damage() {
+    let place = DatabaseFolder::new();
+    let (store, owner) = place.open().await;
+    create_sessions(&store, 20).await;
+    create_job(&store, 1, true).await;
+    create_job(&store, 2, false).await;
+    with_timeout(owner.close()).await;
+    let before = rows_of_jobs(&place);
+    assert!(before.iter().all(|rows| !rows.is_empty()), "{before:?}");
+    let suspect = || std::fs::write(place.0.path().join("agentd.db.suspect"), "looked at").unwrap();
+    change_byte(&place, "update session set title = cast(x'ff' as text) where id = 1");
+    suspect();
+    let (_, owner) = place.open().await;
+    with_timeout(owner.close()).await;
+    assert_eq!(notices(&place.db()).len(), 1, "it was recovered");
+    assert_eq!(rows_of_jobs(&place), before);
+
+    // A job whose row is damaged is lost with its events and messages; all others stay.
+    change_byte(&place, "update job set record = cast(x'ff' as text) where id = 2");
+    change_byte(&place, "update session set title = cast(x'ff' as text) where id = 1");
+    suspect();
+    let (store, owner) = place.open().await;
+    assert_eq!(store.setting(JOBS_PAUSED).await, Ok(None), "nothing is as in a backup");
+    with_timeout(owner.close()).await;
+    let mut expected = before;
+    expected[..3].iter_mut().for_each(|rows| rows.truncate(1));
+    assert_eq!(rows_of_jobs(&place), expected);
+}
+
+#[tokio::test]
+async fn jobs_of_a_backup_do_not_start_by_themselves() {
+    let place = DatabaseFolder::new();
+    let (store, owner) = place.open().await;
+    create_sessions(&store, 3).await;
+    create_job(&store, 1, true).await;
+    store.backup_of_the_day(&place.backups(), 3, &FixedClock(NOW)).await.unwrap();
+    with_timeout(owner.close()).await;
+    std::fs::write(place.db(), "not a database at all ".repeat(4_000)).unwrap();
+    let (store, owner) = place.open().await;
+    assert_eq!(store.setting(JOBS_PAUSED).await, Ok(Some("true".into())));
+    assert_eq!(store.unfinished_jobs().await.map(|jobs| jobs.len()), Ok(1));
+    with_timeout(owner.close()).await;
+    assert!(notices(&place.db())[0].contains("jobs are paused"), "{:?}", notices(&place.db()));
 }
 
 #[tokio::test]

@@ -56,6 +56,6 @@ pub use rows::{
 pub use tables::audit::{AuditCheck, AuditQuery};
 pub use tables::blobs::StoredBlob;
 pub use tables::deliveries::PendingDelivery;
-pub use tables::jobs::{JobQuery, StoredJob};
+pub use tables::jobs::{JOBS_PAUSED, JobQuery, StoredJob};
 pub use tables::ledger::LedgerQuery;
 pub use tables::worktrees::SessionActivity;

@@ -37,6 +37,8 @@ macro_rules! ids {
         impl $name {
             /// The text before the underscore.
             pub const PREFIX: &'static str = $prefix;
+            /// Sorts before all others. No object has it.
+            pub const MIN: Self = Self(Uuid::nil());
 
             /// Wraps an existing UUID.
             #[must_use]

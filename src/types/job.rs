@@ -395,8 +395,8 @@ pub enum JobEventKind {
     /// The attempt failed and another one follows.
     #[serde(rename = "job.retrying")]
     Retrying {
-        /// Time of the next attempt.
-        at_ms: Timestamp,
+        /// Time of the next attempt. `at_ms` is the time of the event.
+        run_at_ms: Timestamp,
         /// Why the attempt failed.
         reason: String,
     },
@@ -449,6 +449,36 @@ impl JobEventKind {
             Self::Cancelling { .. } => "job.cancelling",
             Self::Completed { .. } => "job.completed",
             Self::Delivery { .. } => "job.delivery",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::{Mint, Seed};
+
+    #[test]
+    fn every_event_of_a_job_is_read_as_it_was_written() {
+        let mut mint = Mint::new(1, Seed(1));
+        let (job_id, session_id) = (mint.job(), mint.session());
+        let error = Some(JobError::new("kind", "why"));
+        let kinds = [
+            JobEventKind::Created {},
+            JobEventKind::Queued {},
+            JobEventKind::Started { attempt: 1, session_id, node: Some("n".into()) },
+            JobEventKind::Waiting { waiting_for: WaitingFor::Permission },
+            JobEventKind::Resumed {},
+            JobEventKind::Retrying { run_at_ms: Timestamp(9), reason: "r".into() },
+            JobEventKind::Updated {},
+            JobEventKind::Cancelling { reason: Some("r".into()) },
+            JobEventKind::Completed { state: JobState::Failed, result: None, error },
+            JobEventKind::Delivery { target: "t".into(), status: DeliveryStatus::Failed, tries: 2 },
+        ];
+        for (seq, event) in (1..).zip(kinds) {
+            let event = JobEvent { job_id, seq, at_ms: Timestamp(5), event };
+            let text = serde_json::to_string(&event).expect("plain data");
+            assert_eq!(serde_json::from_str::<JobEvent>(&text).expect(&text), event);
         }
     }
 }

@@ -84,6 +84,7 @@ impl Event {
             Event::BudgetWarning { .. } => "budget.warning",
             Event::ModelSwitched { .. } => "model.switched",
             Event::MediaWithheld { .. } => "media.withheld",
+            Event::JobEvent { .. } => "job.event",
             Event::Notice { .. } => "notice",
             Event::Error { .. } => "error",
         }
@@ -112,6 +113,7 @@ impl Event {
                     | Event::SessionAttached { .. }
                     | Event::SessionDetached { .. }
                     | Event::Heartbeat { .. }
+                    | Event::JobEvent { .. }
                     | Event::StreamIdle { .. }
                     | Event::MessageStarted { .. }
                     | Event::MessageBlockStarted { .. }

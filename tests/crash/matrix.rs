@@ -10,8 +10,7 @@ pub struct Row {
     pub id: &'static str,
     /// The moment of the crash, as text.
     pub moment: &'static str,
-    /// Crash points in the source. Empty if the test finds the moment from outside, or if the row needs
-    /// an unbuilt part.
+    /// Crash points in the source. Empty if tests make the moment from outside, or if the row needs an unbuilt part.
     pub points: &'static [&'static str],
     /// The observations of the tests after a restart.
     pub seen: &'static str,
@@ -247,6 +246,13 @@ pub const ROWS: &[Row] = &[
         &["JC7.cancelled", "JC7.stopped", "JC7.retried"],
         "cancelled, and the processes are gone; one further attempt",
     ),
+    row(
+        "JC8",
+        "the clock goes an hour forward, an hour back, over both changes of summer time, or three days on while the \
+         machine sleeps; the daemon is killed meanwhile",
+        &[],
+        "each slot of a schedule once, in order (tests in `scenarios/schedules.rs` and `crash/night.rs`)",
+    ),
 ];
 
 /// Rows, or parts of rows, that need an unbuilt part. The issue that builds the part closes the row.
@@ -257,15 +263,16 @@ fn unbuilt_matrix_rows_are_listed_and_counted() {
         eprintln!("{}: {}", row.id, row.seen);
     }
     assert!(open.is_empty(), "{open:?}");
-    let whole = |row: &&Row| row.points.is_empty() && !row.seen.starts_with("not yet:");
-    assert_eq!(ROWS.iter().filter(whole).count(), 0, "a row without a point must begin with `not yet:`");
+    let without = |row: &&Row| row.points.is_empty() && !row.seen.starts_with("not yet:");
+    let from_outside: Vec<&str> = ROWS.iter().filter(without).map(|row| row.id).collect();
+    assert_eq!(from_outside, ["JC8"], "another row without a point must begin with `not yet:`");
 }
 
 #[test]
 fn every_specified_crash_row_is_in_matrix() {
     let ids: Vec<String> = ROWS.iter().map(|row| row.id.to_owned()).collect();
     let of_sessions = (1..=26).map(|n| format!("C{n}"));
-    assert_eq!(ids, of_sessions.chain((1..=7).map(|n| format!("JC{n}"))).collect::<Vec<_>>());
+    assert_eq!(ids, of_sessions.chain((1..=8).map(|n| format!("JC{n}"))).collect::<Vec<_>>());
     for row in ROWS {
         for point in row.points {
             assert_eq!(point.split('.').next(), Some(row.id), "{point} is in the row of {}", row.id);

@@ -68,6 +68,8 @@ async fn webhook_gets_signed_message_again_until_it_accepts() {
     // The second try follows after five seconds.
     let second = inbox.next();
     let delivered = deliveries(&client, &job, "delivered").await;
+    let metrics = client.call("daemon.metrics", json!({})).await;
+    assert_eq!(metrics["jobs"]["completed"], json!({"succeeded": 1}), "a try is no end of the job");
     assert_eq!((&delivered[0]["tries"], delivered[0].get("error")), (&json!(2), None));
     assert_eq!(client.call("daemon.status", json!({})).await.get("failed_delivery"), None);
 

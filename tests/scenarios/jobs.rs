@@ -305,6 +305,11 @@ async fn failed_attempt_is_repeated_only_if_the_job_asks() {
         (&done["state"], &done["attempt"], &done["attempts_max"]),
         (&json!("succeeded"), &json!(3), &json!(3))
     );
+    let told = kinds(&client, &again).await;
+    assert_eq!(
+        told[..6],
+        ["job.created", "job.queued", "job.started", "job.retrying", "job.queued", "job.started"]
+    );
     let attempts = done["result"]["attempts"].as_array().expect("attempts").clone();
     let ended: Vec<&Value> = attempts.iter().map(|attempt| &attempt["subtype"]).collect();
     assert_eq!(ended, ["llm_error", "llm_error", "success"]);

@@ -8,7 +8,7 @@ use crate::support::client::Client;
 use crate::support::daemon::{CrashMode, TestDaemon};
 use crate::support::log::Log;
 use crate::support::model_server::{Gate, Step};
-use crate::support::wait::{POLL_INTERVAL, with_deadline};
+use crate::support::wait::{POLL_INTERVAL, poll_until, with_deadline};
 
 const MINUTE_MS: i64 = 60_000;
 const HOUR_MS: i64 = 60 * MINUTE_MS;
@@ -264,7 +264,11 @@ async fn unfinished_job_skips_queues_or_cancels() {
 
 #[tokio::test]
 async fn schedule_is_disabled_after_failures_in_a_row() {
-    let mut scene = Scene::start().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let said = folder.path().join("said");
+    let command = format!("cat > {0}.new && mv {0}.new {0}", said.display());
+    let config = format!("[permissions.unattended]\nnotify_command = [\"sh\", \"-c\", {command:?}]");
+    let mut scene = Scene::with_config(&config).await;
     let client = scene.daemon.client("alice").await;
     let mut log = events(&scene.daemon.client("bob").await).await;
     let refused = || Step::error(400, "invalid_request_error", "no");
@@ -282,6 +286,14 @@ async fn schedule_is_disabled_after_failures_in_a_row() {
     }
     let told = event(&mut log, "schedule.disabled", &schedule).await;
     assert_eq!((&told["schedule"]["enabled"], &told["schedule"]["failures"]), (&json!(false), &json!(2)));
+    let text =
+        poll_until("the notification", || scene.daemon.log(), || std::fs::read_to_string(&said).ok()).await;
+    let notification: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(
+        (&notification["type"], &notification["schedule_id"], &notification["last_job_id"]),
+        (&json!("schedule.disabled"), &schedule["schedule_id"], &told["schedule"]["last_job_id"])
+    );
+    assert!(notification["text"].as_str().is_some_and(|text| text.contains("2 failures")), "{notification}");
     let disabled = get(&client, &schedule).await;
     assert!(disabled.get("next_fire_ms").is_none(), "{disabled}");
     assert!(disabled["error"].as_str().is_some_and(|error| error.contains("2 failures")), "{disabled}");

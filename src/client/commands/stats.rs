@@ -1,7 +1,7 @@
 //! `agentctl stats`: sessions, tokens and money of all folders, by period, model and folder.
 
 use api::methods;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::json;
 
@@ -18,12 +18,14 @@ use crate::terminal::style::{StyledLine, Tone};
 use crate::terminal::table::{Table, column};
 use crate::ui::session_state::has_failed;
 use api::params::{ListParams, ModelUsageParams, ModelUsageReply};
+use types::ids::{JobId, SessionId};
 use types::ledger::{LedgerRow, ModelUsage};
 use types::session::{SessionState, SessionView};
 use types::time::Timestamp;
 
 /// Rows per request.
 const PAGE_ROWS: u32 = 500;
+const JOBS: &str = "jobs";
 const DAY_MS: u64 = 24 * 3_600 * 1_000;
 
 pub(crate) async fn stats(
@@ -44,15 +46,19 @@ pub(crate) async fn stats(
     }
     let rows = all_rows(&client, since).await?;
     let models = group_usage(&rows, |row| row.model.clone());
+    let by_id: HashMap<SessionId, &SessionView> =
+        sessions.iter().map(|session| (session.session_id, session)).collect();
     let folders = group_usage(&rows, |row| {
-        let session = sessions.iter().find(|session| session.session_id == row.session_id);
+        let session = by_id.get(&row.session_id);
         session.map_or_else(|| "(deleted sessions)".into(), |session| session.cwd.clone())
     });
+    let work = group_usage(&rows, |row| kind_of_work(&by_id, row.session_id).to_owned());
     if args.json {
         let periods: BTreeMap<&str, &ModelUsage> =
             periods.iter().map(|(name, spent)| (*name, spent)).collect();
         return Ok(out.json(
-            &json!({"sessions": counts(&sessions), "periods": periods, "models": models, "folders": folders}),
+            &json!({"sessions": counts(&sessions), "periods": periods, "models": models, "folders": folders,
+                "work": work}),
         )?);
     }
     out.line(&summary(&sessions))?;
@@ -61,7 +67,9 @@ pub(crate) async fn stats(
     periods.iter().for_each(|(name, spent)| table.push(cells((*name).to_owned(), spent)));
     table.print(out)?;
     let home = std::env::var("HOME").ok();
-    for (head, groups) in [("MODEL", models), ("FOLDER", folders)] {
+    // Without jobs, all of it is sessions.
+    let work = if work.contains_key(JOBS) { work } else { BTreeMap::new() };
+    for (head, groups) in [("MODEL", models), ("FOLDER", folders), ("WORK", work)] {
         if groups.is_empty() {
             continue;
         }
@@ -77,6 +85,20 @@ pub(crate) async fn stats(
         table.print(out)?;
     }
     Ok(())
+}
+
+/// Whose work the calls of a session are. Sub-agents work for the session that started them.
+fn kind_of_work(sessions: &HashMap<SessionId, &SessionView>, mut id: SessionId) -> &'static str {
+    // A circle of parents would be a damaged list.
+    for _ in 0..sessions.len() {
+        let Some(session) = sessions.get(&id) else { break };
+        match (session.job_id, session.parent_session_id) {
+            (Some(_), _) => return JOBS,
+            (None, Some(parent)) => id = parent,
+            (None, None) => return "sessions",
+        }
+    }
+    "(deleted sessions)"
 }
 
 fn figures(head: &'static str) -> [crate::terminal::table::Column; 6] {
@@ -123,6 +145,10 @@ fn counts(sessions: &[SessionView]) -> BTreeMap<&'static str, usize> {
 fn summary(sessions: &[SessionView]) -> StyledLine {
     let counts = counts(sessions);
     let mut line = StyledLine::new(Tone::Bold, format!("{} sessions", sessions.len()));
+    let jobs: BTreeSet<JobId> = sessions.iter().filter_map(|session| session.job_id).collect();
+    if !jobs.is_empty() {
+        line = line.and(Tone::Dim, format!(" · {} jobs", jobs.len()));
+    }
     let labels = [
         ("waiting", Tone::Warn, "wait for you"),
         ("working", Tone::Good, "work"),
@@ -165,23 +191,31 @@ mod tests {
     use crate::terminal::out::testing::captured_output;
 
     #[tokio::test]
-    async fn stats_group_usage_by_model_and_folder() {
+    async fn stats_group_usage_by_model_folder_and_work() {
+        const OTHER: &str = "ses_0193abcd-ef01-7000-8000-000000000001";
+        const CHILD: &str = "ses_0193abcd-ef01-7000-8000-000000000002";
         let fake = FakeDaemon::start(|_, method, _| {
             let usage = json!({
-                "session_id": SESSION, "model": "p/m", "first_at_ms": 1, "last_at_ms": 2, "input_tokens": 1_500,
+                "session_id": CHILD, "model": "p/m", "first_at_ms": 1, "last_at_ms": 2, "input_tokens": 1_500,
                 "output_tokens": 20, "cache_read_tokens": 7, "cache_write_tokens": 0, "cache_write_1h_tokens": 0,
                 "reasoning_tokens": 0, "web_search_requests": 0, "calls": 3, "lost_attempts": 0, "estimated_calls": 0,
                 "cost_usd_micros": 1_500_000, "cost_at_least_usd_micros": 1_500_000, "unpriced_calls": 0});
             Ok(match method {
-                "session.list" => json!({"sessions": [sample(SESSION, "one")]}),
+                "session.list" => {
+                    let (mut of_job, mut child) = (sample(OTHER, "two"), sample(CHILD, "three"));
+                    of_job["job_id"] = json!("job_0193abcd-ef01-7000-8000-000000000000");
+                    child["parent_session_id"] = json!(OTHER);
+                    json!({"sessions": [sample(SESSION, "one"), of_job, child]})
+                }
                 _ => json!({"rows": [usage], "total": usage}),
             })
         });
         let (mut out, text, _) = captured_output();
         stats(&fake.connector(), &StatsArgs::default(), &mut out).await.expect("shown");
         let text = text.text();
-        assert!(text.starts_with("1 sessions · 1 idle\n"), "{text}");
-        for row in ["today       3   1.5k      20       7  $1.50", "p/m", "/w"] {
+        assert!(text.starts_with("3 sessions · 1 jobs · 3 idle\n"), "{text}");
+        // The work of a job's sub-agent is work of the job.
+        for row in ["today       3   1.5k      20       7  $1.50", "p/m", "/w", "jobs      3   1.5k"] {
             assert!(text.contains(row), "{text}");
         }
     }

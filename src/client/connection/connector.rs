@@ -408,16 +408,7 @@ mod tests {
     #[tokio::test]
     async fn missing_daemon_failure_explains_how_to_start() {
         let dir = tempfile::tempdir().expect("a folder");
-        let socket = dir.path().join("none.sock");
-        let env = |_: &str| Some("/nonexistent".to_string());
-        let places = ClientPaths::find(&env, Some(socket), None).expect("places");
-        let reach = Connector {
-            places,
-            host: None,
-            may_start: false,
-            role: ClientRole::Controller,
-            name: NAME.into(),
-        };
+        let reach = connector_without_start(dir.path().join("none.sock"));
         let failure = reach.connect_or_start().await.err().expect("a failure");
         assert_eq!(failure.code, 69);
         assert!(failure.message.contains("agentctl daemon start"), "{failure}");
@@ -433,18 +424,14 @@ mod tests {
                 drop(listener.accept().await.expect("a connection"));
             }
         });
-        let env = |_: &str| Some("/nonexistent".to_string());
-        let places = ClientPaths::find(&env, Some(socket), None).expect("places");
-        let reach = Connector {
-            places,
-            host: None,
-            may_start: false,
-            role: ClientRole::Controller,
-            name: NAME.into(),
-        };
+        let reach = connector_without_start(socket);
         let failure = reach.connect_or_start().await.err().expect("a failure");
         assert!(failure.message.contains("no daemon answers"), "{failure}");
         ending.await.expect("three connections");
+    }
+
+    fn connector_without_start(socket: PathBuf) -> Connector {
+        Connector { may_start: false, ..connector(Path::new("/nonexistent"), socket) }
     }
 
     fn connector(folder: &Path, socket: PathBuf) -> Connector {

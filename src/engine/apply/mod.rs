@@ -169,6 +169,7 @@ impl State {
                 self.apply_tool_event(envelope);
             }
             Event::ToolBackground { .. } => self.apply_background(envelope),
+            Event::JobEvent { event } => self.job_seq = event.seq,
             Event::HooksStatus { status } => self.hooks = Arc::new(status.clone()),
             Event::PermissionRuleAdded { .. } | Event::PermissionRuleRemoved { .. } => {
                 self.apply_rule_event(&envelope.event);

@@ -13,6 +13,7 @@ pub(super) mod fallback;
 mod feedback;
 pub(super) mod fork;
 mod hooks;
+mod job;
 mod mcp;
 pub(super) mod message;
 pub(super) mod model_reply;
@@ -119,6 +120,7 @@ impl Engine {
             Input::Imported => builder.finish_import(),
             Input::Rewind(rewind) => builder.rewind(*rewind)?,
             Input::DeadlineReached => builder.expire_requests(),
+            Input::JobEvents(events) => builder.job_events(events),
             Input::UsageOfIndex { model, usage, cost_usd_micros, model_snapshot, is_lost } => {
                 let reason = if is_lost { UsageReason::LostAttempt } else { UsageReason::Helper };
                 builder.push_session(Event::UsageBooked {

@@ -15,6 +15,7 @@ use types::event::{Event, Origin, SettledBy};
 use types::history::FileCheckpoint;
 use types::hook::HookRun;
 use types::ids::{CallId, ItemId, PermissionId, QuestionId, Seq, TurnId};
+use types::job::JobEvent;
 use types::mcp::{McpCatalog, McpStatus};
 use types::model::{Delta, ModelFault, ModelReply};
 use types::permission::{Mode, RuleKind, Verdict};
@@ -266,6 +267,8 @@ pub enum Input {
         /// The text for users.
         text: String,
     },
+    /// Events of the job that the session works on, oldest first. Those that the session has are ignored.
+    JobEvents(Vec<JobEvent>),
     /// The daemon called a model for the index of the workspace.
     UsageOfIndex {
         /// `PROVIDER/MODEL`.

@@ -10,7 +10,8 @@ use types::blob::{Blob, BlobRef};
 use types::event::Origin;
 use types::history::FileCheckpoint;
 use types::hook::{HookEvent, HookRun};
-use types::ids::{CallId, TurnId};
+use types::ids::{CallId, Mint, Seed, TurnId};
+use types::job::{JobEvent, JobEventKind};
 use types::mcp::{McpCatalog, McpInstructions, McpState, McpStatus, McpTool};
 use types::message::ToolCall;
 use types::model::{BlockKind, Delta, ModelReply, ReplyBlock};
@@ -18,6 +19,7 @@ use types::permission::{Mode, Verdict, VerdictKind};
 use types::question::{QuestionOption, UserAnswer, UserQuestion};
 use types::reminder::FileVersion;
 use types::session::UntrustedParts;
+use types::time::Timestamp;
 use types::todo::{Todo, TodoStatus};
 use types::tool::{
     Barrier, Blocked, Confinement, FileChange, Inspection, PathSensitivity, PlannedChange, PlannedEdit,
@@ -130,6 +132,13 @@ pub fn context(engine: &Engine) -> Input {
         skipped_instructions: vec!["@a.md does not exist".into()],
         untrusted,
     }
+}
+
+/// Generates two events of a job, which the session may have already.
+pub fn job_events(chance: u64) -> Input {
+    let job_id = Mint::new(1, Seed(1)).job();
+    let event = |seq| JobEvent { job_id, seq, at_ms: Timestamp(1), event: JobEventKind::Resumed {} };
+    Input::JobEvents(vec![event(chance % 7), event(chance % 7 + 1)])
 }
 
 /// Generates a report of hooks.

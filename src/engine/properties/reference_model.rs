@@ -28,6 +28,8 @@ pub struct ReferenceModel {
     pub promised_items: HashMap<TurnId, ItemId>,
     /// The items that the messages of steering inputs will have, in order. An input of a hook names none.
     pub steered_items: VecDeque<Option<ItemId>>,
+    /// Number of the newest event of the session's job.
+    pub job_seq: u64,
     pub archived: bool,
     pub turns: HashSet<TurnId>,
     pub calls: HashMap<CallId, CallWatch>,
@@ -121,6 +123,7 @@ impl ReferenceModel {
             queue: VecDeque::new(),
             promised_items: HashMap::new(),
             steered_items: VecDeque::new(),
+            job_seq: 0,
             archived: false,
             turns: HashSet::new(),
             calls: HashMap::new(),

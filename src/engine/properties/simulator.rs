@@ -403,7 +403,10 @@ impl Simulator {
                 // Hooks report at any time. A step of their own would change the other scripts.
                 self.feed(generators::hooks(self.engine.next_seq()))?;
             }
-            ScriptStep::Detach => drop(self.feed(Input::Detached { clients: 0, origin: origin() })?),
+            ScriptStep::Detach => {
+                self.feed(Input::Detached { clients: 0, origin: origin() })?;
+                self.feed(generators::job_events(self.engine.next_seq()))?;
+            }
             ScriptStep::Reload => {
                 let changed = vec!["retry.attempts".into()];
                 self.feed(Input::Reloaded { changed, needs_restart: Vec::new(), files: Vec::new() })?;

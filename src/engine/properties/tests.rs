@@ -46,6 +46,7 @@ fn random_scripts_reach_every_event_and_result() {
         "file.changed",
         "file.checkpointed",
         "heartbeat",
+        "job.event",
         "helper.completed",
         "hook.completed",
         "hooks.status",

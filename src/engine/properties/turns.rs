@@ -40,6 +40,10 @@ impl ReferenceModel {
                 turn.started_at = turn.started_at.moved(*by_ms);
                 self.deadlines.values_mut().for_each(|(at, ..)| *at = at.moved(*by_ms));
             }
+            Event::JobEvent { event } => {
+                property!(event.seq > self.job_seq, "an event of the job is recorded once, and in order");
+                self.job_seq = event.seq;
+            }
             Event::TurnSteered { .. } => self.steered_items.push_back(envelope.item_id),
             Event::TurnQueueMoved { before } => {
                 let id = envelope.turn_id.ok_or("a queued turn has an id")?;

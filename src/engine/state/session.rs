@@ -103,6 +103,8 @@ pub(crate) struct State {
     pub mcp: Arc<McpTools>,
     /// What hooks left behind.
     pub hooks: Arc<HookStatus>,
+    /// Number of the newest event of the session's job that the session has; 0 if it has none.
+    pub job_seq: u64,
     /// Whether the conversation was cleared and its system prompt is not built yet.
     pub is_cleared: bool,
 }
@@ -151,6 +153,7 @@ impl State {
             trust_asked: None,
             skipped_instructions: Vec::new(),
             hooks: Arc::default(),
+            job_seq: 0,
             is_cleared: false,
             transcript: Transcript::default(),
             continues: None,

@@ -2,7 +2,6 @@
 
 use super::Step;
 use crate::record::Spent;
-use types::ids::CallId;
 use types::job::{Artifact, JobError, JobEventKind, JobResult, JobState};
 use types::job_request::RetryMode;
 use types::turn_result::{Subtype, TurnResult};
@@ -15,8 +14,9 @@ pub(crate) struct AttemptEnd {
     pub result: Option<TurnResult>,
     /// Why no turn ended: the session could not be created, or was killed or deleted.
     pub error: Option<JobError>,
-    /// A call with an unknown outcome that could reach outside of the worktree.
-    pub unknown_call: Option<CallId>,
+    /// Why the job must not be repeated by itself: a call with an unknown outcome could have reached outside of the
+    /// worktree, or the daemon cannot tell.
+    pub unknown_outcome: Option<JobError>,
     /// What it left in its branch.
     pub git: Option<GitResult>,
     /// The files that were kept.
@@ -38,7 +38,7 @@ const NEVER_REPEATED: [Subtype; 6] = [
 impl Step {
     /// Ends the living attempt: the job is over, or retries.
     pub(super) fn end_attempt(&mut self, end: AttemptEnd) {
-        let AttemptEnd { result, error, unknown_call, git, artifacts, spent } = end;
+        let AttemptEnd { result, error, unknown_outcome, git, artifacts, spent } = end;
         let subtype = result.as_ref().map(|result| result.subtype);
         let now = self.now;
         let record = &mut self.next;
@@ -59,14 +59,8 @@ impl Step {
         if subtype == Some(Subtype::Success) && error.is_none() {
             return self.complete(JobState::Succeeded, None);
         }
-        let unknown = unknown_call.filter(|_| !self.next.retry.after_unknown);
-        if let Some(call_id) = unknown {
-            let message = format!(
-                "the outcome of {call_id} is unknown and it could reach outside of the worktree, so the job is not \
-                 repeated; look at what it did, then use job.retry"
-            );
-            let error = JobError { call_id: Some(call_id), ..JobError::new("unknown_outcome", message) };
-            return self.complete(JobState::Failed, Some(error));
+        if let Some(unknown) = unknown_outcome.filter(|_| !self.next.retry.after_unknown) {
+            return self.complete(JobState::Failed, Some(unknown));
         }
         let error = error.unwrap_or_else(|| self.turn_error());
         if subtype.is_some_and(|subtype| self.is_repeated(subtype)) {
@@ -103,9 +97,9 @@ impl Step {
         let wait = retry.backoff.millis().saturating_mul(1 << doublings).min(retry.max_backoff.millis());
         record.next_mode = retry.mode;
         record.job.run_at_ms = self.now.plus(wait);
-        let at_ms = record.job.run_at_ms;
+        let run_at_ms = record.job.run_at_ms;
         self.enter(JobState::Retrying);
-        self.events.push(JobEventKind::Retrying { at_ms, reason });
+        self.events.push(JobEventKind::Retrying { run_at_ms, reason });
     }
 
     pub(super) fn complete_cancelled(&mut self, reason: Option<String>) {

@@ -6,6 +6,7 @@
 mod attempt_end;
 #[cfg(test)]
 mod properties;
+pub(crate) mod unknown_call;
 
 pub(crate) use attempt_end::AttemptEnd;
 

@@ -95,9 +95,9 @@ fn input(kind: u8, value: u8, mint: &mut Mint) -> JobInput {
             JobInput::AttemptEnded(Box::new(AttemptEnd { spent, ..ended_with(subtype) }))
         }
         9 => {
-            let unknown_call = (value > 127).then(|| mint.call());
+            let unknown_outcome = (value > 127).then(|| JobError::new("unknown_outcome", "?"));
             let error = (value < 64).then(|| JobError::new("session", "gone"));
-            JobInput::AttemptEnded(Box::new(AttemptEnd { unknown_call, error, ..ended_with(subtype) }))
+            JobInput::AttemptEnded(Box::new(AttemptEnd { unknown_outcome, error, ..ended_with(subtype) }))
         }
         10 => JobInput::Cancel { reason: None },
         11 if value < 128 => JobInput::Retry { mode: (value < 64).then_some(RetryMode::Continue) },
@@ -192,7 +192,8 @@ fn unknown_outcome_stops_retries_and_names_the_call() {
         record = decide(&record, JobInput::Claim { session_id, can_continue: true }, Timestamp(2))
             .expect("claimed")
             .next;
-        let end = AttemptEnd { unknown_call: Some(call_id), ..ended_with(Subtype::LlmError) };
+        let unknown = JobError { call_id: Some(call_id), ..JobError::new("unknown_outcome", "?") };
+        let end = AttemptEnd { unknown_outcome: Some(unknown), ..ended_with(Subtype::LlmError) };
         let ended = decide(&record, JobInput::AttemptEnded(Box::new(end)), Timestamp(3)).expect("ended").next;
         assert_eq!(ended.job.state, expected);
         let named = ended.job.error.and_then(|error| error.call_id);

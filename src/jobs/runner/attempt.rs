@@ -6,16 +6,19 @@ use tokio_util::sync::CancellationToken;
 
 use super::{JobRunner, Phase, WorkDone};
 use crate::artifacts;
+use crate::command::corrupt;
 use crate::create::session_request;
 use crate::decide::AttemptEnd;
+use crate::decide::unknown_call::newest_outside;
 use crate::error::JobsError;
 use crate::record::{JobRecord, Spent};
 use crate::services::Services;
+use crate::session_events;
 use session::{
     IdempotencyKey, LedgerQuery, NewSessionRequest, QueueChange, QueueEdit, Registry, SessionError,
 };
 use session::{SettingsUpdate, Submission, SubmittedInput};
-use store::{JobCommit, JobWrite};
+use store::{JobCommit, JobWrite, StoreError};
 use types::event::Origin;
 use types::ids::{JobId, SessionId};
 use types::job::JobError;
@@ -38,46 +41,23 @@ enum StartFailure {
 
 impl JobRunner {
     /// Creates the session of the newest attempt and submits the prompt. Each part may be repeated.
-    pub(super) async fn spawn_start(&mut self, record: JobRecord) -> Result<(), JobsError> {
-        let id = record.job.job_id;
-        let (_, content) = self.read(id).await?;
-        let cancel = CancellationToken::new();
-        if let Some(job) = self.entries.get_mut(&id) {
-            job.phase = Phase::Starting(cancel.clone());
-        }
-        let services = self.services();
-        let work = async move {
-            let request = serde_json::from_str::<JobRequest>(&content);
-            let request = match request {
-                Ok(request) => request,
-                Err(error) => {
-                    return failed(id, JobError::new("internal", format!("the job's content: {error}")));
-                }
-            };
-            start(services, record, request, cancel).await
-        };
-        let task = self.work.spawn(work);
-        self.work_of.insert(task.id(), id);
-        Ok(())
+    pub(super) fn spawn_start(&mut self, record: JobRecord) {
+        let (id, cancel, services) = (record.job.job_id, CancellationToken::new(), self.services());
+        self.spawn(id, Phase::Starting(cancel.clone()), start(services, record, cancel));
     }
 
     /// Reads the result of the newest attempt, whose session has stopped.
     pub(super) fn spawn_end(&mut self, record: JobRecord) {
-        let id = record.job.job_id;
-        if let Some(job) = self.entries.get_mut(&id) {
-            job.phase = Phase::Ending;
-        }
-        let services = self.services();
-        let task = self.work.spawn(async move {
+        let (id, services) = (record.job.job_id, self.services());
+        self.spawn(id, Phase::Ending, async move {
             let end = end_attempt(&services, &record, None).await;
             WorkDone::Ended(id, Box::new(end), Vec::new())
         });
-        self.work_of.insert(task.id(), id);
     }
 
     /// Stops an attempt for a committed cancel. While its session is being created, only that is stopped first.
     pub(super) fn stop_attempt(&mut self, record: JobRecord) {
-        match self.entries.get(&record.job.job_id).map(|job| &job.phase) {
+        match self.attempts.get(&record.job.job_id).map(|attempt| &attempt.phase) {
             Some(Phase::Starting(cancel)) => cancel.cancel(),
             // The end of the attempt is being read already; the cancel wins when it is decided.
             Some(Phase::Ending) => {}
@@ -86,17 +66,20 @@ impl JobRunner {
     }
 
     pub(super) fn spawn_stop(&mut self, record: JobRecord) {
-        let id = record.job.job_id;
-        if let Some(job) = self.entries.get_mut(&id) {
-            job.phase = Phase::Ending;
-        }
-        let services = self.services();
-        let task = self.work.spawn(async move {
+        let (id, services) = (record.job.job_id, self.services());
+        self.spawn(id, Phase::Ending, async move {
             let survivors = stop(&services, &record).await;
             base::crash::point("JC7.stopped");
             let end = end_attempt(&services, &record, None).await;
             WorkDone::Ended(id, Box::new(end), survivors)
         });
+    }
+
+    fn spawn(&mut self, id: JobId, phase: Phase, work: impl Future<Output = WorkDone> + Send + 'static) {
+        if let Some(attempt) = self.attempts.get_mut(&id) {
+            attempt.phase = phase;
+        }
+        let task = self.work.spawn(work);
         self.work_of.insert(task.id(), id);
     }
 
@@ -138,12 +121,7 @@ fn attempt_budgets(record: &JobRecord) -> Budgets {
     }
 }
 
-async fn start(
-    services: Services,
-    record: JobRecord,
-    request: JobRequest,
-    cancel: CancellationToken,
-) -> WorkDone {
+async fn start(services: Services, record: JobRecord, cancel: CancellationToken) -> WorkDone {
     let id = record.job.job_id;
     if record.worktree.is_some() && record.worktree_place.is_none() {
         return match crate::worktree::create(&services, &record).await {
@@ -151,7 +129,7 @@ async fn start(
             Err(error) => failed(id, error),
         };
     }
-    match start_session(&services, &record, &request, &cancel).await {
+    match start_session(&services, &record, &cancel).await {
         Ok(()) => WorkDone::Started(id),
         Err(StartFailure::Failed(error)) => {
             let end = end_attempt(&services, &record, Some(error)).await;
@@ -172,11 +150,17 @@ async fn start(
 async fn start_session(
     services: &Services,
     record: &JobRecord,
-    request: &JobRequest,
     cancel: &CancellationToken,
 ) -> Result<(), StartFailure> {
     let registry = &services.registry;
     let job = &record.job;
+    let request = match read_content(services, job.job_id).await {
+        Ok(request) => request,
+        Err(JobsError::Store(StoreError::Corrupt(why))) => {
+            return Err(StartFailure::Failed(JobError::new("internal", why)));
+        }
+        Err(_) => return Err(StartFailure::Later),
+    };
     let Some(session_id) = job.session_id else {
         return Err(StartFailure::Failed(JobError::new("internal", "the attempt has no session")));
     };
@@ -190,7 +174,7 @@ async fn start_session(
         }
         Ok(_) => {}
         Err(SessionError::NotFound) => {
-            let mut new = session_request(request, Some(daemon_origin()));
+            let mut new = session_request(&request, Some(daemon_origin()));
             new.session_id = Some(session_id);
             new.job_id = Some(job.job_id);
             new.options.budgets = Some(attempt_budgets(record));
@@ -205,6 +189,7 @@ async fn start_session(
     if cancel.is_cancelled() {
         return Err(StartFailure::Cancelled);
     }
+    session_events::tell(registry, job.job_id, session_id, job.seq).await;
     let text = request.prompt.clone().unwrap_or_default();
     let is_continued = record.attempts.iter().filter(|it| it.session_id == session_id).count() > 1;
     let budgets = is_continued.then(|| attempt_budgets(record));
@@ -224,6 +209,11 @@ async fn start_session(
     let input = SubmittedInput { blocks: vec![InputBlock::Text { text }], blobs: Vec::new() };
     let submitted = registry.submit(session_id, submission, |error| error, async { Ok(input) }).await;
     submitted.map(|_| ()).map_err(failure)
+}
+
+async fn read_content(services: &Services, id: JobId) -> Result<JobRequest, JobsError> {
+    let stored = services.store.job(id).await?.ok_or(JobsError::NotFound)?;
+    serde_json::from_str(&stored.request).map_err(|error| corrupt(&error))
 }
 
 async fn create_session(registry: &Registry, new: NewSessionRequest) -> Result<(), StartFailure> {
@@ -305,8 +295,8 @@ async fn read_end(services: &Services, record: &JobRecord, session_id: SessionId
         end.error = Some(JobError::new("killed", "the session of the attempt was killed"));
     }
     let is_success = end.result.as_ref().is_some_and(|result| result.subtype == Subtype::Success);
-    if !is_success && let Ok(Some(key)) = services.store.find(session_id).await {
-        end.unknown_call = services.store.unknown_call(key).await.unwrap_or_default();
+    if !is_success {
+        end.unknown_outcome = unknown_outcome(services, record, session_id).await;
     }
     if let Some(turn) = &end.result
         && let Some(spent) = &mut end.spent
@@ -318,10 +308,29 @@ async fn read_end(services: &Services, record: &JobRecord, session_id: SessionId
     end
 }
 
+/// Why the attempt must not be repeated by itself; `None` if it may be.
+async fn unknown_outcome(services: &Services, record: &JobRecord, session_id: SessionId) -> Option<JobError> {
+    let events = match services.store.events_of_unknown_calls(session_id).await {
+        Ok(events) => events,
+        Err(error) => {
+            let why = format!("the daemon cannot tell whether a call has an unknown outcome ({error})");
+            return Some(JobError::new("unknown_outcome", format!("{why}, so the job is not repeated")));
+        }
+    };
+    let worktree = record.worktree_place.as_ref().map(|place| PathBuf::from(&place.path));
+    // Paths in the journal are free of links.
+    let worktree = worktree.map(|path| path.canonicalize().unwrap_or(path));
+    let call_id = newest_outside(&events, worktree.as_deref())?;
+    let message = format!(
+        "the outcome of {call_id} is unknown and it could reach outside of a worktree, so the job is not repeated; \
+         look at what it did, then use job.retry"
+    );
+    Some(JobError { call_id: Some(call_id), ..JobError::new("unknown_outcome", message) })
+}
+
 /// Stores the files that the job keeps as blobs of the attempt's session.
 async fn keep_artifacts(services: &Services, record: &JobRecord, end: &mut AttemptEnd) {
-    let Ok(Some(stored)) = services.store.job(record.job.job_id).await else { return };
-    let Ok(request) = serde_json::from_str::<JobRequest>(&stored.request) else { return };
+    let Ok(request) = read_content(services, record.job.job_id).await else { return };
     let Some(session_id) = record.job.session_id.filter(|_| !request.artifacts.is_empty()) else { return };
     let folder = record.worktree_place.as_ref().map_or(&record.job.cwd, |place| &place.cwd);
     let folder = PathBuf::from(folder);

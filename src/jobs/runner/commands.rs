@@ -1,17 +1,15 @@
 //! Commands of clients.
 
-use tokio::sync::oneshot;
-
+use super::JobRunner;
 use super::steps::Extras;
-use super::{JobRunner, PAUSED};
-use crate::command::{Cancelled, Command, Created, NewJob, Reply};
+use crate::command::{Cancelled, Command, Created, NewJob};
 use crate::create::CheckedJob;
 use crate::decide::{JobChange, JobInput, NextWork};
 use crate::error::JobsError;
-use crate::queue;
 use crate::record::JobRecord;
+use crate::task::{Reply, earlier_reply};
 use session::IdempotencyKey;
-use store::{Idempotency, JobCommit, JobWrite, StoreError};
+use store::{Idempotency, JOBS_PAUSED, JobCommit, JobWrite, StoreError};
 use types::audit::{AuditKind, AuditNote};
 use types::event::Origin;
 use types::ids::JobId;
@@ -55,7 +53,10 @@ impl JobRunner {
                 let done = self.set_paused(paused, keyed).await;
                 let _ = reply.send(done);
             }
-            Command::Reasons(ids, reply) => self.tell_reasons(&ids, reply).await?,
+            Command::Reasons(ids, reply) => {
+                let reasons = self.find_reasons(&ids).await;
+                let _ = reply.send(reasons);
+            }
             Command::DeliveryTried(tried, reply) => {
                 let recorded = self.record_delivery(*tried).await;
                 let _ = reply.send(recorded);
@@ -85,8 +86,7 @@ impl JobRunner {
             }
         }
         let most = self.settings.borrow().max_queued;
-        let waiting = self.entries.values().filter(|job| !job.entry.state.has_attempt()).count();
-        if !new.is_skipped && waiting >= most as usize {
+        if !new.is_skipped && self.queue.waiting() >= most as usize {
             return Err(JobsError::QueueFull { most });
         }
         let mut events = vec![JobEventKind::Created {}];
@@ -150,8 +150,8 @@ impl JobRunner {
         match done {
             Ok(Some(job)) => _ = reply.send(Ok(Cancelled { job, stopped: false, survivors: Vec::new() })),
             // The attempt is being stopped.
-            Ok(None) => match self.entries.get_mut(&id) {
-                Some(job) => job.waiting_cancels.push(reply),
+            Ok(None) => match self.attempts.get_mut(&id) {
+                Some(attempt) => attempt.waiting_cancels.push(reply),
                 None => _ = reply.send(Err(JobsError::NotFound)),
             },
             Err(error) => _ = reply.send(Err(error)),
@@ -223,10 +223,8 @@ impl JobRunner {
 
     async fn set_paused(&mut self, paused: bool, keyed: Option<IdempotencyKey>) -> Result<bool, JobsError> {
         let method = if paused { method::PAUSE } else { method::RESUME };
-        if let Some(keyed) = &keyed
-            && let Some(known) = self.store.recent_reply(method, &keyed.key, self.now()).await?
-        {
-            return if known.digest == keyed.digest { Ok(paused) } else { Err(JobsError::KeyConflict) };
+        if earlier_reply(&self.store, method, keyed.as_ref(), self.now()).await?.is_some() {
+            return Ok(paused);
         }
         let idempotency = keyed.map(|keyed| Idempotency {
             method,
@@ -234,7 +232,7 @@ impl JobRunner {
             digest: keyed.digest,
             reply: String::new(),
         });
-        let writes = vec![JobWrite::Setting(PAUSED, Some(paused.to_string()))];
+        let writes = vec![JobWrite::Setting(JOBS_PAUSED, Some(paused.to_string()))];
         let commit = JobCommit { writes, idempotency, at: self.now(), ..JobCommit::default() };
         self.store.commit_job(commit).await?;
         self.is_paused = paused;
@@ -242,17 +240,9 @@ impl JobRunner {
         Ok(paused)
     }
 
-    async fn tell_reasons(
-        &mut self,
-        ids: &[JobId],
-        reply: oneshot::Sender<Vec<Option<QueueReason>>>,
-    ) -> Result<(), JobsError> {
-        let now = self.now();
-        let limits = self.limits(now).await?;
-        let reasons = queue::Reasons::new(self.entries.values().map(|job| &job.entry), limits, now);
-        let of = |id: &JobId| self.entries.get(id).and_then(|job| reasons.find_reason(&job.entry));
-        let _ = reply.send(ids.iter().map(of).collect());
-        Ok(())
+    async fn find_reasons(&self, ids: &[JobId]) -> Result<Vec<Option<QueueReason>>, JobsError> {
+        let limits = self.limits(self.now()).await?;
+        Ok(ids.iter().map(|id| self.queue.find_reason(*id, limits)).collect())
     }
 
     /// The job of an earlier call with this key.
@@ -261,14 +251,10 @@ impl JobRunner {
         method: &'static str,
         keyed: Option<&IdempotencyKey>,
     ) -> Result<Option<Job>, JobsError> {
-        let Some(keyed) = keyed else { return Ok(None) };
-        let Some(known) = self.store.recent_reply(method, &keyed.key, self.now()).await? else {
+        let Some(reply) = earlier_reply(&self.store, method, keyed, self.now()).await? else {
             return Ok(None);
         };
-        if known.digest != keyed.digest {
-            return Err(JobsError::KeyConflict);
-        }
-        let id: JobId = known.reply.parse().map_err(|_| JobsError::NotFound)?;
+        let id: JobId = reply.parse().map_err(|_| JobsError::NotFound)?;
         self.read(id).await.map(|(record, _)| Some(record.job))
     }
 

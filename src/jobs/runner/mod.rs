@@ -5,7 +5,7 @@ mod attempt;
 mod commands;
 mod steps;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,24 +15,25 @@ use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::command::{Cancelled, Command, Reply};
+use crate::command::{Cancelled, Command};
 use crate::counts::JobCounters;
 use crate::decide::{AttemptEnd, JobInput};
 use crate::error::JobsError;
-use crate::queue::{self, QueueEntry, QueueLimits};
-use crate::record::WorktreePlace;
+use crate::queue::{JobQueue, QueueLimits};
+use crate::record::{JobRecord, WorktreePlace};
 use crate::services::Services;
 use crate::settings::JobSettings;
+use crate::task::{self, Reply};
 use session::{Registry, StatusChange};
-use store::Store;
+use store::{JOBS_PAUSED, Store};
 use types::daemon_event::JobNotification;
 use types::ids::{JobId, Mint, Seed, SessionId};
 use types::job::{JobError, JobState, WaitingFor};
 use types::session::{Requires, SessionState};
 use types::time::Timestamp;
 
-/// Name of the stored value that says that new starts are stopped.
-const PAUSED: &str = "jobs.paused";
+/// Wait before a failed write of a step without a caller is repeated.
+const WRITE_RETRY: Duration = Duration::from_millis(500);
 /// Longest sleep while a job waits for a time: the system's clock may be set, and a machine may sleep.
 const MAX_SLEEP: Duration = Duration::from_secs(5);
 
@@ -43,8 +44,9 @@ pub struct JobRunner {
     settings: watch::Receiver<JobSettings>,
     inbox: mpsc::Receiver<Command>,
     changes: broadcast::Sender<Arc<JobNotification>>,
-    /// All jobs that are not over, in the order of their creation.
-    entries: BTreeMap<JobId, ActiveJob>,
+    /// All jobs that are not over.
+    queue: JobQueue,
+    attempts: HashMap<JobId, LivingAttempt>,
     /// The jobs of living attempts.
     by_session: HashMap<SessionId, JobId>,
     /// Starting, ending and stopping attempts, each with its job.
@@ -59,20 +61,17 @@ pub struct JobRunner {
     owed_messages: Arc<Notify>,
 }
 
-/// A job that is not over.
-struct ActiveJob {
-    entry: QueueEntry,
-    /// When it expires if it has not started.
-    start_before: Option<Timestamp>,
-    session_id: Option<SessionId>,
+/// An attempt whose end is not written.
+struct LivingAttempt {
+    session_id: SessionId,
     phase: Phase,
-    /// Callers that wait until the attempt has stopped.
+    /// Callers that wait until it has stopped.
     waiting_cancels: Vec<Reply<Cancelled>>,
 }
 
 /// What the runner does for a living attempt.
 enum Phase {
-    /// Nothing: there is no living attempt, or its session works.
+    /// Nothing yet.
     Idle,
     /// The session is being created; the token stops that.
     Starting(CancellationToken),
@@ -110,7 +109,8 @@ impl JobRunner {
             settings,
             inbox,
             changes,
-            entries: BTreeMap::new(),
+            queue: JobQueue::default(),
+            attempts: HashMap::new(),
             by_session: HashMap::new(),
             work: JoinSet::new(),
             work_of: HashMap::new(),
@@ -132,19 +132,18 @@ impl JobRunner {
         }
         let mut recovered = Some(recovered);
         loop {
-            if self.can_start && self.start_due().await.is_err() {
-                return;
+            match self.start_due().await {
+                Ok(()) => {}
+                Err(JobsError::ShuttingDown) => return,
+                Err(error) => {
+                    tracing::error!(%error, "jobs could not be started yet");
+                    tokio::time::sleep(WRITE_RETRY).await;
+                }
             }
             let sleep = self.next_sleep();
             let is_recovered = async {
                 match &mut recovered {
                     Some(recovered) => _ = recovered.await,
-                    None => std::future::pending().await,
-                }
-            };
-            let nap = async {
-                match sleep {
-                    Some(sleep) => tokio::time::sleep(sleep).await,
                     None => std::future::pending().await,
                 }
             };
@@ -167,7 +166,7 @@ impl JobRunner {
                     Ok(()) => Ok(()),
                     Err(_) => return,
                 },
-                () = nap => Ok(()),
+                () = task::sleep(sleep) => Ok(()),
             };
             match done {
                 Ok(()) => {}
@@ -178,7 +177,7 @@ impl JobRunner {
     }
 
     async fn load(&mut self) -> Result<(), JobsError> {
-        self.is_paused = match self.store.setting(PAUSED).await? {
+        self.is_paused = match self.store.setting(JOBS_PAUSED).await? {
             Some(value) => value == "true",
             None => self.settings.borrow().paused,
         };
@@ -196,97 +195,94 @@ impl JobRunner {
     /// Goes on with the attempts that lived when the daemon stopped. Each step of a start can be repeated.
     async fn resume_attempts(&mut self) -> Result<(), JobsError> {
         self.can_start = true;
-        let living: Vec<JobId> = self
-            .entries
-            .values()
-            .filter(|job| job.entry.state.has_attempt())
-            .map(|job| job.entry.job_id)
-            .collect();
-        for id in living {
-            let (record, _) = self.read(id).await?;
-            if record.cancelling.is_some() {
-                self.spawn_stop(record);
-            } else {
-                self.spawn_start(record).await?;
+        for id in self.queue.living().collect::<Vec<_>>() {
+            // One damaged row must not keep the others from running.
+            match self.read(id).await {
+                Ok((record, _)) => self.go_on(record),
+                Err(error) => tracing::error!(job = %id, %error, "an attempt cannot go on"),
             }
         }
         Ok(())
     }
 
-    /// Starts what can start, and notes jobs whose time has come or is over.
-    async fn start_due(&mut self) -> Result<(), JobsError> {
-        let now = self.now();
-        let is_due = |job: &&ActiveJob| {
-            matches!(job.entry.state, JobState::Scheduled | JobState::Retrying) && job.entry.run_at <= now
-        };
-        let due: Vec<JobId> = self.entries.values().filter(is_due).map(|job| job.entry.job_id).collect();
-        for id in due {
-            self.must_step(id, JobInput::Due).await?;
-        }
-        let is_expired = |job: &&ActiveJob| {
-            !job.entry.state.has_attempt() && job.start_before.is_some_and(|before| before <= now)
-        };
-        let expired: Vec<JobId> =
-            self.entries.values().filter(is_expired).map(|job| job.entry.job_id).collect();
-        for id in expired {
-            self.must_step(id, JobInput::Expired).await?;
-        }
-        loop {
-            let limits = self.limits(now).await?;
-            let entries = self.entries.values().map(|job| &job.entry);
-            let Some(id) = queue::next_to_start(entries, limits, now) else { return Ok(()) };
-            base::crash::point("JC2.chosen");
-            let session_id = self.mint_session();
-            let (record, _) = self.read(id).await?;
-            // The worktree of an attempt without changes is removed at its end.
-            let place = record.worktree_place.as_ref();
-            let can_continue = place.is_none_or(|place| Path::new(&place.path).is_dir());
-            self.must_step(id, JobInput::Claim { session_id, can_continue }).await?;
-            base::crash::point("JC2.claimed");
-            let (record, _) = self.read(id).await?;
-            self.spawn_start(record).await?;
+    /// Starts the newest attempt of a job, or stops it for a committed cancel. Both may be repeated.
+    fn go_on(&mut self, record: JobRecord) {
+        match record.cancelling.is_some() {
+            true => self.spawn_stop(record),
+            false => self.spawn_start(record),
         }
     }
 
+    /// Starts what can start, and notes jobs whose time has come or is over.
+    async fn start_due(&mut self) -> Result<(), JobsError> {
+        if !self.can_start {
+            return Ok(());
+        }
+        let now = self.now();
+        for id in self.queue.due(now) {
+            self.step_or_forget(id, JobInput::Due).await?;
+        }
+        for id in self.queue.expired(now) {
+            self.step_or_forget(id, JobInput::Expired).await?;
+        }
+        while self.queue.has_queued() {
+            let limits = self.limits(now).await?;
+            let Some(id) = self.queue.next_to_start(limits, now) else { return Ok(()) };
+            base::crash::point("JC2.chosen");
+            let session_id = self.mint_session();
+            // The worktree of an attempt without changes is removed at its end.
+            let can_continue = match self.read(id).await {
+                Ok((record, _)) => record.worktree_place.is_none_or(|place| Path::new(&place.path).is_dir()),
+                Err(_) => false,
+            };
+            let claimed = self.step_or_forget(id, JobInput::Claim { session_id, can_continue }).await?;
+            base::crash::point("JC2.claimed");
+            if let Some(record) = claimed {
+                self.spawn_start(record);
+            }
+        }
+        Ok(())
+    }
+
+    /// A step that the queue asks for. A job that cannot make it is not tried again before the next start.
+    async fn step_or_forget(&mut self, id: JobId, input: JobInput) -> Result<Option<JobRecord>, JobsError> {
+        let done = self.must_step(id, input).await?;
+        if done.is_none() {
+            tracing::error!(job = %id, "a job cannot go on; it is left out until the next start");
+            self.queue.remove(id);
+        }
+        Ok(done)
+    }
+
     async fn limits(&self, now: Timestamp) -> Result<QueueLimits, JobsError> {
-        let settings = self.settings.borrow().clone();
-        let day_usd_micros_left = match settings.micros_per_day() {
+        let (concurrent, most) = {
+            let settings = self.settings.borrow();
+            (settings.concurrent.get(), settings.micros_per_day())
+        };
+        let day_usd_micros_left = match most {
             Some(most) => {
                 let day_start = Timestamp(now.day() * 86_400_000);
                 Some(most.saturating_sub(self.store.job_cost_since(day_start).await?))
             }
             None => None,
         };
-        Ok(QueueLimits {
-            concurrent: settings.concurrent.get(),
-            is_paused: self.is_paused,
-            day_usd_micros_left,
-        })
+        Ok(QueueLimits { concurrent, is_paused: self.is_paused, day_usd_micros_left })
     }
 
     /// How long nothing has to be done, if no input arrives; `None` if no job waits for a time.
     fn next_sleep(&self) -> Option<Duration> {
         let now = self.now();
         let has_day_limit = self.settings.borrow().micros_per_day().is_some();
-        let waits = self.entries.values().filter_map(|job| {
-            let entry = &job.entry;
-            let start = match entry.state {
-                JobState::Scheduled | JobState::Retrying => Some(entry.run_at),
-                // Tomorrow there is new money.
-                JobState::Queued if has_day_limit => Some(Timestamp((now.day() + 1) * 86_400_000)),
-                _ => None,
-            };
-            let expiry = job.start_before.filter(|_| !entry.state.has_attempt());
-            start.into_iter().chain(expiry).min()
-        });
-        let next = waits.min()?;
+        // Tomorrow there is new money.
+        let tomorrow = Timestamp((now.day() + 1) * 86_400_000);
+        let money = Some(tomorrow).filter(|_| has_day_limit && self.queue.has_queued());
+        let next = self.queue.next_time().into_iter().chain(money).min()?;
         Some(Duration::from_millis(next.since(now).max(1)).min(MAX_SLEEP))
     }
 
     async fn session_changed(&mut self, change: StatusChange) -> Result<(), JobsError> {
         let Some(id) = self.by_session.get(&change.session_id).copied() else { return Ok(()) };
-        let Some(job) = self.entries.get(&id) else { return Ok(()) };
-        if !matches!(job.phase, Phase::Following) {
+        if !self.attempts.get(&id).is_some_and(|attempt| matches!(attempt.phase, Phase::Following)) {
             return Ok(());
         }
         self.follow(id, change.state, change.requires).await
@@ -319,19 +315,20 @@ impl JobRunner {
                 return Ok(());
             }
         };
-        let is_waiting = self.entries.get(&id).is_some_and(|job| job.entry.state == JobState::Waiting);
+        let is_waiting = self.queue.get(id).is_some_and(|entry| entry.state == JobState::Waiting);
         match waiting_for {
-            Some(waiting_for) => self.step_if_fits(id, JobInput::AttemptWaits(waiting_for)).await,
-            None if is_waiting => self.step_if_fits(id, JobInput::AttemptRuns).await,
-            None => Ok(()),
+            Some(waiting_for) => _ = self.must_step(id, JobInput::AttemptWaits(waiting_for)).await?,
+            None if is_waiting => _ = self.must_step(id, JobInput::AttemptRuns).await?,
+            None => {}
         }
+        Ok(())
     }
 
     /// Changes of sessions were lost, so look at all living attempts.
     async fn look_at_all(&mut self) -> Result<(), JobsError> {
-        let followed = self.entries.values().filter(|job| matches!(job.phase, Phase::Following));
+        let followed = self.attempts.iter().filter(|(_, attempt)| matches!(attempt.phase, Phase::Following));
         let living: Vec<(JobId, SessionId)> =
-            followed.filter_map(|job| Some((job.entry.job_id, job.session_id?))).collect();
+            followed.map(|(id, attempt)| (*id, attempt.session_id)).collect();
         for (id, session_id) in living {
             self.look_at(id, session_id).await?;
         }
@@ -365,13 +362,13 @@ impl JobRunner {
         };
         match done {
             WorkDone::Started(id) => {
-                let Some(job) = self.entries.get_mut(&id) else { return Ok(()) };
-                job.phase = Phase::Following;
-                let session_id = job.session_id;
+                let Some(attempt) = self.attempts.get_mut(&id) else { return Ok(()) };
+                attempt.phase = Phase::Following;
+                let session_id = attempt.session_id;
                 let (record, _) = self.read(id).await?;
                 if record.cancelling.is_some() {
                     self.spawn_stop(record);
-                } else if let Some(session_id) = session_id {
+                } else {
                     // The turn may have ended before its changes were followed.
                     self.look_at(id, session_id).await?;
                 }
@@ -381,49 +378,30 @@ impl JobRunner {
                 record.worktree_base.get_or_insert_with(|| place.base.clone());
                 record.worktree_place = Some(*place);
                 self.write_record(&record).await?;
-                match record.cancelling.is_some() {
-                    true => self.spawn_stop(record),
-                    false => self.spawn_start(record).await?,
-                }
+                self.go_on(record);
             }
             WorkDone::StartAgain(id) => {
                 let (record, _) = self.read(id).await?;
-                match record.cancelling.is_some() {
-                    true => self.spawn_stop(record),
-                    false => self.spawn_start(record).await?,
-                }
+                self.go_on(record);
             }
             WorkDone::Ended(id, end, survivors) => {
                 base::crash::point("JC4.ended");
-                let session_id = self.entries.get(&id).and_then(|job| job.session_id);
-                self.must_step(id, JobInput::AttemptEnded(end)).await?;
-                self.attempt_is_over(id, session_id, survivors).await?;
+                let record = self.must_step(id, JobInput::AttemptEnded(end)).await?;
+                self.attempt_is_over(id, record, survivors);
             }
         }
         Ok(())
     }
 
-    /// Answers those who wait for the end of an attempt.
-    async fn attempt_is_over(
-        &mut self,
-        id: JobId,
-        session_id: Option<SessionId>,
-        survivors: Vec<i32>,
-    ) -> Result<(), JobsError> {
-        let (record, _) = self.read(id).await?;
-        if let Some(job) = self.entries.get_mut(&id) {
-            job.phase = Phase::Idle;
+    /// Forgets an attempt, and answers those who wait for its end.
+    fn attempt_is_over(&mut self, id: JobId, record: Option<JobRecord>, survivors: Vec<i32>) {
+        let Some(attempt) = self.attempts.remove(&id) else { return };
+        self.by_session.remove(&attempt.session_id);
+        for reply in attempt.waiting_cancels {
+            let job = record.as_ref().map(|record| record.job.clone()).ok_or(JobsError::NotFound);
+            let survivors = survivors.clone();
+            let _ = reply.send(job.map(|job| Cancelled { job, stopped: true, survivors }));
         }
-        if let Some(session_id) = session_id {
-            self.by_session.remove(&session_id);
-        }
-        let waiting = self.finish_tracking(&record);
-        for reply in waiting {
-            let cancelled =
-                Cancelled { job: record.job.clone(), stopped: true, survivors: survivors.clone() };
-            let _ = reply.send(Ok(cancelled));
-        }
-        Ok(())
     }
 
     fn services(&self) -> Services {

@@ -1,24 +1,20 @@
 //! Steps of jobs: read, decide, write in one transaction, tell subscribers.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use super::{ActiveJob, JobRunner, Phase};
-use crate::command::{Cancelled, Reply, for_lists, parse};
+use super::{JobRunner, LivingAttempt, Phase, WRITE_RETRY};
+use crate::command::{for_lists, parse};
 use crate::decide::{self, Decision, JobInput, NextWork, Refusal};
 use crate::error::JobsError;
 use crate::notify;
 use crate::queue::QueueEntry;
 use crate::record::JobRecord;
-use store::{DeliveryTry, Idempotency, JobCommit, JobWrite};
+use store::{DeliveryTry, Idempotency, JobCommit, JobWrite, StoreError};
 use types::audit::AuditNote;
 use types::daemon_event::JobNotification;
 use types::ids::JobId;
 use types::job::{JobEvent, JobEventKind};
 use types::job_request::JobRequest;
-
-/// Wait before a failed write of a step without a caller is repeated.
-const WRITE_RETRY: Duration = Duration::from_millis(500);
 
 /// What a step writes besides the job and its events.
 #[derive(Default)]
@@ -95,30 +91,34 @@ impl JobRunner {
         self.write_rows(&record, writes, vec![event], seq, Extras::default()).await
     }
 
-    /// One step without a caller: it is written however long the disk takes. An input that does not fit is ignored.
+    /// One step without a caller: it is written however long the disk takes. `None` if the input does not fit, because it
+    /// came twice, or if the job's row is damaged.
     ///
     /// # Errors
     /// The daemon is stopping.
-    pub(super) async fn must_step(&mut self, id: JobId, input: JobInput) -> Result<(), JobsError> {
+    pub(super) async fn must_step(
+        &mut self,
+        id: JobId,
+        input: JobInput,
+    ) -> Result<Option<JobRecord>, JobsError> {
         loop {
             match self.step(id, input.clone(), Extras::default()).await {
-                Ok(_) => return Ok(()),
+                Ok((record, _)) => return Ok(Some(record)),
                 Err(JobsError::ShuttingDown) => return Err(JobsError::ShuttingDown),
+                Err(JobsError::Store(StoreError::Corrupt(why))) => {
+                    tracing::error!(job = %id, why, "a job cannot be read and does not run");
+                    return Ok(None);
+                }
                 Err(JobsError::Store(error)) => {
                     tracing::warn!(job = %id, %error, "a step of a job could not be written yet");
                     tokio::time::sleep(WRITE_RETRY).await;
                 }
                 Err(error) => {
                     tracing::debug!(job = %id, %error, "an input of a job was not needed any more");
-                    return Ok(());
+                    return Ok(None);
                 }
             }
         }
-    }
-
-    /// Like [`Self::must_step`], for inputs that may come twice.
-    pub(super) async fn step_if_fits(&mut self, id: JobId, input: JobInput) -> Result<(), JobsError> {
-        self.must_step(id, input).await
     }
 
     /// Writes a decision and tells subscribers.
@@ -148,7 +148,10 @@ impl JobRunner {
         writes.extend(extras.writes);
         let commit = JobCommit { writes, audit: extras.audit, idempotency: extras.idempotency, at };
         self.store.commit_job(commit).await?;
-        self.track(next);
+        // A delivery changes nothing that the queue knows, and its job may be over long ago.
+        if !matches!(events.as_slice(), [JobEventKind::Delivery { .. }]) {
+            self.track(next);
+        }
         for event in &events {
             let notification = JobNotification::new(event, for_lists(next.job.clone()));
             // Sending fails if there is no subscriber.
@@ -174,49 +177,23 @@ impl JobRunner {
     /// Takes over the state of a job into the queue.
     pub(super) fn track(&mut self, record: &JobRecord) {
         let job = &record.job;
-        let entry = QueueEntry {
+        if let Some(session_id) = record.living_session() {
+            self.by_session.insert(session_id, job.job_id);
+            let new = || LivingAttempt { session_id, phase: Phase::Idle, waiting_cancels: Vec::new() };
+            self.attempts.entry(job.job_id).or_insert_with(new);
+        }
+        let before = self.queue.get(job.job_id).map(|known| known.state);
+        self.counters.moved(before, job.state);
+        self.queue.set(QueueEntry {
             job_id: job.job_id,
             state: job.state,
             priority: job.priority,
             run_at: job.run_at_ms,
+            start_before: record.start_before_ms.filter(|_| record.attempts.is_empty()),
             key: Arc::from(record.concurrency.key.as_str()),
             limit: record.concurrency.limit,
             reserve_usd_micros: record.remaining().usd_micros.unwrap_or(0),
-        };
-        if let Some(session_id) = record.living_session() {
-            self.by_session.insert(session_id, job.job_id);
-        }
-        let before = self.entries.get(&job.job_id).map(|known| known.entry.state);
-        self.counters.moved(before, job.state);
-        let start_before = record.start_before_ms.filter(|_| record.attempts.is_empty());
-        match self.entries.get_mut(&job.job_id) {
-            Some(known) => {
-                known.entry = entry;
-                known.start_before = start_before;
-                known.session_id = job.session_id;
-            }
-            None if job.state.is_final() => {}
-            None => {
-                let (session_id, phase) = (job.session_id, Phase::Idle);
-                let known = ActiveJob { entry, start_before, session_id, phase, waiting_cancels: Vec::new() };
-                self.entries.insert(job.job_id, known);
-            }
-        }
-        let is_idle = self.entries.get(&job.job_id).is_some_and(|known| matches!(known.phase, Phase::Idle));
-        if job.state.is_final() && is_idle {
-            self.entries.remove(&job.job_id);
-        }
-    }
-
-    /// Forgets a job that is over. Returns those who wait for the end of its attempt.
-    pub(super) fn finish_tracking(&mut self, record: &JobRecord) -> Vec<Reply<Cancelled>> {
-        let id = record.job.job_id;
-        let waiting =
-            self.entries.get_mut(&id).map(|job| std::mem::take(&mut job.waiting_cancels)).unwrap_or_default();
-        if record.job.state.is_final() {
-            self.entries.remove(&id);
-        }
-        waiting
+        });
     }
 }
 

@@ -1,14 +1,10 @@
 //! Commands of the handle to the runner.
 
-use tokio::sync::oneshot;
-
-use crate::error::JobsError;
+use crate::task::Reply;
 use session::IdempotencyKey;
 use types::event::Origin;
 use types::ids::ScheduleId;
 use types::schedule::{NewSchedule, Schedule, ScheduleUpdate};
-
-pub(super) type Reply<T> = oneshot::Sender<Result<T, JobsError>>;
 
 /// A command to the runner.
 pub(super) enum ScheduleCommand {

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::{broadcast, mpsc};
 
-use super::command::{Reply, ScheduleCommand};
+use super::command::ScheduleCommand;
 use super::record::timing_of_pattern;
 use super::runner::ScheduleRunner;
 use super::timing::Zone;
 use crate::error::JobsError;
 use crate::handle::Jobs;
+use crate::task::{self, Reply};
 use session::IdempotencyKey;
 use store::Store;
 use types::daemon_event::ScheduleNotification;
@@ -145,8 +146,6 @@ impl Schedules {
     }
 
     async fn ask<T>(&self, make: impl FnOnce(Reply<T>) -> ScheduleCommand) -> Result<T, JobsError> {
-        let (reply, answer) = oneshot::channel();
-        self.commands.send(make(reply)).await.map_err(|_| JobsError::ShuttingDown)?;
-        answer.await.map_err(|_| JobsError::ShuttingDown)?
+        task::ask(&self.commands, make).await
     }
 }

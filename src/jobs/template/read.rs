@@ -77,6 +77,10 @@ pub(super) fn template(
     if source == ExtensionSource::Project && fields.mode == Some(Mode::Bypass) {
         return Err("mode: a project's template cannot set bypass".into());
     }
+    if source == ExtensionSource::Project && fields.retry.as_ref().is_some_and(|retry| retry.after_unknown) {
+        let why = "only you decide that a job is repeated although the outcome of a call is unknown";
+        return Err(format!("retry.after_unknown: a project's template cannot set it: {why}"));
+    }
     if body.trim().is_empty() {
         return Err("there is no prompt below the front matter".into());
     }

@@ -169,6 +169,8 @@ fn template_of_project_cannot_reach_beyond_the_users_limits() {
         ("mode: bypass".to_owned(), true),
         ("mode: yolo".to_owned(), true),
         ("mode: accept_edits".to_owned(), false),
+        ("retry: {attempts: 3, after_unknown: true}".to_owned(), true),
+        ("retry: {attempts: 3}".to_owned(), false),
         ("network: true".to_owned(), true),
         ("sandbox: {level: \"off\"}".to_owned(), true),
         (format!("budgets: {{model_calls: {}}}", calls + 1), true),
@@ -179,8 +181,13 @@ fn template_of_project_cannot_reach_beyond_the_users_limits() {
         let of_project = read(ExtensionSource::Project, &text);
         assert_eq!(of_project.is_err(), is_refused, "{line}: {of_project:?}");
     }
-    for line in ["on_complete: [{webhook: x}]", "mode: bypass", "cwd: /other", "budgets: {model_calls: 5000}"]
-    {
+    for line in [
+        "on_complete: [{webhook: x}]",
+        "mode: bypass",
+        "cwd: /other",
+        "budgets: {model_calls: 5000}",
+        "retry: {after_unknown: true}",
+    ] {
         read(ExtensionSource::User, &format!("---\n{line}\n---\nx")).expect(line);
     }
 }

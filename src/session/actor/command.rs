@@ -19,6 +19,7 @@ use types::context_view::ContextView;
 use types::event::Origin;
 use types::hook::HookRun;
 use types::ids::{CallId, PermissionId, Seq, TurnId};
+use types::job::JobEvent;
 use types::outcome::{AnswerOutcome, SubmitOutcome};
 use types::permission::RuleKind;
 use types::queue::QueuedTurn;
@@ -38,6 +39,8 @@ pub(crate) enum SessionCommand {
     NextRequest(ReplyTo<UnsentRequest>),
     /// A model call about the index of the workspace.
     BookUsage(Box<IndexUsage>, ReplyTo<()>),
+    /// Events of the job that the session works on.
+    JobEvents(Vec<JobEvent>, ReplyTo<()>),
     /// Hooks ran that belong to no call. The texts are the problems of all hooks, if they were read.
     HooksRan(Vec<HookRun>, Option<Vec<String>>, ReplyTo<()>),
     Command(Box<CommandSubmission>, ReplyTo<SubmitOutcome>),

@@ -64,6 +64,10 @@ impl Actor {
                 };
                 let _ = reply.send(self.decide_and_commit(booked, false).await.map(|_| ()));
             }
+            SessionCommand::JobEvents(events, reply) => {
+                let recorded = self.decide_and_commit(Input::JobEvents(events), false).await;
+                let _ = reply.send(recorded.map(|_| ()));
+            }
             SessionCommand::HooksRan(runs, problems, reply) => {
                 if let Some(problems) = problems {
                     self.handle_input(Input::HooksRead { problems }).await;
@@ -293,6 +297,7 @@ fn refuse_command(command: SessionCommand) {
         SessionCommand::Context(reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::NextRequest(reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::BookUsage(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
+        SessionCommand::JobEvents(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::HooksRan(_, _, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Command(_, reply) => drop(reply.send(Err(SessionError::ShuttingDown))),
         SessionCommand::Facts(reply) => drop(reply.send(Err(SessionError::ShuttingDown))),

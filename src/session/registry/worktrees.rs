@@ -199,12 +199,16 @@ impl Registry {
             )));
         }
         let Some(job_id) = row.job_id else { return Ok(None) };
-        let job = store.job(job_id).await?;
-        let is_over = job.is_none_or(|job| {
+        let is_over = self.is_job_over(job_id).await?;
+        Ok((!is_over).then(|| format!("job {job_id} uses the worktree; wait for it, or cancel it")))
+    }
+
+    async fn is_job_over(&self, job_id: JobId) -> Result<bool, SessionError> {
+        let job = self.inner.shared.store.job(job_id).await?;
+        Ok(job.is_none_or(|job| {
             let record: Option<RecordWithState> = serde_json::from_str(&job.record).ok();
             record.is_none_or(|record| record.job.state.is_final())
-        });
-        Ok((!is_over).then(|| format!("job {job_id} uses the worktree; wait for it, or cancel it")))
+        }))
     }
 
     /// Merges the branch of a worktree into the branch of its base folder. Uncommitted changes are committed first, unless
@@ -299,8 +303,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Completes after a crash: removes unfinished worktrees, and ends the work in those of sessions that are over. Call it
-    /// before jobs start.
+    /// Completes after a crash: removes unfinished worktrees, and ends the work in those of sessions and jobs that are over.
+    /// So the next start also ends the work in a worktree if git failed at its end. Call it before jobs start.
     ///
     /// # Errors
     /// The database could not be read.
@@ -337,8 +341,17 @@ impl Registry {
         if !path.exists() {
             return self.remove(row, Force::Careful).await;
         }
-        // A job continues by itself.
-        let (None, None, Some(id)) = (row.job_id, row.finished_at, row.session_id) else { return Ok(()) };
+        if row.finished_at.is_some() {
+            return Ok(());
+        }
+        if let Some(job_id) = row.job_id {
+            // A living job continues by itself.
+            if self.is_job_over(job_id).await? {
+                self.finish(row, &format!("agentd: work of job {job_id}")).await?;
+            }
+            return Ok(());
+        }
+        let Some(id) = row.session_id else { return Ok(()) };
         let is_over = match self.view(id).await {
             Ok(view) => view.summary.state == SessionState::Ended,
             Err(SessionError::NotFound) => true,

@@ -33,6 +33,7 @@ use crate::sql_batch::SqlBatch;
 use crate::sql_batch::{integer, to_text};
 use crate::tables::audit;
 use crate::tables::blobs;
+use crate::tables::jobs::JOBS_PAUSED;
 use crate::tables::ledger;
 use crate::tables::texts;
 use types::event::{Envelope, Event, HISTORY_LOST};
@@ -228,8 +229,17 @@ async fn recover_damaged_file(
         }
         save_journal(&mut new, key, chosen, from_backup, at, summarise, &mut report).await?;
     }
-    for source in [damaged.as_mut(), backup.as_mut().map(|(_, source)| source)].into_iter().flatten() {
+    if let Some(source) = &mut damaged {
         source.copy_side_tables(&mut new, &report.recovered).await?;
+    }
+    if let Some((_, source)) = &mut backup {
+        // Jobs of a backup may have run after it, and slots of its schedules may have fired. They must not do so again
+        // before a user has looked.
+        report.old_jobs = source.copy_side_tables(&mut new, &report.recovered).await?;
+        if report.old_jobs > 0 {
+            let pause = "insert or replace into daemon_setting (name, value) values (?, 'true')";
+            sqlx::query(pause).bind(JOBS_PAUSED).execute(&mut new).await?;
+        }
     }
     let audit_ends_at = audit::record_recovery(&mut new, at).await?;
     new.close().await?;
@@ -314,6 +324,8 @@ struct RecoveryReport {
     cut: Vec<String>,
     from_backup: usize,
     lost: usize,
+    /// Jobs and schedules that only the backup had.
+    old_jobs: u64,
 }
 
 impl RecoveryReport {
@@ -333,6 +345,13 @@ impl RecoveryReport {
         }
         if self.lost > 0 {
             text += &format!(", {} are lost", self.lost);
+        }
+        if self.old_jobs > 0 {
+            let count = self.old_jobs;
+            text += &format!(
+                "; {count} jobs and schedules are as in the backup and may have run since, so jobs are paused \
+                 (`agentctl jobs resume`)"
+            );
         }
         text
     }

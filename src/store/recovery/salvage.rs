@@ -244,15 +244,16 @@ impl DamagedDatabase {
     }
 
     /// Copies the readable replies, questions and processes of the sessions in `recovered_sessions`. If a
-    /// journal was truncated, only the rows of its recovered part are copied. Existing rows stay unchanged.
+    /// journal was truncated, only the rows of its recovered part are copied. Existing rows stay unchanged. Returns how
+    /// many jobs and schedules were added.
     pub async fn copy_side_tables(
         &mut self,
         new: &mut SqliteConnection,
         recovered_sessions: &BTreeMap<i64, Option<u64>>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<u64, StoreError> {
         audit::copy_rows(&mut self.0, new).await?;
         trust::copy(&mut self.0, new).await?;
-        jobs::copy(&mut self.0, new).await?;
+        let added_jobs = jobs::copy(&mut self.0, new).await?;
         ledger::copy(&mut self.0, new).await?;
         type Reply = (String, String, Option<i64>, String, String, i64);
         let replies: Vec<Reply> =
@@ -291,7 +292,7 @@ impl DamagedDatabase {
                 row.bind(boot_id).bind(at_ms).execute(&mut *new).await?;
             }
         }
-        Ok(())
+        Ok(added_jobs)
     }
 
     /// Rows of one key, up to the first unreadable one.

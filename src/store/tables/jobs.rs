@@ -1,5 +1,6 @@
 //! Jobs and their events. The rows are the truth about a job: each step of a job is one transaction ([`JobCommit`]).
 
+use futures_util::TryStreamExt as _;
 use sqlx::Row as _;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
@@ -7,19 +8,23 @@ use crate::command::WriterCommand;
 use crate::error::StoreError;
 use crate::handle::{Store, StoreReader};
 use crate::job_rows::{JobCommit, JobRow, JobWrite};
-use crate::rows::SessionKey;
 use crate::sql_batch::unsigned;
 use crate::sql_batch::{SqlBatch, integer, values};
 use crate::tables::blobs;
 use crate::tables::deliveries;
+use crate::tables::ledger::TREE;
 use crate::tables::schedules;
 use crate::tables::worktrees;
-use types::ids::{CallId, JobId, ScheduleId};
+use types::event::{Envelope, Event};
+use types::ids::{JobId, ScheduleId, SessionId};
 use types::job::{JobEvent, JobState};
 use types::time::Timestamp;
 
 /// States of jobs that are not over, as a list of SQL.
 const UNFINISHED: &str = "('scheduled', 'queued', 'running', 'waiting', 'retrying')";
+
+/// Name of the stored value that says whether new starts of jobs are stopped.
+pub const JOBS_PAUSED: &str = "jobs.paused";
 
 /// A job as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -194,27 +199,38 @@ impl StoreReader {
             rows.iter()
                 .map(|row| {
                     let body: String = row.try_get("body")?;
-                    serde_json::from_str(&body).map_err(|error| StoreError::Corrupt(error.to_string()))
+                    read_job_event(&body).map_err(|error| StoreError::Corrupt(error.to_string()))
                 })
                 .collect()
         };
         self.report_damage(read.await)
     }
 
-    /// A call of a session whose outcome is unknown; `None` if there is none.
+    /// The events about the calls with an unknown outcome in a session and its sub-agents: what was judged, started and
+    /// completed, oldest first in each session.
     ///
     /// # Errors
-    /// The database could not be read.
-    pub async fn unknown_call(&self, key: SessionKey) -> Result<Option<CallId>, StoreError> {
+    /// The database could not be read, or holds a row that is no event.
+    pub async fn events_of_unknown_calls(&self, session_id: SessionId) -> Result<Vec<Event>, StoreError> {
         let read = async {
-            let row = sqlx::query(
-                "select body ->> '$.call_id' as call_id from event where session = ? and kind = 'tool.completed' \
-                 and json_valid(body) and body ->> '$.status' = 'unknown' order by seq desc limit 1",
-            )
-            .bind(key.0)
-            .fetch_optional(&self.readers.current_pool().await)
-            .await?;
-            Ok(row.and_then(|row| row.try_get::<String, _>("call_id").ok()?.parse().ok()))
+            let sql = format!(
+                "{TREE}, part (session) as (select id from session where session_id in (select id from tree)), \
+                 unknown (call_id) as (select body ->> '$.call_id' from event where session in part \
+                 and kind = 'tool.completed' and json_valid(body) and body ->> '$.status' = 'unknown') \
+                 select body from event where session in part and kind in ('tool.status', 'permission.requested', \
+                 'permission.resolved', 'tool.started', 'tool.completed') and json_valid(body) \
+                 and body ->> '$.call_id' in unknown order by session, seq"
+            );
+            let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
+                .bind(session_id.to_string())
+                .fetch_all(&self.readers.current_pool().await)
+                .await?;
+            let event = |row: &SqliteRow| {
+                let body: String = row.try_get("body")?;
+                let read: Result<Envelope, _> = serde_json::from_str(&body);
+                read.map(|read| read.event).map_err(|error| StoreError::Corrupt(error.to_string()))
+            };
+            rows.iter().map(event).collect()
         };
         self.report_damage(read.await)
     }
@@ -246,6 +262,15 @@ fn stored(row: &SqliteRow) -> Result<StoredJob, StoreError> {
         record: row.try_get("record")?,
         request: row.try_get("request")?,
     })
+}
+
+/// Reads an event. In older rows of `job.retrying`, the time of the next attempt is a second field `at_ms`.
+fn read_job_event(body: &str) -> Result<JobEvent, serde_json::Error> {
+    let mut body: serde_json::Value = serde_json::from_str(body)?;
+    if body["type"] == "job.retrying" && body.get("run_at_ms").is_none() {
+        body["run_at_ms"] = body["at_ms"].clone();
+    }
+    serde_json::from_value(body)
 }
 
 /// Adds the statements of the writes.
@@ -322,30 +347,47 @@ fn update(script: &mut SqlBatch, row: &JobRow) {
     );
 }
 
-/// Copies the readable rows of `source` to a new database, table by table.
+/// Copies the readable rows of `source` to a new database, table by table, and returns how many jobs and schedules it
+/// added. Rows that exist stay unchanged. A row is left out if a value of it cannot be read, or if its job is missing.
 pub(crate) async fn copy(
     source: &mut SqliteConnection,
     new: &mut SqliteConnection,
-) -> Result<(), StoreError> {
+) -> Result<u64, StoreError> {
+    let mut added = 0;
     for (table, columns) in TABLES {
-        let rows = sqlx::query(sqlx::AssertSqlSafe(format!("select {} from {table}", columns.join(", "))))
-            .fetch_all(&mut *source)
-            .await;
-        let marks = vec!["?"; columns.len()].join(", ");
         let names = columns.join(", ");
-        for row in rows.unwrap_or_default() {
+        let marks = vec!["?"; columns.len()].join(", ");
+        let read = format!("select {names} from {table}");
+        let mut rows = sqlx::query(sqlx::AssertSqlSafe(read)).fetch(&mut *source);
+        // A page that cannot be read ends the table; what was read before it counts.
+        while let Ok(Some(row)) = rows.try_next().await {
             let sql = format!("insert or ignore into {table} ({names}) values ({marks})");
             let mut insert = sqlx::query(sqlx::AssertSqlSafe(sql));
+            let mut is_readable = true;
             for index in 0..columns.len() {
-                insert = match row.try_get::<Option<i64>, _>(index) {
-                    Ok(number) => insert.bind(number),
-                    Err(_) => insert.bind(row.try_get::<Option<String>, _>(index)?),
+                let (number, text) =
+                    (row.try_get::<Option<i64>, _>(index), row.try_get::<Option<String>, _>(index));
+                insert = match (number, text) {
+                    (Ok(number), _) => insert.bind(number),
+                    (_, Ok(text)) => insert.bind(text),
+                    _ => {
+                        is_readable = false;
+                        break;
+                    }
                 };
             }
-            insert.execute(&mut *new).await?;
+            if !is_readable {
+                continue;
+            }
+            match insert.execute(&mut *new).await {
+                Ok(done) if ["job", "schedule"].contains(table) => added += done.rows_affected(),
+                Ok(_) => {}
+                Err(error) if error.as_database_error().is_some_and(|it| it.is_foreign_key_violation()) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
     }
-    Ok(())
+    Ok(added)
 }
 
 /// The tables that a recovery copies, with all columns.
@@ -393,3 +435,16 @@ const TABLES: &[(&str, &[&str])] = &[
     ("schedule", &["id", "schedule_id", "record"]),
     ("schedule_firing", &["schedule_id", "slot_ms", "job_id"]),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use types::job::JobEventKind;
+
+    #[test]
+    fn older_row_with_a_field_twice_is_read() {
+        let row = r#"{"job_id":"job_0193abcd-ef01-7000-8000-000000000000","seq":4,"at_ms":5,"type":"job.retrying","at_ms":9,"reason":"r"}"#;
+        let event = read_job_event(row).expect("read").event;
+        assert_eq!(event, JobEventKind::Retrying { run_at_ms: Timestamp(9), reason: "r".into() });
+    }
+}

@@ -26,7 +26,7 @@ const SUMS: &str = "count(*) as calls, coalesce(sum(lost), 0) as lost, coalesce(
      cast(min(total(cost_usd_micros), 9e18) as integer) as cost";
 
 /// The ids of a session and of all its sub-agents, whose calls count for the session as well.
-const TREE: &str = "with recursive tree (id) as (select ?1 union \
+pub(crate) const TREE: &str = "with recursive tree (id) as (select ?1 union \
                     select s.session_id from session s join tree on s.parent_session_id = tree.id)";
 
 /// Filters for ledger rows.

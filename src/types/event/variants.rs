@@ -14,6 +14,7 @@ use crate::compaction::{CompactStage, CompactTrigger, WindowEdit};
 use crate::history::{FileCheckpoint, ForkedFrom, RewoundHistory};
 use crate::hook::{HookRun, HookStatus};
 use crate::ids::{CallId, ItemId, PermissionId, QuestionId, SessionId, TurnId};
+use crate::job::JobEvent;
 use crate::mcp::{McpCatalog, McpStatus};
 use crate::message::{InputBlock, Message};
 use crate::model::{BlockKind, StopReason};
@@ -925,6 +926,12 @@ pub enum Event {
         count: u32,
         /// The provider's message.
         reason: String,
+    },
+    /// Something happened to the job that the session works on, without the job's result. `job.events` has all of it.
+    #[serde(rename = "job.event")]
+    JobEvent {
+        /// The event of the job, for example `job.waiting`.
+        event: Box<JobEvent>,
     },
     /// A notice for the user; it changes no state.
     #[serde(rename = "notice")]

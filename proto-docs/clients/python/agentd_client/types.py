@@ -1553,7 +1553,7 @@ class EndParams(TypedDict):
 EntityOrder: TypeAlias = "Literal['degree', 'similarity']"
 
 # One event as it is stored in the journal and sent on the wire.
-Envelope: TypeAlias = "SessionCreatedEvent | SessionUpdatedEvent | SessionStatusEvent | SessionPromptBuiltEvent | McpStatusEvent | McpToolsEvent | SessionAttachedEvent | SessionDetachedEvent | ConfigReloadedEvent | ClockChangedEvent | SessionEndedEvent | SessionForkedEvent | SessionRewoundEvent | SessionArchivedEvent | WorkspaceTrustRequiredEvent | SessionClearedEvent | CommandCompletedEvent | ReminderAddedEvent | TurnOutputRejectedEvent | TurnQueuedEvent | TurnDequeuedEvent | TurnQueueUpdatedEvent | TurnQueueMovedEvent | TurnStartedEvent | TurnPromptBuiltEvent | TurnPhaseEvent | TurnParkedEvent | TurnResumedEvent | TurnSteeredEvent | TurnAbortingEvent | TurnCompletedEvent | MessageStartedEvent | MessageBlockStartedEvent | MessageTextDeltaEvent | MessageThinkingDeltaEvent | MessageToolInputDeltaEvent | MessageBlockCompletedEvent | MessageCompletedEvent | FeedbackRequestEvent | FeedbackCompletedEvent | MessageTombstoneEvent | HistoryRepairedEvent | CompactStartedEvent | CompactCompletedEvent | UsageEvent | HelperStartedEvent | HelperCompletedEvent | ToolRequestedEvent | ToolStatusEvent | ToolStartedEvent | ToolBlockedEvent | ToolProgressEvent | ToolCompletedEvent | ToolSummaryEvent | ToolBackgroundEvent | FileCheckpointedEvent | FileChangedEvent | TodoUpdatedEvent | PermissionRequestedEvent | PermissionResolvedEvent | PermissionExpiredEvent | SubagentStartedEvent | SubagentCompletedEvent | SessionInheritedEvent | HookCompletedEvent | HooksStatusEvent | PermissionRuleAddedEvent | PermissionRuleRemovedEvent | QuestionRequestedEvent | QuestionResolvedEvent | RetryEvent | HeartbeatEvent | StreamIdleEvent | BudgetWarningEvent | ModelSwitchedEvent | MediaWithheldEvent | NoticeEvent | ErrorEvent"
+Envelope: TypeAlias = "SessionCreatedEvent | SessionUpdatedEvent | SessionStatusEvent | SessionPromptBuiltEvent | McpStatusEvent | McpToolsEvent | SessionAttachedEvent | SessionDetachedEvent | ConfigReloadedEvent | ClockChangedEvent | SessionEndedEvent | SessionForkedEvent | SessionRewoundEvent | SessionArchivedEvent | WorkspaceTrustRequiredEvent | SessionClearedEvent | CommandCompletedEvent | ReminderAddedEvent | TurnOutputRejectedEvent | TurnQueuedEvent | TurnDequeuedEvent | TurnQueueUpdatedEvent | TurnQueueMovedEvent | TurnStartedEvent | TurnPromptBuiltEvent | TurnPhaseEvent | TurnParkedEvent | TurnResumedEvent | TurnSteeredEvent | TurnAbortingEvent | TurnCompletedEvent | MessageStartedEvent | MessageBlockStartedEvent | MessageTextDeltaEvent | MessageThinkingDeltaEvent | MessageToolInputDeltaEvent | MessageBlockCompletedEvent | MessageCompletedEvent | FeedbackRequestEvent | FeedbackCompletedEvent | MessageTombstoneEvent | HistoryRepairedEvent | CompactStartedEvent | CompactCompletedEvent | UsageEvent | HelperStartedEvent | HelperCompletedEvent | ToolRequestedEvent | ToolStatusEvent | ToolStartedEvent | ToolBlockedEvent | ToolProgressEvent | ToolCompletedEvent | ToolSummaryEvent | ToolBackgroundEvent | FileCheckpointedEvent | FileChangedEvent | TodoUpdatedEvent | PermissionRequestedEvent | PermissionResolvedEvent | PermissionExpiredEvent | SubagentStartedEvent | SubagentCompletedEvent | SessionInheritedEvent | HookCompletedEvent | HooksStatusEvent | PermissionRuleAddedEvent | PermissionRuleRemovedEvent | QuestionRequestedEvent | QuestionResolvedEvent | RetryEvent | HeartbeatEvent | StreamIdleEvent | BudgetWarningEvent | ModelSwitchedEvent | MediaWithheldEvent | JobEventEvent | NoticeEvent | ErrorEvent"
 
 
 class ErrorData(TypedDict):
@@ -3034,6 +3034,42 @@ class JobError(TypedDict):
 JobEvent: TypeAlias = "JobEventJobCreated | JobEventJobQueued | JobEventJobStarted | JobEventJobWaiting | JobEventJobResumed | JobEventJobRetrying | JobEventJobUpdated | JobEventJobCancelling | JobEventJobCompleted | JobEventJobDelivery"
 
 
+class JobEventEvent(TypedDict):
+    """Something happened to the job that the session works on, without the job's result. `job.events` has all of it."""
+
+    at_ms: Timestamp
+    """Time of the event."""
+
+    event: JobEvent
+    """The event of the job, for example `job.waiting`."""
+
+    item_id: NotRequired[ItemId]
+    """The item, if the event belongs to one."""
+
+    origin: NotRequired[Origin]
+    """The client that caused it, if any."""
+
+    parent_call_id: NotRequired[CallId]
+    """The tool call of another session that started this session. Absent in sessions that a client created."""
+
+    seq: int
+    """Its position in the session's journal, from 1."""
+
+    session_id: SessionId
+    """Id of the session."""
+
+    step: NotRequired[int]
+    """The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item."""
+
+    truncated_fields: NotRequired[list[TruncatedField]]
+    """Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete."""
+
+    turn_id: NotRequired[TurnId]
+    """The turn, if the event belongs to one."""
+
+    type: Literal['job.event']
+
+
 class JobEventJobCancelling(TypedDict):
     """A user cancelled it; its attempt is being stopped."""
 
@@ -3149,13 +3185,16 @@ class JobEventJobRetrying(TypedDict):
     """The attempt failed and another one follows."""
 
     at_ms: Timestamp
-    """Time of the next attempt."""
+    """Time of the event."""
 
     job_id: JobId
     """The job."""
 
     reason: str
     """Why the attempt failed."""
+
+    run_at_ms: Timestamp
+    """Time of the next attempt. `at_ms` is the time of the event."""
 
     seq: int
     """Its number: 1, 2, 3 … without gaps."""

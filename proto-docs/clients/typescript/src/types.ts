@@ -1161,7 +1161,7 @@ export interface EndParams {
 export type EntityOrder = "degree" | "similarity";
 
 /** One event as it is stored in the journal and sent on the wire. */
-export type Envelope = SessionCreatedEvent | SessionUpdatedEvent | SessionStatusEvent | SessionPromptBuiltEvent | McpStatusEvent | McpToolsEvent | SessionAttachedEvent | SessionDetachedEvent | ConfigReloadedEvent | ClockChangedEvent | SessionEndedEvent | SessionForkedEvent | SessionRewoundEvent | SessionArchivedEvent | WorkspaceTrustRequiredEvent | SessionClearedEvent | CommandCompletedEvent | ReminderAddedEvent | TurnOutputRejectedEvent | TurnQueuedEvent | TurnDequeuedEvent | TurnQueueUpdatedEvent | TurnQueueMovedEvent | TurnStartedEvent | TurnPromptBuiltEvent | TurnPhaseEvent | TurnParkedEvent | TurnResumedEvent | TurnSteeredEvent | TurnAbortingEvent | TurnCompletedEvent | MessageStartedEvent | MessageBlockStartedEvent | MessageTextDeltaEvent | MessageThinkingDeltaEvent | MessageToolInputDeltaEvent | MessageBlockCompletedEvent | MessageCompletedEvent | FeedbackRequestEvent | FeedbackCompletedEvent | MessageTombstoneEvent | HistoryRepairedEvent | CompactStartedEvent | CompactCompletedEvent | UsageEvent | HelperStartedEvent | HelperCompletedEvent | ToolRequestedEvent | ToolStatusEvent | ToolStartedEvent | ToolBlockedEvent | ToolProgressEvent | ToolCompletedEvent | ToolSummaryEvent | ToolBackgroundEvent | FileCheckpointedEvent | FileChangedEvent | TodoUpdatedEvent | PermissionRequestedEvent | PermissionResolvedEvent | PermissionExpiredEvent | SubagentStartedEvent | SubagentCompletedEvent | SessionInheritedEvent | HookCompletedEvent | HooksStatusEvent | PermissionRuleAddedEvent | PermissionRuleRemovedEvent | QuestionRequestedEvent | QuestionResolvedEvent | RetryEvent | HeartbeatEvent | StreamIdleEvent | BudgetWarningEvent | ModelSwitchedEvent | MediaWithheldEvent | NoticeEvent | ErrorEvent;
+export type Envelope = SessionCreatedEvent | SessionUpdatedEvent | SessionStatusEvent | SessionPromptBuiltEvent | McpStatusEvent | McpToolsEvent | SessionAttachedEvent | SessionDetachedEvent | ConfigReloadedEvent | ClockChangedEvent | SessionEndedEvent | SessionForkedEvent | SessionRewoundEvent | SessionArchivedEvent | WorkspaceTrustRequiredEvent | SessionClearedEvent | CommandCompletedEvent | ReminderAddedEvent | TurnOutputRejectedEvent | TurnQueuedEvent | TurnDequeuedEvent | TurnQueueUpdatedEvent | TurnQueueMovedEvent | TurnStartedEvent | TurnPromptBuiltEvent | TurnPhaseEvent | TurnParkedEvent | TurnResumedEvent | TurnSteeredEvent | TurnAbortingEvent | TurnCompletedEvent | MessageStartedEvent | MessageBlockStartedEvent | MessageTextDeltaEvent | MessageThinkingDeltaEvent | MessageToolInputDeltaEvent | MessageBlockCompletedEvent | MessageCompletedEvent | FeedbackRequestEvent | FeedbackCompletedEvent | MessageTombstoneEvent | HistoryRepairedEvent | CompactStartedEvent | CompactCompletedEvent | UsageEvent | HelperStartedEvent | HelperCompletedEvent | ToolRequestedEvent | ToolStatusEvent | ToolStartedEvent | ToolBlockedEvent | ToolProgressEvent | ToolCompletedEvent | ToolSummaryEvent | ToolBackgroundEvent | FileCheckpointedEvent | FileChangedEvent | TodoUpdatedEvent | PermissionRequestedEvent | PermissionResolvedEvent | PermissionExpiredEvent | SubagentStartedEvent | SubagentCompletedEvent | SessionInheritedEvent | HookCompletedEvent | HooksStatusEvent | PermissionRuleAddedEvent | PermissionRuleRemovedEvent | QuestionRequestedEvent | QuestionResolvedEvent | RetryEvent | HeartbeatEvent | StreamIdleEvent | BudgetWarningEvent | ModelSwitchedEvent | MediaWithheldEvent | JobEventEvent | NoticeEvent | ErrorEvent;
 
 /** `data` of an error. Match on `kind`: several kinds share a number. Some errors have further members. */
 export interface ErrorData {
@@ -2239,6 +2239,31 @@ export interface JobError {
 /** One numbered event of a job. */
 export type JobEvent = JobEventJobCreated | JobEventJobQueued | JobEventJobStarted | JobEventJobWaiting | JobEventJobResumed | JobEventJobRetrying | JobEventJobUpdated | JobEventJobCancelling | JobEventJobCompleted | JobEventJobDelivery;
 
+/** Something happened to the job that the session works on, without the job's result. `job.events` has all of it. */
+export interface JobEventEvent {
+  /** Time of the event. */
+  at_ms: Timestamp;
+  /** The event of the job, for example `job.waiting`. */
+  event: JobEvent;
+  /** The item, if the event belongs to one. */
+  item_id?: ItemId;
+  /** The client that caused it, if any. */
+  origin?: Origin;
+  /** The tool call of another session that started this session. Absent in sessions that a client created. */
+  parent_call_id?: CallId;
+  /** Its position in the session's journal, from 1. */
+  seq: number;
+  /** Id of the session. */
+  session_id: SessionId;
+  /** The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their item. */
+  step?: number;
+  /** Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the complete value. Absent if the event is complete. */
+  truncated_fields?: Array<TruncatedField>;
+  /** The turn, if the event belongs to one. */
+  turn_id?: TurnId;
+  type: "job.event";
+}
+
 /** A user cancelled it; its attempt is being stopped. */
 export interface JobEventJobCancelling {
   /** Time of the event. */
@@ -2321,12 +2346,14 @@ export interface JobEventJobResumed {
 
 /** The attempt failed and another one follows. */
 export interface JobEventJobRetrying {
-  /** Time of the next attempt. */
+  /** Time of the event. */
   at_ms: Timestamp;
   /** The job. */
   job_id: JobId;
   /** Why the attempt failed. */
   reason: string;
+  /** Time of the next attempt. `at_ms` is the time of the event. */
+  run_at_ms: Timestamp;
   /** Its number: 1, 2, 3 … without gaps. */
   seq: number;
   type: "job.retrying";

@@ -24,8 +24,8 @@ use crate::terminal::out::{OutputStreams, terminal_columns};
 use crate::ui::attach::{self, Options};
 use api::params::{
     JobCancelParams, JobCancelReply, JobCreateReply, JobGetReply, JobListParams, JobListReply, JobParams,
-    JobPauseParams, JobReply, JobRetryParams, JobUpdateParams, JobWaitParams, JobWaitReply,
-    WorktreeDiffParams,
+    JobPauseParams, JobReply, JobRetryParams, JobUpdateParams, JobWaitParams, JobWaitReply, NoParams,
+    ScheduleListReply, WorktreeDiffParams,
 };
 use types::ids::JobId;
 use types::job::{Job, JobState};
@@ -151,15 +151,28 @@ async fn list(reach: &Connector, args: &JobListArgs, out: &mut OutputStreams) ->
     if args.json {
         return Ok(out.json(&listed.jobs)?);
     }
-    print(&listed.jobs, out)
+    let names = schedule_names(&client, &listed.jobs).await?;
+    print(&listed.jobs, &names, out)
 }
 
-fn print(jobs: &[Job], out: &mut OutputStreams) -> Result<(), Failure> {
+/// The names of all schedules, if one of these jobs belongs to a schedule.
+async fn schedule_names<'j>(
+    client: &Client,
+    jobs: impl IntoIterator<Item = &'j Job>,
+) -> Result<view::ScheduleNames, Failure> {
+    if jobs.into_iter().all(|job| job.schedule_id.is_none()) {
+        return Ok(view::ScheduleNames::new());
+    }
+    let listed: ScheduleListReply = client.call::<methods::schedule::List>(&NoParams {}).await?;
+    Ok(listed.schedules.into_iter().map(|schedule| (schedule.schedule_id, schedule.name)).collect())
+}
+
+fn print(jobs: &[Job], names: &view::ScheduleNames, out: &mut OutputStreams) -> Result<(), Failure> {
     if jobs.is_empty() {
         return Ok(out.say("no jobs; `agentctl jobs add -p PROMPT` creates one")?);
     }
     let columns = std::io::stdout().is_terminal().then(terminal_columns);
-    view::table(jobs, now(), std::env::var("HOME").ok().as_deref())
+    view::table(jobs, names, now(), std::env::var("HOME").ok().as_deref())
         .lines(columns)
         .iter()
         .try_for_each(|line| Ok(out.line(line)?))
@@ -171,8 +184,9 @@ async fn watch(client: &Client, params: &JobListParams, out: &mut OutputStreams)
     loop {
         let listed: JobListReply = client.call::<methods::job::List>(params).await?;
         if is_screen {
+            let names = schedule_names(client, &listed.jobs).await?;
             out.stream("\x1b[H\x1b[2J")?;
-            print(&listed.jobs, out)?;
+            print(&listed.jobs, &names, out)?;
         } else {
             let is_new = |job: &&Job| !known.contains(&(job.job_id, job.seq));
             for job in listed.jobs.iter().rev().filter(is_new) {
@@ -209,7 +223,8 @@ async fn show(reach: &Connector, name: &str, json: bool, out: &mut OutputStreams
     if json {
         return Ok(out.json(&found)?);
     }
-    view::details(&found, now()).iter().try_for_each(|line| Ok(out.line(line)?))
+    let names = schedule_names(&client, [&found.job]).await?;
+    view::details(&found, &names, now()).iter().try_for_each(|line| Ok(out.line(line)?))
 }
 
 /// Waits for the end of a job and prints its answer. The exit code is that of the job.
@@ -252,7 +267,8 @@ fn end_of(job: &Job) -> Result<(), Failure> {
         }
     };
     let why = job.error.as_ref().map_or(job.state.name(), |error| error.message.as_str());
-    Err(Failure::new(exit, format!("the job is {}: {}", job.state.name(), escape::line(why))))
+    let verb = if job.state == JobState::Failed { "has" } else { "is" };
+    Err(Failure::new(exit, format!("the job {verb} {}: {}", job.state.name(), escape::line(why))))
 }
 
 async fn cancel(

@@ -5,6 +5,7 @@ use crate::terminal::style::{StyledLine, Tone, pad};
 use crate::ui::question;
 use crate::ui::summary::{call_summary, one_line};
 use types::event::{Envelope, Event};
+use types::job::{JobEvent, JobEventKind};
 use types::message::input_line;
 use types::time::Timestamp;
 use types::todo::TodoStatus;
@@ -199,6 +200,7 @@ fn describe_event(envelope: &Envelope) -> String {
         }
         Event::MediaWithheld { count, reason } => format!("{count} are shown no more: {reason}"),
         Event::MessageTombstone { reason } => name(reason),
+        Event::JobEvent { event } => job_event(event),
         Event::Notice { kind, text } => format!("{kind}: {text}"),
         Event::Error { kind, message, causes } => {
             let causes: String = causes.iter().map(|cause| format!(" ← {cause}")).collect();
@@ -208,6 +210,19 @@ fn describe_event(envelope: &Envelope) -> String {
     };
     // A log entry must stay on one line, even if its text contains line ends.
     one_line(&description, 200)
+}
+
+/// An event of the session's job, for example `waiting: permission`.
+fn job_event(event: &JobEvent) -> String {
+    let detail = match &event.event {
+        JobEventKind::Started { attempt, .. } => format!("attempt {attempt}"),
+        JobEventKind::Waiting { waiting_for } => name(waiting_for),
+        JobEventKind::Retrying { reason, .. } => reason.clone(),
+        JobEventKind::Completed { state, .. } => state.name().to_owned(),
+        _ => String::new(),
+    };
+    let what = event.event.name().trim_start_matches("job.");
+    if detail.is_empty() { what.to_owned() } else { format!("{what}: {detail}") }
 }
 
 /// The fields that an update changed, with their new values.

@@ -8,6 +8,7 @@ use types::background::{BackgroundEnd, BackgroundState, BashId, KilledBy};
 use types::compaction::CompactStage;
 use types::event::Event;
 use types::hook::PROBLEM_NOTICE;
+use types::job::JobEventKind;
 use types::message::input_line;
 use types::session::Subtype;
 use types::turn_options::TurnOptions;
@@ -143,6 +144,13 @@ pub(super) fn plain_event(event: &Event, echo: bool) -> Vec<StyledLine> {
             let lines = error.into_iter().chain(message);
             lines.map(|text| StyledLine::new(Tone::Warn, text)).collect()
         }
+        Event::JobEvent { event } => match &event.event {
+            JobEventKind::Retrying { reason, .. } => {
+                warn(format!("the job tries again later: {}", one_line(reason, 160)))
+            }
+            JobEventKind::Completed { state, .. } => dim(format!("  ── job {} ──", state.name())),
+            _ => Vec::new(),
+        },
         Event::Notice { text, .. } => dim(format!("  {}", escape::line(text))),
         _ => Vec::new(),
     }

@@ -15,6 +15,8 @@ use types::time::Timestamp;
 
 /// Minimum columns for a sparkline in the header.
 const WIDE_COLUMNS: usize = 100;
+/// States of jobs that are not over, the most important first.
+const JOB_STATES: [&str; 5] = ["running", "waiting", "queued", "retrying", "scheduled"];
 
 /// Lays out the screen: exactly `rows` lines of at most `columns` columns.
 pub(super) fn view(
@@ -38,17 +40,23 @@ fn header(overview: &Overview, now: Timestamp, columns: usize) -> StyledLine {
     let facts = &overview.facts;
     let count = |filter: Filter| overview.sessions.iter().filter(|it| filter.accepts(it)).count();
     let plural = if overview.sessions.len() == 1 { "" } else { "s" };
-    let line = StyledLine::new(Tone::Bold, "agentd")
-        .and(Tone::Plain, format!(" {} · {} MB", format_ms(facts.up_ms), facts.resident_bytes >> 20))
-        .and(Tone::Plain, format!(" · {} session{plural}", overview.sessions.len()))
-        .and(Tone::Good, format!(" · {} work", count(Filter::Working)))
-        .and(Tone::Warn, format!(" · {} wait", count(Filter::NeedsYou)))
-        .and(Tone::Plain, format!(" · today {}", cost(facts.today.0, facts.today.1)));
-    let line = match jobs(&facts.jobs) {
+    let is_wide = columns >= WIDE_COLUMNS;
+    let jobs = jobs(&facts.jobs, if is_wide { &JOB_STATES } else { &JOB_STATES[..3] });
+    let mut line = StyledLine::new(Tone::Bold, "agentd")
+        .and(Tone::Plain, format!(" {} · {} MB", format_ms(facts.up_ms), facts.resident_bytes >> 20));
+    // The line below counts the sessions too, so jobs take this room on a narrow screen.
+    if jobs.is_none() || is_wide {
+        line = line
+            .and(Tone::Plain, format!(" · {} session{plural}", overview.sessions.len()))
+            .and(Tone::Good, format!(" · {} work", count(Filter::Working)))
+            .and(Tone::Warn, format!(" · {} wait", count(Filter::NeedsYou)));
+    }
+    let line = line.and(Tone::Plain, format!(" · today {}", cost(facts.today.0, facts.today.1)));
+    let line = match jobs {
         Some(jobs) => line.and(Tone::Plain, format!(" · {jobs}")),
         None => line,
     };
-    if columns < WIDE_COLUMNS {
+    if !is_wide {
         return line;
     }
     let spark = format!("{} $/min", overview.rates.sparkline(now));
@@ -56,9 +64,8 @@ fn header(overview: &Overview, now: Timestamp, columns: usize) -> StyledLine {
     line.and(Tone::Plain, " ".repeat(gap)).and(Tone::Dim, spark)
 }
 
-/// The jobs that are not over, for example `jobs: 2 running, 5 queued`; `None` if there are none.
-fn jobs(counts: &JobCounts) -> Option<String> {
-    let shown = ["running", "waiting", "queued", "retrying", "scheduled"];
+/// The jobs in these states, for example `jobs: 2 running, 5 queued`; `None` if there are none.
+fn jobs(counts: &JobCounts, shown: &[&str]) -> Option<String> {
     let count = |state: &&str| counts.open.get(*state).map(|count| format!("{count} {state}"));
     let parts: Vec<String> = shown.iter().filter_map(count).collect();
     let paused = if counts.paused { " (paused)" } else { "" };
@@ -232,6 +239,18 @@ mod tests {
         let lines = view(overview, Timestamp(100_000), Some("/home/me"), size);
         assert_eq!(lines.len(), size.1);
         lines.iter().map(|line| line.plain().trim_end().to_owned()).collect()
+    }
+
+    #[test]
+    fn jobs_take_the_place_of_session_counts_on_a_narrow_screen() {
+        let mut overview = overview();
+        let open =
+            [("running", 1), ("waiting", 1), ("queued", 12)].map(|(name, count)| (name.to_owned(), count));
+        overview.facts.jobs = JobCounts { paused: true, open: open.into(), ..JobCounts::default() };
+        let jobs = "today $1.20 · jobs: 1 running, 1 waiting, 12 queued (paused)";
+        assert_eq!(plain(&overview, (88, 24))[0], format!("agentd 3 h 12 min · 42 MB · {jobs}"));
+        let wide = plain(&overview, (120, 24)).remove(0);
+        assert!(wide.contains(&format!("4 sessions · 1 work · 1 wait · {jobs}")), "{wide}");
     }
 
     #[test]

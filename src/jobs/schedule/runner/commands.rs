@@ -6,6 +6,7 @@ use crate::record::Creator;
 use crate::schedule::command::ScheduleCommand;
 use crate::schedule::record::ScheduleRecord;
 use crate::schedule::timing::Zone;
+use crate::task::earlier_reply;
 use session::IdempotencyKey;
 use store::{Idempotency, JobCommit, JobWrite, ScheduleWrite, StoreError};
 use types::audit::{AuditKind, AuditNote};
@@ -174,15 +175,10 @@ impl ScheduleRunner {
         method: &'static str,
         keyed: Option<&IdempotencyKey>,
     ) -> Result<Option<Schedule>, JobsError> {
-        let Some(keyed) = keyed else { return Ok(None) };
-        let Some(known) = self.store.recent_reply(method, &keyed.key, self.now()).await? else {
+        let Some(reply) = earlier_reply(&self.store, method, keyed, self.now()).await? else {
             return Ok(None);
         };
-        if known.digest != keyed.digest {
-            return Err(JobsError::KeyConflict);
-        }
-        let then: Schedule =
-            serde_json::from_str(&known.reply).map_err(|error| crate::command::corrupt(&error))?;
+        let then: Schedule = serde_json::from_str(&reply).map_err(|error| crate::command::corrupt(&error))?;
         match self.view(then.schedule_id).await {
             Err(JobsError::NoSuchSchedule) => Ok(Some(then)),
             now => now.map(Some),

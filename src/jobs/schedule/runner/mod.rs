@@ -18,6 +18,7 @@ use super::record::ScheduleRecord;
 use super::timing::Timing;
 use crate::error::JobsError;
 use crate::handle::Jobs;
+use crate::task;
 use store::{JobCommit, JobWrite, Store};
 use types::daemon_event::{JobNotification, ScheduleNotification};
 use types::ids::{JobId, Mint, ScheduleId, Seed};
@@ -78,12 +79,6 @@ impl ScheduleRunner {
                 return;
             }
             let sleep = self.next_sleep();
-            let nap = async {
-                match sleep {
-                    Some(sleep) => tokio::time::sleep(sleep).await,
-                    None => std::future::pending().await,
-                }
-            };
             let done = tokio::select! {
                 command = self.inbox.recv() => match command {
                     Some(command) => self.handle(command).await,
@@ -95,7 +90,7 @@ impl ScheduleRunner {
                     Err(RecvError::Closed) => return,
                 },
                 Some(_) = self.cancels.join_next() => Ok(()),
-                () = nap => Ok(()),
+                () = task::sleep(sleep) => Ok(()),
             };
             match done {
                 Ok(()) => {}

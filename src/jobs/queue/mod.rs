@@ -1,0 +1,270 @@
+//! The jobs that are not over: which one starts next, when something is due, and why a job does not start. Pure.
+//!
+//! Every question is answered without looking at all jobs, because the runner asks them after each input and thousands
+//! of jobs may wait. Only a limit on the day's money may need a look at all of them.
+
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use types::ids::JobId;
+use types::job::{JobState, QueueReason};
+use types::time::Timestamp;
+
+/// Waiting time after which a job's priority rises by one point.
+const AGEING_MS: i64 = 10 * 60 * 1_000;
+
+/// What the queue knows of a job that is not over.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct QueueEntry {
+    pub job_id: JobId,
+    pub state: JobState,
+    pub priority: i32,
+    pub run_at: Timestamp,
+    /// When it expires if it has not started.
+    pub start_before: Option<Timestamp>,
+    /// Jobs with the same key run at most `limit` at a time.
+    pub key: Arc<str>,
+    pub limit: u32,
+    /// The job's limit on money, which is reserved while it runs; 0 without a limit.
+    pub reserve_usd_micros: u64,
+}
+
+impl QueueEntry {
+    /// When it becomes due, if its state waits for that.
+    fn due_at(&self) -> Option<Timestamp> {
+        matches!(self.state, JobState::Scheduled | JobState::Retrying).then_some(self.run_at)
+    }
+
+    fn expires_at(&self) -> Option<Timestamp> {
+        self.start_before.filter(|_| !self.state.has_attempt())
+    }
+
+    /// Smaller starts first: the highest priority, with one point more per ten minutes of waiting; then the earlier due
+    /// time; then the earlier creation.
+    fn rank(&self, now: Timestamp) -> (Reverse<i64>, Timestamp, JobId) {
+        rank(self.priority, self.run_at, self.job_id, now)
+    }
+}
+
+fn rank(priority: i32, run_at: Timestamp, id: JobId, now: Timestamp) -> (Reverse<i64>, Timestamp, JobId) {
+    let aged = i64::from(priority) + (now.0 - run_at.0).max(0) / AGEING_MS;
+    (Reverse(aged), run_at, id)
+}
+
+/// What limits the start of jobs now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct QueueLimits {
+    pub concurrent: u32,
+    pub is_paused: bool,
+    /// Money that is left of the day, without what running jobs have reserved; `None` without a limit.
+    pub day_usd_micros_left: Option<u64>,
+}
+
+/// The place of a queued job: its key and limit, its priority, its due time.
+type Place = (Arc<str>, u32, i32, Timestamp, JobId);
+
+/// All jobs that are not over.
+#[derive(Debug, Default)]
+pub(crate) struct JobQueue {
+    entries: BTreeMap<JobId, QueueEntry>,
+    /// All queued jobs. Among jobs with the same key, limit and priority, the first one starts first at any time.
+    queued: BTreeSet<Place>,
+    /// By priority, the first job of each such group whose key has room. Waiting raises all jobs of a priority alike, so
+    /// the first of each priority come into question.
+    startable: BTreeMap<i32, BTreeSet<(Timestamp, JobId)>>,
+    /// When scheduled and retrying jobs become due.
+    due: BTreeSet<(Timestamp, JobId)>,
+    /// When jobs expire that have not started.
+    expiries: BTreeSet<(Timestamp, JobId)>,
+    /// Jobs with a living attempt, and how many of them have each key.
+    attempts: BTreeSet<JobId>,
+    used_keys: HashMap<Arc<str>, u32>,
+    /// A job that waits for a person uses no processor, so it holds no slot. It still holds its key, because its work in
+    /// the folder is not done.
+    used_slots: u32,
+    reserved_usd_micros: u128,
+}
+
+impl JobQueue {
+    /// Adds a job, or takes over its new state. A job that is over is removed.
+    pub fn set(&mut self, entry: QueueEntry) {
+        self.remove(entry.job_id);
+        if entry.state.is_final() {
+            return;
+        }
+        self.change_key(&entry, Self::count);
+        self.entries.insert(entry.job_id, entry);
+    }
+
+    pub fn remove(&mut self, id: JobId) {
+        if let Some(entry) = self.entries.remove(&id) {
+            self.change_key(&entry, Self::discount);
+        }
+    }
+
+    pub fn get(&self, id: JobId) -> Option<&QueueEntry> {
+        self.entries.get(&id)
+    }
+
+    /// Number of jobs without a living attempt.
+    pub fn waiting(&self) -> usize {
+        self.entries.len() - self.attempts.len()
+    }
+
+    /// The jobs with a living attempt.
+    pub fn living(&self) -> impl Iterator<Item = JobId> + '_ {
+        self.attempts.iter().copied()
+    }
+
+    /// The jobs whose time has come.
+    pub fn due(&self, now: Timestamp) -> Vec<JobId> {
+        up_to(&self.due, now)
+    }
+
+    /// The jobs that have not started in time.
+    pub fn expired(&self, now: Timestamp) -> Vec<JobId> {
+        up_to(&self.expiries, now)
+    }
+
+    /// The next time at which a job is due or expires.
+    pub fn next_time(&self) -> Option<Timestamp> {
+        let first = |times: &BTreeSet<(Timestamp, JobId)>| times.first().map(|(at, _)| *at);
+        first(&self.due).into_iter().chain(first(&self.expiries)).min()
+    }
+
+    /// Whether a job is queued.
+    pub fn has_queued(&self) -> bool {
+        !self.queued.is_empty()
+    }
+
+    /// The job that starts now; `None` if none can.
+    pub fn next_to_start(&self, limits: QueueLimits, now: Timestamp) -> Option<JobId> {
+        if limits.is_paused || self.used_slots >= limits.concurrent {
+            return None;
+        }
+        if limits.day_usd_micros_left.is_some() {
+            // A job with a lower limit may start before those that the money does not suffice for.
+            let entries = self.queued.iter().filter_map(|(.., id)| self.entries.get(id));
+            let can_start = entries.filter(|entry| self.reason(entry, limits).is_none());
+            return can_start.min_by_key(|entry| entry.rank(now)).map(|entry| entry.job_id);
+        }
+        let firsts = self.startable.iter().filter_map(|(priority, jobs)| Some((*priority, jobs.first()?)));
+        firsts.map(|(priority, (run_at, id))| rank(priority, *run_at, *id, now)).min().map(|(.., id)| id)
+    }
+
+    /// Why this job does not start now; `None` if it is about to start, runs, or is unknown.
+    pub fn find_reason(&self, id: JobId, limits: QueueLimits) -> Option<QueueReason> {
+        let entry = self.entries.get(&id).filter(|entry| !entry.state.has_attempt())?;
+        self.reason(entry, limits)
+    }
+
+    fn reason(&self, entry: &QueueEntry, limits: QueueLimits) -> Option<QueueReason> {
+        let left =
+            limits.day_usd_micros_left.map(|left| u128::from(left).saturating_sub(self.reserved_usd_micros));
+        // A queued job was due once. It stays so if the clock is set back.
+        if entry.state != JobState::Queued {
+            Some(QueueReason::NotDue)
+        } else if limits.is_paused {
+            Some(QueueReason::Paused)
+        } else if left.is_some_and(|left| left == 0 || u128::from(entry.reserve_usd_micros) > left) {
+            Some(QueueReason::Budget)
+        } else if self.used_key(&entry.key) >= entry.limit {
+            Some(QueueReason::Concurrency)
+        } else if self.used_slots >= limits.concurrent {
+            Some(QueueReason::Slots)
+        } else {
+            None
+        }
+    }
+
+    fn used_key(&self, key: &str) -> u32 {
+        self.used_keys.get(key).copied().unwrap_or(0)
+    }
+
+    /// Makes a change that concerns the entry's key only.
+    fn change_key(&mut self, entry: &QueueEntry, change: impl FnOnce(&mut Self, &QueueEntry)) {
+        for (priority, run_at, id) in self.startable_of(&entry.key) {
+            if let Some(jobs) = self.startable.get_mut(&priority) {
+                jobs.remove(&(run_at, id));
+                if jobs.is_empty() {
+                    self.startable.remove(&priority);
+                }
+            }
+        }
+        change(self, entry);
+        for (priority, run_at, id) in self.startable_of(&entry.key) {
+            self.startable.entry(priority).or_default().insert((run_at, id));
+        }
+    }
+
+    /// The first job of each limit and priority of a key that has room.
+    fn startable_of(&self, key: &Arc<str>) -> Vec<(i32, Timestamp, JobId)> {
+        let used = self.used_key(key);
+        let mut found = Vec::new();
+        // Only with limits above the number in use.
+        let mut from: Place =
+            (Arc::clone(key), used.saturating_add(1), i32::MIN, Timestamp(i64::MIN), JobId::MIN);
+        while let Some((of, limit, priority, run_at, id)) = self.queued.range(&from..).next() {
+            if of != key {
+                break;
+            }
+            found.push((*priority, *run_at, *id));
+            from = match priority.checked_add(1) {
+                Some(next) => (Arc::clone(key), *limit, next, Timestamp(i64::MIN), JobId::MIN),
+                None => (Arc::clone(key), limit.saturating_add(1), i32::MIN, Timestamp(i64::MIN), JobId::MIN),
+            };
+        }
+        found
+    }
+
+    fn count(&mut self, entry: &QueueEntry) {
+        let id = entry.job_id;
+        if entry.state == JobState::Queued {
+            self.queued.insert(place(entry));
+        }
+        self.due.extend(entry.due_at().map(|at| (at, id)));
+        self.expiries.extend(entry.expires_at().map(|at| (at, id)));
+        if entry.state.has_attempt() {
+            self.attempts.insert(id);
+            *self.used_keys.entry(Arc::clone(&entry.key)).or_default() += 1;
+            self.used_slots += u32::from(entry.state == JobState::Running);
+            self.reserved_usd_micros += u128::from(entry.reserve_usd_micros);
+        }
+    }
+
+    fn discount(&mut self, entry: &QueueEntry) {
+        let id = entry.job_id;
+        if entry.state == JobState::Queued {
+            self.queued.remove(&place(entry));
+        }
+        if let Some(at) = entry.due_at() {
+            self.due.remove(&(at, id));
+        }
+        if let Some(at) = entry.expires_at() {
+            self.expiries.remove(&(at, id));
+        }
+        if entry.state.has_attempt() {
+            self.attempts.remove(&id);
+            if let Some(count) = self.used_keys.get_mut(&entry.key) {
+                *count -= 1;
+                if *count == 0 {
+                    self.used_keys.remove(&entry.key);
+                }
+            }
+            self.used_slots -= u32::from(entry.state == JobState::Running);
+            self.reserved_usd_micros -= u128::from(entry.reserve_usd_micros);
+        }
+    }
+}
+
+fn place(entry: &QueueEntry) -> Place {
+    (Arc::clone(&entry.key), entry.limit, entry.priority, entry.run_at, entry.job_id)
+}
+
+fn up_to(times: &BTreeSet<(Timestamp, JobId)>, now: Timestamp) -> Vec<JobId> {
+    times.iter().take_while(|(at, _)| *at <= now).map(|(_, id)| *id).collect()
+}

@@ -1,0 +1,190 @@
+//! Attempts of jobs: when they are repeated after an unknown outcome, what their sessions see, and what happens to a
+//! worktree whose work could not be ended.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::bash;
+use crate::support::client::Client;
+use crate::support::daemon::{TestDaemon, TestDaemonBuilder};
+use crate::support::model_server::{Gate, Step};
+use crate::support::wait::{DEADLINE, POLL_INTERVAL};
+
+const BASH_ALLOWED: &str = "[permissions]\nallow = [\"Bash\"]";
+
+/// A daemon whose workspace is a repository with one commit.
+async fn start(builder: TestDaemonBuilder) -> Option<TestDaemon> {
+    if Command::new("git").arg("--version").output().is_err() {
+        base::skip_test!("there is no git");
+        return None;
+    }
+    let daemon = builder.start().await;
+    daemon.write("a.txt", "one\n");
+    for args in [
+        &["init", "-q", "-b", "trunk"][..],
+        &["config", "user.name", "Ann"],
+        &["config", "user.email", "ann@example.org"],
+        &["add", "-A"],
+        &["commit", "-q", "-m", "first"],
+    ] {
+        git(&daemon.workspace(), args);
+    }
+    Some(daemon)
+}
+
+fn git(folder: &Path, args: &[&str]) -> String {
+    let output = Command::new("git").arg("-C").arg(folder).args(args).output().expect("started");
+    assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text").trim_end().to_owned()
+}
+
+async fn create(client: &Client, daemon: &TestDaemon, more: Value) -> Value {
+    let mut job = json!({"prompt": "Do it.", "cwd": daemon.workspace()});
+    job.as_object_mut().expect("an object").extend(more.as_object().expect("members").clone());
+    client.call("job.create", job).await["job"].clone()
+}
+
+async fn wait(client: &Client, job: &Value) -> Value {
+    let reply = client.call("job.wait", json!({"job_id": job["job_id"], "timeout_ms": 20_000})).await;
+    assert_eq!(reply["timed_out"], json!(false), "{reply}");
+    reply["job"].clone()
+}
+
+/// Asks until the answer satisfies a condition.
+async fn poll<T>(client: &Client, method: &str, params: Value, find: impl Fn(&Value) -> Option<T>) -> T {
+    let deadline = Instant::now() + DEADLINE;
+    loop {
+        let answer = client.try_call(method, params.clone()).await.unwrap_or_default();
+        if let Some(found) = find(&answer) {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "waited in vain: {method} says {answer}");
+        tokio::time::sleep(POLL_INTERVAL).await;
+    }
+}
+
+/// The first event of the newest attempt's session with this type.
+async fn event(client: &Client, job: &Value, kind: &'static str) -> Value {
+    let find = move |logs: &Value| {
+        let events = logs["events"].as_array()?;
+        events.iter().find(|event| event["type"] == kind).cloned()
+    };
+    poll(client, "job.logs", json!({"job_id": job["job_id"], "limit": 500}), find).await
+}
+
+#[tokio::test]
+async fn lost_command_stops_retries_only_if_it_could_reach_outside_of_the_worktree() {
+    // The sandbox that the journal names decides, and whether the job has a worktree.
+    for (network, in_worktree) in [("off", true), ("on", true), ("off", false)] {
+        let config = format!(
+            "{BASH_ALLOWED}\n[sandbox]\nnetwork = \"{network}\"\n[permissions.unattended]\non_timeout = \"fail\"\n"
+        );
+        let Some(mut daemon) = start(TestDaemon::builder().config(&config)).await else { return };
+        let client = daemon.client("alice").await;
+        daemon.models.push(Step::calls([bash("echo begun; sleep 1000")]));
+        daemon.models.set_fallback(|_| Step::text("Done."));
+        let retry = json!({"attempts": 2, "backoff": "10ms", "max_backoff": "10ms"});
+        let job = create(&client, &daemon, json!({"worktree": in_worktree, "retry": retry})).await;
+        let started = event(&client, &job, "tool.started").await;
+        daemon.crash_and_restart().await;
+        let client = daemon.client("alice").await;
+        let done = wait(&client, &job).await;
+        let sandbox = &started["sandbox"];
+        let is_confined = sandbox["level"].as_u64() >= Some(2) && sandbox["network"] == json!(false);
+        if network == "off" && !is_confined {
+            base::skip_test!("no sandbox works here without network: {sandbox}");
+        }
+        match is_confined && in_worktree {
+            true => {
+                assert_eq!((&done["state"], &done["attempt"]), (&json!("succeeded"), &json!(2)), "{done}")
+            }
+            false => {
+                assert_eq!((&done["state"], &done["attempt"]), (&json!("failed"), &json!(1)), "{done}");
+                assert_eq!(done["error"]["kind"], "unknown_outcome");
+                assert_eq!(done["error"]["call_id"], started["call_id"]);
+            }
+        }
+        daemon.models.assert_no_breach();
+    }
+}
+
+#[tokio::test]
+async fn session_of_an_attempt_sees_the_events_of_its_job() {
+    let mut daemon = TestDaemon::start().await;
+    let client = daemon.client("alice").await;
+    daemon.models.push(Step::error(400, "invalid_request_error", "no"));
+    daemon.models.push(Step::calls([bash("touch made")]));
+    let retry = json!({"attempts": 2, "backoff": "10ms", "max_backoff": "10ms"});
+    let job = create(&client, &daemon, json!({"retry": retry})).await;
+    let is_waiting = |got: &Value| (got["job"]["state"] == "waiting").then(|| got["job"].clone());
+    let waiting = poll(&client, "job.get", json!({"job_id": job["job_id"]}), is_waiting).await;
+    assert_eq!(waiting["attempt"], 2);
+    // A restart tells the session nothing twice.
+    daemon.crash_and_restart().await;
+    let client = daemon.client("alice").await;
+    let pending = json!({"session_id": waiting["session_id"]});
+    let request = |listed: &Value| listed["requests"].get(0).cloned();
+    let request = poll(&client, "permission.list", pending, request).await;
+    daemon.models.push(Step::text("Made."));
+    client.call("session.approve", json!({"request_id": request["request_id"], "decision": "allow"})).await;
+    let done = wait(&client, &job).await;
+    let attempts = done["result"]["attempts"].as_array().expect("attempts").clone();
+    let expected: [&[&str]; 2] =
+        [&["job.started", "job.retrying"], &["job.started", "job.waiting", "job.resumed", "job.completed"]];
+    for (attempt, expected) in attempts.iter().zip(expected) {
+        let last = *expected.last().expect("one");
+        let of_job = move |read: &Value| -> Option<Vec<Value>> {
+            let events = read["events"].as_array()?.iter().filter(|event| event["type"] == "job.event");
+            let events: Vec<Value> = events.map(|event| event["event"].clone()).collect();
+            events.last().is_some_and(|event| event["type"] == last).then_some(events)
+        };
+        let read = json!({"session_id": attempt["session_id"], "limit": 500});
+        let events = poll(&client, "session.events", read, of_job).await;
+        let kinds: Vec<&Value> = events.iter().map(|event| &event["type"]).collect();
+        assert_eq!(kinds, expected, "{attempt}");
+        assert!(events.iter().all(|event| event["job_id"] == job["job_id"]), "{events:?}");
+        assert!(events.iter().all(|event| event.get("result").is_none()), "the result is in the job");
+    }
+}
+
+#[tokio::test]
+async fn worktree_whose_end_failed_is_ended_by_the_next_start() {
+    let builder = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\", \"Edit\"]");
+    let Some(mut daemon) = start(builder).await else { return };
+    let client = daemon.client("alice").await;
+    let gate = Gate::new();
+    daemon.models.push(Step::calls([("Write", json!({"file_path": "new.txt", "content": "new\n"}))]));
+    daemon.models.push(Step::text("Done.").hold(&gate));
+    let job = create(&client, &daemon, json!({"worktree": true, "mode": "accept_edits"})).await;
+    gate.wait_reached().await;
+    // Git cannot work until the repository is back.
+    let (repository, away) = (daemon.workspace().join(".git"), daemon.workspace().join(".git-away"));
+    std::fs::rename(&repository, &away).expect("renamed");
+    gate.open();
+    let failed = wait(&client, &job).await;
+    assert_eq!(
+        (&failed["state"], &failed["error"]["kind"]),
+        (&json!("failed"), &json!("worktree")),
+        "{failed}"
+    );
+    std::fs::rename(&away, &repository).expect("renamed");
+    let branch = format!("agentd/{}", job["job_id"].as_str().expect("an id"));
+    let folder = daemon.workspace();
+    let tip = || git(&folder, &["rev-parse", &branch]);
+    let base = tip();
+    daemon.stop().await;
+    daemon.launch().await;
+    let deadline = Instant::now() + DEADLINE;
+    while tip() == base {
+        assert!(Instant::now() < deadline, "the changes are not committed\n{}", daemon.log());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(git(&daemon.workspace(), &["show", &format!("{branch}:new.txt")]), "new");
+    let listed = daemon.client("alice").await.call("worktree.list", json!({})).await;
+    let path = PathBuf::from(listed["worktrees"][0]["path"].as_str().expect("a path"));
+    assert!(path.join("new.txt").exists(), "it has changes, so it is kept");
+    assert_eq!(git(&path, &["status", "--porcelain"]), "");
+}
