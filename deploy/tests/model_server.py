@@ -4,7 +4,7 @@
 model_server.py PORT [LOG]
 
 A prompt with "slow" gets 40 words in 20 s; one with "bash" gets a call of Bash, then text; others get one sentence.
-LOG gets one line for each model call, so that a trial can count them.
+LOG gets one line for each model call: the key that came with it, and the end of the conversation.
 """
 import json
 import re
@@ -40,7 +40,7 @@ class Handler(BaseHTTPRequestHandler):
         command = None if is_result else re.search(r"bash: ([^\"\\]+)", last)
         if LOG:
             with open(LOG, "a", encoding="utf-8") as log:
-                log.write(f"{'result' if is_result else last[-200:]}\n")
+                log.write(f"{self.headers.get('x-api-key')} {'result' if is_result else last[-200:]}\n")
         self.send(200, "text/event-stream")
         usage = {"input_tokens": 10, "output_tokens": 5}
         message = {"id": "msg_1", "type": "message", "role": "assistant", "model": body["model"], "content": [],
