@@ -91,7 +91,7 @@ tarball() {
   local name=agentd-$version-$machine-linux-gnu
   cp -r "$prefix" "$stage/$name"
   # Unpacked in ~/.local, the unit starts the program there.
-  sed -i 's|^ExecStart=/usr/bin/agentd|ExecStart=%h/.local/bin/agentd|; /^# Without a package:/d' \
+  sed -i 's|^\(Exec[A-Za-z]*\)=/usr/bin/|\1=%h/.local/bin/|; /^# Without a package:/d' \
     "$stage/$name/share/systemd/user/agentd.service"
   packed -C "$stage" -c "$name" >"$out/$name.tar.gz"
 }

@@ -83,17 +83,19 @@ inside useradd --create-home --uid 1000 worker
 SECONDS=0
 inside dpkg -i /root/agentd.deb
 echo "installed after ${SECONDS} s"
-inside systemd-analyze verify /usr/lib/systemd/system/agentd.service /usr/lib/systemd/system/agentd.socket
+inside systemd-analyze --man=no verify /usr/lib/systemd/system/agentd.service /usr/lib/systemd/system/agentd.socket
 inside loginctl enable-linger worker
 wait_for 20 "the user's systemd" user systemctl --user is-system-running --wait
 [ "$(user systemctl --user is-enabled agentd.socket || true)" = disabled ] || fail "the package enabled a unit"
-user systemd-analyze --user verify /usr/lib/systemd/user/agentd.service /usr/lib/systemd/user/agentd.socket
+user systemd-analyze --man=no --user verify /usr/lib/systemd/user/agentd.service /usr/lib/systemd/user/agentd.socket
 ! inside pgrep -x agentd || fail "the package started a daemon"
 serve_models
 user mkdir -p .config/agentd
 user sh -c 'cat > .config/agentd/config.toml' <<'TOML'
 [models]
 main = "anthropic/claude-sonnet-5-5"
+[permissions]
+allow = ["Bash"]
 [providers.anthropic]
 kind = "anthropic"
 base_url = "http://127.0.0.1:18080"
@@ -142,7 +144,7 @@ print(len(seqs), "events in order, one turn.parked, one turn.completed")'
 
 say "reload"
 user sh -c 'echo "no_such_key = 1" >> .config/agentd/config.toml'
-user systemctl --user reload agentd.service
+! user systemctl --user reload agentd.service || fail "a wrong configuration was accepted"
 wait_for 10 "the refused reload" sh -c "$(declare -f inside user); leader=$leader; user agentctl daemon status | grep 'reload.*failed'"
 user sed -i '/no_such_key/d' .config/agentd/config.toml
 user systemctl --user reload agentd.service
@@ -202,6 +204,8 @@ inside sh -c 'printf "[Service]\nLoadCredential=anthropic:/etc/agentd/anthropic.
 inside sh -c 'cat > /etc/agentd/config.toml' <<'TOML'
 [models]
 main = "anthropic/claude-sonnet-5-5"
+[permissions]
+allow = ["Bash"]
 [providers.anthropic]
 kind = "anthropic"
 base_url = "http://127.0.0.1:18080"

@@ -63,7 +63,7 @@ pub(crate) async fn uninstall(
     if !is_confirmed {
         confirm("Stop the daemon and delete these folders, with all sessions and keys?", "--yes")?;
     }
-    stop(reach, true, out).await?;
+    stop(reach, true, &mut OutputStreams::silent()).await?;
     for place in &places {
         fs::remove_dir_all(&place.folder).map_err(|error| {
             Failure::internal(format!("could not delete {}: {error}", shown(&place.folder)))
