@@ -43,7 +43,7 @@ wait_for() {
   local end=$((SECONDS + $1)) what=$2
   shift 2
   until "$@" >/dev/null 2>&1; do
-    [ "$SECONDS" -lt "$end" ] || fail "$what did not come"
+    [ "$SECONDS" -lt "$end" ] || { "$@" || true; fail "$what did not come"; }
     sleep 0.2
   done
 }
@@ -51,7 +51,8 @@ wait_for() {
 # Boots the container, and waits until the user's systemd has started too if the user lingers.
 boot() {
   SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1 systemd-nspawn --quiet --directory="$work/root" --machine="agentd-trial-$$" \
-    --register=no --keep-unit --private-network --console=pipe --boot \
+    --register=no --keep-unit --private-network \
+    --system-call-filter="landlock_create_ruleset landlock_add_rule landlock_restrict_self" --console=pipe --boot \
     systemd.unified_cgroup_hierarchy=1 </dev/null >>"$work/console" 2>&1 &
   boot_pid=$!
   leader=''
@@ -69,8 +70,11 @@ power_off() {
   wait "$boot_pid" || true
   boot_pid=''
 }
+daemon_runs() { inside sh -c 'cat /proc/[0-9]*/comm 2>/dev/null | grep -qx agentd'; }
 user() { inside runuser -u worker -- env HOME=/home/worker XDG_RUNTIME_DIR=/run/user/1000 sh -c 'cd && "$@"' sh "$@"; }
 value() { user systemctl --user show --value -p "$1" agentd.service; }
+# For wait_for: a command line with the functions above.
+retry() { bash -c "$(declare -f inside user value); leader=$leader; $1"; }
 serve_models() {
   inside systemd-run --quiet --unit=models python3 /root/model_server.py 18080 /tmp/calls.log
   wait_for 10 "the model server" inside python3 -c 'import socket; socket.create_connection(("127.0.0.1", 18080))'
@@ -79,6 +83,7 @@ serve_models() {
 say "boot, install the package"
 boot
 inside systemctl --version | head -n 1
+inside hostname localhost
 inside useradd --create-home --uid 1000 worker
 SECONDS=0
 inside dpkg -i /root/agentd.deb
@@ -88,7 +93,7 @@ inside loginctl enable-linger worker
 wait_for 20 "the user's systemd" user systemctl --user is-system-running --wait
 [ "$(user systemctl --user is-enabled agentd.socket || true)" = disabled ] || fail "the package enabled a unit"
 user systemd-analyze --man=no --user verify /usr/lib/systemd/user/agentd.service /usr/lib/systemd/user/agentd.socket
-! inside pgrep -x agentd || fail "the package started a daemon"
+! daemon_runs || fail "the package started a daemon"
 serve_models
 user mkdir -p .config/agentd
 user sh -c 'cat > .config/agentd/config.toml' <<'TOML'
@@ -103,11 +108,12 @@ TOML
 
 say "the first client starts the daemon"
 user systemctl --user enable --now agentd.socket
-! inside pgrep -x agentd || fail "a daemon runs before the first client"
+! daemon_runs || fail "a daemon runs before the first client"
 user agentctl run "hello" </dev/null
 [ "$(value ActiveState)" = active ] || fail "the daemon is not the service"
 pid=$(value MainPID)
-user agentctl doctor
+user agentctl doctor | tee "$work/doctor"
+grep -q 'unattended sessions: level [23]' "$work/doctor" || fail "the unit takes the sandbox away"
 
 say "a command runs in a cgroup below the unit"
 user agentctl run -a dont_ask "bash: cat /proc/self/cgroup" </dev/null
@@ -126,7 +132,7 @@ print(len(own), "entries; the fields of one:", {k: v for k, v in own[-1].items()
 say "restart in the middle of a turn, with a client attached"
 user agentctl run "slow" </dev/null >"$work/attached" 2>&1 &
 attached=$!
-wait_for 20 "a streamed word" grep -q word3 "$work/attached"
+wait_for 20 "a streamed word" retry 'user agentctl events . --json | grep -q word3'
 SECONDS=0
 user systemctl --user restart agentd.service
 echo "restarted after ${SECONDS} s"
@@ -145,10 +151,10 @@ print(len(seqs), "events in order, one turn.parked, one turn.completed")'
 say "reload"
 user sh -c 'echo "no_such_key = 1" >> .config/agentd/config.toml'
 ! user systemctl --user reload agentd.service || fail "a wrong configuration was accepted"
-wait_for 10 "the refused reload" sh -c "$(declare -f inside user); leader=$leader; user agentctl daemon status | grep 'reload.*failed'"
+wait_for 10 "the refused reload" retry 'user agentctl daemon status | grep "reload.*failed"'
 user sed -i '/no_such_key/d' .config/agentd/config.toml
 user systemctl --user reload agentd.service
-wait_for 10 "the reload" sh -c "$(declare -f inside user); leader=$leader; ! user agentctl daemon status | grep 'reload.*failed'"
+wait_for 10 "the reload" retry '! user agentctl daemon status | grep "reload.*failed"'
 user agentctl daemon status | grep reload
 
 say "stop and restart by agentctl, where systemd keeps the socket"
@@ -181,19 +187,22 @@ pid=$(value MainPID)
 sleep 10
 [ "$(value MainPID)" = "$pid" ] || fail "a working daemon was killed"
 echo "after 10 s with WatchdogSec=4: process $pid still runs"
-inside kill -STOP "$pid"
+inside sh -c "kill -STOP $pid"
 SECONDS=0
-wait_for 30 "another daemon" sh -c "$(declare -f inside user value); leader=$leader; [ \"\$(value MainPID)\" != $pid ] && [ \"\$(value ActiveState)\" = active ]"
+# shellcheck disable=SC2016
+wait_for 30 "another daemon" retry '[ "$(value MainPID)" != '"$pid"' ] && [ "$(value ActiveState)" = active ]'
 echo "stopped by SIGSTOP; replaced after ${SECONDS} s; NRestarts=$(value NRestarts)"
 user agentctl doctor --quick
 
 say "a job that is due starts after a boot, without a login"
-user agentctl jobs add -p "hello" --in 15s --title trial
+SECONDS=0
+user agentctl jobs add -p "hello" --in 20s --title trial
 power_off
+[ "$SECONDS" -lt 20 ] || fail "the job was due before the machine was off"
 boot
 serve_models
-wait_for 60 "the end of the job" sh -c "$(declare -f inside user); leader=$leader; user agentctl jobs --json | grep -q '\"completed\"\|success'"
-user agentctl jobs
+wait_for 60 "the end of the job" retry 'user agentctl jobs --state succeeded | grep trial'
+user agentctl jobs | sed 's/ *$//'
 
 say "the system's daemon, with a key as a credential"
 inside systemd-sysusers agentd.conf
@@ -218,7 +227,8 @@ system agentctl run -a dont_ask "bash: id -un; grep NoNewPrivs /proc/self/status
 system agentctl logs .
 inside tail -n 1 /tmp/calls.log | grep -q sk-credential || fail "the key did not arrive"
 [ "$(inside systemctl show --value -p ActiveState agentd.service)" = active ] || fail "the daemon is not the service"
-system agentctl doctor
+system agentctl doctor | tee "$work/doctor"
+grep -q 'unattended sessions: level [23]' "$work/doctor" || fail "the unit takes the sandbox away"
 inside systemctl restart agentd.service
 system agentctl doctor --quick
 inside systemd-analyze security --no-pager agentd.service | tail -n 1
