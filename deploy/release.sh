@@ -43,7 +43,7 @@ build() {
   local cargo_home=${CARGO_HOME:-$HOME/.cargo}
   local map="$PWD=/agentd" cargo_map="$cargo_home=/cargo"
   # A folder of its own: these flags would make other builds in `target` start again.
-  CARGO_TARGET_DIR=$PWD/target/release-build \
+  AGENTD_PORTABLE=1 CARGO_TARGET_DIR=$PWD/target/release-build \
     RUSTFLAGS="${RUSTFLAGS:-} --remap-path-prefix=$map --remap-path-prefix=$cargo_map" \
     CFLAGS="${CFLAGS:-} -ffile-prefix-map=$map -ffile-prefix-map=$cargo_map" \
     CXXFLAGS="${CXXFLAGS:-} -ffile-prefix-map=$map -ffile-prefix-map=$cargo_map" \

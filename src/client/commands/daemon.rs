@@ -68,7 +68,7 @@ pub(crate) async fn daemon(
 /// The systemd service that runs the daemon of this data folder, if one does.
 pub(super) fn service(reach: &Connector) -> Option<Service> {
     let holder = LockHolder::find(&reach.places.data_dir).filter(|_| reach.host.is_none())?;
-    Service::of(holder.pid.try_into().ok()?)
+    Service::find(holder.pid.try_into().ok()?)
 }
 
 async fn say_started(client: &Client, out: &mut OutputStreams) -> Result<(), Failure> {

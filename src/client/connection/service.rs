@@ -19,7 +19,7 @@ pub(crate) struct Service {
 impl Service {
     /// The service to which a process belongs, if it is one of agentd: a daemon that `agentctl` started inside
     /// another service is none.
-    pub(crate) fn of(pid: u32) -> Option<Self> {
+    pub(crate) fn find(pid: u32) -> Option<Self> {
         let cgroups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
         cgroups.lines().find_map(Self::in_cgroup)
     }

@@ -41,7 +41,7 @@ pub(crate) async fn with_model(
             false => Err(Failure::no_model()),
         };
     };
-    let hindrance = if Service::of(status.pid).is_some() {
+    let hindrance = if Service::find(status.pid).is_some() {
         // After each start it has the environment of its unit.
         Some("it is a service; `agentctl login PROVIDER` stores a key for it".to_owned())
     } else {
