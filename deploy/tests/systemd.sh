@@ -129,17 +129,21 @@ own = [line for line in lines if line.get("TARGET", "").split("::")[0] in ("daem
 assert own, lines[:3]
 print(len(own), "entries; the fields of one:", {k: v for k, v in own[-1].items() if not k.startswith("_")})'
 
-say "restart in the middle of a turn, with a client attached"
-user agentctl run "slow" </dev/null >"$work/attached" 2>&1 &
-attached=$!
-wait_for 20 "a streamed word" retry 'user agentctl events . --json | grep -q word3'
-SECONDS=0
-user systemctl --user restart agentd.service
-echo "restarted after ${SECONDS} s"
-[ "$(value MainPID)" != "$pid" ] || fail "the process is the same"
-wait "$attached" || fail "the attached client ended with $?: $(cat "$work/attached")"
-tail -n 3 "$work/attached"
-user agentctl events . --json | python3 -c '
+# in_a_turn COMMAND…: runs the command while a model's answer streams to an attached client. The client and the turn must go
+# on in another process, and no event may be missing or twice.
+in_a_turn() {
+  local attached
+  pid=$(value MainPID)
+  user agentctl run "slow" </dev/null >"$work/attached" 2>&1 &
+  attached=$!
+  wait_for 20 "a streamed word" retry 'user agentctl events . --json | grep -q word3'
+  SECONDS=0
+  "$@"
+  echo "done after ${SECONDS} s"
+  [ "$(value MainPID)" != "$pid" ] || fail "the process is the same"
+  wait "$attached" || fail "the attached client ended with $?: $(cat "$work/attached")"
+  tail -n 1 "$work/attached"
+  user agentctl events . --json | python3 -c '
 import json, sys
 events = [json.loads(line) for line in sys.stdin]
 seqs = [event["seq"] for event in events]
@@ -147,6 +151,17 @@ kinds = [event["type"] for event in events]
 assert seqs == sorted(set(seqs)), seqs
 assert kinds.count("turn.completed") == 1 and "turn.parked" in kinds, kinds
 print(len(seqs), "events in order, one turn.parked, one turn.completed")'
+}
+upgrade() {
+  inside dpkg -i /root/agentd.deb
+  user agentctl daemon restart
+}
+
+say "restart in the middle of a turn, with a client attached"
+in_a_turn user systemctl --user restart agentd.service
+
+say "upgrade of the package in the middle of a turn"
+in_a_turn upgrade
 
 say "reload"
 user sh -c 'echo "no_such_key = 1" >> .config/agentd/config.toml'
