@@ -108,7 +108,8 @@ debian() {
   rm -r "$root/usr/share/systemd"
   mv "$root/usr/share/zsh/site-functions" "$root/usr/share/zsh/vendor-completions"
   mv "$root/usr/share/doc/agentd/LICENSE" "$root/usr/share/doc/agentd/copyright"
-  find "$root/usr/share/man" "$root/usr/share/doc/agentd/CHANGELOG.md" -type f -exec gzip -9n {} +
+  mv "$root/usr/share/doc/agentd/CHANGELOG.md" "$root/usr/share/doc/agentd/changelog"
+  find "$root/usr/share/man" "$root/usr/share/doc/agentd/changelog" -type f -exec gzip -9n {} +
   install -m 644 deploy/systemd/system/agentd.service deploy/systemd/system/agentd.socket "$root/usr/lib/systemd/system/"
   install -m 644 deploy/systemd/system/sysusers.conf "$root/usr/lib/sysusers.d/agentd.conf"
   install -m 644 deploy/systemd/system/tmpfiles.conf "$root/usr/lib/tmpfiles.d/agentd.conf"
