@@ -5,6 +5,7 @@ use std::process::Command;
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-env-changed=AGENTD_PORTABLE");
     let folder = std::env::var("OUT_DIR").expect("cargo sets OUT_DIR");
     shrink_release_programs(Path::new(&folder));
 }
@@ -18,7 +19,13 @@ fn shrink_release_programs(folder: &Path) {
     }
     let source = folder.join("probe.rs");
     std::fs::write(&source, "fn main() {}").expect("a file in OUT_DIR");
-    for flag in ["-Wl,--icf=all", "-Wl,-z,pack-relative-relocs"] {
+    // Packed relocations need glibc 2.36. Packages run on machines with an older one.
+    let is_portable = std::env::var_os("AGENTD_PORTABLE").is_some();
+    let flags: &[&str] = match is_portable {
+        true => &["-Wl,--icf=all"],
+        false => &["-Wl,--icf=all", "-Wl,-z,pack-relative-relocs"],
+    };
+    for flag in flags {
         let program = folder.join("probe");
         let mut rustc = Command::new(variable("RUSTC"));
         rustc.args(variable("CARGO_ENCODED_RUSTFLAGS").split('\x1f').filter(|flag| !flag.is_empty()));

@@ -15,7 +15,8 @@ use crate::commands::run::model_key::with_model;
 use crate::commands::{
     abort, agents, answer, approve, archive, audit, backup, command, config, context, cost, daemon, demo,
     diff, doctor, explain, export, feedback, fork, host, inspect, jobs, knowledge, login, logs, mcp, memory,
-    models, prune, ps, queue, rewind, rpc, rules, stats, submit, top, trust, update, wait, worktrees,
+    models, prune, ps, queue, rewind, rpc, rules, stats, submit, top, trust, uninstall, update, wait,
+    worktrees,
 };
 use crate::completions;
 use crate::connection::connector::{Connector, NAME};
@@ -125,7 +126,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
     let is_config_named = cli.config.is_some();
     let reach = connector(&cli)?;
     if is_config_named
-        && !matches!(cli.command, Some(Command::Doctor | Command::Daemon { .. }))
+        && !matches!(cli.command, Some(Command::Doctor { .. } | Command::Daemon { .. }))
         && let Some(remark) = reach.unread_config().await
     {
         out.note(&remark)?;
@@ -227,7 +228,9 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Backup { file } => backup::backup(&reach, &file, out).await,
         Command::Config { what: ConfigCommand::Show(args) } => config::show(&reach, args, out).await,
         Command::Login { provider } => login::login(&reach, &provider, out).await,
-        Command::Doctor => doctor::doctor(&reach, out).await,
+        Command::Uninstall { purge, yes } => uninstall::uninstall(&reach, (purge, yes), out).await,
+        Command::Doctor { quick: true } => doctor::quick(&reach, out).await,
+        Command::Doctor { quick: false } => doctor::doctor(&reach, out).await,
         Command::Rpc { method, params } => rpc::rpc(&reach, &method, params, out).await,
         Command::Host { .. } | Command::Completions { .. } | Command::Man { .. } | Command::Demo { .. } => {
             Ok(())
@@ -258,7 +261,7 @@ fn connector(cli: &Cli) -> Result<Connector, Failure> {
         places.flags = ["--host".to_owned(), host.clone()].into();
     }
     // `doctor` reports a missing configuration file as a finding. Another machine has a configuration of its own.
-    if !matches!(cli.command, Some(Command::Doctor)) && host.is_none() {
+    if !matches!(cli.command, Some(Command::Doctor { .. })) && host.is_none() {
         places.check_named_config()?;
     }
     let role = ClientRole::Controller;
@@ -276,7 +279,10 @@ fn refuse_remote(cli: &Cli, host: &SshHost) -> Result<(), Failure> {
         Some(Command::Login { provider }) => {
             (format!("login {}", escape::line(provider)), "a key stays on the machine where it is typed")
         }
-        Some(Command::Doctor) => ("doctor".to_owned(), "it examines the machine on which it runs"),
+        Some(Command::Doctor { .. }) => ("doctor".to_owned(), "it examines the machine on which it runs"),
+        Some(Command::Uninstall { .. }) => {
+            ("uninstall".to_owned(), "it deletes files of the machine on which it runs")
+        }
         Some(Command::Daemon { what }) => {
             let verb = match what {
                 DaemonCommand::Start => "start",

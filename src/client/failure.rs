@@ -80,13 +80,12 @@ impl Failure {
     #[must_use]
     pub fn no_model() -> Self {
         Self::internal(
-            "no model is configured. One of these helps:\n\
-             \x20 agentctl login anthropic              asks for a key of Anthropic and stores it; also openai\n\
-             \x20 export ANTHROPIC_API_KEY=…            for Anthropic\n\
-             \x20 export OPENAI_API_KEY=…               for OpenAI; OPENAI_BASE_URL for servers like it\n\
-             \x20 export OLLAMA_HOST=127.0.0.1:11434    for Ollama\n\
-             and name the model as `[models] main = \"PROVIDER/MODEL\"` in ~/.config/agentd/config.toml or with --model.\n\
-             A daemon that runs already does not see new variables: `agentctl daemon stop` first.\n\
+            "no model is configured yet. Two steps to the first turn:\n\
+             \x20 agentctl login anthropic      asks for a key, stores it and tries it; also openai\n\
+             \x20 agentctl                      begins a conversation in this folder\n\
+             Instead of the first: export ANTHROPIC_API_KEY=… or OPENAI_API_KEY=… (OPENAI_BASE_URL for servers like it).\n\
+             A local Ollama: export OLLAMA_HOST=127.0.0.1:11434, then agentctl run --model ollama/NAME \"…\"\n\
+             Other servers: `[providers]` and `[models] main` in ~/.config/agentd/config.toml (docs/models.md).\n\
              To see it work without any of this: agentctl demo",
         )
     }

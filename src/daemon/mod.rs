@@ -328,9 +328,11 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
         notifier,
         jobs: job_settings,
     };
+    let mut watchdog = systemd::Watchdog::from_env(&env);
     loop {
         tokio::select! {
             () = stop.cancelled() => break,
+            () = watchdog.due() => watchdog.beat(),
             wish = signals.next() => match wish {
                 SignalRequest::Stop => break,
                 // The reload has logged its error.

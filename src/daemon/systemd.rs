@@ -1,17 +1,21 @@
 //! The protocols of service managers. Socket activation, sd_listen_fds(3): a manager binds the socket
 //! and passes it as descriptor 3, and the socket file still belongs to the manager. Readiness,
-//! sd_notify(3): the daemon sends one datagram to the socket that the manager names.
+//! sd_notify(3): the daemon sends one datagram to the socket that the manager names. Watchdog,
+//! sd_watchdog_enabled(3): the manager kills a daemon that sends nothing for too long.
 
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::sys::socket::{
     AddressFamily, SockType, SockaddrLike as _, SockaddrStorage, getsockname, getsockopt, sockopt,
 };
+use tokio::task::JoinHandle;
+use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use crate::error::DaemonError;
 use api::endpoint::Env;
@@ -90,6 +94,52 @@ pub(super) fn report_stopping() {
     send_state("STOPPING=1");
 }
 
+/// Tells a service manager with a watchdog that the daemon works.
+pub(super) struct Watchdog {
+    /// `None` without a watchdog.
+    beats: Option<Interval>,
+    /// The last beat on its way.
+    sending: Option<JoinHandle<()>>,
+}
+
+impl Watchdog {
+    /// The watchdog that the environment names, if it names one.
+    pub(super) fn from_env(env: Env<'_>) -> Self {
+        let beats = watchdog_timeout(env, std::process::id()).map(|timeout| {
+            // As sd_watchdog_enabled(3) advises: a beat may be late by half of the time.
+            let mut beats = interval(timeout / 2);
+            beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            beats
+        });
+        Self { beats, sending: None }
+    }
+
+    /// Waits until a beat is due; forever without a watchdog. Cancel-safe.
+    pub(super) async fn due(&mut self) {
+        match &mut self.beats {
+            Some(beats) => drop(beats.tick().await),
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Sends a beat. The loop that calls this works; the beat is a task, so it also shows that the runtime runs tasks.
+    pub(super) fn beat(&mut self) {
+        if self.sending.as_ref().is_none_or(JoinHandle::is_finished) {
+            self.sending = Some(tokio::spawn(async { send_state("WATCHDOG=1") }));
+        }
+    }
+}
+
+/// The time without a beat after which the manager kills this process.
+fn watchdog_timeout(env: Env<'_>, pid: u32) -> Option<Duration> {
+    if env("WATCHDOG_PID").is_some_and(|value| value.parse() != Ok(pid)) {
+        return None;
+    }
+    let micros: u64 = env("WATCHDOG_USEC")?.parse().ok()?;
+    // Shorter ones would be a busy loop.
+    (micros >= 1000).then(|| Duration::from_micros(micros))
+}
+
 fn send_state(text: &str) {
     let Ok(name) = std::env::var("NOTIFY_SOCKET") else { return };
     let address = match name.strip_prefix('@') {
@@ -122,6 +172,22 @@ mod tests {
         ] {
             let env = |name: &str| if name == "LISTEN_PID" { pid } else { fds }.map(String::from);
             assert_eq!(descriptor_count(&env, 7).as_deref(), expected, "{pid:?} {fds:?}");
+        }
+    }
+
+    #[test]
+    fn watchdog_of_this_process_only_is_served() {
+        for (pid, micros, expected) in [
+            (None, Some("2000000"), Some(2)),
+            (Some("7"), Some("2000000"), Some(2)),
+            (Some("8"), Some("2000000"), None),
+            (Some("7"), Some("0"), None),
+            (Some("7"), Some("soon"), None),
+            (None, None, None),
+        ] {
+            let env = |name: &str| if name == "WATCHDOG_PID" { pid } else { micros }.map(String::from);
+            let found = watchdog_timeout(&env, 7);
+            assert_eq!(found, expected.map(Duration::from_secs), "{pid:?} {micros:?}");
         }
     }
 

@@ -158,6 +158,56 @@ async fn passed_socket_is_served_and_not_removed() {
     }
 }
 
+/// systemd keeps a socket while the daemon stops. A connection to it would start the next daemon.
+#[tokio::test]
+async fn agentctl_stops_daemon_with_passed_socket_and_does_not_start_the_next() {
+    let daemon = TestDaemon::builder().build().await;
+    let folder = daemon.socket().parent().expect("a folder").to_owned();
+    std::fs::create_dir_all(&folder).expect("made");
+    std::fs::set_permissions(&folder, std::os::unix::fs::PermissionsExt::from_mode(0o700)).expect("changed");
+    let listener = std::os::unix::net::UnixListener::bind(daemon.socket()).expect("bound");
+    let handed = std::os::fd::OwnedFd::from(listener.try_clone().expect("another descriptor"));
+    let log = std::fs::File::create(daemon.path("log")).expect("a log");
+    let mut process = activated(&daemon, 1, handed).stderr(log).spawn().expect("bash starts");
+    daemon.client("alice").await.call("daemon.status", json!({})).await;
+    let said = super::agentctl::ctl(&daemon, &["daemon", "stop"]).await;
+    assert!(said.code == 0 && said.out.contains("stopped"), "{said:?}");
+    let status = with_deadline("the daemon to end", || daemon.log(), process.wait()).await.expect("exit");
+    assert!(status.success(), "{}", daemon.log());
+    listener.set_nonblocking(true).expect("changed");
+    let next = listener.accept().expect_err("nobody waits for a daemon");
+    assert_eq!(next.kind(), std::io::ErrorKind::WouldBlock);
+}
+
+#[tokio::test]
+async fn service_manager_hears_readiness_beats_and_stop() {
+    let daemon = TestDaemon::builder().build().await;
+    let manager = tokio::net::UnixDatagram::bind(daemon.path("notify")).expect("bound");
+    let log = std::fs::File::create(daemon.path("log")).expect("a log");
+    let mut command = daemon.command();
+    command.env("NOTIFY_SOCKET", daemon.path("notify")).env("WATCHDOG_USEC", "200000");
+    let mut process = command.stderr(log).spawn().expect("agentd starts");
+    let message = async || {
+        let mut text = [0; 64];
+        let length =
+            with_deadline("a message", || daemon.log(), manager.recv(&mut text)).await.expect("read");
+        String::from_utf8_lossy(&text[..length]).into_owned()
+    };
+    assert_eq!(message().await, "READY=1");
+    for _ in 0..3 {
+        assert_eq!(message().await, "WATCHDOG=1");
+    }
+    daemon.client("alice").await.call("daemon.shutdown", json!({})).await;
+    loop {
+        match message().await.as_str() {
+            "WATCHDOG=1" => {}
+            last => break assert_eq!(last, "STOPPING=1"),
+        }
+    }
+    let status = with_deadline("the daemon to end", || daemon.log(), process.wait()).await.expect("exit");
+    assert!(status.success(), "{}", daemon.log());
+}
+
 #[tokio::test]
 async fn invalid_socket_activation_descriptor_is_refused() {
     let daemon = TestDaemon::builder().build().await;

@@ -33,7 +33,7 @@ pub const GROUPS: [(&str, &[&str]); 7] = [
         "Models and extensions",
         &["login", "models", "agents", "commands", "memory", "mcp", "acp", "knowledge"],
     ),
-    ("Daemon", &["daemon", "host", "config", "doctor", "backup", "rpc", "completions", "demo"]),
+    ("Daemon", &["daemon", "host", "config", "doctor", "backup", "rpc", "completions", "demo", "uninstall"]),
 ];
 
 /// Names that users of other programs type.

@@ -494,7 +494,20 @@ pub enum Command {
         provider: String,
     },
     /// Check keys, providers, sandbox, disk; say how to fix problems
-    Doctor,
+    Doctor {
+        /// Only whether the daemon answers and can write, for health checks
+        #[arg(long)]
+        quick: bool,
+    },
+    /// Name what agentd keeps on this machine for you; delete it
+    Uninstall {
+        /// Stop the daemon and delete sessions, settings and keys, after a question
+        #[arg(long)]
+        purge: bool,
+        /// Do not ask
+        #[arg(long, requires = "purge")]
+        yes: bool,
+    },
     /// Call a method of the daemon and print its result
     Rpc {
         /// The method, for example session.list

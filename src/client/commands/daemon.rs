@@ -2,6 +2,7 @@
 
 use api::methods;
 use std::io;
+use std::path::Path;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
@@ -11,6 +12,7 @@ use crate::commands::dial_stdio;
 use crate::connection::client::{CallError, Client};
 use crate::connection::connector::{Connector, is_absent, last_lines, read_from};
 use crate::connection::lock_holder::LockHolder;
+use crate::connection::service::Service;
 use crate::failure::Failure;
 use crate::terminal::escape;
 use crate::terminal::format::{age, now};
@@ -49,13 +51,24 @@ pub(crate) async fn daemon(
         }
         DaemonCommand::Reload => reload(reach, out).await,
         DaemonCommand::Restart { now } => {
+            let service = service(reach);
             stop(reach, *now, out).await?;
+            // systemd keeps the socket of a socket unit and starts the daemon for the first connection.
+            if let Some(service) = service.filter(|_| !reach.places.socket.exists()) {
+                service.start().await?;
+            }
             let started = reach.connect_or_start().await?;
             say_started(&started, out).await
         }
         DaemonCommand::Logs => logs(reach, out),
         DaemonCommand::DialStdio { after_crash } => dial_stdio::dial_stdio(reach, *after_crash).await,
     }
+}
+
+/// The systemd service that runs the daemon of this data folder, if one does.
+pub(super) fn service(reach: &Connector) -> Option<Service> {
+    let holder = LockHolder::find(&reach.places.data_dir).filter(|_| reach.host.is_none())?;
+    Service::find(holder.pid.try_into().ok()?)
 }
 
 async fn say_started(client: &Client, out: &mut OutputStreams) -> Result<(), Failure> {
@@ -164,6 +177,9 @@ pub(crate) async fn stop(reach: &Connector, now: bool, out: &mut OutputStreams) 
         }
         Err(other) => return Err(other.into()),
     };
+    // The daemon of another data folder is known by its socket alone.
+    let holder = LockHolder::find(&reach.places.data_dir)
+        .filter(|holder| holder.socket.is_some() && holder.socket.as_deref() == client.socket());
     match client.call::<methods::daemon::Shutdown>(&ShutdownParams { mode }).await {
         // The daemon may exit before it has sent the reply.
         Ok(Done {}) | Err(CallError::Closed) => {}
@@ -173,15 +189,8 @@ pub(crate) async fn stop(reach: &Connector, now: bool, out: &mut OutputStreams) 
     let deadline = Instant::now() + STOP_TIMEOUT;
     let mut wait = Duration::from_millis(5);
     loop {
-        let is_socket_gone = match client.socket() {
-            Some(socket) => match tokio::net::UnixStream::connect(socket).await {
-                Ok(_) => false,
-                Err(error) => is_absent(&error),
-            },
-            None => true,
-        };
         // The daemon closes this connection last. While it is open, the daemon may still write to its files.
-        if is_socket_gone && client.is_closed() {
+        if client.is_closed() && is_gone(reach, holder.as_ref(), client.socket()).await {
             return Ok(out.say("stopped; sessions are kept")?);
         }
         if Instant::now() > deadline {
@@ -191,6 +200,20 @@ pub(crate) async fn stop(reach: &Connector, now: bool, out: &mut OutputStreams) 
         }
         sleep(wait).await;
         wait = (wait * 2).min(Duration::from_millis(200));
+    }
+}
+
+/// Whether a daemon that was told to stop is gone.
+async fn is_gone(reach: &Connector, holder: Option<&LockHolder>, socket: Option<&Path>) -> bool {
+    match (holder, socket) {
+        // No attempt to connect: where systemd keeps the socket, it would start the next daemon.
+        (Some(holder), _) => {
+            LockHolder::find(&reach.places.data_dir).is_none_or(|found| found.pid != holder.pid)
+        }
+        (None, Some(socket)) => {
+            tokio::net::UnixStream::connect(socket).await.is_err_and(|error| is_absent(&error))
+        }
+        (None, None) => true,
     }
 }
 
@@ -237,6 +260,12 @@ async fn stop_unreachable(
 }
 
 fn logs(reach: &Connector, out: &mut OutputStreams) -> Result<(), Failure> {
+    if let Some(service) = service(reach) {
+        return Err(Failure::internal(format!(
+            "the daemon is a service of systemd: {}",
+            service.log_command()
+        )));
+    }
     let path = reach.places.log();
     let shown = path.display().to_string();
     match read_from(&path, 0) {

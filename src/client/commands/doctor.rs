@@ -75,6 +75,17 @@ pub(crate) async fn doctor(reach: &Connector, out: &mut OutputStreams) -> Result
     report(&findings, out)
 }
 
+/// Whether the daemon answers and can write, and nothing else: fast enough for a health check, and no provider is
+/// called.
+///
+/// # Errors
+/// None answers, or its storage does not work.
+pub(crate) async fn quick(reach: &Connector, out: &mut OutputStreams) -> Result<(), Failure> {
+    let client = reach.connect().await?;
+    let status = client.call::<methods::daemon::Status>(&NoParams {}).await?;
+    report(&[answers(&status), storage(&status)], out)
+}
+
 fn report(findings: &[Finding], out: &mut OutputStreams) -> Result<(), Failure> {
     for finding in findings {
         let (tone, word) = match finding.grade {
@@ -239,19 +250,22 @@ async fn schedules(client: &Client) -> Option<Finding> {
     })
 }
 
-/// Whether systemd starts the daemon at boot, as a service of the system or of the user.
+/// Whether systemd starts the daemon at boot, as a service of the system, or of a user who lingers.
 async fn starts_at_boot() -> bool {
-    for scope in ["--system", "--user"] {
-        let mut ask = tokio::process::Command::new("systemctl");
-        ask.args([scope, "is-enabled", "agentd.service"]).stdin(std::process::Stdio::null());
-        let asked = tokio::time::timeout(std::time::Duration::from_secs(2), ask.output()).await;
-        if let Ok(Ok(output)) = asked
-            && output.status.success()
-        {
-            return true;
-        }
-    }
-    false
+    is_enabled("--system").await || (lingers() && is_enabled("--user").await)
+}
+
+/// Whether the user's services start at boot and not only at login (`loginctl enable-linger`).
+fn lingers() -> bool {
+    let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
+    user.is_some_and(|user| Path::new("/var/lib/systemd/linger").join(user.name).exists())
+}
+
+async fn is_enabled(scope: &str) -> bool {
+    let mut ask = tokio::process::Command::new("systemctl");
+    ask.args([scope, "is-enabled", "agentd.service"]).stdin(std::process::Stdio::null());
+    let asked = tokio::time::timeout(Duration::from_secs(2), ask.output()).await;
+    matches!(asked, Ok(Ok(output)) if output.status.success())
 }
 
 /// The restrictions of the current folder, and those that could not be read. Without a daemon there is none to ask.
@@ -362,15 +376,12 @@ fn database_finding(checked: Result<Vec<String>, String>) -> Finding {
     }
 }
 
-fn state(client: &Client, status: &StatusReply) -> Vec<Finding> {
-    let mut findings = vec![ok(format!("agentd {} answers, process {}", status.version, status.pid))];
-    if client.hello().version != env!("CARGO_PKG_VERSION") {
-        findings.push(warn(
-            format!("agentctl is {}, agentd is {}", env!("CARGO_PKG_VERSION"), status.version),
-            "agentctl daemon stop; the next command starts the new one",
-        ));
-    }
-    findings.push(match status.storage.as_str() {
+fn answers(status: &StatusReply) -> Finding {
+    ok(format!("agentd {} answers, process {}", status.version, status.pid))
+}
+
+fn storage(status: &StatusReply) -> Finding {
+    match status.storage.as_str() {
         "ok" => ok(format!("storage in {} works", status.data_dir)),
         other if other.contains("damaged") => {
             fail(format!("storage in {}: {other}", status.data_dir), RESTART_FIX)
@@ -379,7 +390,18 @@ fn state(client: &Client, status: &StatusReply) -> Vec<Finding> {
             format!("storage in {}: {other}", status.data_dir),
             "free space, or make the disk writable; it goes on by itself then (agentctl daemon logs)",
         ),
-    });
+    }
+}
+
+fn state(client: &Client, status: &StatusReply) -> Vec<Finding> {
+    let mut findings = vec![answers(status)];
+    if client.hello().version != env!("CARGO_PKG_VERSION") {
+        findings.push(warn(
+            format!("agentctl is {}, agentd is {}", env!("CARGO_PKG_VERSION"), status.version),
+            "agentctl daemon stop; the next command starts the new one",
+        ));
+    }
+    findings.push(storage(status));
     for notice in &status.storage_notices {
         findings.push(warn(notice.clone(), "look at it, then move these files away"));
     }
@@ -392,7 +414,10 @@ fn state(client: &Client, status: &StatusReply) -> Vec<Finding> {
         ));
     }
     findings.push(if status.providers.is_empty() {
-        warn("no model provider is configured", "set ANTHROPIC_API_KEY, OPENAI_API_KEY or OLLAMA_HOST before the daemon starts, or [providers] in the config")
+        warn(
+            "no model provider is configured",
+            "agentctl login anthropic (or openai); others: docs/models.md",
+        )
     } else {
         ok(format!("model providers: {}", status.providers.join(", ")))
     });
@@ -527,6 +552,25 @@ mod tests {
         let grades: Vec<Grade> = daemon(&fake.connector()).await.iter().map(|f| f.grade).collect();
         let [grey, yellow, red] = [Grade::Ok, Grade::Warn, Grade::Fail];
         assert_eq!(grades, [grey, yellow, red, grey, grey, yellow, yellow, yellow, red]);
+    }
+
+    #[tokio::test]
+    async fn quick_check_fails_without_daemon_or_storage_only() {
+        for (storage, code) in [("ok", None), ("read-only", Some(4))] {
+            let fake = FakeDaemon::start(move |_, _, _| {
+                Ok(
+                    json!({"version": "1", "protocol_version": 1, "pid": 42, "started_at_ms": 0, "socket": "/s",
+                    "data_dir": "/d", "config_files": [], "providers": [], "main_model": null, "sessions": 0,
+                    "active_sessions": 0, "storage": storage}),
+                )
+            });
+            let reach = fake.connector();
+            let (mut out, text, _) = captured_output();
+            assert_eq!(quick(&reach, &mut out).await.err().map(|failure| failure.code), code, "{storage}");
+            assert_eq!(text.text().lines().filter(|line| !line.starts_with("      ")).count(), 2);
+            drop(fake);
+            assert_eq!(quick(&reach, &mut out).await.expect_err("none answers").code, 69);
+        }
     }
 
     #[test]

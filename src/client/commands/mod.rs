@@ -40,6 +40,7 @@ pub(super) mod stats;
 pub(super) mod submit;
 pub(super) mod top;
 pub(super) mod trust;
+pub(super) mod uninstall;
 pub(super) mod update;
 pub(super) mod wait;
 pub(super) mod worktrees;

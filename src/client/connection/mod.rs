@@ -20,6 +20,7 @@ pub(super) mod pages;
 pub(super) mod paths;
 pub(super) mod plain_text;
 pub(super) mod remote;
+pub(super) mod service;
 pub(super) mod session_calls;
 pub(super) mod session_feed;
 pub(super) mod ssh;

@@ -4,6 +4,7 @@ use crate::commands::daemon;
 use crate::connection::client::Client;
 use crate::connection::connector::Connector;
 use crate::connection::remote::Machine;
+use crate::connection::service::Service;
 use crate::failure::Failure;
 use crate::terminal::out::OutputStreams;
 use api::methods;
@@ -40,19 +41,19 @@ pub(crate) async fn with_model(
             false => Err(Failure::no_model()),
         };
     };
-    let hindrance = if status.active_sessions > 0 {
-        Some("its sessions work")
-    } else if !reach.may_start {
-        Some("this command may not start one")
-    } else if is_service(status.pid) {
-        Some("it is a service")
+    let hindrance = if Service::find(status.pid).is_some() {
+        // After each start it has the environment of its unit.
+        Some("it is a service; `agentctl login PROVIDER` stores a key for it".to_owned())
     } else {
-        None
+        let why = match (status.active_sessions > 0, reach.may_start) {
+            (true, _) => Some("its sessions work"),
+            (false, false) => Some("this command may not start one"),
+            (false, true) => None,
+        };
+        why.map(|why| format!("{why}; restart it with that variable (`agentctl daemon restart`)"))
     };
     if let Some(why) = hindrance {
-        out.note(&format!(
-            "the running daemon does not see {name}, and {why}; restart it with that variable (`agentctl daemon restart`)"
-        ))?;
+        out.note(&format!("the running daemon does not see {name}, and {why}"))?;
         let is_usable = status.main_model.is_some() || named_model.is_some();
         return if is_usable { Ok((client, status)) } else { Err(Failure::no_model()) };
     }
@@ -65,16 +66,6 @@ pub(crate) async fn with_model(
         return Err(Failure::no_model());
     }
     Ok((client, status))
-}
-
-/// Whether a service manager runs the daemon, which then has the environment of its unit after each start.
-fn is_service(pid: u32) -> bool {
-    let cgroups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
-    cgroups.lines().any(|line| is_service_cgroup(line.rsplit('/').next().unwrap_or_default()))
-}
-
-fn is_service_cgroup(name: &str) -> bool {
-    name.starts_with("agentd") && name.ends_with(".service")
 }
 
 #[cfg(test)]
@@ -116,6 +107,5 @@ mod tests {
                 (outcome, _) => panic!("{reply}: {:?}", outcome.err()),
             }
         }
-        assert!(is_service_cgroup("agentd.service") && !is_service_cgroup("session-2.scope"));
     }
 }
