@@ -96,7 +96,8 @@ impl GitFolder {
         let head = self.read("HEAD").and_then(|bytes| String::from_utf8(bytes).ok());
         let head = head.map(|text| text.trim_end().to_owned()).unwrap_or_default();
         let is_commit = matches!(head.len(), 40 | 64) && head.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let is_branch = head.strip_prefix("ref: refs/").is_some_and(|name| !name.contains(char::is_control));
+        let is_branch =
+            head.strip_prefix("ref: refs/heads/").is_some_and(|name| !name.contains(char::is_control));
         if is_commit || is_branch {
             return Ok(head);
         }
@@ -195,7 +196,12 @@ impl Drop for IndexLock {
 /// # Errors
 /// The file, for users.
 pub(super) fn require_files(common: &Path) -> Result<(), WorktreeProblem> {
-    let entries = fs::read_dir(common.join("worktrees")).into_iter().flatten().take(MAX_WORKTREES).flatten();
+    let all = common.join("worktrees");
+    if fs::symlink_metadata(&all).is_ok_and(|meta| !meta.is_dir()) {
+        let why = format!("{} is not a folder, so git is not called; remove it", all.display());
+        return Err(WorktreeProblem::new("worktree", why));
+    }
+    let entries = fs::read_dir(all).into_iter().flatten().take(MAX_WORKTREES).flatten();
     entries
         .map(|entry| entry.path())
         .try_for_each(|folder| require_each_file(&folder, &["HEAD", "gitdir", "commondir", "locked"]))

@@ -70,7 +70,11 @@ impl<'a> Checkout<'a> {
                        look at its folder, and remove it with force";
             return Err(WorktreeProblem::new("worktree", why));
         };
-        let private = PrivateGit::new(repository, &StateFolder::of(&own.path)?, &folder.head()?)?;
+        let head = folder.head()?;
+        if let Some(branch) = folder.head_branch() {
+            repository.require_plain_branch(&branch)?;
+        }
+        let private = PrivateGit::new(repository, &StateFolder::of(&own.path)?, &head)?;
         let checkout =
             Self { repository, path: &own.path, folder: Arc::new(folder), private: Arc::new(private) };
         checkout.fill_index().await?;

@@ -108,6 +108,19 @@ async fn repository_without_commit_and_bare_one_without_base_are_refused() {
 }
 
 #[tokio::test]
+async fn repository_with_reftable_is_refused() {
+    let Some(place) = Place::new() else { return };
+    let top = place.root().join("reftable");
+    let made = Command::new("git").args(["init", "-q", "--ref-format=reftable"]).arg(&top).output();
+    if !made.expect("started").status.success() {
+        base::skip_test!("this git has no reftable");
+        return;
+    }
+    let refused = check(&top, &WorktreeChoice::with_defaults()).await.expect_err("refused");
+    assert!(refused.why.contains("reftable"), "{refused}");
+}
+
+#[tokio::test]
 async fn odd_and_existing_branch_names_are_used_as_they_are() {
     let Some(place) = Place::new() else { return };
     place.git(&["branch", "old=ü'\"$x"]);
