@@ -47,6 +47,7 @@ pub(super) async fn resolve(
     for path in &choice.include {
         check_include(path)?;
     }
+    repository.require_plain_worktrees()?;
     if repository.common.join("reftable").exists() {
         let why = "the repository keeps its references as reftable, which worktrees of agentd do not support";
         return Err(WorktreeProblem::new("worktree", why));

@@ -5,7 +5,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 
 use super::base_commit::{self, BranchState};
-use super::git_folder::{GitFolder, LOCK_REASON, is_name, require_files};
+use super::git_folder::{GitFolder, LOCK_REASON, is_name};
 use super::include::copy_ignored_files;
 use super::remove::discard_unfinished;
 use super::repository::{Repository, RepositoryLock};
@@ -90,7 +90,6 @@ async fn add(
     path: &Path,
     lock: &RepositoryLock,
 ) -> Result<(OwnWorktree, u64), WorktreeProblem> {
-    require_files(&repository.common)?;
     let branch = branch_name(choice, path);
     let named = WorktreeChoice { branch: Some(branch.clone()), ..choice.clone() };
     let (base, branch_state) = base_commit::resolve(repository, prefix, &named).await?;

@@ -21,7 +21,7 @@ const MAX_FILE_BYTES: u64 = 16 << 10;
 /// Maximum bytes of an index: that of several million files.
 const MAX_INDEX_BYTES: u64 = 1 << 30;
 /// Maximum number of worktrees of a repository.
-const MAX_WORKTREES: usize = 100_000;
+pub(super) const MAX_WORKTREES: usize = 100_000;
 /// The name by which git locks the index (git's `lockfile.h`).
 const INDEX_LOCK: &str = "index.lock";
 
@@ -61,7 +61,7 @@ impl GitFolder {
         })
     }
 
-    fn open(path: PathBuf) -> Option<Self> {
+    pub(super) fn open(path: PathBuf) -> Option<Self> {
         let folder = open_folder(&path).ok()?;
         Some(Self { path, folder })
     }
@@ -189,22 +189,6 @@ impl Drop for IndexLock {
             let _ = unlinkat(folder, INDEX_LOCK, UnlinkatFlags::NoRemoveDir);
         }
     }
-}
-
-/// Refuses a repository in which a file that git reads for every worktree is none: a pipe would hold git for ever.
-///
-/// # Errors
-/// The file, for users.
-pub(super) fn require_files(common: &Path) -> Result<(), WorktreeProblem> {
-    let all = common.join("worktrees");
-    if fs::symlink_metadata(&all).is_ok_and(|meta| !meta.is_dir()) {
-        let why = format!("{} is not a folder, so git is not called; remove it", all.display());
-        return Err(WorktreeProblem::new("worktree", why));
-    }
-    let entries = fs::read_dir(all).into_iter().flatten().take(MAX_WORKTREES).flatten();
-    entries
-        .map(|entry| entry.path())
-        .try_for_each(|folder| require_each_file(&folder, &["HEAD", "gitdir", "commondir", "locked"]))
 }
 
 /// Refuses a folder in which one of these names exists and is no file, or leads to none.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::git_folder::{GitFolder, IndexLock};
+use super::git_folder::{GitFolder, IndexLock, MAX_WORKTREES, require_each_file};
 use super::repository::{READ_TIMEOUT, Repository, RepositoryLock, reference};
 use super::state::{PRIVATE, StateFolder};
 use super::{OwnWorktree, WorktreeProblem};
@@ -173,16 +173,12 @@ impl Repository {
     /// # Errors
     /// What to remove, for users.
     pub(super) fn require_plain_branch(&self, branch: &str) -> Result<(), WorktreeProblem> {
-        let problem = |path: &Path| {
-            let why = format!("{} was replaced by something else; remove it", path.display());
-            Err(WorktreeProblem::new("worktree", why))
-        };
         let packed = self.common.join("packed-refs");
         if fs::symlink_metadata(&packed).is_ok_and(|meta| !meta.is_file()) {
-            return problem(&packed);
+            return replaced(&packed);
         }
         match link_on_the_way(&self.common, &format!("refs/heads/{branch}")) {
-            Some(path) => problem(&path),
+            Some(path) => replaced(&path),
             None => Ok(()),
         }
     }
@@ -196,12 +192,28 @@ impl Repository {
         let own = ["index", "HEAD", "ORIG_HEAD", "logs/HEAD"];
         let own = own.iter().find_map(|name| link_on_the_way(&self.git_dir, name));
         match own.or_else(|| link_on_the_way(&self.common, &format!("logs/refs/heads/{branch}"))) {
-            Some(path) => {
-                let why = format!("{} was replaced by something else; remove it", path.display());
-                Err(WorktreeProblem::new("worktree", why))
-            }
+            Some(path) => replaced(&path),
             None => Ok(()),
         }
+    }
+
+    /// Refuses a repository in which a file that git reads for every worktree is none: a pipe would hold git for ever.
+    ///
+    /// # Errors
+    /// What to remove, for users.
+    pub(super) fn require_plain_worktrees(&self) -> Result<(), WorktreeProblem> {
+        if let Some(path) = link_on_the_way(&self.common, "worktrees/any") {
+            return replaced(&path);
+        }
+        let all = fs::read_dir(self.common.join("worktrees")).into_iter().flatten();
+        let all = all.take(MAX_WORKTREES).flatten().map(|entry| entry.path());
+        for folder in all.chain([self.git_dir.clone()]) {
+            require_each_file(&folder, &["HEAD", "gitdir", "commondir", "locked"])?;
+            if let Some(branch) = GitFolder::open(folder).and_then(|folder| folder.head_branch()) {
+                self.require_plain_branch(&branch)?;
+            }
+        }
+        Ok(())
     }
 
     /// Removes the log of a removed branch. A new branch of this name would continue it.
@@ -211,6 +223,11 @@ impl Repository {
             let _ = fs::remove_file(self.common.join(log));
         }
     }
+}
+
+fn replaced(path: &Path) -> Result<(), WorktreeProblem> {
+    let why = format!("{} was replaced by something else, so git is not called; remove it", path.display());
+    Err(WorktreeProblem::new("worktree", why))
 }
 
 /// The first part of a path below a folder that is neither a folder nor, at its end, a file. A missing one ends the path.

@@ -85,7 +85,10 @@ async fn pipes_in_git_folders_hold_nothing() {
     place.git(&["reset", "-q"]);
     pipe(&place.top().join(".git/refs/heads/agentd/job_1"));
     assert!(soon(status(&made.own)).await.is_err(), "a pipe in place of the branch");
-    let other = place.create("job_3").await;
+    let refused = soon(place.create_with("job_3", &WorktreeChoice::with_defaults())).await;
+    assert!(refused.is_err(), "git reads the branch of each worktree");
+    fs::remove_file(place.top().join(".git/refs/heads/agentd/job_1")).expect("removed");
+    let other = soon(place.create("job_3")).await;
     pipe(&place.top().join(".git/refs/heads/pipe"));
     fs::write(place.git_folder("job_3").join("HEAD"), "ref: refs/heads/pipe\n").expect("written");
     assert!(soon(status(&other.own)).await.is_err(), "a pipe in place of the branch that HEAD names");
