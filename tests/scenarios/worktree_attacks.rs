@@ -129,6 +129,49 @@ async fn worktree_that_git_does_not_know_is_kept_until_force() {
 }
 
 #[tokio::test]
+async fn worktree_of_retried_job_is_kept_from_its_last_end_on() {
+    let clock = tempfile::tempdir().expect("a folder");
+    let offset = clock.path().join("offset");
+    let set_hours = |hours: u64| {
+        std::fs::write(clock.path().join("new"), (hours * 3_600_000).to_string()).expect("written");
+        std::fs::rename(clock.path().join("new"), &offset).expect("renamed");
+    };
+    set_hours(0);
+    let config = format!("[jobs]\nkeep_worktrees = \"4h\"\n{ALLOW_BASH}");
+    let builder = TestDaemon::builder().config(&config);
+    let builder = builder.environment("AGENTD_TEST_CLOCK", offset.to_str().expect("text"));
+    let Some(mut daemon) = start(builder).await else { return };
+    let alice = daemon.client("alice").await;
+    let mut jobs = Vec::new();
+    for _ in 0..2 {
+        daemon.models.push(Step::calls(vec![bash("echo new > new.txt")]));
+        daemon.models.push(Step::error(400, "invalid_request_error", "no"));
+        let params = json!({"prompt": "Do it.", "cwd": daemon.workspace(), "worktree": true});
+        let job = alice.call("job.create", params).await["job"]["job_id"].clone();
+        let done = alice.call("job.wait", json!({"job_id": job, "timeout_ms": 20_000})).await;
+        assert_eq!(done["job"]["state"], "failed", "{done}");
+        jobs.push(job);
+    }
+    set_hours(3);
+    daemon.models.push(Step::text("Done."));
+    alice.call("job.retry", json!({"job_id": jobs[0], "mode": "continue"})).await;
+    let done = alice.call("job.wait", json!({"job_id": jobs[0], "timeout_ms": 20_000})).await;
+    assert_eq!(done["job"]["state"], "succeeded", "{done}");
+    set_hours(5);
+    daemon.stop().await;
+    daemon.launch().await;
+    // The worktrees are removed in the order of their creation.
+    let path = |job: &Value| worktrees(&daemon).join(job.as_str().expect("an id"));
+    let removed = async {
+        while path(&jobs[1]).exists() {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    crate::support::wait::with_deadline("the removal", || daemon.log(), removed).await;
+    assert!(path(&jobs[0]).exists(), "it ended two hours ago");
+}
+
+#[tokio::test]
 async fn folders_of_daemon_are_no_workspace() {
     let Some(daemon) = start(TestDaemon::builder()).await else { return };
     let alice = daemon.client("alice").await;
