@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use tokio_util::sync::CancellationToken;
+
 use crate::error::JobsError;
 use crate::record::{JobRecord, WorktreePlace};
 use crate::services::Services;
@@ -20,11 +22,15 @@ pub(crate) async fn check(cwd: &str, choice: &WorktreeChoice) -> Result<(), Jobs
 }
 
 /// Makes the worktree of the newest attempt, in `DATA/worktrees/JOB`; further attempts get a name with their number.
-/// It may be repeated after a crash.
+/// It may be repeated after a crash. The token ends it.
 ///
 /// # Errors
-/// Git or the disk failed, or the repository has changed since the job was created.
-pub(crate) async fn create(services: &Services, record: &JobRecord) -> Result<WorktreePlace, JobError> {
+/// Git or the disk failed, it was cancelled, or the repository has changed since the job was created.
+pub(crate) async fn create(
+    services: &Services,
+    record: &JobRecord,
+    cancel: &CancellationToken,
+) -> Result<WorktreePlace, JobError> {
     let job = &record.job;
     let Some(choice) = &record.worktree else {
         return Err(JobError::new("internal", "the job has no worktree"));
@@ -42,6 +48,7 @@ pub(crate) async fn create(services: &Services, record: &JobRecord) -> Result<Wo
         session_id: job.session_id,
         cwd: job.cwd.clone(),
         choice,
+        cancel: cancel.clone(),
     };
     let MadeWorktree { cwd, row } =
         services.registry.make_worktree(request).await.map_err(|it| error(&it))?;

@@ -162,6 +162,11 @@ impl PathPattern {
         Self::parse(&format!("{}/{any_depth}{}", escape(folder.to_str()?), self.parts.join("/"))).ok()
     }
 
+    /// Whether the pattern starts at the workspace.
+    pub(super) fn is_relative(&self) -> bool {
+        matches!(self.base, Base::Workspace)
+    }
+
     fn relative_path<'p>(&self, path: &'p Path, workspace: &Path, home: &Path) -> Option<&'p Path> {
         match self.base {
             Base::Root => path.strip_prefix("/").ok(),

@@ -142,6 +142,10 @@ impl Rule {
         Some(Self { pattern: Pattern::Path(pattern.with_base(folder)?), ..self.clone() })
     }
 
+    fn is_relative(&self) -> bool {
+        matches!(&self.pattern, Pattern::Path(pattern) if pattern.is_relative())
+    }
+
     /// The same rule for the targets of its path, if the path is a link or lies below one; `real`
     /// returns the target.
     fn with_resolved_links(
@@ -367,6 +371,17 @@ impl Rules {
             ask: all(RuleKind::Ask, ask)?,
             deny: all(RuleKind::Deny, deny)?,
         })
+    }
+
+    /// The ask and deny rules with relative paths, which start at `folder` instead of the workspace. `None` if one of them
+    /// has no such form; see [`Rule::with_base`].
+    #[must_use]
+    pub fn relative_at(&self, folder: &Path) -> Option<Self> {
+        let based = |rules: &[Rule]| {
+            let relative = rules.iter().filter(|rule| rule.is_relative());
+            relative.map(|rule| rule.with_base(folder)).collect::<Option<Vec<Rule>>>()
+        };
+        Some(Self { allow: Vec::new(), ask: based(&self.ask)?, deny: based(&self.deny)? })
     }
 
     /// Additional rules for links: an ask or deny rule that names a path through a link also covers the

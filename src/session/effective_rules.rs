@@ -61,8 +61,9 @@ impl EffectiveRules {
         if let Some(base) = &base {
             let folders = shared.project_folders(&base.folder);
             let inventory = workspace::scan(&folders);
-            let (of_base, damage) = runtime.block_on(trust::rules_of_base(shared, base, &folders, inventory));
-            append_rules(&mut more, &of_base);
+            let (of_base, damage) = runtime.block_on(trust::rules(shared, &folders, inventory));
+            // The worktree's commit may be older than these rules. Only its own trust allows something.
+            append_rules(&mut more, &Rules { allow: Vec::new(), ..of_base });
             problem = problem.or(damage);
         }
         let (of_agent, unclear) = agent_restrictions::rules(&call_context.restrictions);
@@ -83,7 +84,14 @@ impl EffectiveRules {
             Arc::new(all)
         };
         let rules = match &base {
-            Some(base) => rules_in_worktree(rules, workspace, &settings.home, base),
+            Some(base) => match rules_in_worktree(&rules, workspace, &settings.home, base) {
+                Some(rules) => Arc::new(rules),
+                None => {
+                    problem
+                        .get_or_insert_with(|| "the path of the base folder cannot be used in rules".into());
+                    rules
+                }
+            },
             None => rules,
         };
         let repository = workspace::repository(workspace);
@@ -243,17 +251,17 @@ pub(super) fn resolve_linked_rules(rules: Arc<Rules>, workspace: &Path, home: &P
     Arc::new(all)
 }
 
-/// Adds the deny and ask rules that name paths of the base folder's repository, for the same paths of a worktree.
-fn rules_in_worktree(rules: Arc<Rules>, workspace: &Path, home: &Path, base: &WorktreeBase) -> Arc<Rules> {
-    let moved = rules.with_resolved_links(workspace, home, &|path| {
+/// Adds deny and ask rules for a worktree: relative ones hold in the base folder, too, because its files can be read from
+/// the worktree; those of paths of the base's repository hold for the same paths of the worktree. `None` if a rule has
+/// no form for the base folder.
+fn rules_in_worktree(rules: &Rules, workspace: &Path, home: &Path, base: &WorktreeBase) -> Option<Rules> {
+    let mut all = rules.clone();
+    append_rules(&mut all, &rules.relative_at(&base.folder)?);
+    let moved = all.with_resolved_links(workspace, home, &|path| {
         path.starts_with(&base.repository).then(|| base.counterpart(path))
     });
-    if moved == Rules::default() {
-        return rules;
-    }
-    let mut all = (*rules).clone();
     append_rules(&mut all, &moved);
-    Arc::new(all)
+    Some(all)
 }
 
 /// The folders with keys in the home folder, each also by its path with links resolved. Reads the disk.

@@ -8,10 +8,9 @@
 //! would then cover content that the user never reviewed. The content is small in normal folders, limited in
 //! all others, and read on a blocking thread.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::shared::Shared;
-use crate::worktree_bases::WorktreeBase;
 use judge::{Rule, Rules};
 use project::folders::ProjectFolders;
 use project::workspace::{self, FolderFiles, FolderSettings, TrustInventory};
@@ -64,28 +63,6 @@ pub(super) async fn rules(
     project: &ProjectFolders,
     inventory: TrustInventory,
 ) -> (Rules, Option<String>) {
-    rules_at(shared, project, inventory, &Path::to_path_buf).await
-}
-
-/// The ask and deny rules of the project that a worktree was made from, for the paths of the worktree. The worktree's
-/// commit may be older than these rules.
-pub(super) async fn rules_of_base(
-    shared: &Shared,
-    base: &WorktreeBase,
-    project: &ProjectFolders,
-    inventory: TrustInventory,
-) -> (Rules, Option<String>) {
-    let (rules, problem) = rules_at(shared, project, inventory, &|folder| base.counterpart(folder)).await;
-    (Rules { allow: Vec::new(), ..rules }, problem)
-}
-
-/// `place_of` returns the folder at which the rules of a file begin.
-async fn rules_at(
-    shared: &Shared,
-    project: &ProjectFolders,
-    inventory: TrustInventory,
-    place_of: &(dyn Fn(&Path) -> PathBuf + Send + Sync),
-) -> (Rules, Option<String>) {
     // Only allow rules depend on trust.
     let has_allow_rules = inventory.settings.iter().any(|settings| !settings.project.allow.is_empty());
     let trusted = has_allow_rules
@@ -99,8 +76,7 @@ async fn rules_at(
         let mut add = |into: &mut Vec<Rule>, more: Vec<Rule>| {
             for rule in more {
                 // Patterns start at the workspace, unless the file lies above it.
-                let based =
-                    if folder == project.cwd() { Some(rule) } else { rule.with_base(&place_of(&folder)) };
+                let based = if folder == project.cwd() { Some(rule) } else { rule.with_base(&folder) };
                 is_whole &= based.is_some();
                 into.extend(based);
             }

@@ -124,6 +124,7 @@ mod update;
 mod upgrade;
 mod wait;
 mod when_busy;
+mod worktree_attacks;
 mod worktrees;
 
 use serde_json::{Value, json};

@@ -12,7 +12,7 @@ use crate::support::daemon::{CrashMode, TestDaemon, TestDaemonBuilder};
 use crate::support::model_server::Step;
 
 /// Runs git as a user would, and returns its output.
-fn git(folder: &Path, args: &[&str]) -> String {
+pub(super) fn git(folder: &Path, args: &[&str]) -> String {
     let output = Command::new("git").arg("-C").arg(folder).args(args).output().expect("started");
     assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("text").trim_end().to_owned()
@@ -30,7 +30,7 @@ fn make_repository(daemon: &TestDaemon) {
     git(&top, &["commit", "-q", "-m", "first"]);
 }
 
-async fn start(builder: TestDaemonBuilder) -> Option<TestDaemon> {
+pub(super) async fn start(builder: TestDaemonBuilder) -> Option<TestDaemon> {
     if Command::new("git").arg("--version").output().is_err() {
         base::skip_test!("there is no git");
         return None;
@@ -40,20 +40,24 @@ async fn start(builder: TestDaemonBuilder) -> Option<TestDaemon> {
     Some(daemon)
 }
 
-fn worktrees(daemon: &TestDaemon) -> PathBuf {
+pub(super) fn worktrees(daemon: &TestDaemon) -> PathBuf {
     daemon.path("data").canonicalize().expect("a folder").join("agentd/worktrees")
 }
 
-fn path_of(daemon: &TestDaemon, session: &Session) -> PathBuf {
+pub(super) fn path_of(daemon: &TestDaemon, session: &Session) -> PathBuf {
     worktrees(daemon).join(&session.id)
 }
 
-fn write(path: &str, content: &str) -> (&'static str, Value) {
+pub(super) fn write(path: &str, content: &str) -> (&'static str, Value) {
     ("Write", json!({"file_path": path, "content": content}))
 }
 
 /// Lets the model make these calls in one turn, and returns the results.
-async fn run_calls(daemon: &TestDaemon, session: &Session, calls: Vec<(&'static str, Value)>) -> Vec<Value> {
+pub(super) async fn run_calls(
+    daemon: &TestDaemon,
+    session: &Session,
+    calls: Vec<(&'static str, Value)>,
+) -> Vec<Value> {
     let mut seen = session.follow_after(session.view().await["last_seq"].as_u64().expect("a number")).await;
     daemon.models.push(Step::calls(calls));
     daemon.models.push(Step::text("Done."));
@@ -62,13 +66,13 @@ async fn run_calls(daemon: &TestDaemon, session: &Session, calls: Vec<(&'static 
     seen.events_of("tool.completed")
 }
 
-async fn create_apart(daemon: &TestDaemon, client: &Client, more: Value) -> Session {
+pub(super) async fn create_apart(daemon: &TestDaemon, client: &Client, more: Value) -> Session {
     let mut params = json!({"worktree": true, "mode": "accept_edits"});
     params.as_object_mut().expect("an object").extend(more.as_object().cloned().unwrap_or_default());
     client.create_with(daemon, params).await
 }
 
-async fn list(client: &Client) -> Vec<Value> {
+pub(super) async fn list(client: &Client) -> Vec<Value> {
     let reply = client.call("worktree.list", json!({})).await;
     reply["worktrees"].as_array().expect("a list").clone()
 }
@@ -275,6 +279,13 @@ async fn rules_of_base_folder_hold_in_worktree() {
     seen.wait_for("turn.completed").await;
     for name in names {
         assert_eq!(path.join(name).exists(), name == "free.txt", "{name}");
+    }
+    // The same files of the base folder, which the session reaches by their paths. A call that asks would never end.
+    let of_base = ["sub/x.txt", "by-path.txt", "by-folder.txt"].map(|name| workspace.join(name));
+    let calls = of_base.iter().map(|file| write(&file.display().to_string(), "x"));
+    run_calls(&daemon, &session, calls.collect()).await;
+    for file in of_base {
+        assert!(!file.exists(), "{}", file.display());
     }
 }
 

@@ -124,8 +124,12 @@ fn attempt_budgets(record: &JobRecord) -> Budgets {
 async fn start(services: Services, record: JobRecord, cancel: CancellationToken) -> WorkDone {
     let id = record.job.job_id;
     if record.worktree.is_some() && record.worktree_place.is_none() {
-        return match crate::worktree::create(&services, &record).await {
+        return match crate::worktree::create(&services, &record, &cancel).await {
             Ok(place) => WorkDone::Placed(id, Box::new(place)),
+            Err(_) if cancel.is_cancelled() => {
+                let end = end_attempt(&services, &record, None).await;
+                WorkDone::Ended(id, Box::new(end), Vec::new())
+            }
             Err(error) => failed(id, error),
         };
     }

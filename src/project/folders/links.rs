@@ -82,3 +82,12 @@ pub(crate) fn open_resolved(path: &Path) -> io::Result<File> {
     let file = openat2(AT_FDCWD, path, how).map(File::from).map_err(io::Error::from)?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a file")) }
 }
+
+/// Opens a folder by a path without links. What is opened by this handle then lies in this folder, whatever the path leads
+/// to later.
+pub(crate) fn open_folder(path: &Path) -> io::Result<File> {
+    let how = OpenHow::new()
+        .flags(OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC)
+        .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
+    openat2(AT_FDCWD, path, how).map(File::from).map_err(io::Error::from)
+}

@@ -2,16 +2,21 @@
 
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use nix::fcntl::OFlag;
+use nix::fcntl::{AT_FDCWD, OFlag, openat};
 use nix::sys::stat::Mode;
 
 /// Opens a regular file without blocking and without following a final link.
 pub(crate) fn open_plain(path: &Path) -> io::Result<File> {
+    open_plain_at(AT_FDCWD, path)
+}
+
+/// The same for a path below an open folder. Only the last part of the path may not be a link.
+pub(crate) fn open_plain_at(folder: impl AsFd, path: &Path) -> io::Result<File> {
     let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
-    require_plain_file(nix::fcntl::open(path, flags, Mode::empty()).map_err(io::Error::from)?)
+    require_plain_file(openat(folder, path, flags, Mode::empty()).map_err(io::Error::from)?)
 }
 
 fn require_plain_file(fd: OwnedFd) -> io::Result<File> {

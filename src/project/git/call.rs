@@ -11,6 +11,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Child;
+use tokio_util::sync::CancellationToken;
 
 use super::overrides::RepositoryConfig;
 use super::{GitError, safe_command};
@@ -18,6 +19,8 @@ use base::proc;
 
 /// Maximum bytes that are read of one answer of git.
 const MAX_ANSWER_BYTES: u64 = 64 << 20;
+/// The same for a list of files: more than a million names of usual length.
+const MAX_LIST_BYTES: u64 = 512 << 20;
 /// Maximum bytes that are kept of git's error text.
 const MAX_ERROR_BYTES: u64 = 16 << 10;
 /// Time that git has to remove its lock files after SIGTERM.
@@ -31,6 +34,17 @@ pub(crate) struct GitCall {
     input: Option<Vec<u8>>,
     lock: Option<File>,
     time_limit: Duration,
+    cancel: CancellationToken,
+    answer_limit: AnswerLimit,
+}
+
+/// How much of an answer is read.
+#[derive(Clone, Copy, Debug)]
+enum AnswerLimit {
+    /// A longer answer is an error.
+    Refuse(u64),
+    /// The rest of a longer answer is left out, and git is not waited for.
+    Cut(u64),
 }
 
 /// What git answered.
@@ -39,6 +53,8 @@ pub(crate) struct GitOutput {
     /// The exit code; `None` if a signal ended it.
     pub(crate) code: Option<i32>,
     pub(crate) stdout: Vec<u8>,
+    /// Whether more was answered than was wanted.
+    is_cut: bool,
     /// The error text in one line, without control characters.
     pub(crate) stderr: String,
 }
@@ -53,6 +69,8 @@ impl GitCall {
             input: None,
             lock: None,
             time_limit,
+            cancel: CancellationToken::new(),
+            answer_limit: AnswerLimit::Refuse(MAX_ANSWER_BYTES),
         }
     }
 
@@ -89,11 +107,28 @@ impl GitCall {
         self
     }
 
-    /// Runs git. A call that takes too long gets SIGTERM first, so that it removes its lock files. Dropping the future
-    /// does not stop git.
+    pub(crate) fn time_limit(mut self, time_limit: Duration) -> Self {
+        self.time_limit = time_limit;
+        self
+    }
+
+    /// Stops git when the token is cancelled.
+    pub(crate) fn cancel(mut self, token: &CancellationToken) -> Self {
+        self.cancel = token.clone();
+        self
+    }
+
+    /// Allows the answer to be a long list of files.
+    pub(crate) fn long_list(mut self) -> Self {
+        self.answer_limit = AnswerLimit::Refuse(MAX_LIST_BYTES);
+        self
+    }
+
+    /// Runs git. A call that takes too long or is cancelled gets SIGTERM first, so that it removes its lock files.
+    /// Dropping the future kills git, unless it holds a lock: half of a change would stay then.
     ///
     /// # Errors
-    /// Git could not be started, took too long or answered too much. Any exit code is an answer.
+    /// Git could not be started, took too long, was cancelled or answered too much. Any exit code is an answer.
     pub(crate) async fn run(self) -> Result<GitOutput, GitError> {
         let mut command = safe_command();
         command.arg("-C").arg(&self.folder).args(&self.args).envs(self.env).stderr(Stdio::piped());
@@ -101,7 +136,9 @@ impl GitCall {
         command.process_group(0);
         if self.input.is_some() {
             command.stdin(Stdio::piped());
-        } else if let Some(lock) = self.lock {
+        }
+        command.kill_on_drop(self.lock.is_none());
+        if let Some(lock) = self.lock.filter(|_| self.input.is_none()) {
             command.stdin(Stdio::from(lock));
         }
         let mut child = proc::spawn(&mut command).map_err(|error| match error.kind() {
@@ -111,17 +148,35 @@ impl GitCall {
         // The command holds its copy of the lock.
         drop(command);
         let group = child.id().and_then(|pid| i32::try_from(pid).ok());
-        match tokio::time::timeout(self.time_limit, converse(&mut child, self.input)).await {
-            Ok(Ok(output)) => Ok(output),
-            Ok(Err(error)) => {
-                stop(&mut child, group).await;
-                Err(GitError(format!("could not read git's answer: {error}")))
-            }
-            Err(_) => {
-                stop(&mut child, group).await;
-                let seconds = self.time_limit.as_secs();
-                Err(GitError(format!("git took longer than {seconds} s and was stopped")))
-            }
+        let conversation = converse(&mut child, self.input, self.answer_limit);
+        let problem = tokio::select! {
+            () = self.cancel.cancelled() => "git was stopped, because the work was cancelled".to_owned(),
+            answer = tokio::time::timeout(self.time_limit, conversation) => match answer {
+                Ok(Ok(output)) => {
+                    if output.is_cut {
+                        stop(&mut child, group).await;
+                    }
+                    return Ok(output);
+                }
+                Ok(Err(error)) => format!("could not read git's answer: {error}"),
+                Err(_) => format!("git took longer than {} s and was stopped", self.time_limit.as_secs()),
+            },
+        };
+        stop(&mut child, group).await;
+        Err(GitError(problem))
+    }
+
+    /// Runs git and returns at most so many bytes of its output, and whether more was cut off.
+    ///
+    /// # Errors
+    /// As [`output`](Self::output).
+    pub(crate) async fn output_up_to(mut self, max_bytes: u64) -> Result<(Vec<u8>, bool), GitError> {
+        self.answer_limit = AnswerLimit::Cut(max_bytes);
+        let output = self.run().await?;
+        if output.is_cut || output.code == Some(0) {
+            Ok((output.stdout, output.is_cut))
+        } else {
+            Err(output.failure())
         }
     }
 
@@ -146,7 +201,11 @@ impl GitOutput {
     }
 }
 
-async fn converse(child: &mut Child, input: Option<Vec<u8>>) -> io::Result<GitOutput> {
+async fn converse(
+    child: &mut Child,
+    input: Option<Vec<u8>>,
+    answer_limit: AnswerLimit,
+) -> io::Result<GitOutput> {
     let missing = || io::Error::other("no pipe");
     let stdout = child.stdout.take().ok_or_else(missing)?;
     let stderr = child.stderr.take().ok_or_else(missing)?;
@@ -161,13 +220,12 @@ async fn converse(child: &mut Child, input: Option<Vec<u8>>) -> io::Result<GitOu
         }
         Ok(())
     };
-    let read = async move {
-        let mut bytes = Vec::new();
-        stdout.take(MAX_ANSWER_BYTES + 1).read_to_end(&mut bytes).await?;
-        if bytes.len() as u64 > MAX_ANSWER_BYTES {
-            return Err(io::Error::other("it is too long"));
-        }
-        Ok(bytes)
+    let (AnswerLimit::Refuse(max_bytes) | AnswerLimit::Cut(max_bytes)) = answer_limit;
+    let (mut bytes, mut is_cut) = (Vec::new(), false);
+    let read = async {
+        stdout.take(max_bytes + 1).read_to_end(&mut bytes).await?;
+        is_cut = bytes.len() as u64 > max_bytes;
+        if is_cut { Err(io::Error::other("it is too long")) } else { Ok(()) }
     };
     let read_errors = async move {
         let mut bytes = Vec::new();
@@ -177,9 +235,15 @@ async fn converse(child: &mut Child, input: Option<Vec<u8>>) -> io::Result<GitOu
         tokio::io::copy(&mut stderr, &mut tokio::io::sink()).await?;
         Ok(bytes)
     };
-    let ((), stdout, stderr) = tokio::try_join!(write, read, read_errors)?;
+    // A read that ends early ends the others, too.
+    let answer = tokio::try_join!(write, read, read_errors);
+    if is_cut && let AnswerLimit::Cut(_) = answer_limit {
+        bytes.truncate(usize::try_from(max_bytes).unwrap_or(usize::MAX));
+        return Ok(GitOutput { code: None, stdout: bytes, is_cut, stderr: String::new() });
+    }
+    let ((), (), stderr) = answer?;
     let status = child.wait().await?;
-    Ok(GitOutput { code: status.code(), stdout, stderr: one_line(&stderr) })
+    Ok(GitOutput { code: status.code(), stdout: bytes, is_cut: false, stderr: one_line(&stderr) })
 }
 
 /// Ends git and the programs that it started.

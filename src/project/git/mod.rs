@@ -19,7 +19,7 @@ use tokio::process::Command;
 /// Time limit for reading a configuration.
 const CONFIG_TIMEOUT: Duration = Duration::from_secs(10);
 /// Options before every command. <https://git-scm.com/docs/git-config>
-const SAFE_OPTIONS: [&str; 40] = [
+const SAFE_OPTIONS: [&str; 44] = [
     "--no-optional-locks",
     "--no-pager",
     "-c",
@@ -60,6 +60,12 @@ const SAFE_OPTIONS: [&str; 40] = [
     "worktree.useRelativePaths=false",
     "-c",
     "core.editor=false",
+    // Git still appends to a log that exists.
+    "-c",
+    "core.logAllRefUpdates=false",
+    // An index is written as one file.
+    "-c",
+    "core.splitIndex=false",
 ];
 
 /// A git command without arguments, with the safe options and a small environment.

@@ -47,6 +47,11 @@ pub(super) async fn resolve(
     for path in &choice.include {
         check_include(path)?;
     }
+    repository.require_plain_worktrees()?;
+    if repository.common.join("reftable").exists() {
+        let why = "the repository keeps its references as reftable, which worktrees of agentd do not support";
+        return Err(WorktreeProblem::new("worktree", why));
+    }
     let existing = match &choice.branch {
         Some(branch) => existing_branch(repository, branch).await?,
         None => None,

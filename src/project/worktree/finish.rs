@@ -1,8 +1,9 @@
 //! The end of a job's or session's work in a worktree.
 
-use super::git_folder::GitFolder;
+use super::private_git::Checkout;
 use super::remove::remove_worktree;
 use super::repository::Repository;
+use super::state::StateFolder;
 use super::status::{Changes, commit_changes};
 use super::{OwnWorktree, WorktreeProblem};
 use crate::git::{GitError, text_of};
@@ -24,24 +25,25 @@ pub struct Finished {
 /// or is not a new one. No process of a tool may run in the worktree. A call can be repeated, also after the removal.
 ///
 /// # Errors
-/// The repository is missing, or git or the disk failed. The worktree is kept then.
+/// The repository is missing, git does not know the worktree, or git or the disk failed. The worktree is kept then.
 pub async fn finish(
     own: &OwnWorktree,
     choice: &WorktreeChoice,
     message: &str,
 ) -> Result<Finished, WorktreeProblem> {
     let repository = Repository::find_owner(own).await?;
-    let lock = repository.lock().await?;
-    let folder = GitFolder::find(&repository.common, &own.path).filter(|_| own.path.is_dir());
+    let lock = repository.lock(&StateFolder::of(&own.path)?).await?;
+    repository.require_plain_branch(&own.branch)?;
+    let checkout = Checkout::open(&repository, own).await?;
     let mut uncommitted = 0;
     let mut is_on_branch = true;
-    if let Some(folder) = &folder {
-        folder.remove_stale_locks();
+    if let Some(checkout) = &checkout {
+        checkout.folder.remove_stale_locks();
         if choice.commit {
-            commit_changes(&repository, folder, own, message, &lock).await?;
+            commit_changes(&repository, checkout, own, message, &lock).await?;
         }
-        uncommitted = Changes::find(&repository, folder, own).await?.count();
-        is_on_branch = folder.head_branch().is_some() && !folder.is_in_operation();
+        uncommitted = Changes::find(checkout).await?.count();
+        is_on_branch = checkout.folder.head_branch().is_some() && !checkout.folder.is_in_operation();
     }
     let git = git_result(&repository, own).await?;
     let is_changed = git.commit.is_some() || !is_on_branch;
@@ -50,7 +52,7 @@ pub async fn finish(
         KeepWorktree::Changed => !is_changed,
         KeepWorktree::Never => is_on_branch,
     };
-    let is_removed = folder.is_none() || (may_go && uncommitted == 0);
+    let is_removed = checkout.is_none() || (may_go && uncommitted == 0);
     if is_removed {
         remove_worktree(&repository, own, &lock).await?;
     }
@@ -63,7 +65,7 @@ pub(super) async fn git_result(repository: &Repository, own: &OwnWorktree) -> Re
     let mut git = GitResult { branch: own.branch.clone(), base: own.base.clone(), ..GitResult::default() };
     if let Some(tip) = tip {
         let options = ["diff-tree", "-r", "--numstat", "-z", "--no-ext-diff", "--no-textconv"];
-        let call = repository.read().args(options).args([own.base.as_str(), &tip, "--"]);
+        let call = repository.read().args(options).args([own.base.as_str(), &tip, "--"]).long_list();
         for file in numstat(&call.output().await?) {
             git.files_changed += 1;
             git.insertions += file.insertions;

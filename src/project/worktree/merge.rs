@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use super::git_folder::GitFolder;
-use super::repository::{Repository, RepositoryLock, reference};
+use super::private_git::Checkout;
+use super::repository::{Repository, RepositoryLock};
+use super::state::StateFolder;
 use super::status::{Changes, commit_changes};
 use super::{OwnWorktree, WorktreeProblem};
 use crate::git::{GitError, text_of};
@@ -77,20 +78,22 @@ pub async fn merge(
     commit_message: Option<&str>,
 ) -> Result<Merged, MergeProblem> {
     let repository = Repository::find_owner(own).await?;
-    let lock = repository.lock().await?;
-    let folder = GitFolder::find(&repository.common, &own.path).filter(|_| own.path.is_dir());
+    let state = StateFolder::of(&own.path)?;
+    let lock = repository.lock(&state).await?;
+    repository.require_plain_branch(&own.branch)?;
     let mut uncommitted = 0;
-    if let Some(folder) = &folder {
+    if let Some(checkout) = Checkout::open(&repository, own).await? {
         if let Some(message) = commit_message {
-            commit_changes(&repository, folder, own, message, &lock).await?;
+            commit_changes(&repository, &checkout, own, message, &lock).await?;
         }
-        uncommitted = Changes::find(&repository, folder, own).await?.count();
+        uncommitted = Changes::find(&checkout).await?.count();
     }
     let head = repository.read().args(["symbolic-ref", "--quiet", "HEAD"]).run().await?;
     let target = text_of(&head.stdout);
     let Some(into) = target.strip_prefix("refs/heads/").map(str::to_owned) else {
         return Err(MergeProblem::NoTarget);
     };
+    repository.require_plain_work_tree(&into)?;
     let old = repository.branch(&into).await?.ok_or(MergeProblem::NoTarget)?;
     let Some(tip) = repository.branch(&own.branch).await? else {
         let why = format!("there is no branch {}", own.branch);
@@ -105,7 +108,7 @@ pub async fn merge(
         MergeHow::FastForward => return Err(MergeProblem::Diverged),
         MergeHow::Commit => merge_commit(&repository, own, &into, &old, &tip).await?,
     };
-    move_target(&repository, &into, &old, &commit, &lock).await?;
+    move_target(&repository, &state, &into, &old, &commit, &lock).await?;
     Ok(Merged { into, commit, is_changed: true, uncommitted })
 }
 
@@ -134,15 +137,14 @@ async fn merge_commit(
 /// Moves the target's branch and folder forward to a commit that follows it.
 async fn move_target(
     repository: &Repository,
+    state: &StateFolder,
     into: &str,
     old: &str,
     commit: &str,
     lock: &RepositoryLock,
 ) -> Result<(), MergeProblem> {
     if repository.top.is_none() {
-        let call = repository.write(lock);
-        call.args(["update-ref", "-m", "agentd: merge", &reference(into), commit, old]).output().await?;
-        return Ok(());
+        return Ok(repository.move_branch(state, into, commit, old, lock).await?);
     }
     // Git checks all files before it changes the first one.
     let call = repository.write(lock).args(["merge", "--ff-only", "--no-stat", "--quiet", commit]);

@@ -1,9 +1,11 @@
 //! Git worktrees that the daemon makes for jobs and sessions.
 //!
-//! A worktree is made at `DATA/worktrees/NAME` on its own branch. Its owner is known by its folder: git's folder for the
-//! worktree names it, and a file there (`agentd.json`) tells whether it is complete. So each step can be repeated after a
-//! crash. Changes of one repository happen one after the other. The lock is held by git itself as well, so that a new
-//! daemon waits for a git that the last one started.
+//! A worktree is made at `DATA/worktrees/NAME` on its own branch. A note in `DATA/worktree-git`, where no tool can write,
+//! tells whether it is complete. So each step can be repeated after a crash. Changes of one repository happen one after the
+//! other. The lock is held by git itself as well, so that a new daemon waits for a git that the last one started.
+//!
+//! Tools may write git's folder of a worktree, and the index, logs and references of its repository. So the daemon's git
+//! works with a private index (`private_git`), and each file of a tool is opened without following a link (`git_folder`).
 //!
 //! All functions here change disk content in several steps: run them in a task that nothing cancels. After a dropped
 //! future, call the same function again.
@@ -15,8 +17,10 @@ mod finish;
 mod git_folder;
 mod include;
 mod merge;
+mod private_git;
 mod remove;
 mod repository;
+mod state;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -30,7 +34,7 @@ pub use diff::{WorktreeDiff, diff};
 pub use finish::{Finished, finish};
 pub use merge::{MergeHow, MergeProblem, Merged, merge};
 pub use remove::{Force, Removal, discard, remove};
-pub use repository::git_folders;
+pub use state::clean;
 pub use status::{WorktreeStatus, status};
 
 use crate::git::GitError;

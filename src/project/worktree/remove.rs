@@ -6,7 +6,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::git_folder::GitFolder;
+use super::private_git::Checkout;
 use super::repository::{Repository, RepositoryLock, reference};
+use super::state::StateFolder;
 use super::status::Changes;
 use super::{OwnWorktree, WorktreeProblem};
 use base::crash;
@@ -29,32 +31,42 @@ pub enum Force {
     LoseChanges,
 }
 
-/// Removes a worktree. A repository that is gone does not prevent it. A call can be repeated.
+/// Removes a worktree. A repository that is gone does not prevent it. A worktree that git does not know any more is removed
+/// with force only, and its branch stays. A call can be repeated.
 ///
 /// # Errors
-/// Git or the disk failed.
+/// The changes of the worktree are not known, or git or the disk failed.
 pub async fn remove(own: &OwnWorktree, force: Force) -> Result<Removal, WorktreeProblem> {
     let repository = match Repository::find_owner(own).await {
         Ok(repository) => repository,
         Err(problem) if force == Force::LoseChanges || !own.path.exists() => {
             tracing::warn!(path = %own.path.display(), %problem, "removing a worktree without its repository");
-            remove_folder(own.path.clone()).await?;
-            return Ok(Removal::Removed);
+            return remove_unknown(own).await;
         }
         Err(problem) => return Err(problem),
     };
-    let lock = repository.lock().await?;
-    let folder = GitFolder::find(&repository.common, &own.path).filter(|_| own.path.is_dir());
-    if let Some(folder) = &folder
-        && force == Force::Careful
+    let lock = repository.lock(&StateFolder::of(&own.path)?).await?;
+    if force == Force::Careful
+        && let Some(checkout) = Checkout::open(&repository, own).await?
     {
-        let uncommitted = Changes::find(&repository, folder, own).await?.count();
+        let uncommitted = Changes::find(&checkout).await?.count();
+        let folder = &checkout.folder;
         let at_no_branch = u64::from(folder.head_branch().is_none() || folder.is_in_operation());
         if uncommitted + at_no_branch > 0 {
             return Ok(Removal::Kept(uncommitted));
         }
     }
+    if own.path.is_dir() && GitFolder::find(&repository.common, &own.path).is_none() {
+        return remove_unknown(own).await;
+    }
     remove_worktree(&repository, own, &lock).await?;
+    Ok(Removal::Removed)
+}
+
+/// Removes a worktree of which git knows nothing, and leaves its branch.
+async fn remove_unknown(own: &OwnWorktree) -> Result<Removal, WorktreeProblem> {
+    remove_folder(own.path.clone()).await?;
+    StateFolder::of(&own.path)?.remove_progress(&own.path);
     Ok(Removal::Removed)
 }
 
@@ -64,7 +76,7 @@ pub async fn remove(own: &OwnWorktree, force: Force) -> Result<Removal, Worktree
 /// Git or the disk failed.
 pub async fn discard(base_folder: &Path, path: &Path) -> Result<(), WorktreeProblem> {
     let (repository, _) = Repository::find(base_folder).await?;
-    let lock = repository.lock().await?;
+    let lock = repository.lock(&StateFolder::of(path)?).await?;
     discard_unfinished(&repository, path, &lock).await
 }
 
@@ -81,9 +93,11 @@ pub(super) async fn remove_worktree(
         remove_folder(folder.path().to_owned()).await?;
     }
     crash::point("JC3.forgotten");
+    let state = StateFolder::of(&own.path)?;
     if own.is_new_branch {
-        repository.remove_branch(&own.branch, &own.base, lock).await?;
+        repository.remove_branch(&state, &own.branch, &own.base, lock).await?;
     }
+    state.remove_progress(&own.path);
     Ok(())
 }
 
@@ -93,21 +107,24 @@ pub(super) async fn discard_unfinished(
     path: &Path,
     lock: &RepositoryLock,
 ) -> Result<(), WorktreeProblem> {
-    let folder = GitFolder::find(&repository.common, path);
-    let progress = folder.as_ref().and_then(GitFolder::progress);
+    let state = StateFolder::of(path)?;
+    let folder = GitFolder::find_unfinished(&repository.common, path);
+    let progress = state.progress(path);
     if progress.as_ref().is_some_and(|progress| progress.is_complete) && path.join(".git").exists() {
         return Ok(());
     }
     remove_folder(path.to_owned()).await?;
-    if let Some(progress) = progress.filter(|progress| progress.is_new_branch) {
-        // The lock of a git that was killed. Its name is that of this branch, so it belongs to this worktree.
-        let left = repository.common.join(reference(&progress.branch) + ".lock");
-        let _ = fs::remove_file(left);
-        repository.remove_branch(&progress.branch, &progress.base, lock).await?;
-    }
     if let Some(folder) = folder {
         remove_folder(folder.path().to_owned()).await?;
     }
+    if let Some(progress) = progress.filter(|progress| progress.is_new_branch) {
+        repository.require_plain_branch(&progress.branch)?;
+        // The lock of a git that was killed. Its name is that of this branch, so it belongs to this worktree.
+        let left = repository.common.join(reference(&progress.branch) + ".lock");
+        let _ = fs::remove_file(left);
+        repository.remove_branch(&state, &progress.branch, &progress.base, lock).await?;
+    }
+    state.remove_progress(path);
     Ok(())
 }
 

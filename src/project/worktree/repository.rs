@@ -4,18 +4,34 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::git_folder::GitFolder;
+use tokio_util::sync::CancellationToken;
+
+use super::git_folder::require_each_file;
+use super::state::StateFolder;
 use super::{OwnWorktree, WorktreeProblem};
 use crate::git::{GitCall, GitError, RepositoryConfig, path_of, read_config, text_of};
 
-/// Time limit of a call that reads.
-const READ_TIMEOUT: Duration = Duration::from_secs(60);
+/// Time limit of the call that finds a repository.
+const FIND_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time limit of a call that reads, also of one that looks at all files of a work tree.
+pub(super) const READ_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time limit of a call that writes a work tree.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(600);
+pub(super) const WRITE_TIMEOUT: Duration = Duration::from_secs(600);
 /// Maximum time to wait for other changes of the same repository.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(900);
 /// Pause between two attempts to lock a repository.
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
+/// Files of a repository that git opens in almost every call.
+const FILES: [&str; 8] = [
+    "HEAD",
+    "config",
+    "commondir",
+    "index",
+    "packed-refs",
+    "shallow",
+    "info/exclude",
+    "objects/info/alternates",
+];
 
 /// A repository, seen from one of its work trees.
 #[derive(Clone, Debug)]
@@ -23,21 +39,27 @@ pub(super) struct Repository {
     /// The folder with its objects, references and configuration.
     pub(super) common: PathBuf,
     /// The folder with `HEAD` and the index of this work tree.
-    git_dir: PathBuf,
+    pub(super) git_dir: PathBuf,
     /// The top of this work tree; `None` if the repository is bare.
     pub(super) top: Option<PathBuf>,
     config: RepositoryConfig,
+    /// Ends the calls and the waiting.
+    cancel: CancellationToken,
 }
 
-/// A lock of a repository among the daemons of this machine. It ends when its last copy is closed.
+/// A lock of a repository within this daemon and the git that an earlier one started. It ends when its last copy is
+/// closed.
 #[derive(Debug)]
-pub(super) struct RepositoryLock(Option<File>);
+pub(super) struct RepositoryLock(File);
 
 impl Repository {
     /// Finds the repository of a folder as git does, and the folder's path below the top of its work tree.
     pub(super) async fn find(cwd: &Path) -> Result<(Self, PathBuf), WorktreeProblem> {
+        if let Some(git) = cwd.ancestors().map(|folder| folder.join(".git")).find(|git| git.exists()) {
+            require_each_file(&git, &FILES)?;
+        }
         let discover = ["rev-parse", "--path-format=absolute", "--git-common-dir", "--absolute-git-dir"];
-        let place = GitCall::in_folder(cwd, READ_TIMEOUT)
+        let place = GitCall::in_folder(cwd, FIND_TIMEOUT)
             .args(discover)
             .args(["--show-toplevel", "--show-prefix"])
             .run()
@@ -57,9 +79,12 @@ impl Repository {
             let why = format!("the path of the repository of {} has line breaks", cwd.display());
             return Err(WorktreeProblem::new("worktree", why));
         };
+        require_each_file(git_dir, &FILES)?;
+        require_each_file(common, &FILES)?;
         let config = read_config(git_dir, common).await?;
+        let cancel = CancellationToken::new();
         let (common, git_dir, top) = (common.to_owned(), git_dir.to_owned(), Some(top.to_owned()));
-        Ok((Self { common, git_dir, top, config }, prefix.to_owned()))
+        Ok((Self { common, git_dir, top, config, cancel }, prefix.to_owned()))
     }
 
     /// The bare repository in a folder. One inside another repository is content and does not count.
@@ -68,9 +93,11 @@ impl Repository {
         if !is_bare || folder.ancestors().any(|folder| folder.join(".git").symlink_metadata().is_ok()) {
             return Ok(None);
         }
+        require_each_file(folder, &FILES)?;
         let folder = folder.to_owned();
         let config = read_config(&folder, &folder).await?;
-        let repository = Self { common: folder.clone(), git_dir: folder, top: None, config };
+        let cancel = CancellationToken::new();
+        let repository = Self { common: folder.clone(), git_dir: folder, top: None, config, cancel };
         let answer = repository.read().args(["rev-parse", "--is-bare-repository"]).run().await?;
         Ok((answer.code == Some(0) && answer.stdout == b"true\n").then_some(repository))
     }
@@ -80,26 +107,37 @@ impl Repository {
         Ok(Self::find(&own.repository).await?.0)
     }
 
+    /// The same repository with calls that a token ends.
+    pub(super) fn with_cancel(&self, cancel: &CancellationToken) -> Self {
+        Self { cancel: cancel.clone(), ..self.clone() }
+    }
+
     /// The folder that a worktree of this repository was made from.
     pub(super) fn place(&self) -> &Path {
         self.top.as_deref().unwrap_or(&self.common)
     }
 
-    /// Waits until no other change of the repository is in progress. A file system without locks has none: git then
-    /// reports a conflict of two changes.
-    pub(super) async fn lock(&self) -> Result<RepositoryLock, WorktreeProblem> {
-        let Ok(folder) = File::open(&self.common) else {
-            return Err(WorktreeProblem::new("worktree", "could not open the repository's folder"));
-        };
+    /// Waits until no other change of the repository is in progress. The lock is a file of the daemon, so no tool can hold
+    /// it. Daemons with other folders have other locks: git then reports a conflict of two changes.
+    ///
+    /// # Errors
+    /// The waiting was cancelled or took too long, or the disk failed.
+    pub(super) async fn lock(&self, state: &StateFolder) -> Result<RepositoryLock, WorktreeProblem> {
+        let file = state.lock_file(&self.common)?;
         let start = Instant::now();
         loop {
-            match folder.try_lock() {
-                Ok(()) => return Ok(RepositoryLock(Some(folder))),
-                Err(std::fs::TryLockError::Error(_)) => return Ok(RepositoryLock(None)),
+            match file.try_lock() {
+                Ok(()) => return Ok(RepositoryLock(file)),
+                Err(std::fs::TryLockError::Error(error)) => return Err(error.into()),
                 Err(std::fs::TryLockError::WouldBlock) if start.elapsed() > LOCK_TIMEOUT => {
                     return Err(WorktreeProblem::new("worktree", "the repository is busy; try again later"));
                 }
-                Err(std::fs::TryLockError::WouldBlock) => tokio::time::sleep(LOCK_PAUSE).await,
+                Err(std::fs::TryLockError::WouldBlock) => {
+                    let pause = self.cancel.run_until_cancelled(tokio::time::sleep(LOCK_PAUSE));
+                    if pause.await.is_none() {
+                        return Err(WorktreeProblem::new("worktree", "the work was cancelled"));
+                    }
+                }
             }
         }
     }
@@ -116,7 +154,7 @@ impl Repository {
 
     fn call(&self, time_limit: Duration) -> GitCall {
         let place = self.place();
-        let call = GitCall::in_folder(place, time_limit).env("GIT_DIR", &self.git_dir).config(&self.config);
+        let call = self.configure(GitCall::in_folder(place, time_limit).env("GIT_DIR", &self.git_dir));
         match &self.top {
             Some(top) => call.env("GIT_COMMON_DIR", &self.common).env("GIT_WORK_TREE", top),
             // With a common folder, git would not notice that the repository is bare.
@@ -124,14 +162,19 @@ impl Repository {
         }
     }
 
-    /// A call in one of the worktrees. The files in it that name the repository are not used, because tools may have
-    /// written them.
-    pub(super) fn call_in(&self, folder: &GitFolder, own_path: &Path) -> GitCall {
-        GitCall::in_folder(own_path, WRITE_TIMEOUT)
-            .env("GIT_DIR", folder.path())
+    /// A call in one of the worktrees with a private folder of git. The files of the worktree that name the repository, its
+    /// index and its `HEAD` are not used, because tools may have written them.
+    pub(super) fn call_in(&self, private: &Path, own_path: &Path) -> GitCall {
+        let call = GitCall::in_folder(own_path, READ_TIMEOUT)
+            .env("GIT_DIR", private)
             .env("GIT_COMMON_DIR", &self.common)
-            .env("GIT_WORK_TREE", own_path)
-            .config(&self.config)
+            .env("GIT_WORK_TREE", own_path);
+        self.configure(call)
+    }
+
+    /// Switches off what the repository could run, and lets the token end the call.
+    pub(super) fn configure(&self, call: GitCall) -> GitCall {
+        call.config(&self.config).cancel(&self.cancel)
     }
 
     /// The full id of a commit; `None` if the name is none.
@@ -141,45 +184,15 @@ impl Repository {
         let answer = call.run().await?;
         Ok((answer.code == Some(0)).then(|| text_of(&answer.stdout)))
     }
-
-    /// The commit of a branch; `None` if there is no such branch.
-    pub(super) async fn branch(&self, branch: &str) -> Result<Option<String>, GitError> {
-        self.commit(&reference(branch)).await
-    }
-
-    /// Removes a branch if it is still at this commit.
-    pub(super) async fn remove_branch(
-        &self,
-        branch: &str,
-        commit: &str,
-        lock: &RepositoryLock,
-    ) -> Result<(), GitError> {
-        if self.branch(branch).await?.as_deref() == Some(commit) {
-            self.write(lock).args(["update-ref", "-d", &reference(branch), commit]).output().await?;
-        }
-        Ok(())
-    }
 }
 
 impl RepositoryLock {
     /// Lets git hold the lock, too.
     pub(super) fn hold(&self, call: GitCall) -> GitCall {
-        match self.0.as_ref().and_then(|lock| lock.try_clone().ok()) {
-            Some(lock) => call.lock(lock),
-            None => call,
+        match self.0.try_clone() {
+            Ok(lock) => call.lock(lock),
+            Err(_) => call,
         }
-    }
-}
-
-/// The folders of git that belong to a worktree: its own one, and the repository's. A tool needs them to commit.
-///
-/// # Errors
-/// The repository or git's folder of the worktree is missing.
-pub async fn git_folders(own: &OwnWorktree) -> Result<(PathBuf, PathBuf), WorktreeProblem> {
-    let repository = Repository::find_owner(own).await?;
-    match GitFolder::find(&repository.common, &own.path) {
-        Some(folder) => Ok((folder.path().to_owned(), repository.common)),
-        None => Err(WorktreeProblem::new("worktree", "git does not know the worktree")),
     }
 }
 

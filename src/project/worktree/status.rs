@@ -1,7 +1,8 @@
 //! The changes of a worktree.
 
-use super::git_folder::GitFolder;
-use super::repository::{Repository, RepositoryLock, reference};
+use super::private_git::Checkout;
+use super::repository::{Repository, RepositoryLock, WRITE_TIMEOUT};
+use super::state::StateFolder;
 use super::{OwnWorktree, WorktreeProblem};
 use crate::git::{GitError, text_of};
 
@@ -17,12 +18,12 @@ pub struct WorktreeStatus {
 /// Counts the changes of a worktree. A missing worktree or branch has none.
 ///
 /// # Errors
-/// The repository is missing, or git failed.
+/// The repository is missing, git does not know a worktree that exists, or git failed.
 pub async fn status(own: &OwnWorktree) -> Result<WorktreeStatus, WorktreeProblem> {
     let repository = Repository::find_owner(own).await?;
-    let folder = GitFolder::find(&repository.common, &own.path).filter(|_| own.path.is_dir());
-    let uncommitted = match &folder {
-        Some(folder) => Changes::find(&repository, folder, own).await?.count(),
+    repository.require_plain_branch(&own.branch)?;
+    let uncommitted = match Checkout::open(&repository, own).await? {
+        Some(checkout) => Changes::find(&checkout).await?.count(),
         None => 0,
     };
     let commits = match repository.branch(&own.branch).await? {
@@ -52,13 +53,9 @@ pub(super) struct Changes {
 
 impl Changes {
     /// Finds the changes. Submodules are left out, because their own configuration could run programs.
-    pub(super) async fn find(
-        repository: &Repository,
-        folder: &GitFolder,
-        own: &OwnWorktree,
-    ) -> Result<Self, GitError> {
+    pub(super) async fn find(checkout: &Checkout<'_>) -> Result<Self, GitError> {
         let args = ["status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=all"];
-        let call = repository.call_in(folder, &own.path).args(args).args(["--untracked-files=all"]);
+        let call = checkout.call().args(args).args(["--untracked-files=all"]).long_list();
         let listing = call.output().await?;
         let mut changes = Self::default();
         for entry in listing.split(|byte| *byte == 0) {
@@ -86,28 +83,16 @@ impl Changes {
         self.count > 0 && !self.has_conflicts
     }
 
-    /// Writes the changes to an index, and returns the id of its tree. Without an index file it is the worktree's own.
-    pub(super) async fn write_tree(
-        self,
-        repository: &Repository,
-        folder: &GitFolder,
-        own: &OwnWorktree,
-        index: Option<&std::path::Path>,
-    ) -> Result<String, GitError> {
-        let call = || {
-            let call = repository.call_in(folder, &own.path);
-            match index {
-                Some(index) => call.env("GIT_INDEX_FILE", index),
-                None => call,
-            }
-        };
+    /// Writes the changes to the private index, and returns the id of its tree.
+    pub(super) async fn write_tree(self, checkout: &Checkout<'_>) -> Result<String, GitError> {
         // Files that are gone come first, because a link or a file may have replaced their folder.
         let update = |args: [&str; 2], paths| {
-            call().args(["update-index"]).args(args).args(["-z", "--stdin"]).input(paths).output()
+            let call = checkout.call().time_limit(WRITE_TIMEOUT);
+            call.args(["update-index"]).args(args).args(["-z", "--stdin"]).input(paths).output()
         };
         update(["--force-remove", "--remove"], self.absent).await?;
         update(["--add", "--replace"], self.present).await?;
-        Ok(text_of(&call().args(["write-tree"]).output().await?))
+        Ok(text_of(&checkout.call().args(["write-tree"]).output().await?))
     }
 }
 
@@ -115,25 +100,27 @@ impl Changes {
 /// operation of git is in progress, or there is a conflict.
 pub(super) async fn commit_changes(
     repository: &Repository,
-    folder: &GitFolder,
+    checkout: &Checkout<'_>,
     own: &OwnWorktree,
     message: &str,
     lock: &RepositoryLock,
-) -> Result<Option<String>, GitError> {
+) -> Result<Option<String>, WorktreeProblem> {
+    let folder = &checkout.folder;
     if folder.is_in_operation() || folder.head_branch().as_deref() != Some(&own.branch) {
         return Ok(None);
     }
-    let changes = Changes::find(repository, folder, own).await?;
+    let changes = Changes::find(checkout).await?;
     let Some(parent) = repository.branch(&own.branch).await? else { return Ok(None) };
     if !changes.can_be_committed() {
         return Ok(None);
     }
-    let tree = changes.write_tree(repository, folder, own, None).await?;
+    let index_lock = folder.lock_index()?;
+    let tree = changes.write_tree(checkout).await?;
     let call = repository.read().args(["commit-tree", "--no-gpg-sign", "-p", &parent, "-m", message, &tree]);
     let commit = text_of(&call.output().await?);
+    // Changes that are in the index, but not committed, are committed by the next call.
+    checkout.write_index(index_lock).await?;
     base::crash::point("JC3.commit");
-    let reference = reference(&own.branch);
-    let call = repository.write(lock);
-    call.args(["update-ref", "-m", "agentd: commit", &reference, &commit, &parent]).output().await?;
+    repository.move_branch(&StateFolder::of(&own.path)?, &own.branch, &commit, &parent, lock).await?;
     Ok(Some(commit))
 }

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use tokio_util::sync::CancellationToken;
+
 use crate::error::SessionError;
 use crate::registry::Registry;
 use crate::registry::create::NewSessionRequest;
@@ -53,6 +55,7 @@ impl Registry {
             session_id: Some(id),
             cwd: cwd.to_owned(),
             choice,
+            cancel: CancellationToken::new(),
         };
         self.make_worktree(request).await
     }
@@ -65,7 +68,10 @@ impl Registry {
         request: &NewSessionRequest,
     ) -> Result<Option<Box<SessionWorktree>>, SessionError> {
         let shared = &self.inner.shared;
-        let Some(path) = shared.components().tools.worktree_of(Path::new(cwd)) else { return Ok(None) };
+        let Some(path) = shared.components().tools.worktree_of(Path::new(cwd)) else {
+            self.require_foreign_folder(cwd)?;
+            return Ok(None);
+        };
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let row = shared.store.worktree_named(&name).await?.filter(|row| row.removed_at.is_none());
         let is_own = |row: &WorktreeRow| match (row.job_id, row.session_id) {
@@ -82,6 +88,18 @@ impl Registry {
                 let why = format!("{cwd} lies in a worktree of the daemon, which belongs to another session");
                 Err(SessionError::BadParam("cwd", why))
             }
+        }
+    }
+
+    /// Refuses the daemon's own data as a workspace. Its commands could read and write all sessions and worktrees there.
+    pub(super) fn require_foreign_folder(&self, cwd: &str) -> Result<(), SessionError> {
+        let components = self.inner.shared.components();
+        match components.settings.worktrees_dir.parent() {
+            Some(data) if Path::new(cwd).starts_with(data) => {
+                let why = format!("{cwd} is a folder of the daemon itself, which no tool may change");
+                Err(SessionError::BadParam("cwd", why))
+            }
+            _ => Ok(()),
         }
     }
 

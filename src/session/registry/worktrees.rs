@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use futures_util::StreamExt as _;
+use tokio_util::sync::CancellationToken;
 
 use crate::error::{SessionError, WorktreeError};
 use crate::registry::Registry;
@@ -33,6 +34,8 @@ pub struct WorktreeRequest {
     pub cwd: String,
     /// Its properties.
     pub choice: WorktreeChoice,
+    /// Ends the making: the waiting for other changes of the repository, and git.
+    pub cancel: CancellationToken,
 }
 
 /// A worktree that is ready for its session.
@@ -68,6 +71,7 @@ impl Registry {
         let shared = &self.inner.shared;
         let _making = shared.worktree_sweep.read().await;
         let cwd = self.folder(&request.cwd).await?;
+        self.require_foreign_folder(&cwd)?;
         let dir = shared.components().settings.worktrees_dir.clone();
         let path = dir.join(&request.name);
         let known = shared.store.worktree_named(&request.name).await?.filter(|row| row.removed_at.is_none());
@@ -112,7 +116,8 @@ impl Registry {
             removed_at: None,
         };
         self.write_worktree(&row).await?;
-        let made = match worktree::create(Path::new(&cwd), &row.choice, &row.name, &dir).await {
+        let making = worktree::create(Path::new(&cwd), &row.choice, &row.name, &dir, &request.cancel);
+        let made = match making.await {
             Ok(made) => made,
             Err(problem) => {
                 row.removed_at = Some(shared.clock.now());
@@ -154,7 +159,8 @@ impl Registry {
         }
         git.uncommitted_in_base = row.uncommitted_in_base;
         let now = shared.clock.now();
-        row.finished_at.get_or_insert(now);
+        // A job may have continued in it after its first end.
+        row.finished_at = Some(now);
         if is_removed {
             self.note_removed(&mut row);
         }
@@ -292,11 +298,16 @@ impl Registry {
     }
 
     /// Reads which worktrees exist. Call it before any session is loaded, because rules of their base folders hold there.
+    /// Also removes temporary files of the last daemon.
     ///
     /// # Errors
     /// The database could not be read.
     pub async fn load_worktrees(&self) -> Result<(), StoreError> {
         let shared = &self.inner.shared;
+        let dir = shared.components().settings.worktrees_dir.clone();
+        if let Ok(Err(problem)) = tokio::task::spawn_blocking(move || worktree::clean(&dir)).await {
+            tracing::warn!(%problem, "could not remove temporary files of worktrees");
+        }
         for row in shared.store.worktrees().await? {
             shared.worktree_bases.add(row.path.into(), row.repository.into());
         }
@@ -334,7 +345,9 @@ impl Registry {
             }
             // It was made completely, and only its row was not.
             let dir = path.parent().unwrap_or(&base);
-            let made = worktree::create(&base, &row.choice, &row.name, dir).await.map_err(failed)?;
+            let cancel = CancellationToken::new();
+            let making = worktree::create(&base, &row.choice, &row.name, dir, &cancel);
+            let made = making.await.map_err(failed)?;
             complete(&mut row, made)?;
             self.write_worktree(&row).await?;
         }

@@ -1,16 +1,13 @@
 use super::*;
 
-use crate::worktree::git_folder::GitFolder;
-
 #[tokio::test]
 async fn worktree_starts_at_head_on_own_branch_without_uncommitted_changes() {
     let Some(place) = Place::new() else { return };
     place.write("a.txt", "changed\n");
     place.write("new.txt", "new\n");
-    let made =
-        create(&place.top().join("sub"), &WorktreeChoice::with_defaults(), "job_1", &place.worktrees())
-            .await
-            .expect("made");
+    let (choice, cancel) = (WorktreeChoice::with_defaults(), CancellationToken::new());
+    let made = create(&place.top().join("sub"), &choice, "job_1", &place.worktrees(), &cancel);
+    let made = made.await.expect("made");
     assert_eq!(made.own.path, place.worktrees().join("job_1"));
     assert_eq!(made.cwd, made.own.path.join("sub"));
     assert_eq!((made.own.branch.as_str(), made.own.is_new_branch), ("agentd/job_1", true));
@@ -105,8 +102,22 @@ async fn repository_without_commit_and_bare_one_without_base_are_refused() {
     assert_eq!(check(&empty, &choice).await.expect_err("refused").field, "worktree");
     assert_eq!(check(&bare, &choice).await.expect_err("refused").field, "worktree.base");
     let choice = WorktreeChoice { base: Some("trunk".into()), ..choice };
-    let made = create(&bare, &choice, "job_1", &place.worktrees()).await.expect("made");
+    let made =
+        create(&bare, &choice, "job_1", &place.worktrees(), &CancellationToken::new()).await.expect("made");
     assert_eq!((made.own.repository, made.cwd.join("a.txt").exists()), (bare, true));
+}
+
+#[tokio::test]
+async fn repository_with_reftable_is_refused() {
+    let Some(place) = Place::new() else { return };
+    let top = place.root().join("reftable");
+    let made = Command::new("git").args(["init", "-q", "--ref-format=reftable"]).arg(&top).output();
+    if !made.expect("started").status.success() {
+        base::skip_test!("this git has no reftable");
+        return;
+    }
+    let refused = check(&top, &WorktreeChoice::with_defaults()).await.expect_err("refused");
+    assert!(refused.why.contains("reftable"), "{refused}");
 }
 
 #[tokio::test]
@@ -130,40 +141,33 @@ async fn odd_and_existing_branch_names_are_used_as_they_are() {
 async fn unfinished_worktree_is_made_again_after_crash_at_each_step() {
     let Some(place) = Place::new() else { return };
     let whole = place.create("job_1").await;
-    let folder = GitFolder::find(&place.top().join(".git"), &whole.own.path).expect("known");
+    let folder = place.git_folder("job_1");
+    let unfinish = || {
+        let note = fs::read_to_string(place.note("job_1")).expect("read");
+        write(&place.note("job_1"), &note.replace("\"is_complete\":true", "\"is_complete\":false"));
+    };
     let undo: [(&str, &dyn Fn()); 5] = [
-        ("the note is not complete", &|| {
-            let progress = fs::read_to_string(folder.path().join("agentd.json")).expect("read");
-            write(
-                &folder.path().join("agentd.json"),
-                &progress.replace("true}", "false}").replace("\"is_complete\":true", "\"is_complete\":false"),
-            );
-        }),
-        ("there is no note", &|| {
-            place.git(&["worktree", "list"]);
-            fs::remove_file(folder.path().join("agentd.json")).expect("removed");
-            git(&whole.own.path, &["checkout", "-q", "--detach"]);
-            place.git(&["branch", "-D", "agentd/job_1"]);
+        ("the note is not complete", &unfinish),
+        ("git was not called yet", &|| {
+            unfinish();
+            fs::remove_dir_all(&whole.own.path).expect("removed");
+            fs::remove_dir_all(&folder).expect("removed");
         }),
         ("git was killed in the checkout", &|| {
-            let progress = fs::read_to_string(folder.path().join("agentd.json")).expect("read");
-            write(
-                &folder.path().join("agentd.json"),
-                &progress.replace("\"is_complete\":true", "\"is_complete\":false"),
-            );
-            write(&folder.path().join("index.lock"), "");
+            unfinish();
+            write(&folder.join("index.lock"), "");
             write(&place.top().join(".git/refs/heads/agentd/job_1.lock"), "");
             fs::remove_file(whole.own.path.join("a.txt")).expect("removed");
         }),
         ("git was killed before it noted the path", &|| {
+            unfinish();
             fs::remove_dir_all(&whole.own.path).expect("removed");
-            for name in ["agentd.json", "gitdir"] {
-                fs::remove_file(folder.path().join(name)).expect("removed");
-            }
-            place.git(&["update-ref", "-d", "refs/heads/agentd/job_1"]);
+            fs::remove_file(folder.join("gitdir")).expect("removed");
         }),
-        ("only the folder is there", &|| {
-            fs::remove_dir_all(folder.path()).expect("removed");
+        ("there is only the note", &|| {
+            unfinish();
+            fs::remove_dir_all(&whole.own.path).expect("removed");
+            fs::remove_dir_all(&folder).expect("removed");
             place.git(&["update-ref", "-d", "refs/heads/agentd/job_1"]);
         }),
     ];

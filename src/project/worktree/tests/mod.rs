@@ -1,5 +1,6 @@
 //! Worktrees of real repositories in temporary folders.
 
+mod attacks;
 mod create;
 mod finish;
 mod hostile;
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
 
 use super::*;
 use types::worktree::WorktreeChoice;
@@ -69,7 +71,21 @@ impl Place {
     }
 
     async fn create_with(&self, name: &str, choice: &WorktreeChoice) -> Result<NewWorktree, WorktreeProblem> {
-        create(&self.top(), choice, name, &self.worktrees()).await
+        create(&self.top(), choice, name, &self.worktrees(), &CancellationToken::new()).await
+    }
+
+    /// Git's folder of a worktree.
+    fn git_folder(&self, name: &str) -> PathBuf {
+        self.top().join(".git/worktrees").join(name)
+    }
+
+    /// The daemon's own folder for worktrees.
+    fn state(&self) -> PathBuf {
+        self.root().join("data/worktree-git")
+    }
+
+    fn note(&self, name: &str) -> PathBuf {
+        self.state().join(name).with_extension("json")
     }
 
     /// Nothing is left of any worktree: no folder, no note of git, no branch of the daemon, no lock file.
@@ -78,6 +94,9 @@ impl Place {
         assert_eq!(left(&self.worktrees()), 0, "folders of worktrees");
         assert_eq!(left(&self.top().join(".git/worktrees")), 0, "notes of git");
         assert_eq!(self.git(&["branch", "--list", "agentd/*"]), "", "branches");
+        let own = fs::read_dir(self.state()).into_iter().flatten().flatten();
+        let own: Vec<_> = own.map(|entry| entry.file_name()).filter(|name| !is_lock(name.as_ref())).collect();
+        assert!(own.is_empty(), "the daemon's own files: {own:?}");
         self.assert_no_lock_file();
     }
 
@@ -86,13 +105,17 @@ impl Place {
         while let Some(folder) = folders.pop() {
             for entry in fs::read_dir(folder).expect("read").flatten() {
                 let path = entry.path();
-                assert!(path.extension().is_none_or(|it| it != "lock"), "{}", path.display());
+                assert!(!is_lock(&path), "{}", path.display());
                 if path.is_dir() {
                     folders.push(path);
                 }
             }
         }
     }
+}
+
+fn is_lock(path: &Path) -> bool {
+    path.extension().is_some_and(|it| it == "lock")
 }
 
 fn write(path: &Path, text: &str) {

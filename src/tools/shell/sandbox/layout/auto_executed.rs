@@ -79,10 +79,6 @@ impl FsPolicy {
         self.guard_one(real.own.join("config.worktree"));
         // Sessions in other folders find the work tree by this file.
         self.guard_one(real.own.join("gitdir"));
-        // The daemon's note about a worktree that it made.
-        if is_there(&real.own.join("agentd.json")) {
-            self.guard_one(real.own.join("agentd.json"));
-        }
     }
 
     fn open_submodule(&mut self, git: &Path) {
