@@ -96,7 +96,7 @@ pub(crate) enum Command {
         keyed: Option<IdempotencyKey>,
         reply: Reply<bool>,
     },
-    Reasons(Vec<JobId>, oneshot::Sender<Vec<Option<QueueReason>>>),
+    Reasons(Vec<JobId>, Reply<Vec<Option<QueueReason>>>),
     DeliveryTried(Box<DeliveryTry>, Reply<()>),
 }
 

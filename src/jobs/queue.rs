@@ -16,12 +16,23 @@ pub(crate) struct QueueEntry {
     pub job_id: JobId,
     pub state: JobState,
     pub priority: i32,
+    /// When it was due, or was created if that was later: waiting counts from here.
     pub run_at: Timestamp,
     /// Jobs with the same key run at most `limit` at a time.
     pub key: Arc<str>,
     pub limit: u32,
-    /// The job's limit on money, which is reserved while it runs; 0 without a limit.
+    /// What is left of the job's limit on money after the attempts that are over; 0 without a limit.
     pub reserve_usd_micros: u64,
+}
+
+impl QueueEntry {
+    /// The part of the day's money that the job keeps from others: its attempt lives or follows soon.
+    fn reserved_usd_micros(&self) -> u64 {
+        match self.state.has_attempt() || self.state == JobState::Retrying {
+            true => self.reserve_usd_micros,
+            false => 0,
+        }
+    }
 }
 
 /// What limits the start of jobs now.
@@ -29,8 +40,29 @@ pub(crate) struct QueueEntry {
 pub(crate) struct QueueLimits {
     pub concurrent: u32,
     pub is_paused: bool,
-    /// Money that is left of the day, without what running jobs have reserved; `None` without a limit.
+    /// Money that is left of the day, see [`day_usd_micros_left`]; `None` without a limit. What jobs have reserved is
+    /// still part of it.
     pub day_usd_micros_left: Option<u64>,
+}
+
+/// Money of a living attempt in millionths of a dollar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AttemptMoney {
+    /// What was left for it at its start: the reserve of its queue entry.
+    pub reserve: u64,
+    /// What it has spent since then.
+    pub spent: u64,
+}
+
+/// What is left of a day's limit for all reserves. `spent_today` is the money of all attempts, so it includes that of
+/// living ones, which their reserves include too.
+pub(crate) fn day_usd_micros_left(
+    limit: u64,
+    spent_today: u64,
+    living: impl Iterator<Item = AttemptMoney>,
+) -> u64 {
+    let counted_twice = living.fold(0_u64, |sum, it| sum.saturating_add(it.spent.min(it.reserve)));
+    limit.saturating_add(counted_twice).saturating_sub(spent_today)
 }
 
 /// The use of slots and keys by running jobs.
@@ -43,12 +75,16 @@ struct InUse<'e> {
 impl<'e> InUse<'e> {
     fn count(entries: impl Iterator<Item = &'e QueueEntry>) -> Self {
         let mut used = Self { slots: 0, keys: HashMap::new(), reserved: 0 };
-        for entry in entries.filter(|entry| entry.state.has_attempt()) {
+        for entry in entries {
+            used.reserved = used.reserved.saturating_add(entry.reserved_usd_micros());
+            if !entry.state.has_attempt() {
+                continue;
+            }
             // A job that waits for a person uses no processor, so it holds no slot. It still holds its key, because
-            // its work in the folder is not done.
+            // its work in the folder is not done. When it is answered it goes on at once, so more jobs than `concurrent`
+            // may run then; no other job starts until fewer run.
             used.slots += u32::from(entry.state == JobState::Running);
             *used.keys.entry(&entry.key).or_default() += 1;
-            used.reserved = used.reserved.saturating_add(entry.reserve_usd_micros);
         }
         used
     }
@@ -71,6 +107,15 @@ impl<'e> InUse<'e> {
     }
 }
 
+/// The day's money that no job has reserved; `None` without a limit.
+pub(crate) fn unreserved_usd_micros<'e>(
+    entries: impl Iterator<Item = &'e QueueEntry>,
+    limits: QueueLimits,
+) -> Option<u64> {
+    let left = limits.day_usd_micros_left?;
+    Some(left.saturating_sub(InUse::count(entries).reserved))
+}
+
 /// The job that starts now: the highest priority first, with one point more per ten minutes of waiting; then the earlier
 /// due time; then the earlier creation. `None` if none can start. Takes time linear in the number of jobs.
 pub(crate) fn next_to_start<'e>(
@@ -80,7 +125,7 @@ pub(crate) fn next_to_start<'e>(
 ) -> Option<JobId> {
     let used = InUse::count(entries.clone());
     let rank = |entry: &&QueueEntry| {
-        let aged = i64::from(entry.priority) + (now.0 - entry.run_at.0).max(0) / AGEING_MS;
+        let aged = i64::from(entry.priority) + now.0.saturating_sub(entry.run_at.0).max(0) / AGEING_MS;
         (std::cmp::Reverse(aged), entry.run_at, entry.job_id)
     };
     entries
@@ -109,6 +154,8 @@ impl<'e> Reasons<'e> {
     }
 }
 
+#[cfg(test)]
+mod properties;
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -165,11 +212,16 @@ mod tests {
         assert_eq!(of(&[(Waiting, 0, 0, "a", 0), job], FREE), Some(QueueReason::Concurrency));
         let busy = [(Running, 0, 0, "b", 0), (Running, 0, 0, "c", 0), job];
         assert_eq!(of(&busy, FREE), Some(QueueReason::Slots));
+        // Jobs that were answered go on although others run.
+        let answered = [(Running, 0, 0, "b", 0), (Running, 0, 0, "c", 0), (Running, 0, 0, "d", 0), job];
+        assert_eq!(of(&answered, FREE), Some(QueueReason::Slots));
         let idle = [(Waiting, 0, 0, "b", 0), (Waiting, 0, 0, "c", 0), job];
         assert_eq!(of(&idle, FREE), None);
         let poor = QueueLimits { day_usd_micros_left: Some(9), ..FREE };
         assert_eq!(of(&[job], poor), None);
-        assert_eq!(of(&[(Running, 0, 0, "b", 5), job], poor), Some(QueueReason::Budget));
+        for started in [Running, Waiting, Retrying] {
+            assert_eq!(of(&[(started, 0, 0, "b", 5), job], poor), Some(QueueReason::Budget), "{started:?}");
+        }
         let spent = QueueLimits { day_usd_micros_left: Some(0), ..FREE };
         assert_eq!(of(&[(Queued, 0, 0, "a", 0)], spent), Some(QueueReason::Budget));
     }

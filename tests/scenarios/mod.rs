@@ -42,6 +42,7 @@ mod idempotency_of_all_methods;
 mod interrupted_stream;
 mod isolation;
 mod items;
+mod job_faults;
 mod job_notifications;
 mod job_recipes;
 mod job_templates;

@@ -40,7 +40,7 @@ impl JobRunner {
     /// Creates the session of the newest attempt and submits the prompt. Each part may be repeated.
     pub(super) async fn spawn_start(&mut self, record: JobRecord) -> Result<(), JobsError> {
         let id = record.job.job_id;
-        let (_, content) = self.read(id).await?;
+        let Some((_, content)) = self.read_or_forget(id).await? else { return Ok(()) };
         let cancel = CancellationToken::new();
         if let Some(job) = self.entries.get_mut(&id) {
             job.phase = Phase::Starting(cancel.clone());

@@ -19,11 +19,11 @@ use crate::command::{Cancelled, Command, Reply};
 use crate::counts::JobCounters;
 use crate::decide::{AttemptEnd, JobInput};
 use crate::error::JobsError;
-use crate::queue::{self, QueueEntry, QueueLimits};
-use crate::record::WorktreePlace;
+use crate::queue::{self, AttemptMoney, QueueEntry, QueueLimits};
+use crate::record::{JobRecord, WorktreePlace};
 use crate::services::Services;
 use crate::settings::JobSettings;
-use session::{Registry, StatusChange};
+use session::{Registry, SessionError, StatusChange};
 use store::Store;
 use types::daemon_event::JobNotification;
 use types::ids::{JobId, Mint, Seed, SessionId};
@@ -33,6 +33,8 @@ use types::time::Timestamp;
 
 /// Name of the stored value that says that new starts are stopped.
 const PAUSED: &str = "jobs.paused";
+/// Wait before failed reads of the store are repeated; it doubles with each further failure, up to the second value.
+const READ_RETRY_MS: (u64, u64) = (100, 5_000);
 /// Longest sleep while a job waits for a time: the system's clock may be set, and a machine may sleep.
 const MAX_SLEEP: Duration = Duration::from_secs(5);
 
@@ -126,16 +128,31 @@ impl JobRunner {
     /// sessions are recovered and leftover processes are gone.
     pub async fn run(mut self, recovered: oneshot::Receiver<()>) {
         let mut statuses = self.registry.shared().subscribe_status();
-        if let Err(error) = self.load().await {
-            tracing::error!(%error, "could not read the jobs; none will run");
-            return;
-        }
-        let mut recovered = Some(recovered);
-        loop {
-            if self.can_start && self.start_due().await.is_err() {
+        let mut failures = 0;
+        while let Err(error) = self.load().await {
+            if error == JobsError::ShuttingDown {
                 return;
             }
-            let sleep = self.next_sleep();
+            tracing::error!(%error, "could not read the jobs yet; none runs");
+            tokio::time::sleep(retry_wait(failures)).await;
+            failures += 1;
+        }
+        failures = 0;
+        let mut recovered = Some(recovered);
+        loop {
+            let started = if self.can_start { self.start_due().await } else { Ok(()) };
+            let sleep = match started {
+                Ok(()) => {
+                    failures = 0;
+                    self.next_sleep()
+                }
+                Err(JobsError::ShuttingDown) => return,
+                Err(error) => {
+                    tracing::error!(%error, "jobs could not be started yet");
+                    failures += 1;
+                    Some(retry_wait(failures - 1))
+                }
+            };
             let is_recovered = async {
                 match &mut recovered {
                     Some(recovered) => _ = recovered.await,
@@ -203,12 +220,18 @@ impl JobRunner {
             .map(|job| job.entry.job_id)
             .collect();
         for id in living {
-            let (record, _) = self.read(id).await?;
-            if record.cancelling.is_some() {
-                self.spawn_stop(record);
-            } else {
-                self.spawn_start(record).await?;
+            if let Some((record, _)) = self.read_or_forget(id).await? {
+                self.go_on(record).await?;
             }
+        }
+        Ok(())
+    }
+
+    /// Starts the newest attempt of a job, or stops it for a committed cancel. Both may be repeated.
+    async fn go_on(&mut self, record: JobRecord) -> Result<(), JobsError> {
+        match record.cancelling.is_some() {
+            true => self.spawn_stop(record),
+            false => self.spawn_start(record).await?,
         }
         Ok(())
     }
@@ -221,7 +244,7 @@ impl JobRunner {
         };
         let due: Vec<JobId> = self.entries.values().filter(is_due).map(|job| job.entry.job_id).collect();
         for id in due {
-            self.must_step(id, JobInput::Due).await?;
+            self.step_or_forget(id, JobInput::Due).await?;
         }
         let is_expired = |job: &&ActiveJob| {
             !job.entry.state.has_attempt() && job.start_before.is_some_and(|before| before <= now)
@@ -229,39 +252,44 @@ impl JobRunner {
         let expired: Vec<JobId> =
             self.entries.values().filter(is_expired).map(|job| job.entry.job_id).collect();
         for id in expired {
-            self.must_step(id, JobInput::Expired).await?;
+            self.step_or_forget(id, JobInput::Expired).await?;
         }
-        loop {
+        while self.entries.values().any(|job| job.entry.state == JobState::Queued) {
             let limits = self.limits(now).await?;
             let entries = self.entries.values().map(|job| &job.entry);
             let Some(id) = queue::next_to_start(entries, limits, now) else { return Ok(()) };
             base::crash::point("JC2.chosen");
             let session_id = self.mint_session();
-            let (record, _) = self.read(id).await?;
+            let Some((record, _)) = self.read_or_forget(id).await? else { continue };
             // The worktree of an attempt without changes is removed at its end.
             let place = record.worktree_place.as_ref();
             let can_continue = place.is_none_or(|place| Path::new(&place.path).is_dir());
-            self.must_step(id, JobInput::Claim { session_id, can_continue }).await?;
+            let claimed = self.step_or_forget(id, JobInput::Claim { session_id, can_continue }).await?;
             base::crash::point("JC2.claimed");
-            let (record, _) = self.read(id).await?;
-            self.spawn_start(record).await?;
+            if let Some(record) = claimed {
+                self.spawn_start(record).await?;
+            }
         }
+        Ok(())
     }
 
-    async fn limits(&self, now: Timestamp) -> Result<QueueLimits, JobsError> {
-        let settings = self.settings.borrow().clone();
-        let day_usd_micros_left = match settings.micros_per_day() {
+    pub(super) async fn limits(&self, now: Timestamp) -> Result<QueueLimits, JobsError> {
+        let (concurrent, most) = {
+            let settings = self.settings.borrow();
+            (settings.concurrent.get(), settings.micros_per_day())
+        };
+        let day_usd_micros_left = match most {
             Some(most) => {
-                let day_start = Timestamp(now.day() * 86_400_000);
-                Some(most.saturating_sub(self.store.job_cost_since(day_start).await?))
+                let spending = self.store.job_spending(now.start_of_day()).await?;
+                let living = spending.attempts_usd_micros.iter().filter_map(|(id, spent)| {
+                    let reserve = self.entries.get(id)?.entry.reserve_usd_micros;
+                    Some(AttemptMoney { reserve, spent: *spent })
+                });
+                Some(queue::day_usd_micros_left(most, spending.total_usd_micros, living))
             }
             None => None,
         };
-        Ok(QueueLimits {
-            concurrent: settings.concurrent.get(),
-            is_paused: self.is_paused,
-            day_usd_micros_left,
-        })
+        Ok(QueueLimits { concurrent, is_paused: self.is_paused, day_usd_micros_left })
     }
 
     /// How long nothing has to be done, if no input arrives; `None` if no job waits for a time.
@@ -314,17 +342,19 @@ impl JobRunner {
                 _,
             )
             | (None, _) => {
-                let (record, _) = self.read(id).await?;
-                self.spawn_end(record);
+                if let Some((record, _)) = self.read_or_forget(id).await? {
+                    self.spawn_end(record);
+                }
                 return Ok(());
             }
         };
         let is_waiting = self.entries.get(&id).is_some_and(|job| job.entry.state == JobState::Waiting);
         match waiting_for {
-            Some(waiting_for) => self.step_if_fits(id, JobInput::AttemptWaits(waiting_for)).await,
-            None if is_waiting => self.step_if_fits(id, JobInput::AttemptRuns).await,
-            None => Ok(()),
+            Some(waiting_for) => _ = self.must_step(id, JobInput::AttemptWaits(waiting_for)).await?,
+            None if is_waiting => _ = self.must_step(id, JobInput::AttemptRuns).await?,
+            None => {}
         }
+        Ok(())
     }
 
     /// Changes of sessions were lost, so look at all living attempts.
@@ -339,10 +369,20 @@ impl JobRunner {
     }
 
     async fn look_at(&mut self, id: JobId, session_id: SessionId) -> Result<(), JobsError> {
-        match self.registry.view(session_id).await {
-            Ok(view) => self.follow(id, Some(view.summary.state), view.summary.requires).await,
-            Err(session::SessionError::NotFound) => self.follow(id, None, None).await,
-            Err(error) => Err(error.into()),
+        let mut failures = 0;
+        loop {
+            match self.registry.view(session_id).await.map_err(JobsError::from) {
+                Ok(view) => return self.follow(id, Some(view.summary.state), view.summary.requires).await,
+                Err(JobsError::ShuttingDown) => return Err(JobsError::ShuttingDown),
+                Err(error) if error == JobsError::Session(SessionError::NotFound) || error.is_damage() => {
+                    return self.follow(id, None, None).await;
+                }
+                Err(error) => {
+                    tracing::warn!(job = %id, %error, "the session of an attempt cannot be read yet");
+                    tokio::time::sleep(retry_wait(failures)).await;
+                    failures += 1;
+                }
+            }
         }
     }
 
@@ -368,7 +408,7 @@ impl JobRunner {
                 let Some(job) = self.entries.get_mut(&id) else { return Ok(()) };
                 job.phase = Phase::Following;
                 let session_id = job.session_id;
-                let (record, _) = self.read(id).await?;
+                let Some((record, _)) = self.read_or_forget(id).await? else { return Ok(()) };
                 if record.cancelling.is_some() {
                     self.spawn_stop(record);
                 } else if let Some(session_id) = session_id {
@@ -377,25 +417,21 @@ impl JobRunner {
                 }
             }
             WorkDone::Placed(id, place) => {
-                let (mut record, _) = self.read(id).await?;
+                let Some((mut record, _)) = self.read_or_forget(id).await? else { return Ok(()) };
                 record.worktree_base.get_or_insert_with(|| place.base.clone());
                 record.worktree_place = Some(*place);
                 self.write_record(&record).await?;
-                match record.cancelling.is_some() {
-                    true => self.spawn_stop(record),
-                    false => self.spawn_start(record).await?,
-                }
+                self.go_on(record).await?;
             }
             WorkDone::StartAgain(id) => {
-                let (record, _) = self.read(id).await?;
-                match record.cancelling.is_some() {
-                    true => self.spawn_stop(record),
-                    false => self.spawn_start(record).await?,
+                if let Some((record, _)) = self.read_or_forget(id).await? {
+                    self.go_on(record).await?;
                 }
             }
             WorkDone::Ended(id, end, survivors) => {
                 base::crash::point("JC4.ended");
                 let session_id = self.entries.get(&id).and_then(|job| job.session_id);
+                // If the row is damaged, the job is forgotten below.
                 self.must_step(id, JobInput::AttemptEnded(end)).await?;
                 self.attempt_is_over(id, session_id, survivors).await?;
             }
@@ -410,12 +446,12 @@ impl JobRunner {
         session_id: Option<SessionId>,
         survivors: Vec<i32>,
     ) -> Result<(), JobsError> {
-        let (record, _) = self.read(id).await?;
-        if let Some(job) = self.entries.get_mut(&id) {
-            job.phase = Phase::Idle;
-        }
         if let Some(session_id) = session_id {
             self.by_session.remove(&session_id);
+        }
+        let Some((record, _)) = self.read_or_forget(id).await? else { return Ok(()) };
+        if let Some(job) = self.entries.get_mut(&id) {
+            job.phase = Phase::Idle;
         }
         let waiting = self.finish_tracking(&record);
         for reply in waiting {
@@ -439,4 +475,10 @@ impl JobRunner {
         self.mint = Mint::new(self.now().0, Seed::random());
         self.mint.session()
     }
+}
+
+/// The wait before something is tried again that failed `failures` times before.
+pub(crate) fn retry_wait(failures: u32) -> Duration {
+    let (first, most) = READ_RETRY_MS;
+    Duration::from_millis(first.saturating_mul(1 << failures.min(16)).min(most))
 }
