@@ -204,10 +204,10 @@ impl JobRunner {
         if record.cancelling.is_some() && record.job.state.has_attempt() {
             return Ok(None);
         }
-        let is_stopped = |stopped: bool, job: Job| Some(Cancelled { job, stopped, survivors: Vec::new() });
+        let reply_of = |stopped: bool, job: Job| Some(Cancelled { job, stopped, survivors: Vec::new() });
         // The job may run again since then.
         if let Some(known) = known {
-            return Ok(is_stopped(known.ends_with(STOPPED), record.job));
+            return Ok(reply_of(known.ends_with(STOPPED), record.job));
         }
         let mut idempotency = self.stored_key(method::CANCEL, keyed, id);
         if let Some(stored) = idempotency.as_mut().filter(|_| record.job.state.has_attempt()) {
@@ -224,7 +224,7 @@ impl JobRunner {
             self.stop_attempt(next);
             return Ok(None);
         }
-        Ok(is_stopped(false, next.job))
+        Ok(reply_of(false, next.job))
     }
 
     async fn retry(
