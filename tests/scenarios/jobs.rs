@@ -142,7 +142,7 @@ async fn bad_content_is_refused_with_the_path_of_the_field() {
         (json!({"on_complete": [{}]}), "on_complete[0]"),
         (json!({"on_complete": [{"command": "cmd", "on": ["sometimes"]}]}), "on_complete[0].on[0]"),
         (json!({"labels": {"a=b": "c"}}), "labels.a=b"),
-        (json!({"labels": {"x".repeat(65): "c"}}), &long_name),
+        (json!({"labels": {"x".repeat(65): "c"}}), long_name.as_str()),
         (json!({"labels": {"a\nb": "c"}}), "labels.a?b"),
         (json!({"labels": {"a": "x".repeat(257)}}), "labels.a"),
         (json!({"labels": {"a": "b\nc"}}), "labels.a"),

@@ -195,7 +195,8 @@ impl StoreReader {
             // since; then the attempts of its job name it.
             let total = sqlx::query(
                 "with recursive recent (session_id, cost) as materialized \
-                 (select session_id, total(cost_usd_micros) from ledger where at_ms >= ?1 group by session_id), \
+                 (select session_id, total(cost_usd_micros) from ledger indexed by ledger_by_time where at_ms >= ?1 \
+                 group by session_id), \
                  up (start, id) as (select session_id, session_id from recent union \
                  select up.start, s.parent_session_id from up join session s on s.session_id = up.id \
                  where s.parent_session_id is not null) \
