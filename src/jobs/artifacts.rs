@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
+use project::folders::{open_resolved, read_up_to};
 use types::blob::Blob;
 use types::job::Artifact;
 
@@ -29,8 +30,9 @@ pub(crate) fn check_pattern(pattern: &str) -> Result<(), String> {
     Glob::new(pattern).map(|_| ()).map_err(|error| error.to_string())
 }
 
-/// Reads the files below `folder` that match a pattern. Symbolic links are not followed. Files that are too large are
-/// listed without content. Blocks on the disk.
+/// Reads the files below `folder`, a path without links, that match a pattern. Links are not followed, also not those
+/// that a command puts in the place of a file or a folder meanwhile. Files that are too large are listed without content.
+/// Blocks on the disk.
 pub(crate) fn collect(folder: &Path, patterns: &[String]) -> (Vec<Artifact>, Vec<Blob>) {
     let Some(globs) = glob_set(patterns) else { return Default::default() };
     let mut paths = matching_files(folder, &globs);
@@ -39,9 +41,9 @@ pub(crate) fn collect(folder: &Path, patterns: &[String]) -> (Vec<Artifact>, Vec
     for path in paths.into_iter().take(MAX_FILES) {
         let Ok(facts) = path.symlink_metadata() else { continue };
         let relative = path.strip_prefix(folder).unwrap_or(&path).to_string_lossy().into_owned();
-        let fits = facts.len() <= MAX_BYTES.0 && total + facts.len() <= MAX_BYTES.1;
-        let content = fits.then(|| std::fs::read(&path).ok()).flatten();
-        let blob = content.filter(|bytes| bytes.len() as u64 <= MAX_BYTES.0).map(|bytes| {
+        let most = MAX_BYTES.0.min(MAX_BYTES.1.saturating_sub(total));
+        let content = read_file(&path, most).ok().flatten();
+        let blob = content.map(|bytes| {
             let media_type = if std::str::from_utf8(&bytes).is_ok() {
                 types::blob::TEXT
             } else {
@@ -56,6 +58,11 @@ pub(crate) fn collect(folder: &Path, patterns: &[String]) -> (Vec<Artifact>, Vec
     }
     blobs.dedup_by_key(|blob| blob.blob_id);
     (artifacts, blobs)
+}
+
+/// The content of a regular file; `None` if it has more than `most` bytes.
+fn read_file(path: &Path, most: u64) -> std::io::Result<Option<Vec<u8>>> {
+    read_up_to(open_resolved(path)?, most)
 }
 
 fn glob_set(patterns: &[String]) -> Option<GlobSet> {
@@ -122,6 +129,27 @@ mod tests {
         let names: Vec<&str> = artifacts.iter().map(|artifact| artifact.path.as_str()).collect();
         assert_eq!(names, ["out/a.txt", "out/b.bin"]);
         assert_eq!(blobs.len(), 2);
+        assert!(artifacts.iter().all(|artifact| artifact.blob_id.is_some()));
         assert!(collect(root, &[]).0.is_empty());
+    }
+
+    #[test]
+    fn link_or_pipe_in_the_place_of_a_file_is_not_read() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let root = dir.path().canonicalize().expect("a path");
+        std::fs::write(root.join("secret"), "secret").expect("written");
+        std::fs::create_dir(root.join("real")).expect("a folder");
+        std::fs::write(root.join("real/a.txt"), "inside").expect("written");
+        std::os::unix::fs::symlink("secret", root.join("link.txt")).expect("a link");
+        std::os::unix::fs::symlink("real", root.join("folder")).expect("a link");
+        std::os::unix::fs::symlink("/dev/zero", root.join("zero.txt")).expect("a link");
+        let made = std::process::Command::new("mkfifo").arg(root.join("pipe.txt")).status();
+        assert!(made.expect("a program").success());
+        // What was a file when the folder was listed is something else when it is opened.
+        for name in ["link.txt", "folder/a.txt", "zero.txt", "pipe.txt", "real"] {
+            assert!(read_file(&root.join(name), 100).is_err(), "{name}");
+        }
+        assert_eq!(read_file(&root.join("real/a.txt"), 6).expect("read").as_deref(), Some(&b"inside"[..]));
+        assert_eq!(read_file(&root.join("real/a.txt"), 5).expect("read"), None);
     }
 }

@@ -1,5 +1,7 @@
 //! Checks the content of a new job and makes its first state.
 
+use std::collections::BTreeMap;
+
 use crate::error::JobsError;
 use crate::record::{Creator, JobRecord, Spent, UniqueKey};
 use crate::settings::JobSettings;
@@ -16,8 +18,12 @@ use types::usage::{Budgets, Usage};
 const MAX_CONTENT_BYTES: usize = 1 << 20;
 /// Largest number of attempts.
 const MAX_ATTEMPTS: u32 = 20;
-/// Maximum number of labels, and maximum bytes of a label's name and value.
-const MAX_LABELS: (usize, usize) = (32, 256);
+/// Maximum number of labels.
+const MAX_LABELS: usize = 32;
+/// Maximum characters of a label's name, and of its value.
+const MAX_LABEL_CHARS: (usize, usize) = (64, 256);
+/// Maximum characters of a reason.
+const MAX_REASON_CHARS: usize = 1_000;
 /// Maximum bytes of a key for concurrency or uniqueness.
 const MAX_KEY_BYTES: usize = 256;
 /// Maximum number of patterns for artifacts.
@@ -96,7 +102,8 @@ pub(crate) async fn check(
     request.model = Some(spec.model.clone()).filter(|model| !model.is_empty());
     request.mode = Some(spec.mode);
     request.budgets = Some(spec.budgets);
-    if let Some(choice) = &request.worktree {
+    // Git may hang in a broken repository, and a slot must fire in time. The start of the job finds the same errors.
+    if let Some(choice) = request.worktree.as_ref().filter(|_| slot.is_none()) {
         crate::worktree::check(&spec.cwd, choice).await?;
     }
     let job_id = job_id.unwrap_or_else(|| Mint::new(now.0, Seed::random()).job());
@@ -200,20 +207,33 @@ fn check_plain_fields(request: &JobRequest, settings: &JobSettings, now: Timesta
         Some(prompt) if prompt.trim().is_empty() => return bad("prompt", "there is no text in it"),
         Some(_) => {}
     }
-    if !(-100..=100).contains(&request.priority.unwrap_or(0)) {
-        return bad("priority", "expected a number from -100 to 100");
+    for (path, text) in [("prompt", &request.prompt), ("title", &request.title)] {
+        check_text(path, text.as_deref())?;
     }
+    if let Some(choice) = &request.worktree {
+        check_text("worktree.branch", choice.branch.as_deref())?;
+        check_text("worktree.base", choice.base.as_deref())?;
+        for (index, path) in choice.include.iter().enumerate() {
+            check_text(&format!("worktree.include[{index}]"), Some(path))?;
+        }
+    }
+    check_priority(request.priority)?;
     if request.delay.is_some() && request.run_at_ms.is_some() {
         return bad("delay", "it cannot stand next to run_at_ms; leave one of them out");
     }
+    check_time("run_at_ms", request.run_at_ms)?;
+    check_time("delay", request.delay.map(|delay| now.plus(delay.millis())))?;
     if let Some(deadline) = request.start_deadline {
         let due = request.run_at_ms.unwrap_or(now);
         if due.plus(deadline.millis()) <= now {
             return bad("start_deadline", "it is over already");
         }
+        let due = request.delay.map_or(due, |delay| now.plus(delay.millis()));
+        check_time("start_deadline", Some(due.plus(deadline.millis())))?;
     }
     if let Some(retry) = &request.retry {
         check_retry(retry)?;
+        check_time("retry.max_backoff", Some(now.plus(retry.max_backoff.millis())))?;
     }
     if let Some(Concurrency { key, limit }) = &request.concurrency {
         check_key("concurrency.key", key)?;
@@ -224,16 +244,7 @@ fn check_plain_fields(request: &JobRequest, settings: &JobSettings, now: Timesta
     if let Some(unique) = &request.unique {
         check_key("unique.key", &unique.key)?;
     }
-    let (most, bytes) = MAX_LABELS;
-    if request.labels.len() > most {
-        return bad("labels", &format!("at most {most} labels"));
-    }
-    if let Some((name, _)) = request.labels.iter().find(|(name, value)| {
-        name.is_empty() || name.contains('=') || name.len() > bytes || value.len() > bytes
-    }) {
-        let path = format!("labels.{}", name.chars().take(40).collect::<String>());
-        return bad(&path, &format!("names have no = and 1 to {bytes} bytes, values at most {bytes} bytes"));
-    }
+    check_labels(&request.labels)?;
     if request.artifacts.len() > MAX_ARTIFACT_PATTERNS {
         return bad("artifacts", &format!("at most {MAX_ARTIFACT_PATTERNS} patterns"));
     }
@@ -246,6 +257,60 @@ fn check_plain_fields(request: &JobRequest, settings: &JobSettings, now: Timesta
         check_target(index, target, settings)?;
     }
     Ok(())
+}
+
+/// Checks the priority of a job.
+pub(crate) fn check_priority(priority: Option<i32>) -> Result<(), JobsError> {
+    if !(-100..=100).contains(&priority.unwrap_or(0)) {
+        return Err(JobsError::bad("priority", "expected a number from -100 to 100"));
+    }
+    Ok(())
+}
+
+/// Checks that a time is from 1970 to the end of the year 9999.
+pub(crate) fn check_time(path: &str, at: Option<Timestamp>) -> Result<(), JobsError> {
+    match at.filter(|at| !at.is_in_calendar()) {
+        Some(_) => Err(JobsError::bad(path, "expected a time from 1970 to the end of the year 9999")),
+        None => Ok(()),
+    }
+}
+
+/// Checks all labels of a job.
+pub(crate) fn check_labels(labels: &BTreeMap<String, String>) -> Result<(), JobsError> {
+    if labels.len() > MAX_LABELS {
+        return Err(JobsError::bad("labels", format!("at most {MAX_LABELS} labels")));
+    }
+    let (name_chars, value_chars) = MAX_LABEL_CHARS;
+    let is_text =
+        |text: &str, most: usize| text.chars().nth(most).is_none() && !text.contains(char::is_control);
+    let is_name = |name: &str| !name.is_empty() && !name.contains('=') && is_text(name, name_chars);
+    match labels.iter().find(|(name, value)| !is_name(name) || !is_text(value, value_chars)) {
+        Some((name, _)) => {
+            let start: String = name.chars().take(40).map(|c| if c.is_control() { '?' } else { c }).collect();
+            let why = format!(
+                "names have no = and 1 to {name_chars} characters, values at most {value_chars}; control characters \
+                 are not allowed"
+            );
+            Err(JobsError::bad(format!("labels.{start}"), why))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Checks why a job is cancelled.
+pub(crate) fn check_reason(reason: Option<&str>) -> Result<(), JobsError> {
+    if reason.is_some_and(|reason| reason.chars().nth(MAX_REASON_CHARS).is_some()) {
+        return Err(JobsError::bad("reason", format!("at most {MAX_REASON_CHARS} characters")));
+    }
+    check_text("reason", reason)
+}
+
+/// Checks a text that becomes an argument of a program, where a zero byte would end it.
+fn check_text(path: &str, text: Option<&str>) -> Result<(), JobsError> {
+    match text.filter(|text| text.contains('\0')) {
+        Some(_) => Err(JobsError::bad(path, "it contains a zero byte")),
+        None => Ok(()),
+    }
 }
 
 fn check_retry(retry: &RetryPolicy) -> Result<(), JobsError> {

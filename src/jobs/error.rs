@@ -52,6 +52,14 @@ pub enum JobsError {
 }
 
 impl JobsError {
+    /// Whether a stored row is damaged, so that a repeated call fails as well.
+    pub(crate) fn is_damage(&self) -> bool {
+        matches!(
+            self,
+            Self::Store(StoreError::Corrupt(_)) | Self::Session(SessionError::Store(StoreError::Corrupt(_)))
+        )
+    }
+
     /// An invalid parameter.
     pub(crate) fn bad(path: impl Into<String>, why: impl Into<String>) -> Self {
         Self::BadParam { path: path.into(), why: why.into() }

@@ -138,8 +138,10 @@ impl Jobs {
         update: JobUpdate,
         keyed: Option<IdempotencyKey>,
     ) -> Result<Job, JobsError> {
-        if !(-100..=100).contains(&update.priority.unwrap_or(0)) {
-            return Err(JobsError::bad("priority", "expected a number from -100 to 100"));
+        create::check_priority(update.priority)?;
+        create::check_time("run_at_ms", update.run_at_ms)?;
+        if let Some(labels) = &update.labels {
+            create::check_labels(labels)?;
         }
         create::check_budgets(&self.registry, &self.settings(), update.budgets)?;
         let JobUpdate { priority, run_at_ms, labels, budgets } = update;
@@ -150,7 +152,7 @@ impl Jobs {
     /// Cancels a job. Returns when its work has stopped.
     ///
     /// # Errors
-    /// The job does not exist or is over, or the store failed.
+    /// The reason is too long, the job does not exist or is over, or the store failed.
     pub async fn cancel(
         &self,
         id: JobId,
@@ -158,6 +160,7 @@ impl Jobs {
         keyed: Option<IdempotencyKey>,
         origin: Origin,
     ) -> Result<Cancelled, JobsError> {
+        create::check_reason(reason.as_deref())?;
         self.ask(|reply| Command::Cancel { id, reason, keyed, origin, reply }).await
     }
 
@@ -229,7 +232,8 @@ impl Jobs {
         tokio::join!(notify::run(Arc::new(self), wake), telling);
     }
 
-    /// A page of jobs, newest first, and the cursor of the next page. Results are left out.
+    /// A page of jobs, newest first, and the cursor of the next page. Results are left out, and so are jobs whose row is
+    /// damaged.
     ///
     /// # Errors
     /// The database could not be read.
@@ -243,8 +247,14 @@ impl Jobs {
         let has_more = rows.len() > limit as usize;
         rows.truncate(limit as usize);
         let next = rows.last().map(|(position, _)| *position).filter(|_| has_more);
-        let parsed = rows.iter().map(|(_, record)| parse_record(record));
-        let mut records = parsed.collect::<Result<Vec<_>, _>>()?;
+        let parsed = |(position, record): &(i64, String)| match parse_record(record) {
+            Ok(record) => Some(record),
+            Err(error) => {
+                tracing::warn!(position, %error, "a job cannot be read and is left out of a list");
+                None
+            }
+        };
+        let mut records: Vec<JobRecord> = rows.iter().filter_map(parsed).collect();
         self.add_live_state(&mut records).await?;
         Ok((records.into_iter().map(|record| for_lists(record.job)).collect(), next))
     }
@@ -347,8 +357,8 @@ impl DeliveryHost for Jobs {
         self.settings.borrow().notify.get(name).cloned()
     }
 
-    async fn pending(&self, limit: u32) -> Result<Vec<PendingDelivery>, JobsError> {
-        Ok(self.registry.shared().store.pending_deliveries(limit).await?)
+    async fn pending(&self, per_target: u32, limit: u32) -> Result<Vec<PendingDelivery>, JobsError> {
+        Ok(self.registry.shared().store.pending_deliveries(per_target, limit).await?)
     }
 
     async fn record(&self, tried: DeliveryTry) -> Result<(), JobsError> {

@@ -40,9 +40,18 @@ pub async fn run(store: Store, registry: Registry, mut settings: watch::Receiver
 
 async fn remove(store: &Store, registry: &Registry, keep_ms: u64) -> Result<usize, StoreError> {
     let now = registry.shared().clock.now();
-    let old = store.jobs_ended_before(now.before(keep_ms), BATCH_JOBS).await?;
+    // The day's money counts what was spent since midnight, so the jobs of this day stay.
+    let before = now.before(keep_ms).min(now.start_of_day());
+    let old = store.jobs_ended_before(before, &now.date(), BATCH_JOBS).await?;
+    let mut removed = 0;
     for stored in &old {
-        let Ok(record) = parse(stored) else { continue };
+        let record = match parse(stored) {
+            Ok(record) => record,
+            Err(error) => {
+                tracing::warn!(position = stored.position, %error, "an old job cannot be read and is not removed");
+                continue;
+            }
+        };
         let mut sessions: Vec<SessionId> = record.attempts.iter().map(|attempt| attempt.session_id).collect();
         sessions.dedup();
         for session_id in sessions {
@@ -57,6 +66,7 @@ async fn remove(store: &Store, registry: &Registry, keep_ms: u64) -> Result<usiz
         }
         let writes = vec![JobWrite::Delete(record.job.job_id)];
         store.commit_job(JobCommit { writes, at: now, ..JobCommit::default() }).await?;
+        removed += 1;
     }
-    Ok(old.len())
+    Ok(removed)
 }

@@ -26,6 +26,8 @@ mod audit_tests;
 #[cfg(test)]
 mod damage_tests;
 #[cfg(test)]
+mod job_tests;
+#[cfg(test)]
 mod lasting_tests;
 #[cfg(test)]
 mod ledger_tests;
@@ -56,6 +58,6 @@ pub use rows::{
 pub use tables::audit::{AuditCheck, AuditQuery};
 pub use tables::blobs::StoredBlob;
 pub use tables::deliveries::PendingDelivery;
-pub use tables::jobs::{JOBS_PAUSED, JobQuery, StoredJob};
+pub use tables::jobs::{JOBS_PAUSED, JobQuery, JobSpending, StoredJob};
 pub use tables::ledger::LedgerQuery;
 pub use tables::worktrees::SessionActivity;

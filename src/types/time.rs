@@ -11,10 +11,19 @@ use serde::{Deserialize, Serialize};
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
+    /// The end of the year 9999 in UTC, the last time that clients may name.
+    pub const END_OF_9999: Timestamp = Timestamp(253_402_300_799_999);
+
+    /// Whether a client may name it: from 1970 to the end of the year 9999.
+    #[must_use]
+    pub const fn is_in_calendar(self) -> bool {
+        0 <= self.0 && self.0 <= Self::END_OF_9999.0
+    }
+
     /// Milliseconds from `earlier` to here; 0 if the clock went backwards.
     #[must_use]
     pub fn since(self, earlier: Timestamp) -> u64 {
-        u64::try_from(self.0 - earlier.0).unwrap_or(0)
+        u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0)
     }
 
     /// This time plus `ms` milliseconds.
@@ -39,6 +48,12 @@ impl Timestamp {
     #[must_use]
     pub const fn day(self) -> i64 {
         self.0.div_euclid(86_400_000)
+    }
+
+    /// The start of its day in UTC.
+    #[must_use]
+    pub const fn start_of_day(self) -> Timestamp {
+        Timestamp(self.day().saturating_mul(86_400_000))
     }
 
     /// `YYYY-MM-DD` in UTC (days to civil date after Howard Hinnant's public algorithm).
@@ -90,6 +105,7 @@ mod tests {
         assert_eq!(Timestamp(1_795_219_200_000).date(), "2026-11-21");
         assert_eq!(Timestamp(1_795_219_200_000 + 54_359_999).minute(), "2026-11-21 15:05 UTC");
         assert_eq!(Timestamp(1_795_219_200_000 + 54_359_007).iso8601(), "2026-11-21T15:05:59.007Z");
+        assert_eq!(Timestamp::END_OF_9999.iso8601(), "9999-12-31T23:59:59.999Z");
         assert_eq!(Timestamp(-1).iso8601(), "1969-12-31T23:59:59.999Z");
     }
 }

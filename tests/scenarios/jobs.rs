@@ -9,29 +9,29 @@ use crate::support::log::Log;
 use crate::support::model_server::{Gate, Step};
 
 /// The content of a job in the daemon's workspace, with these members.
-fn content(daemon: &TestDaemon, more: Value) -> Value {
+pub(super) fn content(daemon: &TestDaemon, more: Value) -> Value {
     let mut job = json!({"prompt": "Do it.", "cwd": daemon.workspace()});
     let members = more.as_object().expect("members").clone();
     job.as_object_mut().expect("an object").extend(members);
     job
 }
 
-async fn create(client: &Client, daemon: &TestDaemon, more: Value) -> Value {
+pub(super) async fn create(client: &Client, daemon: &TestDaemon, more: Value) -> Value {
     client.call("job.create", content(daemon, more)).await["job"].clone()
 }
 
-async fn wait(client: &Client, job: &Value) -> Value {
+pub(super) async fn wait(client: &Client, job: &Value) -> Value {
     let reply = client.call("job.wait", json!({"job_id": job["job_id"], "timeout_ms": 20_000})).await;
     assert_eq!(reply["timed_out"], json!(false), "{reply}");
     reply["job"].clone()
 }
 
-async fn get(client: &Client, job: &Value) -> Value {
+pub(super) async fn get(client: &Client, job: &Value) -> Value {
     client.call("job.get", json!({"job_id": job["job_id"]})).await["job"].clone()
 }
 
 /// Waits until the job has this state.
-async fn reaches(client: &Client, job: &Value, state: &str) -> Value {
+pub(super) async fn reaches(client: &Client, job: &Value, state: &str) -> Value {
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
     loop {
         let now = get(client, job).await;
@@ -43,7 +43,7 @@ async fn reaches(client: &Client, job: &Value, state: &str) -> Value {
     }
 }
 
-async fn kinds(client: &Client, job: &Value) -> Vec<String> {
+pub(super) async fn kinds(client: &Client, job: &Value) -> Vec<String> {
     let events = client.call("job.events", json!({"job_id": job["job_id"]})).await;
     let events = events["events"].as_array().expect("events").clone();
     for (index, event) in events.iter().enumerate() {
@@ -109,7 +109,8 @@ async fn bad_content_is_refused_with_the_path_of_the_field() {
     let client = daemon.client("alice").await;
     daemon.write("a-file", "");
     let file = daemon.workspace().join("a-file");
-    let cases = [
+    let long_name = format!("labels.{}", "x".repeat(40));
+    let cases: Vec<(Value, &str)> = vec![
         (json!({"prompt": " "}), "prompt"),
         (json!({"prompt": "a", "template": "nope"}), "template"),
         (json!({"prompt": null}), "prompt"),
@@ -141,6 +142,20 @@ async fn bad_content_is_refused_with_the_path_of_the_field() {
         (json!({"on_complete": [{}]}), "on_complete[0]"),
         (json!({"on_complete": [{"command": "cmd", "on": ["sometimes"]}]}), "on_complete[0].on[0]"),
         (json!({"labels": {"a=b": "c"}}), "labels.a=b"),
+        (json!({"labels": {"x".repeat(65): "c"}}), long_name.as_str()),
+        (json!({"labels": {"a\nb": "c"}}), "labels.a?b"),
+        (json!({"labels": {"a": "x".repeat(257)}}), "labels.a"),
+        (json!({"labels": {"a": "b\nc"}}), "labels.a"),
+        (json!({"prompt": "a\u{0}b"}), "prompt"),
+        (json!({"title": "a\u{0}b"}), "title"),
+        (json!({"worktree": {"branch": "a\u{0}b"}}), "worktree.branch"),
+        (json!({"worktree": {"base": "a\u{0}b"}}), "worktree.base"),
+        (json!({"run_at_ms": -1}), "run_at_ms"),
+        (json!({"run_at_ms": i64::MIN}), "run_at_ms"),
+        (json!({"run_at_ms": i64::MAX}), "run_at_ms"),
+        (json!({"delay": "4000000d"}), "delay"),
+        (json!({"start_deadline": "4000000d"}), "start_deadline"),
+        (json!({"retry": {"attempts": 2, "max_backoff": "4000000d"}}), "retry.max_backoff"),
         (json!({"worktree": {"from": "HEAD"}}), "worktree.from"),
         (json!({"nonsense": 1}), "nonsense"),
         (json!({"prompt": "x".repeat(1 << 20)}), "prompt"),
@@ -154,11 +169,25 @@ async fn bad_content_is_refused_with_the_path_of_the_field() {
             "{shown}: {refusal:?}"
         );
     }
+    client.call("job.pause", json!({})).await;
+    let job = create(&client, &daemon, json!({"delay": "1h"})).await;
+    let too_many: serde_json::Map<String, Value> = (0..33).map(|n| (format!("l{n}"), json!(""))).collect();
+    for (method, member, value, path) in [
+        ("job.update", "priority", json!(-101), "priority"),
+        ("job.update", "run_at_ms", json!(i64::MIN), "run_at_ms"),
+        ("job.update", "labels", json!({"a": "b\u{7}"}), "labels.a"),
+        ("job.update", "labels", Value::Object(too_many), "labels"),
+        ("job.cancel", "reason", json!("x".repeat(1_001)), "reason"),
+    ] {
+        let refusal = client.refused(method, json!({"job_id": job["job_id"], member: value})).await;
+        assert_eq!((refusal.code, refusal.data["path"].as_str()), (-32602, Some(path)), "{refusal:?}");
+    }
+    client.call("job.cancel", json!({"job_id": job["job_id"], "reason": "x".repeat(1_000)})).await;
     let unknown = json!({"job_id": "job_0190f2a4-0000-7000-8000-000000000001"});
     for method in ["job.get", "job.cancel", "job.retry", "job.wait", "job.logs", "job.events", "job.update"] {
         assert_eq!(client.refused(method, unknown.clone()).await.code, -32002, "{method}");
     }
-    assert_eq!(client.call("job.list", json!({})).await["jobs"], json!([]));
+    assert_eq!(client.call("job.list", json!({})).await["jobs"].as_array().map(Vec::len), Some(1));
 }
 
 #[tokio::test]

@@ -43,6 +43,7 @@ mod interrupted_stream;
 mod isolation;
 mod items;
 mod job_attempts;
+mod job_faults;
 mod job_notifications;
 mod job_recipes;
 mod job_templates;

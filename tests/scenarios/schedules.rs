@@ -348,6 +348,8 @@ async fn bad_content_is_refused_with_the_path_of_the_field() {
         (json!({"job": job(json!({"nonsense": 1}))}), "job.nonsense"),
         (json!({"job": job(json!({"run_at_ms": 1_900_000_000_000_i64}))}), "job.run_at_ms"),
         (json!({"job": job(json!({"idempotency_key": "a"}))}), "job.idempotency_key"),
+        (json!({"until_ms": i64::MAX}), "until_ms"),
+        (json!({"until_ms": i64::MIN}), "until_ms"),
         (json!({"job": job(json!({"model": "unknown/model"}))}), "job.model"),
         (json!({"every": null}), "cron"),
         (json!({"cron": "* * * * *"}), "every"),

@@ -61,8 +61,8 @@ pub struct JobContentArgs {
     /// Give up if the job has not started within this time (6h)
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub start_within: Option<u64>,
-    /// Tell [jobs.notify.NAME] of the end; may be given several times
-    #[arg(long, value_name = "NAME")]
+    /// Tell the webhook [jobs.notify.NAME] of the end, or the command of that name; may be given several times
+    #[arg(long, value_name = "NAME|command:NAME")]
     pub notify: Vec<String>,
     /// Keep files that match this glob with the result; may be given several times
     #[arg(long, value_name = "GLOB")]

@@ -5,7 +5,7 @@
 
 mod attempt_end;
 #[cfg(test)]
-mod properties;
+pub(crate) mod properties;
 pub(crate) mod unknown_call;
 
 pub(crate) use attempt_end::AttemptEnd;

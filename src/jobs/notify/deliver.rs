@@ -1,8 +1,8 @@
-//! The task that sends owed messages. It tries each message until it is accepted or given up, a few at a time; messages
-//! of one job to one receiver keep their order. A message that was sent may be sent again after a crash, with the same
+//! The task that sends owed messages. It tries each message until it is accepted or given up, a few at a time for each
+//! receiver, so that one that hangs delays no other; messages of one job to one receiver keep their order. A message that was sent may be sent again after a crash, with the same
 //! id.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,9 +22,13 @@ use types::ids::{MessageId, Mint, Seed};
 use types::time::Timestamp;
 
 /// Maximum number of messages that are tried at the same time.
-const MAX_PARALLEL: usize = 4;
-/// Number of messages that are read at a time: those in work, and as many that can start.
-const MAX_READ: u32 = 2 * MAX_PARALLEL as u32 + 1;
+const MAX_PARALLEL: usize = 16;
+/// The same for one receiver.
+const MAX_PARALLEL_OF_TARGET: usize = 4;
+/// Number of messages of one receiver that are read at a time: those in work, and as many that can start.
+const MAX_READ_OF_TARGET: u32 = 2 * MAX_PARALLEL_OF_TARGET as u32 + 1;
+/// Number of messages that are read at a time. The first ones of all receivers come first.
+const MAX_READ: u32 = 16 * MAX_READ_OF_TARGET;
 /// Wait after the database could not be read or written.
 const STORE_RETRY: Duration = Duration::from_millis(500);
 /// Longest sleep while a message waits for a time: the system's clock may be set, and a machine may sleep.
@@ -40,15 +44,19 @@ pub(crate) trait DeliveryHost: Send + Sync + 'static {
     fn tools(&self) -> (Toolbox, PathBuf);
     /// The table `[jobs.notify.NAME]` in force.
     fn target(&self, name: &str) -> Option<NotifyTarget>;
-    /// The messages that are tried next, the earliest first.
-    fn pending(&self, limit: u32) -> impl Future<Output = Result<Vec<PendingDelivery>, JobsError>> + Send;
+    /// The messages that are tried next: the earliest of each target first, at most `per_target` of one target.
+    fn pending(
+        &self,
+        per_target: u32,
+        limit: u32,
+    ) -> impl Future<Output = Result<Vec<PendingDelivery>, JobsError>> + Send;
     /// Stores the state of a message with an event of its job.
     fn record(&self, tried: DeliveryTry) -> impl Future<Output = Result<(), JobsError>> + Send;
 }
 
 /// Sends messages until the future is dropped. `wake` tells that a message became owed.
 pub(crate) async fn run(host: Arc<impl DeliveryHost>, wake: Arc<Notify>) {
-    let mut work = Work { tries: JoinSet::new(), messages: HashMap::new(), in_work: HashSet::new() };
+    let mut work = Work { tries: JoinSet::new(), messages: HashMap::new(), in_work: HashMap::new() };
     let poster = Poster::default();
     loop {
         let sleep = match work.start_due(&host, &poster).await {
@@ -76,7 +84,8 @@ pub(crate) async fn run(host: Arc<impl DeliveryHost>, wake: Arc<Notify>) {
 struct Work {
     tries: JoinSet<()>,
     messages: HashMap<Id, MessageId>,
-    in_work: HashSet<MessageId>,
+    /// Each message with its target.
+    in_work: HashMap<MessageId, String>,
 }
 
 impl Work {
@@ -90,25 +99,31 @@ impl Work {
         if self.tries.len() >= MAX_PARALLEL {
             return Ok(None);
         }
-        let pending = host.pending(MAX_READ).await?;
+        let pending = host.pending(MAX_READ_OF_TARGET, MAX_READ).await?;
         let now = host.now();
+        let mut next: Option<Duration> = None;
         for message in pending {
-            if self.in_work.contains(&message.message_id) {
+            if self.in_work.contains_key(&message.message_id) {
                 continue;
             }
             if message.next_try > now {
-                let wait = Duration::from_millis(message.next_try.since(now));
-                return Ok(Some(wait.min(MAX_SLEEP)));
+                let wait = Duration::from_millis(message.next_try.since(now)).min(MAX_SLEEP);
+                next = Some(next.map_or(wait, |next| next.min(wait)));
+                continue;
             }
             if self.tries.len() >= MAX_PARALLEL {
                 return Ok(None);
             }
+            let of_target = self.in_work.values().filter(|target| **target == message.target).count();
+            if of_target >= MAX_PARALLEL_OF_TARGET {
+                continue;
+            }
             let id = message.message_id;
-            self.in_work.insert(id);
+            self.in_work.insert(id, message.target.clone());
             let task = self.tries.spawn(try_message(Arc::clone(host), poster.clone(), message));
             self.messages.insert(task.id(), id);
         }
-        Ok(None)
+        Ok(next)
     }
 
     fn finish(&mut self, done: Result<(Id, ()), JoinError>) {

@@ -4,6 +4,8 @@
 //! of jobs may wait. Only a limit on the day's money may need a look at all of them.
 
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod tests;
 
 use std::cmp::Reverse;
@@ -23,13 +25,14 @@ pub(crate) struct QueueEntry {
     pub job_id: JobId,
     pub state: JobState,
     pub priority: i32,
+    /// When it was due, or was created if that was later: waiting counts from here.
     pub run_at: Timestamp,
     /// When it expires if it has not started.
     pub start_before: Option<Timestamp>,
     /// Jobs with the same key run at most `limit` at a time.
     pub key: Arc<str>,
     pub limit: u32,
-    /// The job's limit on money, which is reserved while it runs; 0 without a limit.
+    /// What is left of the job's limit on money after the attempts that are over; 0 without a limit.
     pub reserve_usd_micros: u64,
 }
 
@@ -43,6 +46,14 @@ impl QueueEntry {
         self.start_before.filter(|_| !self.state.has_attempt())
     }
 
+    /// The part of the day's money that the job keeps from others: its attempt lives or follows soon.
+    fn reserved_usd_micros(&self) -> u64 {
+        match self.state.has_attempt() || self.state == JobState::Retrying {
+            true => self.reserve_usd_micros,
+            false => 0,
+        }
+    }
+
     /// Smaller starts first: the highest priority, with one point more per ten minutes of waiting; then the earlier due
     /// time; then the earlier creation.
     fn rank(&self, now: Timestamp) -> (Reverse<i64>, Timestamp, JobId) {
@@ -51,7 +62,7 @@ impl QueueEntry {
 }
 
 fn rank(priority: i32, run_at: Timestamp, id: JobId, now: Timestamp) -> (Reverse<i64>, Timestamp, JobId) {
-    let aged = i64::from(priority) + (now.0 - run_at.0).max(0) / AGEING_MS;
+    let aged = i64::from(priority) + now.0.saturating_sub(run_at.0).max(0) / AGEING_MS;
     (Reverse(aged), run_at, id)
 }
 
@@ -60,8 +71,29 @@ fn rank(priority: i32, run_at: Timestamp, id: JobId, now: Timestamp) -> (Reverse
 pub(crate) struct QueueLimits {
     pub concurrent: u32,
     pub is_paused: bool,
-    /// Money that is left of the day, without what running jobs have reserved; `None` without a limit.
+    /// Money that is left of the day, see [`day_usd_micros_left`]; `None` without a limit. What jobs have reserved is
+    /// still part of it.
     pub day_usd_micros_left: Option<u64>,
+}
+
+/// Money of a living attempt in millionths of a dollar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AttemptMoney {
+    /// What was left for it at its start: the reserve of its queue entry.
+    pub reserve: u64,
+    /// What it has spent since then.
+    pub spent: u64,
+}
+
+/// What is left of a day's limit for all reserves. `spent_today` is the money of all attempts, so it includes that of
+/// living ones, which their reserves include too.
+pub(crate) fn day_usd_micros_left(
+    limit: u64,
+    spent_today: u64,
+    living: impl Iterator<Item = AttemptMoney>,
+) -> u64 {
+    let counted_twice = living.fold(0_u64, |sum, it| sum.saturating_add(it.spent.min(it.reserve)));
+    limit.saturating_add(counted_twice).saturating_sub(spent_today)
 }
 
 /// The place of a queued job: its key and limit, its priority, its due time.
@@ -84,8 +116,10 @@ pub(crate) struct JobQueue {
     attempts: BTreeSet<JobId>,
     used_keys: HashMap<Arc<str>, u32>,
     /// A job that waits for a person uses no processor, so it holds no slot. It still holds its key, because its work in
-    /// the folder is not done.
+    /// the folder is not done. When it is answered it goes on at once, so more jobs than `concurrent` may run then; no
+    /// other job starts until fewer run.
     used_slots: u32,
+    /// The money that jobs with a living attempt, and those that retry, keep from others.
     reserved_usd_micros: u128,
 }
 
@@ -162,15 +196,20 @@ impl JobQueue {
         self.reason(entry, limits)
     }
 
+    /// The day's money that no job has reserved; `None` without a limit.
+    pub fn unreserved_usd_micros(&self, limits: QueueLimits) -> Option<u64> {
+        let reserved = u64::try_from(self.reserved_usd_micros).unwrap_or(u64::MAX);
+        limits.day_usd_micros_left.map(|left| left.saturating_sub(reserved))
+    }
+
     fn reason(&self, entry: &QueueEntry, limits: QueueLimits) -> Option<QueueReason> {
-        let left =
-            limits.day_usd_micros_left.map(|left| u128::from(left).saturating_sub(self.reserved_usd_micros));
+        let left = self.unreserved_usd_micros(limits);
         // A queued job was due once. It stays so if the clock is set back.
         if entry.state != JobState::Queued {
             Some(QueueReason::NotDue)
         } else if limits.is_paused {
             Some(QueueReason::Paused)
-        } else if left.is_some_and(|left| left == 0 || u128::from(entry.reserve_usd_micros) > left) {
+        } else if left.is_some_and(|left| left == 0 || entry.reserve_usd_micros > left) {
             Some(QueueReason::Budget)
         } else if self.used_key(&entry.key) >= entry.limit {
             Some(QueueReason::Concurrency)
@@ -228,11 +267,11 @@ impl JobQueue {
         }
         self.due.extend(entry.due_at().map(|at| (at, id)));
         self.expiries.extend(entry.expires_at().map(|at| (at, id)));
+        self.reserved_usd_micros += u128::from(entry.reserved_usd_micros());
         if entry.state.has_attempt() {
             self.attempts.insert(id);
             *self.used_keys.entry(Arc::clone(&entry.key)).or_default() += 1;
             self.used_slots += u32::from(entry.state == JobState::Running);
-            self.reserved_usd_micros += u128::from(entry.reserve_usd_micros);
         }
     }
 
@@ -247,6 +286,7 @@ impl JobQueue {
         if let Some(at) = entry.expires_at() {
             self.expiries.remove(&(at, id));
         }
+        self.reserved_usd_micros -= u128::from(entry.reserved_usd_micros());
         if entry.state.has_attempt() {
             self.attempts.remove(&id);
             if let Some(count) = self.used_keys.get_mut(&entry.key) {
@@ -256,7 +296,6 @@ impl JobQueue {
                 }
             }
             self.used_slots -= u32::from(entry.state == JobState::Running);
-            self.reserved_usd_micros -= u128::from(entry.reserve_usd_micros);
         }
     }
 }

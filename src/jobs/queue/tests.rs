@@ -42,6 +42,7 @@ fn order_is_priority_with_ageing_then_due_time_then_creation() {
     check(&[(Queued, 0, now.0 - 2 * AGEING_MS, "a", 0), (Queued, 1, now.0, "b", 0)], 0);
     check(&[(Queued, 0, now.0, "a", 0), (Queued, 0, now.0 - 1, "b", 0)], 1);
     check(&[(Queued, 0, now.0, "a", 0), (Queued, 0, now.0, "b", 0)], 0);
+    check(&[(Queued, 0, now.0, "a", 0), (Queued, 0, i64::MIN, "b", 0)], 1);
     // The clock was set back after they became due.
     check(&[(Queued, 0, now.0 + AGEING_MS, "a", 0), (Queued, 0, now.0 + 1, "b", 0)], 1);
 }
@@ -68,11 +69,16 @@ fn reason_names_what_keeps_a_job_from_starting() {
     assert_eq!(of(&[(Waiting, 0, 0, "a", 0), job], FREE), Some(QueueReason::Concurrency));
     let busy = [(Running, 0, 0, "b", 0), (Running, 0, 0, "c", 0), job];
     assert_eq!(of(&busy, FREE), Some(QueueReason::Slots));
+    // Jobs that were answered go on although others run.
+    let answered = [(Running, 0, 0, "b", 0), (Running, 0, 0, "c", 0), (Running, 0, 0, "d", 0), job];
+    assert_eq!(of(&answered, FREE), Some(QueueReason::Slots));
     let idle = [(Waiting, 0, 0, "b", 0), (Waiting, 0, 0, "c", 0), job];
     assert_eq!(of(&idle, FREE), None);
     let poor = QueueLimits { day_usd_micros_left: Some(9), ..FREE };
     assert_eq!(of(&[job], poor), None);
-    assert_eq!(of(&[(Running, 0, 0, "b", 5), job], poor), Some(QueueReason::Budget));
+    for started in [Running, Waiting, Retrying] {
+        assert_eq!(of(&[(started, 0, 0, "b", 5), job], poor), Some(QueueReason::Budget), "{started:?}");
+    }
     let spent = QueueLimits { day_usd_micros_left: Some(0), ..FREE };
     assert_eq!(of(&[(Queued, 0, 0, "a", 0)], spent), Some(QueueReason::Budget));
 }
@@ -83,8 +89,7 @@ struct AllJobs(BTreeMap<JobId, QueueEntry>);
 impl AllJobs {
     fn reason(&self, entry: &QueueEntry, limits: QueueLimits) -> Option<QueueReason> {
         let living = || self.0.values().filter(|other| other.state.has_attempt());
-        let reserved: u64 = living().map(|other| other.reserve_usd_micros).sum();
-        let left = limits.day_usd_micros_left.map(|left| left.saturating_sub(reserved));
+        let left = self.unreserved_usd_micros(limits);
         let with_key = living().filter(|other| other.key == entry.key).count();
         let slots = living().filter(|other| other.state == JobState::Running).count();
         match () {
@@ -97,6 +102,14 @@ impl AllJobs {
             () if slots >= limits.concurrent as usize => Some(QueueReason::Slots),
             () => None,
         }
+    }
+
+    fn unreserved_usd_micros(&self, limits: QueueLimits) -> Option<u64> {
+        let reserves = |entry: &&QueueEntry| {
+            matches!(entry.state, JobState::Running | JobState::Waiting | JobState::Retrying)
+        };
+        let reserved: u64 = self.0.values().filter(reserves).map(|entry| entry.reserve_usd_micros).sum();
+        limits.day_usd_micros_left.map(|left| left.saturating_sub(reserved))
     }
 
     fn next_to_start(&self, limits: QueueLimits, now: Timestamp) -> Option<JobId> {
@@ -162,6 +175,7 @@ proptest! {
             for (is_paused, left) in [(false, left), (false, None), (true, None)] {
                 let limits = QueueLimits { concurrent, is_paused, day_usd_micros_left: left };
                 prop_assert_eq!(queue.next_to_start(limits, now), all.next_to_start(limits, now));
+                prop_assert_eq!(queue.unreserved_usd_micros(limits), all.unreserved_usd_micros(limits));
                 for id in &ids {
                     let entry = all.0.get(id).filter(|entry| !entry.state.has_attempt());
                     let expected = entry.and_then(|entry| all.reason(entry, limits));

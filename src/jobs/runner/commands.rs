@@ -1,7 +1,7 @@
 //! Commands of clients.
 
 use super::JobRunner;
-use super::steps::Extras;
+use super::steps::{Extras, PreparedStep};
 use crate::command::{Cancelled, Command, Created, NewJob};
 use crate::create::CheckedJob;
 use crate::decide::{JobChange, JobInput, NextWork};
@@ -15,6 +15,7 @@ use types::event::Origin;
 use types::ids::JobId;
 use types::job::{Job, JobEventKind, JobState, QueueReason};
 use types::job_request::{OnConflict, RetryMode};
+use types::usage::Budgets;
 
 /// Methods under which replies are stored.
 mod method {
@@ -25,6 +26,9 @@ mod method {
     pub const PAUSE: &str = "job.pause";
     pub const RESUME: &str = "job.resume";
 }
+
+/// Ends the stored reply of a cancel that stopped an attempt.
+const STOPPED: &str = " stopped";
 
 impl JobRunner {
     /// Handles one command. Errors of the command go to its caller.
@@ -71,6 +75,7 @@ impl JobRunner {
             return Ok(Created { job, existing: false });
         }
         let mut extras = Extras { writes: new.extra_writes, ..Extras::default() };
+        let mut replaced = None;
         if let (Some(unique), Some(key)) = (&request.unique, &record.unique_key)
             && let Some(stored) = self.store.job_with_unique_key(&key.text).await?
         {
@@ -79,14 +84,18 @@ impl JobRunner {
                 && existing.attempts.is_empty();
             match unique.on_conflict {
                 OnConflict::Reject => return Err(JobsError::UniqueKeyTaken(existing.job.job_id)),
-                OnConflict::Replace if has_not_started => self.replace(existing, &record).await?,
+                OnConflict::Replace if has_not_started => {
+                    let reason = format!("replaced by {}", record.job.job_id);
+                    replaced = Some(self.prepare_cancel(&(existing, stored.request), reason)?);
+                }
                 OnConflict::Return | OnConflict::Replace => {
                     return Ok(Created { job: existing.job, existing: true });
                 }
             }
         }
         let most = self.settings.borrow().max_queued;
-        if !new.is_skipped && self.queue.waiting() >= most as usize {
+        let waiting = self.queue.waiting().saturating_sub(usize::from(replaced.is_some()));
+        if !new.is_skipped && waiting >= most as usize {
             return Err(JobsError::QueueFull { most });
         }
         let mut events = vec![JobEventKind::Created {}];
@@ -102,22 +111,23 @@ impl JobRunner {
         extras.idempotency = self.stored_key(method::CREATE, new.keyed, job_id);
         extras.audit.push(self.audit_note(&record, "created", &new.origin));
         let content = serde_json::to_string(&request).unwrap_or_default();
-        let writes = vec![JobWrite::Insert(Box::new(record.row()), content)];
+        // The replaced job gives its key away before the new one takes it.
+        let mut writes = replaced.as_mut().map(|step| std::mem::take(&mut step.writes)).unwrap_or_default();
+        writes.push(JobWrite::Insert(Box::new(record.row()), content));
         base::crash::point("JC1.checked");
         let written = self.write_rows(&record, writes, events, 1, extras).await;
         base::crash::point("JC1.written");
         match written {
-            Ok(()) => Ok(Created { job: record.job, existing: false }),
+            Ok(()) => {
+                if let Some(PreparedStep { next, events, .. }) = replaced {
+                    self.announce(&next, &events);
+                    self.owed_messages.notify_one();
+                }
+                Ok(Created { job: record.job, existing: false })
+            }
             Err(JobsError::Store(StoreError::Taken)) if new.slot.is_some() => Err(JobsError::SlotFired),
             Err(error) => Err(error),
         }
-    }
-
-    /// Cancels a job that has not started, because another one takes its unique key.
-    async fn replace(&mut self, existing: JobRecord, by: &JobRecord) -> Result<(), JobsError> {
-        let reason = Some(format!("replaced by {}", by.job.job_id));
-        self.step(existing.job.job_id, JobInput::Cancel { reason }, Extras::default()).await?;
-        Ok(())
     }
 
     async fn update(
@@ -130,12 +140,33 @@ impl JobRunner {
             return Ok(job);
         }
         let budgets = change.budgets;
+        self.check_raise(id, budgets).await?;
         let extras = Extras { idempotency: self.stored_key(method::UPDATE, keyed, id), ..Extras::default() };
         let (record, _) = self.step(id, JobInput::Update(change), extras).await?;
         if let (Some(_), Some(session_id)) = (budgets, record.living_session()) {
             self.raise_session_limits(&record, session_id).await;
         }
         Ok(record.job)
+    }
+
+    /// Refuses to give a living attempt more money than the day has left. Other jobs wait for it in the queue.
+    async fn check_raise(&self, id: JobId, budgets: Option<Budgets>) -> Result<(), JobsError> {
+        let Some(wanted) = budgets.and_then(|budgets| budgets.usd_micros) else { return Ok(()) };
+        let (record, _) = self.read(id).await?;
+        let more = record.budgets.usd_micros.map_or(0, |usd| wanted.saturating_sub(usd));
+        if more == 0 || !record.job.state.has_attempt() {
+            return Ok(());
+        }
+        let limits = self.limits(self.now()).await?;
+        match self.queue.unreserved_usd_micros(limits).filter(|left| more > *left) {
+            Some(left) => {
+                let why = format!(
+                    "the attempt runs, and of the day's money ([jobs] usd_per_day) only {left} micro-dollars are left"
+                );
+                Err(JobsError::bad("budgets.usd_micros", why))
+            }
+            None => Ok(()),
+        }
     }
 
     async fn cancel(
@@ -148,7 +179,7 @@ impl JobRunner {
     ) {
         let done = self.begin_cancel(id, reason, keyed, origin).await;
         match done {
-            Ok(Some(job)) => _ = reply.send(Ok(Cancelled { job, stopped: false, survivors: Vec::new() })),
+            Ok(Some(done)) => _ = reply.send(Ok(done)),
             // The attempt is being stopped.
             Ok(None) => match self.attempts.get_mut(&id) {
                 Some(attempt) => attempt.waiting_cancels.push(reply),
@@ -158,24 +189,30 @@ impl JobRunner {
         }
     }
 
-    /// Commits a cancel. Returns the job if nothing has to be stopped.
+    /// Commits a cancel. `None` if an attempt is being stopped.
     async fn begin_cancel(
         &mut self,
         id: JobId,
         reason: Option<String>,
         keyed: Option<IdempotencyKey>,
         origin: &Origin,
-    ) -> Result<Option<Job>, JobsError> {
-        let known = self.known(method::CANCEL, keyed.as_ref()).await?;
+    ) -> Result<Option<Cancelled>, JobsError> {
+        let known = earlier_reply(&self.store, method::CANCEL, keyed.as_ref(), self.now()).await?;
         let (record, _) = self.read(id).await?;
-        if let Some(job) = known {
-            return Ok(Some(job).filter(|job| job.state.is_final()));
-        }
         if record.cancelling.is_some() && record.job.state.has_attempt() {
             return Ok(None);
         }
+        let reply_of = |stopped: bool, job: Job| Some(Cancelled { job, stopped, survivors: Vec::new() });
+        // The job may run again since then.
+        if let Some(known) = known {
+            return Ok(reply_of(known.ends_with(STOPPED), record.job));
+        }
+        let mut idempotency = self.stored_key(method::CANCEL, keyed, id);
+        if let Some(stored) = idempotency.as_mut().filter(|_| record.job.state.has_attempt()) {
+            stored.reply.push_str(STOPPED);
+        }
         let extras = Extras {
-            idempotency: self.stored_key(method::CANCEL, keyed, id),
+            idempotency,
             audit: vec![self.audit_note(&record, "cancelled", origin)],
             ..Extras::default()
         };
@@ -185,7 +222,7 @@ impl JobRunner {
             self.stop_attempt(next);
             return Ok(None);
         }
-        Ok(Some(next.job))
+        Ok(reply_of(false, next.job))
     }
 
     async fn retry(

@@ -19,12 +19,12 @@ use crate::command::{Cancelled, Command};
 use crate::counts::JobCounters;
 use crate::decide::{AttemptEnd, JobInput};
 use crate::error::JobsError;
-use crate::queue::{JobQueue, QueueLimits};
+use crate::queue::{AttemptMoney, JobQueue, QueueLimits, day_usd_micros_left};
 use crate::record::{JobRecord, WorktreePlace};
 use crate::services::Services;
 use crate::settings::JobSettings;
 use crate::task::{self, Reply};
-use session::{Registry, StatusChange};
+use session::{Registry, SessionError, StatusChange};
 use store::{JOBS_PAUSED, Store};
 use types::daemon_event::JobNotification;
 use types::ids::{JobId, Mint, Seed, SessionId};
@@ -32,8 +32,8 @@ use types::job::{JobError, JobState, WaitingFor};
 use types::session::{Requires, SessionState};
 use types::time::Timestamp;
 
-/// Wait before a failed write of a step without a caller is repeated.
-const WRITE_RETRY: Duration = Duration::from_millis(500);
+/// Wait before failed reads of the store are repeated; it doubles with each further failure, up to the second value.
+const READ_RETRY_MS: (u64, u64) = (100, 5_000);
 /// Longest sleep while a job waits for a time: the system's clock may be set, and a machine may sleep.
 const MAX_SLEEP: Duration = Duration::from_secs(5);
 
@@ -126,21 +126,30 @@ impl JobRunner {
     /// sessions are recovered and leftover processes are gone.
     pub async fn run(mut self, recovered: oneshot::Receiver<()>) {
         let mut statuses = self.registry.shared().subscribe_status();
-        if let Err(error) = self.load().await {
-            tracing::error!(%error, "could not read the jobs; none will run");
-            return;
+        let mut failures = 0;
+        while let Err(error) = self.load().await {
+            if error == JobsError::ShuttingDown {
+                return;
+            }
+            tracing::error!(%error, "could not read the jobs yet; none runs");
+            tokio::time::sleep(retry_wait(failures)).await;
+            failures += 1;
         }
+        failures = 0;
         let mut recovered = Some(recovered);
         loop {
-            match self.start_due().await {
-                Ok(()) => {}
+            let sleep = match self.start_due().await {
+                Ok(()) => {
+                    failures = 0;
+                    self.next_sleep()
+                }
                 Err(JobsError::ShuttingDown) => return,
                 Err(error) => {
                     tracing::error!(%error, "jobs could not be started yet");
-                    tokio::time::sleep(WRITE_RETRY).await;
+                    failures += 1;
+                    Some(retry_wait(failures - 1))
                 }
-            }
-            let sleep = self.next_sleep();
+            };
             let is_recovered = async {
                 match &mut recovered {
                     Some(recovered) => _ = recovered.await,
@@ -196,10 +205,8 @@ impl JobRunner {
     async fn resume_attempts(&mut self) -> Result<(), JobsError> {
         self.can_start = true;
         for id in self.queue.living().collect::<Vec<_>>() {
-            // One damaged row must not keep the others from running.
-            match self.read(id).await {
-                Ok((record, _)) => self.go_on(record),
-                Err(error) => tracing::error!(job = %id, %error, "an attempt cannot go on"),
+            if let Some((record, _)) = self.read_or_forget(id).await? {
+                self.go_on(record);
             }
         }
         Ok(())
@@ -211,6 +218,7 @@ impl JobRunner {
             true => self.spawn_stop(record),
             false => self.spawn_start(record),
         }
+        Ok(())
     }
 
     /// Starts what can start, and notes jobs whose time has come or is over.
@@ -230,11 +238,9 @@ impl JobRunner {
             let Some(id) = self.queue.next_to_start(limits, now) else { return Ok(()) };
             base::crash::point("JC2.chosen");
             let session_id = self.mint_session();
+            let Some((record, _)) = self.read_or_forget(id).await? else { continue };
             // The worktree of an attempt without changes is removed at its end.
-            let can_continue = match self.read(id).await {
-                Ok((record, _)) => record.worktree_place.is_none_or(|place| Path::new(&place.path).is_dir()),
-                Err(_) => false,
-            };
+            let can_continue = record.worktree_place.is_none_or(|place| Path::new(&place.path).is_dir());
             let claimed = self.step_or_forget(id, JobInput::Claim { session_id, can_continue }).await?;
             base::crash::point("JC2.claimed");
             if let Some(record) = claimed {
@@ -244,25 +250,19 @@ impl JobRunner {
         Ok(())
     }
 
-    /// A step that the queue asks for. A job that cannot make it is not tried again before the next start.
-    async fn step_or_forget(&mut self, id: JobId, input: JobInput) -> Result<Option<JobRecord>, JobsError> {
-        let done = self.must_step(id, input).await?;
-        if done.is_none() {
-            tracing::error!(job = %id, "a job cannot go on; it is left out until the next start");
-            self.queue.remove(id);
-        }
-        Ok(done)
-    }
-
-    async fn limits(&self, now: Timestamp) -> Result<QueueLimits, JobsError> {
+    pub(super) async fn limits(&self, now: Timestamp) -> Result<QueueLimits, JobsError> {
         let (concurrent, most) = {
             let settings = self.settings.borrow();
             (settings.concurrent.get(), settings.micros_per_day())
         };
         let day_usd_micros_left = match most {
             Some(most) => {
-                let day_start = Timestamp(now.day() * 86_400_000);
-                Some(most.saturating_sub(self.store.job_cost_since(day_start).await?))
+                let spending = self.store.job_spending(now.start_of_day()).await?;
+                let living = spending.attempts_usd_micros.iter().filter_map(|(id, spent)| {
+                    let reserve = self.queue.get(*id)?.reserve_usd_micros;
+                    Some(AttemptMoney { reserve, spent: *spent })
+                });
+                Some(day_usd_micros_left(most, spending.total_usd_micros, living))
             }
             None => None,
         };
@@ -310,8 +310,9 @@ impl JobRunner {
                 _,
             )
             | (None, _) => {
-                let (record, _) = self.read(id).await?;
-                self.spawn_end(record);
+                if let Some((record, _)) = self.read_or_forget(id).await? {
+                    self.spawn_end(record);
+                }
                 return Ok(());
             }
         };
@@ -336,10 +337,20 @@ impl JobRunner {
     }
 
     async fn look_at(&mut self, id: JobId, session_id: SessionId) -> Result<(), JobsError> {
-        match self.registry.view(session_id).await {
-            Ok(view) => self.follow(id, Some(view.summary.state), view.summary.requires).await,
-            Err(session::SessionError::NotFound) => self.follow(id, None, None).await,
-            Err(error) => Err(error.into()),
+        let mut failures = 0;
+        loop {
+            match self.registry.view(session_id).await.map_err(JobsError::from) {
+                Ok(view) => return self.follow(id, Some(view.summary.state), view.summary.requires).await,
+                Err(JobsError::ShuttingDown) => return Err(JobsError::ShuttingDown),
+                Err(error) if error == JobsError::Session(SessionError::NotFound) || error.is_damage() => {
+                    return self.follow(id, None, None).await;
+                }
+                Err(error) => {
+                    tracing::warn!(job = %id, %error, "the session of an attempt cannot be read yet");
+                    tokio::time::sleep(retry_wait(failures)).await;
+                    failures += 1;
+                }
+            }
         }
     }
 
@@ -365,7 +376,7 @@ impl JobRunner {
                 let Some(attempt) = self.attempts.get_mut(&id) else { return Ok(()) };
                 attempt.phase = Phase::Following;
                 let session_id = attempt.session_id;
-                let (record, _) = self.read(id).await?;
+                let Some((record, _)) = self.read_or_forget(id).await? else { return Ok(()) };
                 if record.cancelling.is_some() {
                     self.spawn_stop(record);
                 } else {
@@ -374,33 +385,40 @@ impl JobRunner {
                 }
             }
             WorkDone::Placed(id, place) => {
-                let (mut record, _) = self.read(id).await?;
+                let Some((mut record, _)) = self.read_or_forget(id).await? else { return Ok(()) };
                 record.worktree_base.get_or_insert_with(|| place.base.clone());
                 record.worktree_place = Some(*place);
                 self.write_record(&record).await?;
                 self.go_on(record);
             }
             WorkDone::StartAgain(id) => {
-                let (record, _) = self.read(id).await?;
-                self.go_on(record);
+                if let Some((record, _)) = self.read_or_forget(id).await? {
+                    self.go_on(record);
+                }
             }
             WorkDone::Ended(id, end, survivors) => {
                 base::crash::point("JC4.ended");
-                let record = self.must_step(id, JobInput::AttemptEnded(end)).await?;
-                self.attempt_is_over(id, record, survivors);
+                let record = match self.must_step(id, JobInput::AttemptEnded(end)).await? {
+                    Some(record) => Some(record),
+                    // The end is written already, or the row is damaged.
+                    None => self.read_or_forget(id).await?.map(|(record, _)| record),
+                };
+                if let Some(record) = record {
+                    self.attempt_is_over(&record, &survivors);
+                }
             }
         }
         Ok(())
     }
 
     /// Forgets an attempt, and answers those who wait for its end.
-    fn attempt_is_over(&mut self, id: JobId, record: Option<JobRecord>, survivors: Vec<i32>) {
-        let Some(attempt) = self.attempts.remove(&id) else { return };
+    fn attempt_is_over(&mut self, record: &JobRecord, survivors: &[i32]) {
+        let Some(attempt) = self.attempts.remove(&record.job.job_id) else { return };
         self.by_session.remove(&attempt.session_id);
         for reply in attempt.waiting_cancels {
-            let job = record.as_ref().map(|record| record.job.clone()).ok_or(JobsError::NotFound);
-            let survivors = survivors.clone();
-            let _ = reply.send(job.map(|job| Cancelled { job, stopped: true, survivors }));
+            let cancelled =
+                Cancelled { job: record.job.clone(), stopped: true, survivors: survivors.to_vec() };
+            let _ = reply.send(Ok(cancelled));
         }
     }
 
@@ -417,4 +435,10 @@ impl JobRunner {
         self.mint = Mint::new(self.now().0, Seed::random());
         self.mint.session()
     }
+}
+
+/// The wait before something is tried again that failed `failures` times before.
+pub(crate) fn retry_wait(failures: u32) -> Duration {
+    let (first, most) = READ_RETRY_MS;
+    Duration::from_millis(first.saturating_mul(1 << failures.min(16)).min(most))
 }

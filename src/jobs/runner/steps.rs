@@ -1,20 +1,25 @@
 //! Steps of jobs: read, decide, write in one transaction, tell subscribers.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::{JobRunner, LivingAttempt, Phase, WRITE_RETRY};
+use super::{JobRunner, LivingAttempt, Phase, retry_wait};
 use crate::command::{for_lists, parse};
 use crate::decide::{self, Decision, JobInput, NextWork, Refusal};
 use crate::error::JobsError;
 use crate::notify;
 use crate::queue::QueueEntry;
 use crate::record::JobRecord;
-use store::{DeliveryTry, Idempotency, JobCommit, JobWrite, StoreError};
+use store::{DeliveryTry, Idempotency, JobCommit, JobWrite};
 use types::audit::AuditNote;
 use types::daemon_event::JobNotification;
 use types::ids::JobId;
 use types::job::{JobEvent, JobEventKind};
 use types::job_request::JobRequest;
+use types::time::Timestamp;
+
+/// Wait before a failed write of a step without a caller is repeated.
+const WRITE_RETRY: Duration = Duration::from_millis(500);
 
 /// What a step writes besides the job and its events.
 #[derive(Default)]
@@ -22,6 +27,13 @@ pub(super) struct Extras {
     pub writes: Vec<JobWrite>,
     pub audit: Vec<AuditNote>,
     pub idempotency: Option<Idempotency>,
+}
+
+/// A decision whose writes are not committed yet.
+pub(super) struct PreparedStep {
+    pub next: JobRecord,
+    pub events: Vec<JobEventKind>,
+    pub writes: Vec<JobWrite>,
 }
 
 impl JobRunner {
@@ -80,15 +92,75 @@ impl JobRunner {
     /// Writes the state of a message after a try, with an event of its job.
     ///
     /// # Errors
-    /// The job does not exist, or nothing was written.
+    /// The job does not exist, or nothing was written. The try of a job whose row is damaged gets no event.
     pub(super) async fn record_delivery(&mut self, tried: DeliveryTry) -> Result<(), JobsError> {
-        let (mut record, _) = self.read(tried.job_id).await?;
+        let mut record = match self.read(tried.job_id).await {
+            Ok((record, _)) => record,
+            // Without the stored try, the message would be sent again and again.
+            Err(error) if error.is_damage() => {
+                let writes = vec![JobWrite::DeliveryTry(Box::new(tried))];
+                let commit = JobCommit { writes, at: self.now(), ..JobCommit::default() };
+                return Ok(self.store.commit_job(commit).await?);
+            }
+            Err(error) => return Err(error),
+        };
         record.job.seq += 1;
         let DeliveryTry { target, status, tries, .. } = tried.clone();
         let event = JobEventKind::Delivery { target, status, tries };
         let seq = record.job.seq;
         let writes = vec![JobWrite::Update(Box::new(record.row())), JobWrite::DeliveryTry(Box::new(tried))];
         self.write_rows(&record, writes, vec![event], seq, Extras::default()).await
+    }
+
+    /// The stored state of a job, and its content as JSON, however long the disk takes. A job whose row is damaged or
+    /// missing is left out until the next start of the daemon, so that it stops no other one; that is `None`.
+    ///
+    /// # Errors
+    /// The daemon is stopping.
+    pub(super) async fn read_or_forget(
+        &mut self,
+        id: JobId,
+    ) -> Result<Option<(JobRecord, String)>, JobsError> {
+        let mut failures = 0;
+        loop {
+            match self.read(id).await {
+                Ok(job) => return Ok(Some(job)),
+                Err(JobsError::ShuttingDown) => return Err(JobsError::ShuttingDown),
+                Err(error) if error == JobsError::NotFound || error.is_damage() => {
+                    tracing::error!(job = %id, %error, "a job cannot be read");
+                    self.forget(id);
+                    return Ok(None);
+                }
+                Err(error) => {
+                    tracing::warn!(job = %id, %error, "a job cannot be read yet");
+                    tokio::time::sleep(retry_wait(failures)).await;
+                    failures += 1;
+                }
+            }
+        }
+    }
+
+    /// A step that the queue asks for. A job that cannot make it is left out until the next start of the daemon.
+    pub(super) async fn step_or_forget(
+        &mut self,
+        id: JobId,
+        input: JobInput,
+    ) -> Result<Option<JobRecord>, JobsError> {
+        let done = self.must_step(id, input).await?;
+        if done.is_none() {
+            self.forget(id);
+        }
+        Ok(done)
+    }
+
+    fn forget(&mut self, id: JobId) {
+        tracing::error!(job = %id, "a job is left out until the next start of the daemon");
+        self.queue.remove(id);
+        let Some(attempt) = self.attempts.remove(&id) else { return };
+        self.by_session.remove(&attempt.session_id);
+        for reply in attempt.waiting_cancels {
+            let _ = reply.send(Err(JobsError::NotFound));
+        }
     }
 
     /// One step without a caller: it is written however long the disk takes. `None` if the input does not fit, because it
@@ -105,8 +177,8 @@ impl JobRunner {
             match self.step(id, input.clone(), Extras::default()).await {
                 Ok((record, _)) => return Ok(Some(record)),
                 Err(JobsError::ShuttingDown) => return Err(JobsError::ShuttingDown),
-                Err(JobsError::Store(StoreError::Corrupt(why))) => {
-                    tracing::error!(job = %id, why, "a job cannot be read and does not run");
+                Err(error) if error.is_damage() => {
+                    tracing::error!(job = %id, %error, "a job cannot be read");
                     return Ok(None);
                 }
                 Err(JobsError::Store(error)) => {
@@ -140,24 +212,45 @@ impl JobRunner {
         extras: Extras,
     ) -> Result<(), JobsError> {
         let at = self.now();
-        let job_id = next.job.job_id;
-        for (seq, event) in (first_seq..).zip(&events) {
-            let event = JobEvent { job_id, seq, at_ms: at, event: event.clone() };
-            writes.push(JobWrite::Event(Box::new(event)));
-        }
+        writes.extend(event_writes(next.job.job_id, &events, first_seq, at));
         writes.extend(extras.writes);
         let commit = JobCommit { writes, audit: extras.audit, idempotency: extras.idempotency, at };
         self.store.commit_job(commit).await?;
+        self.announce(next, &events);
+        Ok(())
+    }
+
+    /// A cancel of a job that has not started, as a part of another commit. [`Self::announce`] follows after it.
+    ///
+    /// # Errors
+    /// The job has started or is over.
+    pub(super) fn prepare_cancel(
+        &mut self,
+        job: &(JobRecord, String),
+        reason: String,
+    ) -> Result<PreparedStep, JobsError> {
+        let (record, content) = job;
+        let id = record.job.job_id;
+        let input = JobInput::Cancel { reason: Some(reason) };
+        let decision = decide::decide(record, input, self.now()).map_err(|refusal| refused(id, refusal))?;
+        let first_seq = record.job.seq + 1;
+        let mut writes = vec![JobWrite::Update(Box::new(decision.next.row()))];
+        writes.extend(event_writes(id, &decision.events, first_seq, self.now()));
+        writes.extend(self.owed(&decision, content));
+        Ok(PreparedStep { next: decision.next, events: decision.events, writes })
+    }
+
+    /// Takes over a written state, and tells subscribers.
+    pub(super) fn announce(&mut self, next: &JobRecord, events: &[JobEventKind]) {
         // A delivery changes nothing that the queue knows, and its job may be over long ago.
-        if !matches!(events.as_slice(), [JobEventKind::Delivery { .. }]) {
+        if !matches!(events, [JobEventKind::Delivery { .. }]) {
             self.track(next);
         }
-        for event in &events {
+        for event in events {
             let notification = JobNotification::new(event, for_lists(next.job.clone()));
             // Sending fails if there is no subscriber.
             let _ = self.changes.send(Arc::new(notification));
         }
-        Ok(())
     }
 
     /// Writes a job's state without an event: a detail that clients do not see.
@@ -188,13 +281,20 @@ impl JobRunner {
             job_id: job.job_id,
             state: job.state,
             priority: job.priority,
-            run_at: job.run_at_ms,
+            run_at: job.run_at_ms.max(job.created_at_ms),
             start_before: record.start_before_ms.filter(|_| record.attempts.is_empty()),
             key: Arc::from(record.concurrency.key.as_str()),
             limit: record.concurrency.limit,
             reserve_usd_micros: record.remaining().usd_micros.unwrap_or(0),
         });
     }
+}
+
+fn event_writes(id: JobId, events: &[JobEventKind], first_seq: u64, at: Timestamp) -> Vec<JobWrite> {
+    let write = |(seq, event): (u64, &JobEventKind)| {
+        JobWrite::Event(Box::new(JobEvent { job_id: id, seq, at_ms: at, event: event.clone() }))
+    };
+    (first_seq..).zip(events).map(write).collect()
 }
 
 fn refused(id: JobId, refusal: Refusal) -> JobsError {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::decide::{FiringRules, Progress};
 use super::pattern::CronPattern;
 use super::timing::{Timing, Zone};
+use crate::create::check_time;
 use crate::error::JobsError;
 use crate::record::Creator;
 use store::ScheduleWrite;
@@ -210,6 +211,7 @@ impl ScheduleRecord {
     }
 
     fn check_end(&self, now: Timestamp) -> Result<(), JobsError> {
+        check_time("until_ms", self.schedule.until_ms)?;
         match self.schedule.until_ms.filter(|until| *until <= now) {
             Some(_) => Err(JobsError::bad("until_ms", "it is over already")),
             None => Ok(()),

@@ -74,7 +74,10 @@ fn is_text_for_agents(below_home: &[&str]) -> bool {
 }
 
 /// Opens a regular file by a path without links. Never blocks on a pipe.
-pub(crate) fn open_resolved(path: &Path) -> io::Result<File> {
+///
+/// # Errors
+/// A part of the path is a link, it is no regular file, or it cannot be opened.
+pub fn open_resolved(path: &Path) -> io::Result<File> {
     // A path that has become a link since it was resolved is an attack.
     let how = OpenHow::new()
         .flags(OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC)

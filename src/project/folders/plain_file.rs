@@ -25,7 +25,10 @@ fn require_plain_file(fd: OwnedFd) -> io::Result<File> {
 }
 
 /// Reads the whole content; `None` if it is longer than `most` bytes.
-pub(crate) fn read_up_to(file: File, most: u64) -> io::Result<Option<Vec<u8>>> {
+///
+/// # Errors
+/// The file could not be read.
+pub fn read_up_to(file: File, most: u64) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     file.take(most + 1).read_to_end(&mut bytes)?;
     Ok((bytes.len() as u64 <= most).then_some(bytes))

@@ -36,35 +36,43 @@ pub struct PendingDelivery {
 const COLUMNS: &str = "webhook_id, target, job_state, status, tries, next_try_ms, error";
 
 impl StoreReader {
-    /// The messages that are tried next, the earliest first. A message waits for the earlier ones of its job to the same
-    /// target.
+    /// The messages that are tried next: the earliest of each target first, then the second ones, at most `per_target` of
+    /// one target and `limit` in all. A message waits for the earlier ones of its job to the same target.
     ///
     /// # Errors
     /// The database could not be read.
-    pub async fn pending_deliveries(&self, limit: u32) -> Result<Vec<PendingDelivery>, StoreError> {
+    pub async fn pending_deliveries(
+        &self,
+        per_target: u32,
+        limit: u32,
+    ) -> Result<Vec<PendingDelivery>, StoreError> {
         let read = async {
             let rows = sqlx::query(
-                "select job_id, webhook_id, target, body, tries, next_try_ms \
-                 from job_delivery as d join job on job.id = d.job \
+                "with waiting (id, nth) as (select d.id, \
+                 row_number() over (partition by d.target order by d.next_try_ms, d.id) from job_delivery as d \
                  where d.status = 'pending' and d.next_try_ms is not null and not exists (select 1 \
                  from job_delivery as e where e.job = d.job and e.id < d.id and e.target = d.target \
-                 and e.status = 'pending') order by next_try_ms, d.id limit ?",
+                 and e.status = 'pending')) \
+                 select job_id, webhook_id, target, body, tries, next_try_ms from waiting \
+                 join job_delivery as d on d.id = waiting.id join job on job.id = d.job \
+                 where nth <= ? order by nth, next_try_ms, d.id limit ?",
             )
+            .bind(per_target)
             .bind(limit)
             .fetch_all(&self.readers.current_pool().await)
             .await?;
-            rows.iter()
-                .map(|row| {
-                    Ok(PendingDelivery {
-                        job_id: id(row, "job_id")?,
-                        message_id: id(row, "webhook_id")?,
-                        target: row.try_get("target")?,
-                        body: row.try_get("body")?,
-                        tries: tries(row)?,
-                        next_try: Timestamp(row.try_get("next_try_ms")?),
-                    })
+            // A damaged row keeps no other message from being sent.
+            let message = |row: &SqliteRow| {
+                Some(PendingDelivery {
+                    job_id: id(row, "job_id").ok()?,
+                    message_id: id(row, "webhook_id").ok()?,
+                    target: row.try_get("target").ok()?,
+                    body: row.try_get("body").ok()?,
+                    tries: tries(row).ok()?,
+                    next_try: Timestamp(row.try_get("next_try_ms").ok()?),
                 })
-                .collect()
+            };
+            Ok(rows.iter().filter_map(message).collect())
         };
         self.report_damage(read.await)
     }

@@ -1,5 +1,7 @@
 //! Jobs and their events. The rows are the truth about a job: each step of a job is one transaction ([`JobCommit`]).
 
+use std::collections::HashMap;
+
 use futures_util::TryStreamExt as _;
 use sqlx::Row as _;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
@@ -52,6 +54,15 @@ pub struct JobQuery<'q> {
     pub cwd: Option<&'q str>,
 }
 
+/// Known cost of jobs in millionths of a dollar, by the time of the model calls in the ledger.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JobSpending {
+    /// All attempts since the time that was asked for, with sub-agents. It includes those of jobs that began earlier.
+    pub total_usd_micros: u64,
+    /// Each living attempt since its start, by its job. Attempts without a call are missing.
+    pub attempts_usd_micros: HashMap<JobId, u64>,
+}
+
 impl StoreReader {
     /// One job; `None` if it does not exist.
     ///
@@ -83,7 +94,7 @@ impl StoreReader {
         self.report_damage(read.await)
     }
 
-    /// States of a page of jobs with a position below `before`, newest first.
+    /// States of a page of jobs with a position below `before`, newest first. The text of a damaged row is no state.
     ///
     /// # Errors
     /// The database could not be read.
@@ -112,7 +123,10 @@ impl StoreReader {
                 query.push(" and cwd = ").push_bind(cwd);
             }
             if let Some((name, value)) = wanted.label {
-                query.push(" and exists (select 1 from json_each(record, '$.job.labels') where key = ");
+                query.push(
+                    " and exists (select 1 from json_each(case when json_valid(record) then record end, \
+                     '$.job.labels') where key = ",
+                );
                 query.push_bind(name);
                 if let Some(value) = value {
                     query.push(" and value = ").push_bind(value);
@@ -121,12 +135,15 @@ impl StoreReader {
             }
             query.push(" order by id desc limit ").push_bind(limit);
             let rows = query.build().persistent(false).fetch_all(&self.readers.current_pool().await).await?;
-            rows.iter().map(|row| Ok((row.try_get("id")?, row.try_get("record")?))).collect()
+            // A text that cannot be read becomes an empty one, which is no state.
+            rows.iter()
+                .map(|row| Ok((row.try_get("id")?, row.try_get("record").unwrap_or_default())))
+                .collect()
         };
         self.report_damage(read.await)
     }
 
-    /// The states of all jobs that are not over, oldest first.
+    /// The states of all jobs that are not over, oldest first. The text of a damaged row is no state.
     ///
     /// # Errors
     /// The database could not be read.
@@ -135,25 +152,30 @@ impl StoreReader {
             let sql = format!("select record from job where state in {UNFINISHED} order by id");
             let rows =
                 sqlx::query(sqlx::AssertSqlSafe(sql)).fetch_all(&self.readers.current_pool().await).await?;
-            rows.iter().map(|row| Ok(row.try_get("record")?)).collect()
+            Ok(rows.iter().map(|row| row.try_get("record").unwrap_or_default()).collect())
         };
         self.report_damage(read.await)
     }
 
-    /// The oldest jobs that ended before a time and hold no unique key, at most `limit`.
+    /// The oldest jobs that ended before a time and keep no other job from being created on `today` (`YYYY-MM-DD`, UTC) or
+    /// later, at most `limit`.
     ///
     /// # Errors
     /// The database could not be read.
     pub async fn jobs_ended_before(
         &self,
         before: Timestamp,
+        today: &str,
         limit: u32,
     ) -> Result<Vec<StoredJob>, StoreError> {
         let read = async {
+            // The key of a day is `day:YYYY-MM-DD:KEY`.
             let rows = sqlx::query(
-                "select id, record, request from job where ended_at_ms < ? and unique_key is null order by id limit ?",
+                "select id, record, request from job where ended_at_ms < ? and (unique_key is null or \
+                 (unique_key like 'day:%' and substr(unique_key, 5, 10) < ?)) order by id limit ?",
             )
             .bind(before.0)
+            .bind(today)
             .bind(limit)
             .fetch_all(&self.readers.current_pool().await)
             .await?;
@@ -162,21 +184,50 @@ impl StoreReader {
         self.report_damage(read.await)
     }
 
-    /// Known cost of the jobs that started at or after a time and are over, in millionths of a dollar.
+    /// What jobs have spent: all of them since a time, and each living attempt since its start.
     ///
     /// # Errors
     /// The database could not be read.
-    pub async fn job_cost_since(&self, since: Timestamp) -> Result<u64, StoreError> {
+    pub async fn job_spending(&self, since: Timestamp) -> Result<JobSpending, StoreError> {
         let read = async {
-            let sql = format!(
-                "select coalesce(sum(cost_usd_micros), 0) as cost from job where started_at_ms >= ? \
-                 and state not in {UNFINISHED}"
-            );
-            let row = sqlx::query(sqlx::AssertSqlSafe(sql))
-                .bind(since.0)
-                .fetch_one(&self.readers.current_pool().await)
-                .await?;
-            Ok(unsigned(row.try_get("cost")?))
+            let pool = self.readers.current_pool().await;
+            // Money of sub-agents counts for the job of the session that started them. A session may have been deleted
+            // since; then the attempts of its job name it.
+            let total = sqlx::query(
+                "with recursive recent (session_id, cost) as materialized \
+                 (select session_id, total(cost_usd_micros) from ledger indexed by ledger_by_time where at_ms >= ?1 \
+                 group by session_id), \
+                 up (start, id) as (select session_id, session_id from recent union \
+                 select up.start, s.parent_session_id from up join session s on s.session_id = up.id \
+                 where s.parent_session_id is not null) \
+                 select cast(min(total(cost), 9e18) as integer) as cost from recent where session_id in \
+                 (select up.start from up join session s on s.session_id = up.id where s.job_id is not null) \
+                 or (session_id not in (select session_id from session) and exists (select 1 from job \
+                 where started_at_ms is not null and (ended_at_ms is null or ended_at_ms >= ?1) \
+                 and instr(record, recent.session_id) > 0))",
+            )
+            .bind(since.0)
+            .fetch_one(&pool)
+            .await?;
+            let attempts = sqlx::query(
+                "with recursive living (job_id, id, since) as (select job_id, record ->> '$.job.session_id', \
+                 record ->> '$.attempts[#-1].started_at_ms' from job where state in ('running', 'waiting') \
+                 and json_valid(record)), \
+                 tree (job_id, id, since) as (select * from living union select tree.job_id, s.session_id, tree.since \
+                 from session s join tree on s.parent_session_id = tree.id) \
+                 select tree.job_id, cast(min(total(l.cost_usd_micros), 9e18) as integer) as cost from tree \
+                 join ledger l on l.session_id = tree.id and l.at_ms >= tree.since group by tree.job_id",
+            )
+            .fetch_all(&pool)
+            .await?;
+            let cost = |row: &SqliteRow| Ok::<_, StoreError>(unsigned(row.try_get("cost")?));
+            // A damaged row is left out.
+            let of_attempt = |row: &SqliteRow| {
+                let id: String = row.try_get("job_id").ok()?;
+                Some((id.parse().ok()?, cost(row).ok()?))
+            };
+            let attempts_usd_micros = attempts.iter().filter_map(of_attempt).collect();
+            Ok(JobSpending { total_usd_micros: cost(&total)?, attempts_usd_micros })
         };
         self.report_damage(read.await)
     }

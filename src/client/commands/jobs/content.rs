@@ -90,7 +90,7 @@ pub(super) fn content(args: &JobContentArgs, machine: Machine) -> Result<JobRequ
     })
 }
 
-/// `NAME` of `[jobs.notify.NAME]`; `command:NAME` for one with a command.
+/// `NAME` of a table `[jobs.notify.NAME]` with a `url`; `command:NAME` for one with a `command`.
 fn notify(name: &str) -> OnComplete {
     match name.split_once(':') {
         Some(("command", name)) => OnComplete { command: Some(name.to_owned()), ..OnComplete::default() },

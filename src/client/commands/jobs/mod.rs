@@ -89,29 +89,35 @@ pub(crate) async fn jobs(
     }
 }
 
-/// The job with this id, the only one whose id starts with it, or the newest one with this title.
+/// The job with this id, the only one whose id starts with it, or the only one with this title.
 pub(crate) async fn resolve(client: &Client, name: &str) -> Result<JobId, Failure> {
     if let Ok(id) = name.parse::<JobId>() {
         return Ok(id);
     }
+    if name.trim().is_empty() {
+        return Err(Failure::usage("name a job by its id, by the start of its id, or by its title"));
+    }
     let params = JobListParams { limit: Some(SEARCHED), ..JobListParams::default() };
     let listed: JobListReply = client.call::<methods::job::List>(&params).await?;
+    choose(&listed.jobs, name)
+}
+
+fn choose(jobs: &[Job], name: &str) -> Result<JobId, Failure> {
     let start = name.strip_prefix("job_").unwrap_or(name).to_ascii_lowercase();
     let starts = |job: &&Job| !start.is_empty() && job.job_id.to_string()[4..].starts_with(&start);
-    let matching: Vec<&Job> = listed.jobs.iter().filter(starts).collect();
+    let mut matching: Vec<&Job> = jobs.iter().filter(starts).collect();
+    if matching.is_empty() {
+        matching = jobs.iter().filter(|job| job.title == name).collect();
+    }
+    let shown = escape::line(name);
     match matching.as_slice() {
-        [one] => return Ok(one.job_id),
-        [] => {}
+        [one] => Ok(one.job_id),
+        [] => Err(Failure::usage(format!("there is no job {shown}; `agentctl jobs` lists them"))),
         several => {
             let ids: Vec<String> = several.iter().take(5).map(|job| job.job_id.to_string()).collect();
-            let shown = escape::line(name);
-            return Err(Failure::usage(format!("{shown} could be any of {}", ids.join(", "))));
+            Err(Failure::usage(format!("{shown} could be any of {}", ids.join(", "))))
         }
     }
-    let titled = listed.jobs.iter().find(|job| job.title == name);
-    titled.map(|job| job.job_id).ok_or_else(|| {
-        Failure::usage(format!("there is no job {}; `agentctl jobs` lists them", escape::line(name)))
-    })
 }
 
 async fn get(client: &Client, job_id: JobId) -> Result<JobGetReply, Failure> {

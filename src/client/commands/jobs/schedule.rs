@@ -1,6 +1,6 @@
 //! `agentctl jobs schedule`: what creates jobs at given times.
 
-use api::methods;
+use api::{Code, methods};
 use jiff::tz::TimeZone;
 
 use super::{content, crontab};
@@ -9,6 +9,7 @@ use crate::connection::client::Client;
 use crate::connection::connector::Connector;
 use crate::connection::paths;
 use crate::connection::remote::Machine;
+use crate::connection::wire::CallError;
 use crate::failure::Failure;
 use crate::terminal::escape;
 use crate::terminal::format::{age, format_ms, now};
@@ -79,13 +80,18 @@ pub(super) async fn from_crontab(
         line => line.to_owned(),
     };
     let mut translations = Vec::new();
-    for (line, translated) in text.lines().filter_map(|line| Some((line, crontab::translate(line)?))) {
-        match translated {
-            Ok(made) => translations.push(made),
-            Err(why) => {
-                out.note(&format!("not translated: {}: {}", one_line(line, 200), escape::line(&why)))?
-            }
-        }
+    for (line, translated) in crontab::translate_all(&text) {
+        let why = match translated {
+            Ok(made) => match times_problem(reach, &made.schedule).await? {
+                None => {
+                    translations.push(made);
+                    continue;
+                }
+                Some(why) => format!("cannot be taken over: {why}"),
+            },
+            Err(why) => why,
+        };
+        out.note(&format!("not translated: {}: {}", one_line(line, 200), escape::line(&why)))?;
     }
     if translations.is_empty() {
         return Err(Failure::usage("there is no line that could be translated"));
@@ -101,6 +107,18 @@ pub(super) async fn from_crontab(
         add(reach, &made.schedule, out).await?;
     }
     Ok(())
+}
+
+/// Why the daemon does not accept the pattern or the zone: crons differ in what they understand.
+async fn times_problem(reach: &Connector, args: &ScheduleAddArgs) -> Result<Option<String>, Failure> {
+    let Some(cron) = args.cron.clone() else { return Ok(None) };
+    let client = reach.as_observer().connect_or_start().await?;
+    let params = ScheduleNextParams { cron, timezone: args.timezone.clone(), count: 1 };
+    match client.call::<methods::schedule::Next>(&params).await {
+        Ok(_) => Ok(None),
+        Err(CallError::Fault(fault)) if fault.code == Code::InvalidParams.number() => Ok(Some(fault.message)),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn new_schedule(args: &ScheduleAddArgs, machine: Machine) -> Result<NewSchedule, Failure> {

@@ -38,8 +38,8 @@ impl DeliveryHost for TestHost {
         base::sync::lock(&self.targets).get(name).cloned()
     }
 
-    async fn pending(&self, limit: u32) -> Result<Vec<PendingDelivery>, JobsError> {
-        Ok(self.store.reader().pending_deliveries(limit).await?)
+    async fn pending(&self, per_target: u32, limit: u32) -> Result<Vec<PendingDelivery>, JobsError> {
+        Ok(self.store.reader().pending_deliveries(per_target, limit).await?)
     }
 
     async fn record(&self, tried: DeliveryTry) -> Result<(), JobsError> {
@@ -246,7 +246,7 @@ async fn refused_message_is_sent_again_with_same_id_for_a_day() {
     assert_eq!((delivery.status, delivery.tries, delivery.next_try_ms), (DeliveryStatus::Failed, 8, None));
     let failed = fixture.host.store.reader().last_failed_delivery(Timestamp(0)).await.expect("read");
     assert_eq!(failed.map(|it| (it.job_id, it.delivery.tries)), Some((job_id, 8)));
-    assert!(fixture.host.store.reader().pending_deliveries(9).await.expect("read").is_empty());
+    assert!(fixture.host.store.reader().pending_deliveries(9, 9).await.expect("read").is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -309,6 +309,27 @@ async fn receiver_that_hangs_holds_up_no_other_job() {
     let tried = fixture.next_try().await;
     assert_eq!(tried.message_id, hanging);
     assert_eq!(tried.error.as_deref(), Some("it did not answer in time"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn receiver_that_hangs_delays_no_other_receiver() {
+    let mut hanging = Server::start(&[Answer::Hang]).await;
+    let quick = Server::start(&[Answer::Status(200)]).await;
+    let dir = tempfile::tempdir().expect("a folder");
+    let hook = |port: u16| Fixture::hook(port, dir.path());
+    let mut fixture = Fixture::start(&[("hangs", hook(hanging.port)), ("quick", hook(quick.port))]).await;
+    for _ in 0..12 {
+        let job_id = fixture.job().await;
+        fixture.owe(job_id, "hangs", "1").await;
+    }
+    for _ in 0..MAX_PARALLEL_OF_TARGET {
+        hanging.next().await;
+    }
+    let job_id = fixture.job().await;
+    let id = fixture.owe(job_id, "quick", "2").await;
+    // The first recorded try is the one that does not wait for the others.
+    let tried = fixture.next_try().await;
+    assert_eq!((tried.message_id, tried.status), (id, DeliveryStatus::Delivered));
 }
 
 #[tokio::test(flavor = "multi_thread")]

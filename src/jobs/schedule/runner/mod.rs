@@ -18,6 +18,7 @@ use super::record::ScheduleRecord;
 use super::timing::Timing;
 use crate::error::JobsError;
 use crate::handle::Jobs;
+use crate::runner::retry_wait;
 use crate::task;
 use store::{JobCommit, JobWrite, Store};
 use types::daemon_event::{JobNotification, ScheduleNotification};
@@ -70,9 +71,14 @@ impl ScheduleRunner {
     /// Owns the schedules until the future is dropped or the store is closed.
     pub async fn run(mut self) {
         let mut job_changes = self.jobs.subscribe();
-        if let Err(error) = self.load().await {
-            tracing::error!(%error, "could not read the schedules; none will fire");
-            return;
+        let mut failures = 0;
+        while let Err(error) = self.load().await {
+            if error == JobsError::ShuttingDown {
+                return;
+            }
+            tracing::error!(%error, "could not read the schedules yet; none fires");
+            tokio::time::sleep(retry_wait(failures)).await;
+            failures += 1;
         }
         loop {
             if self.fire_due().await == Err(JobsError::ShuttingDown) {

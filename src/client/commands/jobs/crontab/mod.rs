@@ -21,11 +21,54 @@ pub(super) struct Translation {
     pub notes: Vec<String>,
 }
 
+/// Translates the lines of a crontab, in their order. A zone that the crontab sets counts for the lines after it.
+pub(super) fn translate_all(text: &str) -> Vec<(&str, Result<Translation, String>)> {
+    let mut zones = Zones::default();
+    let translated = |line| {
+        if zones.read(line) {
+            return None;
+        }
+        let translated = translate(line)?.map(|mut made| {
+            made.schedule.timezone = zones.in_force();
+            made
+        });
+        Some((line, translated))
+    };
+    text.lines().filter_map(translated).collect()
+}
+
+/// The variables of a crontab that set the zone of its patterns.
+#[derive(Default)]
+struct Zones {
+    cron_tz: Option<String>,
+    tz: Option<String>,
+}
+
+impl Zones {
+    /// Takes over a variable. Returns whether the line sets one of both.
+    fn read(&mut self, line: &str) -> bool {
+        let Some((name, value)) = line.split_once('=') else { return false };
+        let variable = match name.trim().trim_matches(['"', '\'']) {
+            "CRON_TZ" => &mut self.cron_tz,
+            "TZ" => &mut self.tz,
+            _ => return false,
+        };
+        // A colon in front says that a file is meant, and names of zones are files.
+        let value = value.trim().trim_matches(['"', '\'']).trim_start_matches(':');
+        *variable = Some(value.to_owned()).filter(|value| !value.is_empty());
+        true
+    }
+
+    fn in_force(&self) -> Option<String> {
+        self.cron_tz.clone().or_else(|| self.tz.clone())
+    }
+}
+
 /// Translates one line; `None` for an empty line, a comment, a variable, or a command that is no agent's.
 ///
 /// # Errors
 /// It is an agent's command, and the line says more than a schedule can.
-pub(super) fn translate(line: &str) -> Option<Result<Translation, String>> {
+fn translate(line: &str) -> Option<Result<Translation, String>> {
     let line = line.trim();
     if line.is_empty() || line.starts_with('#') {
         return None;
@@ -281,12 +324,13 @@ fn drop_redirections(words: &mut Vec<Word>, notes: &mut Vec<String>) {
 impl Translation {
     /// The command that creates the schedule, to show and to copy.
     pub(super) fn command(&self) -> String {
-        let ScheduleAddArgs { name, cron, content, .. } = &self.schedule;
+        let ScheduleAddArgs { name, cron, timezone, content, .. } = &self.schedule;
         let mut words = vec!["agentctl jobs schedule add".to_owned(), quote(name)];
         let mut flag = |flag: &str, value: Option<String>| {
             words.extend(value.map(|value| format!("{flag} {}", quote(&value))));
         };
         flag("--cron", cron.clone());
+        flag("--timezone", timezone.clone());
         flag("--work-dir", content.work_dir.as_ref().map(|dir| dir.display().to_string()));
         flag("--title", content.title.clone());
         flag("--model", content.model.clone());
@@ -348,6 +392,19 @@ mod tests {
         ];
         assert_eq!(notes.len(), starts.len(), "{notes:?}");
         assert!(notes.iter().zip(starts).all(|(note, start)| note.starts_with(start)), "{notes:?}");
+    }
+
+    #[test]
+    fn zone_of_the_crontab_counts_for_the_lines_after_it() {
+        let text = "0 1 * * * claude -p a\nTZ = UTC\n0 2 * * * claude -p b\nCRON_TZ=\":Europe/Berlin\"\n\
+                    0 3 * * * claude -p c\n0 4 * * * backup\nCRON_TZ=\n0 5 * * * claude -p d\nMAILTO=x";
+        let zone =
+            |(_, made): (&str, Result<Translation, String>)| made.expect("translated").schedule.timezone;
+        let zones: Vec<Option<String>> = translate_all(text).into_iter().map(zone).collect();
+        let zones: Vec<Option<&str>> = zones.iter().map(Option::as_deref).collect();
+        assert_eq!(zones, [None, Some("UTC"), Some("Europe/Berlin"), Some("UTC")]);
+        let made = translate_all("CRON_TZ=Asia/Tokyo\n@daily claude -p a").remove(0).1.expect("translated");
+        assert!(made.command().contains("--cron @daily --timezone Asia/Tokyo "), "{}", made.command());
     }
 
     #[test]
