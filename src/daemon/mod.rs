@@ -206,7 +206,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     registry.load_worktrees().await?;
     let (job_settings, settings_of_jobs) = watch::channel(config.jobs.clone());
     let retention_settings = settings_of_jobs.clone();
-    let (jobs, job_runner) = Jobs::new(database_of_jobs, registry.clone(), settings_of_jobs);
+    let (jobs, mut job_runner) = Jobs::new(database_of_jobs, registry.clone(), settings_of_jobs);
     let (schedules, schedule_runner) =
         Schedules::new(database_of_schedules, jobs.clone(), Arc::clone(&clock));
     let changes_of_schedules = schedules.subscribe();
@@ -275,6 +275,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     stage("socket answers");
     tracing::info!(socket = %places.socket.display(), pid = std::process::id(), "ready");
 
+    job_runner.prepare().await;
     let (is_recovered, recovered) = oneshot::channel();
     let working = tokio::spawn(job_runner.run(recovered));
     let scheduling = tokio::spawn(schedule_runner.run());

@@ -1,8 +1,9 @@
 //! Services and settings that all sessions share.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
 use tokio::sync::broadcast;
@@ -197,6 +198,8 @@ pub struct Shared {
     pub(super) workspaces: Arc<LoadedWorkspaces>,
     /// The worktrees that the daemon made, for the rules of their base folders.
     pub(super) worktree_bases: WorktreeBases,
+    /// Sessions whose open turn is aborted when they are loaded: their jobs were cancelled.
+    pub(super) aborted_at_load: Mutex<HashSet<SessionId>>,
     /// Held shared while a worktree is made, and alone while the start completes one that a crash left.
     pub(super) worktree_sweep: tokio::sync::RwLock<()>,
     /// Git facts of the workspaces, for system prompts.
@@ -245,6 +248,7 @@ impl Shared {
             environments: Arc::default(),
             workspaces: Arc::default(),
             worktree_bases: WorktreeBases::default(),
+            aborted_at_load: Mutex::default(),
             worktree_sweep: tokio::sync::RwLock::default(),
             git_facts: GitFacts::default(),
             feed_pool: Arc::default(),

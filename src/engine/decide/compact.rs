@@ -270,12 +270,16 @@ impl PlanBuilder<'_> {
     }
 
     /// Whether a summary of this many messages can be shorter than they are. Summarising a summary alone saves nothing.
-    /// After a refusal the first input of a session may be all that can be replaced.
+    /// After a refusal the first input of a session may be all that can be replaced; it must be most of what was sent.
     fn can_replace(&self, count: usize, trigger: CompactTrigger) -> bool {
         match (count, trigger) {
             (0, _) => false,
             (1, CompactTrigger::Auto) => false,
-            (1, CompactTrigger::Overflow) => self.state.compactions == 0,
+            (1, CompactTrigger::Overflow) => {
+                let messages = &self.state.transcript;
+                let first = messages.iter().next().map_or(0, |first| tokens::message_tokens(first));
+                self.state.compactions == 0 && first > self.sent_tokens() / 2
+            }
             _ => true,
         }
     }

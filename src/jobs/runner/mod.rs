@@ -52,6 +52,8 @@ pub struct JobRunner {
     /// Starting, ending and stopping attempts, each with its job.
     work: JoinSet<WorkDone>,
     work_of: HashMap<Id, JobId>,
+    /// Whether the stored jobs are read.
+    is_loaded: bool,
     is_paused: bool,
     counters: Arc<JobCounters>,
     /// Whether sessions are recovered. Before that no attempt starts.
@@ -114,6 +116,7 @@ impl JobRunner {
             by_session: HashMap::new(),
             work: JoinSet::new(),
             work_of: HashMap::new(),
+            is_loaded: false,
             is_paused: false,
             can_start: false,
             mint: Mint::new(0, Seed::random()),
@@ -122,12 +125,21 @@ impl JobRunner {
         }
     }
 
+    /// Reads the jobs. Call it before sessions are recovered: a turn whose job was cancelled must not go on. A failure is
+    /// logged, and [`Self::run`] tries again.
+    pub async fn prepare(&mut self) {
+        if let Err(error) = self.load().await {
+            tracing::error!(%error, "could not read the jobs yet; none runs");
+        }
+    }
+
     /// Owns the jobs until the future is dropped or the store is closed. No attempt starts before `recovered` says that
     /// sessions are recovered and leftover processes are gone.
     pub async fn run(mut self, recovered: oneshot::Receiver<()>) {
         let mut statuses = self.registry.shared().subscribe_status();
         let mut failures = 0;
-        while let Err(error) = self.load().await {
+        while !self.is_loaded {
+            let Err(error) = self.load().await else { break };
             if error == JobsError::ShuttingDown {
                 return;
             }
@@ -193,11 +205,17 @@ impl JobRunner {
         self.counters.set_paused(self.is_paused);
         for text in self.store.unfinished_jobs().await? {
             match crate::command::parse_record(&text) {
-                Ok(record) => self.track(&record),
+                Ok(record) => {
+                    if let (Some(_), Some(session_id)) = (&record.cancelling, record.job.session_id) {
+                        self.registry.abort_when_loaded(session_id);
+                    }
+                    self.track(&record);
+                }
                 // One damaged row must not keep the others from running.
                 Err(error) => tracing::error!(%error, "a job cannot be read and does not run"),
             }
         }
+        self.is_loaded = true;
         Ok(())
     }
 

@@ -49,6 +49,7 @@ use crate::requests::{AbortOutcome, Reloaded};
 use crate::shared::{Components, Shared, StatusChange};
 use crate::staged_imports::StagedImports;
 use base::crash;
+use base::sync::lock;
 use store::{Idempotency, SessionQuery, StoreError};
 use types::event::Origin;
 use types::ids::{CallId, SessionId};
@@ -175,6 +176,11 @@ impl Registry {
             }
         }
         Ok(recovered)
+    }
+
+    /// When this session is loaded next, its open turn is aborted instead of resumed.
+    pub fn abort_when_loaded(&self, id: SessionId) {
+        lock(&self.inner.shared.aborted_at_load).insert(id);
     }
 
     pub(super) fn check_open(&self) -> Result<(), SessionError> {

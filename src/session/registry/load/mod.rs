@@ -17,6 +17,7 @@ use crate::handle::{LoadedSession, SessionHandle};
 use crate::lease::LeaseCount;
 use crate::registry::{Registry, SessionSlot, subagents};
 use crate::stream::feed::Feed;
+use base::sync::lock;
 use engine::{Engine, Input, LATEST_ONLY_KINDS, Recovery, TRANSIENT_KINDS};
 use store::{Page, SessionKey};
 use types::event::{Event, HISTORY_LOST};
@@ -230,8 +231,9 @@ impl Registry {
         let components = shared.components();
         engine.replace_settings(components.engine_settings(Path::new(&engine.spec().cwd)));
         engine.skip_to(last_seq + 1);
+        let is_aborted = lock(&shared.aborted_at_load).remove(&id);
         // Interrupted work may have finished in the lost part, so it must not run again.
-        let first = if is_cut {
+        let first = if is_cut || is_aborted {
             Input::Abort { turn_id: None, call_id: None, origin: None }
         } else {
             let model = engine.model().parse().ok();
