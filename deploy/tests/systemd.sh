@@ -25,8 +25,10 @@ fi
 
 work=$(mktemp -d)
 mkdir "$work/upper" "$work/work" "$work/root"
-boot_pid=''
+boot_pid='' leader=''
 clean_up() {
+  # With process 1 of the container everything in it ends.
+  [ -z "$boot_pid" ] || [ -z "$leader" ] || kill -KILL "$leader" 2>/dev/null || true
   [ -z "$boot_pid" ] || kill -KILL "$boot_pid" 2>/dev/null || true
   while mountpoint -q "$work/root" && ! umount "$work/root"; do sleep 0.5; done
   rm -rf "$work"

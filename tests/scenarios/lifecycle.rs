@@ -175,7 +175,7 @@ async fn agentctl_stops_daemon_with_passed_socket_and_does_not_start_the_next() 
     let status = with_deadline("the daemon to end", || daemon.log(), process.wait()).await.expect("exit");
     assert!(status.success(), "{}", daemon.log());
     listener.set_nonblocking(true).expect("changed");
-    let next = listener.accept().expect_err("nobody waits for a daemon");
+    let next = listener.accept().expect_err("no client waits for a daemon");
     assert_eq!(next.kind(), std::io::ErrorKind::WouldBlock);
 }
 

@@ -213,11 +213,21 @@ async fn rules_of_base_folder_protect_base_folder() {
         alice.call("permission.add_rule", rule).await;
     }
     let session = create_apart(&daemon, &alice, json!({})).await;
-    for path in ["hidden.txt", "by-file.txt", "by-user.txt", "sub/deep.txt", "free.txt"] {
-        let file = workspace.join(path);
-        let command = format!("cat {}", file.display());
-        let done = run_calls(&daemon, &session, vec![bash(&command)]).await;
-        let shown = done.iter().any(|call| call.to_string().contains(&format!("content of {path}")));
-        assert_eq!(shown, path == "free.txt", "{path}: {done:?}");
+    for path in ["hidden.txt", "by-file.txt", "by-user.txt", "sub/deep.txt"] {
+        let done =
+            run_calls(&daemon, &session, vec![("Read", json!({"file_path": workspace.join(path)}))]).await;
+        assert_eq!(done[0]["status"], "denied", "{path}: {done:?}");
     }
+    // A command that names such a file asks, also if all commands are allowed.
+    let mut seen = session.follow_after(session.view().await["last_seq"].as_u64().expect("a number")).await;
+    daemon.models.push(Step::calls(vec![bash(&format!("cat {}", workspace.join("hidden.txt").display()))]));
+    daemon.models.push(Step::text("Done."));
+    session.submit("go").await;
+    let asked = seen.wait_for("permission.requested").await;
+    assert!(asked["reason"].as_str().is_some_and(|why| why.contains("Read(hidden.txt)")), "{asked}");
+    session.answer(&asked, json!({"decision": "deny"})).await;
+    seen.turn_ends("success").await;
+    let free = bash(&format!("cat {}", workspace.join("free.txt").display()));
+    let done = run_calls(&daemon, &session, vec![free]).await;
+    assert!(done[0].to_string().contains("content of free.txt"), "{done:?}");
 }

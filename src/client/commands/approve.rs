@@ -166,8 +166,8 @@ pub(crate) async fn list(
         column("AGE").right(),
         column("WAITS FOR").between(24, 120),
         column("DEADLINE").between(32, 32),
-        column("TITLE").between(10, 28).rank(2),
-        column("FOLDER").between(8, 28).rank(3).keep_end(),
+        column("TITLE").between(10, 28).rank(3),
+        column("FOLDER").between(8, 28).rank(4).keep_end(),
         // The number in the first column is enough for every command.
         column("ID").right().rank(SPARE_RANK),
     ]);

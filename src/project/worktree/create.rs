@@ -36,7 +36,7 @@ pub async fn create(
     fs::DirBuilder::new().recursive(true).mode(0o700).create(worktrees_dir)?;
     // Git writes the path without links into its files.
     let path = worktrees_dir.canonicalize()?.join(name);
-    let state = StateFolder::of(&path)?;
+    let state = StateFolder::open(&path)?;
     let cancellable = repository.with_cancel(cancel);
     let lock = cancellable.lock(&state).await?;
     let own = match complete_worktree(&repository, &state, &path) {

@@ -32,7 +32,7 @@ pub async fn finish(
     message: &str,
 ) -> Result<Finished, WorktreeProblem> {
     let repository = Repository::find_owner(own).await?;
-    let lock = repository.lock(&StateFolder::of(&own.path)?).await?;
+    let lock = repository.lock(&StateFolder::open(&own.path)?).await?;
     repository.require_plain_branch(&own.branch)?;
     let checkout = Checkout::open(&repository, own).await?;
     let mut uncommitted = 0;

@@ -78,7 +78,7 @@ pub async fn merge(
     commit_message: Option<&str>,
 ) -> Result<Merged, MergeProblem> {
     let repository = Repository::find_owner(own).await?;
-    let state = StateFolder::of(&own.path)?;
+    let state = StateFolder::open(&own.path)?;
     let lock = repository.lock(&state).await?;
     repository.require_plain_branch(&own.branch)?;
     let mut uncommitted = 0;

@@ -74,7 +74,7 @@ impl<'a> Checkout<'a> {
         if let Some(branch) = folder.head_branch() {
             repository.require_plain_branch(&branch)?;
         }
-        let private = PrivateGit::new(repository, &StateFolder::of(&own.path)?, &head)?;
+        let private = PrivateGit::new(repository, &StateFolder::open(&own.path)?, &head)?;
         let checkout =
             Self { repository, path: &own.path, folder: Arc::new(folder), private: Arc::new(private) };
         checkout.fill_index().await?;

@@ -45,7 +45,7 @@ pub async fn remove(own: &OwnWorktree, force: Force) -> Result<Removal, Worktree
         }
         Err(problem) => return Err(problem),
     };
-    let lock = repository.lock(&StateFolder::of(&own.path)?).await?;
+    let lock = repository.lock(&StateFolder::open(&own.path)?).await?;
     if force == Force::Careful
         && let Some(checkout) = Checkout::open(&repository, own).await?
     {
@@ -66,7 +66,7 @@ pub async fn remove(own: &OwnWorktree, force: Force) -> Result<Removal, Worktree
 /// Removes a worktree of which git knows nothing, and leaves its branch.
 async fn remove_unknown(own: &OwnWorktree) -> Result<Removal, WorktreeProblem> {
     remove_folder(own.path.clone()).await?;
-    StateFolder::of(&own.path)?.remove_progress(&own.path);
+    StateFolder::open(&own.path)?.remove_progress(&own.path);
     Ok(Removal::Removed)
 }
 
@@ -76,7 +76,7 @@ async fn remove_unknown(own: &OwnWorktree) -> Result<Removal, WorktreeProblem> {
 /// Git or the disk failed.
 pub async fn discard(base_folder: &Path, path: &Path) -> Result<(), WorktreeProblem> {
     let (repository, _) = Repository::find(base_folder).await?;
-    let lock = repository.lock(&StateFolder::of(path)?).await?;
+    let lock = repository.lock(&StateFolder::open(path)?).await?;
     discard_unfinished(&repository, path, &lock).await
 }
 
@@ -93,7 +93,7 @@ pub(super) async fn remove_worktree(
         remove_folder(folder.path().to_owned()).await?;
     }
     crash::point("JC3.forgotten");
-    let state = StateFolder::of(&own.path)?;
+    let state = StateFolder::open(&own.path)?;
     if own.is_new_branch {
         repository.remove_branch(&state, &own.branch, &own.base, lock).await?;
     }
@@ -107,7 +107,7 @@ pub(super) async fn discard_unfinished(
     path: &Path,
     lock: &RepositoryLock,
 ) -> Result<(), WorktreeProblem> {
-    let state = StateFolder::of(path)?;
+    let state = StateFolder::open(path)?;
     let folder = GitFolder::find_unfinished(&repository.common, path);
     let progress = state.progress(path);
     if progress.as_ref().is_some_and(|progress| progress.is_complete) && path.join(".git").exists() {

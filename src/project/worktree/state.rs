@@ -34,7 +34,7 @@ impl StateFolder {
     ///
     /// # Errors
     /// It could not be made.
-    pub(super) fn of(worktree: &Path) -> io::Result<Self> {
+    pub(super) fn open(worktree: &Path) -> io::Result<Self> {
         let all = worktree.parent().unwrap_or(worktree);
         let folder = all.with_file_name(NAME);
         DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;

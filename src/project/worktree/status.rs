@@ -121,6 +121,6 @@ pub(super) async fn commit_changes(
     // Changes that are in the index, but not committed, are committed by the next call.
     checkout.write_index(index_lock).await?;
     base::crash::point("JC3.commit");
-    repository.move_branch(&StateFolder::of(&own.path)?, &own.branch, &commit, &parent, lock).await?;
+    repository.move_branch(&StateFolder::open(&own.path)?, &own.branch, &commit, &parent, lock).await?;
     Ok(Some(commit))
 }

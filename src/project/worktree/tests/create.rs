@@ -6,8 +6,8 @@ async fn worktree_starts_at_head_on_own_branch_without_uncommitted_changes() {
     place.write("a.txt", "changed\n");
     place.write("new.txt", "new\n");
     let (choice, cancel) = (WorktreeChoice::with_defaults(), CancellationToken::new());
-    let made = create(&place.top().join("sub"), &choice, "job_1", &place.worktrees(), &cancel);
-    let made = made.await.expect("made");
+    let (cwd, worktrees) = (place.top().join("sub"), place.worktrees());
+    let made = create(&cwd, &choice, "job_1", &worktrees, &cancel).await.expect("made");
     assert_eq!(made.own.path, place.worktrees().join("job_1"));
     assert_eq!(made.cwd, made.own.path.join("sub"));
     assert_eq!((made.own.branch.as_str(), made.own.is_new_branch), ("agentd/job_1", true));

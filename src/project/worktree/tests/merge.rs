@@ -80,7 +80,8 @@ async fn bare_repository_is_merged_without_a_folder() {
     git(&place.root(), &["clone", "-q", "--bare", "repository", "bare.git"]);
     let bare = place.root().join("bare.git");
     let choice = WorktreeChoice { base: Some("trunk".into()), ..WorktreeChoice::with_defaults() };
-    let made = create(&bare, &choice, "job_1", &place.worktrees()).await.expect("made");
+    let made =
+        create(&bare, &choice, "job_1", &place.worktrees(), &CancellationToken::new()).await.expect("made");
     write(&made.cwd.join("a.txt"), "ours\n");
     let merged = merge(&made.own, MergeHow::FastForward, Some("work")).await.expect("merged");
     assert_eq!(git(&bare, &["show", "trunk:a.txt"]), "ours");
