@@ -236,7 +236,6 @@ impl JobRunner {
             true => self.spawn_stop(record),
             false => self.spawn_start(record),
         }
-        Ok(())
     }
 
     /// Starts what can start, and notes jobs whose time has come or is over.
