@@ -63,7 +63,7 @@ impl RegistryFixture {
             config_files: Vec::new(),
             reports_dir: home.join("reports"),
             memory_dir: home.join("memory"),
-            worktrees_dir: home.join("worktrees"),
+            worktrees_dir: home.join("data/worktrees"),
             main_model: None,
             mode: Mode::Default,
             thinking: None,
