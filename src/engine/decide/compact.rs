@@ -31,6 +31,8 @@ use types::usage::ModelSnapshot;
 
 /// Maximum tokens of a summary, if the model does not think before it answers.
 const SUMMARY_TOKENS: u32 = 8_000;
+/// Minimum estimated tokens of one message that a summary replaces alone: a summary of a shorter one saves little.
+const MIN_SUMMARISED_TOKENS: u64 = 2_000;
 /// Divisor of the estimate: the quotient is a safe lower bound of a request's length. If it exceeds the
 /// window, the request cannot fit.
 const CERTAIN_PART: u64 = 2;
@@ -270,7 +272,7 @@ impl PlanBuilder<'_> {
     }
 
     /// Whether a summary of this many messages can be shorter than they are. Summarising a summary alone saves nothing.
-    /// After a refusal the first input of a session may be all that can be replaced; it must be most of what was sent.
+    /// After a refusal the first input of a session may be all that can be replaced.
     fn can_replace(&self, count: usize, trigger: CompactTrigger) -> bool {
         match (count, trigger) {
             (0, _) => false,
@@ -278,7 +280,7 @@ impl PlanBuilder<'_> {
             (1, CompactTrigger::Overflow) => {
                 let messages = &self.state.transcript;
                 let first = messages.iter().next().map_or(0, |first| tokens::message_tokens(first));
-                self.state.compactions == 0 && first > self.sent_tokens() / 2
+                self.state.compactions == 0 && first >= MIN_SUMMARISED_TOKENS
             }
             _ => true,
         }
