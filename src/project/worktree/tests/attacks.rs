@@ -168,15 +168,15 @@ async fn links_that_appear_in_new_git_folder_are_not_followed() {
 #[tokio::test]
 async fn worktree_that_git_does_not_know_is_kept() {
     let Some(place) = Place::new() else { return };
-    let breaks: [(&str, &dyn Fn(&Path)); 3] = [
-        ("job_1", &|folder| write(&folder.join("gitdir"), "/elsewhere/.git\n")),
-        ("job_2", &|folder| fs::rename(folder, place.root().join("moved")).expect("moved")),
-        ("job_3", &|folder| fs::remove_file(folder.join("gitdir")).expect("removed")),
-    ];
-    for (name, break_it) in breaks {
+    for name in ["job_1", "job_2", "job_3"] {
         let made = place.create(name).await;
         write(&made.cwd.join("work.txt"), "work\n");
-        break_it(&place.git_folder(name));
+        let folder = place.git_folder(name);
+        match name {
+            "job_1" => write(&folder.join("gitdir"), "/elsewhere/.git\n"),
+            "job_2" => fs::rename(folder, place.root().join("moved")).expect("moved"),
+            _ => fs::remove_file(folder.join("gitdir")).expect("removed"),
+        }
         assert!(status(&made.own).await.is_err(), "{name}: its state is not known");
         assert!(diff(&made.own, 1 << 20).await.is_err(), "{name}");
         let never =
