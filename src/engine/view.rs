@@ -15,6 +15,7 @@ use types::permission::Mode;
 use types::queue::QueuedTurn;
 use types::sampling::Sampling;
 use types::session::{SessionSpec, SessionState, SessionSummary};
+use types::slash_command::SlashCommand;
 use types::thinking::Thinking;
 use types::time::Timestamp;
 use types::todo::Todo;
@@ -205,11 +206,19 @@ impl Engine {
         Arc::clone(&self.state.rules)
     }
 
-    /// Rules and grants of this session, together with the rules of the running turn's slash command.
+    /// Allow rules of the running turn's slash command that hold only while the folder is trusted.
+    #[must_use]
+    pub fn rules_that_need_trust(&self) -> &[String] {
+        let command = self.state.turn.as_ref().and_then(|turn| turn.options.command.as_ref());
+        command.filter(|command| command.needs_trust).map_or(&[], |command| &command.allow_rules)
+    }
+
+    /// Rules and grants of this session, together with the rules of the running turn's slash command that need no trust.
     #[must_use]
     pub fn rules_in_force(&self) -> Arc<SessionRules> {
         let command = self.state.turn.as_ref().and_then(|turn| turn.options.command.as_ref());
-        let Some(command) = command.filter(|command| !command.allow_rules.is_empty()) else {
+        let is_own = |command: &&SlashCommand| !command.allow_rules.is_empty() && !command.needs_trust;
+        let Some(command) = command.filter(is_own) else {
             return self.rules();
         };
         let mut rules = (*self.state.rules).clone();

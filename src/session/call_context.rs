@@ -14,6 +14,8 @@ use types::subagent::AgentRestrictions;
 pub(crate) struct CallContext {
     pub session_context: Arc<SessionContext>,
     pub rules: Arc<SessionRules>,
+    /// Allow rules of the turn's slash command that hold only while the folder is trusted.
+    pub rules_that_need_trust: Arc<[String]>,
     /// What the session's agent forbids.
     pub restrictions: Arc<AgentRestrictions>,
     pub safe_mode: bool,
@@ -56,6 +58,7 @@ impl CallContext {
         Self {
             session_context: Arc::new(session_context),
             rules: engine.rules_in_force(),
+            rules_that_need_trust: engine.rules_that_need_trust().into(),
             restrictions: Arc::new(
                 spec.agent.as_ref().map(|agent| agent.restrictions.clone()).unwrap_or_default(),
             ),

@@ -56,8 +56,10 @@ impl EffectiveRules {
         let (mut more, mut problem) = read_rule_files(shared, workspace, base.as_ref());
         let folders = shared.project_folders(workspace);
         let inventory = workspace::scan(&folders);
+        let of_command = runtime.block_on(trusted_command_rules(shared, call_context, &inventory.digest));
         let (project, damage) = runtime.block_on(trust::rules(shared, &folders, inventory));
         append_rules(&mut more, &project);
+        more.allow.extend(of_command);
         if let Some(base) = &base {
             let folders = shared.project_folders(&base.folder);
             let inventory = workspace::scan(&folders);
@@ -276,6 +278,16 @@ fn key_folders_and_links(home: &Path) -> Arc<[PathBuf]> {
 fn resolve_existing(path: &Path) -> Option<PathBuf> {
     let there = |above: &Path| Some(above.canonicalize().ok()?.join(path.strip_prefix(above).ok()?));
     path.ancestors().find_map(there)
+}
+
+/// The rules of a project's slash command, if the folder is trusted in this state.
+async fn trusted_command_rules(shared: &Shared, call_context: &CallContext, digest: &str) -> Vec<Rule> {
+    let rules = &call_context.rules_that_need_trust;
+    let workspace = &call_context.session_context.workspace;
+    if rules.is_empty() || !trust::is_trusted(shared, workspace, digest).await.unwrap_or(false) {
+        return Vec::new();
+    }
+    rules.iter().filter_map(|rule| Rule::stored(rule).ok()).collect()
 }
 
 /// The session's own rules. They were checked when they were added, so the error is one of a damaged journal.

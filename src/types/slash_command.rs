@@ -15,6 +15,9 @@ pub struct SlashCommand {
     /// priority.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub allow_rules: Vec<String>,
+    /// Whether these rules hold only while the folder is trusted, because the command is a file of the project.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub needs_trust: bool,
     /// The parts of the expansion, if some of them are filled in before the model receives the text.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub parts: Vec<CommandPart>,
@@ -57,13 +60,19 @@ impl SlashCommand {
     /// A slash command without rules.
     #[must_use]
     pub fn new(name: impl Into<String>, arguments: impl Into<String>) -> Self {
-        Self { name: name.into(), arguments: arguments.into(), allow_rules: Vec::new(), parts: Vec::new() }
+        Self {
+            name: name.into(),
+            arguments: arguments.into(),
+            allow_rules: Vec::new(),
+            needs_trust: false,
+            parts: Vec::new(),
+        }
     }
 
     /// The command as its user's message names it.
     #[must_use]
     pub fn without_details(self) -> Self {
-        Self { allow_rules: Vec::new(), parts: Vec::new(), ..self }
+        Self { allow_rules: Vec::new(), needs_trust: false, parts: Vec::new(), ..self }
     }
 
     /// The line that the user typed.

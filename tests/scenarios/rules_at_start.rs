@@ -13,12 +13,17 @@ const WAIT: &str = "sh wait.sh";
 
 /// A turn with two allowed calls: the first runs until [`release`], the second waits to touch `mark`.
 async fn two_calls(daemon: &TestDaemon, params: Value) -> (Session, Log) {
+    two_calls_of(daemon, params, "go").await
+}
+
+/// Starts the two calls by this input.
+async fn two_calls_of(daemon: &TestDaemon, params: Value, input: &str) -> (Session, Log) {
     daemon.write("wait.sh", "while [ ! -e open ]; do sleep 0.02; done");
     let session = daemon.client("alice").await.create_with(daemon, params).await;
     let mut seen = session.follow().await;
     daemon.models.push(Step::calls([bash(WAIT), bash("touch mark")]));
     daemon.models.push(Step::text("Done."));
-    session.submit("go").await;
+    session.submit(input).await;
     seen.wait_for("tool.started").await;
     (session, seen)
 }
@@ -100,6 +105,30 @@ async fn trust_lost_meanwhile_makes_call_that_waits_ask() {
         .await;
     assert!(!has_run(&daemon));
     session.answer(&asked, json!({"decision": "deny"})).await;
+}
+
+/// The rules of a project's command end with the trust, also in the middle of its turn.
+#[tokio::test]
+async fn rules_of_project_command_hold_while_folder_is_trusted() {
+    for is_untrusted in [false, true] {
+        let config = "[permissions]\nallow = [\"Bash(sh wait.sh)\"]";
+        let daemon = TestDaemon::builder().config(config).start().await;
+        let command = "---\ndescription: Makes the mark\nallowed-tools: Bash(touch:*)\n---\nMake the mark.\n";
+        daemon.write(".agentd/commands/make.md", command);
+        daemon.trust().await;
+        let (session, mut seen) = two_calls_of(&daemon, json!({}), "/make").await;
+        if is_untrusted {
+            session.client.call("workspace.untrust", json!({"cwd": daemon.workspace()})).await;
+        }
+        release(&daemon);
+        if is_untrusted {
+            let asked = seen.wait_for("permission.requested").await;
+            assert_eq!(asked["input"]["command"], "touch mark");
+            session.answer(&asked, json!({"decision": "deny"})).await;
+        }
+        seen.turn_ends("success").await;
+        assert_eq!(has_run(&daemon), !is_untrusted);
+    }
 }
 
 #[tokio::test]

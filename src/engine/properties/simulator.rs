@@ -195,6 +195,7 @@ impl Simulator {
                         temperature: Temperature::new(300).filter(|_| thinking.is_some()),
                         command: command.then(|| SlashCommand {
                             allow_rules: vec!["Bash(ls)".into()],
+                            needs_trust: false,
                             ..SlashCommand::new("custom", "x")
                         }),
                         output_schema: schema.then(|| serde_json::json!({"type": "object"})),

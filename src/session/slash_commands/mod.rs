@@ -19,8 +19,8 @@ use crate::registry::mcp::McpOwner;
 use crate::requests::{CommandSubmission, NoteTarget, Submission, SubmittedInput};
 use custom::CommandFiles;
 use engine::{BUILT_IN, NOTE, TypedLine, find_built_in};
-use project::extensions::Expansion;
 use project::extensions::commands::CustomCommand;
+use project::extensions::{Expansion, ExtensionSource};
 use project::workspace::NoteFile;
 use types::compaction::CompactRequest;
 use types::ids::SessionId;
@@ -268,9 +268,10 @@ impl Registry {
             submission.options.model = Some(model);
         }
         let allow_rules = files.allow_rules(found);
+        let needs_trust = found.source == ExtensionSource::Project;
         let text = expansion.text();
         let parts = if expansion.has_calls() { expansion.parts } else { Vec::new() };
-        submission.options.command = Some(SlashCommand { allow_rules, parts, ..command });
+        submission.options.command = Some(SlashCommand { allow_rules, needs_trust, parts, ..command });
         let input = SubmittedInput { blocks: vec![InputBlock::Text { text }], blobs: Vec::new() };
         handle.submit(submission, input).await
     }

@@ -8011,6 +8011,9 @@ class SlashCommand(TypedDict):
     name: str
     """The name without the slash, for example `review` or `team:review`."""
 
+    needs_trust: NotRequired[bool]
+    """Whether these rules hold only while the folder is trusted, because the command is a file of the project."""
+
     parts: NotRequired[list[CommandPart]]
     """The parts of the expansion, if some of them are filled in before the model receives the text."""
 

@@ -5885,6 +5885,8 @@ export interface SlashCommand {
   arguments?: string;
   /** The name without the slash, for example `review` or `team:review`. */
   name: string;
+  /** Whether these rules hold only while the folder is trusted, because the command is a file of the project. */
+  needs_trust?: boolean;
   /** The parts of the expansion, if some of them are filled in before the model receives the text. */
   parts?: Array<CommandPart>;
 }
