@@ -77,6 +77,18 @@ user() { inside runuser -u worker -- env HOME=/home/worker XDG_RUNTIME_DIR=/run/
 value() { user systemctl --user show --value -p "$1" agentd.service; }
 # For wait_for: a command line with the functions above.
 retry() { bash -c "$(declare -f inside user value); leader=$leader; $1"; }
+# The configuration of both daemons: the scripted model.
+settings() {
+  cat <<'TOML'
+[models]
+main = "anthropic/claude-sonnet-5-5"
+[permissions]
+allow = ["Bash"]
+[providers.anthropic]
+kind = "anthropic"
+base_url = "http://127.0.0.1:18080"
+TOML
+}
 serve_models() {
   inside systemd-run --quiet --unit=models python3 /root/model_server.py 18080 /tmp/calls.log
   wait_for 10 "the model server" inside python3 -c 'import socket; socket.create_connection(("127.0.0.1", 18080))'
@@ -98,15 +110,7 @@ user systemd-analyze --man=no --user verify /usr/lib/systemd/user/agentd.service
 ! daemon_runs || fail "the package started a daemon"
 serve_models
 user mkdir -p .config/agentd
-user sh -c 'cat > .config/agentd/config.toml' <<'TOML'
-[models]
-main = "anthropic/claude-sonnet-5-5"
-[permissions]
-allow = ["Bash"]
-[providers.anthropic]
-kind = "anthropic"
-base_url = "http://127.0.0.1:18080"
-TOML
+settings | user sh -c 'cat > .config/agentd/config.toml'
 
 say "the first client starts the daemon"
 user systemctl --user enable --now agentd.socket
@@ -227,16 +231,7 @@ inside systemd-tmpfiles --create agentd.conf
 inside mkdir -p /etc/agentd /etc/systemd/system/agentd.service.d
 inside sh -c 'umask 077; echo sk-credential > /etc/agentd/anthropic.key'
 inside sh -c 'printf "[Service]\nLoadCredential=anthropic:/etc/agentd/anthropic.key\n" > /etc/systemd/system/agentd.service.d/key.conf'
-inside sh -c 'cat > /etc/agentd/config.toml' <<'TOML'
-[models]
-main = "anthropic/claude-sonnet-5-5"
-[permissions]
-allow = ["Bash"]
-[providers.anthropic]
-kind = "anthropic"
-base_url = "http://127.0.0.1:18080"
-api_key_file = "credential:anthropic"
-TOML
+{ settings; echo 'api_key_file = "credential:anthropic"'; } | inside sh -c 'cat > /etc/agentd/config.toml'
 inside systemctl daemon-reload
 inside systemctl enable --now agentd.socket
 system() { inside sudo -H -u agentd sh -c 'cd && "$@"' sh "$@"; }

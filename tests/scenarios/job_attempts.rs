@@ -1,57 +1,20 @@
 //! Attempts of jobs: when they are repeated after an unknown outcome, what their sessions see, and what happens to a
 //! worktree whose work could not be ended.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
 use super::bash;
+use super::jobs::{create, wait};
+use super::worktrees::{git, start};
 use crate::support::client::Client;
-use crate::support::daemon::{TestDaemon, TestDaemonBuilder};
+use crate::support::daemon::TestDaemon;
 use crate::support::model_server::{Gate, Step};
-use crate::support::wait::{DEADLINE, POLL_INTERVAL};
+use crate::support::wait::{DEADLINE, POLL_INTERVAL, poll_until};
 
 const BASH_ALLOWED: &str = "[permissions]\nallow = [\"Bash\"]";
-
-/// A daemon whose workspace is a repository with one commit.
-async fn start(builder: TestDaemonBuilder) -> Option<TestDaemon> {
-    if Command::new("git").arg("--version").output().is_err() {
-        base::skip_test!("there is no git");
-        return None;
-    }
-    let daemon = builder.start().await;
-    daemon.write("a.txt", "one\n");
-    for args in [
-        &["init", "-q", "-b", "trunk"][..],
-        &["config", "user.name", "Ann"],
-        &["config", "user.email", "ann@example.org"],
-        &["add", "-A"],
-        &["commit", "-q", "-m", "first"],
-    ] {
-        git(&daemon.workspace(), args);
-    }
-    Some(daemon)
-}
-
-fn git(folder: &Path, args: &[&str]) -> String {
-    let output = Command::new("git").arg("-C").arg(folder).args(args).output().expect("started");
-    assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).expect("text").trim_end().to_owned()
-}
-
-async fn create(client: &Client, daemon: &TestDaemon, more: Value) -> Value {
-    let mut job = json!({"prompt": "Do it.", "cwd": daemon.workspace()});
-    job.as_object_mut().expect("an object").extend(more.as_object().expect("members").clone());
-    client.call("job.create", job).await["job"].clone()
-}
-
-async fn wait(client: &Client, job: &Value) -> Value {
-    let reply = client.call("job.wait", json!({"job_id": job["job_id"], "timeout_ms": 20_000})).await;
-    assert_eq!(reply["timed_out"], json!(false), "{reply}");
-    reply["job"].clone()
-}
 
 /// Asks until the answer satisfies a condition.
 async fn poll<T>(client: &Client, method: &str, params: Value, find: impl Fn(&Value) -> Option<T>) -> T {
@@ -177,11 +140,7 @@ async fn worktree_whose_end_failed_is_ended_by_the_next_start() {
     let base = tip();
     daemon.stop().await;
     daemon.launch().await;
-    let deadline = Instant::now() + DEADLINE;
-    while tip() == base {
-        assert!(Instant::now() < deadline, "the changes are not committed\n{}", daemon.log());
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    poll_until("the commit of the changes", || daemon.log(), || (tip() != base).then_some(())).await;
     assert_eq!(git(&daemon.workspace(), &["show", &format!("{branch}:new.txt")]), "new");
     let listed = daemon.client("alice").await.call("worktree.list", json!({})).await;
     let path = PathBuf::from(listed["worktrees"][0]["path"].as_str().expect("a path"));

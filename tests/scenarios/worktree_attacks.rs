@@ -9,6 +9,7 @@ use super::worktrees::{create_apart, git, list, path_of, run_calls, start, workt
 use crate::support::client::Client;
 use crate::support::daemon::TestDaemon;
 use crate::support::model_server::Step;
+use crate::support::wait::{POLL_INTERVAL, poll_until, with_deadline};
 
 const ALLOW_BASH: &str = "[permissions]\nallow = [\"Bash\"]";
 
@@ -92,10 +93,10 @@ async fn cancel_ends_job_that_waits_for_its_repository() {
     let id = json!({"job_id": job["job_id"]});
     let running = async {
         while alice.call("job.get", id.clone()).await["job"]["state"] != "running" {
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
-    crate::support::wait::with_deadline("the start of the job", || daemon.log(), running).await;
+    with_deadline("the start of the job", || daemon.log(), running).await;
     let cancelled = alice.call("job.cancel", id.clone()).await;
     assert_eq!(cancelled["job"]["state"], "cancelled", "{cancelled}");
     drop(lock);
@@ -162,12 +163,7 @@ async fn worktree_of_retried_job_is_kept_from_its_last_end_on() {
     daemon.launch().await;
     // The worktrees are removed in the order of their creation.
     let path = |job: &Value| worktrees(&daemon).join(job.as_str().expect("an id"));
-    let removed = async {
-        while path(&jobs[1]).exists() {
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        }
-    };
-    crate::support::wait::with_deadline("the removal", || daemon.log(), removed).await;
+    poll_until("the removal", || daemon.log(), || (!path(&jobs[1]).exists()).then_some(())).await;
     assert!(path(&jobs[0]).exists(), "it ended two hours ago");
 }
 
