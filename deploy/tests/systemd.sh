@@ -63,7 +63,11 @@ boot() {
     kill -0 "$boot_pid" 2>/dev/null || skip "systemd-nspawn does not work here: $(tail -n 3 "$work/console")"
     sleep 0.1
   done
-  wait_for 60 "a booted systemd" inside systemctl is-active --quiet multi-user.target
+  wait_for 60 "a booted systemd" is_booted
+}
+is_booted() {
+  # The first child of systemd-nspawn is not the process 1 of the container yet.
+  leader=$(pgrep -P "$boot_pid" | head -n 1) && inside systemctl is-active --quiet multi-user.target
 }
 inside() { nsenter --target "$leader" --all -- env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb "$@"; }
 power_off() {
@@ -203,6 +207,8 @@ say "the watchdog kills a daemon that does not answer"
 user mkdir -p .config/systemd/user/agentd.service.d
 user sh -c 'printf "[Service]\nWatchdogSec=4\n" > .config/systemd/user/agentd.service.d/trial.conf'
 user systemctl --user daemon-reload
+# On a fast machine the restarts above come close to the limit of systemd.
+user systemctl --user reset-failed agentd.service
 user systemctl --user restart agentd.service
 pid=$(value MainPID)
 sleep 10
@@ -217,12 +223,13 @@ user agentctl doctor --quick
 
 say "a job that is due starts after a boot, without a login"
 SECONDS=0
-user agentctl jobs add -p "hello" --in 20s --title trial
+user agentctl jobs add -p "hello" --in 60s --title trial
 power_off
-[ "$SECONDS" -lt 20 ] || fail "the job was due before the machine was off"
+echo "off after ${SECONDS} s"
+[ "$SECONDS" -lt 60 ] || fail "the job was due before the machine was off"
 boot
 serve_models
-wait_for 60 "the end of the job" retry 'user agentctl jobs --state succeeded | grep trial'
+wait_for 90 "the end of the job" retry 'user agentctl jobs --state succeeded | grep trial'
 user agentctl jobs | sed 's/ *$//'
 
 say "the system's daemon, with a key as a credential"
