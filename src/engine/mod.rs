@@ -27,8 +27,8 @@ pub use decide::slash_command::{
 pub use decide::structured_output::check_schema;
 pub use decide::usage_estimate::{estimate as estimate_usage, settle as settle_usage};
 pub use input::{
-    AnsweredCommand, EditedCall, Input, JudgedCall, Now, QueueEdit, Recovery, Refusal, RequestAnswer, Rewind,
-    SessionUpdate, SubmitRequest,
+    AnsweredCommand, EditedCall, Input, JudgedCall, Now, OutsideUsage, QueueEdit, Recovery, Refusal,
+    RequestAnswer, Rewind, SessionUpdate, SubmitRequest,
 };
 pub use inspect::Inspection;
 pub use model_catalog::{ModelCapabilities, ModelCatalog, TitleModel};

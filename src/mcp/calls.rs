@@ -18,8 +18,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::connection::{Connection, bounded_text, refusal_text, service_error};
-use crate::elicitation::{QuestionSink, ServerQuestion};
-use crate::handler::{Handler, ProgressRoutes, QuestionSinks};
+use crate::handler::{Handler, ProgressRoutes, RequestSinks};
+use crate::server_requests::{RequestSink, ServerRequest};
 use crate::tool_result::{self, ToolAnswer};
 use base::sync::lock;
 
@@ -49,8 +49,8 @@ pub(super) enum CallFailure {
 pub struct CallChannels {
     /// Progress is dropped if the channel is full.
     pub progress: mpsc::Sender<String>,
-    /// Questions of the server to the user.
-    pub questions: mpsc::Sender<ServerQuestion>,
+    /// Requests of the server.
+    pub requests: mpsc::Sender<ServerRequest>,
 }
 
 /// The conditions that end a call before its result.
@@ -82,12 +82,12 @@ impl Connection {
         channels: CallChannels,
         stop: &CancellationToken,
     ) -> Result<ToolAnswer, CallFailure> {
-        let CallChannels { progress, questions } = channels;
-        let asker = QuestionSink::new(self.may_ask.then_some(questions), Arc::clone(&self.log));
+        let CallChannels { progress, requests } = channels;
+        let asker = RequestSink::new(requests, self.allowed, Arc::clone(&self.log));
         let time = asker.time_limit(timeout);
         tokio::pin!(time);
         let mut limits = CallLimits { connection: self, time, stop };
-        let _known = QuestionSinkGuard::new(&self.question_sinks, asker.clone());
+        let _known = RequestSinkGuard::new(&self.request_sinks, asker.clone());
         let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         for _ in 0..MAX_ROUNDS {
             match self.send_call(params.clone(), &progress, &mut limits).await? {
@@ -121,7 +121,7 @@ impl Connection {
 
     async fn answer_requests(
         &self,
-        asker: &QuestionSink,
+        asker: &RequestSink,
         requests: InputRequests,
     ) -> Result<InputResponses, String> {
         let roots = serde_json::to_value(Handler::roots(self.root.as_deref())).unwrap_or_default();
@@ -155,7 +155,7 @@ impl Connection {
         &self,
         task: Task,
         progress: &mpsc::Sender<String>,
-        asker: &QuestionSink,
+        asker: &RequestSink,
         limits: &mut CallLimits<'_>,
     ) -> Result<ToolAnswer, CallFailure> {
         let id = task.task_id.clone();
@@ -173,7 +173,7 @@ impl Connection {
         &self,
         mut task: Task,
         progress: &mpsc::Sender<String>,
-        asker: &QuestionSink,
+        asker: &RequestSink,
         limits: &mut CallLimits<'_>,
     ) -> Result<ToolAnswer, CallFailure> {
         let mut answered: HashSet<String> = HashSet::new();
@@ -307,22 +307,22 @@ impl Drop for ProgressRoute<'_> {
 }
 
 /// Lets the server ask the user while the call runs.
-struct QuestionSinkGuard<'a> {
-    question_sinks: &'a QuestionSinks,
+struct RequestSinkGuard<'a> {
+    request_sinks: &'a RequestSinks,
     key: u64,
 }
 
-impl<'a> QuestionSinkGuard<'a> {
-    fn new(question_sinks: &'a QuestionSinks, asker: QuestionSink) -> Self {
-        let mut all = lock(question_sinks);
+impl<'a> RequestSinkGuard<'a> {
+    fn new(request_sinks: &'a RequestSinks, asker: RequestSink) -> Self {
+        let mut all = lock(request_sinks);
         let key = all.keys().next_back().map_or(0, |last| last + 1);
         all.insert(key, asker);
-        Self { question_sinks, key }
+        Self { request_sinks, key }
     }
 }
 
-impl Drop for QuestionSinkGuard<'_> {
+impl Drop for RequestSinkGuard<'_> {
     fn drop(&mut self) {
-        lock(self.question_sinks).remove(&self.key);
+        lock(self.request_sinks).remove(&self.key);
     }
 }

@@ -117,6 +117,9 @@ pub struct ServerConfig {
     /// Whether the server may ask users questions (elicitation).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub elicitation: bool,
+    /// Whether the server may ask for model calls (sampling). A user decides about each.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub sampling: bool,
     /// The folder of the file that configures the server, if that is not the workspace. Relative paths start there.
     #[serde(skip)]
     pub folder: Option<PathBuf>,
@@ -143,6 +146,7 @@ impl Default for ServerConfig {
             always_allow: None,
             sandbox: false,
             elicitation: false,
+            sampling: false,
             folder: None,
         }
     }

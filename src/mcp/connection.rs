@@ -16,12 +16,13 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::handler::{Handler, ProgressRoutes, QuestionSinks};
+use crate::handler::{Handler, ProgressRoutes, RequestSinks};
 use crate::handshake_filter::HandshakeFilter;
 use crate::http;
 use crate::http_client::{LimitedClient, StreamLimit};
 use crate::launch::{Launcher, ServerProcess};
 use crate::server_log::ServerLog;
+use crate::server_requests::AllowedRequests;
 use crate::stdio::LimitedOutput;
 use crate::tool_result;
 use crate::variables::{Endpoint, ResolvedConfig};
@@ -39,9 +40,9 @@ pub(super) struct Connection {
     pub(super) service: RunningService<RoleClient, Handler>,
     pub(super) routes: Arc<ProgressRoutes>,
     /// Running calls that the server may ask about.
-    pub(super) question_sinks: Arc<QuestionSinks>,
+    pub(super) request_sinks: Arc<RequestSinks>,
     /// Whether the server may ask users.
-    pub(super) may_ask: bool,
+    pub(super) allowed: AllowedRequests,
     pub(super) log: Arc<ServerLog>,
     /// The address of the workspace; `None` if the server does not receive it.
     pub(super) root: Option<String>,
@@ -121,13 +122,13 @@ async fn connect_once(request: ConnectRequest) -> Result<(Connection, OwnedProce
     let routes: Arc<ProgressRoutes> = Arc::default();
     let changed: Arc<Notify> = Arc::default();
     let breach: Arc<OnceLock<String>> = Arc::default();
-    let question_sinks: Arc<QuestionSinks> = Arc::default();
+    let request_sinks: Arc<RequestSinks> = Arc::default();
     let root = resolved.roots.then(|| Handler::root_of(&resolved.workspace));
-    let may_ask = resolved.elicitation;
+    let allowed = AllowedRequests { elicitation: resolved.elicitation, sampling: resolved.sampling };
     let handler = Handler {
         routes: Arc::clone(&routes),
-        question_sinks: Arc::clone(&question_sinks),
-        may_ask,
+        request_sinks: Arc::clone(&request_sinks),
+        allowed,
         changed: Arc::clone(&changed),
         log: Arc::clone(&log),
         root: root.clone(),
@@ -198,7 +199,7 @@ async fn connect_once(request: ConnectRequest) -> Result<(Connection, OwnedProce
     }
     let protocol = version.map(|version| version.as_str().to_owned()).unwrap_or_default();
     let connection =
-        Connection { service, routes, question_sinks, may_ask, log, root, breach, changed, protocol, tasks };
+        Connection { service, routes, request_sinks, allowed, log, root, breach, changed, protocol, tasks };
     Ok((connection, OwnedProcess(process)))
 }
 

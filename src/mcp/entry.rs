@@ -12,7 +12,7 @@ use types::typed_json;
 const MIN_MILLISECONDS: f64 = 1_000.0;
 
 /// The keys of [`ServerConfig`].
-const OWN_KEYS: [&str; 18] = [
+const OWN_KEYS: [&str; 19] = [
     "command",
     "args",
     "env",
@@ -31,6 +31,7 @@ const OWN_KEYS: [&str; 18] = [
     "always_allow",
     "sandbox",
     "elicitation",
+    "sampling",
 ];
 /// Other names of these keys. Of two that are present, the earlier one in this table counts.
 const OTHER_NAMES: [(&str, &str); 14] = [

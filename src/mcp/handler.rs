@@ -1,6 +1,6 @@
 //! Messages that a server sends by itself: progress, logs, changed lists, and requests.
 
-#![expect(deprecated, reason = "servers of older revisions use roots and log messages")]
+#![expect(deprecated, reason = "servers of older revisions use roots, log messages and sampling")]
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -11,30 +11,32 @@ use rmcp::model::{
     ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams,
     ElicitResult, ElicitationAction, ElicitationCapability, ErrorCode, FormElicitationCapability,
     Implementation, ListRootsResult, LoggingMessageNotificationParam, ProgressNotificationParam,
-    ProgressToken, ProtocolVersion, Root, RootsCapabilities, TASKS_EXTENSION_ID,
+    ProgressToken, ProtocolVersion, Root, RootsCapabilities, SamplingCapability, TASKS_EXTENSION_ID,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 use tokio::sync::{Notify, mpsc};
 
-use crate::elicitation::QuestionSink;
 use crate::server_log::ServerLog;
+use crate::server_requests::{AllowedRequests, RequestSink};
 use base::sync::lock;
 
 /// Maximum bytes of one progress message.
 const MAX_PROGRESS_BYTES: usize = 4 << 10;
 
+/// The code of the protocol for a model call that the user refuses.
+const SAMPLING_REFUSED: ErrorCode = ErrorCode(-1);
+
 /// Receivers of the progress of running calls.
 pub(super) type ProgressRoutes = Mutex<HashMap<ProgressToken, mpsc::Sender<String>>>;
 
-/// Receivers of the server's questions, by running call. A server does not name the call for which it asks.
-pub(super) type QuestionSinks = Mutex<BTreeMap<u64, QuestionSink>>;
+/// Receivers of the server's requests, by running call. A server does not name the call for which it asks.
+pub(super) type RequestSinks = Mutex<BTreeMap<u64, RequestSink>>;
 
-/// Receives a server's messages. Sampling is refused.
+/// Receives a server's messages.
 pub(super) struct Handler {
     pub routes: Arc<ProgressRoutes>,
-    pub question_sinks: Arc<QuestionSinks>,
-    /// Whether the server may ask users.
-    pub may_ask: bool,
+    pub request_sinks: Arc<RequestSinks>,
+    pub allowed: AllowedRequests,
     pub changed: Arc<Notify>,
     pub log: Arc<ServerLog>,
     /// The address of the workspace; `None` if the server does not receive it.
@@ -53,11 +55,11 @@ impl Handler {
     }
 
     /// The call that the server asks about.
-    fn question_sink(&self) -> Result<QuestionSink, &'static str> {
-        let question_sinks = lock(&self.question_sinks);
-        match question_sinks.len() {
+    fn request_sink(&self) -> Result<RequestSink, &'static str> {
+        let request_sinks = lock(&self.request_sinks);
+        match request_sinks.len() {
             0 => Err("no call of it is running"),
-            1 => question_sinks.values().next().cloned().ok_or("no call of it is running"),
+            1 => request_sinks.values().next().cloned().ok_or("no call of it is running"),
             _ => Err("several calls are running, and it does not say for which of them it asks"),
         }
     }
@@ -68,7 +70,10 @@ impl ClientHandler for Handler {
         let mut capabilities = ClientCapabilities::default();
         capabilities.roots = self.root.is_some().then(RootsCapabilities::default);
         capabilities.extensions = Some([(TASKS_EXTENSION_ID.to_owned(), serde_json::Map::new())].into());
-        if self.may_ask {
+        if self.allowed.sampling {
+            capabilities.sampling = Some(SamplingCapability::default());
+        }
+        if self.allowed.elicitation {
             capabilities.elicitation =
                 Some(ElicitationCapability::new().with_form(FormElicitationCapability::new()));
         }
@@ -82,12 +87,18 @@ impl ClientHandler for Handler {
 
     async fn create_message(
         &self,
-        _: CreateMessageRequestParams,
-        _: RequestContext<RoleClient>,
+        params: CreateMessageRequestParams,
+        context: RequestContext<RoleClient>,
     ) -> Result<CreateMessageResult, rmcp::ErrorData> {
-        self.log.note("a model call for the server was refused");
-        let why = "agentd makes no model calls for servers (sampling); use your own model access";
-        Err(rmcp::ErrorData::new(ErrorCode::METHOD_NOT_FOUND, why, None))
+        let refuse = |why: String| rmcp::ErrorData::new(SAMPLING_REFUSED, why, None);
+        let asker = self.request_sink().map_err(|why| {
+            self.log.note(&format!("a model call for the server was refused: {why}"));
+            refuse(why.to_owned())
+        })?;
+        tokio::select! {
+            result = asker.sample(params) => result.map_err(refuse),
+            () = context.ct.cancelled() => Err(refuse("the request was cancelled".into())),
+        }
     }
 
     async fn create_elicitation(
@@ -95,7 +106,7 @@ impl ClientHandler for Handler {
         request: ElicitRequestParams,
         context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, rmcp::ErrorData> {
-        let asker = match self.question_sink() {
+        let asker = match self.request_sink() {
             Ok(asker) => asker,
             Err(why) => {
                 self.log.note(&format!("a question to the user was declined: {why}"));

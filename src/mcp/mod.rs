@@ -5,7 +5,8 @@
 //! - `names`: names of tools for the model.
 //! - `pool`: the running servers, shared by sessions with equal configuration; `server` runs one server.
 //! - `connection`: one connection and its handshake; `stdio` and `http` are the transports.
-//! - `calls`, `lists`: the requests over it; `elicitation` and `form`: questions of servers to users.
+//! - `calls`, `lists`: the requests over it; `server_requests`: what servers ask for during a call; `form` reads questions
+//!   to users (elicitation), `sampling` model calls.
 //! - `approvals`, `added`, `of_sessions`: files in the data folder.
 
 mod added;
@@ -14,7 +15,6 @@ mod calls;
 mod catalog;
 mod config;
 mod connection;
-mod elicitation;
 mod entry;
 mod files;
 mod form;
@@ -31,9 +31,11 @@ mod of_sessions;
 mod pool;
 mod resource;
 mod restrictions;
+mod sampling;
 mod schema;
 mod server;
 mod server_log;
+mod server_requests;
 mod settings;
 mod stdio;
 #[cfg(test)]
@@ -47,7 +49,6 @@ pub use approvals::Approvals;
 pub use calls::CallChannels;
 pub use catalog::Prompt;
 pub use config::{ScopedServer, ServerConfig, ServerSource, TransportKind, merge};
-pub use elicitation::ServerQuestion;
 pub use entry::parse_config;
 pub use files::{ProjectFile, parse_file};
 pub use form::{Form, FormAnswer};
@@ -56,8 +57,10 @@ pub use names::{is_tool_name, tool_name};
 pub use of_sessions::SessionServerFiles;
 pub use pool::{Lease, Pool, ServerUse};
 pub use resource::ResourcePart;
+pub use sampling::{SamplingAnswer, SamplingRequest, ServerModelCall};
 pub use schema::server_validator;
 pub use server::{CallError, ServerView};
+pub use server_requests::{ServerQuestion, ServerRequest};
 pub use settings::PoolSettings;
 pub use tool_result::{ResultMedia, ToolAnswer};
 pub use types::mcp_names::server_part;

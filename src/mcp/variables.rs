@@ -25,6 +25,7 @@ pub(super) struct ResolvedConfig {
     pub roots: bool,
     pub sandbox: bool,
     pub elicitation: bool,
+    pub sampling: bool,
     /// The workspace: the default folder of a program, and the root that a server receives.
     pub workspace: PathBuf,
     /// The environment of the session's commands, if a program is started; `None` for the daemon's.
@@ -88,6 +89,7 @@ pub(super) fn resolve(
         roots: config.roots,
         sandbox: config.sandbox,
         elicitation: config.elicitation,
+        sampling: config.sampling,
         workspace: workspace.to_owned(),
         session_environment: None,
     })

@@ -52,7 +52,11 @@ impl CallContext {
             todos: engine.todos(),
             commands,
             agents: Arc::from([]),
-            mcp: McpContext { catalog: engine.mcp_catalog(), servers: None },
+            mcp: McpContext {
+                catalog: engine.mcp_catalog(),
+                model: engine.model().to_owned(),
+                servers: None,
+            },
             environment: None,
         };
         Self {

@@ -13,13 +13,13 @@ use crate::attach::{AttachGuard, AttachReply, AttachState, AttachedClients};
 use crate::idempotency::IdempotencyKey;
 use crate::lease::{Lease, LeaseCount};
 use crate::requests::{
-    AbortOutcome, AnswerRequest, CommandSubmission, IndexUsage, QuestionAnswer, QueueChange, Reloaded,
-    RewindOutcome, RewindRequest, SessionFacts, SettingsUpdate, Submission, SubmittedInput,
+    AbortOutcome, AnswerRequest, CommandSubmission, QuestionAnswer, QueueChange, Reloaded, RewindOutcome,
+    RewindRequest, SessionFacts, SettingsUpdate, Submission, SubmittedInput,
 };
 use crate::stream::feed::Feed;
 use crate::stream::follow::Follower;
 use base::sync::read;
-use engine::{Refusal, SessionRules};
+use engine::{OutsideUsage, Refusal, SessionRules};
 use store::{SessionKey, StoreReader};
 use types::background::BackgroundCommand;
 use types::compaction::CompactRequest;
@@ -171,7 +171,7 @@ impl SessionHandle {
     }
 
     /// Records the usage of a model call about the index of the workspace.
-    pub(super) async fn book_usage(&self, usage: IndexUsage) -> Result<(), SessionError> {
+    pub(super) async fn book_usage(&self, usage: OutsideUsage) -> Result<(), SessionError> {
         self.send_command(|reply| SessionCommand::BookUsage(Box::new(usage), reply)).await
     }
 

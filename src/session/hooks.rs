@@ -8,12 +8,13 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 
 use crate::shared::Shared;
-use crate::trust;
+use crate::trust::{self, FolderTrust};
+use project::folders::ProjectFolders;
 use project::hooks::{
     CallTarget, Hook, HookAnswer, HookAnswers, HookEnvironment, HookFile, HookInput, HookProblem,
     HookRunInput, HookSource, read_hook_files, run_hooks,
 };
-use project::workspace::{self, ScannedFile};
+use project::workspace::{self, FolderFiles, ScannedFile};
 use tools::{EnvironmentSource, SessionContext};
 use types::hook::{HookDecision, HookEvent, HookRun};
 
@@ -189,28 +190,38 @@ pub(super) fn in_force(shared: &Shared, cwd: &Path, runtime: &Handle) -> HookFil
     all
 }
 
-/// The hooks of the files of a trusted project, those of the nearest folder first.
+/// The hooks of the files of a trusted project, those of the nearest folder first. If trust ended because a file changed,
+/// no hook runs, and the calls that the hooks are for ask.
 fn project_hooks(shared: &Shared, cwd: &Path, runtime: &Handle) -> HookFile {
-    let mut all = HookFile::default();
     let folders = shared.project_folders(cwd);
-    if !folders.may_have(&PROJECT_FILES) {
-        return all;
+    let loaded = &shared.workspaces;
+    if !folders.may_have(&PROJECT_FILES) && !loaded.has_hooks(cwd) {
+        return HookFile::default();
     }
     // Do not wait for another blocking thread here. If no further thread can start, the wait would never end.
-    let (inventory, found) = workspace::scan_with_files(&folders, &PROJECT_FILES);
-    match runtime.block_on(trust::is_trusted(shared, cwd, &inventory.digest)) {
-        Ok(true) => {}
+    let (inventory, files) = workspace::scan_with_files(&folders, &PROJECT_FILES);
+    match runtime.block_on(trust::folder_trust(shared, cwd, &inventory.digest)) {
+        Ok(FolderTrust::Trusted) => {
+            let found = read_project_files(&folders, &files);
+            loaded.set_hooks(cwd, &found.hooks);
+            found
+        }
+        Ok(FolderTrust::Changed) => read_project_files(&folders, &files).suspended(loaded.hooks(cwd)),
         // A check of the workspace asks the user for trust.
-        Ok(false) => return all,
+        Ok(FolderTrust::Untrusted) => HookFile::default(),
         Err(error) => {
             tracing::warn!(%error, "could not read whether a folder is trusted; every call asks");
             let reason = "could not read whether the folder is trusted; see the daemon's log";
-            return HookFile::unreadable(Path::new(PROJECT_FILES[0]), reason);
+            HookFile::unreadable(Path::new(PROJECT_FILES[0]), reason)
         }
     }
+}
+
+fn read_project_files(folders: &ProjectFolders, files: &[FolderFiles]) -> HookFile {
+    let mut all = HookFile::default();
     for folder in folders.nearest_first() {
-        let files = found.iter().filter(|it| it.folder == *folder).flat_map(|it| &it.files);
-        let read: Vec<&ScannedFile> = files.collect();
+        let read: Vec<&ScannedFile> =
+            files.iter().filter(|it| it.folder == *folder).flat_map(|it| &it.files).collect();
         let is_left_out = |file: &&&str| {
             folder.join(file).symlink_metadata().is_ok()
                 && !read.iter().any(|(path, _)| path == Path::new(file))
@@ -220,13 +231,13 @@ fn project_hooks(shared: &Shared, cwd: &Path, runtime: &Handle) -> HookFile {
             (PathBuf::from(file), Err(linked.to_owned()))
         });
         let sources = read.iter().map(|file| (*file).clone()).chain(left_out);
-        let mut found = read_hook_files(
+        let mut of_folder = read_hook_files(
             sources.map(|(path, content)| (PathBuf::from(folders.display_name(folder, &path)), content)),
         );
-        for hook in &mut found.hooks {
+        for hook in &mut of_folder.hooks {
             hook.project_dir = Some(folder.to_owned());
         }
-        all.append(found);
+        all.append(of_folder);
     }
     all
 }

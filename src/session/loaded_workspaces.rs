@@ -8,6 +8,7 @@ use tokio::sync::Notify;
 
 use base::sync::lock;
 use project::folders::ProjectFolders;
+use project::hooks::Hook;
 use types::ids::SessionId;
 
 /// The loaded sessions of each workspace.
@@ -22,6 +23,8 @@ struct LoadedWorkspace {
     sessions: HashSet<SessionId>,
     /// The outermost root of the project that one of the sessions has had.
     root: Option<PathBuf>,
+    /// The hooks of the project's files when it was last seen as trusted.
+    hooks: Vec<Hook>,
 }
 
 impl LoadedWorkspace {
@@ -66,6 +69,22 @@ impl LoadedWorkspaces {
             Some(workspace) => workspace.widen(found),
             None => found,
         }
+    }
+
+    /// Keeps the hooks of a trusted project while a session of the folder is loaded.
+    pub(super) fn set_hooks(&self, cwd: &Path, hooks: &[Hook]) {
+        if let Some(workspace) = lock(&self.workspaces).get_mut(cwd) {
+            workspace.hooks = hooks.to_vec();
+        }
+    }
+
+    /// The hooks of the project when it was last seen as trusted.
+    pub(super) fn hooks(&self, cwd: &Path) -> Vec<Hook> {
+        lock(&self.workspaces).get(cwd).map(|workspace| workspace.hooks.clone()).unwrap_or_default()
+    }
+
+    pub(super) fn has_hooks(&self, cwd: &Path) -> bool {
+        lock(&self.workspaces).get(cwd).is_some_and(|workspace| !workspace.hooks.is_empty())
     }
 
     /// The workspaces with loaded sessions.

@@ -9,14 +9,15 @@ use futures_util::future::{BoxFuture, join_all, select_all};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
+use crate::mcp_sampling::call_model;
 use crate::session_environments::SessionEnvironments;
 use crate::shared::Shared;
 use crate::trust;
 use base::sync::lock;
 use engine::Input;
 use mcp::{
-    Approvals, Lease, Pool, ProjectFile, ScopedServer, ServerConfig, ServerSource, ServerUse, ServerView,
-    merge, parse_file, server_part,
+    Approvals, Lease, Pool, ProjectFile, SamplingAnswer, SamplingRequest, ScopedServer, ServerConfig,
+    ServerSource, ServerUse, ServerView, merge, parse_file, server_part,
 };
 use project::folders::ProjectFolders;
 use tools::McpServers;
@@ -460,6 +461,15 @@ impl McpServers for SessionServers {
             self.report.send(Box::new(Input::ToolAsks { call_id, questions })).await.ok()?;
             answers.await.ok().flatten()
         })
+    }
+
+    fn call_model(
+        &self,
+        model: &str,
+        request: SamplingRequest,
+    ) -> BoxFuture<'_, Result<SamplingAnswer, String>> {
+        let (shared, report) = (Arc::clone(&self.shared), self.report.clone());
+        Box::pin(call_model(shared, report, model.to_owned(), request))
     }
 
     fn withdraw(&self, call_id: CallId) -> BoxFuture<'_, ()> {

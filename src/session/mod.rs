@@ -24,6 +24,7 @@ mod journal_copy;
 mod lease;
 mod loaded_workspaces;
 mod mcp;
+mod mcp_sampling;
 mod metrics;
 mod project_config;
 mod project_data;
@@ -59,8 +60,8 @@ pub use registry::project::{ProjectConfig, ProjectValue};
 pub use registry::session_changes::SessionFollower;
 pub use registry::worktrees::{MadeWorktree, WorktreeRequest};
 pub use requests::{
-    AbortOutcome, AnswerRequest, IndexUsage, QuestionAnswer, QuestionReply, QueueChange, Reloaded,
-    RewindOutcome, RewindRequest, SettingsUpdate, Submission, SubmittedInput,
+    AbortOutcome, AnswerRequest, QuestionAnswer, QuestionReply, QueueChange, Reloaded, RewindOutcome,
+    RewindRequest, SettingsUpdate, Submission, SubmittedInput,
 };
 pub use session_environments::SessionEnvironments;
 pub use shared::{Components, ConfiguredRule, Observer, PendingChange, Settings, Shared, StatusChange};

@@ -19,7 +19,6 @@ use types::session::SessionSpec;
 use types::session_environment::SessionEnvironment;
 use types::slash_command::SlashCommand;
 use types::turn_options::TurnOptions;
-use types::usage::{ModelSnapshot, Usage};
 
 /// The parameters of a submit, except its input.
 #[derive(Clone, Debug)]
@@ -220,19 +219,4 @@ pub struct AbortOutcome {
     pub calls: Vec<CallId>,
     /// Ids of processes that could not be killed.
     pub survivors: Vec<i32>,
-}
-
-/// The usage of one model call about the index of a workspace.
-#[derive(Clone, Debug, PartialEq)]
-pub struct IndexUsage {
-    /// `PROVIDER/MODEL`.
-    pub model: String,
-    /// Tokens of the call.
-    pub usage: Usage,
-    /// Cost of the call in millionths of a dollar; `None` if the price is unknown.
-    pub cost_usd_micros: Option<u64>,
-    /// Limits and price of the model.
-    pub model_snapshot: ModelSnapshot,
-    /// Whether the call failed although the provider may charge for it.
-    pub is_lost: bool,
 }

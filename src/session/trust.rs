@@ -41,19 +41,40 @@ pub(super) async fn files(
     Ok((files, is_trusted(shared, cwd, &inventory.digest).await?))
 }
 
+/// What a user decided about a folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FolderTrust {
+    /// The user trusts its files as they are.
+    Trusted,
+    /// The user trusted it with other files.
+    Changed,
+    /// The user never trusted it, or ended the trust.
+    Untrusted,
+}
+
 /// Whether a folder is trusted with this digest. A worktree of the daemon is trusted as well if its base folder is trusted
 /// with exactly this digest.
 pub(super) async fn is_trusted(shared: &Shared, cwd: &Path, digest: &str) -> Result<bool, StoreError> {
-    if digest.is_empty() {
-        return Ok(false);
+    Ok(folder_trust(shared, cwd, digest).await? == FolderTrust::Trusted)
+}
+
+/// Like [`is_trusted`], and whether the folder was trusted with another digest.
+pub(super) async fn folder_trust(
+    shared: &Shared,
+    cwd: &Path,
+    digest: &str,
+) -> Result<FolderTrust, StoreError> {
+    let trusted = shared.store.trusted(&cwd.to_string_lossy()).await?;
+    let is_same = |trusted: &Option<String>| !digest.is_empty() && trusted.as_deref() == Some(digest);
+    if is_same(&trusted) {
+        return Ok(FolderTrust::Trusted);
     }
-    let known = shared.store.trusted(&cwd.to_string_lossy()).await?;
-    if known.as_deref() == Some(digest) {
-        return Ok(true);
+    if let Some(base) = shared.worktree_bases.find(cwd)
+        && is_same(&shared.store.trusted(&base.folder.to_string_lossy()).await?)
+    {
+        return Ok(FolderTrust::Trusted);
     }
-    let Some(base) = shared.worktree_bases.find(cwd) else { return Ok(false) };
-    let known = shared.store.trusted(&base.folder.to_string_lossy()).await?;
-    Ok(known.as_deref() == Some(digest))
+    Ok(if trusted.is_some() { FolderTrust::Changed } else { FolderTrust::Untrusted })
 }
 
 /// Returns the effective rules of the project itself, those of all its folders. If every call needs a request, also

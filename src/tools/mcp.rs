@@ -9,12 +9,16 @@ use crate::context::{SessionContext, ToolContext, escape_name};
 use crate::error::{ToolError, cancelled};
 use crate::files::input_files::{self, IngestedFile, InputFile, InputSource};
 use crate::mcp_context::McpServers;
-use mcp::{CallChannels, CallError, FormAnswer, ResultMedia, ServerQuestion, ToolAnswer, server_validator};
+use mcp::{
+    CallChannels, CallError, FormAnswer, ResultMedia, ServerModelCall, ServerQuestion, ServerRequest,
+    ToolAnswer, server_validator,
+};
 use types::blob::{Attachment, AttachmentKind};
 use types::ids::CallId;
 use types::mcp::{MCP_PREFIX, McpCatalog, McpTool};
 use types::message::{InputBlock, ToolCall};
 use types::permission::Mode;
+use types::question::{QuestionOption, UserQuestion};
 use types::tool::{McpToolName, PreparedCall, Subject, ToolOutcome, ToolProgress};
 
 /// Maximum characters of a call's summary.
@@ -23,6 +27,9 @@ const MAX_SUMMARY_CHARS: usize = 160;
 const MAX_MISTAKES: usize = 5;
 /// Capacity of the queue of progress messages of a call.
 const PROGRESS_CAPACITY: usize = 32;
+/// The options of a question about a model call.
+const ALLOW: &str = "allow";
+const DECLINE: &str = "decline";
 /// How often a user may answer one question of a server with values that do not fit.
 const MAX_ATTEMPTS: usize = 5;
 
@@ -173,13 +180,21 @@ pub(super) async fn run(
     }
     record_definition(context, &tool, prepared).await;
     let (messages, mut received_messages) = mpsc::channel(PROGRESS_CAPACITY);
-    let (questions, mut received_questions) = mpsc::channel(1);
-    let work = lease.call(&tool.tool, arguments, CallChannels { progress: messages, questions }, stop);
+    let (requests, mut received_requests) = mpsc::channel(1);
+    let work = lease.call(&tool.tool, arguments, CallChannels { progress: messages, requests }, stop);
     tokio::pin!(work);
     // One question after the other: a call has at most one open question.
     let ask = async {
-        while let Some(question) = received_questions.recv().await {
-            ask_user(servers.as_ref(), call_id, &tool.server, question).await;
+        while let Some(request) = received_requests.recv().await {
+            match request {
+                ServerRequest::Question(question) => {
+                    ask_user(servers.as_ref(), call_id, &tool.server, question).await;
+                }
+                ServerRequest::ModelCall(call) => {
+                    let model = &context.session_context.mcp.model;
+                    call_model(servers.as_ref(), (call_id, &tool.server, model), call).await;
+                }
+            }
         }
         std::future::pending::<()>().await;
     };
@@ -245,6 +260,35 @@ async fn ask_user(servers: &dyn McpServers, call_id: CallId, server: &str, mut q
             Err(why) => mistake = Some(why),
         }
     }
+}
+
+/// Asks the user about a model call for a server, and makes it.
+async fn call_model(
+    servers: &dyn McpServers,
+    (call_id, server, model): (CallId, &str, &str),
+    mut call: ServerModelCall,
+) {
+    let asks = format!(
+        "The MCP server {server} asks for a call of the model {model} and gets the answer:\n{}",
+        call.request.shown()
+    );
+    let option = |label: &str| QuestionOption { label: label.to_owned(), description: None };
+    let options = vec![option(ALLOW), option(DECLINE)];
+    let question = UserQuestion { question: asks, header: None, options, multi_select: false };
+    let answers = tokio::select! {
+        answers = servers.ask(call_id, vec![question]) => answers,
+        () = call.wait_withdrawn() => return servers.withdraw(call_id).await,
+    };
+    let is_allowed = answers.is_some_and(|answers| answers.iter().any(|answer| answer.choices == [ALLOW]));
+    if !is_allowed {
+        return call.answer(Err("the user declined the model call".into()));
+    }
+    let request = call.request.clone();
+    let answer = tokio::select! {
+        answer = servers.call_model(model, request) => answer,
+        () = call.wait_withdrawn() => return,
+    };
+    call.answer(answer);
 }
 
 /// Records the definition that runs. A changed definition is not recorded if no user was asked about it, so

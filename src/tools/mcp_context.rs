@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use mcp::{Approvals, Lease};
+use mcp::{Approvals, Lease, SamplingAnswer, SamplingRequest};
 use types::ids::CallId;
 use types::mcp::McpCatalog;
 use types::question::{UserAnswer, UserQuestion};
@@ -21,6 +21,14 @@ pub trait McpServers: Send + Sync {
     /// the future does not withdraw the questions.
     fn ask(&self, call_id: CallId, questions: Vec<UserQuestion>) -> BoxFuture<'_, Option<Vec<UserAnswer>>>;
 
+    /// Calls a model for a server, after the user allowed it. The call is booked in the session. The error is for the
+    /// server. Dropping the future ends the call, which is then booked by an estimate.
+    fn call_model(
+        &self,
+        model: &str,
+        request: SamplingRequest,
+    ) -> BoxFuture<'_, Result<SamplingAnswer, String>>;
+
     /// Withdraws the questions of a running call.
     fn withdraw(&self, call_id: CallId) -> BoxFuture<'_, ()>;
 }
@@ -30,6 +38,8 @@ pub trait McpServers: Send + Sync {
 pub struct McpContext {
     /// The tools that the running turn has.
     pub catalog: Arc<McpCatalog>,
+    /// The model of the running turn, `PROVIDER/MODEL`.
+    pub model: String,
     /// The session's servers.
     pub servers: Option<Arc<dyn McpServers>>,
 }

@@ -154,6 +154,8 @@ pub enum Purpose {
     Compaction,
     /// A call about the index of the workspace.
     Knowledge,
+    /// A call for an MCP server (sampling).
+    Mcp,
     /// Use inside an answer that the provider reports separately, for example of an advisor model.
     Nested,
 }

@@ -18,6 +18,32 @@ use serde_json::Value;
 /// The name of the tool that starts sub-agents.
 pub const TASK: &str = "Task";
 
+/// The names of all tools that are not those of a server.
+pub const BUILT_IN_TOOLS: [&str; 22] = [
+    "Bash",
+    "BashOutput",
+    "KillBash",
+    "Read",
+    "Write",
+    "Edit",
+    "MultiEdit",
+    "ApplyPatch",
+    "NotebookEdit",
+    "Glob",
+    "Grep",
+    "LS",
+    "WebFetch",
+    TASK,
+    "TodoWrite",
+    "TodoRead",
+    "AskUser",
+    "ExitPlanMode",
+    "Skill",
+    "Memory",
+    "KnowledgeSearch",
+    "ToolSearch",
+];
+
 /// The definition of a tool for the model, and how the engine may run it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolDefinition {

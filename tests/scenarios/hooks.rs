@@ -134,6 +134,61 @@ async fn hook_changed_by_its_call_does_not_run() {
 }
 
 #[tokio::test]
+async fn calls_of_trusted_hooks_ask_after_a_trusted_file_changed() {
+    // The hook is still in the file; the file is empty now; the file is gone.
+    for change in
+        ["touch .claude/settings.local.json; echo more >> .claude/after.sh", "echo '{}' > $F", "rm $F"]
+    {
+        let daemon = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\"]").start().await;
+        let deny = json!({"type": "command", "command": "exit 0"});
+        let hooks = json!({"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [deny]}]}});
+        daemon.write(".claude/settings.json", &hooks.to_string());
+        daemon.write(".claude/after.sh", "");
+        daemon.write("pull.sh", &format!("F=.claude/settings.json; {change}"));
+        daemon.trust().await;
+        let session = daemon.client("alice").await.create(&daemon).await;
+        let mut log = session.follow().await;
+        daemon.models.push(bash("sh pull.sh"));
+        daemon.models.push(bash("echo unguarded"));
+        daemon.models.push(Step::text("Done."));
+        session.submit("go").await;
+        let asked = log.wait_for("permission.requested").await;
+        let reason = asked["reason"].as_str().expect("a text");
+        assert!(reason.contains("since you trusted it") && reason.contains("agentctl trust"), "{reason}");
+        assert!(asked.to_string().contains("echo unguarded"), "{asked}");
+        session.allow(&asked).await;
+        log.turn_ends("success").await;
+        // A decision of the user about the new files ends it.
+        daemon.trust().await;
+        daemon.models.push(bash("echo trusted again"));
+        daemon.models.push(Step::text("Done."));
+        session.submit("go on").await;
+        log.turn_ends("success").await;
+    }
+}
+
+#[tokio::test]
+async fn matcher_in_another_letter_case_asks_and_is_shown() {
+    let daemon = TestDaemon::builder().config("[permissions]\nallow = [\"Bash\", \"Write\"]").start().await;
+    let hook = json!({"type": "command", "command": "exit 0"});
+    let hooks = json!({"hooks": {"PreToolUse": [{"matcher": "bash|Write", "hooks": [hook]}]}});
+    daemon.write(".claude/settings.json", &hooks.to_string());
+    daemon.trust().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
+    let mut log = session.follow().await;
+    daemon.models.push(bash("echo x"));
+    daemon.models.push(Step::calls([("Write", json!({"file_path": "new.txt", "content": "x"}))]));
+    daemon.models.push(Step::text("Done."));
+    session.submit("go").await;
+    let asked = log.wait_for("permission.requested").await;
+    assert_eq!(asked["tool"], "Bash", "{asked}");
+    assert!(asked["reason"].as_str().expect("a text").contains("the tool is named \"Bash\""), "{asked}");
+    session.allow(&asked).await;
+    log.turn_ends("success").await;
+    assert_eq!(daemon.read("new.txt"), "x");
+}
+
+#[tokio::test]
 async fn input_hook_refuses_or_adds_context() {
     let command = r#"read event
 case $event in

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::agentctl::ctl;
 use super::mcp::{bypass, daemon_with, turn};
 use crate::support::mcp_server::tools_with;
-use crate::support::model_server::Step;
+use crate::support::model_server::{Gate, Step};
 
 const MAY_ASK: &str = "elicitation = true";
 
@@ -149,9 +149,9 @@ async fn open_question_of_server_is_withdrawn_by_abort_and_crash() {
 }
 
 #[tokio::test]
-async fn model_call_for_server_is_refused_with_reason() {
+async fn model_call_for_server_needs_configuration_and_user() {
     for (revision, place) in
-        [("2025-11-25", "no model calls for servers"), ("2026-07-28", "asked for a model call")]
+        [("2025-11-25", "only with `sampling = true`"), ("2026-07-28", "asked for a model call")]
     {
         let (daemon, _script) = daemon_with(behaviour(revision), MAY_ASK).await;
         let (session, mut seen) = bypass(&daemon).await;
@@ -159,4 +159,72 @@ async fn model_call_for_server_is_refused_with_reason() {
         assert!(done["output"].as_str().expect("words").contains(place), "{done}");
         assert_eq!(daemon.models.requests().len(), 2, "no model was called for it");
     }
+}
+
+#[tokio::test]
+async fn model_call_for_server_is_made_and_booked_after_the_user_allowed_it() {
+    for revision in ["2025-11-25", "2026-07-28"] {
+        let (daemon, script) = daemon_with(behaviour(revision), "sampling = true").await;
+        let (session, mut seen) = bypass(&daemon).await;
+        daemon.models.push(Step::calls([("mcp__fake__sample", json!({}))]));
+        daemon.models.push(Step::text("Forty-two."));
+        daemon.models.push(Step::text("Done."));
+        session.submit("go").await;
+        let asked = seen.wait_for("question.requested").await;
+        let text = asked["text"].as_str().expect("words");
+        assert!(text.starts_with("The MCP server fake asks for a call of the model "), "{text}");
+        assert!(text.ends_with("user: hi\n(at most 5 tokens)"), "{text}");
+        assert!(daemon.models.requests().len() == 1, "nothing is sent before the answer");
+        let id = asked["request_id"].as_str().expect("an id");
+        ctl(&daemon, &["answer", id, "allow"]).await.stdout();
+        seen.turn_ends("success").await;
+        let requests = daemon.models.requests();
+        let sampled = &requests[1].body;
+        assert_eq!((&sampled["max_tokens"], sampled["tools"].as_array()), (&json!(5), None), "{sampled}");
+        assert!(
+            sampled["messages"].to_string().contains("hi") && !sampled.to_string().contains("go"),
+            "{sampled}"
+        );
+        let usage = seen.events_of("usage");
+        assert!(
+            usage.iter().any(|usage| usage["purpose"] == "mcp" && usage["estimated"] != true),
+            "{usage:?}"
+        );
+        let done = &seen.events_of("tool.completed")[0];
+        assert!(done["output"].as_str().expect("words").contains("Forty-two."), "{done}");
+        let is_offered = script.lines().iter().any(|line| line.contains("sampling"));
+        assert!(is_offered || revision == "2026-07-28", "{:?}", script.lines());
+        daemon.models.assert_no_breach();
+    }
+}
+
+#[tokio::test]
+async fn declined_model_call_reaches_server_as_declined() {
+    let (daemon, _script) = daemon_with(behaviour("2025-11-25"), "sampling = true").await;
+    let (session, mut seen) = bypass(&daemon).await;
+    daemon.models.push(Step::calls([("mcp__fake__sample", json!({}))]));
+    daemon.models.push(Step::text("Done."));
+    session.submit("go").await;
+    let asked = seen.wait_for("question.requested").await;
+    ctl(&daemon, &["answer", asked["request_id"].as_str().expect("an id"), "decline"]).await.stdout();
+    seen.turn_ends("success").await;
+    let done = &seen.events_of("tool.completed")[0];
+    assert!(done["output"].as_str().expect("words").contains("the user declined"), "{done}");
+    assert_eq!(daemon.models.requests().len(), 2, "no model was called for the server");
+}
+
+#[tokio::test]
+async fn model_call_for_server_is_booked_if_an_abort_ends_it() {
+    let (daemon, _script) = daemon_with(behaviour("2025-11-25"), "sampling = true").await;
+    let (session, mut seen) = bypass(&daemon).await;
+    daemon.models.push(Step::calls([("mcp__fake__sample", json!({}))]));
+    let gate = Gate::new();
+    daemon.models.push(Step::text("never").hold(&gate));
+    session.submit("go").await;
+    let asked = seen.wait_for("question.requested").await;
+    ctl(&daemon, &["answer", asked["request_id"].as_str().expect("an id"), "allow"]).await.stdout();
+    daemon.models.wait_for_requests(2).await;
+    session.call("abort", json!({})).await;
+    let booked = seen.wait_for("usage").await;
+    assert_eq!((&booked["purpose"], &booked["estimated"]), (&json!("mcp"), &json!(true)), "{booked}");
 }

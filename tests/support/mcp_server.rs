@@ -404,12 +404,15 @@ fn call(script: &Value, params: &Value, peer: &dyn ToolClient) -> Value {
             let reply = peer.ask("elicitation/create", script["question"].clone());
             text(&reply["result"].to_string())
         }
-        "sample" if is_stateless(script) => json!({
-            "resultType": "input_required",
-            "inputRequests": {"s": {"method": "sampling/createMessage", "params": {
-                "messages": [{"role": "user", "content": {"type": "text", "text": "hi"}}], "maxTokens": 5,
-            }}},
-        }),
+        "sample" if is_stateless(script) => match params["inputResponses"].get("s") {
+            Some(response) => text(&response.to_string()),
+            None => json!({
+                "resultType": "input_required",
+                "inputRequests": {"s": {"method": "sampling/createMessage", "params": {
+                    "messages": [{"role": "user", "content": {"type": "text", "text": "hi"}}], "maxTokens": 5,
+                }}},
+            }),
+        },
         "sample" => {
             let messages = json!([{"role": "user", "content": {"type": "text", "text": "hi"}}]);
             let reply = peer.ask("sampling/createMessage", json!({"messages": messages, "maxTokens": 5}));

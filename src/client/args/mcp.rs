@@ -78,6 +78,9 @@ pub struct McpAddArgs {
     /// Let the server ask you questions during a call
     #[arg(long)]
     pub elicitation: bool,
+    /// Let the server ask for model calls; you decide about each
+    #[arg(long)]
+    pub sampling: bool,
     /// Time limit of a call, for example 30s
     #[arg(long)]
     pub timeout: Option<String>,

@@ -131,8 +131,10 @@ fn config_of(args: McpAddArgs) -> Result<Value, Failure> {
         true => json!({ "url": first, "headers": headers }),
         false => json!({ "command": first, "args": rest, "env": env, "sandbox": args.sandbox }),
     };
-    if args.elicitation {
-        config["elicitation"] = true.into();
+    for (name, is_set) in [("elicitation", args.elicitation), ("sampling", args.sampling)] {
+        if is_set {
+            config[name] = true.into();
+        }
     }
     if let Some(timeout) = args.timeout {
         config["timeout"] = timeout.into();
@@ -263,6 +265,7 @@ mod tests {
             header: vec!["Authorization: Bearer x".into()],
             sandbox: false,
             elicitation: true,
+            sampling: true,
             timeout: Some("5s".into()),
             target: target.iter().map(ToString::to_string).collect(),
         }
@@ -273,7 +276,7 @@ mod tests {
         let program = config_of(args(&["npx", "-y", "x"])).expect("right");
         assert_eq!((&program["command"], &program["args"][1]), (&json!("npx"), &json!("x")));
         assert_eq!((&program["env"]["A"], &program["timeout"]), (&json!("b=c"), &json!("5s")));
-        assert_eq!(program["elicitation"], true);
+        assert_eq!((&program["elicitation"], &program["sampling"]), (&json!(true), &json!(true)));
         let http = config_of(args(&["https://h/mcp"])).expect("right");
         assert_eq!(http["headers"]["Authorization"], "Bearer x");
         assert!(config_of(args(&["https://h/mcp", "more"])).is_err());

@@ -41,7 +41,7 @@ use crate::input::{Input, Now, Refusal};
 use crate::output::Decision;
 use crate::state::Engine;
 use plan::PlanBuilder;
-use types::event::{Event, Purpose, UsageReason};
+use types::event::Event;
 use types::model::Delta;
 
 impl Engine {
@@ -121,18 +121,7 @@ impl Engine {
             Input::Rewind(rewind) => builder.rewind(*rewind)?,
             Input::DeadlineReached => builder.expire_requests(),
             Input::JobEvents(events) => builder.job_events(events),
-            Input::UsageOfIndex { model, usage, cost_usd_micros, model_snapshot, is_lost } => {
-                let reason = if is_lost { UsageReason::LostAttempt } else { UsageReason::Helper };
-                builder.push_session(Event::UsageBooked {
-                    model,
-                    usage,
-                    cost_usd_micros,
-                    model_snapshot: Some(model_snapshot),
-                    reason,
-                    purpose: Some(Purpose::Knowledge),
-                    estimated: is_lost,
-                });
-            }
+            Input::BookUsage(booking) => builder.book_outside_usage(*booking),
             Input::Notice { kind, text } => _ = builder.push_session(Event::Notice { kind, text }),
             Input::AnswerQuestion { request_id, choice, origin } => {
                 builder.origin = origin;

@@ -7,6 +7,7 @@ use crate::decide::output_limit::{TruncatedAnswer, drop_cut_call};
 use crate::decide::plan::PlanBuilder;
 use crate::decide::retry::{MAX_SUMMARY_OVERFLOWS, RetryDecision};
 use crate::decide::usage_estimate::{estimate, settle};
+use crate::input::OutsideUsage;
 use crate::state::partial::PartialAnswer;
 use crate::state::{Activity, CONTEXT_OVERFLOW, CallStage, CallState};
 use types::event::{Event, Phase, Purpose, UsageReason};
@@ -493,6 +494,25 @@ impl PlanBuilder<'_> {
                 estimated: false,
             });
         }
+    }
+
+    /// Books a call that the daemon made outside the conversation. A call for a server counts for the turn that the server
+    /// works for.
+    pub fn book_outside_usage(&mut self, booking: OutsideUsage) {
+        let OutsideUsage { purpose, model, usage, cost_usd_micros, model_snapshot, is_lost } = booking;
+        let booked = Event::UsageBooked {
+            model,
+            usage,
+            cost_usd_micros,
+            model_snapshot: Some(model_snapshot),
+            reason: if is_lost { UsageReason::LostAttempt } else { UsageReason::Helper },
+            purpose: Some(purpose),
+            estimated: is_lost,
+        };
+        match purpose {
+            Purpose::Mcp => self.push_turn(booked),
+            _ => self.push_session(booked),
+        };
     }
 
     fn push_lost_attempt(&mut self, usage: Usage, model_snapshot: ModelSnapshot) {

@@ -3,8 +3,8 @@
 mod values;
 
 pub use values::{
-    AnsweredCommand, EditedCall, JudgedCall, Now, QueueEdit, Refusal, RequestAnswer, Rewind, SessionUpdate,
-    SubmitRequest,
+    AnsweredCommand, EditedCall, JudgedCall, Now, OutsideUsage, QueueEdit, Refusal, RequestAnswer, Rewind,
+    SessionUpdate, SubmitRequest,
 };
 
 use crate::copy::CopyEnd;
@@ -23,7 +23,7 @@ use types::question::{Choice, UserAnswer, UserQuestion};
 use types::reminder::FileVersion;
 use types::session::{TurnResult, UntrustedParts};
 use types::tool::{Inspection, ToolOutcome, ToolProgress};
-use types::usage::{ModelSnapshot, Usage};
+use types::usage::ModelSnapshot;
 
 /// One thing that happened to a session.
 #[derive(Clone, Debug)]
@@ -269,19 +269,8 @@ pub enum Input {
     },
     /// Events of the job that the session works on, oldest first. Those that the session has are ignored.
     JobEvents(Vec<JobEvent>),
-    /// The daemon called a model for the index of the workspace.
-    UsageOfIndex {
-        /// `PROVIDER/MODEL`.
-        model: String,
-        /// Tokens of the call.
-        usage: Usage,
-        /// Cost of the call in millionths of a dollar; `None` if the price is unknown.
-        cost_usd_micros: Option<u64>,
-        /// Limits and price of the model.
-        model_snapshot: ModelSnapshot,
-        /// Whether the call failed although the provider may charge for it.
-        is_lost: bool,
-    },
+    /// The daemon called a model outside the conversation.
+    BookUsage(Box<OutsideUsage>),
     /// A user answered a question.
     AnswerQuestion {
         /// Id of the question.

@@ -2,7 +2,7 @@
 
 use crate::state::Engine;
 use types::blob::Blob;
-use types::event::Origin;
+use types::event::{Origin, Purpose};
 use types::history::RewoundFile;
 use types::ids::{CallId, ItemId, Mint, PermissionId, Seed, Seq, TurnId};
 use types::message::InputBlock;
@@ -14,6 +14,7 @@ use types::slash_command::SlashCommand;
 use types::time::Timestamp;
 use types::tool::{PreparedCall, ToolOutcome};
 use types::turn_options::TurnOptions;
+use types::usage::{ModelSnapshot, Usage};
 
 /// Time and randomness of one decision. `decide` takes both as an argument and computes ids from them,
 /// so it is a pure function.
@@ -108,6 +109,23 @@ pub struct SessionUpdate {
     pub covered: Vec<(PermissionId, String)>,
     /// The client that requests the change.
     pub origin: Option<Origin>,
+}
+
+/// The usage of a model call that the daemon made outside the conversation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OutsideUsage {
+    /// What the call was for.
+    pub purpose: Purpose,
+    /// `PROVIDER/MODEL`.
+    pub model: String,
+    /// Tokens of the call.
+    pub usage: Usage,
+    /// Cost of the call in millionths of a dollar; `None` if the price is unknown.
+    pub cost_usd_micros: Option<u64>,
+    /// Limits and price of the model.
+    pub model_snapshot: ModelSnapshot,
+    /// Whether the call failed although the provider may charge for it.
+    pub is_lost: bool,
 }
 
 /// A rewind of the conversation.

@@ -8,32 +8,9 @@ use super::commands::{self, CustomCommand};
 use super::{Diagnostic, ExtensionSource, MarkdownFile, files_from_contents, skills};
 use std::path::{Path, PathBuf};
 use types::slash_command::CommandPart;
+use types::tool::BUILT_IN_TOOLS;
 
 const TABLE: &str = include_str!("../../../tests/fixtures/compatibility.toml");
-const TOOLS: [&str; 22] = [
-    "Bash",
-    "BashOutput",
-    "KillBash",
-    "Read",
-    "Write",
-    "Edit",
-    "MultiEdit",
-    "ApplyPatch",
-    "NotebookEdit",
-    "Glob",
-    "Grep",
-    "LS",
-    "WebFetch",
-    "Task",
-    "TodoWrite",
-    "TodoRead",
-    "AskUser",
-    "ExitPlanMode",
-    "Skill",
-    "Memory",
-    "KnowledgeSearch",
-    "ToolSearch",
-];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -116,7 +93,7 @@ impl Case {
 
 fn check_agent(case: &Case) -> Vec<String> {
     let (files, mut diagnostics) = case.load("a", "file");
-    let tools = TOOLS.map(str::to_owned).to_vec();
+    let tools = BUILT_IN_TOOLS.map(str::to_owned).to_vec();
     let (mut found, more) = agents::parse(files, ExtensionSource::Project, &tools);
     diagnostics.extend(more);
     let agent = found.pop();
@@ -209,7 +186,7 @@ fn nearly_all_files_of_named_folders_load() {
     for folder in folders.split(':').map(Path::new) {
         let mut found = FoundFiles::default();
         found.find(folder, None);
-        let tools = TOOLS.map(str::to_owned).to_vec();
+        let tools = BUILT_IN_TOOLS.map(str::to_owned).to_vec();
         let agents = agents::parse(found.read(Kind::Agent), ExtensionSource::User, &tools);
         let commands = commands::parse(found.read(Kind::Command), ExtensionSource::User);
         let skills = skills::parse(found.read(Kind::Skill), ExtensionSource::User);

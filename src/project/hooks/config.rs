@@ -18,6 +18,10 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(600);
 /// Maximum number of hooks in one file.
 const MAX_HOOKS: usize = 100;
 
+/// Why no hook of a folder runs.
+const SUSPENDED: &str = "files of this folder changed since you trusted it, so its hooks do not run and the calls for which they \
+                         would run ask; `agentctl trust` shows the change";
+
 /// Maximum number of problems of a file; one more stands for all others.
 const MAX_PROBLEMS: usize = 50;
 
@@ -185,6 +189,27 @@ impl HookFile {
         Self { hooks: Vec::new(), problems: vec![problem] }
     }
 
+    /// The same file in a folder that lost its trust because a file in it changed: no hook runs. The calls for which a
+    /// hook would run, or one of `before`, ask. `before` are the hooks that ran while the folder was trusted.
+    #[must_use]
+    pub fn suspended(self, before: Vec<Hook>) -> Self {
+        let Self { hooks, mut problems } = self;
+        let is_new = |hook: &Hook| {
+            !hooks
+                .iter()
+                .any(|it| it.file == hook.file && it.line == hook.line && it.matcher() == hook.matcher())
+        };
+        let before: Vec<Hook> = before.into_iter().filter(is_new).collect();
+        let guards = hooks.into_iter().chain(before).filter(|hook| hook.event == HookEvent::PreToolUse);
+        problems.extend(guards.map(|hook| HookProblem {
+            file: hook.file,
+            line: hook.line,
+            reason: SUSPENDED.to_owned(),
+            effect: ProblemEffect::Asks(hook.filter),
+        }));
+        Self { hooks: Vec::new(), problems }
+    }
+
     /// Adds the content of another file.
     pub fn append(&mut self, other: HookFile) {
         self.hooks.extend(other.hooks);
@@ -239,6 +264,9 @@ impl<'f> FileReader<'f> {
 
     pub fn add_hook(&mut self, entry: Entry) {
         let Entry { event, filter, command, timeout, is_async, line } = entry;
+        if matches!(event, HookEvent::PreToolUse | HookEvent::PostToolUse) {
+            self.refuse_misspelled(event, line, &filter);
+        }
         if command.trim().is_empty() {
             self.refuse(event, line, filter, "the command is empty");
         } else if self.found.hooks.len() >= MAX_HOOKS {
@@ -258,6 +286,15 @@ impl<'f> FileReader<'f> {
                 file,
                 line,
             });
+        }
+    }
+
+    /// A name in another letter case matches no call. The calls that it means ask, because the hook may be a guard.
+    fn refuse_misspelled(&mut self, event: HookEvent, line: usize, filter: &CallFilter) {
+        for (name, tool) in filter.matcher.misspelled_tools() {
+            let meant = CallFilter { matcher: Matcher::name(tool), condition: filter.condition.clone() };
+            let reason = format!("the matcher {name:?} matches no call, because the tool is named {tool:?}");
+            self.refuse(event, line, meant, reason);
         }
     }
 

@@ -2,6 +2,8 @@
 
 use fancy_regex::{Regex, RegexBuilder};
 
+use types::tool::BUILT_IN_TOOLS;
+
 /// Maximum steps of a search with look-around. A search that needs more counts as a match.
 const BACKTRACK_LIMIT: usize = 100_000;
 /// Maximum bytes of a matcher.
@@ -37,6 +39,11 @@ impl Matcher {
     /// Every name.
     pub fn all() -> Self {
         Self { text: "*".into(), kind: MatcherKind::All }
+    }
+
+    /// One tool.
+    pub fn name(tool: &str) -> Self {
+        Self { text: tool.to_owned(), kind: MatcherKind::Names(vec![tool.to_owned()]) }
     }
 
     /// Reads a matcher. Letters, digits, `_`, `-`, `|`, commas and blanks are a list of exact names; an empty text
@@ -77,6 +84,16 @@ impl Matcher {
                 .iter()
                 .filter(|(tool, _)| *tool == name)
                 .any(|(_, others)| others.iter().any(|other| self.matches_exactly(other)))
+    }
+
+    /// The tools that a list of names means in another letter case, with that spelling. Names are exact, so such a name
+    /// matches no call.
+    pub fn misspelled_tools(&self) -> Vec<(&str, &'static str)> {
+        let MatcherKind::Names(names) = &self.kind else { return Vec::new() };
+        let meant = |name: &String| {
+            BUILT_IN_TOOLS.into_iter().find(|tool| tool.eq_ignore_ascii_case(name) && tool != name)
+        };
+        names.iter().filter_map(|name| Some((name.as_str(), meant(name)?))).collect()
     }
 
     /// Whether it matches a tool that changes one file.
@@ -145,6 +162,21 @@ mod tests {
             assert!(Matcher::parse(wrong).is_err(), "{wrong}");
         }
         assert!(Matcher::parse(&format!("{}.", "x".repeat(MAX_BYTES))).is_err());
+    }
+
+    #[test]
+    fn tools_in_another_letter_case_are_reported() {
+        for (text, misspelled) in [
+            ("bash", &[("bash", "Bash")][..]),
+            ("Bash|WRITE, edit", &[("WRITE", "Write"), ("edit", "Edit")]),
+            ("killbash", &[("killbash", "KillBash")]),
+            ("Bash|Write", &[]),
+            ("mcp__x__bash|MyTool|startup", &[]),
+            ("(?i)bash", &[]),
+            ("*", &[]),
+        ] {
+            assert_eq!(Matcher::parse(text).expect(text).misspelled_tools(), misspelled, "{text}");
+        }
     }
 
     #[test]

@@ -10,10 +10,10 @@ use crate::edit_context::EditContext;
 use crate::error::SessionError;
 use crate::idempotency::IdempotencyKey;
 use crate::requests::{
-    AbortOutcome, AnswerRequest, CommandSubmission, IndexUsage, QuestionAnswer, QueueChange, Reloaded,
-    RewindOutcome, RewindRequest, SessionFacts, SettingsUpdate, Submission, SubmittedInput,
+    AbortOutcome, AnswerRequest, CommandSubmission, QuestionAnswer, QueueChange, Reloaded, RewindOutcome,
+    RewindRequest, SessionFacts, SettingsUpdate, Submission, SubmittedInput,
 };
-use engine::SessionRules;
+use engine::{OutsideUsage, SessionRules};
 use types::compaction::CompactRequest;
 use types::context_view::ContextView;
 use types::event::Origin;
@@ -38,7 +38,7 @@ pub(crate) enum SessionCommand {
     /// The next model request.
     NextRequest(ReplyTo<UnsentRequest>),
     /// A model call about the index of the workspace.
-    BookUsage(Box<IndexUsage>, ReplyTo<()>),
+    BookUsage(Box<OutsideUsage>, ReplyTo<()>),
     /// Events of the job that the session works on.
     JobEvents(Vec<JobEvent>, ReplyTo<()>),
     /// Hooks ran that belong to no call. The texts are the problems of all hooks, if they were read.

@@ -55,13 +55,7 @@ impl Actor {
                 let _ = reply.send(self.next_request());
             }
             SessionCommand::BookUsage(usage, reply) => {
-                let booked = Input::UsageOfIndex {
-                    model: usage.model,
-                    usage: usage.usage,
-                    cost_usd_micros: usage.cost_usd_micros,
-                    model_snapshot: usage.model_snapshot,
-                    is_lost: usage.is_lost,
-                };
+                let booked = Input::BookUsage(usage);
                 let _ = reply.send(self.decide_and_commit(booked, false).await.map(|_| ()));
             }
             SessionCommand::JobEvents(events, reply) => {

@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use crate::error::SessionError;
 use crate::registry::Registry;
 use crate::registry::create::NewSessionRequest;
-use crate::requests::IndexUsage;
+use engine::OutsideUsage;
 use types::ids::SessionId;
 
 impl Registry {
@@ -25,7 +25,7 @@ impl Registry {
     ///
     /// # Errors
     /// The session could not be created or written.
-    pub async fn book_index_usage(&self, workspace: &Path, usage: IndexUsage) -> Result<(), SessionError> {
+    pub async fn book_index_usage(&self, workspace: &Path, usage: OutsideUsage) -> Result<(), SessionError> {
         let id = Self::index_session(workspace);
         let session = match self.open_soon(id).await {
             Err(SessionError::NotFound) => {

@@ -227,6 +227,11 @@ fn tool_definitions_are_complete_and_stable() {
             ("KnowledgeSearch", true)
         ]
     );
+    // The session offers the last one itself.
+    assert_eq!(
+        names.iter().map(|(name, _)| *name).chain(["ToolSearch"]).collect::<Vec<_>>(),
+        types::tool::BUILT_IN_TOOLS
+    );
     for card in definitions.iter() {
         let text = card.input_schema.to_string();
         assert_eq!(card.input_schema["type"], "object", "{}", card.name);

@@ -6107,7 +6107,7 @@ class ProviderCheck(TypedDict):
     """Whether its address answers and accepts the key."""
 
 # The purpose of a helper call, which is a model call outside the turns.
-Purpose: TypeAlias = "Literal['title', 'compaction', 'knowledge', 'nested']"
+Purpose: TypeAlias = "Literal['title', 'compaction', 'knowledge', 'mcp', 'nested']"
 
 
 class QueryError(TypedDict):

@@ -4511,7 +4511,7 @@ export interface ProviderCheck {
 }
 
 /** The purpose of a helper call, which is a model call outside the turns. */
-export type Purpose = "title" | "compaction" | "knowledge" | "nested";
+export type Purpose = "title" | "compaction" | "knowledge" | "mcp" | "nested";
 
 /** Why a query failed. */
 export interface QueryError {

@@ -10,9 +10,10 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use base::sync::lock;
-use engine::{estimate_usage, settle_usage};
+use engine::{OutsideUsage, estimate_usage, settle_usage};
 use knowledge::ModelUsage;
-use session::{IndexUsage, Registry};
+use session::Registry;
+use types::event::Purpose;
 use types::model::{Delta, ModelRequest};
 use types::usage::{ModelSnapshot, Usage};
 
@@ -45,14 +46,14 @@ impl Bookings {
     }
 
     /// Records usage. Dropping the returned future does not stop the recording.
-    async fn book(&self, workspace: PathBuf, usage: IndexUsage) {
+    async fn book(&self, workspace: PathBuf, usage: OutsideUsage) {
         let (sender, done) = oneshot::channel();
         self.spawn(workspace, usage, Some(sender));
         // Without a runtime, the sender is dropped at once, and there is nothing to wait for.
         let _ = done.await;
     }
 
-    fn spawn(&self, workspace: PathBuf, usage: IndexUsage, done: Option<oneshot::Sender<()>>) {
+    fn spawn(&self, workspace: PathBuf, usage: OutsideUsage, done: Option<oneshot::Sender<()>>) {
         // The runtime may have ended when the last calls are dropped.
         let Ok(runtime) = Handle::try_current() else { return };
         let registry = self.registry.clone();
@@ -141,9 +142,16 @@ impl SentCall {
         (usage, self.snapshot.cost_usd_micros(&usage))
     }
 
-    fn booking(&self, usage: Usage, cost_usd_micros: Option<u64>, is_lost: bool) -> IndexUsage {
+    fn booking(&self, usage: Usage, cost_usd_micros: Option<u64>, is_lost: bool) -> OutsideUsage {
         let model = self.request.model.to_string();
-        IndexUsage { model, usage, cost_usd_micros, model_snapshot: self.snapshot, is_lost }
+        OutsideUsage {
+            purpose: Purpose::Knowledge,
+            model,
+            usage,
+            cost_usd_micros,
+            model_snapshot: self.snapshot,
+            is_lost,
+        }
     }
 }
 
