@@ -42,6 +42,7 @@ mod trip_tests;
 
 pub use error::StoreError;
 pub use handle::{JournalWriter, Store, StoreOwner, StoreReader};
+pub use open::check_schema;
 pub use job_rows::{
     DeliveryTry, JobCommit, JobRow, JobWrite, OwedDelivery, ScheduleWrite, WorktreeOwner, WorktreeRow,
 };

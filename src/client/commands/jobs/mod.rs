@@ -17,6 +17,7 @@ use crate::commands::{diff, logs};
 use crate::connection::client::Client;
 use crate::connection::connector::Connector;
 use crate::connection::remote::creation_failure;
+use crate::connection::waiting::call_through_restarts;
 use crate::failure::{Failure, code, code_of};
 use crate::terminal::escape;
 use crate::terminal::format::{format_ms, now};
@@ -54,7 +55,7 @@ pub(crate) async fn jobs(
         JobsCommand::Wait { job, timeout, json } => {
             let client = reach.connect_or_start().await?;
             let id = resolve(&client, &job).await?;
-            wait(&client, id, timeout, json, out).await
+            wait(reach, client, (id, timeout), json, out).await
         }
         JobsCommand::Diff { job, json, stat } => {
             let client = reach.connect_or_start().await?;
@@ -211,7 +212,7 @@ async fn add(reach: &Connector, args: JobAddArgs, out: &mut OutputStreams) -> Re
     let reply: JobCreateReply = created.map_err(|error| creation_failure(error, reach.machine()))?;
     if args.wait {
         out.note(&view::line(&reply.job))?;
-        return wait(&client, reply.job.job_id, None, args.json, out).await;
+        return wait(reach, client, (reply.job.job_id, None), args.json, out).await;
     }
     if args.json {
         return Ok(out.json(&json!({"job": reply.job, "existing": reply.existing}))?);
@@ -235,14 +236,15 @@ async fn show(reach: &Connector, name: &str, json: bool, out: &mut OutputStreams
 
 /// Waits for the end of a job and prints its answer. The exit code is that of the job.
 async fn wait(
-    client: &Client,
-    job_id: JobId,
-    timeout_ms: Option<u64>,
+    reach: &Connector,
+    client: Client,
+    (job_id, timeout_ms): (JobId, Option<u64>),
     json: bool,
     out: &mut OutputStreams,
 ) -> Result<(), Failure> {
+    let params = |timeout_ms| JobWaitParams { job_id, timeout_ms };
     let reply: JobWaitReply =
-        client.call::<methods::job::Wait>(&JobWaitParams { job_id, timeout_ms }).await?;
+        call_through_restarts::<methods::job::Wait>(reach, client, timeout_ms, params, out).await?;
     let job = reply.job;
     let turn = job.result.as_ref().and_then(|result| result.turn.as_ref());
     if json {

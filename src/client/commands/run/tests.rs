@@ -180,8 +180,8 @@ async fn stream_json_prints_every_event_unchanged() {
     assert_eq!(text.text(), expected);
 }
 
-#[tokio::test]
-async fn run_continues_without_gap_after_daemon_restart() {
+/// What `run` says when the daemon restarts in the middle of its turn.
+async fn said_at_restart(announced: Option<&'static str>) -> String {
     let mut fake = FakeDaemon::start(script_answers(vec![text_delta("one ")], vec![]));
     let reach = fake.connector();
     let client = reach.connect().await.expect("connected");
@@ -202,6 +202,12 @@ async fn run_continues_without_gap_after_daemon_restart() {
         while !fake.calls().iter().any(|(method, _)| method == "session.submit") {
             tokio::task::yield_now().await;
         }
+        if let Some(reason) = announced {
+            fake.announce_stop(reason);
+            while !seen.text().contains("the daemon") {
+                tokio::task::yield_now().await;
+            }
+        }
         fake.restart(script_answers(vec![], vec![])).await;
         while !seen.text().contains("is back") {
             tokio::task::yield_now().await;
@@ -211,6 +217,17 @@ async fn run_continues_without_gap_after_daemon_restart() {
     let (ended, ()) = timeout(WAIT_TIMEOUT, async { tokio::join!(run, restart) }).await.expect("in time");
     assert_eq!(ended.expect("ended").code, 0);
     assert_eq!(text.text().split_whitespace().collect::<Vec<_>>(), ["one", "two"]);
+    side.text()
+}
+
+#[tokio::test]
+async fn run_continues_without_gap_after_daemon_restart() {
+    let said = said_at_restart(None).await;
+    assert!(said.contains("lost the daemon; looking for it…"), "{said}");
+    for (reason, words) in [("restart", "the daemon restarts…"), ("signal", "the daemon stops…")] {
+        let said = said_at_restart(Some(reason)).await;
+        assert!(said.contains(words) && !said.contains("lost the daemon"), "{said}");
+    }
 }
 
 #[test]
