@@ -230,6 +230,30 @@ async fn run_continues_without_gap_after_daemon_restart() {
     }
 }
 
+#[tokio::test]
+async fn events_fields_and_results_of_newer_daemon_do_not_disturb_run() {
+    let later = json!({"type": "message.text_delta", "index": 0, "text": "one", "colour": {"of": ["a later version"]}});
+    let fake = FakeDaemon::start(script_answers(
+        vec![json!({"type": "moon.rose", "phase": 3}), later, turn_completed("of_a_later_version")],
+        vec![],
+    ));
+    let reach = fake.connector();
+    let client = reach.connect().await.expect("connected");
+    let (mut out, text, _) = captured_output();
+    let params = CreateParams { cwd: "/w".into(), ..CreateParams::default() };
+    let run = follow(
+        &reach,
+        client,
+        &params,
+        NewInput::new("do it"),
+        AnswerPolicy::Deny("no"),
+        (Output::Text, Shown::default()),
+        &mut out,
+    );
+    let ended = timeout(WAIT_TIMEOUT, run).await.expect("in time").expect("ended");
+    assert_eq!((ended.code, text.text().trim()), (4, "one"));
+}
+
 #[test]
 fn wrong_run_options_are_refused_before_start() {
     let check = |args: RunArgs, expected: &str| {
