@@ -15,7 +15,8 @@ use jobs::{JobQuery, Jobs};
 use session::{SessionError, SessionFollower};
 use transport::SubscriptionSink;
 use types::daemon_event::{
-    DaemonChange, DaemonEvent, DaemonNotification, DaemonSubject, JobNotification, RestartReason, ScheduleNotification,
+    DaemonChange, DaemonEvent, DaemonNotification, DaemonSubject, JobNotification, RestartReason,
+    ScheduleNotification,
 };
 use types::job::JobState;
 use types::schedule::ScheduleChange;

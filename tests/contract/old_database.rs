@@ -82,7 +82,10 @@ async fn database_of(schema: i64) -> (TestDaemon, SqliteConnection) {
 }
 
 async fn execute(db: &mut SqliteConnection, statement: &str) {
-    sqlx::query(sqlx::AssertSqlSafe(statement.to_owned())).execute(db).await.unwrap_or_else(|error| panic!("{statement}: {error}"));
+    sqlx::query(sqlx::AssertSqlSafe(statement.to_owned()))
+        .execute(db)
+        .await
+        .unwrap_or_else(|error| panic!("{statement}: {error}"));
 }
 
 /// Copies the rows of another database into the tables that exist here, without columns that do not exist yet.
@@ -104,7 +107,8 @@ async fn copy_tables(db: &mut SqliteConnection, from: &Path, is_wanted: impl Fn(
         .fetch_one(&mut *db)
         .await
         .expect("columns");
-        execute(db, &format!("insert into main.{table} ({columns}) select {columns} from source.{table}")).await;
+        execute(db, &format!("insert into main.{table} ({columns}) select {columns} from source.{table}"))
+            .await;
     }
     execute(db, "detach source").await;
 }
@@ -164,7 +168,8 @@ async fn database_of_each_schema_opens_and_its_work_continues() {
                 if table == "schedule" && schema < SCHEDULE_SCHEMA {
                     continue;
                 }
-                let text = format!("update {table} set {column} = replace({column}, '{workspace}', '{here}')");
+                let text =
+                    format!("update {table} set {column} = replace({column}, '{workspace}', '{here}')");
                 execute(&mut db, &text).await;
             }
         }
@@ -192,7 +197,11 @@ async fn database_of_each_schema_opens_and_its_work_continues() {
             let job = one.client.call("job.list", json!({})).await["jobs"][0].clone();
             let wait = json!({"job_id": job["job_id"], "timeout_ms": 20_000});
             let done = one.client.call("job.wait", wait).await["job"].clone();
-            assert_eq!((&done["title"], &done["state"]), (&json!("nightly"), &json!("succeeded")), "schema {schema}: {done}");
+            assert_eq!(
+                (&done["title"], &done["state"]),
+                (&json!("nightly"), &json!("succeeded")),
+                "schema {schema}: {done}"
+            );
         }
         if schema >= SCHEDULE_SCHEMA {
             let schedules = one.client.call("schedule.list", json!({})).await;

@@ -106,7 +106,12 @@ impl Follower {
 
     /// Waits until an event is wanted, and returns it. Fails if the follower received a wrong event.
     async fn find(&self, what: &str, is_wanted: impl Fn(&Value) -> bool) -> Value {
-        let seen = || format!("{:#?}", self.seen.lock().map(|seen| seen.events.iter().rev().take(8).cloned().collect::<Vec<_>>()));
+        let seen = || {
+            format!(
+                "{:#?}",
+                self.seen.lock().map(|seen| seen.events.iter().rev().take(8).cloned().collect::<Vec<_>>())
+            )
+        };
         poll_until(what, seen, || {
             assert!(!self.task.is_finished(), "a follower received a wrong event");
             self.seen.lock().expect("no panic").events.iter().rev().find(|event| is_wanted(event)).cloned()
@@ -122,7 +127,12 @@ impl Follower {
     }
 }
 
-async fn follow_once(stream: UnixStream, session: &str, seen: &Mutex<Seen>, log: &ClientLog) -> std::io::Result<()> {
+async fn follow_once(
+    stream: UnixStream,
+    session: &str,
+    seen: &Mutex<Seen>,
+    log: &ClientLog,
+) -> std::io::Result<()> {
     let after = {
         let mut seen = seen.lock().expect("no panic");
         seen.cursor.start_connection();
@@ -207,7 +217,9 @@ fn work(request: &Request, interrupted: &Mutex<HashSet<String>>) -> Step {
     }
     match duty.trim_start_matches("job-").split('-').next().unwrap_or_default() {
         "ask" => Step::calls([bash(&format!("echo {duty} | tee -a log.txt"))]),
-        "run" => Step::calls([bash(&format!("echo {duty} >> log.txt; until [ -e go-{duty} ]; do sleep 0.02; done"))]),
+        "run" => Step::calls([bash(&format!(
+            "echo {duty} >> log.txt; until [ -e go-{duty} ]; do sleep 0.02; done"
+        ))]),
         "stream" if interrupted.lock().expect("no panic").insert(duty.clone()) => {
             Step::text(&answer(&duty)).hold_after(2, &Gate::new())
         }
@@ -247,7 +259,8 @@ impl Folder {
         let client = folder.daemon.client("alice").await;
         for lane in LANES {
             let id = client.create(&folder.daemon).await.id;
-            let follower = Follower::start(folder.daemon.socket(), id.clone(), Arc::clone(&folder.client_log));
+            let follower =
+                Follower::start(folder.daemon.socket(), id.clone(), Arc::clone(&folder.client_log));
             folder.lanes.insert(lane, (id, follower));
         }
         folder
@@ -320,7 +333,10 @@ impl Folder {
             (self.create_job(&client, &stream, Some(&key)).await, stream.clone()),
             (self.create_job(&client, &run, None).await, run.clone()),
             // It is queued until the first one has ended.
-            (self.create_job(&client, &format!("job-last-{round}"), Some(&key)).await, format!("job-last-{round}")),
+            (
+                self.create_job(&client, &format!("job-last-{round}"), Some(&key)).await,
+                format!("job-last-{round}"),
+            ),
         ];
         let waited = self.agentctl(&["--no-start", "jobs", "wait", jobs[0].0.as_str().expect("an id")]);
         let asked = format!("duty:stream-cli-{round};");
@@ -331,12 +347,15 @@ impl Folder {
         let middle = format!("middle:stream-{round}");
         let is_middle = |event: &Value| event["text"].as_str().is_some_and(|text| text.contains(&middle));
         self.follower("stream").find("the middle of the answer", is_middle).await;
-        let is_request = |event: &Value| event["type"] == "permission.requested" && event["turn_id"] == turns["ask"].as_str();
+        let is_request = |event: &Value| {
+            event["type"] == "permission.requested" && event["turn_id"] == turns["ask"].as_str()
+        };
         let request = self.follower("ask").find("the request", is_request).await["request_id"].clone();
         self.line_is_written(&format!("run-{round}")).await;
         self.line_is_written(&run).await;
         for wanted in [stream, format!("stream-cli-{round}")] {
-            let is_asked = || self.daemon.models.requests().iter().any(|request| duty(request) == wanted).then_some(());
+            let is_asked =
+                || self.daemon.models.requests().iter().any(|request| duty(request) == wanted).then_some(());
             poll_until(&wanted, || self.daemon.log(), is_asked).await;
         }
         let queued = client.call("job.get", json!({"job_id": jobs[2].0})).await;
@@ -359,7 +378,9 @@ impl Folder {
             assert_eq!((&job["state"], &job["attempt"]), (&json!("succeeded"), &json!(1)), "{job}");
             assert_eq!(job["result"]["text"], answer(duty), "{job}");
         }
-        for (program, duty) in programs.into_iter().zip([format!("job-stream-{round}"), format!("stream-cli-{round}")]) {
+        for (program, duty) in
+            programs.into_iter().zip([format!("job-stream-{round}"), format!("stream-cli-{round}")])
+        {
             let output = self.ended(program).await;
             assert_eq!(output.0, format!("{}\n", answer(&duty)), "{}", output.1);
         }
@@ -367,7 +388,9 @@ impl Folder {
     }
 
     async fn ended(&self, program: Child) -> (String, String) {
-        let output = with_deadline("agentctl to end", || self.daemon.log(), program.wait_with_output()).await.expect("ran");
+        let output = with_deadline("agentctl to end", || self.daemon.log(), program.wait_with_output())
+            .await
+            .expect("ran");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         assert!(output.status.success(), "{}: {}", output.status, text(&output.stderr));
         (text(&output.stdout), text(&output.stderr))
@@ -384,7 +407,10 @@ impl Folder {
                 assert!(self.daemon.wait_exit().await.success(), "{}", self.daemon.log());
             }
             let (said, _) = self.ended(restart).await;
-            assert!(said.contains("stopped; sessions are kept") && said.contains(" runs, process "), "{said}");
+            assert!(
+                said.contains("stopped; sessions are kept") && said.contains(" runs, process "),
+                "{said}"
+            );
             return false;
         }
         let pid = self.daemon_end.pid().expect("a daemon runs");
@@ -397,7 +423,9 @@ impl Folder {
         self.let_commands_end(round).await;
         match self.daemon.has_process() {
             true => assert!(self.daemon.wait_exit().await.success(), "{}", self.daemon.log()),
-            false => poll_until("the daemon to end", || self.daemon.log(), || (!is_alive(pid)).then_some(())).await,
+            false => {
+                poll_until("the daemon to end", || self.daemon.log(), || (!is_alive(pid)).then_some(())).await
+            }
         }
         self.daemon.launch().await;
         is_answered
@@ -459,11 +487,17 @@ impl Folder {
     fn check_follower(&mut self, lane: &str, follower: &Follower, journal: &BTreeMap<u64, Value>) {
         let seen = follower.seen.lock().expect("no panic");
         let last = seen.cursor.cursor;
-        let kept: Vec<u64> = journal.iter().filter(|(seq, event)| **seq <= last && !is_delta(event)).map(|(seq, _)| *seq).collect();
+        let kept: Vec<u64> = journal
+            .iter()
+            .filter(|(seq, event)| **seq <= last && !is_delta(event))
+            .map(|(seq, _)| *seq)
+            .collect();
         assert_eq!(seen.cursor.kept, kept, "{lane}: the events that are never pruned");
         let ends = seen.events.iter().filter(|event| event["type"] == "turn.completed").count();
         assert_eq!(ends, self.figures.upgrades as usize, "{lane}: ends of turns");
-        let mut expected: Vec<&str> = (0..self.figures.upgrades).map(|round| if round % 2 == 0 { "restart" } else { "signal" }).collect();
+        let mut expected: Vec<&str> = (0..self.figures.upgrades)
+            .map(|round| if round % 2 == 0 { "restart" } else { "signal" })
+            .collect();
         expected.push("stop");
         assert_eq!(seen.announced, expected, "{lane}: announced stops");
         let (received, announced) = (seen.events.len() as u64, seen.announced.len() as u64);
@@ -498,6 +532,10 @@ fn count(figures: &mut Figures, journals: &Journals) {
 async fn upgrades_in_the_middle_of_work_lose_and_repeat_nothing() {
     let figures = run(3).await;
     println!("{figures:?}");
-    assert_eq!((figures.upgrades, figures.answered_requests, figures.unknown_calls), (3, 3, 0), "{figures:?}");
+    assert_eq!(
+        (figures.upgrades, figures.answered_requests, figures.unknown_calls),
+        (3, 3, 0),
+        "{figures:?}"
+    );
     assert!(figures.parked >= 9 && figures.resumed >= 9, "work was interrupted: {figures:?}");
 }

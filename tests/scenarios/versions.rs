@@ -70,14 +70,16 @@ async fn said(known: Value, answer: Answer, args: &[&str]) -> (i32, String) {
 #[tokio::test]
 async fn daemon_of_other_protocol_names_the_program_to_update() {
     let newer: Answer = |_, _| {
-        let mut refusal = error(-32016, "unsupported_version", "protocol version 1 is not served; this daemon speaks 2");
+        let mut refusal =
+            error(-32016, "unsupported_version", "protocol version 1 is not served; this daemon speaks 2");
         refusal["data"]["supported"] = json!([2]);
         refusal["data"]["version"] = json!("9.0.0");
         Err(refusal)
     };
     let older: Answer = |_, _| {
         // The first release did not name its version.
-        let mut refusal = error(-32016, "unsupported_version", "protocol version 1 is not served; this daemon speaks 0");
+        let mut refusal =
+            error(-32016, "unsupported_version", "protocol version 1 is not served; this daemon speaks 0");
         refusal["data"]["supported"] = json!([0]);
         Err(refusal)
     };
@@ -87,7 +89,10 @@ async fn daemon_of_other_protocol_names_the_program_to_update() {
     ] {
         for args in [&["ps"][..], &["run", "hello"], &["attach", "1"], &["jobs"], &["daemon", "status"]] {
             let (code, text) = said(Value::Null, answer, args).await;
-            assert!(code == 4 && text.contains(words) && text.lines().count() == 1, "{args:?} {code}: {text}");
+            assert!(
+                code == 4 && text.contains(words) && text.lines().count() == 1,
+                "{args:?} {code}: {text}"
+            );
         }
     }
 }
@@ -165,6 +170,9 @@ async fn database_of_newer_agentd_is_refused_with_kind_and_unchanged() {
     check(checked.output().await.expect("it ran"));
     // agentctl passes the reason on.
     let said = ctl(&daemon, &["ps"]).await;
-    assert!(said.code == 69 && said.err.contains("update agentd") && said.err.contains("(newer_database)"), "{said:?}");
+    assert!(
+        said.code == 69 && said.err.contains("update agentd") && said.err.contains("(newer_database)"),
+        "{said:?}"
+    );
     assert_eq!(std::fs::read(&database).expect("read"), before, "the database is unchanged");
 }

@@ -273,7 +273,9 @@ mod tests {
                 }
             }
             Value::Array(list) => {
-                list.iter().enumerate().for_each(|(at, inner)| objects(inner, &format!("{path}/{at}"), found));
+                list.iter()
+                    .enumerate()
+                    .for_each(|(at, inner)| objects(inner, &format!("{path}/{at}"), found));
             }
             _ => {}
         }

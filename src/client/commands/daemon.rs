@@ -178,9 +178,7 @@ pub(crate) async fn stop(
         // A daemon of another protocol understands a signal.
         Err(CallError::Fault(fault)) if fault.kind() == "unsupported_version" => {
             return match LockHolder::find(&reach.places.data_dir) {
-                Some(holder) if !reach.listens_elsewhere() => {
-                    stop_unreachable(reach, holder, now, out).await
-                }
+                Some(holder) if !reach.listens_elsewhere() => stop_unreachable(reach, holder, now, out).await,
                 _ => Err(CallError::Fault(fault).into()),
             };
         }
@@ -199,8 +197,7 @@ pub(crate) async fn stop(
     let holder = LockHolder::find(&reach.places.data_dir)
         .filter(|holder| holder.socket.is_some() && holder.socket.as_deref() == client.socket());
     let mut outcome = client.call::<methods::daemon::Shutdown>(&params).await;
-    if params.restart
-        && matches!(&outcome, Err(CallError::Fault(fault)) if fault.kind() == "invalid_params")
+    if params.restart && matches!(&outcome, Err(CallError::Fault(fault)) if fault.kind() == "invalid_params")
     {
         // An older daemon does not know `restart`.
         let params = ShutdownParams { restart: false, ..params };

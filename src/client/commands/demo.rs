@@ -58,7 +58,12 @@ pub(crate) async fn demo(yes: bool, keep: bool) -> Result<(), Failure> {
         return outcome;
     }
     // Discard the output: it says that sessions are kept, which is not true here.
-    let stopped = daemon::stop(&reach, ShutdownParams { mode: ShutdownMode::Now, restart: false }, &mut OutputStreams::silent()).await;
+    let stopped = daemon::stop(
+        &reach,
+        ShutdownParams { mode: ShutdownMode::Now, restart: false },
+        &mut OutputStreams::silent(),
+    )
+    .await;
     epilogue(&scratch, out)?;
     outcome.and(stopped)
 }

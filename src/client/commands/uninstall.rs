@@ -64,7 +64,8 @@ pub(crate) async fn uninstall(
     if !is_confirmed {
         confirm("Stop the daemon and delete these folders, with all sessions and keys?", "--yes")?;
     }
-    stop(reach, ShutdownParams { mode: ShutdownMode::Now, restart: false }, &mut OutputStreams::silent()).await?;
+    stop(reach, ShutdownParams { mode: ShutdownMode::Now, restart: false }, &mut OutputStreams::silent())
+        .await?;
     for place in &places {
         fs::remove_dir_all(&place.folder).map_err(|error| {
             Failure::internal(format!("could not delete {}: {error}", shown(&place.folder)))

@@ -24,9 +24,7 @@ use crate::connection::events::Events;
 use crate::connection::knowledge_events::KnowledgeEvents;
 use crate::connection::versions;
 pub use crate::connection::wire::CallError;
-use crate::connection::wire::{
-    Carrier, DaemonAddress, DaemonStream, Lines, Message, dial, parse, request,
-};
+use crate::connection::wire::{Carrier, DaemonAddress, DaemonStream, Lines, Message, dial, parse, request};
 use api::fault::WireFault;
 use api::params::{ClientRole, HelloParams, HelloReply, Include, KnowledgeWorkParams};
 use api::{ApiMethod, PROTOCOL_VERSION};
