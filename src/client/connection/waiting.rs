@@ -1,4 +1,4 @@
-//! Calls that wait for long, through restarts of the daemon.
+//! Calls of commands that run for long, through restarts of the daemon.
 
 use std::time::{Duration, Instant};
 
@@ -11,14 +11,14 @@ use api::ApiMethod;
 /// How long to try to reconnect to the daemon: a stop takes up to 10 s, and a daemon answers before it stops.
 const RECONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Calls a method that only waits, and calls it again if the daemon restarts. `params` gets the milliseconds that are left
-/// of `timeout_ms`.
+/// Calls a method that only reads or waits, and calls it again if the daemon restarts, with another connection. `params`
+/// gets the milliseconds that are left of `timeout_ms`.
 ///
 /// # Errors
 /// The daemon refused the call, or did not come back.
 pub(crate) async fn call_through_restarts<M: ApiMethod>(
     reach: &Connector,
-    mut client: Client,
+    client: &mut Client,
     timeout_ms: Option<u64>,
     params: impl Fn(Option<u64>) -> M::Params,
     out: &mut OutputStreams,
@@ -33,7 +33,7 @@ pub(crate) async fn call_through_restarts<M: ApiMethod>(
             outcome => return Ok(outcome?),
         };
         out.note(words)?;
-        client = reconnect(reach).await?;
+        *client = reconnect(reach).await?;
         out.note("the daemon is back")?;
     }
 }
@@ -68,12 +68,12 @@ mod tests {
         let fake_reply = Err(stopping.clone());
         let mut fake = FakeDaemon::start(move |_, _, _| fake_reply.clone());
         let reach = fake.connector();
-        let client = reach.connect().await.expect("connected");
+        let mut client = reach.connect().await.expect("connected");
         let (mut out, _, side) = captured_output();
         let seen = side.clone();
         let params = |timeout_ms| JobWaitParams { job_id, timeout_ms };
         let call =
-            call_through_restarts::<methods::job::Wait>(&reach, client, Some(60_000), params, &mut out);
+            call_through_restarts::<methods::job::Wait>(&reach, &mut client, Some(60_000), params, &mut out);
         let restart = async {
             while !seen.text().contains("the daemon stops…") {
                 tokio::task::yield_now().await;

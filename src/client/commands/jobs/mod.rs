@@ -152,7 +152,7 @@ async fn list(reach: &Connector, args: &JobListArgs, out: &mut OutputStreams) ->
         ..JobListParams::default()
     };
     if args.watch {
-        return watch(&client, &params, out).await;
+        return watch(&reach.as_observer(), client, &params, out).await;
     }
     let listed: JobListReply = client.call::<methods::job::List>(&params).await?;
     if args.json {
@@ -185,13 +185,20 @@ fn print(jobs: &[Job], names: &view::ScheduleNames, out: &mut OutputStreams) -> 
         .try_for_each(|line| Ok(out.line(line)?))
 }
 
-async fn watch(client: &Client, params: &JobListParams, out: &mut OutputStreams) -> Result<(), Failure> {
+async fn watch(
+    reach: &Connector,
+    mut client: Client,
+    params: &JobListParams,
+    out: &mut OutputStreams,
+) -> Result<(), Failure> {
     let is_screen = std::io::stdout().is_terminal();
     let mut known = Vec::new();
     loop {
-        let listed: JobListReply = client.call::<methods::job::List>(params).await?;
+        let listed: JobListReply =
+            call_through_restarts::<methods::job::List>(reach, &mut client, None, |_| params.clone(), out)
+                .await?;
         if is_screen {
-            let names = schedule_names(client, &listed.jobs).await?;
+            let names = schedule_names(&client, &listed.jobs).await?;
             out.stream("\x1b[H\x1b[2J")?;
             print(&listed.jobs, &names, out)?;
         } else {
@@ -237,14 +244,14 @@ async fn show(reach: &Connector, name: &str, json: bool, out: &mut OutputStreams
 /// Waits for the end of a job and prints its answer. The exit code is that of the job.
 async fn wait(
     reach: &Connector,
-    client: Client,
+    mut client: Client,
     (job_id, timeout_ms): (JobId, Option<u64>),
     json: bool,
     out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let params = |timeout_ms| JobWaitParams { job_id, timeout_ms };
     let reply: JobWaitReply =
-        call_through_restarts::<methods::job::Wait>(reach, client, timeout_ms, params, out).await?;
+        call_through_restarts::<methods::job::Wait>(reach, &mut client, timeout_ms, params, out).await?;
     let job = reply.job;
     let turn = job.result.as_ref().and_then(|result| result.turn.as_ref());
     if json {
