@@ -12,7 +12,7 @@ use types::ids::{Seq, SessionId};
 /// What a subscription delivers.
 pub(crate) enum Delivery {
     /// An event of the session.
-    Event(ReceivedEvent),
+    Event(Box<ReceivedEvent>),
     /// The daemon stops as planned.
     Restarting(RestartReason),
 }
@@ -52,7 +52,7 @@ impl Events {
     pub async fn next(&mut self) -> Result<ReceivedEvent, CallError> {
         loop {
             if let Delivery::Event(event) = self.next_delivery().await? {
-                return Ok(event);
+                return Ok(*event);
             }
         }
     }
@@ -64,9 +64,9 @@ impl Events {
     pub(crate) async fn next_delivery(&mut self) -> Result<Delivery, CallError> {
         loop {
             let event = match self.early.pop_front() {
-                Some(event) => event,
+                Some(event) => Box::new(event),
                 None => match parse(&self.subscription.next_line().await?) {
-                    Some(Message::Event(event)) => *event,
+                    Some(Message::Event(event)) => event,
                     Some(Message::Restarting(reason)) => return Ok(Delivery::Restarting(reason)),
                     _ => continue,
                 },
