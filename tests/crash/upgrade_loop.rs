@@ -3,7 +3,7 @@
 //! a permission request waits, a command runs, and three jobs work. Nothing is lost, and nothing is done twice.
 
 use std::collections::{BTreeMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -471,40 +471,36 @@ impl Folder {
         let journals = invariants::check(&database, &notes).await;
         let files = JobFiles::read(&database).await;
         files.check(&journals);
+        for record in files.jobs.values() {
+            self.figures.jobs += 1;
+            self.figures.attempts += record["attempts"].as_array().map_or(0, Vec::len) as u64;
+        }
         let rounds = self.figures.upgrades;
         let done: Vec<String> = (0..rounds)
             .flat_map(|round| ["ask", "run", "job-run"].map(|kind| format!("{kind}-{round}")))
             .collect();
         appended_once(&self.lines(), done.iter().map(String::as_str));
         for (lane, (session, follower)) in &self.lanes {
-            self.check_follower(lane, follower, &journals[session]);
+            let seen = follower.seen.lock().expect("no panic");
+            check_follower(lane, &seen, &journals[session], self.figures.upgrades);
+            self.figures.received += seen.events.len() as u64;
+            self.figures.announced += seen.announced.len() as u64;
         }
         count(&mut self.figures, &journals);
         self.figures
     }
+}
 
-    /// A follower received each permanent event of the journal exactly once, and each planned stop was announced to it.
-    fn check_follower(&mut self, lane: &str, follower: &Follower, journal: &BTreeMap<u64, Value>) {
-        let seen = follower.seen.lock().expect("no panic");
-        let last = seen.cursor.cursor;
-        let kept: Vec<u64> = journal
-            .iter()
-            .filter(|(seq, event)| **seq <= last && !is_delta(event))
-            .map(|(seq, _)| *seq)
-            .collect();
-        assert_eq!(seen.cursor.kept, kept, "{lane}: the events that are never pruned");
-        let ends = seen.events.iter().filter(|event| event["type"] == "turn.completed").count();
-        assert_eq!(ends, self.figures.upgrades as usize, "{lane}: ends of turns");
-        let mut expected: Vec<&str> = (0..self.figures.upgrades)
-            .map(|round| if round % 2 == 0 { "restart" } else { "signal" })
-            .collect();
-        expected.push("stop");
-        assert_eq!(seen.announced, expected, "{lane}: announced stops");
-        let (received, announced) = (seen.events.len() as u64, seen.announced.len() as u64);
-        drop(seen);
-        self.figures.received += received;
-        self.figures.announced += announced;
-    }
+/// A follower received each permanent event of the journal exactly once, and each planned stop was announced to it.
+fn check_follower(lane: &str, seen: &Seen, journal: &BTreeMap<u64, Value>, upgrades: u32) {
+    let is_kept = |(seq, event): &(&u64, &Value)| **seq <= seen.cursor.cursor && !is_delta(event);
+    let kept: Vec<u64> = journal.iter().filter(is_kept).map(|(seq, _)| *seq).collect();
+    assert_eq!(seen.cursor.kept, kept, "{lane}: the events that are never pruned");
+    let ends = seen.events.iter().filter(|event| event["type"] == "turn.completed").count();
+    assert_eq!(ends, upgrades as usize, "{lane}: ends of turns");
+    let reason = |round: u32| if round.is_multiple_of(2) { "restart" } else { "signal" };
+    let expected: Vec<&str> = (0..upgrades).map(reason).chain(["stop"]).collect();
+    assert_eq!(seen.announced, expected, "{lane}: announced stops");
 }
 
 fn allow(request: &Value) -> Value {
@@ -537,5 +533,6 @@ async fn upgrades_in_the_middle_of_work_lose_and_repeat_nothing() {
         (3, 3, 0),
         "{figures:?}"
     );
+    assert_eq!((figures.jobs, figures.attempts), (9, 9), "{figures:?}");
     assert!(figures.parked >= 9 && figures.resumed >= 9, "work was interrupted: {figures:?}");
 }

@@ -137,7 +137,8 @@ impl SessionFollower {
                     }
                     Ok(Delivery::Event(event)) if expand_truncated::is_truncated(&event) && !self.as_sent => {
                         let client = self.client.clone();
-                        let task = tokio::spawn(async move { expand_truncated::whole(&client, *event).await });
+                        let task =
+                            tokio::spawn(async move { expand_truncated::whole(&client, *event).await });
                         self.pending = Some(AbortOnDrop(task));
                     }
                     Ok(Delivery::Event(event)) => {

@@ -42,7 +42,7 @@ pub(super) fn advice(fault: &WireFault) -> Option<String> {
 }
 
 /// Which of the two to update, if the daemon's version is known.
-pub(super) fn which_to_update(daemon_version: &str) -> String {
+pub(crate) fn which_to_update(daemon_version: &str) -> String {
     let daemon = escape::line(daemon_version);
     match order(daemon_version) {
         Ordering::Less => is_older(&format!("agentd {daemon}")),

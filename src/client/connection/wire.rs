@@ -19,7 +19,7 @@ use crate::terminal::escape;
 use api::fault::WireFault;
 use api::params::HelloParams;
 use api::{ApiMethod, DAEMON_EVENT, SESSION_EVENT, methods};
-use types::daemon_event::{DaemonEvent, DaemonSubject, RestartReason, SessionNotification};
+use types::daemon_event::{DaemonEvent, RestartReason, SessionNotification};
 use types::event::Envelope;
 use types::ids::Seq;
 
