@@ -60,7 +60,7 @@ fn hello(version: &str) -> Result<Value, Value> {
 }
 
 /// Runs a command against such a daemon and returns the exit code and what it said.
-async fn said(known: Value, answer: Answer, args: &[&str]) -> (i32, String) {
+async fn run_against(known: Value, answer: Answer, args: &[&str]) -> (i32, String) {
     let daemon = TestDaemon::builder().build().await;
     let _other = OtherDaemon::start(&daemon, known, answer);
     let output = ctl(&daemon, args).await;
@@ -88,7 +88,7 @@ async fn daemon_of_other_protocol_names_the_program_to_update() {
         (older, "update agentd, then `agentctl daemon restart`"),
     ] {
         for args in [&["ps"][..], &["run", "hello"], &["attach", "1"], &["jobs"], &["daemon", "status"]] {
-            let (code, text) = said(Value::Null, answer, args).await;
+            let (code, text) = run_against(Value::Null, answer, args).await;
             assert!(
                 code == 4 && text.contains(words) && text.lines().count() == 1,
                 "{args:?} {code}: {text}"
@@ -116,11 +116,11 @@ async fn unknown_method_of_older_daemon_names_the_program_to_update() {
         "daemon.hello" => hello("0.0.1"),
         method => Err(error(-32601, "method_not_found", &format!("there is no method {method}"))),
     };
-    let (code, text) = said(Value::Null, older, &["jobs"]).await;
+    let (code, text) = run_against(Value::Null, older, &["jobs"]).await;
     let words = "the running agentd 0.0.1 is older than agentctl";
     assert!(code == 4 && text.contains("job.list") && text.contains(words), "{code}: {text}");
     // What a user typed is not the daemon's fault.
-    let (code, text) = said(Value::Null, older, &["rpc", "no.method"]).await;
+    let (code, text) = run_against(Value::Null, older, &["rpc", "no.method"]).await;
     assert!(code != 0 && !text.contains("older"), "{code}: {text}");
 }
 
@@ -137,10 +137,10 @@ async fn newer_daemon_is_listed_or_asks_to_update_agentctl() {
     };
     listed["of_a_later_version"] = json!({"a": 1});
     listed["sessions"][0]["of_a_later_version"] = json!([1, 2]);
-    let (code, text) = said(listed.clone(), newer, &["ps", "-a", "-A"]).await;
+    let (code, text) = run_against(listed.clone(), newer, &["ps", "-a", "-A"]).await;
     assert!(code == 0 && text.contains("mine"), "{code}: {text}");
     listed["sessions"][0]["state"] = json!("of_a_later_version");
-    let (code, text) = said(listed, newer, &["ps", "-a", "-A"]).await;
+    let (code, text) = run_against(listed, newer, &["ps", "-a", "-A"]).await;
     let words = "the running agentd 9.0.0 is newer than agentctl";
     assert!(code == 4 && text.contains("session.list") && text.contains(words), "{code}: {text}");
 }

@@ -281,6 +281,19 @@ mod tests {
         }
     }
 
+    /// Maps from names to values, where a further name is no further field.
+    const MAPS: [&str; 8] = [
+        "/jobs/completed",
+        "/jobs/open",
+        "/calls_by_service_tier",
+        "/tool_calls",
+        "/turns_completed",
+        "/session/models",
+        "/usage_by_model",
+        "/labels",
+    ];
+
+    /// Except in prices: the same type reads the configuration, where an unknown part is a mistake.
     #[test]
     fn fields_that_a_newer_daemon_adds_are_ignored() {
         let mut unread = Vec::new();
@@ -296,7 +309,8 @@ mod tests {
                 }
             }
         }
-        assert_eq!(unread, Vec::<String>::new(), "only maps from names to values may be listed here");
+        unread.retain(|path| !MAPS.iter().any(|map| path.ends_with(map)) && !path.ends_with("/price"));
+        assert_eq!(unread, Vec::<String>::new(), "older clients cannot read a reply with more fields there");
     }
 
     /// The place of a parameter that is not in the list would depend on the order of two lists of fields, and so would
