@@ -1,5 +1,6 @@
 //! Runs the kill loops of the crash tests with any number of rounds: `cargo bench --bench kill -- 1000` over sessions,
-//! `-- jobs 1000` over jobs. `-- night` runs 30 days of schedules with five kills. `AGENTD_SEED` sets the seed.
+//! `-- jobs 1000` over jobs. `-- night` runs 30 days of schedules with five kills. `-- upgrade` upgrades the daemon 20 times
+//! in the middle of work. `AGENTD_SEED` sets the seed.
 //!
 //! A release has no clock that can be set, so `night` needs `--profile dev`; with it, `jobs` lets more slots fire.
 
@@ -19,7 +20,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let has = |name: &str| arguments.iter().any(|argument| argument == name);
-    let number = arguments.iter().find_map(|argument| argument.parse().ok());
+    let number: Option<u32> = arguments.iter().find_map(|argument| argument.parse().ok());
     let rounds = number.unwrap_or(1_000);
     let seed = std::env::var("AGENTD_SEED").ok().and_then(|seed| seed.parse().ok());
     let runtime = match tokio::runtime::Runtime::new() {
@@ -38,6 +39,8 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
         runtime.block_on(crash::night::run(i64::from(number.unwrap_or(30)), 5, seed));
+    } else if has("upgrade") {
+        println!("{:?}", runtime.block_on(crash::upgrade_loop::run(number.unwrap_or(20))));
     } else if has("jobs") {
         let figures = runtime.block_on(crash::job_kill_loop::run(rounds, seed));
         println!("{figures:?}, {:?} per round", figures.took / figures.rounds.max(1));

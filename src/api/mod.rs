@@ -45,6 +45,6 @@ pub mod exit {
     pub const INTERNAL: u8 = 4;
     /// Another daemon runs already, or another program uses the socket.
     pub const ALREADY_RUNNING: u8 = 75;
-    /// The configuration, a folder or a path is wrong: a restart does not help.
+    /// The configuration, a folder or a path is wrong, or a newer agentd wrote the database: a restart does not help.
     pub const CONFIG: u8 = 78;
 }

@@ -11,7 +11,7 @@ use clap::Parser;
 ///
 /// SIGTERM and SIGINT stop it, a second one hurries it, SIGHUP reads the configuration again. Exit
 /// codes: 0 stopped as asked, 75 another daemon is there already, 78 the configuration or a folder is
-/// wrong, 4 anything else.
+/// wrong or a newer agentd wrote the database, 4 anything else.
 #[derive(Parser)]
 #[command(name = "agentd", version)]
 struct Arguments {
@@ -94,6 +94,7 @@ fn print_text(text: &str) -> ExitCode {
 }
 
 fn report_failure(error: &agentd::daemon::DaemonError) -> ExitCode {
-    eprintln!("agentd: {error}");
+    let kind = error.kind().map(|kind| format!(" ({kind})")).unwrap_or_default();
+    eprintln!("agentd: {error}{kind}");
     ExitCode::from(error.exit_code())
 }

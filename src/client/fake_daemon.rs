@@ -50,6 +50,8 @@ pub(super) struct FakeDaemon {
     pub(super) socket: PathBuf,
     pub(super) journal: Journal,
     calls: Arc<Mutex<Vec<(String, Value)>>>,
+    /// The announced reason of a planned stop.
+    stop: watch::Sender<Option<&'static str>>,
     _dir: Arc<TempDir>,
     serving: JoinSet<()>,
 }
@@ -63,7 +65,8 @@ impl FakeDaemon {
         let journal = Journal(Arc::new(watch::Sender::new(Vec::new())));
         let socket = dir.path().join("fake.sock");
         let calls = Arc::default();
-        let mut fake = Self { socket, journal, calls, _dir: dir, serving: JoinSet::new() };
+        let stop = watch::Sender::new(None);
+        let mut fake = Self { socket, journal, calls, stop, _dir: dir, serving: JoinSet::new() };
         fake.serve(Arc::new(answers));
         fake
     }
@@ -78,13 +81,24 @@ impl FakeDaemon {
         self.serve(Arc::new(answers));
     }
 
+    /// Announces a planned stop to every subscription.
+    pub(super) fn announce_stop(&self, reason: &'static str) {
+        self.stop.send_replace(Some(reason));
+    }
+
     fn serve(&mut self, answers: Arc<AnswerFn>) {
         let listener = UnixListener::bind(&self.socket).expect("bound");
-        let (journal, calls) = (self.journal.clone(), self.calls.clone());
+        let (journal, calls, stop) = (self.journal.clone(), self.calls.clone(), self.stop.subscribe());
         self.serving.spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                connections.spawn(serve_connection(stream, journal.clone(), calls.clone(), answers.clone()));
+                connections.spawn(serve_connection(
+                    stream,
+                    journal.clone(),
+                    calls.clone(),
+                    answers.clone(),
+                    stop.clone(),
+                ));
             }
         });
     }
@@ -112,6 +126,7 @@ async fn serve_connection(
     journal: Journal,
     calls: Arc<Mutex<Vec<(String, Value)>>>,
     answers: Arc<AnswerFn>,
+    stop: watch::Receiver<Option<&'static str>>,
 ) {
     let (read, write) = stream.into_split();
     let mut lines = BufReader::new(read).lines();
@@ -125,6 +140,8 @@ async fn serve_connection(
             "daemon.hello" => Ok(json!({"protocol_version": 1, "version": "9.9.9",
                                         "name": params["name"], "role": "controller"})),
             "session.subscribe" => Ok(json!("sub_1")),
+            // Its reply is lost like those of an older daemon; the announcement comes nevertheless.
+            "daemon.subscribe" if write.is_none() => continue,
             _ => {
                 calls.lock().expect("sound").push((method.into(), params.clone()));
                 answers(&journal, method, params)
@@ -140,12 +157,18 @@ async fn serve_connection(
         }
         if method == "session.subscribe" {
             let after = params["after_seq"].as_u64().unwrap_or(0);
-            feeds.spawn(send_events(write.take().expect("one subscription"), journal.clone(), after));
+            let socket = write.take().expect("one subscription");
+            feeds.spawn(send_events(socket, journal.clone(), after, stop.clone()));
         }
     }
 }
 
-async fn send_events(mut write: OwnedWriteHalf, journal: Journal, after: u64) {
+async fn send_events(
+    mut write: OwnedWriteHalf,
+    journal: Journal,
+    after: u64,
+    mut stop: watch::Receiver<Option<&'static str>>,
+) {
     let mut news = journal.0.subscribe();
     let mut sent = usize::try_from(after).expect("small");
     loop {
@@ -158,8 +181,18 @@ async fn send_events(mut write: OwnedWriteHalf, journal: Journal, after: u64) {
             }
         }
         sent = rows.len();
-        if news.changed().await.is_err() {
-            return;
+        tokio::select! {
+            changed = news.changed() => if changed.is_err() {
+                return;
+            },
+            Ok(()) = stop.changed() => {
+                let reason = *stop.borrow_and_update();
+                let note = json!({"jsonrpc": "2.0", "method": "daemon.event", "params": {"subscription": "sub_2",
+                                  "result": {"kind": "daemon.restarting", "reason": reason}}});
+                if write.write_all(format!("{note}\n").as_bytes()).await.is_err() {
+                    return;
+                }
+            }
         }
     }
 }

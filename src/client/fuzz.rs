@@ -58,7 +58,10 @@ pub fn screen(data: &[u8]) {
         let message = wire::parse(line).into_iter().chain(wire::parse(&framed));
         for received in message.filter_map(|message| match message {
             wire::Message::Event(received) => received.event,
-            wire::Message::Reply { .. } | wire::Message::Session(_) | wire::Message::Other => None,
+            wire::Message::Reply { .. }
+            | wire::Message::Session(_)
+            | wire::Message::Restarting(_)
+            | wire::Message::Other => None,
         }) {
             if let Event::PermissionRequested { request, .. } = &received.event {
                 let shown = prompt::question(request).into_iter().chain(prompt::keys(request));

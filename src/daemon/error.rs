@@ -47,6 +47,15 @@ impl fmt::Display for DaemonError {
 impl std::error::Error for DaemonError {}
 
 impl DaemonError {
+    /// A name of the error for scripts, which the program prints after the message; `None` if its exit code says enough.
+    #[must_use]
+    pub fn kind(&self) -> Option<&'static str> {
+        match self {
+            DaemonError::Store(StoreError::NewerSchema(_)) => Some("newer_database"),
+            _ => None,
+        }
+    }
+
     /// The exit code of the program, one of [`exit`].
     #[must_use]
     pub fn exit_code(&self) -> u8 {
@@ -56,7 +65,10 @@ impl DaemonError {
                 "not_a_socket" | "bad_path" | "unsafe_folder" => exit::CONFIG,
                 _ => exit::INTERNAL,
             },
-            DaemonError::Config(_) | DaemonError::NoHome(_) | DaemonError::Folder(_) => exit::CONFIG,
+            DaemonError::Config(_)
+            | DaemonError::NoHome(_)
+            | DaemonError::Folder(_)
+            | DaemonError::Store(StoreError::NewerSchema(_)) => exit::CONFIG,
             DaemonError::Store(_) | DaemonError::Activation(_) | DaemonError::Io(_) | DaemonError::Bug(_) => {
                 exit::INTERNAL
             }

@@ -37,10 +37,11 @@ use jobs::schedule::Schedules;
 use knowledge::registry::Indexes;
 use mcp::{Pool, PoolSettings};
 use project::policy::Policies;
-use rpc::{ConfigState, DaemonInfo, RpcContext};
+use rpc::{ConfigState, DaemonInfo, PlannedStop, RpcContext};
 use session::{Registry, SessionEnvironments, Shared, summary_of_events};
 use store::Store;
 use transport::StateLock;
+use types::daemon_event::RestartReason;
 use types::time::{Clock, Timestamp};
 
 pub use api::exit;
@@ -62,6 +63,8 @@ pub struct Options {
 /// Time for parking the sessions after a stop request. With the replies and the last journal writes, the
 /// shutdown takes less than 10 s.
 const PARK_TIMEOUT: Duration = Duration::from_secs(8);
+/// Time for the announcement of the stop to reach the send queues of clients. Sessions are parked meanwhile.
+const ANNOUNCE_TIMEOUT: Duration = Duration::from_millis(500);
 /// Time for sending pending replies.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(1);
 /// Time for MCP servers to end, in addition to that of sessions.
@@ -82,6 +85,9 @@ pub async fn check_database(options: Options) -> Result<Vec<String>, DaemonError
     let path = paths::find(&env, options.socket, &config)?.data_dir.join("agentd.db");
     if !path.exists() {
         return Ok(Vec::new());
+    }
+    if let Err(error @ store::StoreError::NewerSchema(_)) = store::check_schema(&path).await {
+        return Err(error.into());
     }
     Ok(store::problems(&path).await?)
 }
@@ -223,7 +229,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     stage("leftovers ended");
     // Its processes have this instance's mark, so an earlier start would let the sweep end them.
     let _sandbox_probe = tools::AvailableLevels::probe_in_background();
-    let (stop, hurry) = (CancellationToken::new(), CancellationToken::new());
+    let (stop, hurry) = (PlannedStop::default(), CancellationToken::new());
     let started_at = clock.now();
     let info = DaemonInfo {
         socket: places.socket.display().to_string(),
@@ -332,10 +338,13 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     let mut watchdog = systemd::Watchdog::from_env(&env);
     loop {
         tokio::select! {
-            () = stop.cancelled() => break,
+            () = stop.requested().cancelled() => break,
             () = watchdog.due() => watchdog.beat(),
             wish = signals.next() => match wish {
-                SignalRequest::Stop => break,
+                SignalRequest::Stop => {
+                    stop.request(RestartReason::Signal);
+                    break;
+                }
                 // The reload has logged its error.
                 SignalRequest::Reload => drop(reloader.reload(&serving).await),
             },
@@ -344,6 +353,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     }
     tracing::info!("stopping");
     lock.note_stopping();
+    stop.announce();
     // Drop the queue, so that waiting clients get an error.
     drop(reloads);
     crash::point("C23.told");
@@ -371,7 +381,10 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
     // Close the indexes while sessions are open, because the usage of their last model calls is booked in sessions.
     indexes.close().await;
     reloader.index_services.finish_bookings().await;
-    shutdown::park(&registry, &mut signals, &hurry, park_by).await;
+    tokio::join!(
+        shutdown::park(&registry, &mut signals, &hurry, park_by),
+        stop.wait_announced(ANNOUNCE_TIMEOUT)
+    );
     if tokio::time::timeout(SERVERS_TIMEOUT, registry.shared().mcp.close()).await.is_err() {
         tracing::warn!("MCP servers did not end in time; the next start ends them");
     }

@@ -6,6 +6,7 @@ use std::sync::{Arc, LazyLock};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
+use crate::planned_stop::PlannedStop;
 use crate::refusals::Refusals;
 use api::params::{ConfigValue, LastReload, ReloadReply};
 use jobs::Jobs;
@@ -79,8 +80,8 @@ pub struct RpcContext {
     pub config: watch::Receiver<ConfigState>,
     /// Requests a reload. Reloads run one at a time.
     pub reload: mpsc::Sender<ReloadRequest>,
-    /// Cancelled to stop the daemon.
-    pub stop: CancellationToken,
+    /// Stops the daemon.
+    pub stop: PlannedStop,
     /// Cancelled when the shutdown must not wait for running tools.
     pub hurry: CancellationToken,
     /// Records refused calls in the audit log.

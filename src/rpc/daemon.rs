@@ -14,6 +14,7 @@ use api::params::{
 };
 use api::{Code, Fault, PROTOCOL_VERSION, openrpc};
 use session::{SandboxReport, backups};
+use types::daemon_event::RestartReason;
 use types::event::EVENT_VERSION;
 use types::job::FailedDelivery;
 use types::tool::Confinement;
@@ -32,7 +33,8 @@ pub(super) async fn discover(_: Arc<RpcContext>, _: Caller, _: NoParams) -> Resu
 pub(super) async fn hello(_: Arc<RpcContext>, caller: Caller, p: HelloParams) -> Result<HelloReply, Fault> {
     if let Some(wanted) = p.protocol_version.filter(|wanted| *wanted != PROTOCOL_VERSION) {
         let why = format!("protocol version {wanted} is not served; this daemon speaks {PROTOCOL_VERSION}");
-        return Err(Fault::new(Code::UnsupportedVersion, why).with("supported", vec![PROTOCOL_VERSION]));
+        let fault = Fault::new(Code::UnsupportedVersion, why).with("supported", vec![PROTOCOL_VERSION]);
+        return Err(fault.with("version", env!("CARGO_PKG_VERSION")));
     }
     let role = p.role.unwrap_or_default();
     match role {
@@ -160,6 +162,6 @@ pub(super) async fn shutdown(ctx: Arc<RpcContext>, _: Caller, p: ShutdownParams)
     if p.mode == ShutdownMode::Now {
         ctx.hurry.cancel();
     }
-    ctx.stop.cancel();
+    ctx.stop.request(if p.restart { RestartReason::Restart } else { RestartReason::Stop });
     Ok(Done {})
 }

@@ -7,14 +7,17 @@ use tokio::sync::broadcast::{self, error::RecvError};
 
 use super::params::Caller;
 use crate::context::RpcContext;
-use api::params::NoParams;
-use api::params::SubscriptionId;
+use crate::planned_stop::Announcement;
+use api::params::{DaemonSubscribeParams, SubscriptionId};
 use api::{DAEMON_EVENT, Fault};
 use jobs::schedule::Schedules;
 use jobs::{JobQuery, Jobs};
-use session::SessionFollower;
+use session::{SessionError, SessionFollower};
 use transport::SubscriptionSink;
-use types::daemon_event::{DaemonEvent, JobNotification, ScheduleNotification};
+use types::daemon_event::{
+    DaemonChange, DaemonEvent, DaemonNotification, DaemonSubject, JobNotification, RestartReason,
+    ScheduleNotification,
+};
 use types::job::JobState;
 use types::schedule::ScheduleChange;
 
@@ -30,18 +33,83 @@ const UPDATED: &str = "job.updated";
 pub(super) async fn subscribe(
     ctx: Arc<RpcContext>,
     caller: Caller,
-    _: NoParams,
+    p: DaemonSubscribeParams,
 ) -> Result<SubscriptionId, Fault> {
-    let follower = ctx.registry.follow_sessions();
-    let jobs = JobFollower { changes: ctx.jobs.subscribe(), jobs: ctx.jobs.clone(), received: Vec::new() };
-    let schedules = ScheduleFollower {
-        changes: ctx.schedules.subscribe(),
-        schedules: ctx.schedules.clone(),
-        received: Vec::new(),
+    let is_wanted = |subject| p.about.is_empty() || p.about.contains(&subject);
+    let changes = Changes {
+        sessions: is_wanted(DaemonSubject::Session).then(|| ctx.registry.follow_sessions()),
+        jobs: is_wanted(DaemonSubject::Job).then(|| JobFollower {
+            changes: ctx.jobs.subscribe(),
+            jobs: ctx.jobs.clone(),
+            received: Vec::new(),
+        }),
+        schedules: is_wanted(DaemonSubject::Schedule).then(|| ScheduleFollower {
+            changes: ctx.schedules.subscribe(),
+            schedules: ctx.schedules.clone(),
+            received: Vec::new(),
+        }),
+        stop: is_wanted(DaemonSubject::Daemon).then(|| ctx.stop.subscribe()),
     };
-    crate::convert::subscription(
-        caller.connection.subscribe(move |sink| pump(follower, jobs, schedules, sink)),
-    )
+    crate::convert::subscription(caller.connection.subscribe(move |sink| pump(changes, sink)))
+}
+
+/// What one subscriber follows.
+struct Changes {
+    sessions: Option<SessionFollower>,
+    jobs: Option<JobFollower>,
+    schedules: Option<ScheduleFollower>,
+    stop: Option<Announcement>,
+}
+
+/// What woke a subscription.
+enum Wake {
+    Changed,
+    Stopping(RestartReason),
+    /// There will be no further change.
+    Over,
+}
+
+impl Changes {
+    /// Waits until something can be reported. The stop comes first, because it ends the other sources. Cancel-safe.
+    async fn wait(&mut self) -> Wake {
+        let is_ready = tokio::select! {
+            biased;
+            Some(reason) = maybe(self.stop.as_mut().map(Announcement::next)) => return Wake::Stopping(reason),
+            Some(is_ready) = maybe(self.sessions.as_mut().map(SessionFollower::wait_ready)) => is_ready,
+            Some(is_ready) = maybe(self.jobs.as_mut().map(JobFollower::wait_ready)) => is_ready,
+            Some(is_ready) = maybe(self.schedules.as_mut().map(ScheduleFollower::wait_ready)) => is_ready,
+            else => std::future::pending().await,
+        };
+        if is_ready { Wake::Changed } else { Wake::Over }
+    }
+
+    /// Collects changes of sessions and never returns. Cancel-safe.
+    async fn collect(&mut self) {
+        match &mut self.sessions {
+            Some(sessions) => sessions.collect().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// The next changes, in the order of their source.
+    async fn next(&mut self) -> Result<Vec<DaemonEvent>, SessionError> {
+        let sessions = match &mut self.sessions {
+            Some(sessions) => sessions.next().await?,
+            None => Vec::new(),
+        };
+        let sessions = sessions.into_iter().map(|change| DaemonEvent::Session(Box::new(change)));
+        let jobs = self.jobs.as_mut().map(JobFollower::next).unwrap_or_default();
+        let schedules = self.schedules.as_mut().map(ScheduleFollower::next).unwrap_or_default();
+        Ok(sessions.chain(jobs).chain(schedules).collect())
+    }
+}
+
+/// The result of a future, or `None` without one.
+async fn maybe<T>(future: Option<impl Future<Output = T>>) -> Option<T> {
+    match future {
+        Some(future) => Some(future.await),
+        None => None,
+    }
 }
 
 /// Follows the changes of all jobs.
@@ -134,40 +202,42 @@ impl ScheduleFollower {
 
 /// Reads sessions only after the client has received the earlier ones. Meanwhile it collects the ids of
 /// changed sessions.
-async fn pump(
-    mut follower: SessionFollower,
-    mut jobs: JobFollower,
-    mut schedules: ScheduleFollower,
-    sink: SubscriptionSink,
-) {
+async fn pump(mut changes: Changes, sink: SubscriptionSink) {
     loop {
-        tokio::select! {
-            is_ready = follower.wait_ready() => if !is_ready { return },
-            is_ready = jobs.wait_ready() => if !is_ready { return },
-            is_ready = schedules.wait_ready() => if !is_ready { return },
+        let wake = tokio::select! {
+            wake = changes.wait() => wake,
             () = sink.wait_ended() => return,
+        };
+        match wake {
+            Wake::Changed => drop(tokio::time::timeout(COALESCE, changes.collect()).await),
+            Wake::Stopping(_) => {}
+            Wake::Over => return,
         }
-        let _ = tokio::time::timeout(COALESCE, follower.collect()).await;
         let room = tokio::select! {
             room = sink.reserve(RESERVED_BYTES) => room,
-            () = follower.collect() => return,
+            () = changes.collect() => return,
         };
         let Ok(room) = room else { return };
-        let changed = match follower.next().await {
-            Ok(changed) => changed,
+        let events = match wake {
+            Wake::Stopping(reason) => {
+                Ok(vec![DaemonEvent::Daemon(DaemonNotification { kind: DaemonChange::Restarting, reason })])
+            }
+            _ => changes.next().await,
+        };
+        let events = match events {
+            Ok(events) => events,
             Err(error) => {
                 tracing::warn!(%error, "a subscription ends: the sessions could not be read");
                 return;
             }
         };
-        let sessions = changed.into_iter().map(|change| DaemonEvent::Session(Box::new(change)));
-        let events: Vec<Arc<str>> = sessions
-            .chain(jobs.next())
-            .chain(schedules.next())
-            .filter_map(|event| serde_json::to_string(&event).ok().map(Arc::from))
-            .collect();
+        let events: Vec<Arc<str>> =
+            events.iter().filter_map(|event| serde_json::to_string(event).ok().map(Arc::from)).collect();
         if room.publish(DAEMON_EVENT, events).is_err() {
             return;
+        }
+        if let (Wake::Stopping(_), Some(stop)) = (wake, &mut changes.stop) {
+            stop.finish();
         }
     }
 }

@@ -115,7 +115,7 @@ pub(super) async fn wait(ctx: Arc<RpcContext>, _: Caller, p: JobWaitParams) -> R
         return Err(convert::invalid_param("timeout_ms", &format!("at most {MAX_TIMEOUT_MS} (30 days)")));
     }
     let timeout = p.timeout_ms.map(Duration::from_millis);
-    let (job, timed_out) = ctx.jobs.wait(p.job_id, timeout, &ctx.stop).await.map_err(fault)?;
+    let (job, timed_out) = ctx.jobs.wait(p.job_id, timeout, ctx.stop.requested()).await.map_err(fault)?;
     Ok(JobWaitReply { job, timed_out })
 }
 

@@ -35,6 +35,7 @@ mod numbers;
 mod params;
 mod parse_params;
 mod permission;
+mod planned_stop;
 mod queue;
 mod redact_thinking;
 mod refusals;
@@ -55,6 +56,7 @@ use params::{serve, serve_as};
 
 pub use context::{ConfigRefusal, ConfigState, ConfigValues, DaemonInfo, ReloadRequest, RpcContext};
 pub use metrics::{now as metrics, text as metrics_text};
+pub use planned_stop::PlannedStop;
 pub use refusals::Refusals;
 
 /// Registers all methods of the API.

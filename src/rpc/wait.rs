@@ -35,7 +35,7 @@ pub(super) async fn wait(ctx: Arc<RpcContext>, _: Caller, p: WaitParams) -> Resu
     let reached = tokio::select! {
         biased;
         view = ctx.registry.wait(p.session_id, &until) => Some(view.map_err(convert::fault)?),
-        () = ctx.stop.cancelled() => return Err(convert::fault(SessionError::ShuttingDown)),
+        () = ctx.stop.requested().cancelled() => return Err(convert::fault(SessionError::ShuttingDown)),
         () = timeout => None,
     };
     let timed_out = reached.is_none();

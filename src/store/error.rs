@@ -13,7 +13,7 @@ pub enum StoreError {
     CommitUnknown(String),
     /// The unique id or key is in use.
     Taken,
-    /// A newer version created the database.
+    /// A newer version migrated the database.
     NewerSchema(String),
     /// The file is not a database, or it is damaged.
     Corrupt(String),
@@ -42,7 +42,7 @@ impl fmt::Display for StoreError {
             }
             StoreError::Taken => f.write_str("use this id: it is taken"),
             StoreError::NewerSchema(why) => {
-                write!(f, "open the database: it was written by a newer agentd ({why}); use that version")
+                write!(f, "open the database: {why}; update agentd. The database is unchanged")
             }
             StoreError::Corrupt(why) => {
                 write!(
@@ -99,6 +99,12 @@ impl From<rusqlite::Error> for StoreError {
 }
 
 impl StoreError {
+    /// The database has a migration that this program does not know.
+    pub(super) fn newer_schema(version: i64) -> Self {
+        let own = env!("CARGO_PKG_VERSION");
+        Self::NewerSchema(format!("a newer agentd wrote it (schema {version}), and this is agentd {own}"))
+    }
+
     /// Whether the disk is full, read-only or failing.
     pub(super) fn is_disk_error(&self) -> bool {
         matches!(self, StoreError::Unwritable(_) | StoreError::Unsynced(_) | StoreError::CommitUnknown(_))
@@ -124,7 +130,7 @@ impl From<sqlx::migrate::MigrateError> for StoreError {
     fn from(error: sqlx::migrate::MigrateError) -> Self {
         use sqlx::migrate::MigrateError;
         match error {
-            MigrateError::VersionMissing(version) => StoreError::NewerSchema(format!("schema {version}")),
+            MigrateError::VersionMissing(version) => StoreError::newer_schema(version),
             // A released migration never changes, so its stored checksum was changed.
             MigrateError::VersionMismatch(version) => {
                 StoreError::Corrupt(format!("what is noted of migration {version} is not what it was"))

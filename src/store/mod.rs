@@ -45,6 +45,7 @@ pub use handle::{JournalWriter, Store, StoreOwner, StoreReader};
 pub use job_rows::{
     DeliveryTry, JobCommit, JobRow, JobWrite, OwedDelivery, ScheduleWrite, WorktreeOwner, WorktreeRow,
 };
+pub use open::check_schema;
 pub use read::events::{ItemHead, ItemQuery, SettledTurns, StoredItem};
 pub use read::requests::{IdempotentReply, SettledRequest, StoredRequest};
 pub use read::sessions::SessionQuery;

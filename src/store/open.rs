@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::error::StoreError;
 use super::writer::Writer;
-use crate::database_file::{DatabaseFile, make_private, sibling_path, sync_folder};
+use crate::database_file::{DatabaseFile, make_private, open_to_read, sibling_path, sync_folder};
 use crate::fault_injection::Faults;
 use crate::handle::{Store, StoreOwner, StoreReader, WriterHandle};
 use crate::health::Health;
@@ -77,6 +77,24 @@ fn is_current(connection: &rusqlite::Connection, migrations: &Migrator) -> bool 
         Ok(mode == "wal" && left == 0 && applied == wanted)
     };
     look().unwrap_or(false)
+}
+
+/// Checks that no newer program has migrated the database at `path`. Changes nothing.
+///
+/// # Errors
+/// [`StoreError::NewerSchema`] if one has; others if the database could not be read.
+pub async fn check_schema(path: &Path) -> Result<(), StoreError> {
+    let known: Vec<i64> = sqlx::migrate!("../../migrations").iter().map(|it| it.version).collect();
+    let mut connection = open_to_read(path).await?;
+    let applied: Vec<i64> = match has_schema(&mut connection).await? {
+        true => sqlx::query_scalar("select version from _sqlx_migrations").fetch_all(&mut connection).await?,
+        false => Vec::new(),
+    };
+    connection.close().await?;
+    match applied.into_iter().filter(|version| !known.contains(version)).max() {
+        Some(version) => Err(StoreError::newer_schema(version)),
+        None => Ok(()),
+    }
 }
 
 /// Migrates the schema and opens the writer's connection.

@@ -1,4 +1,4 @@
-//! Changes of sessions, jobs and schedules as `daemon.subscribe` reports them.
+//! Changes of sessions, jobs and schedules, and the stop of the daemon, as `daemon.subscribe` reports them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,6 +33,52 @@ pub enum DaemonEvent {
     Job(Box<JobNotification>),
     /// A schedule changed or fired.
     Schedule(Box<ScheduleNotification>),
+    /// The daemon itself changes.
+    Daemon(DaemonNotification),
+}
+
+/// What `daemon.subscribe` reports changes of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DaemonSubject {
+    /// Sessions.
+    Session,
+    /// Jobs.
+    Job,
+    /// Schedules.
+    Schedule,
+    /// The daemon.
+    Daemon,
+}
+
+/// The change of the daemon that a notification reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum DaemonChange {
+    /// The daemon stops as planned. It parks what runs and then closes the connection. Connect again, and continue after
+    /// the last `seq`.
+    #[serde(rename = "daemon.restarting")]
+    Restarting,
+}
+
+/// Why the daemon stops. Only a client can say that another daemon follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RestartReason {
+    /// A client stopped it.
+    Stop,
+    /// A client stopped it in order to start it again.
+    Restart,
+    /// A signal stopped it: a service manager, which may start it again, or a user.
+    Signal,
+}
+
+/// The planned stop of the daemon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DaemonNotification {
+    /// What happens.
+    pub kind: DaemonChange,
+    /// Why it happens.
+    pub reason: RestartReason,
 }
 
 /// The change of a schedule.

@@ -284,9 +284,11 @@ impl ModelSnapshot {
     }
 }
 
+// Events show them too, so a client must ignore limits of a later version. The readers of parameters and of templates
+// refuse unknown limits.
 /// Limits of one turn, and of a whole session. An absent limit does not apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct Budgets {
     /// Money, in millionths of a dollar.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,6 +1,6 @@
 //! The crash matrix: the daemon dies at every point of the table in RELIABILITY.md, by abort and by
 //! SIGKILL. After each crash the tests check every guarantee. The kill loop sends SIGKILL at random
-//! moments in many rounds on one state folder.
+//! moments in many rounds on one state folder. The upgrade loop stops and replaces the daemon as planned.
 
 mod client_log;
 mod invariants;
@@ -24,6 +24,7 @@ mod rows_unsandboxed;
 mod scenario;
 mod test_clock;
 mod tolerant_client;
+pub mod upgrade_loop;
 
 /// Defines one test for each crash mode: abort, and SIGKILL from outside.
 macro_rules! matrix_ways {

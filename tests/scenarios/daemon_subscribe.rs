@@ -49,6 +49,55 @@ async fn session_changes_of_other_clients_are_reported() {
     assert_eq!(deleted["session"]["session_id"], session.id);
 }
 
+/// The `kind` and the `reason` of all events that follow, until the daemon closes the connection.
+async fn rest(daemon: &TestDaemon, mut changes: Log) -> Vec<(String, Value)> {
+    let rest = async {
+        let mut all = Vec::new();
+        while let Some(event) = changes.next_or_end().await {
+            all.push((event["kind"].as_str().expect("a kind").to_owned(), event["reason"].clone()));
+        }
+        all
+    };
+    with_deadline("the end of the subscription", || daemon.log(), rest).await
+}
+
+#[tokio::test]
+async fn planned_stop_is_announced_with_reason_to_those_that_follow_the_daemon() {
+    for (stop, reason) in [
+        (Some(json!({})), "stop"),
+        (Some(json!({"mode": "now", "restart": true})), "restart"),
+        (None, "signal"),
+    ] {
+        let mut daemon = TestDaemon::start().await;
+        let watcher = daemon.client("watcher").await;
+        let mut followed = Vec::new();
+        for about in [json!(["daemon"]), json!(["session", "job"]), json!([])] {
+            let id = watcher.call("daemon.subscribe", json!({ "about": about })).await;
+            followed.push(Log::new(watcher.clone(), id.as_str().expect("an id").to_owned()));
+        }
+        let [only_daemon, mut without_daemon, mut everything] =
+            <[Log; 3]>::try_from(followed).ok().expect("three");
+        let session = daemon.client("alice").await.create(&daemon).await;
+        for changes in [&mut without_daemon, &mut everything] {
+            wait_for(changes, "session.created", &session.id, |_| true).await;
+        }
+        match stop {
+            Some(params) => drop(watcher.call("daemon.shutdown", params).await),
+            None => daemon.signal(nix::sys::signal::Signal::SIGTERM),
+        }
+        let announced = ("daemon.restarting".to_owned(), json!(reason));
+        assert_eq!(rest(&daemon, only_daemon).await, std::slice::from_ref(&announced));
+        assert!(!rest(&daemon, without_daemon).await.contains(&announced), "{reason}");
+        let all = rest(&daemon, everything).await;
+        assert_eq!(all.iter().filter(|event| **event == announced).count(), 1, "{all:?}");
+        assert!(daemon.wait_exit().await.success());
+    }
+    let daemon = TestDaemon::start().await;
+    let refusal =
+        daemon.client("watcher").await.refused("daemon.subscribe", json!({"about": ["moon"]})).await;
+    assert_eq!(refusal.kind, "invalid_params");
+}
+
 #[tokio::test]
 async fn failed_turn_is_listed_with_its_reason_after_restart() {
     let mut daemon = TestDaemon::start().await;

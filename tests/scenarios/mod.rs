@@ -123,6 +123,7 @@ mod unreachable;
 mod unsandboxed_retry;
 mod update;
 mod upgrade;
+mod versions;
 mod wait;
 mod when_busy;
 mod worktree_attacks;

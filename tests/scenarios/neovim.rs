@@ -99,6 +99,9 @@ async fn plugin_prompts_answers_and_continues_after_crash_in_headless_neovim() {
     reaches("streaming").await;
     daemon.models.push(Step::text("after the restart"));
     daemon.crash_and_restart().await;
+    reaches("answered").await;
+    assert!(daemon.stop().await.success());
+    daemon.launch().await;
     reaches("DONE").await;
     assert!(!reached().contains("FAILED"), "{}", reached());
     assert!(child.wait().await.expect("ran").success());

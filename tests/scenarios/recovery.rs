@@ -261,25 +261,6 @@ async fn command_with_lost_start_event_has_unknown_outcome() {
 }
 
 #[tokio::test]
-async fn newer_database_version_is_refused_and_unchanged() {
-    let mut daemon = TestDaemon::start().await;
-    assert!(daemon.stop().await.success());
-    let database = daemon.path("data/agentd/agentd.db");
-    let newer = "insert into _sqlx_migrations (version, description, success, checksum, execution_time) \
-                 values (99999999, 'later', 1, x'00', 0)";
-    let mut connection = open_database(&database).await;
-    sqlx::query(newer).execute(&mut connection).await.expect("written");
-    sqlx::Connection::close(connection).await.expect("closed");
-    let before = std::fs::read(&database).expect("read");
-    let refused = daemon.run_until_exit().await;
-    let words = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert_eq!(refused.status.code(), Some(4), "{words}");
-    assert!(words.contains("newer agentd") && words.contains("99999999"), "{words}");
-    assert_eq!(std::fs::read(&database).expect("read"), before);
-    assert!(!daemon.path("data/agentd/backups").exists());
-}
-
-#[tokio::test]
 async fn daily_backup_exists_soon_after_start() {
     let daemon = TestDaemon::start().await;
     let alice = daemon.client("alice").await;

@@ -118,6 +118,7 @@ impl TestDaemonBuilder {
             descriptors,
             prelude,
             crash: None,
+            program: env!("CARGO_BIN_EXE_agentd").into(),
             daemon: None,
         }
     }
@@ -138,6 +139,7 @@ pub struct TestDaemon {
     prelude: Option<String>,
     /// The crash point of the next daemon, and how it dies there.
     crash: Option<(String, CrashMode)>,
+    program: PathBuf,
     daemon: Option<Child>,
 }
 
@@ -205,12 +207,12 @@ impl TestDaemon {
 
     /// The program with the test's environment, not started yet.
     pub fn command(&self) -> Command {
-        let program = env!("CARGO_BIN_EXE_agentd");
+        let program = self.program.as_os_str();
         let limit = self.descriptors.map(|most| format!("ulimit -n {most}"));
         let before: Vec<&str> = limit.iter().chain(&self.prelude).map(String::as_str).collect();
-        let mut command = Command::new(if before.is_empty() { program } else { "/bin/bash" });
+        let mut command = Command::new(if before.is_empty() { program } else { "/bin/bash".as_ref() });
         if !before.is_empty() {
-            command.args(["-c", &format!("{}; exec \"$0\" \"$@\"", before.join("; ")), program]);
+            command.args(["-c", &format!("{}; exec \"$0\" \"$@\"", before.join("; "))]).arg(program);
         }
         command
             .env_clear()
@@ -229,6 +231,16 @@ impl TestDaemon {
             .stdin(Stdio::null())
             .kill_on_drop(true);
         command
+    }
+
+    /// Makes the next daemons run this program.
+    pub fn use_program(&mut self, program: PathBuf) {
+        self.program = program;
+    }
+
+    /// Whether the daemon is a process that this test started.
+    pub fn has_process(&self) -> bool {
+        self.daemon.is_some()
     }
 
     /// Makes the next daemons crash at this point: `C5`, or `C5:3` for the third time.

@@ -99,6 +99,15 @@ end)
 if select(2, text():gsub("> run it", "")) ~= 1 then
   fail("a message is shown twice\n" .. text())
 end
+step("answered")
+local states = {}
+wait("the words about the stop", function()
+  states[session().state] = true
+  return states["the daemon stops"]
+end)
+wait("the daemon after the stop", function()
+  return session().state ~= "the daemon stops"
+end)
 vim.cmd("Agentd detach")
 if next(require("agentd").sessions) then
   fail("the session is still attached")

@@ -18,8 +18,9 @@ methods! {
     Config = "daemon.config", p::ConfigParams => p::ConfigReply, READS.errors(&[Code::InvalidParams]);
     /// Follow all sessions, also those of sub-agents: created, changed and ended ones come as `daemon.event`
     /// notifications. Changes of one session that come together are one notification. After a very long pause
-    /// of the reader, deleted sessions may be missing: list them again. End it with session.unsubscribe.
-    Subscribe = "daemon.subscribe", p::NoParams => p::SubscriptionId,
+    /// of the reader, deleted sessions may be missing: list them again. Jobs and schedules come too, and
+    /// `daemon.restarting` before a planned stop. End it with session.unsubscribe.
+    Subscribe = "daemon.subscribe", p::DaemonSubscribeParams => p::SubscriptionId,
         READS.notifies(&[DAEMON_EVENT]).errors(&[Code::Overloaded]);
     /// Read the configuration again. What runs keeps what it began with; a wrong configuration is refused
     /// with its file and line, and the one in force stays.

@@ -148,6 +148,9 @@ impl Method {
 pub(super) struct MethodSchemas {
     pub params: fn(&mut SchemaGenerator) -> Value,
     pub reply: fn(&mut SchemaGenerator) -> Value,
+    /// Reads a reply as a client does.
+    #[cfg(test)]
+    read_reply: fn(&Value) -> Result<(), String>,
 }
 
 fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
@@ -155,7 +158,17 @@ fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
 }
 
 const fn schemas<M: ApiMethod>() -> MethodSchemas {
-    MethodSchemas { params: schema::<M::Params>, reply: schema::<M::Reply> }
+    MethodSchemas {
+        params: schema::<M::Params>,
+        reply: schema::<M::Reply>,
+        #[cfg(test)]
+        read_reply: read_as::<M::Reply>,
+    }
+}
+
+#[cfg(test)]
+fn read_as<T: DeserializeOwned>(reply: &Value) -> Result<(), String> {
+    serde_json::from_str::<T>(&reply.to_string()).map(|_| ()).map_err(|error| error.to_string())
 }
 
 /// The rows of one namespace: documentation, name of the type and of the method, parameters, reply, properties.
@@ -227,6 +240,78 @@ pub fn find(name: &str) -> Option<&'static Method> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The replies of the first release of the protocol, and how a client of today reads each of them.
+    fn first_replies() -> Vec<(&'static str, Value, fn(&Value) -> Result<(), String>)> {
+        let first = include_str!("../../../tests/fixtures/protocol-1.json");
+        let first: Value = serde_json::from_str(first).expect("examples");
+        let rows = METHODS.iter().zip(SCHEMAS);
+        let known = rows.filter_map(|(method, row)| {
+            let example = first.get(method.name)?;
+            Some((method.name, example["result"].clone(), row.read_reply))
+        });
+        known.collect()
+    }
+
+    #[test]
+    fn replies_of_an_older_daemon_can_be_read() {
+        let replies = first_replies();
+        assert!(replies.len() > 80, "{}", replies.len());
+        for (name, reply, read) in replies {
+            assert_eq!(read(&reply), Ok(()), "{name}: a new field of a reply needs a default");
+        }
+    }
+
+    /// Pointers to all objects of a value.
+    fn objects(value: &Value, path: &str, found: &mut Vec<String>) {
+        match value {
+            Value::Object(members) => {
+                found.push(path.to_owned());
+                for (name, inner) in members {
+                    let name = name.replace('~', "~0").replace('/', "~1");
+                    objects(inner, &format!("{path}/{name}"), found);
+                }
+            }
+            Value::Array(list) => {
+                list.iter()
+                    .enumerate()
+                    .for_each(|(at, inner)| objects(inner, &format!("{path}/{at}"), found));
+            }
+            _ => {}
+        }
+    }
+
+    /// Maps from names to values, where a further name is no further field.
+    const MAPS: [&str; 8] = [
+        "/jobs/completed",
+        "/jobs/open",
+        "/calls_by_service_tier",
+        "/tool_calls",
+        "/turns_completed",
+        "/session/models",
+        "/usage_by_model",
+        "/labels",
+    ];
+
+    /// Except in prices: the same type reads the configuration, where an unknown part is a mistake.
+    #[test]
+    fn fields_that_a_newer_daemon_adds_are_ignored() {
+        let mut unread = Vec::new();
+        for (name, reply, read) in first_replies() {
+            let mut paths = Vec::new();
+            objects(&reply, "", &mut paths);
+            for path in paths {
+                let mut longer = reply.clone();
+                let object = longer.pointer_mut(&path).and_then(Value::as_object_mut).expect("an object");
+                object.insert("of_a_later_version".into(), Value::Array(vec![1.into(), "x".into()]));
+                if read(&longer).is_err() {
+                    unread.push(format!("{name}{path}"));
+                }
+            }
+        }
+        unread.retain(|path| !MAPS.iter().any(|map| path.ends_with(map)) && !path.ends_with("/price"));
+        assert_eq!(unread, Vec::<String>::new(), "older clients cannot read a reply with more fields there");
+    }
 
     /// The place of a parameter that is not in the list would depend on the order of two lists of fields, and so would
     /// digests of idempotency keys.

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use types::daemon_event::DaemonSubject;
 use types::job::{FailedDelivery, JobCounts};
 use types::time::Timestamp;
 
@@ -280,12 +281,23 @@ pub struct CheckReply {
     pub problems: Vec<String>,
 }
 
+/// `daemon.subscribe`
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct DaemonSubscribeParams {
+    /// Only notifications about these; by default all of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub about: Vec<DaemonSubject>,
+}
+
 /// `daemon.shutdown`
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ShutdownParams {
     /// How running tools are stopped.
     #[serde(default)]
     pub mode: ShutdownMode,
+    /// Whether the caller starts another daemon afterwards. Other clients are told so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub restart: bool,
 }
 
 /// How the daemon stops. A repeated call with `now` speeds up a running stop.

@@ -37,7 +37,7 @@ pub(crate) async fn daemon(
             let client = reach.connect_or_start().await?;
             say_started(&client, out).await
         }
-        DaemonCommand::Stop { now } => stop(reach, *now, out).await,
+        DaemonCommand::Stop { now } => stop(reach, stop_params(*now), out).await,
         DaemonCommand::Status { json } => {
             let client = reach.connect().await?;
             let status = tested_status(&client).await?;
@@ -52,7 +52,7 @@ pub(crate) async fn daemon(
         DaemonCommand::Reload => reload(reach, out).await,
         DaemonCommand::Restart { now } => {
             let service = service(reach);
-            stop(reach, *now, out).await?;
+            stop(reach, ShutdownParams { restart: true, ..stop_params(*now) }, out).await?;
             // systemd keeps the socket of a socket unit and starts the daemon for the first connection.
             if let Some(service) = service.filter(|_| !reach.places.socket.exists()) {
                 service.start().await?;
@@ -161,11 +161,27 @@ pub(crate) fn sandbox_line(choice: &SandboxChoice) -> String {
     }
 }
 
-/// Asks the daemon to stop and waits until it has exited. It is not an error if none runs.
-pub(crate) async fn stop(reach: &Connector, now: bool, out: &mut OutputStreams) -> Result<(), Failure> {
+fn stop_params(now: bool) -> ShutdownParams {
     let mode = if now { ShutdownMode::Now } else { ShutdownMode::Drain };
+    ShutdownParams { mode, restart: false }
+}
+
+/// Asks the daemon to stop and waits until it has exited. It is not an error if none runs.
+pub(crate) async fn stop(
+    reach: &Connector,
+    params: ShutdownParams,
+    out: &mut OutputStreams,
+) -> Result<(), Failure> {
+    let now = params.mode == ShutdownMode::Now;
     let client = match reach.dial().await {
         Ok(client) => client,
+        // A daemon of another protocol understands a signal.
+        Err(CallError::Fault(fault)) if fault.kind() == "unsupported_version" => {
+            return match LockHolder::find(&reach.places.data_dir) {
+                Some(holder) if !reach.listens_elsewhere() => stop_unreachable(reach, holder, now, out).await,
+                _ => Err(CallError::Fault(fault).into()),
+            };
+        }
         Err(CallError::Io(e)) if is_absent(&e) => {
             return match LockHolder::find(&reach.places.data_dir) {
                 // This is not the requested daemon, and its sessions may be in the middle of work. So do not
@@ -180,7 +196,14 @@ pub(crate) async fn stop(reach: &Connector, now: bool, out: &mut OutputStreams) 
     // The daemon of another data folder is known by its socket alone.
     let holder = LockHolder::find(&reach.places.data_dir)
         .filter(|holder| holder.socket.is_some() && holder.socket.as_deref() == client.socket());
-    match client.call::<methods::daemon::Shutdown>(&ShutdownParams { mode }).await {
+    let mut outcome = client.call::<methods::daemon::Shutdown>(&params).await;
+    if params.restart && matches!(&outcome, Err(CallError::Fault(fault)) if fault.kind() == "invalid_params")
+    {
+        // An older daemon does not know `restart`.
+        let params = ShutdownParams { restart: false, ..params };
+        outcome = client.call::<methods::daemon::Shutdown>(&params).await;
+    }
+    match outcome {
         // The daemon may exit before it has sent the reply.
         Ok(Done {}) | Err(CallError::Closed) => {}
         Err(CallError::Fault(fault)) if fault.kind() == "shutting_down" => {}

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use api::endpoint;
+use api::params::{ShutdownMode, ShutdownParams};
 
 use crate::commands::daemon::{service, stop};
 use crate::connection::connector::Connector;
@@ -63,7 +64,8 @@ pub(crate) async fn uninstall(
     if !is_confirmed {
         confirm("Stop the daemon and delete these folders, with all sessions and keys?", "--yes")?;
     }
-    stop(reach, true, &mut OutputStreams::silent()).await?;
+    stop(reach, ShutdownParams { mode: ShutdownMode::Now, restart: false }, &mut OutputStreams::silent())
+        .await?;
     for place in &places {
         fs::remove_dir_all(&place.folder).map_err(|error| {
             Failure::internal(format!("could not delete {}: {error}", shown(&place.folder)))

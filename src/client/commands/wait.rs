@@ -3,6 +3,7 @@
 use api::methods;
 
 use crate::connection::connector::Connector;
+use crate::connection::waiting::call_through_restarts;
 use crate::failure::{Failure, code};
 use crate::resolve_id;
 use crate::terminal::escape;
@@ -19,12 +20,13 @@ pub(crate) async fn wait(
     json: bool,
     out: &mut OutputStreams,
 ) -> Result<(), Failure> {
-    let client = reach.connect_or_start().await?;
+    let mut client = reach.connect_or_start().await?;
     let session_id = resolve_id::session(&client, name).await?.session_id;
     let judges_result = until.is_empty();
     let until = Some(until).filter(|states| !states.is_empty());
+    let params = |timeout_ms| WaitParams { session_id, until: until.clone(), timeout_ms };
     let reply: WaitReply =
-        client.call::<methods::session::Wait>(&WaitParams { session_id, until, timeout_ms }).await?;
+        call_through_restarts::<methods::session::Wait>(reach, &mut client, timeout_ms, params, out).await?;
     let state = reply.session.summary.state;
     if json {
         out.json(&reply)?;

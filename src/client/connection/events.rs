@@ -6,7 +6,16 @@ use std::collections::VecDeque;
 use crate::connection::subscription::Subscription;
 use crate::connection::wire::{CallError, DaemonStream, Message, ReceivedEvent, parse};
 use api::params::{HelloParams, Include, SubscribeParams};
+use types::daemon_event::RestartReason;
 use types::ids::{Seq, SessionId};
+
+/// What a subscription delivers.
+pub(crate) enum Delivery {
+    /// An event of the session.
+    Event(Box<ReceivedEvent>),
+    /// The daemon stops as planned.
+    Restarting(RestartReason),
+}
 
 /// The events of one session, in order. Dropping it ends the subscription.
 pub struct Events {
@@ -25,13 +34,14 @@ impl Events {
     ) -> Result<Self, CallError> {
         let params = SubscribeParams { session_id: session, after_seq, include };
         let mut early = VecDeque::new();
-        let subscription =
+        let mut subscription =
             Subscription::open::<methods::session::Subscribe>(stream, greeting, &params, |line| {
                 if let Some(Message::Event(event)) = parse(line) {
                     early.push_back(*event);
                 }
             })
             .await?;
+        subscription.follow_daemon().await?;
         Ok(Self { subscription, early, last_seq: after_seq })
     }
 
@@ -41,16 +51,28 @@ impl Events {
     /// [`CallError::Closed`] when the daemon exits: subscribe again with [`Events::last_seq`].
     pub async fn next(&mut self) -> Result<ReceivedEvent, CallError> {
         loop {
+            if let Delivery::Event(event) = self.next_delivery().await? {
+                return Ok(*event);
+            }
+        }
+    }
+
+    /// The next event, or the announcement that the daemon stops. Cancel-safe.
+    ///
+    /// # Errors
+    /// As of [`Events::next`].
+    pub(crate) async fn next_delivery(&mut self) -> Result<Delivery, CallError> {
+        loop {
             let event = match self.early.pop_front() {
-                Some(event) => event,
-                None => {
-                    let line = self.subscription.next_line().await?;
-                    let Some(Message::Event(event)) = parse(&line) else { continue };
-                    *event
-                }
+                Some(event) => Box::new(event),
+                None => match parse(&self.subscription.next_line().await?) {
+                    Some(Message::Event(event)) => event,
+                    Some(Message::Restarting(reason)) => return Ok(Delivery::Restarting(reason)),
+                    _ => continue,
+                },
             };
             self.last_seq = self.last_seq.max(event.seq);
-            return Ok(event);
+            return Ok(Delivery::Event(event));
         }
     }
 

@@ -1,5 +1,6 @@
 //! Errors of the daemon in the words of the command line: options instead of parameters, commands instead of methods.
 
+use crate::connection::versions;
 use crate::failure::{Failure, code};
 use crate::terminal::escape;
 use api::fault::WireFault;
@@ -50,6 +51,10 @@ pub(super) fn failure(fault: &WireFault) -> Failure {
     let message = command_words(&option_words(&fault.message, path));
     let message = escape::text(&message).into_owned();
     let has_state = fault.data.get("state").is_some();
+    let message = match versions::advice(fault) {
+        Some(advice) => format!("{message}; {advice}"),
+        None => message,
+    };
     match fault.kind() {
         "shutting_down" => Failure::unreachable("the daemon is stopping; try again in a moment"),
         "invalid_params" | "unsupported" => Failure::usage(message),

@@ -8,11 +8,12 @@ use tokio::time::{Instant, sleep};
 
 use crate::connection::client::{CallError, Client};
 use crate::connection::connector::Connector;
-use crate::connection::events::Events;
+use crate::connection::events::{Delivery, Events};
 use crate::connection::expand_truncated;
 use crate::connection::wire::ReceivedEvent;
 use crate::failure::Failure;
 use api::params::Include;
+use types::daemon_event::RestartReason;
 use types::ids::{Seq, SessionId};
 
 /// How long to try to reconnect to the daemon after the connection was lost.
@@ -22,10 +23,20 @@ const RECONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 pub enum FollowStep {
     /// An event.
     Event(Box<ReceivedEvent>),
+    /// The daemon stops as planned. The client reconnects once the connection ends, and [`FollowStep::Lost`] is left out.
+    Restarting(RestartReason),
     /// The connection was lost; the client is reconnecting.
     Lost,
     /// The client has reconnected: use this client for calls from now on.
     Back(Client),
+}
+
+/// The state of the connection while the daemon stops, in a few words.
+pub(crate) fn stop_words(reason: RestartReason) -> &'static str {
+    match reason {
+        RestartReason::Restart => "the daemon restarts…",
+        RestartReason::Stop | RestartReason::Signal => "the daemon stops…",
+    }
 }
 
 /// The events of one session, across connections.
@@ -38,6 +49,8 @@ pub struct SessionFollower {
     /// Whether events are returned as sent on the wire.
     as_sent: bool,
     events: Option<Events>,
+    /// Whether the daemon of this connection has announced its stop.
+    is_announced: bool,
     /// The task that reads the truncated values of an event.
     pending: Option<AbortOnDrop<Result<ReceivedEvent, CallError>>>,
     attempt: Option<AbortOnDrop<Result<(Client, Events), Failure>>>,
@@ -91,6 +104,7 @@ impl SessionFollower {
             include,
             as_sent: false,
             events,
+            is_announced: false,
             pending: None,
             attempt: None,
         })
@@ -116,36 +130,41 @@ impl SessionFollower {
     pub async fn next(&mut self) -> Result<FollowStep, Failure> {
         if let Some(events) = &mut self.events {
             if self.pending.is_none() {
-                match events.next().await {
-                    Ok(event) if expand_truncated::is_truncated(&event) && !self.as_sent => {
+                match events.next_delivery().await {
+                    Ok(Delivery::Restarting(reason)) => {
+                        self.is_announced = true;
+                        return Ok(FollowStep::Restarting(reason));
+                    }
+                    Ok(Delivery::Event(event)) if expand_truncated::is_truncated(&event) && !self.as_sent => {
                         let client = self.client.clone();
-                        let task = tokio::spawn(async move { expand_truncated::whole(&client, event).await });
+                        let task =
+                            tokio::spawn(async move { expand_truncated::whole(&client, *event).await });
                         self.pending = Some(AbortOnDrop(task));
                     }
-                    Ok(event) => {
+                    Ok(Delivery::Event(event)) => {
                         self.last_seq = events.last_seq();
-                        return Ok(FollowStep::Event(Box::new(event)));
+                        return Ok(FollowStep::Event(event));
                     }
                     Err(_) => {
                         self.events = None;
-                        return Ok(FollowStep::Lost);
+                        if !self.is_announced {
+                            return Ok(FollowStep::Lost);
+                        }
                     }
                 }
             }
             if let Some(pending) = &mut self.pending {
                 let made = (&mut pending.0).await;
                 self.pending = None;
-                return Ok(match made {
-                    Ok(Ok(event)) => {
-                        self.last_seq = self.last_seq.max(event.seq);
-                        FollowStep::Event(Box::new(event))
-                    }
-                    // After reconnecting, the subscription delivers this event again.
-                    _ => {
-                        self.events = None;
-                        FollowStep::Lost
-                    }
-                });
+                if let Ok(Ok(event)) = made {
+                    self.last_seq = self.last_seq.max(event.seq);
+                    return Ok(FollowStep::Event(Box::new(event)));
+                }
+                // After reconnecting, the subscription delivers this event again.
+                self.events = None;
+                if !self.is_announced {
+                    return Ok(FollowStep::Lost);
+                }
             }
         }
         let (reach, session, after) = (self.reach.clone(), self.session, self.last_seq);
@@ -157,6 +176,7 @@ impl SessionFollower {
         self.attempt = None;
         let (client, events) = outcome.map_err(|e| Failure::internal(e.to_string()))??;
         self.events = Some(events);
+        self.is_announced = false;
         self.client = client.clone();
         Ok(FollowStep::Back(client))
     }

@@ -26,4 +26,6 @@ pub(super) mod session_feed;
 pub(super) mod ssh;
 pub(super) mod stdin;
 mod subscription;
+pub(super) mod versions;
+pub(super) mod waiting;
 pub(super) mod wire;

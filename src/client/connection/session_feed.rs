@@ -12,7 +12,7 @@ use crate::connection::session_calls;
 use crate::connection::subscription::Subscription;
 use crate::connection::wire::{CallError, Message, parse};
 use crate::failure::Failure;
-use api::params::{ListParams, NoParams};
+use api::params::{DaemonSubscribeParams, ListParams};
 use types::daemon_event::SessionNotification;
 use types::ids::SessionId;
 use types::session::SessionView;
@@ -28,8 +28,9 @@ struct SessionEvents(Subscription);
 impl SessionEvents {
     async fn open(client: &Client) -> Result<Self, CallError> {
         let stream = client.subscription_stream().await?;
+        let params = DaemonSubscribeParams::default();
         let subscribed =
-            Subscription::open::<methods::daemon::Subscribe>(stream, client.greeting(), &NoParams {}, |_| {});
+            Subscription::open::<methods::daemon::Subscribe>(stream, client.greeting(), &params, |_| {});
         Ok(Self(subscribed.await?))
     }
 

@@ -3,15 +3,18 @@
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
-use crate::connection::wire::{CallError, Carrier, DaemonStream, Lines, Message, parse, subscribe_requests};
-use api::ApiMethod;
-use api::params::HelloParams;
+use crate::connection::wire::{
+    CallError, Carrier, DaemonStream, Lines, Message, parse, request, subscribe_requests,
+};
+use api::params::{DaemonSubscribeParams, HelloParams};
+use api::{ApiMethod, methods};
+use types::daemon_event::DaemonSubject;
 
 /// An open subscription. Dropping it ends the subscription.
 pub(crate) struct Subscription {
     lines: Lines<OwnedReadHalf>,
     /// Kept open, because closing the client's side would end the subscription.
-    _write: OwnedWriteHalf,
+    write: OwnedWriteHalf,
     _carrier: Carrier,
 }
 
@@ -39,7 +42,18 @@ impl Subscription {
             }
         };
         carrier.greet(replies).await?;
-        Ok(Self { lines, _write: write, _carrier: carrier })
+        Ok(Self { lines, write, _carrier: carrier })
+    }
+
+    /// Asks the daemon to announce its planned stop on this connection too. Does not wait for the reply: an older daemon
+    /// refuses the call, and its stop is noticed when the connection ends.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub(crate) async fn follow_daemon(&mut self) -> Result<(), CallError> {
+        let params = DaemonSubscribeParams { about: vec![DaemonSubject::Daemon] };
+        let text = request(3, methods::daemon::Subscribe::METHOD.name, &params)?;
+        Ok(self.write.write_all(text.as_bytes()).await?)
     }
 
     /// The next message. Cancel-safe.

@@ -15,10 +15,11 @@ use tokio::time::timeout;
 use crate::connection::fault_words;
 use crate::connection::ssh::{Prompts, RemoteFailure, SshProcess, SshRoute};
 use crate::failure::Failure;
+use crate::terminal::escape;
 use api::fault::WireFault;
 use api::params::HelloParams;
 use api::{ApiMethod, DAEMON_EVENT, SESSION_EVENT, methods};
-use types::daemon_event::{DaemonEvent, SessionNotification};
+use types::daemon_event::{DaemonEvent, RestartReason, SessionNotification};
 use types::event::Envelope;
 use types::ids::Seq;
 
@@ -36,8 +37,10 @@ pub enum CallError {
     Fault(WireFault),
     /// The connection ended first. The call may or may not have taken effect.
     Closed,
-    /// No connection, or a reply of the wrong type (then the kind is `InvalidData`).
+    /// No connection, or no line of JSON (then the kind is `InvalidData`).
     Io(io::Error),
+    /// The daemon replied in a form that this version does not know. The text says which program to update.
+    Unreadable(String),
     /// No connection to a daemon on another machine.
     Remote(RemoteFailure),
 }
@@ -48,6 +51,7 @@ impl fmt::Display for CallError {
             CallError::Fault(fault) => write!(f, "{} ({})", fault.message, fault.kind()),
             CallError::Closed => f.write_str("the daemon closed the connection"),
             CallError::Io(error) => error.fmt(f),
+            CallError::Unreadable(text) => f.write_str(text),
             CallError::Remote(failure) => failure.fmt(f),
         }
     }
@@ -62,7 +66,7 @@ impl CallError {
             CallError::Closed => true,
             CallError::Io(error) => error.kind() != io::ErrorKind::InvalidData,
             CallError::Remote(failure) => !failure.is_final(),
-            CallError::Fault(_) => false,
+            CallError::Fault(_) | CallError::Unreadable(_) => false,
         }
     }
 }
@@ -145,6 +149,8 @@ pub(crate) enum Message {
     Event(Box<ReceivedEvent>),
     /// A changed session, from `daemon.subscribe`.
     Session(Box<SessionNotification>),
+    /// The daemon stops as planned, from `daemon.subscribe`.
+    Restarting(RestartReason),
     /// A message that this version does not know.
     Other,
 }
@@ -183,6 +189,7 @@ pub(crate) fn parse(line: &[u8]) -> Option<Message> {
             let event = carried.and_then(|it| serde_json::from_str(it.result.get()).ok());
             return Some(match event {
                 Some(DaemonEvent::Session(event)) => Message::Session(event),
+                Some(DaemonEvent::Daemon(event)) => Message::Restarting(event.reason),
                 Some(DaemonEvent::Job(_) | DaemonEvent::Schedule(_)) | None => Message::Other,
             });
         }
@@ -206,6 +213,7 @@ impl From<CallError> for Failure {
         match error {
             CallError::Fault(fault) => fault_words::failure(&fault),
             CallError::Closed => Self::unreachable("the daemon closed the connection"),
+            CallError::Unreadable(text) => Self::internal(escape::text(&text)),
             CallError::Io(error) => Self::unreachable(format!("lost the daemon: {error}")),
             CallError::Remote(failure) if failure.is_final() => {
                 Self::unreachable(failure.message).into_final()
@@ -261,7 +269,7 @@ impl Carrier {
         let Some(ssh) = self.ssh.take() else { return Err(error) };
         Err(match error {
             CallError::Fault(fault) if fault.kind() == "unsupported_version" => {
-                CallError::Remote(RemoteFailure::version(ssh.host(), &fault.message))
+                CallError::Remote(RemoteFailure::version(ssh.host(), &fault))
             }
             lost if lost.is_lost() => CallError::Remote(ssh.into_failure().await),
             other => other,
@@ -350,6 +358,7 @@ mod tests {
                     format!("event {} {} {}", event.seq, event.kind, event.event.is_some())
                 }
                 Some(Message::Session(event)) => format!("session {}", event.session.session_id),
+                Some(Message::Restarting(reason)) => format!("restarting {reason:?}"),
                 Some(Message::Other) => "other".into(),
                 None => "nothing".into(),
             };
@@ -376,6 +385,14 @@ mod tests {
             "event 9 moon.rose false",
         );
         check(r#"{"jsonrpc":"2.0","method":"daemon.event","params":{}}"#, "other");
+        let stop = |kind: &str, reason: &str| {
+            format!(
+                r#"{{"jsonrpc":"2.0","method":"daemon.event","params":{{"subscription":"s","result":{{"kind":"{kind}","reason":"{reason}","later":1}}}}}}"#
+            )
+        };
+        check(&stop("daemon.restarting", "restart"), "restarting Restart");
+        check(&stop("daemon.restarting", "of a later version"), "other");
+        check(&stop("daemon.dreaming", "restart"), "other");
         check("garbage", "nothing");
     }
 }

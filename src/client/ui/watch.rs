@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use crate::args::Output;
 use crate::connection::client::{CallError, Client};
 use crate::connection::first_time::is_first_time;
-use crate::connection::follow::{FollowStep, SessionFollower};
+use crate::connection::follow::{FollowStep, SessionFollower, stop_words};
 use crate::connection::wire::ReceivedEvent;
 use crate::failure::{Failure, code, code_of};
 use crate::terminal::format::{now, short_id};
@@ -180,6 +180,7 @@ impl TurnWatcher {
                             return Ok(ended);
                         }
                     }
+                    FollowStep::Restarting(reason) => out.note(&format!("  {}", stop_words(reason)))?,
                     FollowStep::Lost => out.note("  lost the daemon; looking for it…")?,
                     FollowStep::Back(client) => self.back(client, out)?,
                 },

@@ -147,7 +147,7 @@ function M.follow(path, session_id, on)
     if follower.is_stopped then
       return
     end
-    on.state("connection lost, trying again: " .. reason)
+    on.state(follower.stopping or "connection lost, trying again: " .. reason)
     vim.defer_fn(connect, follower.pause)
     follower.pause = math.min(follower.pause * 2, MAX_PAUSE_MS)
   end
@@ -161,6 +161,9 @@ function M.follow(path, session_id, on)
         if method == "session.event" and not follower.is_stopped then
           follower.after_seq = params.result.seq
           on.event(params.result)
+        elseif method == "daemon.event" and params.result.kind == "daemon.restarting" and not follower.is_stopped then
+          follower.stopping = params.result.reason == "restart" and "the daemon restarts" or "the daemon stops"
+          on.state(follower.stopping)
         end
       end,
       closed = retry,
@@ -178,7 +181,10 @@ function M.follow(path, session_id, on)
       connection:call("session.subscribe", params, function(_, failure)
         if not failure then
           follower.pause = 50
+          follower.stopping = nil
           on.state("")
+          -- An older daemon refuses this; its stop is then a lost connection.
+          connection:call("daemon.subscribe", { about = { "daemon" } }, function() end)
         elseif not failure.data.retryable then
           follower.stop()
           on.failed(failure.message)

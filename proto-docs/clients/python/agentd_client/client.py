@@ -103,7 +103,7 @@ class Client:
         return self._follow("permission.subscribe", {})
 
     def sessions(self) -> AsyncIterator[t.DaemonEvent]:
-        """Changes of all sessions, until the connection is lost."""
+        """Changes of all sessions, and `daemon.restarting` before a planned stop, until the connection is lost."""
         return self._follow("daemon.subscribe", {})
 
     async def _follow(self, method: str, params: Mapping[str, Any]) -> AsyncIterator[Any]:

@@ -1452,8 +1452,11 @@ class CreateParams(TypedDict):
     worktree: NotRequired[WorktreeChoice]
     """Makes a git worktree of the folder's repository on a branch of its own, in which the session works: `true`, or an object with `base`, `branch`, `keep`, `include` and `commit`."""
 
+# The change of the daemon that a notification reports.
+DaemonChange: TypeAlias = "Literal['daemon.restarting']"
+
 # A notification `daemon.event` of `daemon.subscribe`.
-DaemonEvent: TypeAlias = "SessionNotification | JobNotification | ScheduleNotification"
+DaemonEvent: TypeAlias = "SessionNotification | JobNotification | ScheduleNotification | DaemonNotification"
 
 
 class DaemonEventNotification(TypedDict):
@@ -1462,6 +1465,26 @@ class DaemonEventNotification(TypedDict):
     result: DaemonEvent
 
     subscription: SubscriptionId
+
+
+class DaemonNotification(TypedDict):
+    """The planned stop of the daemon."""
+
+    kind: DaemonChange
+    """What happens."""
+
+    reason: RestartReason
+    """Why it happens."""
+
+# What `daemon.subscribe` reports changes of.
+DaemonSubject: TypeAlias = "Literal['session', 'job', 'schedule', 'daemon']"
+
+
+class DaemonSubscribeParams(TypedDict):
+    """`daemon.subscribe`"""
+
+    about: NotRequired[list[DaemonSubject]]
+    """Only notifications about these; by default all of them."""
 
 # A user's answer to a permission request.
 Decision: TypeAlias = "Literal['allow', 'deny']"
@@ -6667,6 +6690,9 @@ class ResolvedPath(TypedDict):
     sensitivity: PathSensitivity
     """Whether writing there could change which code runs or which permissions apply."""
 
+# Why the daemon stops. Only a client can say that another daemon follows.
+RestartReason: TypeAlias = "Literal['stop', 'restart', 'signal']"
+
 
 class Restriction(TypedDict):
     """One restriction."""
@@ -7997,6 +8023,9 @@ class ShutdownParams(TypedDict):
 
     mode: NotRequired[ShutdownMode]
     """How running tools are stopped."""
+
+    restart: NotRequired[bool]
+    """Whether the caller starts another daemon afterwards. Other clients are told so."""
 
 
 class SlashCommand(TypedDict):
@@ -10430,7 +10459,7 @@ class Call(Protocol):
     async def __call__(self, method: Literal["daemon.config"], params: ConfigParams = ...) -> ConfigReply: ...
 
     @overload
-    async def __call__(self, method: Literal["daemon.subscribe"], params: dict[str, Any] = ...) -> SubscriptionId: ...
+    async def __call__(self, method: Literal["daemon.subscribe"], params: DaemonSubscribeParams = ...) -> SubscriptionId: ...
 
     @overload
     async def __call__(self, method: Literal["daemon.reload"], params: ReloadParams = ...) -> ReloadReply: ...

@@ -88,7 +88,7 @@ export class Client {
     return this.#follow("permission.subscribe", {}, signal);
   }
 
-  /** Changes of all sessions, until the connection is lost. */
+  /** Changes of all sessions, and `daemon.restarting` before a planned stop, until the connection is lost. */
   sessions(signal?: AbortSignal): AsyncGenerator<DaemonEvent> {
     return this.#follow("daemon.subscribe", {}, signal);
   }

@@ -1079,13 +1079,33 @@ export interface CreateParams {
   worktree?: WorktreeChoice;
 }
 
+/** The change of the daemon that a notification reports. */
+export type DaemonChange = "daemon.restarting";
+
 /** A notification `daemon.event` of `daemon.subscribe`. */
-export type DaemonEvent = SessionNotification | JobNotification | ScheduleNotification;
+export type DaemonEvent = SessionNotification | JobNotification | ScheduleNotification | DaemonNotification;
 
 /** The parameters of the notification `daemon.event`. */
 export interface DaemonEventNotification {
   result: DaemonEvent;
   subscription: SubscriptionId;
+}
+
+/** The planned stop of the daemon. */
+export interface DaemonNotification {
+  /** What happens. */
+  kind: DaemonChange;
+  /** Why it happens. */
+  reason: RestartReason;
+}
+
+/** What `daemon.subscribe` reports changes of. */
+export type DaemonSubject = "session" | "job" | "schedule" | "daemon";
+
+/** `daemon.subscribe` */
+export interface DaemonSubscribeParams {
+  /** Only notifications about these; by default all of them. */
+  about?: Array<DaemonSubject>;
 }
 
 /** A user's answer to a permission request. */
@@ -4923,6 +4943,9 @@ export interface ResolvedPath {
   sensitivity: PathSensitivity;
 }
 
+/** Why the daemon stops. Only a client can say that another daemon follows. */
+export type RestartReason = "stop" | "restart" | "signal";
+
 /** One restriction. */
 export interface Restriction {
   /** The file that holds it; absent for restrictions of a session. */
@@ -5875,6 +5898,8 @@ export type ShutdownMode = "drain" | "now";
 export interface ShutdownParams {
   /** How running tools are stopped. */
   mode?: ShutdownMode;
+  /** Whether the caller starts another daemon afterwards. Other clients are told so. */
+  restart?: boolean;
 }
 
 /** A slash command that a user typed: `/name arguments`. */
@@ -7624,8 +7649,8 @@ export interface Methods {
   "daemon.metrics": { params?: Record<string, never>; reply: Metrics };
   /** The configuration in force, with the place that each value comes from. Secrets are masked. */
   "daemon.config": { params?: ConfigParams; reply: ConfigReply };
-  /** Follow all sessions, also those of sub-agents: created, changed and ended ones come as `daemon.event` notifications. Changes of one session that come together are one notification. After a very long pause of the reader, deleted sessions may be missing: list them again. End it with session.unsubscribe. */
-  "daemon.subscribe": { params?: Record<string, never>; reply: SubscriptionId };
+  /** Follow all sessions, also those of sub-agents: created, changed and ended ones come as `daemon.event` notifications. Changes of one session that come together are one notification. After a very long pause of the reader, deleted sessions may be missing: list them again. Jobs and schedules come too, and `daemon.restarting` before a planned stop. End it with session.unsubscribe. */
+  "daemon.subscribe": { params?: DaemonSubscribeParams; reply: SubscriptionId };
   /** Read the configuration again. What runs keeps what it began with; a wrong configuration is refused with its file and line, and the one in force stays. */
   "daemon.reload": { params?: ReloadParams; reply: ReloadReply };
   /** Copy the whole database to a new file while it is in use. The copy is checked and readable for its owner alone. */

@@ -234,7 +234,7 @@ impl Conversation {
             Some(()) = self.work.next(), if !self.work.is_empty() => {}
             step = follow, if can_follow || !is_following => match step {
                 Some(Ok(FollowStep::Event(event))) => self.on_received(*event).await,
-                Some(Ok(FollowStep::Lost)) => {}
+                Some(Ok(FollowStep::Restarting(_) | FollowStep::Lost)) => {}
                 Some(Ok(FollowStep::Back(client))) => self.shared.daemon.replace(client),
                 Some(Err(failure)) if failure.code == code::UNREACHABLE => {
                     self.follower = None;

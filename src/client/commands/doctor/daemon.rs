@@ -9,6 +9,8 @@ use crate::commands::daemon::{sandbox_line, tested_status};
 use crate::connection::client::Client;
 use crate::connection::connector::{Connector, daemon_command, is_absent};
 use crate::connection::lock_holder::LockHolder;
+use crate::connection::versions::which_to_update;
+use crate::failure::code;
 use api::methods;
 use api::params::{ModelCheckParams, NoParams, SandboxReply, StatusReply};
 use types::job::{DeliveryStatus, FailedDelivery};
@@ -29,6 +31,7 @@ pub(super) async fn daemon(reach: &Connector) -> Vec<Finding> {
                     let (what, fix) = holder.explain(&reach.places.socket);
                     fail(what, fix)
                 }
+                None if failure.code != code::UNREACHABLE => fail(failure.message, "agentctl daemon restart"),
                 None => warn(failure.message, "agentctl daemon start (run and attach do it by themselves)"),
             };
             return vec![absent, database_finding(check_files(reach).await)];
@@ -165,7 +168,7 @@ fn state(client: &Client, status: &StatusReply) -> Vec<Finding> {
     if client.hello().version != env!("CARGO_PKG_VERSION") {
         findings.push(warn(
             format!("agentctl is {}, agentd is {}", env!("CARGO_PKG_VERSION"), status.version),
-            "agentctl daemon stop; the next command starts the new one",
+            which_to_update(&status.version),
         ));
     }
     findings.push(storage(status));

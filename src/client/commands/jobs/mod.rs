@@ -17,6 +17,7 @@ use crate::commands::{diff, logs};
 use crate::connection::client::Client;
 use crate::connection::connector::Connector;
 use crate::connection::remote::creation_failure;
+use crate::connection::waiting::call_through_restarts;
 use crate::failure::{Failure, code, code_of};
 use crate::terminal::escape;
 use crate::terminal::format::{format_ms, now};
@@ -54,7 +55,7 @@ pub(crate) async fn jobs(
         JobsCommand::Wait { job, timeout, json } => {
             let client = reach.connect_or_start().await?;
             let id = resolve(&client, &job).await?;
-            wait(&client, id, timeout, json, out).await
+            wait(reach, client, (id, timeout), json, out).await
         }
         JobsCommand::Diff { job, json, stat } => {
             let client = reach.connect_or_start().await?;
@@ -151,7 +152,7 @@ async fn list(reach: &Connector, args: &JobListArgs, out: &mut OutputStreams) ->
         ..JobListParams::default()
     };
     if args.watch {
-        return watch(&client, &params, out).await;
+        return watch(&reach.as_observer(), client, &params, out).await;
     }
     let listed: JobListReply = client.call::<methods::job::List>(&params).await?;
     if args.json {
@@ -184,13 +185,20 @@ fn print(jobs: &[Job], names: &view::ScheduleNames, out: &mut OutputStreams) -> 
         .try_for_each(|line| Ok(out.line(line)?))
 }
 
-async fn watch(client: &Client, params: &JobListParams, out: &mut OutputStreams) -> Result<(), Failure> {
+async fn watch(
+    reach: &Connector,
+    mut client: Client,
+    params: &JobListParams,
+    out: &mut OutputStreams,
+) -> Result<(), Failure> {
     let is_screen = std::io::stdout().is_terminal();
     let mut known = Vec::new();
     loop {
-        let listed: JobListReply = client.call::<methods::job::List>(params).await?;
+        let listed: JobListReply =
+            call_through_restarts::<methods::job::List>(reach, &mut client, None, |_| params.clone(), out)
+                .await?;
         if is_screen {
-            let names = schedule_names(client, &listed.jobs).await?;
+            let names = schedule_names(&client, &listed.jobs).await?;
             out.stream("\x1b[H\x1b[2J")?;
             print(&listed.jobs, &names, out)?;
         } else {
@@ -211,7 +219,7 @@ async fn add(reach: &Connector, args: JobAddArgs, out: &mut OutputStreams) -> Re
     let reply: JobCreateReply = created.map_err(|error| creation_failure(error, reach.machine()))?;
     if args.wait {
         out.note(&view::line(&reply.job))?;
-        return wait(&client, reply.job.job_id, None, args.json, out).await;
+        return wait(reach, client, (reply.job.job_id, None), args.json, out).await;
     }
     if args.json {
         return Ok(out.json(&json!({"job": reply.job, "existing": reply.existing}))?);
@@ -235,14 +243,15 @@ async fn show(reach: &Connector, name: &str, json: bool, out: &mut OutputStreams
 
 /// Waits for the end of a job and prints its answer. The exit code is that of the job.
 async fn wait(
-    client: &Client,
-    job_id: JobId,
-    timeout_ms: Option<u64>,
+    reach: &Connector,
+    mut client: Client,
+    (job_id, timeout_ms): (JobId, Option<u64>),
     json: bool,
     out: &mut OutputStreams,
 ) -> Result<(), Failure> {
+    let params = |timeout_ms| JobWaitParams { job_id, timeout_ms };
     let reply: JobWaitReply =
-        client.call::<methods::job::Wait>(&JobWaitParams { job_id, timeout_ms }).await?;
+        call_through_restarts::<methods::job::Wait>(reach, &mut client, timeout_ms, params, out).await?;
     let job = reply.job;
     let turn = job.result.as_ref().and_then(|result| result.turn.as_ref());
     if json {

@@ -11,7 +11,7 @@ use crate::commands::logs::event_lines::log_line;
 use crate::connection::client::Client;
 use crate::connection::connector::Connector;
 use crate::connection::expand_truncated;
-use crate::connection::follow::{FollowStep, SessionFollower};
+use crate::connection::follow::{FollowStep, SessionFollower, stop_words};
 use crate::connection::pages::RawEventsPage;
 use crate::connection::session_feed::SessionFeed;
 use crate::connection::wire::ReceivedEvent;
@@ -139,6 +139,7 @@ async fn follow(
                     print(piece, out)?;
                 }
             }
+            FollowStep::Restarting(reason) => out.note(stop_words(reason))?,
             FollowStep::Lost => out.note("lost the daemon; looking for it…")?,
             FollowStep::Back(_) => out.note("the daemon is back")?,
         }

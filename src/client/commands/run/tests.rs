@@ -180,8 +180,8 @@ async fn stream_json_prints_every_event_unchanged() {
     assert_eq!(text.text(), expected);
 }
 
-#[tokio::test]
-async fn run_continues_without_gap_after_daemon_restart() {
+/// What `run` says when the daemon restarts in the middle of its turn.
+async fn said_at_restart(announced: Option<&'static str>) -> String {
     let mut fake = FakeDaemon::start(script_answers(vec![text_delta("one ")], vec![]));
     let reach = fake.connector();
     let client = reach.connect().await.expect("connected");
@@ -202,6 +202,12 @@ async fn run_continues_without_gap_after_daemon_restart() {
         while !fake.calls().iter().any(|(method, _)| method == "session.submit") {
             tokio::task::yield_now().await;
         }
+        if let Some(reason) = announced {
+            fake.announce_stop(reason);
+            while !seen.text().contains("the daemon") {
+                tokio::task::yield_now().await;
+            }
+        }
         fake.restart(script_answers(vec![], vec![])).await;
         while !seen.text().contains("is back") {
             tokio::task::yield_now().await;
@@ -211,6 +217,41 @@ async fn run_continues_without_gap_after_daemon_restart() {
     let (ended, ()) = timeout(WAIT_TIMEOUT, async { tokio::join!(run, restart) }).await.expect("in time");
     assert_eq!(ended.expect("ended").code, 0);
     assert_eq!(text.text().split_whitespace().collect::<Vec<_>>(), ["one", "two"]);
+    side.text()
+}
+
+#[tokio::test]
+async fn run_continues_without_gap_after_daemon_restart() {
+    let said = said_at_restart(None).await;
+    assert!(said.contains("lost the daemon; looking for it…"), "{said}");
+    for (reason, words) in [("restart", "the daemon restarts…"), ("signal", "the daemon stops…")] {
+        let said = said_at_restart(Some(reason)).await;
+        assert!(said.contains(words) && !said.contains("lost the daemon"), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn events_fields_and_results_of_newer_daemon_do_not_disturb_run() {
+    let later = json!({"type": "message.text_delta", "index": 0, "text": "one", "colour": {"of": ["a later version"]}});
+    let fake = FakeDaemon::start(script_answers(
+        vec![json!({"type": "moon.rose", "phase": 3}), later, turn_completed("of_a_later_version")],
+        vec![],
+    ));
+    let reach = fake.connector();
+    let client = reach.connect().await.expect("connected");
+    let (mut out, text, _) = captured_output();
+    let params = CreateParams { cwd: "/w".into(), ..CreateParams::default() };
+    let run = follow(
+        &reach,
+        client,
+        &params,
+        NewInput::new("do it"),
+        AnswerPolicy::Deny("no"),
+        (Output::Text, Shown::default()),
+        &mut out,
+    );
+    let ended = timeout(WAIT_TIMEOUT, run).await.expect("in time").expect("ended");
+    assert_eq!((ended.code, text.text().trim()), (4, "one"));
 }
 
 #[test]

@@ -22,10 +22,9 @@ use tokio::task::JoinSet;
 
 use crate::connection::events::Events;
 use crate::connection::knowledge_events::KnowledgeEvents;
+use crate::connection::versions;
 pub use crate::connection::wire::CallError;
-use crate::connection::wire::{
-    Carrier, DaemonAddress, DaemonStream, Lines, Message, dial, invalid_data, parse, request,
-};
+use crate::connection::wire::{Carrier, DaemonAddress, DaemonStream, Lines, Message, dial, parse, request};
 use api::fault::WireFault;
 use api::params::{ClientRole, HelloParams, HelloReply, Include, KnowledgeWorkParams};
 use api::{ApiMethod, PROTOCOL_VERSION};
@@ -172,7 +171,7 @@ impl Client {
     /// # Errors
     /// See [`CallError`].
     pub async fn call<M: ApiMethod>(&self, params: &M::Params) -> Result<M::Reply, CallError> {
-        self.0.line.call(M::METHOD.name, params).await
+        self.call_as::<M, M::Reply>(params).await
     }
 
     /// Calls a method, but writes the parameters or reads the reply as another type with the same serialised form, for
@@ -184,7 +183,21 @@ impl Client {
         &self,
         params: &impl Serialize,
     ) -> Result<Reply, CallError> {
-        self.0.line.call(M::METHOD.name, params).await
+        let error = match self.0.line.call(M::METHOD.name, params).await {
+            Err(error) => error,
+            reply => return reply,
+        };
+        let daemon_version = &self.0.hello.version;
+        Err(match error {
+            CallError::Fault(mut fault) => {
+                versions::note_version(&mut fault, daemon_version);
+                CallError::Fault(fault)
+            }
+            CallError::Unreadable(text) => {
+                CallError::Unreadable(format!("{text}; {}", versions::which_to_update(daemon_version)))
+            }
+            other => other,
+        })
     }
 
     /// Calls a method by its name, with JSON that the caller wrote.
@@ -248,7 +261,8 @@ impl CallChannel {
         self.out.send(request).await.map_err(|_| CallError::Closed)?;
         let outcome = reply.await.map_err(|_| CallError::Closed)?;
         let raw = outcome.map_err(CallError::Fault)?;
-        serde_json::from_str(raw.get()).map_err(|e| invalid_data(&format!("the reply of {method}: {e}")))
+        serde_json::from_str(raw.get())
+            .map_err(|error| CallError::Unreadable(format!("could not read the reply of {method} ({error})")))
     }
 }
 

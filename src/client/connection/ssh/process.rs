@@ -14,7 +14,9 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::{SshHost, SshRoute};
+use crate::connection::versions;
 use crate::terminal::escape;
+use api::fault::WireFault;
 use base::sync::lock;
 
 /// Maximum bytes of ssh's messages that are kept. The first ones matter most.
@@ -71,10 +73,9 @@ impl RemoteFailure {
     }
 
     /// The daemon there refused the protocol of this program.
-    pub(crate) fn version(host: &SshHost, why: &str) -> Self {
-        let why = escape::line(why);
-        let message =
-            format!("the agentd at {host} and this agentctl do not fit: {why}; update the older one");
+    pub(crate) fn version(host: &SshHost, fault: &WireFault) -> Self {
+        let (why, advice) = (escape::line(&fault.message), versions::advice(fault).unwrap_or_default());
+        let message = format!("the agentd at {host} and this agentctl do not fit: {why}; {advice}");
         Self { problem: RemoteProblem::Version, message }
     }
 }

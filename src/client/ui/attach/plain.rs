@@ -12,7 +12,7 @@ use std::path::Path;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 
 use crate::connection::client::{CallError, Client};
-use crate::connection::follow::{FollowStep, SessionFollower};
+use crate::connection::follow::{FollowStep, SessionFollower, stop_words};
 use crate::connection::input_files::{mentioned_resources, with_attachments};
 use crate::connection::mentions;
 use crate::connection::remote::Machine;
@@ -82,6 +82,7 @@ async fn pipe(
                         _ => {}
                     }
                 }
+                FollowStep::Restarting(reason) => out.note(stop_words(reason))?,
                 FollowStep::Lost => out.note("lost the daemon; looking for it…")?,
                 FollowStep::Back(back) => {
                     client = back;

@@ -115,7 +115,8 @@ pub(super) struct App {
     pub(super) notice: String,
     /// Warnings, which are shown on demand.
     pub(super) warnings: Vec<String>,
-    pub(super) lost: bool,
+    /// What is wrong with the connection to the daemon, in a few words; `None` while it works.
+    pub(super) lost: Option<&'static str>,
     /// Whether the last key was Ctrl-B, so that `d` detaches.
     prefix: bool,
     timing: RequestTiming,
@@ -202,7 +203,7 @@ impl App {
             steered: Vec::new(),
             notice: String::new(),
             warnings: Vec::new(),
-            lost: false,
+            lost: None,
             prefix: false,
             timing: RequestTiming::default(),
             page_opened: None,

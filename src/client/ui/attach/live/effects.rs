@@ -31,7 +31,7 @@ impl LiveConversation {
     }
 
     pub(super) fn load_context(&mut self) {
-        let is_due = self.app.progress.is_context_stale && !self.app.setup.is_new && !self.app.lost;
+        let is_due = self.app.progress.is_context_stale && !self.app.setup.is_new && self.app.lost.is_none();
         if is_due && self.app.pager.is_none() {
             self.app.progress.is_context_stale = false;
             self.calls.spawn(self.caller.clone().context());

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 
 use crate::connection::client::Client;
 use crate::connection::connector::Connector;
-use crate::connection::follow::{FollowStep, SessionFollower};
+use crate::connection::follow::{FollowStep, SessionFollower, stop_words};
 use crate::connection::wire::ReceivedEvent;
 use crate::failure::{Failure, code};
 use crate::terminal::format;
@@ -240,10 +240,11 @@ impl LiveConversation {
                 self.app.on_event(&received);
                 self.watch_turn(&received)?;
             }
-            FollowStep::Lost => self.app.lost = true,
+            FollowStep::Restarting(reason) => self.app.lost = Some(stop_words(reason)),
+            FollowStep::Lost => self.app.lost = Some("looking for the daemon…"),
             FollowStep::Back(client) => {
                 self.caller.client = client;
-                self.app.lost = false;
+                self.app.lost = None;
                 self.app.notify("the daemon is back");
             }
         }

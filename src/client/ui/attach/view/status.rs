@@ -40,7 +40,7 @@ pub(super) fn spinner_line(app: &App, columns: usize) -> Option<StyledLine> {
                 .cut(columns),
         );
     }
-    if app.session.summary.state != SessionState::Running || app.lost {
+    if app.session.summary.state != SessionState::Running || app.lost.is_some() {
         return None;
     }
     let model = escape::line(short_model(&app.session.summary.model)).into_owned();
@@ -171,8 +171,10 @@ fn state(app: &App) -> Option<(Tone, String)> {
     let session = &app.session;
     let since =
         app.waits_since.map_or(String::new(), |since| format!(" {}", seconds(app.seconds_since(since))));
+    if let Some(words) = app.lost {
+        return Some((Tone::Bad, words.into()));
+    }
     match (session.summary.state, session.summary.requires) {
-        _ if app.lost => Some((Tone::Bad, "looking for the daemon…".into())),
         (SessionState::RequiresAction, Some(Requires::Question)) => {
             Some((Tone::Warn, format!("asks you{since}")))
         }
