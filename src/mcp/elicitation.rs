@@ -20,7 +20,6 @@ const MAX_QUESTIONS: u32 = 16;
 
 /// A server's question and the place for its answer. Without an answer it counts as cancelled.
 pub struct ServerQuestion {
-    /// The question.
     pub form: Form,
     reply: oneshot::Sender<FormAnswer>,
 }
