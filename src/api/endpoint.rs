@@ -8,16 +8,9 @@ use std::path::{Path, PathBuf};
 pub type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// `HOME` is not set, so no default path can be found.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("HOME is not set: set it, or set AGENTD_DATA_DIR and AGENTD_CONFIG")]
 pub struct NoHome;
-
-impl std::fmt::Display for NoHome {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("HOME is not set: set it, or set AGENTD_DATA_DIR and AGENTD_CONFIG")
-    }
-}
-
-impl std::error::Error for NoHome {}
 
 fn read_path(env: Env<'_>, name: &str) -> Option<PathBuf> {
     env(name).filter(|value| !value.is_empty()).map(PathBuf::from)

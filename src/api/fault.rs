@@ -1,7 +1,5 @@
 //! Error codes: number, kind and meaning in one table. Errors on the wire are built here.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -67,7 +65,8 @@ codes! {
 }
 
 /// An error for a client.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{message}")]
 pub struct Fault {
     /// Code of the error.
     pub code: Code,
@@ -116,14 +115,6 @@ impl Fault {
         Value::Object(data)
     }
 }
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for Fault {}
 
 /// An error object as a client receives it.
 #[derive(Clone, Debug, Serialize, Deserialize)]

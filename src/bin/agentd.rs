@@ -56,15 +56,10 @@ fn main() -> ExitCode {
     };
     if arguments.check_config {
         return match runtime.block_on(agentd::daemon::check_config(options)) {
-            Ok(checked) if checked.files.is_empty() => print_text("no configuration file; the defaults hold"),
-            Ok(checked) => {
-                let files: Vec<String> =
-                    checked.files.iter().map(|file| file.display().to_string()).collect();
-                let mut text = format!("the configuration is right: {}", files.join(", "));
-                if !checked.without_effect.is_empty() {
-                    text += &format!("; without effect yet: {}", checked.without_effect.join(", "));
-                }
-                print_text(&text)
+            Ok(files) if files.is_empty() => print_text("no configuration file; the defaults hold"),
+            Ok(files) => {
+                let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+                print_text(&format!("the configuration is right: {}", files.join(", ")))
             }
             Err(error) => report_failure(&error),
         };

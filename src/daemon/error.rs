@@ -1,7 +1,5 @@
 //! Errors that prevent the daemon from starting.
 
-use std::fmt;
-
 use super::config::ConfigError;
 use api::endpoint::NoHome;
 use api::exit;
@@ -9,42 +7,33 @@ use store::StoreError;
 use transport::TransportError;
 
 /// A failed start. `Display` describes the error and how to correct it.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum DaemonError {
     /// The configuration is invalid.
-    Config(ConfigError),
+    #[error(transparent)]
+    Config(#[from] ConfigError),
     /// No folder for the state could be determined.
-    NoHome(NoHome),
+    #[error(transparent)]
+    NoHome(#[from] NoHome),
     /// A folder could not be created or is not private.
+    #[error("{0}")]
     Folder(String),
     /// The database could not be opened.
-    Store(StoreError),
+    #[error("could not {0}")]
+    Store(#[from] StoreError),
     /// The socket or the lock could not be acquired.
-    Transport(TransportError),
+    #[error(transparent)]
+    Transport(#[from] TransportError),
     /// The file descriptors of the service manager are invalid.
+    #[error("socket activation: {0}")]
     Activation(String),
     /// A call of the operating system failed.
-    Io(std::io::Error),
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
     /// A programming error in the daemon.
+    #[error("internal mistake: {0}")]
     Bug(String),
 }
-
-impl fmt::Display for DaemonError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            DaemonError::Config(error) => write!(f, "{error}"),
-            DaemonError::NoHome(error) => write!(f, "{error}"),
-            DaemonError::Folder(error) => write!(f, "{error}"),
-            DaemonError::Store(error) => write!(f, "could not {error}"),
-            DaemonError::Transport(error) => write!(f, "{error}"),
-            DaemonError::Activation(error) => write!(f, "socket activation: {error}"),
-            DaemonError::Io(error) => write!(f, "{error}"),
-            DaemonError::Bug(error) => write!(f, "internal mistake: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for DaemonError {}
 
 impl DaemonError {
     /// A name of the error for scripts, which the program prints after the message; `None` if its exit code says enough.
@@ -75,15 +64,3 @@ impl DaemonError {
         }
     }
 }
-
-macro_rules! from {
-    ($($source:ty => $variant:ident),*) => {$(
-        impl From<$source> for DaemonError {
-            fn from(error: $source) -> Self {
-                DaemonError::$variant(error)
-            }
-        }
-    )*};
-}
-
-from!(ConfigError => Config, NoHome => NoHome, StoreError => Store, TransportError => Transport, std::io::Error => Io);

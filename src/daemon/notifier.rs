@@ -101,7 +101,7 @@ impl Subject {
 pub(super) async fn run(
     registry: Registry,
     mut schedules: broadcast::Receiver<Arc<ScheduleNotification>>,
-    ways: watch::Receiver<NotifyChannels>,
+    channels: watch::Receiver<NotifyChannels>,
 ) {
     let poster = Poster::default();
     let mut pending_rx = registry.shared().subscribe_pending();
@@ -126,8 +126,8 @@ pub(super) async fn run(
             }
             Err(RecvError::Closed) => return,
         };
-        let ways = ways.borrow().clone();
-        if ways.is_none() {
+        let channels = channels.borrow().clone();
+        if channels.is_none() {
             continue;
         }
         if running.len() >= MAX_COMMANDS + NOTIFICATION_CAPACITY {
@@ -138,20 +138,23 @@ pub(super) async fn run(
         running.spawn(async move {
             let Ok(_turn) = turns.acquire_owned().await else { return };
             let (id, text) = (subject.id(), subject.text(&registry).await);
-            tokio::join!(notify_by_command(&ways, &id, &text), notify_by_hook(&ways, &poster, &id, &text));
+            tokio::join!(
+                notify_by_command(&channels, &id, &text),
+                notify_by_hook(&channels, &poster, &id, &text)
+            );
         });
     }
 }
 
-async fn notify_by_command(ways: &NotifyChannels, id: &str, text: &str) {
-    let Some(program) = ways.command.first() else { return };
-    if let Err(why) = send(&ways.command, text).await {
+async fn notify_by_command(channels: &NotifyChannels, id: &str, text: &str) {
+    let Some(program) = channels.command.first() else { return };
+    if let Err(why) = send(&channels.command, text).await {
         tracing::warn!(id, program, why, "could not send the notification");
     }
 }
 
-async fn notify_by_hook(ways: &NotifyChannels, poster: &Poster, id: &str, text: &str) {
-    let Some(hook) = &ways.hook else { return };
+async fn notify_by_hook(channels: &NotifyChannels, poster: &Poster, id: &str, text: &str) {
+    let Some(hook) = &channels.hook else { return };
     if let Err(why) = post_with_retries(poster, hook, text).await {
         let host = hook.public_address();
         tracing::warn!(id, host, why, "could not send the notification");

@@ -23,7 +23,7 @@ pub(super) struct Reloader {
     /// The value of `--config`.
     pub flag: Option<PathBuf>,
     pub places: DaemonPaths,
-    pub found: HostFacts,
+    pub host: HostFacts,
     pub registry: Registry,
     pub indexes: Indexes,
     pub index_services: Arc<wiring::IndexServices>,
@@ -47,7 +47,7 @@ impl Reloader {
     /// The configuration is invalid and nothing has changed. The error is logged and shown by `daemon.status`.
     pub async fn reload(&mut self, serving: &RunningServer) -> Result<ReloadReply, ConfigRefusal> {
         let at_ms = self.clock.now();
-        let (config, ways, reply) = match self.load_configuration().await {
+        let (config, channels, reply) = match self.load_configuration().await {
             Ok(taken) => taken,
             Err(error) => {
                 let refused = config_refusal(error);
@@ -63,7 +63,7 @@ impl Reloader {
         };
         serving.set_limits(config.limits.transport_limits());
         telemetry::set_level(config.daemon.log);
-        self.notifier.send_replace(ways);
+        self.notifier.send_replace(channels);
         self.jobs.send_replace(config.jobs.clone());
         self.state.send_replace(ConfigState {
             files: files(&config),
@@ -80,9 +80,9 @@ impl Reloader {
     ) -> Result<(Config, notifier::NotifyChannels, ReloadReply), DaemonError> {
         let env = base::proc::variable;
         let config = Config::load(&env, self.flag.clone())?;
-        let ways = notifier::NotifyChannels::from_config(&config)?;
-        let found = self.found.clone().with_sandboxes(&config).await;
-        let components = wiring::components(&config, &self.places, &found, Some(&self.indexes))?;
+        let channels = notifier::NotifyChannels::from_config(&config)?;
+        let host = self.host.clone().with_sandboxes(&config).await;
+        let components = wiring::components(&config, &self.places, &host, Some(&self.indexes))?;
         let Changes { at_once: changed, after_restart: needs_restart } =
             Changes::between(&self.at_start, &self.in_force, &config);
         self.index_services.reload(&config)?;
@@ -94,7 +94,7 @@ impl Reloader {
             files: files(&config),
         };
         self.registry.reload(components, &reloaded).await;
-        Ok((config, ways, ReloadReply { changed, needs_restart }))
+        Ok((config, channels, ReloadReply { changed, needs_restart }))
     }
 }
 

@@ -50,14 +50,12 @@ pub struct PlannedEvent {
     pub delta_of: Option<Seq>,
 }
 
-/// A change of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ItemChange {
     /// Seq of the event that opened the item.
     pub first_seq: Seq,
     /// Seq of the item's newest permanent event.
     pub last_seq: Seq,
-    /// Kind of the item.
     pub kind: ItemKind,
     /// Status after this change.
     pub status: ItemStatus,
@@ -143,7 +141,6 @@ pub enum Effect {
     },
     /// Give the user's answers to a running tool that asked for them.
     AnswerTool {
-        /// Id of the call.
         call_id: CallId,
         /// One answer for each question; `None` if no user can answer.
         answers: Option<Vec<UserAnswer>>,

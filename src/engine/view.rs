@@ -27,7 +27,6 @@ const MAX_ACTIVITY_CHARS: usize = 120;
 /// A pending request with the prepared call.
 #[derive(Clone, Debug)]
 pub struct PendingPermission {
-    /// Id of the request.
     pub request_id: PermissionId,
     /// The call that waits for the answer.
     pub call: Arc<ToolCall>,
@@ -150,7 +149,6 @@ impl Engine {
         self.state.additional_dirs()
     }
 
-    /// Id of the session.
     #[must_use]
     pub fn session_id(&self) -> SessionId {
         self.state.session_id

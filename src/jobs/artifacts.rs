@@ -16,9 +16,6 @@ const MAX_FILES: usize = 200;
 const MAX_ENTRIES: usize = 100_000;
 
 /// Checks a glob: relative to the job's folder, and inside of it.
-///
-/// # Errors
-/// The reason, for users.
 pub(crate) fn check_pattern(pattern: &str) -> Result<(), String> {
     let path = Path::new(pattern);
     if pattern.is_empty() || path.is_absolute() {

@@ -53,7 +53,6 @@ impl NewJob {
 /// A created job, or the one that exists already.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Created {
-    /// The job.
     pub job: Job,
     /// Whether it existed before.
     pub existing: bool,
@@ -62,7 +61,6 @@ pub struct Created {
 /// The end of a cancel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cancelled {
-    /// The job.
     pub job: Job,
     /// Whether an attempt was stopped.
     pub stopped: bool,

@@ -34,7 +34,6 @@ const TITLE_CHARS: usize = 60;
 /// The slot of a schedule that creates a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FiredSlot {
-    /// The schedule.
     pub schedule_id: ScheduleId,
     /// The slot; absent if a client had the schedule make a job.
     pub slot_ms: Option<Timestamp>,
@@ -73,9 +72,6 @@ pub(crate) fn session_request(request: &JobRequest, origin: Option<Origin>) -> N
 
 /// Checks a job's content against the configuration and the machine, and completes it: the text of its template, the
 /// real folder, names of models, limits.
-///
-/// # Errors
-/// A field is invalid; the error has its path.
 pub(crate) async fn check(
     registry: &Registry,
     settings: &JobSettings,
@@ -259,7 +255,6 @@ fn check_plain_fields(request: &JobRequest, settings: &JobSettings, now: Timesta
     Ok(())
 }
 
-/// Checks the priority of a job.
 pub(crate) fn check_priority(priority: Option<i32>) -> Result<(), JobsError> {
     if !(-100..=100).contains(&priority.unwrap_or(0)) {
         return Err(JobsError::bad("priority", "expected a number from -100 to 100"));
@@ -275,7 +270,6 @@ pub(crate) fn check_time(path: &str, at: Option<Timestamp>) -> Result<(), JobsEr
     }
 }
 
-/// Checks all labels of a job.
 pub(crate) fn check_labels(labels: &BTreeMap<String, String>) -> Result<(), JobsError> {
     if labels.len() > MAX_LABELS {
         return Err(JobsError::bad("labels", format!("at most {MAX_LABELS} labels")));

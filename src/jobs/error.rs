@@ -1,25 +1,24 @@
 //! Errors of jobs.
 
-use std::fmt;
-
 use session::SessionError;
 use store::StoreError;
 use types::ids::JobId;
 use types::job::JobState;
 
 /// A refusal or a failure.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum JobsError {
-    /// There is no such job.
+    #[error("there is no such job")]
     NotFound,
-    /// There is no such schedule.
+    #[error("there is no such schedule")]
     NoSuchSchedule,
-    /// There are as many schedules as there may be.
+    #[error("there are {most} schedules already; delete one")]
     TooManySchedules {
         /// How many.
         most: usize,
     },
     /// A parameter is invalid.
+    #[error("{path}: {why}")]
     BadParam {
         /// Path of the field.
         path: String,
@@ -27,27 +26,33 @@ pub enum JobsError {
         why: String,
     },
     /// An attempt of the job lives.
+    #[error("an attempt of the job runs; cancel it first, or wait")]
     Running(JobId),
     /// The job is over.
+    #[error("the job is {} already", .0.name())]
     NotPending(JobState),
-    /// The job is not over.
+    #[error("the job is {} and not over", .0.name())]
     NotOver(JobState),
     /// Another job has the same unique key.
+    #[error("unique: {0} has this key; wait for it, or choose another key")]
     UniqueKeyTaken(JobId),
-    /// The idempotency key was used with other parameters.
+    #[error("idempotency_key: it was used before with other parameters")]
     KeyConflict,
-    /// The slot of the schedule has a job already.
+    #[error("the slot of the schedule has a job already")]
     SlotFired,
     /// Too many jobs wait for their start.
+    #[error("{most} jobs wait already ([jobs] max_queued); try again when some have started")]
     QueueFull {
         /// `[jobs] max_queued`.
         most: u32,
     },
-    /// The daemon is stopping.
+    #[error("the daemon is stopping")]
     ShuttingDown,
     /// A parameter of the attempt's session is invalid, or the session layer failed.
+    #[error(transparent)]
     Session(SessionError),
     /// The store failed.
+    #[error(transparent)]
     Store(StoreError),
 }
 
@@ -65,33 +70,6 @@ impl JobsError {
         Self::BadParam { path: path.into(), why: why.into() }
     }
 }
-
-impl fmt::Display for JobsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotFound => f.write_str("there is no such job"),
-            Self::NoSuchSchedule => f.write_str("there is no such schedule"),
-            Self::TooManySchedules { most } => write!(f, "there are {most} schedules already; delete one"),
-            Self::BadParam { path, why } => write!(f, "{path}: {why}"),
-            Self::Running(_) => f.write_str("an attempt of the job runs; cancel it first, or wait"),
-            Self::NotPending(state) => write!(f, "the job is {} already", state.name()),
-            Self::NotOver(state) => write!(f, "the job is {} and not over", state.name()),
-            Self::UniqueKeyTaken(id) => {
-                write!(f, "unique: {id} has this key; wait for it, or choose another key")
-            }
-            Self::KeyConflict => f.write_str("idempotency_key: it was used before with other parameters"),
-            Self::SlotFired => f.write_str("the slot of the schedule has a job already"),
-            Self::QueueFull { most } => {
-                write!(f, "{most} jobs wait already ([jobs] max_queued); try again when some have started")
-            }
-            Self::ShuttingDown => f.write_str("the daemon is stopping"),
-            Self::Session(error) => error.fmt(f),
-            Self::Store(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for JobsError {}
 
 impl From<SessionError> for JobsError {
     fn from(error: SessionError) -> Self {

@@ -1,4 +1,5 @@
-//! The handle through which clients of this crate create, change and read jobs.
+//! The handle through which clients of this crate create, change and read jobs. Besides the errors that a
+//! function names, the job may not exist, the store may fail, and the daemon may be stopping.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -49,11 +50,9 @@ pub struct Jobs {
 /// A change of a job by a client. Absent values stay.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JobUpdate {
-    /// Priority.
     pub priority: Option<i32>,
     /// Time at which it is due.
     pub run_at_ms: Option<Timestamp>,
-    /// All labels.
     pub labels: Option<std::collections::BTreeMap<String, String>>,
     /// Higher limits.
     pub budgets: Option<Budgets>,
@@ -179,9 +178,6 @@ impl Jobs {
     }
 
     /// Stops new starts, or allows them again. It survives restarts. Returns whether new starts are stopped.
-    ///
-    /// # Errors
-    /// The store failed.
     pub async fn set_paused(&self, paused: bool, keyed: Option<IdempotencyKey>) -> Result<bool, JobsError> {
         self.ask(|reply| Command::SetPaused { paused, keyed, reply }).await
     }
@@ -193,9 +189,6 @@ impl Jobs {
     }
 
     /// One job with its stored content.
-    ///
-    /// # Errors
-    /// The job does not exist, or the database could not be read.
     pub async fn get(&self, id: JobId) -> Result<(Job, JobRequest), JobsError> {
         let stored = self.registry.shared().store.job(id).await?.ok_or(JobsError::NotFound)?;
         let record = parse(&stored)?;
@@ -208,18 +201,12 @@ impl Jobs {
     }
 
     /// The whole stored state of a job.
-    ///
-    /// # Errors
-    /// The job does not exist, or the database could not be read.
     pub async fn record(&self, id: JobId) -> Result<JobRecord, JobsError> {
         let stored = self.registry.shared().store.job(id).await?.ok_or(JobsError::NotFound)?;
         parse(&stored)
     }
 
     /// The newest message owed since a time whose last try failed.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn last_failed_delivery(&self, since: Timestamp) -> Result<Option<FailedDelivery>, JobsError> {
         Ok(self.registry.shared().store.last_failed_delivery(since).await?)
     }
@@ -234,9 +221,6 @@ impl Jobs {
 
     /// A page of jobs, newest first, and the cursor of the next page. Results are left out, and so are jobs whose row is
     /// damaged.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn list(
         &self,
         before: Option<i64>,
@@ -260,9 +244,6 @@ impl Jobs {
     }
 
     /// Events of a job after a number, oldest first.
-    ///
-    /// # Errors
-    /// The job does not exist, or the database could not be read.
     pub async fn events(&self, id: JobId, after: u64, limit: u32) -> Result<Vec<JobEvent>, JobsError> {
         let store = &self.registry.shared().store;
         let events = store.job_events(id, after, limit).await?;

@@ -2,8 +2,6 @@
 //! starts next, and is pure too. `runner` is the one task that owns all jobs: it decides, writes, and starts attempts.
 //! [`Jobs`] is the handle for all others.
 
-#![warn(missing_docs)]
-
 mod artifacts;
 mod command;
 mod counts;

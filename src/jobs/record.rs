@@ -99,14 +99,12 @@ pub struct Spent {
     pub turn_calls: u64,
 }
 
-/// Where a worktree is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorktreePlace {
     /// Its folder.
     pub path: String,
     /// The folder in it that corresponds to the job's folder.
     pub cwd: String,
-    /// Its branch.
     pub branch: String,
     /// The commit that it started from.
     pub base: String,
@@ -143,7 +141,6 @@ impl JobRecord {
         !limits.contains(&Some(0))
     }
 
-    /// The row of the job.
     #[must_use]
     pub fn row(&self) -> JobRow {
         let job = &self.job;

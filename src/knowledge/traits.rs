@@ -37,25 +37,19 @@ impl CallPurpose {
     }
 }
 
-/// One model call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelCall {
-    /// Purpose of the call.
     pub purpose: CallPurpose,
     /// The system prompt.
     pub system: String,
     /// The messages; the last one is the user's.
     pub messages: Vec<ChatMessage>,
-    /// Whether the answer must be one JSON object, if the provider can force that.
-    pub json: bool,
 }
 
 /// A complete answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Completion {
-    /// Its text.
     pub text: String,
-    /// Its usage.
     pub usage: ModelUsage,
     /// Whether the model stopped at its length limit. Such an answer is used, but not cached.
     pub truncated: bool,

@@ -13,7 +13,6 @@ use crate::files::parse_file;
 use base::sync::lock;
 use types::mcp_file::SERVER_KEYS;
 
-/// The file of a project.
 pub(super) const PROJECT_FILE: &str = ".mcp.json";
 /// Maximum size of such a file in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;

@@ -25,7 +25,6 @@ pub(super) struct ServerOffer {
     /// Its tools, sorted by name.
     pub tools: Vec<McpTool>,
     pub instructions: Option<String>,
-    /// Its prompts.
     pub prompts: Vec<Prompt>,
     /// Tools that are left out or changed, each with the reason.
     pub problems: Vec<String>,
@@ -33,12 +32,10 @@ pub(super) struct ServerOffer {
     pub unmatched_entries: Vec<String>,
 }
 
-/// A prompt of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompt {
     /// The name on the server.
     pub name: String,
-    /// Its description.
     pub description: String,
     /// Its arguments in order, each with whether it is required.
     pub arguments: Vec<(String, bool)>,

@@ -196,7 +196,6 @@ impl ServerConfig {
         self.tool_lists().use_tool(server, tool)
     }
 
-    /// The lists of tools.
     pub(super) fn tool_lists(&self) -> ToolLists<'_> {
         ToolLists { allowed: self.allow_tools.as_deref(), denied: &self.deny_tools }
     }
@@ -252,12 +251,9 @@ impl ServerSource {
     }
 }
 
-/// A server of one source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScopedServer {
-    /// Its name.
     pub name: String,
-    /// Its source.
     pub source: ServerSource,
     /// Its configuration, or a mistake in it.
     pub config: Result<ServerConfig, String>,

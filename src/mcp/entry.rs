@@ -68,7 +68,6 @@ const DESCRIBING_KEYS: [&str; 14] = [
     "required",
 ];
 
-/// An entry that was read.
 #[derive(Debug)]
 pub(super) struct ReadEntry {
     pub config: ServerConfig,

@@ -38,7 +38,6 @@ impl Connection {
         Box::pin(resources(self.service.peer().clone()))
     }
 
-    /// Reads a resource.
     pub fn read_resource(&self, uri: String) -> BoxFuture<'static, Result<Vec<ResourcePart>, String>> {
         let peer = self.service.peer().clone();
         Box::pin(async move {

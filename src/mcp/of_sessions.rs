@@ -11,7 +11,6 @@ use crate::config::{MAX_SERVERS, ScopedServer, ServerConfig, ServerSource};
 use crate::files::parse_file;
 use types::ids::SessionId;
 
-/// The servers of sessions.
 #[derive(Default)]
 pub struct SessionServerFiles {
     folder: Option<PathBuf>,

@@ -55,14 +55,12 @@ pub struct Pool {
     pub approvals: Approvals,
 }
 
-/// The log of a server.
 struct ServerLogEntry {
     name: String,
     workspace: PathBuf,
     log: Arc<ServerLog>,
 }
 
-/// A use of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerUse<'a> {
     /// Its name in the configuration.

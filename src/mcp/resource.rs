@@ -11,16 +11,13 @@ const MAX_TEXT_BYTES: usize = 2_000;
 /// A part of a resource's content. Most resources have one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResourcePart {
-    /// Text.
     Text {
-        /// The URI of this part.
         uri: String,
         /// The text itself.
         text: String,
     },
     /// Other content.
     Blob {
-        /// The URI of this part.
         uri: String,
         /// The content. Its kind is not checked.
         bytes: Vec<u8>,

@@ -56,15 +56,11 @@ pub enum CallError {
 /// A server at one moment.
 #[derive(Clone, Debug)]
 pub struct ServerView {
-    /// Its state.
     pub state: McpState,
     /// The reason of the failure.
     pub error: Option<String>,
-    /// Its tools.
     pub tools: Arc<[McpTool]>,
-    /// Its instructions.
     pub instructions: Option<McpInstructions>,
-    /// Its prompts.
     pub prompts: Arc<[Prompt]>,
     /// Tools that are left out or changed, each with the reason.
     pub problems: Arc<[String]>,
@@ -257,7 +253,6 @@ impl Server {
         self.send_request(|connection| async move { connection.prompt(name, arguments).await }).await
     }
 
-    /// The resources that the server lists.
     pub async fn resources(&self) -> Result<McpResourceList, String> {
         self.send_request(|connection| async move { connection.resources().await }).await
     }

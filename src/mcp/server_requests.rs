@@ -39,7 +39,6 @@ pub(super) struct AllowedRequests {
 
 /// A server's question and the place for its answer. Without an answer it counts as cancelled.
 pub struct ServerQuestion {
-    /// The question.
     pub form: Form,
     reply: oneshot::Sender<FormAnswer>,
 }

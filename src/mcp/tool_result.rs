@@ -17,7 +17,6 @@ pub struct ResultMedia {
     pub bytes: Vec<u8>,
 }
 
-/// A result.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolAnswer {
     /// The text for the model.

@@ -1,6 +1,9 @@
-//! One interface for the adapters of all APIs: writes requests and reads answers.
+//! One interface for the adapters of all APIs: a row for each, which writes requests and reads answers.
 
-use super::settings::{Api, MaxTokensField, ModelSettings};
+use reqwest::Url;
+
+use super::settings::{Api, ModelSettings, ProviderKind};
+use crate::api_row::{ApiRow, RequestTarget};
 use crate::request::request_cache::RequestCache;
 use crate::stream::assembly::CallIds;
 use crate::stream::decode::{Decode, EventError};
@@ -10,21 +13,45 @@ use crate::stream::sse::Parser;
 use crate::{anthropic, openai_chat, openai_responses};
 use types::model::{Delta, ModelFault, ModelReply, ModelRequest};
 use types::usage::Usage;
-
-/// The target of a request, as far as the body depends on it.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct RequestTarget<'a> {
-    /// Whether the provider is the API's vendor, not another server with the same API.
-    pub is_vendor: bool,
-    /// The field of the output limit (Chat Completions).
-    pub max_tokens_field: Option<MaxTokensField>,
-    /// Whether the provider stores its answer, so that a later request can continue it.
-    pub store: bool,
-    /// Id of the answer that the request continues: all messages up to it are omitted.
-    pub previous: Option<&'a str>,
-}
+use types::vendor::Vendor;
 
 impl Api {
+    pub(super) const ALL: &'static [Api] = <Api as strum::VariantArray>::VARIANTS;
+
+    pub(super) fn row(self) -> &'static ApiRow {
+        match self {
+            Api::Anthropic => &anthropic::ROW,
+            Api::OpenAiChat => &openai_chat::ROW,
+            Api::OpenAiResponses => &openai_responses::ROW,
+        }
+    }
+
+    pub(super) fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|api| api.row().name == name)
+    }
+
+    /// The API of a provider; `None` for recorded answers.
+    pub(super) fn of_kind(kind: ProviderKind) -> Option<Self> {
+        Self::ALL.iter().copied().find(|api| api.row().kind == kind)
+    }
+
+    /// The URL of requests, from `base_url`, whose query is kept.
+    pub(super) fn endpoint(self, base_url: &Url) -> Url {
+        let (version, own) = self.row().path;
+        let base = base_url.path().trim_end_matches('/');
+        let mut url = base_url.clone();
+        url.set_path(&format!("{}{version}{own}", base.strip_suffix(version).unwrap_or(base)));
+        url
+    }
+
+    /// The URL of the list of models, from the URL of requests.
+    pub(super) fn list_url(self, endpoint: &Url) -> Url {
+        let path = endpoint.path();
+        let mut url = endpoint.clone();
+        url.set_path(&format!("{}/models", path.strip_suffix(self.row().path.1).unwrap_or(path)));
+        url
+    }
+
     /// The body of a request. Repeated messages are copied from the cache `written`.
     pub(super) fn body(
         self,
@@ -33,22 +60,17 @@ impl Api {
         to: RequestTarget<'_>,
         written: &RequestCache,
     ) -> Result<Vec<u8>, ModelFault> {
-        match self {
-            Api::Anthropic => anthropic::body(request, settings, written),
-            Api::OpenAiChat => openai_chat::body(request, settings, to.is_vendor, to.max_tokens_field),
-            Api::OpenAiResponses => openai_responses::body(request, settings, to.store, to.previous),
-        }
-        .map_err(|error| fault::invalid_answer(format_args!("the request could not be written ({error})")))
+        (self.row().body)(request, settings, to, written).map_err(|error| {
+            fault::invalid_answer(format_args!("the request could not be written ({error})"))
+        })
     }
+}
 
-    /// The output limit that a request sends, in tokens.
-    pub(super) fn output_limit(self, request: &ModelRequest, settings: &ModelSettings) -> Option<u32> {
-        match self {
-            Api::Anthropic => Some(anthropic::output_limit(request, settings)),
-            Api::OpenAiChat => openai_chat::output_limit(request, settings),
-            Api::OpenAiResponses => openai_responses::output_limit(request, settings),
-        }
-    }
+/// The kind of provider for a vendor that has a key but no configuration.
+#[must_use]
+pub fn kind_of_vendor(vendor: &Vendor, base_url: &str) -> Option<ProviderKind> {
+    let mut rows = Api::ALL.iter().map(|api| api.row()).filter(|row| row.vendor.name == vendor.name);
+    rows.find(|row| row.is_vendors_default == vendor.owns(base_url)).map(|row| row.kind)
 }
 
 /// Reads one answer of any API from its bytes.
@@ -67,11 +89,7 @@ impl AnswerReader {
     const MAX_HEAD_BYTES: usize = 512;
 
     pub(super) fn new(api: Api, ids: CallIds) -> Self {
-        let decoder: Box<dyn Decode> = match api {
-            Api::Anthropic => Box::new(anthropic::Decoder::new(ids)),
-            Api::OpenAiChat => Box::new(openai_chat::Decoder::new(ids)),
-            Api::OpenAiResponses => Box::new(openai_responses::Decoder::new(ids)),
-        };
+        let decoder = (api.row().decoder)(ids);
         Self { parser: Parser::default(), decoder, has_events: false, has_begun: false, head: Vec::new() }
     }
 
@@ -159,4 +177,20 @@ fn looks_like_events(head: &[u8]) -> bool {
     [&b"data"[..], b"event", b"id", b"retry", b":"]
         .iter()
         .any(|field| head.starts_with(field) || field.starts_with(head))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use types::vendor::VENDORS;
+
+    #[test]
+    fn every_vendor_has_row_for_own_address() {
+        for vendor in &VENDORS {
+            let kind = kind_of_vendor(vendor, vendor.base_url).expect(vendor.name);
+            let api = Api::of_kind(kind).expect("an API");
+            assert_eq!((api.row().vendor, Api::from_name(api.row().name)), (*vendor, Some(api)));
+            assert!(vendor.main_model.starts_with(&format!("{}/", vendor.name)), "{vendor:?}");
+        }
+    }
 }

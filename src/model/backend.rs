@@ -5,25 +5,16 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use reqwest::Url;
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 
-use super::anthropic;
 use super::keys::{KeySource, Secret};
 use super::replay::Player;
-use super::settings::{ModelError, Provider, ProviderKind};
+use super::settings::{Api, MaxTokensField, ModelError, Provider};
+use crate::api_row::{ApiRow, KeyHeader};
 use crate::replay::record::Recorder;
-use crate::settings::{Api, MaxTokensField};
 use crate::stream::fault::{OUT_OF_QUOTA, Secrets, is_secret_header};
 use base::sync::lock;
 use types::model::{FaultKind, ModelFault};
-
-/// The header with the version of the Anthropic API.
-const VERSION_HEADER: HeaderName = HeaderName::from_static("anthropic-version");
-/// Value of this header if the configuration sets none.
-const DEFAULT_VERSION: &str = "2023-06-01";
-/// From this version on, a request with `temperature`, `top_p` or `top_k` is refused with status 400
-/// (platform.claude.com, "Versions", 2026-11).
-const VERSION_WITHOUT_SAMPLING: &str = "2026-10-21";
 
 /// Hosts of Azure OpenAI.
 const AZURE_HOSTS: [&str; 3] =
@@ -69,30 +60,25 @@ pub(super) struct Address {
 
 impl Backend {
     pub(super) fn new(name: &str, provider: Provider) -> Result<Self, ModelError> {
-        let is_replay = provider.kind == ProviderKind::Replay;
         let key_source = provider.key();
-        match provider.cassette {
-            Some(file) if is_replay => return Ok(Backend::Replay(Player::new(file))),
-            None if is_replay => return Err(ModelError::NoCassette { provider: name.into() }),
-            Some(_) => return Err(ModelError::MisplacedCassette { provider: name.into() }),
-            None => {}
+        let Some(api) = Api::of_kind(provider.kind) else {
+            let cassette =
+                provider.cassette.ok_or_else(|| ModelError::NoCassette { provider: name.into() })?;
+            return Ok(Backend::Replay(Player::new(cassette)));
+        };
+        let row = api.row();
+        if provider.cassette.is_some() {
+            return Err(ModelError::MisplacedCassette { provider: name.into() });
         }
-        if provider.store && provider.kind != ProviderKind::OpenAiResponses {
+        if provider.store && !row.stores_conversations {
             return Err(ModelError::MisplacedStore { provider: name.into() });
         }
-        let is_usable = |version: &str| provider.kind == ProviderKind::Anthropic && is_date(version);
+        let is_usable = |version: &str| row.version.is_some() && is_date(version);
         if provider.api_version.as_deref().is_some_and(|version| !is_usable(version)) {
             return Err(ModelError::BadApiVersion { provider: name.into() });
         }
-        let api = match provider.kind {
-            ProviderKind::Anthropic => Api::Anthropic,
-            ProviderKind::OpenAiChat => Api::OpenAiChat,
-            ProviderKind::OpenAiResponses => Api::OpenAiResponses,
-            // A replay provider was created or refused above.
-            ProviderKind::Replay => return Err(ModelError::NoCassette { provider: name.into() }),
-        };
         let bad_url = |why: String| ModelError::BadBaseUrl { provider: name.into(), why };
-        let base = provider.base_url.as_deref().unwrap_or(api.vendor_url());
+        let base = provider.base_url.as_deref().unwrap_or(row.vendor.base_url);
         let url = Url::parse(base).map_err(|error| bad_url(error.to_string()))?;
         if url.fragment().is_some() {
             return Err(bad_url("it has a #".into()));
@@ -101,7 +87,7 @@ impl Backend {
             return Err(bad_url(format!("{:?} is neither http nor https", url.scheme())));
         }
         let Some(host) = url.host_str() else { return Err(bad_url("it names no host".into())) };
-        if provider.max_tokens_field.is_some() && api != Api::OpenAiChat {
+        if provider.max_tokens_field.is_some() && !row.has_max_tokens_fields {
             return Err(ModelError::MisplacedMaxTokensField { provider: name.into() });
         }
         if provider.first_byte_timeout.is_some_and(|timeout| timeout.0.is_zero()) {
@@ -112,7 +98,7 @@ impl Backend {
             endpoint.query_pairs_mut().extend_pairs(&provider.query);
         }
         let is_direct = url.scheme() == "http" && is_loopback(host);
-        let vendor = Url::parse(api.vendor_url()).ok();
+        let vendor = Url::parse(row.vendor.base_url).ok();
         let is_vendor = vendor.is_some_and(|vendor| vendor.host_str() == Some(host));
         let mut secrets = Secrets::default();
         secrets.add_password(&url);
@@ -121,22 +107,7 @@ impl Backend {
                 secrets.add(&value);
             }
         }
-        let mut headers = HeaderMap::new();
-        for (header, value) in &provider.headers {
-            let bad = || ModelError::BadHeader { provider: name.into(), header: header.clone() };
-            let key: HeaderName = header.parse().map_err(|_| bad())?;
-            let mut parsed: HeaderValue = value.parse().map_err(|_| bad())?;
-            if is_secret_header(header) {
-                parsed.set_sensitive(true);
-                secrets.add(value);
-            }
-            headers.insert(key, parsed);
-        }
-        if api == Api::Anthropic && !headers.contains_key(VERSION_HEADER) {
-            let version = provider.api_version.as_deref().unwrap_or(DEFAULT_VERSION);
-            let bad = || ModelError::BadApiVersion { provider: name.into() };
-            headers.insert(VERSION_HEADER, version.parse().map_err(|_| bad())?);
-        }
+        let headers = configured_headers(name, &provider, row, &mut secrets)?;
         let recorder = provider.record.map(|file| Arc::new(Recorder::new(file)));
         let address = Address {
             api,
@@ -159,13 +130,41 @@ impl Backend {
     }
 }
 
+/// The headers of every request. Adds the secret ones to `secrets`.
+fn configured_headers(
+    name: &str,
+    provider: &Provider,
+    row: &ApiRow,
+    secrets: &mut Secrets,
+) -> Result<HeaderMap, ModelError> {
+    let mut headers = HeaderMap::new();
+    for (header, value) in &provider.headers {
+        let bad = || ModelError::BadHeader { provider: name.into(), header: header.clone() };
+        let key: HeaderName = header.parse().map_err(|_| bad())?;
+        let mut parsed: HeaderValue = value.parse().map_err(|_| bad())?;
+        if is_secret_header(header) {
+            parsed.set_sensitive(true);
+            secrets.add(value);
+        }
+        headers.insert(key, parsed);
+    }
+    if let Some(version) = &row.version
+        && !headers.contains_key(version.name)
+    {
+        let value = provider.api_version.as_deref().unwrap_or(version.default);
+        let bad = || ModelError::BadApiVersion { provider: name.into() };
+        headers.insert(version.name, value.parse().map_err(|_| bad())?);
+    }
+    Ok(headers)
+}
+
 impl Address {
     /// The current key. The output of a key command is kept until the provider refuses it.
     pub(super) async fn secret(&self, name: &str) -> Result<Option<Secret>, ModelFault> {
         if let Some(printed) = self.command_secret().clone() {
             return Ok(Some(printed));
         }
-        let secret = self.key.read(name, self.api.key_variable()).await?;
+        let secret = self.key.read(name, self.api.row().vendor.key_variable).await?;
         if matches!(self.key, KeySource::Command(_)) {
             self.command_secret().clone_from(&secret);
         }
@@ -193,8 +192,10 @@ impl Address {
 
     /// Whether the API version accepts `temperature` and `top_p`.
     pub(super) fn takes_sampling(&self) -> bool {
-        let version = self.headers.get(VERSION_HEADER).and_then(|value| value.to_str().ok());
-        self.api != Api::Anthropic || version.is_none_or(|version| version < VERSION_WITHOUT_SAMPLING)
+        self.api.row().version.as_ref().is_none_or(|version| {
+            let value = self.headers.get(version.name).and_then(|value| value.to_str().ok());
+            value.is_none_or(|value| value < version.without_sampling)
+        })
     }
 
     /// Builds the headers. Headers of the settings take precedence.
@@ -202,16 +203,16 @@ impl Address {
         &self,
         name: &str,
         secret: Option<&Secret>,
-        interleaves: bool,
+        beta: Option<&'static str>,
         secrets: &mut Secrets,
     ) -> Result<HeaderMap, ModelFault> {
-        let variable = self.api.key_variable();
+        let variable = self.api.row().vendor.key_variable;
         // A token of Entra ID is a JSON Web Token, and Azure takes it as other servers take a key.
         let is_azure_key = self.is_azure && secret.is_some_and(|secret| !secret.reveal().starts_with("eyJ"));
-        let own = match self.api {
-            Api::Anthropic => HeaderName::from_static("x-api-key"),
-            Api::OpenAiChat | Api::OpenAiResponses if is_azure_key => HeaderName::from_static("api-key"),
-            Api::OpenAiChat | Api::OpenAiResponses => reqwest::header::AUTHORIZATION,
+        let (own, scheme) = match &self.api.row().key {
+            KeyHeader::Named(header) => (HeaderName::from_static(header), ""),
+            KeyHeader::Bearer if is_azure_key => (HeaderName::from_static("api-key"), ""),
+            KeyHeader::Bearer => (AUTHORIZATION, "Bearer "),
         };
         if secret.is_none() && self.is_vendor && !self.headers.contains_key(&own) {
             let text = format!(
@@ -223,11 +224,7 @@ impl Address {
         let mut headers = HeaderMap::new();
         if let Some(secret) = secret {
             secrets.add(secret.reveal());
-            let text = match self.api {
-                Api::Anthropic => secret.reveal().to_owned(),
-                Api::OpenAiChat | Api::OpenAiResponses if is_azure_key => secret.reveal().to_owned(),
-                Api::OpenAiChat | Api::OpenAiResponses => format!("Bearer {}", secret.reveal()),
-            };
+            let text = format!("{scheme}{}", secret.reveal());
             let mut value = HeaderValue::try_from(text).map_err(|_| {
                 let text = format!(
                     "the key of [providers.{name}] holds characters that no key has (line breaks?): check where \
@@ -239,8 +236,8 @@ impl Address {
             headers.insert(own, value);
         }
         headers.extend(self.headers.clone());
-        if interleaves {
-            add_beta(&mut headers, anthropic::INTERLEAVED);
+        if let Some(beta) = beta {
+            add_beta(&mut headers, beta);
         }
         Ok(headers)
     }

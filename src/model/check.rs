@@ -82,7 +82,7 @@ impl Models {
         secrets: &mut Secrets,
     ) -> Result<Vec<String>, ModelFault> {
         let secret = address.secret(name).await?;
-        let headers = address.headers(name, secret.as_ref(), false, secrets)?;
+        let headers = address.headers(name, secret.as_ref(), None, secrets)?;
         let exchange = async |url: Url, body: &str| -> Result<Exchange<'_>, ModelFault> {
             self.exchange(name, address, url, headers.clone(), body.into()).await
         };

@@ -133,14 +133,12 @@ impl Exchange<'_> {
         })
     }
 
-    /// Like [`Exchange::run`]; usage that the provider reported before a fault is left in `reported`.
-    async fn read(
-        mut self,
-        mut reader: AnswerReader,
-        out: &mpsc::Sender<Vec<Delta>>,
+    /// Sends the request, and returns the response if it has an answer.
+    async fn send(
+        &mut self,
+        dog: &mut Watchdog<'_>,
         tape: &mut Option<OpenRecording>,
-        reported: &mut Usage,
-    ) -> Result<ModelReply, ModelFault> {
+    ) -> Result<Response, ModelFault> {
         let request = self
             .client
             .post(self.url.clone())
@@ -148,7 +146,6 @@ impl Exchange<'_> {
             .header(CONTENT_TYPE, "application/json")
             .body(std::mem::take(&mut self.body))
             .send();
-        let mut dog = Watchdog::new(self.timeouts.clone(), self.provider, out);
         let mut response = dog.wait(request).await?.map_err(|error| self.send_fault(&error))?;
         crash::point("C4");
         let status = response.status().as_u16();
@@ -168,14 +165,26 @@ impl Exchange<'_> {
             let text = "which is not an answer of a model; check the address";
             return Err(invalid_answer(format_args!("{} sent status {status}, {text}", self.provider)));
         }
+        Ok(response)
+    }
+
+    /// Like [`Exchange::run`]; usage that the provider reported before a fault is left in `reported`.
+    async fn read(
+        mut self,
+        mut reader: AnswerReader,
+        out: &mpsc::Sender<Vec<Delta>>,
+        tape: &mut Option<OpenRecording>,
+        reported: &mut Usage,
+    ) -> Result<ModelReply, ModelFault> {
+        let mut dog = Watchdog::new(self.timeouts.clone(), self.provider, out);
+        let mut response = self.send(&mut dog, tape).await?;
+        let mut batch = Vec::new();
         if is_json(response.headers()) {
             let body = json_body(&mut response, &mut dog, tape).await?;
-            let mut batch = Vec::new();
             let outcome = reader.whole(&body, &mut batch);
             send_batch(batch, out).await?;
             return outcome;
         }
-        let mut batch = Vec::new();
         let (mut bytes, mut total) = (0, 0);
         let mut ahead = None;
         let mut is_quick = false;

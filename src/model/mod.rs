@@ -14,6 +14,7 @@
 
 mod anthropic;
 mod api;
+mod api_row;
 mod backend;
 mod catalog;
 mod check;
@@ -33,6 +34,7 @@ mod stream;
 mod testing;
 mod tool_schema;
 
+pub use api::kind_of_vendor;
 pub use keys::{CREDENTIAL_PREFIX, read_secret_file};
 pub use models::Models;
 pub use settings::{

@@ -29,7 +29,6 @@ const MAX_CACHE_BYTES: usize = 16 << 20;
 pub(super) struct ResponseKey([u8; 32]);
 
 impl ResponseKey {
-    /// The key of one request.
     pub(super) fn from_request(provider: &str, url: &Url, headers: &HeaderMap, body: &[u8]) -> Self {
         let mut digest = Sha256::new();
         // Each part is preceded by its length, so that two requests cannot collide by shifted boundaries.

@@ -106,7 +106,6 @@ pub enum MaxTokensField {
 }
 
 impl MaxTokensField {
-    /// The name of the field.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -115,7 +114,6 @@ impl MaxTokensField {
         }
     }
 
-    /// The other field.
     #[must_use]
     pub const fn other(self) -> Self {
         match self {
@@ -215,82 +213,11 @@ pub enum ProviderKind {
 }
 
 /// An API that is spoken over HTTP. Recorded answers name the API that they were recorded from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::VariantArray)]
 pub(super) enum Api {
-    /// Anthropic Messages.
     Anthropic,
-    /// OpenAI Chat Completions.
     OpenAiChat,
-    /// OpenAI Responses.
     OpenAiResponses,
-}
-
-impl Api {
-    /// The name of the API in a cassette.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Api::Anthropic => "anthropic",
-            Api::OpenAiChat => "openai_chat",
-            Api::OpenAiResponses => "openai_responses",
-        }
-    }
-
-    /// The kind of provider that uses this API.
-    pub(crate) const fn kind(self) -> ProviderKind {
-        match self {
-            Api::Anthropic => ProviderKind::Anthropic,
-            Api::OpenAiChat => ProviderKind::OpenAiChat,
-            Api::OpenAiResponses => ProviderKind::OpenAiResponses,
-        }
-    }
-
-    /// The API of this name.
-    pub(crate) fn from_name(name: &str) -> Option<Self> {
-        [Api::Anthropic, Api::OpenAiChat, Api::OpenAiResponses].into_iter().find(|api| api.name() == name)
-    }
-
-    /// The vendor's own address.
-    pub(crate) const fn vendor_url(self) -> &'static str {
-        match self {
-            Api::Anthropic => "https://api.anthropic.com",
-            Api::OpenAiChat | Api::OpenAiResponses => "https://api.openai.com/v1",
-        }
-    }
-
-    /// The usual environment variable for the vendor's key.
-    pub(crate) const fn key_variable(self) -> &'static str {
-        match self {
-            Api::Anthropic => "ANTHROPIC_API_KEY",
-            Api::OpenAiChat | Api::OpenAiResponses => "OPENAI_API_KEY",
-        }
-    }
-
-    /// The URL of requests, from `base_url`, whose query is kept.
-    pub(crate) fn endpoint(self, base_url: &reqwest::Url) -> reqwest::Url {
-        let base = base_url.path().trim_end_matches('/');
-        let path = match self {
-            // Many users write the version into the URL, as for other providers.
-            Api::Anthropic => format!("{}/v1/messages", base.strip_suffix("/v1").unwrap_or(base)),
-            Api::OpenAiChat => format!("{base}/chat/completions"),
-            Api::OpenAiResponses => format!("{base}/responses"),
-        };
-        let mut url = base_url.clone();
-        url.set_path(&path);
-        url
-    }
-
-    /// The URL of the list of models, from the URL of requests.
-    pub(crate) fn list_url(self, endpoint: &reqwest::Url) -> reqwest::Url {
-        let own = match self {
-            Api::Anthropic => "/messages",
-            Api::OpenAiChat => "/chat/completions",
-            Api::OpenAiResponses => "/responses",
-        };
-        let path = endpoint.path();
-        let mut url = endpoint.clone();
-        url.set_path(&format!("{}/models", path.strip_suffix(own).unwrap_or(path)));
-        url
-    }
 }
 
 /// `[model."PROVIDER/MODEL"]`: known properties of one model; absent values use the defaults.
@@ -405,9 +332,11 @@ pub enum ReplayReasoning {
 }
 
 /// Settings that cannot work for any call.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum ModelError {
     /// The address of a provider is not an http or https URL.
+    #[error("base_url of [providers.{provider}] is not usable ({why}): write it like https://host/v1")]
     BadBaseUrl {
         /// Name of the provider.
         provider: String,
@@ -415,6 +344,10 @@ pub enum ModelError {
         why: String,
     },
     /// A header cannot be sent.
+    #[error(
+        "header {header:?} of [providers.{provider}] cannot be sent: names are letters, digits and dashes, values are \
+         one line of visible characters"
+    )]
     BadHeader {
         /// Name of the provider.
         provider: String,
@@ -422,31 +355,47 @@ pub enum ModelError {
         header: String,
     },
     /// A replay provider without a cassette.
+    #[error("[providers.{provider}] is of kind replay and needs cassette = \"FILE\"")]
     NoCassette {
         /// Name of the provider.
         provider: String,
     },
     /// A cassette on a provider that uses a network.
+    #[error(
+        "[providers.{provider}] has a cassette but is not of kind replay: use record = \"FILE\" to write one, or \
+         kind = \"replay\" to play it"
+    )]
     MisplacedCassette {
         /// Name of the provider.
         provider: String,
     },
     /// An invalid `api_version`, or one on a provider whose API has no header for it.
+    #[error(
+        "api_version of [providers.{provider}] is not usable: it is for kind = \"anthropic\" and is written like \
+         2023-06-01"
+    )]
     BadApiVersion {
         /// Name of the provider.
         provider: String,
     },
     /// `max_tokens_field` on a provider whose API has one field for the output limit.
+    #[error(
+        "[providers.{provider}] has max_tokens_field but is not of kind openai_chat: only that API has two fields"
+    )]
     MisplacedMaxTokensField {
         /// Name of the provider.
         provider: String,
     },
     /// `first_byte_timeout` is zero.
+    #[error("first_byte_timeout of [providers.{provider}] must be at least 1ms")]
     BadFirstByteTimeout {
         /// Name of the provider.
         provider: String,
     },
     /// `store` on a provider whose API stores no conversations.
+    #[error(
+        "[providers.{provider}] has store but is not of kind openai_responses: only that API keeps conversations"
+    )]
     MisplacedStore {
         /// Name of the provider.
         provider: String,
@@ -456,62 +405,10 @@ pub enum ModelError {
 impl ModelError {
     /// A stable code for programs.
     #[must_use]
-    pub const fn word(&self) -> &'static str {
-        match self {
-            ModelError::BadBaseUrl { .. } => "bad_base_url",
-            ModelError::BadHeader { .. } => "bad_header",
-            ModelError::NoCassette { .. } => "no_cassette",
-            ModelError::MisplacedCassette { .. } => "misplaced_cassette",
-            ModelError::MisplacedStore { .. } => "misplaced_store",
-            ModelError::BadApiVersion { .. } => "bad_api_version",
-            ModelError::MisplacedMaxTokensField { .. } => "misplaced_max_tokens_field",
-            ModelError::BadFirstByteTimeout { .. } => "bad_first_byte_timeout",
-        }
+    pub fn word(&self) -> &'static str {
+        self.into()
     }
 }
-
-impl fmt::Display for ModelError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ModelError::BadBaseUrl { provider, why } => write!(
-                f,
-                "base_url of [providers.{provider}] is not usable ({why}): write it like https://host/v1"
-            ),
-            ModelError::BadHeader { provider, header } => write!(
-                f,
-                "header {header:?} of [providers.{provider}] cannot be sent: names are letters, digits and \
-                 dashes, values are one line of visible characters"
-            ),
-            ModelError::NoCassette { provider } => {
-                write!(f, "[providers.{provider}] is of kind replay and needs cassette = \"FILE\"")
-            }
-            ModelError::MisplacedCassette { provider } => write!(
-                f,
-                "[providers.{provider}] has a cassette but is not of kind replay: use record = \"FILE\" to \
-                 write one, or kind = \"replay\" to play it"
-            ),
-            ModelError::BadApiVersion { provider } => write!(
-                f,
-                "api_version of [providers.{provider}] is not usable: it is for kind = \"anthropic\" and is written \
-                 like 2023-06-01"
-            ),
-            ModelError::MisplacedMaxTokensField { provider } => write!(
-                f,
-                "[providers.{provider}] has max_tokens_field but is not of kind openai_chat: only that API has two fields"
-            ),
-            ModelError::BadFirstByteTimeout { provider } => {
-                write!(f, "first_byte_timeout of [providers.{provider}] must be at least 1ms")
-            }
-            ModelError::MisplacedStore { provider } => write!(
-                f,
-                "[providers.{provider}] has store but is not of kind openai_responses: only that API keeps \
-                 conversations"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for ModelError {}
 
 #[cfg(test)]
 mod tests {

@@ -163,6 +163,31 @@ impl SpanEvent {
     }
 }
 
+/// The attributes of a turn.
+fn turn_attributes(turn_id: TurnId, model: &str, result: &TurnEnd) -> Vec<(&'static str, Attribute)> {
+    let mut attributes = vec![
+        ("gen_ai.operation.name", text("invoke_agent")),
+        ("gen_ai.agent.name", text("agentd")),
+        ("gen_ai.provider.name", text(provider(model))),
+        ("gen_ai.request.model", text(bare_model(model))),
+        ("agentd.turn.id", text(&turn_id.to_string())),
+        ("agentd.turn.result", text(result.subtype)),
+        ("agentd.turn.model_calls", Attribute::Count(result.model_calls)),
+        ("agentd.turn.model_ms", Attribute::Count(result.model_ms)),
+        ("agentd.turn.tools_ms", Attribute::Count(result.tools_ms)),
+        ("agentd.turn.waiting_ms", Attribute::Count(result.waiting_ms)),
+    ];
+    attributes.extend(counts(&result.usage));
+    // An unknown cost is omitted, because it is not zero.
+    if let Some(cost) = result.cost_usd_micros {
+        attributes.push(("agentd.turn.cost_usd", Attribute::Real(cost as f64 / 1e6)));
+    }
+    if result.is_error {
+        attributes.push(("error.type", text(result.subtype)));
+    }
+    attributes
+}
+
 /// The open turns, and the metrics of all turns.
 #[derive(Debug)]
 pub(super) struct Spans {
@@ -257,26 +282,7 @@ impl Spans {
             }
             SpanEventKind::TurnEnded { result } => {
                 let model = self.open.remove(&session_id).map(|open| open.model).unwrap_or_default();
-                let mut attributes = vec![
-                    ("gen_ai.operation.name", text("invoke_agent")),
-                    ("gen_ai.agent.name", text("agentd")),
-                    ("gen_ai.provider.name", text(provider(&model))),
-                    ("gen_ai.request.model", text(bare_model(&model))),
-                    ("agentd.turn.id", text(&turn_id.to_string())),
-                    ("agentd.turn.result", text(result.subtype)),
-                    ("agentd.turn.model_calls", Attribute::Count(result.model_calls)),
-                    ("agentd.turn.model_ms", Attribute::Count(result.model_ms)),
-                    ("agentd.turn.tools_ms", Attribute::Count(result.tools_ms)),
-                    ("agentd.turn.waiting_ms", Attribute::Count(result.waiting_ms)),
-                ];
-                attributes.extend(counts(&result.usage));
-                // An unknown cost is omitted, because it is not zero.
-                if let Some(cost) = result.cost_usd_micros {
-                    attributes.push(("agentd.turn.cost_usd", Attribute::Real(cost as f64 / 1e6)));
-                }
-                if result.is_error {
-                    attributes.push(("error.type", text(result.subtype)));
-                }
+                let attributes = turn_attributes(turn_id, &model, &result);
                 let made = span(
                     "invoke_agent agentd".into(),
                     Kind::Internal,

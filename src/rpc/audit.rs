@@ -13,8 +13,7 @@ pub(super) async fn audit(ctx: Arc<RpcContext>, _: Caller, p: AuditParams) -> Re
     let after = convert::cursor(p.cursor.as_deref())?.unwrap_or(0);
     let limit = convert::limit(p.limit, 100, 500);
     let query = AuditQuery { session_id: p.session_id, since: p.since_ms, after, limit: limit + 1 };
-    let mut entries =
-        ctx.registry.shared().store.audit(query).await.map_err(|e| convert::storage_fault(&e))?;
+    let mut entries = ctx.registry.shared().store.audit(query).await.map_err(|e| convert::fault(e.into()))?;
     let more = entries.len() > limit as usize;
     entries.truncate(limit as usize);
     let next_cursor = if more { entries.last().map(|last| last.id.to_string()) } else { None };
@@ -27,6 +26,6 @@ pub(super) async fn verify(
     p: VerifyAuditParams,
 ) -> Result<VerifyAuditReply, Fault> {
     let check =
-        ctx.registry.shared().store.check_audit(p.known).await.map_err(|e| convert::storage_fault(&e))?;
+        ctx.registry.shared().store.check_audit(p.known).await.map_err(|e| convert::fault(e.into()))?;
     Ok(VerifyAuditReply { rows: check.rows, head: check.head, faults: check.faults })
 }

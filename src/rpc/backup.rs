@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::convert::{self, storage_fault};
+use super::convert;
 use super::params::Caller;
 use crate::context::RpcContext;
 use api::params::{BackupParams, BackupReply, CheckReply, NoParams};
@@ -33,12 +33,14 @@ async fn copy_to(ctx: &RpcContext, p: BackupParams) -> Result<BackupReply, Fault
             "a copy in the folder of the database is lost with it: choose another folder".into(),
         ));
     }
-    let bytes = ctx.registry.shared().store.backup(path).await.map_err(|error| storage_fault(&error))?;
+    let bytes =
+        ctx.registry.shared().store.backup(path).await.map_err(|error| convert::fault(error.into()))?;
     tracing::info!(path = p.path, bytes, "wrote a backup");
     Ok(BackupReply { path: p.path, bytes })
 }
 
 pub(super) async fn check(ctx: Arc<RpcContext>, _: Caller, _: NoParams) -> Result<CheckReply, Fault> {
-    let problems = ctx.registry.shared().store.problems().await.map_err(|error| storage_fault(&error))?;
+    let problems =
+        ctx.registry.shared().store.problems().await.map_err(|error| convert::fault(error.into()))?;
     Ok(CheckReply { problems })
 }

@@ -1,12 +1,7 @@
 //! Parameters in camelCase. The methods about the index accept them in addition to snake_case.
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
-
-use serde_json::Value;
-use serde_json::value::RawValue;
-
 use super::convert::invalid_param;
+use super::parse_params::NamedParams;
 use api::Fault;
 use api::methods::Method;
 
@@ -14,33 +9,25 @@ use api::methods::Method;
 const PREFIX: &str = "knowledge.";
 
 /// Renames camelCase parameters to the names that the method knows. All other parameters stay unchanged.
-pub(super) fn rename<'r>(method: &Method, raw: Cow<'r, str>) -> Result<Cow<'r, str>, Fault> {
-    if !method.name.starts_with(PREFIX) || !raw.trim_start().starts_with('{') {
-        return Ok(raw);
+pub(super) fn rename(method: &Method, mut named: NamedParams) -> Result<NamedParams, Fault> {
+    if !method.name.starts_with(PREFIX) {
+        return Ok(named);
     }
-    // Leave a wrong value unchanged, because parsing the typed parameters reports it.
-    let Ok(named) = serde_json::from_str::<BTreeMap<String, &RawValue>>(&raw) else { return Ok(raw) };
     let names = method.param_names();
     let renamed = |name: &String| {
         let snake = snake_case(name);
-        (snake != *name && !names.contains(&name.as_str()) && names.contains(&snake.as_str()))
-            .then_some(snake)
+        let is_other = !names.contains(&name.as_str()) && names.contains(&snake.as_str());
+        is_other.then(|| (name.clone(), snake))
     };
-    if !named.keys().any(|name| renamed(name).is_some()) {
-        return Ok(raw);
+    for (name, snake) in named.keys().filter_map(renamed).collect::<Vec<_>>() {
+        if named.contains_key(&snake) {
+            return Err(invalid_param(&snake, &format!("it is given twice, also as {name}")));
+        }
+        if let Some(value) = named.remove(&name) {
+            named.insert(snake, value);
+        }
     }
-    let mut members: Vec<String> = Vec::with_capacity(named.len());
-    for (name, value) in &named {
-        let known = match renamed(name) {
-            Some(snake) if named.contains_key(&snake) => {
-                return Err(invalid_param(&snake, &format!("it is given twice, also as {name}")));
-            }
-            Some(snake) => snake,
-            None => name.clone(),
-        };
-        members.push(format!("{}:{}", Value::from(known), value.get()));
-    }
-    Ok(Cow::Owned(format!("{{{}}}", members.join(","))))
+    Ok(named)
 }
 
 /// Converts a name to snake_case: `topK` becomes `top_k`.
@@ -64,7 +51,7 @@ mod tests {
     fn camel_case_names_of_knowledge_are_renamed() {
         let renamed = |method: &str, raw: &str| {
             let method = methods::find(method).expect("a method");
-            rename(method, Cow::Borrowed(raw)).map(Cow::into_owned)
+            rename(method, serde_json::from_str(raw).expect("an object"))
         };
         for (method, raw, expected) in [
             (
@@ -74,10 +61,9 @@ mod tests {
             ),
             ("knowledge.index", r#"{"dryRun": true}"#, r#"{"dry_run":true}"#),
             ("knowledge.query", r#"{"noSuch": 1}"#, r#"{"noSuch": 1}"#),
-            ("knowledge.query", "[1]", "[1]"),
             ("session.list", r#"{"includeChildren": true}"#, r#"{"includeChildren": true}"#),
         ] {
-            assert_eq!(renamed(method, raw).as_deref(), Ok(expected), "{raw}");
+            assert_eq!(renamed(method, raw), Ok(serde_json::from_str(expected).expect("JSON")), "{raw}");
         }
         assert!(renamed("knowledge.query", r#"{"topK": 1, "top_k": 2}"#).is_err());
     }

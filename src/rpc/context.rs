@@ -68,7 +68,6 @@ pub type ReloadRequest = oneshot::Sender<Result<ReloadReply, ConfigRefusal>>;
 pub struct RpcContext {
     /// The loaded sessions.
     pub registry: Registry,
-    /// All jobs.
     pub jobs: Jobs,
     /// What creates jobs at given times.
     pub schedules: Schedules,

@@ -9,7 +9,9 @@ use sha2::{Digest as _, Sha256};
 
 use api::params::{ApproveParams, SubscriptionId};
 use api::{ApiMethod, Code, Fault};
-use session::{AnswerRequest, IdempotencyKey, PolicyError, Rule, SessionError, StoreError, WorktreeError};
+use session::{
+    AnswerRequest, IdempotencyKey, PolicyError, Refusal, Rule, SessionError, StoreError, WorktreeError,
+};
 use transport::SubscribeError;
 use types::depth;
 use types::event::Origin;
@@ -17,7 +19,6 @@ use types::hex;
 use types::permission::{Decision, RuleKind, Scope};
 use types::permission_request::PermissionAnswer;
 
-/// The id of a subscription that was opened.
 pub(super) fn subscription(opened: Result<String, SubscribeError>) -> Result<SubscriptionId, Fault> {
     opened.map(SubscriptionId).map_err(|error| match error {
         // The daemon is stopping, but the client can still read this error.
@@ -26,227 +27,114 @@ pub(super) fn subscription(opened: Result<String, SubscribeError>) -> Result<Sub
     })
 }
 
-fn worktree_fault(error: WorktreeError) -> Fault {
-    let why = error.to_string();
-    match error {
-        WorktreeError::NotFound => Fault::new(Code::NotFound, format!("{why}; worktree.list names them")),
-        WorktreeError::InUse(_) => Fault::new(Code::Busy, why),
-        WorktreeError::Uncommitted(count) => {
-            Fault::new(Code::Conflict, why).with("reason", "uncommitted").with("uncommitted", count)
-        }
-        WorktreeError::NotMerged { reason, files, .. } => {
-            Fault::new(Code::Conflict, why).with("reason", reason).with("files", json!(files))
-        }
-        WorktreeError::Failed(_) => Fault::new(Code::Internal, why),
-    }
-}
-
-/// The fault that a client receives.
+/// The fault that a client receives. The error has the text and the path.
 pub(super) fn fault(error: SessionError) -> Fault {
-    use session::Refusal;
+    if let SessionError::Settled(event) = &error {
+        return already_answered(event);
+    }
+    let message = match &error {
+        SessionError::Worktree(WorktreeError::NotFound) => format!("{error}; worktree.list names them"),
+        SessionError::Policy(PolicyError::BadRule(_)) | SessionError::Store(StoreError::Target(_)) => {
+            format!("{}: {error}", error.path().unwrap_or_default())
+        }
+        error => error.to_string(),
+    };
+    let mut fault = Fault::new(code(&error), message);
+    if let Some(path) = error.path() {
+        fault = fault.with("path", path);
+    }
     match error {
-        SessionError::Refused(Refusal::EmptyInput) => {
-            Fault::new(Code::InvalidParams, "input: there is no text in it").with("path", "input")
-        }
-        SessionError::Refused(Refusal::Busy { turn_id }) => {
-            Fault::new(Code::Busy, "a turn is running: wait, abort it, or submit with when_busy queue")
-                .with("turn_id", turn_id.to_string())
-        }
-        SessionError::Refused(Refusal::StaleTurn { current }) => {
-            let current = current.map(|turn| turn.to_string());
-            Fault::new(Code::StalePrecondition, "that turn is not the current one")
-                .with("current_turn_id", json!(current))
-        }
-        SessionError::Refused(Refusal::NotPending) => {
-            Fault::new(Code::NotPending, "the request is not pending any more")
-        }
-        SessionError::Refused(Refusal::Paused) => Fault::new(
-            Code::InvalidParams,
-            "no_approver: on_timeout = \"pause\" holds: the request waits until a user answers it",
-        )
-        .with("path", "no_approver"),
-        SessionError::Refused(Refusal::NoSuchCall) => {
-            Fault::new(Code::NotFound, "the running turn has no such tool call")
-        }
-        SessionError::Refused(Refusal::Ended) => {
-            Fault::new(Code::NotFound, "the session was killed and takes no more input; create a new one")
-                .with("state", "ended")
-        }
-        SessionError::Refused(Refusal::Budget(why)) => {
-            Fault::new(Code::Budget, format!("budgets: {why}; name a higher limit")).with("path", "budgets")
-        }
-        SessionError::Refused(Refusal::Archived) => Fault::new(
-            Code::Conflict,
-            "the session is archived and takes no input; restore it with session.archive {archived: false} \
-             (agentctl archive --undo)",
-        )
-        .with("state", "archived"),
-        SessionError::Refused(Refusal::CommandsRun) => Fault::new(
-            Code::Busy,
-            "commands of the session run in the background: stop them (session.abort with their call_id), or wait",
-        ),
-        SessionError::Refused(Refusal::NotQueued { turn_id }) => Fault::new(
-            Code::NotFound,
-            "that turn is not queued: it has started, was removed, or never existed; session.queue.list names the \
-             queued turns",
-        )
-        .with("turn_id", turn_id.to_string()),
-        SessionError::Refused(Refusal::WrongAnswer(answer)) => invalid_param(&answer.path, &answer.why),
-        SessionError::Refused(Refusal::ModeOfOtherAnswer) => {
-            invalid_param("mode", "goes with decision allow of a request of kind plan only")
-        }
-        SessionError::Refused(Refusal::PlanNeedsOtherMode) => {
-            invalid_param("mode", "a plan is approved once, with a mode other than plan; deny it to stay in plan mode")
-        }
-        SessionError::Refused(Refusal::NoSuchAnswer) => Fault::new(
-            Code::InvalidParams,
-            "item_id: the request does not offer this answer; choose one of its item_ids",
-        )
-        .with("path", "item_id"),
-        SessionError::Refused(Refusal::NoGrant) => Fault::new(
-            Code::InvalidParams,
-            "grant: no grant can be derived from this request; name one, or allow it once",
-        )
-        .with("path", "grant"),
-        SessionError::Refused(Refusal::OtherRequest) => Fault::new(
-            Code::StalePrecondition,
-            "digest: the request that is pending is not the one that was seen; look at it again",
-        )
-        .with("path", "digest"),
-        SessionError::Refused(Refusal::ModeOfSteer) => Fault::new(
-            Code::InvalidParams,
-            "mode: this input joins the running turn, whose mode session.update changes",
-        )
-        .with("path", "mode"),
-        SessionError::Refused(Refusal::ModelOfSteer) => Fault::new(
-            Code::InvalidParams,
-            "model: this input joins the running turn, which has its model; let it wait (when_busy: queue)",
-        )
-        .with("path", "model"),
-        SessionError::Refused(Refusal::ThinkingOfSteer) => Fault::new(
-            Code::InvalidParams,
-            "thinking: this input joins the running turn, where it never changes; session.update sets it \
-             for the turns to come",
-        )
-        .with("path", "thinking"),
-        SessionError::Refused(Refusal::ToolsOfSteer) => Fault::new(
-            Code::InvalidParams,
-            "tools: this input joins the running turn, which has its tools; let it wait (when_busy: queue)",
-        )
-        .with("path", "tools"),
-        SessionError::Refused(Refusal::SamplingOfSteer) => Fault::new(
-            Code::InvalidParams,
-            "temperature, top_p: this input joins the running turn, where they never change; session.update sets \
-             them for the turns to come",
-        )
-        .with("path", "temperature"),
-        SessionError::Refused(Refusal::CommandOfSteer) => {
-            invalid_param("input", "a slash command starts a turn of its own; let it wait (when_busy: queue)")
-        }
-        SessionError::Refused(Refusal::OptionOfSteer(name)) => invalid_param(
-            name,
-            "this input joins the running turn, which has its options; let it wait (when_busy: queue)",
-        ),
-        SessionError::Refused(Refusal::RetryMustBeUnchanged) => Fault::new(
-            Code::InvalidParams,
-            "this request is about running the same command again outside the sandbox: it takes deny, or allow \
-             once or for the session, with the arguments as they are and no other grant than the suggested one",
-        )
-        .with("path", "scope"),
-        SessionError::Refused(Refusal::NoSuchRule) => {
-            Fault::new(Code::NotFound, "there is no such rule there; permission.rules lists them")
-        }
-        SessionError::Policy(error) => policy_fault(&error),
-        SessionError::Worktree(error) => worktree_fault(error),
-        SessionError::NotFound => {
-            Fault::new(Code::NotFound, "there is no such session; session.list names them")
-        }
-        SessionError::NoSuchRequest => Fault::new(
-            Code::NotFound,
-            "there is no such permission request; permission.list names the pending ones",
-        ),
-        SessionError::NoSuchItem(item_id) => {
-            let why = "the session has no such item, or it was rewound; session.items names them";
-            Fault::new(Code::NotFound, format!("item_id: {why}"))
-                .with("path", "item_id")
-                .with("item_id", item_id.to_string())
-        }
-        SessionError::NoSuchNote(why) => Fault::new(Code::NotFound, why).with("path", "name"),
-        SessionError::NoSuchQuestion => Fault::new(
-            Code::NotFound,
-            "there is no such question; question.requested events of the session name them",
-        ),
-        SessionError::Settled(event) => already_answered(&event),
-        SessionError::Conflict(what) => {
-            Fault::new(Code::Conflict, format!("{what} was used before with other parameters"))
-        }
-        SessionError::CursorAhead { last_seq } => Fault::new(
-            Code::CursorAhead,
-            format!("after_seq is beyond the journal, which ends at {last_seq}"),
-        )
-        .with("last_seq", last_seq),
-        SessionError::StaleTrust { digest } => Fault::new(
-            Code::StalePrecondition,
-            "digest: the folder has changed since; look at it again with workspace.status",
-        )
-        .with("path", "digest")
-        .with("digest", digest),
-        SessionError::BadParam(path, why) => {
-            Fault::new(Code::InvalidParams, format!("{path}: {why}")).with("path", path)
-        }
-        SessionError::UnknownCommand { name, nearest } => {
-            let hint = nearest.as_ref().map(|near| format!(" did you mean /{near}?")).unwrap_or_default();
-            let why = format!(
-                "input: there is no command /{name};{hint} /help lists them; raw: true sends the text to the model"
-            );
-            let fault = Fault::new(Code::InvalidParams, why).with("path", "input");
-            match nearest {
-                Some(nearest) => fault.with("nearest", nearest),
-                None => fault,
+        SessionError::Refused(refusal) => match refusal {
+            Refusal::Busy { turn_id } | Refusal::NotQueued { turn_id } => {
+                fault.with("turn_id", turn_id.to_string())
             }
+            Refusal::StaleTurn { current } => {
+                fault.with("current_turn_id", json!(current.map(|turn| turn.to_string())))
+            }
+            Refusal::Ended => fault.with("state", "ended"),
+            Refusal::Archived => fault.with("state", "archived"),
+            _ => fault,
+        },
+        SessionError::Worktree(WorktreeError::Uncommitted(count)) => {
+            fault.with("reason", "uncommitted").with("uncommitted", count)
         }
-        SessionError::Unsupported(path, why) => {
-            Fault::new(Code::Unsupported, format!("{path}: {why}")).with("path", path)
+        SessionError::Worktree(WorktreeError::NotMerged { reason, files, .. }) => {
+            fault.with("reason", reason).with("files", json!(files))
         }
-        SessionError::HookDenied(_) => Fault::new(Code::InvalidParams, error.to_string()).with("path", "input").with("refused_by", "hook"),
-        SessionError::Crashed => Fault::new(
-            Code::Internal,
-            "the session failed unexpectedly; its journal is stored; read it with `agentctl logs` and try again",
-        ),
-        SessionError::ShuttingDown => Fault::new(Code::ShuttingDown, "the daemon is stopping"),
-        SessionError::JournalFull { held, most } => Fault::new(Code::StorageReadOnly, error.to_string())
-            .with("held_bytes", held)
-            .with("journal_size", most),
-        SessionError::Store(error) => storage_fault(&error),
+        SessionError::Policy(PolicyError::Unsound { file, .. }) => {
+            fault.with("file", file.display().to_string())
+        }
+        SessionError::NoSuchItem(item_id) => fault.with("item_id", item_id.to_string()),
+        SessionError::CursorAhead { last_seq } => fault.with("last_seq", last_seq),
+        SessionError::StaleTrust { digest } => fault.with("digest", digest),
+        SessionError::UnknownCommand { nearest: Some(nearest), .. } => fault.with("nearest", nearest),
+        SessionError::HookDenied(_) => fault.with("refused_by", "hook"),
+        SessionError::JournalFull { held, most } => fault.with("held_bytes", held).with("journal_size", most),
+        _ => fault,
     }
 }
 
-fn policy_fault(error: &PolicyError) -> Fault {
+fn code(error: &SessionError) -> Code {
     match error {
-        PolicyError::BadRule(why) => {
-            Fault::new(Code::InvalidParams, format!("rule: {why}")).with("path", "rule")
+        SessionError::Refused(refusal) => match refusal {
+            Refusal::Busy { .. } | Refusal::CommandsRun => Code::Busy,
+            Refusal::StaleTurn { .. } | Refusal::OtherRequest => Code::StalePrecondition,
+            Refusal::NotPending => Code::NotPending,
+            Refusal::NoSuchCall | Refusal::Ended | Refusal::NotQueued { .. } | Refusal::NoSuchRule => {
+                Code::NotFound
+            }
+            Refusal::Budget(_) => Code::Budget,
+            Refusal::Archived => Code::Conflict,
+            Refusal::EmptyInput
+            | Refusal::WrongAnswer(_)
+            | Refusal::ModeOfOtherAnswer
+            | Refusal::PlanNeedsOtherMode
+            | Refusal::NoSuchAnswer
+            | Refusal::Paused
+            | Refusal::NoGrant
+            | Refusal::ModeOfSteer
+            | Refusal::ModelOfSteer
+            | Refusal::ThinkingOfSteer
+            | Refusal::ToolsOfSteer
+            | Refusal::SamplingOfSteer
+            | Refusal::CommandOfSteer
+            | Refusal::OptionOfSteer(_)
+            | Refusal::RetryMustBeUnchanged => Code::InvalidParams,
+        },
+        SessionError::NotFound
+        | SessionError::NoSuchRequest
+        | SessionError::NoSuchItem(_)
+        | SessionError::NoSuchNote(_)
+        | SessionError::NoSuchQuestion
+        | SessionError::Worktree(WorktreeError::NotFound) => Code::NotFound,
+        SessionError::Settled(_) => Code::NotPending,
+        SessionError::Conflict(_)
+        | SessionError::Worktree(WorktreeError::Uncommitted(_) | WorktreeError::NotMerged { .. }) => {
+            Code::Conflict
         }
-        PolicyError::Unwritable { .. } => Fault::new(Code::StorageReadOnly, error.to_string()),
-        PolicyError::Unsound { file, .. } => {
-            Fault::new(Code::InvalidRequest, error.to_string()).with("file", file.display().to_string())
+        SessionError::CursorAhead { .. } => Code::CursorAhead,
+        SessionError::StaleTrust { .. } => Code::StalePrecondition,
+        SessionError::BadParam(..)
+        | SessionError::UnknownCommand { .. }
+        | SessionError::HookDenied(_)
+        | SessionError::Policy(PolicyError::BadRule(_)) => Code::InvalidParams,
+        SessionError::Unsupported(..) => Code::Unsupported,
+        SessionError::Worktree(WorktreeError::InUse(_)) => Code::Busy,
+        SessionError::Crashed | SessionError::Worktree(WorktreeError::Failed(_)) => Code::Internal,
+        SessionError::ShuttingDown => Code::ShuttingDown,
+        SessionError::JournalFull { .. } | SessionError::Policy(PolicyError::Unwritable { .. }) => {
+            Code::StorageReadOnly
         }
-    }
-}
-
-pub(super) fn storage_fault(error: &StoreError) -> Fault {
-    let text = format!("could not {error}");
-    match error {
-        StoreError::Unwritable(_) | StoreError::Unsynced(_) | StoreError::CommitUnknown(_) => {
-            Fault::new(Code::StorageReadOnly, text)
-        }
-        StoreError::Target(_) => {
-            Fault::new(Code::InvalidParams, format!("path: {text}")).with("path", "path")
-        }
-        StoreError::Closed => Fault::new(Code::ShuttingDown, text),
-        StoreError::Taken => Fault::new(Code::Conflict, text),
-        StoreError::NewerSchema(_) | StoreError::Corrupt(_) | StoreError::Sql(_) => {
-            Fault::new(Code::Internal, text)
-        }
+        SessionError::Policy(PolicyError::Unsound { .. }) => Code::InvalidRequest,
+        SessionError::Store(error) => match error {
+            StoreError::Unwritable(_) | StoreError::Unsynced(_) | StoreError::CommitUnknown(_) => {
+                Code::StorageReadOnly
+            }
+            StoreError::Target(_) => Code::InvalidParams,
+            StoreError::Closed => Code::ShuttingDown,
+            StoreError::Taken => Code::Conflict,
+            StoreError::NewerSchema(_) | StoreError::Corrupt(_) | StoreError::Sql(_) => Code::Internal,
+        },
     }
 }
 

@@ -3,20 +3,21 @@
 use std::sync::Arc;
 
 use super::convert;
-use super::items::{REASONING, item};
+use super::items::item;
 use super::params::Caller;
 use crate::context::RpcContext;
 use crate::redact_thinking::redact;
 use api::Fault;
 use api::params::{ExportParams, ExportReply, ImportParams, ImportReply};
 use session::StoredItem;
+use types::session::ItemKind;
 
 pub(super) async fn export(ctx: Arc<RpcContext>, _: Caller, p: ExportParams) -> Result<ExportReply, Fault> {
     let include = p.include;
     let shown = move |body: String| redact(body.into(), include).map(|body| body.to_string());
     let read = move |stored: &StoredItem| {
         // The exported answer already contains its reasoning, if the filter allows that.
-        if stored.kind == REASONING {
+        if stored.kind == ItemKind::Reasoning.name() {
             return None;
         }
         let last = redact(stored.last.as_str().into(), include)?.to_string();

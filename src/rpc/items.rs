@@ -15,9 +15,6 @@ use types::message::{Block, Role};
 use types::question::QuestionKind;
 use types::session::{CallStatus, CallView, Item, ItemKind, ItemStatus};
 
-/// The name of [`ItemKind::Reasoning`] in the store.
-pub(super) const REASONING: &str = ItemKind::Reasoning.name();
-
 pub(super) async fn items(ctx: Arc<RpcContext>, _: Caller, p: ItemsParams) -> Result<ItemsReply, Fault> {
     let cursor: Option<Seq> = convert::cursor(p.cursor.as_deref())?;
     let kinds: Vec<&str> = p.kinds.iter().map(|kind| kind.name()).collect();
@@ -56,7 +53,9 @@ pub(super) fn item(stored: &StoredItem) -> Option<Item> {
         truncated_fields: Vec::new(),
     };
     match (first.event, last.event) {
-        (Event::MessageCompleted { item, reasoning_item_id, .. }, _) if stored.kind == REASONING => {
+        (Event::MessageCompleted { item, reasoning_item_id, .. }, _)
+            if stored.kind == ItemKind::Reasoning.name() =>
+        {
             Some(reasoning(item, reasoning_item_id?, first.truncated_fields, running))
         }
         (Event::Error { message, .. }, _) => Some(Item {
@@ -118,7 +117,6 @@ pub(super) fn item(stored: &StoredItem) -> Option<Item> {
     }
 }
 
-/// The item of the reasoning in an answer.
 fn reasoning(answer: Item, item_id: ItemId, cut: Vec<TruncatedField>, running: Item) -> Item {
     let thoughts = answer.content.iter().enumerate().filter_map(|(at, block)| match block {
         Block::Thinking { text, .. } if !text.is_empty() => Some((at, text.as_str())),

@@ -22,7 +22,6 @@ const MAX_EVENTS: u32 = 1_000;
 /// Maximum `timeout_ms`: 30 days.
 const MAX_TIMEOUT_MS: u64 = 30 * 24 * 3_600 * 1_000;
 
-/// The fault of an error of jobs.
 pub(super) fn fault(error: JobsError) -> Fault {
     let message = error.to_string();
     match error {

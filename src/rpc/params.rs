@@ -1,6 +1,5 @@
 //! Converts a raw call to typed parameters, and a fault to its wire format.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use jsonrpsee::{Extensions, RpcModule};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::parse_params::parse;
+use super::parse_params::{NamedParams, parse, to_typed};
 use super::{camel_case, numbers};
 use crate::context::RpcContext;
 use api::params::ClientRole;
@@ -51,7 +50,7 @@ type ParsedCall = BoxFuture<'static, Result<Box<RawValue>, Fault>>;
 
 /// A method without its types. This shared code is compiled once, and not for each method.
 type ErasedHandler =
-    Arc<dyn Fn(Arc<RpcContext>, Caller, Option<&str>) -> Result<ParsedCall, Fault> + Send + Sync>;
+    Arc<dyn Fn(Arc<RpcContext>, Caller, NamedParams) -> Result<ParsedCall, Fault> + Send + Sync>;
 
 /// Registers one method of the API.
 pub(super) fn serve<M, F, Fut>(module: &mut RpcModule<RpcContext>, row: M, handler: F) -> Result<(), String>
@@ -76,8 +75,8 @@ where
     Fut: Future<Output = Result<R, Fault>> + Send,
 {
     let method = methods::find(M::METHOD.name).ok_or("a method is not in the table")?;
-    let erased = move |ctx, caller, raw: Option<&str>| -> Result<ParsedCall, Fault> {
-        let params = parse::<M::Params>(method, raw)?;
+    let erased = move |ctx, caller, named| -> Result<ParsedCall, Fault> {
+        let params = to_typed::<M::Params>(method, named)?;
         let handler = handler.clone();
         Ok(Box::pin(async move {
             let reply = handler(ctx, caller, params).await?;
@@ -97,9 +96,9 @@ fn register(
         let handler = Arc::clone(&handler);
         async move {
             let reply = async {
-                let (caller, raw) = admit_call(&ctx, &extensions, method, params.as_str()).await?;
+                let (caller, named) = admit_call(&ctx, &extensions, method, params.as_str()).await?;
                 let connection = caller.connection.clone();
-                let ready = handler(ctx, caller, raw.as_deref())?;
+                let ready = handler(ctx, caller, named)?;
                 wait_turn(&connection, method).await;
                 ready.await
             };
@@ -109,13 +108,13 @@ fn register(
     module.register_async_method(method.name, call).map(|_| ()).map_err(|error| error.to_string())
 }
 
-/// Checks that the caller may call the method, and renames the parameters to their standard names.
-async fn admit_call<'p>(
+/// Checks that the caller may call the method, and gives the parameters their standard names and ids.
+async fn admit_call(
     ctx: &RpcContext,
     extensions: &Extensions,
     method: &methods::Method,
-    raw: Option<&'p str>,
-) -> Result<(Caller, Option<Cow<'p, str>>), Fault> {
+    raw: Option<&str>,
+) -> Result<(Caller, NamedParams), Fault> {
     let Some(connection) = extensions.get::<Connection>().cloned() else {
         return Err(Fault::new(Code::Internal, "the call has no connection"));
     };
@@ -123,9 +122,9 @@ async fn admit_call<'p>(
     if !method.is_for(caller.role()) {
         return Err(refuse(ctx, &caller, method).await);
     }
-    let raw = numbers::resolve(ctx, method, raw).await?;
-    let raw = raw.map(|raw| camel_case::rename(method, raw)).transpose()?;
-    Ok((caller, raw))
+    let mut named = parse(method, raw)?;
+    numbers::resolve(ctx, &mut named).await?;
+    Ok((caller, camel_case::rename(method, named)?))
 }
 
 /// Waits for the earlier calls of the connection. Calls that a client sends without waiting for replies

@@ -1,11 +1,10 @@
-//! Converts the text of `params` to a typed value. Unknown fields are refused with their path.
-
-use std::borrow::Cow;
-use std::collections::BTreeMap;
+//! Parses `params` once, to a map of named values, and converts the map to a typed value. Unknown fields are refused
+//! with their path.
 
 use serde::de::DeserializeOwned;
-use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
+use super::convert::invalid_param;
 use api::methods::Method;
 use api::{Code, Fault};
 use types::typed_json::{self, WrongJson};
@@ -16,33 +15,23 @@ const MAX_SHOWN_NAME_BYTES: usize = 64;
 /// Maximum bytes of an idempotency key.
 const MAX_KEY_BYTES: usize = 256;
 
-/// Parameters by name, each as raw JSON, so that a large value is parsed only once.
-type NamedParams<'r> = BTreeMap<String, &'r RawValue>;
+/// Parameters by name.
+pub(super) type NamedParams = Map<String, Value>;
 
 /// Parses parameters that are given by name or by position in their declared order. Absent parameters,
 /// `null` and an empty list are accepted as no parameters.
-pub(super) fn parse<P: DeserializeOwned>(method: &Method, raw: Option<&str>) -> Result<P, Fault> {
-    parse_typed(method, &object(method, raw)?)
+pub(super) fn parse(method: &Method, raw: Option<&str>) -> Result<NamedParams, Fault> {
+    let raw = raw.map(str::trim).filter(|raw| !raw.is_empty()).unwrap_or("null");
+    let params = unique_json::parse_unique(raw);
+    match params.map_err(|error| Fault::new(Code::InvalidParams, error.to_string()))? {
+        Value::Null => Ok(NamedParams::new()),
+        Value::Object(named) => Ok(named),
+        Value::Array(values) => name_by_position(method, values),
+        _ => Err(Fault::new(Code::InvalidParams, "params: expected an object, a list, or null")),
+    }
 }
 
-/// The parameters as an object with known names.
-fn object<'r>(method: &Method, raw: Option<&'r str>) -> Result<Cow<'r, str>, Fault> {
-    let raw = raw.map(str::trim).filter(|raw| !matches!(*raw, "" | "null")).unwrap_or("{}");
-    let invalid = |error: serde_json::Error| Fault::new(Code::InvalidParams, error.to_string());
-    if raw.starts_with('[') {
-        let named = name_by_position(method, serde_json::from_str(raw).map_err(invalid)?)?;
-        refuse_unknown(method, &named)?;
-        let members = named.iter().map(|(name, value)| format!("\"{name}\":{value}"));
-        return Ok(format!("{{{}}}", members.collect::<Vec<_>>().join(",")).into());
-    }
-    if !raw.starts_with('{') {
-        return Err(Fault::new(Code::InvalidParams, "params: expected an object, a list, or null"));
-    }
-    refuse_unknown(method, &serde_json::from_str(raw).map_err(invalid)?)?;
-    Ok(raw.into())
-}
-
-fn name_by_position<'r>(method: &Method, values: Vec<&'r RawValue>) -> Result<NamedParams<'r>, Fault> {
+fn name_by_position(method: &Method, values: Vec<Value>) -> Result<NamedParams, Fault> {
     let names = method.param_names();
     if values.len() > names.len() {
         let why = match names.as_slice() {
@@ -58,18 +47,18 @@ fn name_by_position<'r>(method: &Method, values: Vec<&'r RawValue>) -> Result<Na
         return Err(Fault::new(Code::InvalidParams, why).with("path", format!("[{}]", names.len())));
     }
     // In parameters by position, `null` omits a parameter.
-    let named_values = names.iter().zip(values).filter(|(_, value)| value.get() != "null");
+    let named_values = names.iter().zip(values).filter(|(_, value)| !value.is_null());
     Ok(named_values.map(|(name, value)| ((*name).to_owned(), value)).collect())
 }
 
-fn refuse_unknown(method: &Method, named: &NamedParams<'_>) -> Result<(), Fault> {
-    let is_given = |name: &&&str| named.get(**name).is_some_and(|value| value.get() != "null");
+fn refuse_unknown(method: &Method, named: &NamedParams) -> Result<(), Fault> {
+    let is_given = |name: &&&str| named.get(**name).is_some_and(|value| !value.is_null());
     if let Some(name) = method.traits.unsupported_params.iter().find(is_given) {
         return Err(unsupported(name, &format!("{name} is not built yet; leave it out")));
     }
-    if named.get("idempotency_key").is_some_and(|key| key.get().len() > MAX_KEY_BYTES + 2) {
-        let why = format!("idempotency_key: expected at most {MAX_KEY_BYTES} bytes");
-        return Err(Fault::new(Code::InvalidParams, why).with("path", "idempotency_key"));
+    let key = named.get("idempotency_key").and_then(Value::as_str);
+    if key.is_some_and(|key| key.len() > MAX_KEY_BYTES) {
+        return Err(invalid_param("idempotency_key", &format!("expected at most {MAX_KEY_BYTES} bytes")));
     }
     let names = method.param_names();
     let is_known = |name: &str| names.contains(&name) || method.traits.unsupported_params.contains(&name);
@@ -90,17 +79,18 @@ fn shorten_name(name: &str) -> String {
     }
 }
 
-fn parse_typed<P: DeserializeOwned>(method: &Method, text: &str) -> Result<P, Fault> {
-    let value = unique_json::parse_unique(text)
-        .map_err(|error| Fault::new(Code::InvalidParams, error.to_string()))?;
-    let (parsed, unknown_paths) = typed_json::from_value_with_unknown(value).map_err(wrong_value)?;
+/// Converts parameters to their type.
+pub(super) fn to_typed<P: DeserializeOwned>(method: &Method, named: NamedParams) -> Result<P, Fault> {
+    refuse_unknown(method, &named)?;
+    let (typed, unknown_paths) =
+        typed_json::from_value_with_unknown(Value::Object(named)).map_err(wrong_value)?;
     // A parameter that this build does not support may be `null`.
     match unknown_paths.iter().find(|path| !method.traits.unsupported_params.contains(&path.as_str())) {
         Some(path) => {
             let path = shorten_name(path);
             Err(unknown(&path, &format!("unknown field `{path}`"), &[]))
         }
-        None => Ok(parsed),
+        None => Ok(typed),
     }
 }
 
@@ -114,11 +104,7 @@ fn wrong_value(wrong: WrongJson) -> Fault {
         (outer, Some(name)) if !outer.ends_with(name) => format!("{outer}.{name}"),
         _ => path,
     };
-    if path == "." {
-        Fault::new(Code::InvalidParams, why)
-    } else {
-        Fault::new(Code::InvalidParams, format!("{path}: {why}")).with("path", path)
-    }
+    if path == "." { Fault::new(Code::InvalidParams, why) } else { invalid_param(&path, &why) }
 }
 
 /// The fault for an unknown field. It names the most similar known field.
@@ -128,7 +114,7 @@ fn unknown(path: &str, why: &str, names: &[&str]) -> Fault {
     let likeness = |name: &&&str| (strsim::jaro_winkler(path, name) * 1000.0) as u32;
     let nearest = names.iter().max_by_key(likeness).filter(|name| likeness(name) > 800);
     let hint = nearest.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
-    let fault = Fault::new(Code::InvalidParams, format!("{path}: {why}{hint}")).with("path", path);
+    let fault = invalid_param(path, &format!("{why}{hint}"));
     match nearest {
         Some(name) => fault.with("nearest", *name),
         None => fault,

@@ -81,9 +81,6 @@ impl AgentList {
 }
 
 /// Reads the agents that a session in this folder has.
-///
-/// # Errors
-/// The database could not be read.
 pub(super) async fn load(shared: &Arc<Shared>, cwd: &Path) -> Result<AgentList, StoreError> {
     let user = {
         let settings = &shared.components().settings;

@@ -24,9 +24,6 @@ pub struct ExtensionFiles {
 
 /// Reads the files of the user's folders. Also reads those of all folders of the project, the nearest first, if the
 /// workspace is trusted in its current state. `kind` names the content of the files for users, such as `commands`.
-///
-/// # Errors
-/// The database could not be read.
 pub(crate) async fn load(
     shared: &Arc<Shared>,
     cwd: &Path,

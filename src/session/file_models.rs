@@ -9,7 +9,6 @@ use types::model::ModelRef;
 /// The meaning of a model's name in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FileModel {
-    /// The model of the session.
     OfSession,
     /// `PROVIDER/MODEL`.
     Named(String),

@@ -296,9 +296,6 @@ impl SessionHandle {
     }
 
     /// Stops the turn and ends the session.
-    ///
-    /// # Errors
-    /// The store failed.
     pub async fn kill(
         &self,
         keyed: Option<IdempotencyKey>,

@@ -85,7 +85,6 @@ impl EventHooks {
         self.problems.iter().map(ToString::to_string).collect()
     }
 
-    /// The hooks that match this event.
     pub fn matching(&self, event: &HookedEvent<'_>) -> MatchingHooks {
         let HookedEvent { input, target, files } = event;
         let selected =

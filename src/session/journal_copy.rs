@@ -33,19 +33,19 @@ pub(crate) async fn history_point(
     key: SessionKey,
     item_id: ItemId,
 ) -> Result<HistoryPoint, SessionError> {
-    let found = shared.store.find_item(key, Some(item_id)).await?;
-    let found = found.ok_or(SessionError::NoSuchItem(item_id))?;
-    if found.is_running {
+    let item = shared.store.find_item(key, Some(item_id)).await?;
+    let item = item.ok_or(SessionError::NoSuchItem(item_id))?;
+    if item.is_running {
         let why = "this item is not complete yet: wait for it, or name an earlier one";
         return Err(SessionError::BadParam("item_id", why.into()));
     }
-    let Page { rows, .. } = shared.store.events_after(key, found.last_seq - 1, 1, PAGE_BYTES).await?;
+    let Page { rows, .. } = shared.store.events_after(key, item.last_seq - 1, 1, PAGE_BYTES).await?;
     let last = rows.first().and_then(|row| serde_json::from_str::<Envelope>(&row.body).ok());
     if matches!(last.map(|last| last.event), Some(Event::MessageCompleted { candidate: true, .. })) {
         let why = "this is one of two answers to choose from; name the item that followed the choice";
         return Err(SessionError::BadParam("item_id", why.into()));
     }
-    Ok(HistoryPoint { first_seq: found.first_seq, last_seq: found.last_seq })
+    Ok(HistoryPoint { first_seq: item.first_seq, last_seq: item.last_seq })
 }
 
 /// Copies a journal up to an item to the session `to`. `limits` restricts the permissions of the copy,
@@ -103,12 +103,12 @@ pub(crate) async fn copy_journal(
 }
 
 /// Adds the blobs that an event refers to. In the event's text, each blob id is a whole JSON string.
-pub(crate) fn blobs_in(body: &str, found: &mut BTreeSet<BlobId>) {
+pub(crate) fn blobs_in(body: &str, blobs: &mut BTreeSet<BlobId>) {
     const BLOB_PREFIX: &str = "\"blob_";
-    for (at, _) in body.match_indices(BLOB_PREFIX) {
-        let text = &body[at + 1..];
+    for (start, _) in body.match_indices(BLOB_PREFIX) {
+        let text = &body[start + 1..];
         let id: Option<BlobId> = text.find('"').and_then(|end| text[..end].parse().ok());
-        found.extend(id);
+        blobs.extend(id);
     }
 }
 

@@ -27,7 +27,6 @@ pub struct Submission {
     pub when_busy: Option<WhenBusy>,
     /// Refuse the input unless this turn is the current one.
     pub expected_turn: Option<TurnId>,
-    /// Options of the turn.
     pub options: TurnOptions,
     /// Whether the text goes to the model even if it looks like a command or a note.
     pub raw: bool,
@@ -105,9 +104,7 @@ pub struct SubmittedInput {
 /// A call that answers a permission request.
 #[derive(Clone, Debug)]
 pub struct AnswerRequest {
-    /// The answer.
     pub answer: PermissionAnswer,
-    /// The grant of the answer as a rule.
     pub grant: Option<Rule>,
     /// Arguments that replace the model's.
     pub updated_input: Option<serde_json::Value>,
@@ -138,10 +135,8 @@ pub struct SettingsUpdate {
     pub origin: Origin,
 }
 
-/// A change of the queue.
 #[derive(Clone, Debug)]
 pub struct QueueChange {
-    /// The change.
     pub edit: QueueEdit,
     /// Idempotency key, if the caller sent one.
     pub keyed: Option<IdempotencyKey>,
@@ -186,10 +181,8 @@ pub enum QuestionReply {
     Answer(ItemId),
 }
 
-/// An answer to a question.
 #[derive(Clone, Debug)]
 pub struct QuestionAnswer {
-    /// Id of the question.
     pub request_id: QuestionId,
     /// The user's answer.
     pub reply: QuestionReply,

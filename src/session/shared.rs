@@ -38,7 +38,6 @@ use types::usage::Budgets;
 /// Settings of all sessions.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Settings of the engine.
     pub engine: Arc<engine::Settings>,
     /// Settings of the engine for sessions whose workspace has an index. They include the tool that
     /// searches the index.
@@ -140,7 +139,6 @@ pub struct PendingChange {
 /// A change of a session's state, or its deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StatusChange {
-    /// The session.
     pub session_id: SessionId,
     /// The new state of the session; `None` if the session was deleted.
     pub state: Option<SessionState>,
@@ -151,9 +149,7 @@ pub struct StatusChange {
 /// A change of a session: it was created, changed, ended or deleted.
 #[derive(Clone, Debug)]
 pub struct SessionChange {
-    /// The session.
     pub session_id: SessionId,
-    /// Kind of the change.
     pub kind: SessionChangeKind,
     /// The last view of a deleted session; `None` for all other changes.
     pub deleted: Option<Arc<SessionView>>,
@@ -174,9 +170,7 @@ const PENDING_CAPACITY: usize = 1_024;
 pub struct Components {
     /// The models and their providers.
     pub models: Models,
-    /// The tools.
     pub tools: Toolbox,
-    /// The settings.
     pub settings: Settings,
 }
 
@@ -186,7 +180,6 @@ pub struct Shared {
     pub store: StoreReader,
     /// Changes the store: creates and deletes sessions and makes their journal writers.
     pub(super) database: Store,
-    /// The clock.
     pub clock: Arc<dyn Clock>,
     /// The policy files, whose rules outlive a session.
     pub policies: Arc<Policies>,

@@ -31,9 +31,6 @@ impl<'s> UserLinkCheck<'s> {
 
     /// Refuses the target of a link if it lies in a workspace that is not trusted: that of the session, one with a loaded
     /// session, or one that was trusted before. Blocks on the disk and on the database.
-    ///
-    /// # Errors
-    /// The reason, for users.
     pub fn check(&self, target: &Path) -> Result<(), String> {
         let projects = self.projects.get_or_init(|| {
             let loaded = self.shared.workspaces.list();

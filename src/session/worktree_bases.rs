@@ -14,7 +14,6 @@ pub(crate) struct WorktreeBase {
     pub folder: PathBuf,
     /// The top of the base's repository.
     pub repository: PathBuf,
-    /// The worktree.
     worktree: PathBuf,
 }
 

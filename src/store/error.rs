@@ -1,63 +1,38 @@
 //! Errors of the store.
 
-use std::fmt;
-
 /// A failure of the store. `Display` completes the sentence "could not …" for users.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     /// The disk is full, read-only or failing. Nothing was written; reads still work.
+    #[error("write the journal ({0}): free space or repair the disk; what was there can still be read")]
     Unwritable(String),
     /// The disk did not confirm the write. Later results of the same connection are not reliable.
+    #[error("write the journal ({0}): free space or repair the disk; what was there can still be read")]
     Unsynced(String),
     /// The write failed, and so did the check whether its commit succeeded. The rows may exist.
+    #[error(
+        "say whether the journal was written ({0}): free space or repair the disk, then ask again with the same \
+         idempotency key"
+    )]
     CommitUnknown(String),
     /// The unique id or key is in use.
+    #[error("use this id: it is taken")]
     Taken,
     /// A newer version migrated the database.
+    #[error("open the database: {0}; update agentd. The database is unchanged")]
     NewerSchema(String),
     /// The file is not a database, or it is damaged.
+    #[error("read the database ({0}): it is damaged; a restart sets it aside and saves what can be saved")]
     Corrupt(String),
     /// A copy could not be written to the requested path.
+    #[error("write the copy ({0})")]
     Target(String),
-    /// The store was closed.
+    #[error("reach the store: it is closed")]
     Closed,
     /// Any other error of SQLite.
+    #[error("use the database ({0})")]
     Sql(String),
 }
-
-impl fmt::Display for StoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            StoreError::Unwritable(why) | StoreError::Unsynced(why) => {
-                write!(
-                    f,
-                    "write the journal ({why}): free space or repair the disk; what was there can still be read"
-                )
-            }
-            StoreError::CommitUnknown(why) => {
-                write!(
-                    f,
-                    "say whether the journal was written ({why}): free space or repair the disk, then ask again with the same idempotency key"
-                )
-            }
-            StoreError::Taken => f.write_str("use this id: it is taken"),
-            StoreError::NewerSchema(why) => {
-                write!(f, "open the database: {why}; update agentd. The database is unchanged")
-            }
-            StoreError::Corrupt(why) => {
-                write!(
-                    f,
-                    "read the database ({why}): it is damaged; a restart sets it aside and saves what can be saved"
-                )
-            }
-            StoreError::Target(why) => write!(f, "write the copy ({why})"),
-            StoreError::Closed => f.write_str("reach the store: it is closed"),
-            StoreError::Sql(why) => write!(f, "use the database ({why})"),
-        }
-    }
-}
-
-impl std::error::Error for StoreError {}
 
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {

@@ -79,7 +79,6 @@ impl WriterHandle {
 }
 
 impl JournalWriter {
-    /// The session whose journal this is.
     #[must_use]
     pub fn key(&self) -> SessionKey {
         self.key

@@ -78,7 +78,6 @@ impl Health {
         }
     }
 
-    /// Records the result of a read.
     pub fn record_read<T>(&self, result: &Result<T, StoreError>) {
         if let Err(error @ StoreError::Corrupt(_)) = result {
             self.record_damage(error);

@@ -34,7 +34,6 @@ pub enum JobWrite {
     Request(JobId, String),
     /// Removes a job with its events and messages.
     Delete(JobId),
-    /// An event of a job.
     Event(Box<JobEvent>),
     /// Content that a session keeps, for example artifacts. An existing blob stays unchanged.
     Blobs(SessionKey, Vec<Blob>),
@@ -53,9 +52,7 @@ pub enum JobWrite {
 /// A job's row without its content.
 #[derive(Clone, Debug)]
 pub struct JobRow {
-    /// Id of the job.
     pub job_id: JobId,
-    /// Its state.
     pub state: JobState,
     /// Its folder.
     pub cwd: String,
@@ -88,9 +85,7 @@ pub enum ScheduleWrite {
     Delete(ScheduleId),
     /// A slot fires. The step fails with `Taken` if it fired before.
     Fire {
-        /// The schedule.
         schedule_id: ScheduleId,
-        /// The slot.
         slot: Timestamp,
         /// The job of this slot.
         job_id: JobId,
@@ -132,19 +127,15 @@ pub struct WorktreeRow {
     pub removed_at: Option<Timestamp>,
 }
 
-/// The owner of a worktree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorktreeOwner {
-    /// A job.
     Job(JobId),
-    /// A session.
     Session(SessionId),
 }
 
 /// A message that is owed from now on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwedDelivery {
-    /// The job.
     pub job_id: JobId,
     /// Id of the message, the same for all tries.
     pub message_id: MessageId,
@@ -161,9 +152,7 @@ pub struct OwedDelivery {
 /// The state of a message after a try.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeliveryTry {
-    /// The job.
     pub job_id: JobId,
-    /// Id of the message.
     pub message_id: MessageId,
     /// The table `[jobs.notify.NAME]`.
     pub target: String,

@@ -46,7 +46,6 @@ pub struct ItemRow {
     pub first_seq: Seq,
     /// Seq of the item's newest event that is not a delta.
     pub last_seq: Seq,
-    /// Kind of the item.
     pub kind: ItemKind,
     /// Whether the item is complete.
     pub status: ItemStatus,
@@ -57,14 +56,12 @@ pub struct ItemRow {
 pub enum RequestRow {
     /// The event `seq` raised a request.
     Raised {
-        /// Id of the request.
         request_id: RequestId,
         /// Seq of the event.
         seq: Seq,
     },
     /// The event `seq` settled a request.
     Settled {
-        /// Id of the request.
         request_id: RequestId,
         /// Seq of the event.
         seq: Seq,
@@ -101,7 +98,6 @@ pub struct Idempotency {
 /// One transaction of one session, written completely or not at all.
 #[derive(Clone, Debug)]
 pub struct Append {
-    /// Key of the session.
     pub key: SessionKey,
     /// Journal rows, in order of seq.
     pub rows: Vec<Row>,
@@ -138,7 +134,6 @@ pub struct Append {
 pub struct MessageText {
     /// Seq of the event that opened the message's item.
     pub seq: Seq,
-    /// Id of the item.
     pub item_id: ItemId,
     /// The text, shortened.
     pub text: String,
@@ -198,7 +193,6 @@ pub struct PendingGrant {
 /// A session to create.
 #[derive(Clone, Debug)]
 pub struct NewSession {
-    /// Id of the session.
     pub session_id: SessionId,
     /// Folder, parent and other fixed properties of the session.
     pub spec: SessionSpec,
@@ -229,7 +223,6 @@ pub struct TrustChange {
     pub note: AuditNote,
 }
 
-/// One row of the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalRow {
     /// Position in the journal, from 1.

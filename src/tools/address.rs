@@ -2,7 +2,6 @@
 //!
 //! The other ranges are in IANA's special-purpose registries for IPv4 and IPv6 (RFC 6890 and its updates).
 
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
@@ -66,16 +65,9 @@ fn covers_v6(net: Ipv6Addr, bits: u32, address: Ipv6Addr) -> bool {
 pub struct AddressRanges(Vec<(IpAddr, u32)>);
 
 /// The error for a text that is not an address or range.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not an address or range; write it like 127.0.0.1 or 10.0.0.0/8")]
 pub struct InvalidRange(String);
-
-impl fmt::Display for InvalidRange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is not an address or range; write it like 127.0.0.1 or 10.0.0.0/8", self.0)
-    }
-}
-
-impl std::error::Error for InvalidRange {}
 
 impl AddressRanges {
     /// Parses addresses (`::1`) and ranges (`10.0.0.0/8`).

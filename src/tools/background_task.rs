@@ -12,7 +12,7 @@ use types::background::{BackgroundCommand, KilledBy};
 #[derive(Clone, Debug)]
 pub struct BackgroundTaskView {
     /// State of the task according to the journal.
-    pub known: BackgroundCommand,
+    pub command: BackgroundCommand,
     /// Live output and end of a running task; `None` if it does not run.
     pub live: Option<Arc<BackgroundTaskHandle>>,
 }

@@ -24,7 +24,6 @@ use types::tool::ReadRecord;
 /// The session's part of a tool context.
 #[derive(Clone, Debug)]
 pub struct SessionContext {
-    /// Id of the session.
     pub session_id: SessionId,
     /// The session's workspace: absolute, without links.
     pub workspace: PathBuf,
@@ -129,9 +128,6 @@ pub trait ProjectData: Send + Sync + std::fmt::Debug {
     fn notes(&self) -> Result<Vec<MemoryNote>, DataError>;
 
     /// One note with its text.
-    ///
-    /// # Errors
-    /// There is no such note.
     fn read_note(&self, name: &str) -> Result<MemoryNote, DataError>;
 
     /// Writes a note, or replaces it.
@@ -141,9 +137,6 @@ pub trait ProjectData: Send + Sync + std::fmt::Debug {
     fn write_note(&self, name: &str, text: &str) -> Result<(), DataError>;
 
     /// Removes a note.
-    ///
-    /// # Errors
-    /// There is no such note.
     fn remove_note(&self, name: &str) -> Result<(), DataError>;
 }
 

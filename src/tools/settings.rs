@@ -40,7 +40,6 @@ pub struct Settings {
     pub converter: Option<PathBuf>,
     /// Non-public addresses that WebFetch may reach.
     pub web_allowed_private: AddressRanges,
-    /// Settings of the sandbox.
     pub sandbox: SandboxSettings,
     /// The folder for the full output of commands, if it exceeds the excerpt for the model; `None` stores nothing.
     /// It is created with the first spool.
@@ -221,8 +220,9 @@ impl Serialize for CgroupSetting {
 }
 
 /// `[sandbox] level`
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum LevelSetting {
     /// Landlock in attended sessions, bubblewrap in unattended ones; otherwise the next available level.
     #[default]
@@ -240,14 +240,8 @@ pub enum LevelSetting {
 impl LevelSetting {
     /// The value in the configuration.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            LevelSetting::Auto => "auto",
-            LevelSetting::Bubblewrap => "bubblewrap",
-            LevelSetting::Landlock => "landlock",
-            LevelSetting::Rlimits => "rlimits",
-            LevelSetting::Off => "off",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -268,7 +262,6 @@ pub enum NetworkSetting {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SandboxSettings {
-    /// The sandbox level.
     pub level: LevelSetting,
     /// Whether commands have network access.
     pub network: NetworkSetting,

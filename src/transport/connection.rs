@@ -28,36 +28,25 @@ pub struct Connection {
 }
 
 /// The reason why a subscription was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SubscribeError {
     /// The connection has the maximum number of subscriptions.
+    #[error("this connection already has {limit} subscriptions; end one first")]
     TooMany {
         /// The maximum number of subscriptions of one connection.
         limit: usize,
     },
     /// Notifications cannot reach this caller. It used HTTP POST, or it sent a notification and so
     /// would never learn the subscription's id.
+    #[error(
+        "a subscription needs a connection that stays open and a call with an id: use newline-delimited JSON, \
+             Content-Length framing or WebSocket"
+    )]
     CannotNotify,
     /// The connection is closed, or the call was already answered with an error.
+    #[error("the connection is closed")]
     Closed,
 }
-
-impl fmt::Display for SubscribeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooMany { limit } => {
-                write!(f, "this connection already has {limit} subscriptions; end one first")
-            }
-            Self::CannotNotify => f.write_str(
-                "a subscription needs a connection that stays open and a call with an id: \
-                 use newline-delimited JSON, Content-Length framing or WebSocket",
-            ),
-            Self::Closed => f.write_str("the connection is closed"),
-        }
-    }
-}
-
-impl std::error::Error for SubscribeError {}
 
 impl Connection {
     /// Number of the connection, unique while the daemon runs.

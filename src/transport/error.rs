@@ -1,14 +1,19 @@
 //! Errors of this layer.
 
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
 /// The reason why a lock or a socket could not be acquired.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
 #[non_exhaustive]
+#[strum(serialize_all = "snake_case")]
 pub enum TransportError {
     /// Another daemon holds the lock of the state folder.
+    #[error(
+        "{} is held{}: another agentd uses this state folder",
+        .path.display(),
+        .pid.map(|pid| format!(" by process {pid}")).unwrap_or_default()
+    )]
     Locked {
         /// Path of the lock file.
         path: PathBuf,
@@ -16,16 +21,19 @@ pub enum TransportError {
         pid: Option<u32>,
     },
     /// A daemon answers on this socket.
+    #[error("another program answers on {} already; stop it or choose another socket", .path.display())]
     InUse {
         /// Path of the socket.
         path: PathBuf,
     },
     /// The path of the socket exists, but is not a socket.
+    #[error("{} exists and is not a socket; move it away", .path.display())]
     NotASocket {
         /// The path that is not a socket.
         path: PathBuf,
     },
     /// The path cannot be the address of a Unix socket.
+    #[error("{} cannot be a socket: {why}", .path.display())]
     BadPath {
         /// The rejected path.
         path: PathBuf,
@@ -34,6 +42,7 @@ pub enum TransportError {
     },
     /// The folder of the socket or of the data is accessible to other users, or is not a private
     /// folder.
+    #[error("the folder {} is not safe: {why}", .path.display())]
     UnsafeFolder {
         /// Path of the folder.
         path: PathBuf,
@@ -41,6 +50,7 @@ pub enum TransportError {
         why: String,
     },
     /// A system call failed.
+    #[error("could not {doing} {}: {source}", .path.display())]
     Io {
         /// The attempted operation, for the message.
         doing: &'static str,
@@ -54,58 +64,10 @@ pub enum TransportError {
 impl TransportError {
     /// A stable identifier for programs.
     pub fn name(&self) -> &'static str {
-        match self {
-            Self::Locked { .. } => "locked",
-            Self::InUse { .. } => "in_use",
-            Self::NotASocket { .. } => "not_a_socket",
-            Self::BadPath { .. } => "bad_path",
-            Self::UnsafeFolder { .. } => "unsafe_folder",
-            Self::Io { .. } => "io",
-        }
+        self.into()
     }
 
     pub(super) fn io(doing: &'static str, path: impl Into<PathBuf>, source: impl Into<io::Error>) -> Self {
         Self::Io { doing, path: path.into(), source: source.into() }
-    }
-}
-
-impl fmt::Display for TransportError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Locked { path, pid: Some(pid) } => {
-                write!(
-                    f,
-                    "{} is held by process {pid}: another agentd uses this state folder",
-                    path.display()
-                )
-            }
-            Self::Locked { path, pid: None } => {
-                write!(f, "{} is held: another agentd uses this state folder", path.display())
-            }
-            Self::InUse { path } => {
-                write!(
-                    f,
-                    "another program answers on {} already; stop it or choose another socket",
-                    path.display()
-                )
-            }
-            Self::NotASocket { path } => {
-                write!(f, "{} exists and is not a socket; move it away", path.display())
-            }
-            Self::BadPath { path, why } => write!(f, "{} cannot be a socket: {why}", path.display()),
-            Self::UnsafeFolder { path, why } => {
-                write!(f, "the folder {} is not safe: {why}", path.display())
-            }
-            Self::Io { doing, path, source } => write!(f, "could not {doing} {}: {source}", path.display()),
-        }
-    }
-}
-
-impl std::error::Error for TransportError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Io { source, .. } => Some(source),
-            _ => None,
-        }
     }
 }

@@ -291,23 +291,23 @@ fn climb_parents(
     read: impl Fn(i32) -> Result<(i32, u64), ChainError>,
 ) -> Result<ParentChain, ChainError> {
     let mut links: Vec<Link> = Vec::new();
-    let mut at = pid;
+    let mut current = pid;
     while links.len() < MAX_ANCESTORS {
-        if at == own {
+        if current == own {
             return Ok(ParentChain { links, ends_here: true });
         }
-        let (parent, started) = read(at)?;
+        let (parent, started) = read(current)?;
         // A process that is younger than its child is not its parent: it has only reused the pid.
         if links.last().is_some_and(|child| child.started < started) {
             return Err(ChainError::Changed);
         }
-        links.push(Link { pid: at, started });
+        links.push(Link { pid: current, started });
         // This is the first process, or its parent is outside of this namespace. So the peer does not descend
         // from this daemon.
-        if at == 1 || parent == 0 {
+        if current == 1 || parent == 0 {
             return Ok(ParentChain { links, ends_here: false });
         }
-        at = parent;
+        current = parent;
     }
     Err(ChainError::Unreadable("it has too many parents"))
 }

@@ -13,7 +13,8 @@ const PLACEHOLDER: &str = r#"{"jsonrpc":"2.0","id":null,"result":"#;
 const OVERSIZED: i64 = -32008;
 
 /// The standard errors, also used for a method's error without `data`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub(super) enum Kind {
     ParseError,
     InvalidRequest,
@@ -36,15 +37,7 @@ impl Kind {
     ];
 
     pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::ParseError => "parse_error",
-            Self::InvalidRequest => "invalid_request",
-            Self::MethodNotFound => "method_not_found",
-            Self::InvalidParams => "invalid_params",
-            Self::Internal => "internal",
-            Self::Overloaded => "overloaded",
-            Self::Cancelled => "cancelled",
-        }
+        self.into()
     }
 
     pub(super) fn code(self) -> i64 {

@@ -25,7 +25,6 @@ pub(super) struct ServerState {
 }
 
 impl ServerState {
-    /// A state without a socket.
     pub(super) fn without_socket(methods: Methods, limits: Limits) -> Self {
         Self {
             methods,

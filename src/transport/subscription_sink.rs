@@ -1,6 +1,5 @@
 //! The sink for a subscription's notifications.
 
-use std::fmt;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
@@ -8,16 +7,9 @@ use tokio_util::sync::CancellationToken;
 use crate::outbox::{Credit, MessageText, Outbox, OutboxItem};
 
 /// The connection is closed or the subscription was ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the subscription has ended")]
 pub struct SinkClosed;
-
-impl fmt::Display for SinkClosed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the subscription has ended")
-    }
-}
-
-impl std::error::Error for SinkClosed {}
 
 /// The sink of one subscription. Its methods apply the back-pressure: they wait until the peer has read
 /// enough.

@@ -8,8 +8,11 @@ use super::ids::{CallId, Seq, SessionId};
 use super::time::Timestamp;
 
 /// The kind of decision that a row records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum AuditKind {
     /// A rule, a grant or the mode decided about a tool call, without a request.
     Rule,
@@ -53,20 +56,8 @@ impl AuditKind {
 
     /// The name in the database and on the wire.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Rule => "rule",
-            Self::Permission => "permission",
-            Self::Question => "question",
-            Self::Refused => "refused",
-            Self::Grant => "grant",
-            Self::Mode => "mode",
-            Self::Folders => "folders",
-            Self::Rewind => "rewind",
-            Self::Trust => "trust",
-            Self::Job => "job",
-            Self::Rescue => "rescue",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -58,8 +58,11 @@ impl JsonSchema for BashId {
 }
 
 /// State of a background command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum BackgroundState {
     /// It runs.
     Running,
@@ -76,14 +79,8 @@ pub enum BackgroundState {
 impl BackgroundState {
     /// The name on the wire.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            BackgroundState::Running => "running",
-            BackgroundState::Exited => "exited",
-            BackgroundState::Killed => "killed",
-            BackgroundState::TimedOut => "timed_out",
-            BackgroundState::Lost => "lost",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -65,8 +65,22 @@ pub fn percent(part: f64) -> u64 {
 }
 
 /// A stage of compaction, in the order in which the stages run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    strum::IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum CompactStage {
     /// A long tool result is replaced by its beginning, its end, and a reference to the full text.
     ToolResults,
@@ -83,14 +97,8 @@ pub enum CompactStage {
 impl CompactStage {
     /// The name on the wire.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            CompactStage::ToolResults => "tool_results",
-            CompactStage::Snip => "snip",
-            CompactStage::Microcompact => "microcompact",
-            CompactStage::Collapse => "collapse",
-            CompactStage::Autocompact => "autocompact",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

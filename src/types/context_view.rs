@@ -38,8 +38,9 @@ pub struct ContextPart {
 }
 
 /// Names of the parts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum PartName {
     /// The system prompt without the project's instructions.
     System,
@@ -64,17 +65,7 @@ pub enum PartName {
 impl PartName {
     /// The name on the wire.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            PartName::System => "system",
-            PartName::Instructions => "instructions",
-            PartName::Memory => "memory",
-            PartName::Tools => "tools",
-            PartName::Mcp => "mcp",
-            PartName::Messages => "messages",
-            PartName::ToolResults => "tool_results",
-            PartName::Reminders => "reminders",
-            PartName::Free => "free",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }

@@ -4,8 +4,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The events on which hooks run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum HookEvent {
     /// Before a tool call runs, after the rules judged it.
     PreToolUse,
@@ -40,17 +43,8 @@ impl HookEvent {
 
     /// The name in the configuration and on the wire.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            HookEvent::PreToolUse => "pre_tool_use",
-            HookEvent::PostToolUse => "post_tool_use",
-            HookEvent::UserPromptSubmit => "user_prompt_submit",
-            HookEvent::SessionStart => "session_start",
-            HookEvent::Stop => "stop",
-            HookEvent::PreCompact => "pre_compact",
-            HookEvent::Notification => "notification",
-            HookEvent::SubagentStop => "subagent_stop",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// The name in `.claude/settings.json`

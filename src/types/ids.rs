@@ -14,19 +14,12 @@ use uuid::Uuid;
 pub type Seq = u64;
 
 /// The text is not an id of the expected kind.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("expected an id like {prefix}_0190f2a4-… (prefix and UUID)")]
 pub struct BadId {
     /// The expected prefix, without the underscore.
     pub prefix: &'static str,
 }
-
-impl fmt::Display for BadId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "expected an id like {}_0190f2a4-… (prefix and UUID)", self.prefix)
-    }
-}
-
-impl std::error::Error for BadId {}
 
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident = $prefix:literal;)*) => {$(

@@ -11,8 +11,11 @@ use super::slash_command::SlashCommand;
 use super::tool::{ProposedPlan, ToolStatus};
 
 /// Kinds of items.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum ItemKind {
     /// An input of the user.
     UserMessage,
@@ -41,23 +44,17 @@ impl ItemKind {
 
     /// The name on the wire.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            ItemKind::UserMessage => "user_message",
-            ItemKind::AssistantMessage => "assistant_message",
-            ItemKind::ToolCall => "tool_call",
-            ItemKind::Plan => "plan",
-            ItemKind::Reasoning => "reasoning",
-            ItemKind::Error => "error",
-            ItemKind::Notice => "notice",
-            ItemKind::Compaction => "compaction",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 
 /// Status of an item.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum ItemStatus {
     /// Not complete yet.
     Running,
@@ -70,12 +67,8 @@ pub enum ItemStatus {
 impl ItemStatus {
     /// The name on the wire.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            ItemStatus::Running => "running",
-            ItemStatus::Completed => "completed",
-            ItemStatus::Interrupted => "interrupted",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

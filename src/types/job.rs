@@ -13,9 +13,22 @@ use super::worktree::GitResult;
 
 /// The state of a job.
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    strum::IntoStaticStr,
 )]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum JobState {
     /// Its time has not come.
     Scheduled,
@@ -69,19 +82,8 @@ impl JobState {
 
     /// The name in the database and on the wire.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Scheduled => "scheduled",
-            Self::Queued => "queued",
-            Self::Running => "running",
-            Self::Waiting => "waiting",
-            Self::Retrying => "retrying",
-            Self::Succeeded => "succeeded",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-            Self::Expired => "expired",
-            Self::Skipped => "skipped",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -98,8 +100,9 @@ pub struct JobCounts {
 }
 
 /// Why a job does not start yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum QueueReason {
     /// All slots are in use (`[jobs] concurrent`).
     Slots,
@@ -120,16 +123,8 @@ pub enum QueueReason {
 impl QueueReason {
     /// The name on the wire.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Slots => "slots",
-            Self::Concurrency => "concurrency",
-            Self::NotDue => "not_due",
-            Self::Budget => "budget",
-            Self::Paused => "paused",
-            Self::RateLimited => "rate_limited",
-            Self::Node => "node",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -312,8 +307,9 @@ pub struct Delivery {
 }
 
 /// How far a notification is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum DeliveryStatus {
     /// It is owed.
     Pending,
@@ -338,12 +334,8 @@ impl DeliveryStatus {
 
     /// The name in the database and on the wire.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Delivered => "delivered",
-            Self::Failed => "failed",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -13,8 +13,9 @@ pub use super::tool::MCP_PREFIX;
 pub const TOOL_SEARCH: &str = "ToolSearch";
 
 /// The state of an MCP server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum McpState {
     /// The configuration turns it off.
     Disabled,
@@ -31,14 +32,8 @@ pub enum McpState {
 impl McpState {
     /// The name on the wire.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            McpState::Disabled => "disabled",
-            McpState::Untrusted => "untrusted",
-            McpState::Starting => "starting",
-            McpState::Ready => "ready",
-            McpState::Failed => "failed",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -72,6 +72,7 @@ pub mod typed_toml;
 pub mod unattended;
 pub mod unique_json;
 pub mod usage;
+pub mod vendor;
 pub mod wire;
 pub mod worktree;
 

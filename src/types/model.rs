@@ -375,8 +375,11 @@ impl ModelFault {
 }
 
 /// Kinds of failure of a model call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum FaultKind {
     /// No model, no such provider, or a provider kind that this build does not contain.
     Unconfigured,
@@ -432,22 +435,7 @@ impl FaultKind {
 
     /// The name on the wire.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            FaultKind::Unconfigured => "unconfigured",
-            FaultKind::NoKey => "no_key",
-            FaultKind::Unreachable => "unreachable",
-            FaultKind::Interrupted => "interrupted",
-            FaultKind::Idle => "idle",
-            FaultKind::RateLimited => "rate_limited",
-            FaultKind::Overloaded => "overloaded",
-            FaultKind::Server => "server",
-            FaultKind::Unauthorized => "unauthorized",
-            FaultKind::Forbidden => "forbidden",
-            FaultKind::NotFound => "not_found",
-            FaultKind::BadRequest => "bad_request",
-            FaultKind::Garbage => "garbage",
-            FaultKind::CassetteExhausted => "cassette_exhausted",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }

@@ -13,8 +13,11 @@ use super::origin::Origin;
 use super::time::Timestamp;
 
 /// How much a session may do without a permission request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Mode {
     /// Reading inside the workspace is allowed; everything else needs a request.
     #[default]
@@ -34,14 +37,8 @@ pub enum Mode {
 impl Mode {
     /// The name on the wire.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Mode::Default => "default",
-            Mode::AcceptEdits => "accept_edits",
-            Mode::Plan => "plan",
-            Mode::DontAsk => "dont_ask",
-            Mode::Bypass => "bypass",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -173,8 +170,11 @@ pub enum Scope {
 }
 
 /// The action for an unanswered request of an unattended session.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum OnTimeout {
     /// Deny the call.
     #[default]
@@ -190,19 +190,17 @@ pub enum OnTimeout {
 impl OnTimeout {
     /// The name on the wire.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            OnTimeout::Deny => "deny",
-            OnTimeout::AllowReadOnly => "allow_read_only",
-            OnTimeout::Pause => "pause",
-            OnTimeout::Fail => "fail",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 
 /// The effect of a rule on the calls that it covers. Deny overrides ask, and ask overrides allow.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum RuleKind {
     /// The calls run without a request.
     #[default]
@@ -216,18 +214,28 @@ pub enum RuleKind {
 impl RuleKind {
     /// The name on the wire.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            RuleKind::Allow => "allow",
-            RuleKind::Ask => "ask",
-            RuleKind::Deny => "deny",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 
 /// The scope of a rule. The verdict does not depend on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    strum::IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum RuleScope {
     /// The system's configuration in `/etc`.
     Managed,
@@ -242,13 +250,8 @@ pub enum RuleScope {
 impl RuleScope {
     /// The name on the wire.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            RuleScope::Managed => "managed",
-            RuleScope::User => "user",
-            RuleScope::Project => "project",
-            RuleScope::Session => "session",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

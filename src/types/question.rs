@@ -40,8 +40,9 @@ pub struct Question {
 }
 
 /// The subject of a question.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum QuestionKind {
     /// The daemon stopped while a call may have been running, so its outcome is unknown.
     UnknownOutcome,
@@ -56,13 +57,8 @@ pub enum QuestionKind {
 impl QuestionKind {
     /// The name on the wire.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            QuestionKind::UnknownOutcome => "unknown_outcome",
-            QuestionKind::Resume => "resume",
-            QuestionKind::Question => "question",
-            QuestionKind::RepeatedCall => "repeated_call",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -4,8 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The phase of a turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Phase {
     /// The input is added to the conversation.
     Input,
@@ -27,16 +28,8 @@ pub enum Phase {
 impl Phase {
     /// The value on the wire.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Phase::Input => "input",
-            Phase::CompactCheck => "compact_check",
-            Phase::Context => "context",
-            Phase::Normalize => "normalize",
-            Phase::ModelCall => "model_call",
-            Phase::ToolExecution => "tool_execution",
-            Phase::Result => "result",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -26,8 +26,11 @@ use super::usage::{Budgets, Usage};
 use super::worktree::SessionWorktree;
 
 /// State of a session.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum SessionState {
     /// Waits for a submit.
     #[default]
@@ -49,16 +52,8 @@ pub enum SessionState {
 impl SessionState {
     /// The name on the wire.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            SessionState::Idle => "idle",
-            SessionState::Running => "running",
-            SessionState::RequiresAction => "requires_action",
-            SessionState::Paused => "paused",
-            SessionState::Failed => "failed",
-            SessionState::Ended => "ended",
-            SessionState::Archived => "archived",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

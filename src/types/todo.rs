@@ -16,8 +16,11 @@ pub struct Todo {
 }
 
 /// Status of an entry of a todo list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum TodoStatus {
     /// Not begun.
     Pending,
@@ -30,12 +33,8 @@ pub enum TodoStatus {
 impl TodoStatus {
     /// The name on the wire.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            TodoStatus::Pending => "pending",
-            TodoStatus::InProgress => "in_progress",
-            TodoStatus::Completed => "completed",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// The checkbox of an entry in a plain-text list.

@@ -12,8 +12,11 @@ use super::time::Timestamp;
 use super::usage::{BudgetKind, ModelUsage, Usage};
 
 /// How a turn ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Subtype {
     /// The model finished.
     Success,
@@ -57,21 +60,8 @@ impl BudgetKind {
 impl Subtype {
     /// The name on the wire.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Subtype::Success => "success",
-            Subtype::ErrorDuringExecution => "error_during_execution",
-            Subtype::ErrorMaxTurns => "error_max_turns",
-            Subtype::ErrorMaxBudgetUsd => "error_max_budget_usd",
-            Subtype::ErrorMaxTokens => "error_max_tokens",
-            Subtype::ErrorMaxTime => "error_max_time",
-            Subtype::MaxOutputTokens => "max_output_tokens",
-            Subtype::Aborted => "aborted",
-            Subtype::PermissionDenied => "permission_denied",
-            Subtype::StructuredOutputInvalid => "structured_output_invalid",
-            Subtype::ErrorRepeatedCall => "error_repeated_call",
-            Subtype::LlmError => "llm_error",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

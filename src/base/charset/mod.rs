@@ -11,7 +11,6 @@ pub const DETECTION_BYTES: usize = 8 << 10;
 /// The encoding of a text file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Charset {
-    /// The encoding.
     pub encoding: &'static Encoding,
     /// Length of the byte order mark in bytes.
     pub bom: usize,

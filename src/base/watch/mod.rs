@@ -21,7 +21,6 @@ const CHANGE_CAPACITY: usize = 1_024;
 /// Something happened in a watched folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FolderChange {
-    /// To this path.
     Path(PathBuf),
     /// Changes were lost.
     Anything,

@@ -10,9 +10,6 @@ use super::Config;
 const START_ONLY_KEYS: [&str; 5] =
     ["daemon.socket", "daemon.data_dir", "daemon.log_format", "daemon.backups", "telemetry"];
 
-/// Keys and tables that are accepted but have no effect yet. Their changes are not reported.
-const KEYS_WITHOUT_EFFECT: [&str; 0] = [];
-
 /// Keys that differ, in dotted form and sorted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
@@ -28,7 +25,7 @@ impl Changes {
     pub fn between(at_start: &Config, old: &Config, new: &Config) -> Self {
         let at_once = changed_keys(&old.table, &new.table)
             .into_iter()
-            .filter(|key| !is_any(key, &START_ONLY_KEYS) && !is_any(key, &KEYS_WITHOUT_EFFECT))
+            .filter(|key| !is_any(key, &START_ONLY_KEYS))
             .collect();
         let after_restart = changed_keys(&at_start.table, &new.table)
             .into_iter()
@@ -41,12 +38,6 @@ impl Changes {
 /// Whether the key with this dotted name is read only at the start.
 pub fn is_read_at_start(key: &str) -> bool {
     is_any(key, &START_ONLY_KEYS)
-}
-
-/// Keys that are set but have no effect yet, in dotted form and sorted.
-pub fn without_effect(config: &Config) -> Vec<String> {
-    let set = changed_keys(&Table::new(), &config.table);
-    set.into_iter().filter(|key| is_any(key, &KEYS_WITHOUT_EFFECT)).collect()
 }
 
 /// Whether a key is one of these or in one of these tables.

@@ -2,7 +2,8 @@
 //! `agentctl login` has stored.
 
 use api::endpoint::{self, Env};
-use model::{Provider, ProviderKind};
+use model::{Provider, ProviderKind, kind_of_vendor};
+use types::vendor::{VENDORS, Vendor};
 
 use super::Config;
 
@@ -23,30 +24,24 @@ impl Config {
             self.providers.insert("ollama".into(), provider(ProviderKind::OpenAiChat, Some(base_url), None));
             self.from_environment.insert("providers.ollama".into(), "OLLAMA_HOST");
         }
-        if set("OPENAI_API_KEY").is_some() || is_stored("openai") {
-            let base_url = set("OPENAI_BASE_URL").unwrap_or_else(|| "https://api.openai.com/v1".into());
-            // Most servers that are compatible with OpenAI support Chat Completions only.
-            let kind = match is_openai(&base_url) {
-                true => ProviderKind::OpenAiResponses,
-                false => ProviderKind::OpenAiChat,
-            };
-            let made = provider(kind, Some(base_url), Some("OPENAI_API_KEY"));
-            self.providers.insert("openai".into(), made);
-            if set("OPENAI_API_KEY").is_some() {
-                self.from_environment.insert("providers.openai".into(), "OPENAI_API_KEY");
+        for vendor in &VENDORS {
+            let Vendor { name, key_variable, .. } = *vendor;
+            if set(key_variable).is_none() && !is_stored(name) {
+                continue;
             }
-            if set("OPENAI_BASE_URL").is_some() {
-                self.from_environment.insert("providers.openai.base_url".into(), "OPENAI_BASE_URL");
+            let own_url = vendor.url_variable.map(|variable| (variable, set(variable)));
+            let base_url = own_url.as_ref().map(|(_, url)| url.clone().unwrap_or(vendor.base_url.into()));
+            // Most servers like a vendor support one of its APIs only.
+            let kind = kind_of_vendor(vendor, base_url.as_deref().unwrap_or(vendor.base_url));
+            let Some(kind) = kind else { continue };
+            self.providers.insert(name.into(), provider(kind, base_url, Some(key_variable)));
+            if set(key_variable).is_some() {
+                self.from_environment.insert(format!("providers.{name}"), key_variable);
             }
-            main = Some(("openai/gpt-6.2-sol", "OPENAI_API_KEY"));
-        }
-        if set("ANTHROPIC_API_KEY").is_some() || is_stored("anthropic") {
-            let made = provider(ProviderKind::Anthropic, None, Some("ANTHROPIC_API_KEY"));
-            self.providers.insert("anthropic".into(), made);
-            if set("ANTHROPIC_API_KEY").is_some() {
-                self.from_environment.insert("providers.anthropic".into(), "ANTHROPIC_API_KEY");
+            if let Some((variable, Some(_))) = own_url {
+                self.from_environment.insert(format!("providers.{name}.base_url"), variable);
             }
-            main = Some(("anthropic/claude-sonnet-5-5", "ANTHROPIC_API_KEY"));
+            main.get_or_insert((vendor.main_model, key_variable));
         }
         if let Some((model, variable)) = main
             && self.models.main.is_none()
@@ -64,15 +59,6 @@ impl Config {
             provider.stored_key = endpoint::key_file(env, name);
         }
     }
-}
-
-/// Whether an address is OpenAI's own, including its regions (`eu.api.openai.com`).
-fn is_openai(base_url: &str) -> bool {
-    let base_url = base_url.trim().to_ascii_lowercase();
-    let rest = base_url.split_once("://").map_or("", |(_, rest)| rest);
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let host = authority.rsplit('@').next().and_then(|host| host.split(':').next()).unwrap_or_default();
-    host == "api.openai.com" || host.ends_with(".api.openai.com")
 }
 
 #[cfg(test)]

@@ -22,6 +22,10 @@ pub struct Knowledge {
     pub chunk_tokens: usize,
     /// Tokens that two of these chunks share.
     pub chunk_overlap: usize,
+    /// Separator at which every text is split before its tokens are counted; absent for symbols and token windows.
+    pub split_by: Option<String>,
+    /// With `split_by`: whether a piece of more than `chunk_tokens` is an error instead of being split.
+    pub split_only: bool,
     /// Entities and relations that a query finds.
     pub top_k: usize,
     /// Chunks that a query keeps.
@@ -64,6 +68,8 @@ impl Default for Knowledge {
             mode: QueryMode::default(),
             chunk_tokens: 1_200,
             chunk_overlap: 100,
+            split_by: None,
+            split_only: false,
             top_k: 40,
             chunk_top_k: 20,
             max_entity_tokens: 6_000,
@@ -84,7 +90,6 @@ impl Default for Knowledge {
     }
 }
 
-/// The kinds of embedders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EmbedderKind {
@@ -101,7 +106,6 @@ pub enum EmbedderKind {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Embedder {
-    /// The kind.
     pub kind: EmbedderKind,
     /// For `http`: the address without `/embeddings`.
     pub base_url: Option<String>,
@@ -146,7 +150,6 @@ impl Default for Embedder {
 pub struct Reranker {
     /// The address without `/rerank`; absent for no reranker.
     pub base_url: Option<String>,
-    /// The model.
     pub model: Option<String>,
     /// Environment variable with the key.
     pub api_key_env: Option<String>,

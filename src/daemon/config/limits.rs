@@ -38,7 +38,6 @@ pub struct Limits {
     pub subagent_depth: Option<u32>,
     /// Maximum number of sub-agents of a session, with those of its sub-agents, at once; 0 turns them off.
     pub subagents: Option<usize>,
-    /// Size limit of the journal.
     pub journal_size: Option<ConfigSize>,
     /// Age at which ended sessions are deleted.
     #[serde(deserialize_with = "deserialize_nonzero_span")]

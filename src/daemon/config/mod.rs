@@ -21,14 +21,13 @@ mod permission_tables;
 mod source;
 mod tables;
 
-pub(super) use changes::{Changes, is_read_at_start, without_effect};
+pub(super) use changes::{Changes, is_read_at_start};
 pub(super) use listing::{Override, list, variable_origin};
 use source::Source;
 
 /// An error in the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
-    /// The file with the error, if it is in a file.
     pub file: Option<PathBuf>,
     /// The line, from 1.
     pub line: Option<usize>,

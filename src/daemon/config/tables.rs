@@ -77,11 +77,9 @@ pub struct Config {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Daemon {
-    /// Path of the socket.
     pub socket: Option<PathBuf>,
     /// Path of the data folder.
     pub data_dir: Option<PathBuf>,
-    /// Log level.
     pub log: LogLevel,
     /// Format of log lines.
     pub log_format: LogFormat,

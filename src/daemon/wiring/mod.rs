@@ -22,6 +22,7 @@ use crate::wiring::sandbox::{
 };
 use ::knowledge::registry::Indexes;
 use judge::Rules;
+use model::Models;
 use project::hooks::configured_hooks;
 use session::{Components, ConfiguredRule, Settings};
 use tools::{KNOWLEDGE_SEARCH, LevelSetting, NetworkSetting, Toolbox};
@@ -67,32 +68,25 @@ fn worktrees_dir(places: &DaemonPaths) -> PathBuf {
 pub(super) fn components(
     config: &Config,
     places: &DaemonPaths,
-    found: &HostFacts,
+    host: &HostFacts,
     indexes: Option<&Indexes>,
 ) -> Result<Components, DaemonError> {
     let models = models(config)?;
     knowledge::settings(config)?;
-    for (pointer, model) in config.models.all() {
-        if let Some(model) = model {
-            check_model(config, pointer, model)?;
-        }
-    }
-    for (alias, model) in &config.models.aliases {
-        check_model(config, &format!("aliases.{alias}"), model)?;
-    }
+    check_models(config)?;
     check_retry(config)?;
     jobs::check_jobs(config)?;
-    let sandbox = sandbox(config, places, &found.instance);
-    check_sandbox(config, &sandbox, found)?;
+    let sandbox = sandbox(config, places, &host.instance);
+    check_sandbox(config, &sandbox, host)?;
     let web_allowed_private = web_allowed_private(config)?;
     check_web_proxy(config)?;
     let tools = Toolbox::new(tools::Settings {
         sandbox: sandbox.clone(),
         protected: protected_paths(places, &config.files),
         config: config.tools.clone(),
-        instance: found.instance.clone(),
+        instance: host.instance.clone(),
         socket: Some(places.socket.clone()),
-        open_files: found.open_files,
+        open_files: host.open_files,
         // This path names the running program, even after its file was replaced.
         converter: Some(PathBuf::from("/proc/self/exe")),
         web_allowed_private,
@@ -102,18 +96,38 @@ pub(super) fn components(
         knowledge: indexes.cloned(),
         ..tools::Settings::new(places.home.clone())
     });
-    let permissions = &config.permissions;
-    let rules = Rules::parse(&permissions.allow, &permissions.ask, &permissions.deny)
-        .map_err(|error| config.key_error(&["permissions"], format!("[permissions]: {error}")))?;
     let is_root = nix::unistd::geteuid().is_root();
     let held = |here| sandbox.least_level(here) >= 2;
-    let bypass = check_bypass(config, is_root && !found.sandboxes.is_some_and(held));
+    let bypass = check_bypass(config, is_root && !host.sandboxes.is_some_and(held));
     check_mode(config, &bypass)?;
-    let engine = engine::Settings {
+    let settings =
+        session_settings(config, places, engine_settings(config, &models, &tools)?, &tools, bypass)?;
+    Ok(Components { models, tools, settings })
+}
+
+/// Checks that each model of `[models]` has a provider.
+fn check_models(config: &Config) -> Result<(), DaemonError> {
+    for (pointer, model) in config.models.all() {
+        if let Some(model) = model {
+            check_model(config, pointer, model)?;
+        }
+    }
+    for (alias, model) in &config.models.aliases {
+        check_model(config, &format!("aliases.{alias}"), model)?;
+    }
+    Ok(())
+}
+
+fn engine_settings(
+    config: &Config,
+    models: &Models,
+    tools: &Toolbox,
+) -> Result<engine::Settings, DaemonError> {
+    Ok(engine::Settings {
         retry: config.retry,
         models: config.models.clone(),
-        quick: title_model(config, &models),
-        known: model_catalog(&models),
+        quick: title_model(config, models),
+        known: model_catalog(models),
         output_tokens: config.session.output_tokens.get(),
         repeat_limit: config.session.repeat_limit,
         on_restart: config.daemon.on_restart,
@@ -122,17 +136,30 @@ pub(super) fn components(
         subagents: if config.limits.subagent_depth() == 0 { 0 } else { config.limits.subagents() },
         result_bytes: usize::try_from(config.tools.max_result_size.0).unwrap_or(usize::MAX),
         results_bytes: usize::try_from(config.tools.max_results_total.0).unwrap_or(usize::MAX),
-        tools: offered_tools(config, &tools),
+        tools: offered_tools(config, tools),
         tool_search: Some(tools.tool_search_definition()),
         unattended: config.permissions.unattended.clone(),
         offer_unsandboxed_retry: config.sandbox.offer_unsandboxed_retry,
         compaction: compaction(config)?,
-    };
+    })
+}
+
+/// The settings of sessions. `bypass` says why the mode `bypass` is not allowed.
+fn session_settings(
+    config: &Config,
+    places: &DaemonPaths,
+    engine: engine::Settings,
+    tools: &Toolbox,
+    bypass: Result<(), String>,
+) -> Result<Settings, DaemonError> {
+    let permissions = &config.permissions;
+    let rules = Rules::parse(&permissions.allow, &permissions.ask, &permissions.deny)
+        .map_err(|error| config.key_error(&["permissions"], format!("[permissions]: {error}")))?;
     let engine_with_index =
-        engine::Settings { tools: with_index_search(&engine.tools, &tools), ..engine.clone() };
+        engine::Settings { tools: with_index_search(&engine.tools, tools), ..engine.clone() };
     let hooks = configured_hooks(&config.hooks)
         .map_err(|error| config.key_error(&["hooks"], format!("[hooks]: {error}")))?;
-    let settings = Settings {
+    Ok(Settings {
         engine: Arc::new(engine),
         engine_with_index: Arc::new(engine_with_index),
         mcp: mcp::servers(config)?,
@@ -163,8 +190,7 @@ pub(super) fn components(
         loaded_sessions: config.limits.loaded_sessions(),
         journal_bytes: config.limits.journal_size(),
         delete_ended_after: config.limits.delete_ended_after.map(|span| span.0),
-    };
-    Ok(Components { models, tools, settings })
+    })
 }
 
 /// The tools that sessions offer. `Task` is omitted without sub-agents, and the search tool without an index.

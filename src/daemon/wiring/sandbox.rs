@@ -78,9 +78,9 @@ pub(super) fn sandbox(config: &Config, places: &DaemonPaths, instance: &str) -> 
 pub(super) fn check_sandbox(
     config: &Config,
     sandbox: &tools::SandboxSettings,
-    found: &HostFacts,
+    host: &HostFacts,
 ) -> Result<(), DaemonError> {
-    let Some(here) = found.sandboxes else { return Ok(()) };
+    let Some(here) = host.sandboxes else { return Ok(()) };
     sandbox.check(here).map_err(|why| {
         let key = if why.contains("network") { "network" } else { "level" };
         config.key_error(&["sandbox", key], why).into()

@@ -57,7 +57,6 @@ impl Engine {
 /// The next model request of a session.
 #[derive(Clone, Debug)]
 pub struct NextRequest {
-    /// The request.
     pub request: ModelRequest,
     /// Whether the system prompt must be built before the request is sent. `system` then only holds the instructions
     /// of MCP servers, which follow the prompt.

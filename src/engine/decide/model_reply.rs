@@ -2,20 +2,17 @@
 
 use std::collections::HashMap;
 
-use crate::decide::message::PlainMessage;
 use crate::decide::output_limit::{TruncatedAnswer, drop_cut_call};
 use crate::decide::plan::PlanBuilder;
-use crate::decide::retry::{MAX_SUMMARY_OVERFLOWS, RetryDecision};
-use crate::decide::usage_estimate::{estimate, settle};
+use crate::decide::usage_estimate::ReplyCost;
 use crate::input::OutsideUsage;
-use crate::state::partial::PartialAnswer;
-use crate::state::{Activity, CONTEXT_OVERFLOW, CallStage, CallState};
+use crate::state::{Activity, CallStage, CallState};
 use types::event::{Event, Phase, Purpose, UsageReason};
 use types::ids::{CallId, ItemId, Seq};
 use types::message::{Block, Role, ToolCall};
-use types::model::{Delta, FaultKind, ModelFault, ModelReply, ReplyBlock, StopReason};
+use types::model::{Delta, ModelReply, ReplyBlock, StopReason};
 use types::session::{Item, ItemKind, ItemStatus, Subtype, TurnError};
-use types::usage::{ModelSnapshot, NestedUsage, Usage};
+use types::usage::{ModelSnapshot, NestedUsage};
 
 /// Maximum bytes of one delta, so that a wire event stays under 64 KiB even when it is escaped.
 const DELTA_BYTES: usize = 8 * 1024;
@@ -88,7 +85,7 @@ pub(crate) fn split_text(text: String) -> Vec<String> {
 
 impl PlanBuilder<'_> {
     /// Whether the engine still waits for the model call `token`.
-    fn awaits_model_call(&self, token: Seq) -> bool {
+    pub(super) fn awaits_model_call(&self, token: Seq) -> bool {
         self.state.turn.as_ref().is_some_and(|turn| {
             let is_current_call =
                 matches!(turn.activity, Activity::Calling { token: expected, .. } if expected == token);
@@ -157,17 +154,11 @@ impl PlanBuilder<'_> {
         }
         let candidate = self.is_candidate(&reply);
         let cut = (reply.stop_reason == StopReason::MaxTokens).then(|| drop_cut_call(&mut reply.content));
-        let early: HashMap<String, CallId> = self
-            .state
-            .calls()
-            .iter()
-            .map(|call| (call.call.provider_id.clone(), call.call.call_id))
-            .collect();
         let received = self.state.partial().map_or(0, |partial| partial.bytes);
         let Some(turn) = &self.state.turn else { return };
         let (turn_id, model) = (turn.id, turn.model.clone());
         let uncalibrated_tokens = turn.uncalibrated_tokens;
-        for text in reply.notices {
+        for text in std::mem::take(&mut reply.notices) {
             self.push_turn(Event::Notice { kind: "model".into(), text });
         }
         if reply.is_restated
@@ -177,43 +168,19 @@ impl PlanBuilder<'_> {
             self.interrupt_message(&partial, true);
         }
         let Some((item_id, first_seq)) = self.open_message() else { return };
-        let mut text = String::new();
-        let mut calls = Vec::new();
-        let content: Vec<Block> = reply
-            .content
-            .into_iter()
-            .map(|block| match block {
-                ReplyBlock::Text(part) => {
-                    text.push_str(&part);
-                    Block::Text { text: part }
-                }
-                ReplyBlock::Thinking { text, signature } => Block::Thinking { text, signature },
-                ReplyBlock::RedactedThinking(data) => Block::RedactedThinking { data },
-                ReplyBlock::ToolCall { provider_id, tool, input } => {
-                    let (input, input_error) = match input {
-                        Ok(input) => (input, None),
-                        Err((raw, why)) => (serde_json::Value::String(raw), Some(why)),
-                    };
-                    let call_id = early.get(&provider_id).copied();
-                    let call_id = call_id.unwrap_or_else(|| self.mint.call());
-                    let call = ToolCall { call_id, provider_id, tool, input, input_error };
-                    calls.push(call.clone());
-                    Block::ToolCall(call)
-                }
-            })
-            .collect();
+        let content = self.content_blocks(std::mem::take(&mut reply.content));
+        let (mut text, mut calls) = (String::new(), Vec::new());
+        for block in &content {
+            match block {
+                Block::Text { text: part } => text.push_str(part),
+                Block::ToolCall(call) => calls.push(call.clone()),
+                _ => {}
+            }
+        }
         let has_said = !content.is_empty();
         let longer = !candidate && cut.is_some() && calls.is_empty() && self.can_raise_limit();
-        // Some servers report no usage, which differs from zero usage. A cached answer has no usage.
-        let estimated = reply.usage.all_tokens() == 0 && !reply.cache_hit;
-        let request = if estimated { self.build_request().ok() } else { None };
-        let (usage, cost_usd_micros) = match request {
-            Some(request) => {
-                let usage = estimate(&request, received, &model_snapshot);
-                (usage, model_snapshot.cost_usd_micros(&usage))
-            }
-            None => (reply.usage, cost_usd_micros),
-        };
+        let ReplyCost { usage, cost_usd_micros, is_estimated: estimated } =
+            self.reply_cost(&reply, received, cost_usd_micros, &model_snapshot);
         let seq = self.state.next_seq;
         let is_reasoning = |block: &Block| matches!(block, Block::Thinking { text, .. } if !text.is_empty());
         let reasoning_item_id = content.iter().any(is_reasoning).then(|| self.mint.item());
@@ -264,6 +231,31 @@ impl PlanBuilder<'_> {
         self.continue_after_answer(calls, reply.stop_reason, has_said, cut);
     }
 
+    /// The blocks of an answer. Calls that were announced while it streamed keep their ids.
+    fn content_blocks(&mut self, content: Vec<ReplyBlock>) -> Vec<Block> {
+        let announced: HashMap<String, CallId> = self
+            .state
+            .calls()
+            .iter()
+            .map(|call| (call.call.provider_id.clone(), call.call.call_id))
+            .collect();
+        let block = |block| match block {
+            ReplyBlock::Text(text) => Block::Text { text },
+            ReplyBlock::Thinking { text, signature } => Block::Thinking { text, signature },
+            ReplyBlock::RedactedThinking(data) => Block::RedactedThinking { data },
+            ReplyBlock::ToolCall { provider_id, tool, input } => {
+                let (input, input_error) = match input {
+                    Ok(input) => (input, None),
+                    Err((raw, why)) => (serde_json::Value::String(raw), Some(why)),
+                };
+                let call_id = announced.get(&provider_id).copied();
+                let call_id = call_id.unwrap_or_else(|| self.mint.call());
+                Block::ToolCall(ToolCall { call_id, provider_id, tool, input, input_error })
+            }
+        };
+        content.into_iter().map(block).collect()
+    }
+
     /// Continues after a complete answer. If the answer has complete calls, they run whatever its stop reason is.
     pub fn continue_after_answer(
         &mut self,
@@ -302,183 +294,13 @@ impl PlanBuilder<'_> {
     }
 
     /// Prepares the calls that are not prepared yet. If all are prepared, starts those that may start.
-    fn go_on_with_calls(&mut self) {
+    pub(super) fn go_on_with_calls(&mut self) {
         let is_open = |call: &CallState| call.stage == CallStage::Requested;
         if self.state.calls().iter().any(is_open) {
             self.prepare_open_calls();
         } else {
             self.advance_tools();
         }
-    }
-
-    /// Completes an answer whose stream broke off after complete calls. Those calls may have run, so
-    /// the answer is kept and not requested again. Returns `false` if there is no complete call.
-    pub fn keep_streamed_calls(&mut self, model_snapshot: ModelSnapshot, reported: Option<&Usage>) -> bool {
-        let Some(partial) = self.state.partial().cloned() else { return false };
-        let Some(turn) = self.state.turn.as_ref().filter(|turn| !turn.calls.is_empty()) else { return false };
-        let (turn_id, model) = (turn.id, turn.model.clone());
-        let usage = self.lost_usage(Some(&partial), reported, &model_snapshot);
-        let mut content = partial.valid_content();
-        let text = content.iter().filter_map(|block| match block {
-            Block::Text { text } => Some(text.as_str()),
-            _ => None,
-        });
-        let text: String = text.collect();
-        content.extend(self.state.calls().iter().map(|call| Block::ToolCall((*call.call).clone())));
-        let item = Item {
-            item_id: partial.item_id,
-            turn_id,
-            kind: ItemKind::AssistantMessage,
-            status: ItemStatus::Completed,
-            first_seq: partial.first_seq,
-            last_seq: self.state.next_seq,
-            text: Some(text),
-            role: Some(Role::Assistant),
-            content,
-            call: None,
-            command: None,
-            truncated_fields: Vec::new(),
-        };
-        let mut completed = Event::message(item);
-        if let Event::MessageCompleted { model: of, cut_short, .. } = &mut completed {
-            (*of, *cut_short) = (Some(model), true);
-        }
-        self.push_item(partial.item_id, completed);
-        if let Some(usage) = usage {
-            self.push_lost_attempt(usage, model_snapshot);
-        }
-        true
-    }
-
-    pub fn model_failed(&mut self, token: Seq, fault: &ModelFault, model_snapshot: ModelSnapshot) {
-        if !self.awaits_model_call(token) {
-            return;
-        }
-        if self.keep_streamed_calls(model_snapshot, fault.usage.as_deref()) {
-            let text = format!("the answer broke off ({}); it ends with its complete calls", fault.message);
-            self.push_turn(Event::Notice { kind: "answer_cut_short".into(), text });
-            let step = self.state.turn.as_ref().map_or(0, |turn| turn.step);
-            self.push_phase(Phase::ToolExecution, step);
-            self.go_on_with_calls();
-            return;
-        }
-        let partial = self.state.partial().cloned();
-        let reaction = self.decide_retry(fault);
-        if let Some(partial) = &partial {
-            self.interrupt_message(partial, !matches!(reaction, RetryDecision::GiveUp(_)));
-        }
-        // The provider may charge for a begun answer, and also for silence, because the model may have
-        // been thinking.
-        if partial.is_some() || fault.usage.is_some() || fault.kind == FaultKind::Idle {
-            self.book_lost_attempt(partial.as_ref(), fault.usage.as_deref(), model_snapshot);
-        }
-        if self.awaits_second_answer() && !matches!(reaction, RetryDecision::Retry { .. }) {
-            self.use_first_answer();
-            return;
-        }
-        let Some((step, failures)) = self.state.turn.as_ref().map(|turn| (turn.step, turn.failures)) else {
-            return;
-        };
-        match reaction {
-            RetryDecision::Retry { max, delay_ms, max_output_tokens } => {
-                let kind = match max_output_tokens {
-                    Some(_) => CONTEXT_OVERFLOW,
-                    None => fault.kind.name(),
-                };
-                let token = self.push_turn(Event::Retry {
-                    attempt: failures.saturating_add(1),
-                    max,
-                    delay_ms,
-                    reason: fault.message.clone(),
-                    kind: kind.into(),
-                    max_output_tokens,
-                });
-                self.start_backoff(token, delay_ms);
-            }
-            RetryDecision::Switch { .. } | RetryDecision::Withhold if self.calls_summary_model() => {
-                self.summary_failed(TurnError::new(fault.kind.name(), fault.message.as_str()));
-            }
-            RetryDecision::Switch { to, reason } => {
-                self.switch_model(to, reason, &fault.message);
-                self.call_model_step(step);
-            }
-            RetryDecision::Withhold => {
-                self.withhold_media(&fault.message);
-                self.call_model_step(step);
-            }
-            RetryDecision::Compact { .. } if self.state.compacting().is_some() => {
-                // The next attempt shortens the summary request further.
-                let token = self.push_turn(Event::Retry {
-                    attempt: failures.saturating_add(1),
-                    max: failures.saturating_add(MAX_SUMMARY_OVERFLOWS),
-                    delay_ms: 0,
-                    reason: fault.message.clone(),
-                    kind: CONTEXT_OVERFLOW.into(),
-                    max_output_tokens: None,
-                });
-                self.start_backoff(token, 0);
-            }
-            RetryDecision::Compact { limit } => self.compact_after_overflow(step, limit),
-            RetryDecision::GiveUp(error) if self.state.compacting().is_some() => self.summary_failed(error),
-            RetryDecision::GiveUp(error) => {
-                // Only the continuation of an answer did not fit, so the answer so far stays valid.
-                let is_rest = self.state.turn.as_ref().is_some_and(|turn| turn.continuations > 0);
-                let is_full = is_rest && error.kind == CONTEXT_OVERFLOW;
-                self.finish_turn(
-                    if is_full { Subtype::MaxOutputTokens } else { Subtype::LlmError },
-                    vec![error],
-                );
-            }
-        }
-    }
-
-    /// Closes a message that stays incomplete: it is kept, marked, and never sent to a model.
-    /// `superseded` says that the model is asked again and its next answer replaces this message.
-    pub fn interrupt_message(&mut self, partial: &PartialAnswer, superseded: bool) {
-        let content = partial.content();
-        let texts = content.iter().filter_map(|block| match block {
-            Block::Text { text } => Some(text.as_str()),
-            _ => None,
-        });
-        let text = texts.collect();
-        let message = PlainMessage {
-            item_id: partial.item_id,
-            kind: ItemKind::AssistantMessage,
-            status: ItemStatus::Interrupted,
-            first_seq: partial.first_seq,
-            role: Role::Assistant,
-            text,
-            content,
-            model: Some(self.turn_model()),
-            command: None,
-            superseded,
-        };
-        self.push_plain_message(message);
-    }
-
-    /// Books a model call that was sent but gave no answer. The amount is the usage that the provider
-    /// `reported`, plus an upper estimate of the rest.
-    pub fn book_lost_attempt(
-        &mut self,
-        partial: Option<&PartialAnswer>,
-        reported: Option<&Usage>,
-        model_snapshot: ModelSnapshot,
-    ) {
-        if let Some(usage) = self.lost_usage(partial, reported, &model_snapshot) {
-            self.push_lost_attempt(usage, model_snapshot);
-        }
-    }
-
-    /// The usage of a model call that was sent but gave no complete answer.
-    fn lost_usage(
-        &self,
-        partial: Option<&PartialAnswer>,
-        reported: Option<&Usage>,
-        model_snapshot: &ModelSnapshot,
-    ) -> Option<Usage> {
-        let request = self.build_request().ok()?;
-        let received = partial.map_or(0, |partial| partial.bytes);
-        Some(settle(estimate(&request, received, model_snapshot), reported))
     }
 
     /// Books use inside an answer that is not part of the answer's own usage, under its model.
@@ -513,17 +335,5 @@ impl PlanBuilder<'_> {
             Purpose::Mcp => self.push_turn(booked),
             _ => self.push_session(booked),
         };
-    }
-
-    fn push_lost_attempt(&mut self, usage: Usage, model_snapshot: ModelSnapshot) {
-        self.push_turn(Event::UsageBooked {
-            model: self.called_model(),
-            usage,
-            cost_usd_micros: model_snapshot.cost_usd_micros(&usage),
-            model_snapshot: Some(model_snapshot),
-            reason: UsageReason::LostAttempt,
-            purpose: None,
-            estimated: true,
-        });
     }
 }

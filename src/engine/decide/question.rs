@@ -212,7 +212,6 @@ impl PlanBuilder<'_> {
         self.push_item(call.item_id, Event::QuestionRequested { question });
     }
 
-    /// The call whose questions have this id.
     fn call_with_questions(&self, request_id: QuestionId) -> Option<(CallState, Arc<Vec<UserQuestion>>)> {
         self.state.calls().iter().find_map(|call| {
             let open = call.open_question().filter(|open| open.request_id == request_id)?;

@@ -65,7 +65,6 @@ pub const BUILT_IN: &[BuiltInCommand] = &[
     built_in("bug", Some("[description]"), "Write a redacted diagnostic bundle"),
 ];
 
-/// The built-in command with this name.
 #[must_use]
 pub fn find_built_in(name: &str) -> Option<&'static BuiltInCommand> {
     BUILT_IN.iter().find(|command| command.name == name)

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::decide::plan::PlanBuilder;
-use crate::decide::tool_calls::StartableCall;
+use crate::decide::tool_start::StartableCall;
 use crate::input::SubmitRequest;
 use crate::output::Effect;
 use crate::request::model_texts;

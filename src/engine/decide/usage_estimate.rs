@@ -1,9 +1,40 @@
 //! Estimates of the tokens of a model call whose provider reported none, or not all.
 
+use crate::decide::plan::PlanBuilder;
 use types::blob::AttachmentKind;
 use types::message::Block;
-use types::model::ModelRequest;
+use types::model::{ModelReply, ModelRequest};
 use types::usage::{ModelSnapshot, Usage};
+
+/// The usage of an answer and its cost.
+pub(super) struct ReplyCost {
+    pub usage: Usage,
+    /// In millionths of a dollar; `None` if unknown.
+    pub cost_usd_micros: Option<u64>,
+    pub is_estimated: bool,
+}
+
+impl PlanBuilder<'_> {
+    /// Some servers report no usage, which differs from zero usage. A cached answer has no usage. `received` is the
+    /// number of bytes of the answer, and `cost_usd_micros` the cost of the reported usage.
+    pub(super) fn reply_cost(
+        &self,
+        reply: &ModelReply,
+        received: usize,
+        cost_usd_micros: Option<u64>,
+        model_snapshot: &ModelSnapshot,
+    ) -> ReplyCost {
+        let is_estimated = reply.usage.all_tokens() == 0 && !reply.cache_hit;
+        let request = if is_estimated { self.build_request().ok() } else { None };
+        match request {
+            Some(request) => {
+                let usage = estimate(&request, received, model_snapshot);
+                ReplyCost { usage, cost_usd_micros: model_snapshot.cost_usd_micros(&usage), is_estimated }
+            }
+            None => ReplyCost { usage: reply.usage, cost_usd_micros, is_estimated },
+        }
+    }
+}
 
 /// An upper estimate of the tokens that the attempt cost. It assumes one token for two bytes, while providers count
 /// one for three to four bytes of most text. The answer has at most the requested limit, or the model's limit.

@@ -138,14 +138,12 @@ pub enum Input {
     },
     /// A running tool wrote output.
     Progress {
-        /// Id of the call.
         call_id: CallId,
         /// The new output.
         progress: ToolProgress,
     },
     /// The files that a call will change were read; the call waits for `file.checkpointed`.
     FilesRead {
-        /// Id of the call.
         call_id: CallId,
         /// The files before the call.
         files: Vec<FileCheckpoint>,
@@ -154,7 +152,6 @@ pub enum Input {
     },
     /// A tool ended.
     ToolDone {
-        /// Id of the call.
         call_id: CallId,
         /// The result of the call.
         outcome: Box<ToolOutcome>,
@@ -168,7 +165,6 @@ pub enum Input {
         /// How the command ended.
         over: Box<UnrecordedEnd>,
     },
-    /// Hooks ran.
     HooksRan {
         /// The call that the hooks were about, if any.
         call_id: Option<CallId>,
@@ -181,23 +177,18 @@ pub enum Input {
         /// A text for the model: for the running turn, else for the next input.
         context: Option<String>,
     },
-    /// The hooks were read.
     HooksRead {
         /// The entries and files that cannot be used, each with file, line and reason.
         problems: Vec<String>,
     },
     /// A running tool asks the user. The effect `AnswerTool` returns the answers.
     ToolAsks {
-        /// Id of the call.
         call_id: CallId,
         /// The questions of the tool.
         questions: Vec<UserQuestion>,
     },
     /// A running tool no longer waits for the user's answers.
-    ToolStoppedAsking {
-        /// Id of the call.
-        call_id: CallId,
-    },
+    ToolStoppedAsking { call_id: CallId },
     /// A sub-agent raised a permission request, or one of its requests ended.
     SubagentEvent {
         /// Id of the call that started the sub-agent.
@@ -218,7 +209,6 @@ pub enum Input {
     Answer(Box<RequestAnswer>),
     /// A rule or a mode now allows a pending request.
     AllowedByRule {
-        /// Id of the request.
         request_id: PermissionId,
         /// How the request is settled: [`SettledBy::Rule`] or [`SettledBy::Mode`].
         by: SettledBy,
@@ -273,7 +263,6 @@ pub enum Input {
     BookUsage(Box<OutsideUsage>),
     /// A user answered a question.
     AnswerQuestion {
-        /// Id of the question.
         request_id: QuestionId,
         /// The chosen option.
         choice: Choice,
@@ -282,7 +271,6 @@ pub enum Input {
     },
     /// A user answered the questions of a model.
     AnswerUser {
-        /// Id of the question.
         request_id: QuestionId,
         /// One answer for each question.
         answers: Vec<UserAnswer>,
@@ -291,7 +279,6 @@ pub enum Input {
     },
     /// A user chose one of two answers of the model.
     ChooseAnswer {
-        /// Id of the request.
         request_id: QuestionId,
         /// The item of the chosen answer.
         item_id: ItemId,
@@ -300,7 +287,6 @@ pub enum Input {
     },
     /// The session inspected the file that an interrupted call was to change.
     Inspected {
-        /// Id of the call.
         call_id: CallId,
         /// Whether the change took effect, according to the file.
         inspection: Inspection,

@@ -44,7 +44,6 @@ pub struct SubmitRequest {
     pub when_busy: Option<WhenBusy>,
     /// Refuse unless this is the current turn.
     pub expected_turn: Option<TurnId>,
-    /// Options of the turn.
     pub options: TurnOptions,
     /// The client that submits.
     pub origin: Option<Origin>,
@@ -70,7 +69,6 @@ pub struct AnsweredCommand {
 /// A prepared call with its verdict, or the reason why it cannot run.
 #[derive(Clone, Debug)]
 pub struct JudgedCall {
-    /// Id of the call.
     pub call_id: CallId,
     /// Arguments of a hook that replace the model's. The call was prepared with these arguments.
     pub updated_input: Option<serde_json::Value>,
@@ -81,7 +79,6 @@ pub struct JudgedCall {
 /// A user's answer to a permission request, with what belongs to it.
 #[derive(Clone, Debug)]
 pub struct RequestAnswer {
-    /// The answer.
     pub answer: PermissionAnswer,
     /// Arguments that replace the model's, prepared and judged before. Never present with a denial.
     pub edited: Option<EditedCall>,
@@ -135,11 +132,9 @@ pub struct Rewind {
     pub item_id: ItemId,
     /// Seq of the event that opened the item.
     pub last_item_seq: Seq,
-    /// The items that are removed.
     pub removed_items: Vec<ItemId>,
     /// The engine's state at that item: a replayed copy of the journal up to it, after [`Input::Forked`].
     pub target: Box<Engine>,
-    /// The files that were rewound.
     pub files: Vec<RewoundFile>,
     /// The client that requests the rewind.
     pub origin: Option<Origin>,
@@ -173,69 +168,117 @@ pub enum QueueEdit {
     },
 }
 
-/// The reason why an input is refused. A refused input adds no event.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The reason why an input is refused. A refused input adds no event. `Display` tells the caller how to correct it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The input is empty.
+    #[error("input: there is no text in it")]
     EmptyInput,
     /// A turn runs and the caller does not want to wait.
-    Busy {
-        /// The running turn.
-        turn_id: TurnId,
-    },
+    #[error("a turn is running: wait, abort it, or submit with when_busy queue")]
+    Busy { turn_id: TurnId },
     /// The named turn is not the current one.
-    StaleTurn {
-        /// The current turn, if one runs.
-        current: Option<TurnId>,
-    },
-    /// The request is not pending.
+    #[error("that turn is not the current one")]
+    StaleTurn { current: Option<TurnId> },
+    #[error("the request is not pending any more")]
     NotPending,
     /// The answer does not match the question.
+    #[error("{}: {}", .0.path, .0.why)]
     WrongAnswer(WrongAnswer),
-    /// The answer sets a mode but does not approve a plan.
+    #[error("mode: goes with decision allow of a request of kind plan only")]
     ModeOfOtherAnswer,
     /// The approval of a plan has a scope other than `once`, or continues plan mode.
+    #[error("mode: a plan is approved once, with a mode other than plan; deny it to stay in plan mode")]
     PlanNeedsOtherMode,
-    /// The request does not offer this answer.
+    #[error("item_id: the request does not offer this answer; choose one of its item_ids")]
     NoSuchAnswer,
-    /// The client has no user to ask, and `on_timeout = "pause"`: the request stays pending.
+    /// The client has no user to ask, and the request stays pending.
+    #[error("no_approver: on_timeout = \"pause\" holds: the request waits until a user answers it")]
     Paused,
-    /// There is no unfinished call with this id.
+    #[error("the running turn has no such tool call")]
     NoSuchCall,
-    /// The session was killed.
+    #[error("the session was killed and takes no more input; create a new one")]
     Ended,
     /// The session has used up the limits that the submit names.
+    #[error("budgets: {0}; name a higher limit")]
     Budget(String),
-    /// The session is archived.
+    #[error(
+        "the session is archived and takes no input; restore it with session.archive {{archived: false}} \
+         (agentctl archive --undo)"
+    )]
     Archived,
-    /// The session still has running background commands.
+    #[error(
+        "commands of the session run in the background: stop them (session.abort with their call_id), or wait"
+    )]
     CommandsRun,
-    /// This turn is not queued.
-    NotQueued {
-        /// Id of the turn.
-        turn_id: TurnId,
-    },
+    #[error(
+        "that turn is not queued: it has started, was removed, or never existed; session.queue.list names the \
+         queued turns"
+    )]
+    NotQueued { turn_id: TurnId },
     /// The answer asks for a grant, but none can be derived from the request.
+    #[error("grant: no grant can be derived from this request; name one, or allow it once")]
     NoGrant,
-    /// The client saw a different request than the pending one.
+    #[error("digest: the request that is pending is not the one that was seen; look at it again")]
     OtherRequest,
-    /// Steering input may not set a mode.
+    #[error("mode: this input joins the running turn, whose mode session.update changes")]
     ModeOfSteer,
-    /// Steering input may not set a model.
+    #[error("model: this input joins the running turn, which has its model; let it wait (when_busy: queue)")]
     ModelOfSteer,
-    /// Steering input may not set thinking, because it never changes during a turn.
+    #[error(
+        "thinking: this input joins the running turn, where it never changes; session.update sets it for the turns \
+         to come"
+    )]
     ThinkingOfSteer,
-    /// Steering input may not set tools, because the running turn has its own.
+    #[error("tools: this input joins the running turn, which has its tools; let it wait (when_busy: queue)")]
     ToolsOfSteer,
-    /// Steering input may not set a temperature or `top_p`.
+    #[error(
+        "temperature, top_p: this input joins the running turn, where they never change; session.update sets them \
+         for the turns to come"
+    )]
     SamplingOfSteer,
-    /// A slash command starts a turn of its own.
+    #[error("input: a slash command starts a turn of its own; let it wait (when_busy: queue)")]
     CommandOfSteer,
-    /// Steering input may not set this option, because the running turn has its own.
+    /// The value is the name of the option.
+    #[error("{0}: this input joins the running turn, which has its options; let it wait (when_busy: queue)")]
     OptionOfSteer(&'static str),
-    /// This session has no such rule.
+    #[error("there is no such rule there; permission.rules lists them")]
     NoSuchRule,
-    /// The edited call runs a command again outside the sandbox. Such a command must stay unchanged,
-    /// and may be allowed only once or with its own grant for the session.
+    /// The edited call runs a command again outside the sandbox.
+    #[error(
+        "this request is about running the same command again outside the sandbox: it takes deny, or allow once or \
+         for the session, with the arguments as they are and no other grant than the suggested one"
+    )]
     RetryMustBeUnchanged,
+}
+
+impl Refusal {
+    /// The parameter that is wrong.
+    #[must_use]
+    pub fn path(&self) -> Option<&str> {
+        Some(match self {
+            Refusal::EmptyInput | Refusal::CommandOfSteer => "input",
+            Refusal::WrongAnswer(answer) => &answer.path,
+            Refusal::ModeOfOtherAnswer | Refusal::PlanNeedsOtherMode | Refusal::ModeOfSteer => "mode",
+            Refusal::NoSuchAnswer => "item_id",
+            Refusal::Paused => "no_approver",
+            Refusal::Budget(_) => "budgets",
+            Refusal::NoGrant => "grant",
+            Refusal::OtherRequest => "digest",
+            Refusal::ModelOfSteer => "model",
+            Refusal::ThinkingOfSteer => "thinking",
+            Refusal::ToolsOfSteer => "tools",
+            Refusal::SamplingOfSteer => "temperature",
+            Refusal::OptionOfSteer(name) => name,
+            Refusal::RetryMustBeUnchanged => "scope",
+            Refusal::Busy { .. }
+            | Refusal::StaleTurn { .. }
+            | Refusal::NotPending
+            | Refusal::NoSuchCall
+            | Refusal::Ended
+            | Refusal::Archived
+            | Refusal::CommandsRun
+            | Refusal::NotQueued { .. }
+            | Refusal::NoSuchRule => return None,
+        })
+    }
 }

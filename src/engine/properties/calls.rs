@@ -34,9 +34,9 @@ impl ReferenceModel {
                     self.message.push(ToolCall { call_id, provider_id, tool, input, input_error: None });
                     self.seen.insert("early call".into());
                 }
-                let known = self.message.iter().find(|call| call.call_id == *call_id);
+                let requested = self.message.iter().find(|call| call.call_id == *call_id);
                 property!(
-                    known.is_some_and(|call| call.tool == *tool && call.input == *input),
+                    requested.is_some_and(|call| call.tool == *tool && call.input == *input),
                     "what is requested is what the model said"
                 );
                 property!(self.calls.insert(*call_id, CallWatch::default()).is_none(), "call ids are new");
@@ -94,13 +94,13 @@ impl ReferenceModel {
                     request.deadline_ms.is_some() == self.setup.background,
                     "requests of unattended sessions have a deadline, others have none"
                 );
-                if let (Some(at), Some(on_timeout)) = (request.deadline_ms, request.on_timeout) {
+                if let (Some(deadline), Some(on_timeout)) = (request.deadline_ms, request.on_timeout) {
                     let wait = self.setup.settings.unattended.deadline_ms();
                     property!(
-                        Some(at.since(envelope.at_ms)) == wait,
+                        Some(deadline.since(envelope.at_ms)) == wait,
                         "a deadline is as far away as is configured"
                     );
-                    self.deadlines.insert(request.request_id, (at, on_timeout, false));
+                    self.deadlines.insert(request.request_id, (deadline, on_timeout, false));
                 }
                 let entry = (request.call_id, !request.suggestions.is_empty(), false);
                 property!(self.requests.insert(request.request_id, entry).is_none(), "request ids are new");
@@ -258,14 +258,14 @@ impl ReferenceModel {
                 self.commands.push(CommandWatch { call_id, turn_id, opened, is_over: false });
             }
             Event::ToolBackground { call_id, bash_id, state, end, .. } => {
-                let known = self.commands.get_mut(bash_id.0 as usize - 1).ok_or("what ends had begun")?;
-                property!(known.call_id == *call_id && !known.is_over, "a command ends once");
+                let command = self.commands.get_mut(bash_id.0 as usize - 1).ok_or("what ends had begun")?;
+                property!(command.call_id == *call_id && !command.is_over, "a command ends once");
                 property!(*state != BackgroundState::Running && end.is_some(), "an end says how");
                 property!(
-                    envelope.turn_id.is_none() || envelope.turn_id == known.turn_id,
+                    envelope.turn_id.is_none() || envelope.turn_id == command.turn_id,
                     "an end names no other turn"
                 );
-                known.is_over = true;
+                command.is_over = true;
             }
             Event::ToolProgress { call_id, .. }
                 if self.running_commands().any(|it| it.call_id == *call_id) =>
@@ -323,8 +323,8 @@ impl ReferenceModel {
                         "a question tells what the call had said"
                     );
                 }
-                let known = self.questions.insert(question.request_id, (about, false));
-                property!(known.is_none(), "question ids are new");
+                let earlier = self.questions.insert(question.request_id, (about, false));
+                property!(earlier.is_none(), "question ids are new");
             }
             Event::QuestionResolved { request_id, call_id, .. } => {
                 let question = self.questions.get_mut(request_id).ok_or("what is settled was asked")?;
@@ -402,7 +402,7 @@ impl ReferenceModel {
     /// The item of a call. Calls and their items are opened in the same order.
     fn item_of(&mut self, call_id: CallId) -> Option<&mut (ItemKind, ItemStatus)> {
         let turn = self.turn.as_ref()?;
-        let behind = turn.calls.iter().rev().position(|known| *known == call_id)?;
+        let behind = turn.calls.iter().rev().position(|other| *other == call_id)?;
         self.items.values_mut().rev().filter(|(kind, _)| *kind == ItemKind::ToolCall).nth(behind)
     }
 

@@ -21,9 +21,12 @@ impl ReferenceModel {
             }
             Event::CompactCompleted { stage: CompactStage::ToolResults, edit: None, .. } => {}
             Event::CompactCompleted { stage, trigger, tokens_before, tokens_after, error, edit } => {
-                let (first, started_stage, why) =
+                let (first, started_stage, started_trigger) =
                     self.compacting.take().ok_or("what completes was started")?;
-                property!((started_stage, why) == (*stage, *trigger), "a stage completes as it began");
+                property!(
+                    (started_stage, started_trigger) == (*stage, *trigger),
+                    "a stage completes as it began"
+                );
                 property!(error.is_some() == edit.is_none(), "a stage changes something, or says why not");
                 property!(tokens_after <= tokens_before, "a stage makes nothing longer");
                 let status = if error.is_some() { ItemStatus::Interrupted } else { ItemStatus::Completed };

@@ -38,15 +38,15 @@ impl ReferenceModel {
     fn check_summaries(&self, plan: &Plan) -> Result<(), String> {
         let first_new = plan.events.first().map_or(Seq::MAX, |entry| entry.envelope.seq);
         for change in &plan.items {
-            let known = self.items.get(&change.first_seq);
-            property!(known.is_some_and(|(kind, _)| *kind == change.kind), "an item row belongs to an item");
+            let item = self.items.get(&change.first_seq);
+            property!(item.is_some_and(|(kind, _)| *kind == change.kind), "an item row belongs to an item");
             property!(
                 (first_new..=self.last_seq).contains(&change.last_seq),
                 "an item row names a new event"
             );
             let last = plan.items.iter().rev().find(|other| other.first_seq == change.first_seq);
             property!(
-                last.map(|last| last.status) == known.map(|(_, status)| *status),
+                last.map(|last| last.status) == item.map(|(_, status)| *status),
                 "item rows are up to date"
             );
         }
@@ -325,7 +325,7 @@ impl ReferenceModel {
     /// Properties that hold between any two inputs.
     fn check_invariants(&self) -> Result<(), String> {
         let pending = self.requests.values().any(|(.., settled)| !settled);
-        let (paused, unknown) = self.open_questions();
+        let (paused, has_unknown_outcome) = self.open_questions();
         let expected = match &self.turn {
             _ if self.status.0 == SessionState::Ended => (SessionState::Ended, None),
             None if self.archived => (SessionState::Archived, None),
@@ -333,10 +333,10 @@ impl ReferenceModel {
             None => (SessionState::Idle, None),
             Some(_) if self.is_repetition_open() => (SessionState::RequiresAction, Some(Requires::Question)),
             Some(_) if paused => (SessionState::Paused, Some(Requires::Question)),
-            Some(_) if unknown && self.setup.background => {
+            Some(_) if has_unknown_outcome && self.setup.background => {
                 (SessionState::Paused, Some(Requires::UnknownOutcome))
             }
-            Some(_) if unknown => (SessionState::RequiresAction, Some(Requires::UnknownOutcome)),
+            Some(_) if has_unknown_outcome => (SessionState::RequiresAction, Some(Requires::UnknownOutcome)),
             Some(_) if self.is_paused_by_deadline() => (SessionState::Paused, Some(Requires::Permission)),
             Some(_) if pending => (SessionState::RequiresAction, Some(Requires::Permission)),
             Some(turn) if turn.feedback_id.is_some() || self.is_user_asked() => {
@@ -391,22 +391,25 @@ impl ReferenceModel {
         property!(spent.cost_at_least_usd_micros == self.at_least, "what is known of the cost is kept");
         property!(inspection.queue.iter().eq(self.queue.iter()), "the engine knows who waits");
         let rules = engine.rules();
-        let known: usize = [&rules.allow, &rules.ask, &rules.deny].iter().map(|rules| rules.len()).sum();
-        property!(known == self.rules.len(), "the engine knows its rules");
+        let count: usize = [&rules.allow, &rules.ask, &rules.deny].iter().map(|rules| rules.len()).sum();
+        property!(count == self.rules.len(), "the engine knows its rules");
         let mode = if self.turn.is_some() { self.turn_mode } else { self.mode };
         property!((engine.mode(), view.mode) == (mode, self.mode), "the engine knows its mode");
         let pending_deadline = |(id, (at, _, expired)): (&PermissionId, &(Timestamp, _, bool))| {
             (!expired && !self.requests[id].2).then_some(*at)
         };
         let next = self.deadlines.iter().filter_map(pending_deadline).min().filter(|_| !self.is_aborting());
-        let known = engine.next_deadline();
+        let own_deadline = engine.next_deadline();
         let turn = self.turn.as_ref();
         let limit = turn.and_then(|turn| Some((turn.started_at, turn.budgets.wall_time_ms?)));
         let of_time = limit.map(|(from, ms)| [from.plus(ms), from.plus((ms * 80).div_ceil(100))]);
-        let is_of_time = known.is_some_and(|at| {
-            of_time.is_some_and(|times| times.contains(&at)) && next.is_none_or(|next| at <= next)
+        let is_of_time = own_deadline.is_some_and(|deadline| {
+            of_time.is_some_and(|times| times.contains(&deadline)) && next.is_none_or(|next| deadline <= next)
         });
-        property!(known == next || is_of_time, "the engine knows its next deadline, also after a restart");
+        property!(
+            own_deadline == next || is_of_time,
+            "the engine knows its next deadline, also after a restart"
+        );
         let running = self.running_commands().map(|it| it.call_id);
         property!(running.eq(engine.running_commands()), "the engine knows what runs in the background");
         let mut questions = engine.questions();

@@ -48,15 +48,15 @@ impl Simulator {
             return Ok(());
         }
         self.clock += i64::from(chance.wait_ms);
-        let at = pick % all;
-        if at >= self.outstanding.len() {
-            let token = self.helpers.swap_remove(at - self.outstanding.len());
+        let index = pick % all;
+        if index >= self.outstanding.len() {
+            let token = self.helpers.swap_remove(index - self.outstanding.len());
             let input = self.helper_done(token, chance);
             self.late.push(input.clone());
             self.feed(input)?;
             return Ok(());
         }
-        match self.outstanding.swap_remove(at) {
+        match self.outstanding.swap_remove(index) {
             OutstandingEffect::Context => {
                 self.deliver_mcp_tools(chance)?;
                 self.late.push(context(&self.engine));

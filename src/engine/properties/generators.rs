@@ -344,7 +344,6 @@ pub fn background_start(call_id: CallId) -> Input {
     Input::ToolDone { call_id, outcome: Box::new(outcome), duration_ms: 5 }
 }
 
-/// The end of a background command.
 pub fn background_command_ended(call_id: CallId, state: BackgroundState) -> Input {
     let end = BackgroundEnd { exit_code: Some(0), output_bytes: 3, ..BackgroundEnd::default() };
     Input::CommandOver { call_id, over: Box::new(UnrecordedEnd { state, end, blob: None }) }

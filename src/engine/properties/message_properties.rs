@@ -77,8 +77,8 @@ impl ReferenceModel {
             } => {
                 let (_, model_snapshot, max_usage) =
                     self.helper.ok_or("only a helper that was asked is booked")?;
-                let known = model_snapshot.cost_usd_micros(usage);
-                property!(*cost_usd_micros == known, "a helper costs what its price was");
+                let expected_cost = model_snapshot.cost_usd_micros(usage);
+                property!(*cost_usd_micros == expected_cost, "a helper costs what its price was");
                 let is_lost = *reason == UsageReason::LostAttempt;
                 property!(
                     !is_lost || usage.output_tokens >= max_usage.output_tokens,

@@ -12,12 +12,12 @@ impl Simulator {
     pub(super) fn edit_queue(&mut self, pick: u8, to: u8, edit: QueueChange) -> Result<(), String> {
         let queue: Vec<TurnId> = self.watch.queue.iter().copied().collect();
         let other = self.mint().turn();
-        let at = |pick: u8| queue.get(usize::from(pick) % (queue.len() + 1)).copied();
-        let turn_id = at(pick).unwrap_or(other);
+        let pick_turn = |pick: u8| queue.get(usize::from(pick) % (queue.len() + 1)).copied();
+        let turn_id = pick_turn(pick).unwrap_or(other);
         let edit = match edit {
             QueueChange::Clear => QueueEdit::Clear,
             QueueChange::Remove => QueueEdit::Remove { turn_id },
-            QueueChange::Move => QueueEdit::Move { turn_id, before: at(to) },
+            QueueChange::Move => QueueEdit::Move { turn_id, before: pick_turn(to) },
             QueueChange::Update { blank } => {
                 let word = format!("u{}.", self.next());
                 let text = if blank { " \n".into() } else { format!("rather {word}") };
@@ -32,7 +32,7 @@ impl Simulator {
                 return Ok(());
             }
             QueueChange::Abort => {
-                let turn_id = at(pick);
+                let turn_id = pick_turn(pick);
                 if turn_id.is_some() {
                     self.feed(Input::Abort { turn_id, call_id: None, origin: origin() })?;
                 }

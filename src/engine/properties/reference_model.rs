@@ -193,8 +193,8 @@ impl ReferenceModel {
             self.questions.iter().filter(is_open)
         };
         let paused = of_daemon().any(|(id, (about, _))| is_paused(id, *about));
-        let unknown = of_daemon().any(|(id, (about, _))| !is_paused(id, *about));
-        (paused, unknown)
+        let has_unknown_outcome = of_daemon().any(|(id, (about, _))| !is_paused(id, *about));
+        (paused, has_unknown_outcome)
     }
 
     /// Whether the user decides about a call that the model repeats.

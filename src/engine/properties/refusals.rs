@@ -122,8 +122,8 @@ impl ReferenceModel {
                 Some(Refusal::Ended)
             }
             Input::Rule { add: false, kind, rule, .. } => {
-                let known = self.rules.contains(&(kind.name(), rule.clone()));
-                (!known).then_some(Refusal::NoSuchRule)
+                let has_rule = self.rules.contains(&(kind.name(), rule.clone()));
+                (!has_rule).then_some(Refusal::NoSuchRule)
             }
             Input::ChooseAnswer { request_id, .. } => {
                 let feedback_id = self.turn.as_ref().and_then(|turn| turn.feedback_id);
@@ -176,8 +176,8 @@ impl ReferenceModel {
 
     /// Whether a submit would steer the running turn.
     fn is_steering(&self, submit: &SubmitRequest) -> bool {
-        let (paused, unknown) = self.open_questions();
-        let continues = (paused || unknown) && submit.options.command.is_none();
+        let (paused, has_unknown_outcome) = self.open_questions();
+        let continues = (paused || has_unknown_outcome) && submit.options.command.is_none();
         let joins = submit.when_busy == Some(WhenBusy::Steer) || submit.when_busy.is_none() && continues;
         joins && self.turn.is_some() && !self.is_aborting()
     }

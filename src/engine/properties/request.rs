@@ -16,7 +16,7 @@ pub fn is_valid(request: &ModelRequest, may_end_with_assistant: bool) -> Result<
         property!(pair[0].role != pair[1].role, "roles alternate");
     }
     let none = Vec::new();
-    for (at, message) in messages.iter().enumerate() {
+    for (index, message) in messages.iter().enumerate() {
         property!(!message.content.is_empty(), "no message of a request is empty");
         for block in &message.content {
             let (fits, text) = match (message.role, block) {
@@ -47,7 +47,7 @@ pub fn is_valid(request: &ModelRequest, may_end_with_assistant: bool) -> Result<
             );
         }
         // Results are first, one per call, in call order, directly after the message with the calls.
-        let before = if at == 0 { &none } else { &messages[at - 1].content };
+        let before = if index == 0 { &none } else { &messages[index - 1].content };
         let requested_calls: Vec<_> = before
             .iter()
             .filter_map(|block| match block {

@@ -109,7 +109,7 @@ pub enum ScriptStep {
     AbortTurn(NamedTurn),
     AbortCall {
         pick: u8,
-        known: bool,
+        exists: bool,
     },
     Kill,
     Attach,
@@ -345,7 +345,7 @@ fn step() -> impl Strategy<Value = ScriptStep> {
         3 => (0..2_000u16).prop_map(|wait_ms| ScriptStep::Due { wait_ms }),
         3 => choose,
         1 => named_turn().prop_map(ScriptStep::AbortTurn),
-        2 => (any::<u8>(), any::<bool>()).prop_map(|(pick, known)| ScriptStep::AbortCall { pick, known }),
+        2 => (any::<u8>(), any::<bool>()).prop_map(|(pick, exists)| ScriptStep::AbortCall { pick, exists }),
         1 => prop_oneof![3 => Just(ScriptStep::Detach), 1 => Just(ScriptStep::Kill), 1 => Just(ScriptStep::Reload)],
         1 => Just(ScriptStep::Attach),
         1 => Just(ScriptStep::TooLong),
@@ -384,13 +384,23 @@ fn effect_outcome() -> impl Strategy<Value = EffectOutcome> {
         2 => Just(ToolStep::Blocked),
     ];
     let cost = prop_oneof![9 => (0..300u64).prop_map(Some), 1 => Just(None)];
-    let found = prop_oneof![
+    let changed_files = prop_oneof![
         Just(FileState::New),
         Just(FileState::Part),
         Just(FileState::Old),
         Just(FileState::Neither)
     ];
-    (model, vec(part(), 0..5), stop, usage, cost, vec(preparation_outcome(), 5), tool, found, 0..400u16)
+    (
+        model,
+        vec(part(), 0..5),
+        stop,
+        usage,
+        cost,
+        vec(preparation_outcome(), 5),
+        tool,
+        changed_files,
+        0..400u16,
+    )
         .prop_map(|(model, reply, stop, usage, cost, preparations, tool, inspection, wait_ms)| {
             EffectOutcome { model, reply, stop, usage, cost, preparations, tool, inspection, wait_ms }
         })

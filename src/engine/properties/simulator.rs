@@ -247,8 +247,8 @@ impl Simulator {
                 let is_unanswered =
                     |out: &OutstandingEffect| matches!(out, OutstandingEffect::Model { answer: None, .. });
                 for _ in 0..6 {
-                    let Some(at) = self.outstanding.iter().position(is_unanswered) else { break };
-                    self.deliver_result(at, &cut)?;
+                    let Some(index) = self.outstanding.iter().position(is_unanswered) else { break };
+                    self.deliver_result(index, &cut)?;
                 }
             }
             ScriptStep::Compact => {
@@ -377,10 +377,10 @@ impl Simulator {
                 let turn_id = self.pick_turn_id(*named);
                 self.feed(Input::Abort { turn_id, call_id: None, origin: origin() })?;
             }
-            ScriptStep::AbortCall { pick, known } => {
+            ScriptStep::AbortCall { pick, exists } => {
                 let open = [self.engine.open_calls(), self.engine.running_commands()].concat();
                 let call_id = match choose(&open, *pick) {
-                    Some(call_id) if *known => *call_id,
+                    Some(call_id) if *exists => *call_id,
                     _ => self.mint().call(),
                 };
                 self.feed(Input::Abort { turn_id: None, call_id: Some(call_id), origin: origin() })?;

@@ -35,8 +35,8 @@ impl Simulator {
             let envelope = &entry.envelope;
             match (&envelope.event, envelope.turn_id) {
                 (Event::TurnStarted { .. }, Some(turn_id)) => {
-                    if let Some(at) = self.queued.iter().position(|(id, _)| *id == turn_id) {
-                        self.submitted_texts.push(self.queued.remove(at).1);
+                    if let Some(index) = self.queued.iter().position(|(id, _)| *id == turn_id) {
+                        self.submitted_texts.push(self.queued.remove(index).1);
                     }
                     self.past_turns.push(turn_id);
                 }

@@ -27,9 +27,9 @@ impl ReferenceModel {
             }
             Event::TurnDequeued { .. } => {
                 let id = envelope.turn_id.ok_or("a queued turn has an id")?;
-                let at =
-                    self.queue.iter().position(|known| *known == id).ok_or("a queued turn is removed")?;
-                self.queue.remove(at);
+                let index =
+                    self.queue.iter().position(|queued| *queued == id).ok_or("a queued turn is removed")?;
+                self.queue.remove(index);
             }
             Event::TurnQueueUpdated { input: new } => {
                 let id = envelope.turn_id.ok_or("a queued turn has an id")?;
@@ -48,13 +48,13 @@ impl ReferenceModel {
             Event::TurnQueueMoved { before } => {
                 let id = envelope.turn_id.ok_or("a queued turn has an id")?;
                 let old = self.queue.clone();
-                self.queue.retain(|known| *known != id);
+                self.queue.retain(|queued| *queued != id);
                 property!(self.queue.len() + 1 == old.len(), "a queued turn is moved");
-                let at = match before {
-                    Some(before) => self.queue.iter().position(|known| known == before),
+                let index = match before {
+                    Some(before) => self.queue.iter().position(|queued| queued == before),
                     None => Some(self.queue.len()),
                 };
-                self.queue.insert(at.ok_or("a turn moves before a queued one")?, id);
+                self.queue.insert(index.ok_or("a turn moves before a queued one")?, id);
                 property!(self.queue != old, "a move changes the order");
             }
             Event::TurnStarted { options } => {
@@ -268,14 +268,14 @@ impl ReferenceModel {
                     turn.tried.insert(from.clone()) && !turn.tried.contains(to),
                     "no model twice in a turn"
                 );
-                let known = [
+                let expected_models = [
                     &fallback_models.fallback,
                     &fallback_models.backup,
                     &fallback_models.large_context,
                     &fallback_models.vision,
                 ];
                 property!(
-                    known.iter().any(|known| known.as_ref() == Some(to)),
+                    expected_models.iter().any(|expected_models| expected_models.as_ref() == Some(to)),
                     "only the user says who stands in"
                 );
                 let limits_money = limits_money || turn.budgets.limits_money();
@@ -307,8 +307,8 @@ impl ReferenceModel {
                     .for_each(|blob_id| _ = self.withheld.entry(blob_id).or_insert(envelope.seq));
             }
             Event::FeedbackRequested { request_id, item_ids } => {
-                let known: Vec<_> = turn.candidates.iter().map(|item| item.item_id).collect();
-                property!(known.len() == 2 && known == *item_ids, "two answers are offered");
+                let offered: Vec<_> = turn.candidates.iter().map(|item| item.item_id).collect();
+                property!(offered.len() == 2 && offered == *item_ids, "two answers are offered");
                 property!(turn.feedback_id.replace(*request_id).is_none(), "one choice at a time");
             }
             Event::FeedbackCompleted { request_id, by, .. } => {

@@ -474,7 +474,6 @@ pub fn summary(text: &str) -> String {
 /// Precedes the user's newest input after a summary.
 pub const NEWEST_INPUT: &str = "The user's newest input, word for word:";
 
-/// The content of a file after a summary.
 pub fn file_after_summary(file: &str, content: &str) -> String {
     format!("The file {file}, as it was last read:\n<file>\n{content}\n</file>")
 }

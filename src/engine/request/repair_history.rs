@@ -15,7 +15,6 @@ pub(crate) const LOST_RESULT: &str =
 /// Replaces a missing first message of the user.
 const LOST_BEGINNING: &str = "(The beginning of this conversation is missing from the record.)";
 
-/// A repaired history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RepairedHistory {
     /// The complete repaired history.

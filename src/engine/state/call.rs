@@ -54,7 +54,6 @@ pub(crate) struct OpenQuestion {
     pub questions: Arc<Vec<UserQuestion>>,
 }
 
-/// The stage of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum CallStage {
     /// The model requested the call, and the call is not prepared yet.

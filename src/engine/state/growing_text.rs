@@ -6,7 +6,6 @@ use std::sync::Arc;
 /// Size in bytes at which a part is full.
 const PART_BYTES: usize = 4 * 1024;
 
-/// A growing text.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct GrowingText {
     full: Arc<Vec<Arc<str>>>,

@@ -35,12 +35,10 @@ pub struct SessionRules {
     pub allow: Vec<String>,
     /// Rules that require a permission request.
     pub ask: Vec<String>,
-    /// Rules that deny.
     pub deny: Vec<String>,
 }
 
 impl SessionRules {
-    /// The rules of one kind.
     #[must_use]
     pub fn with_kind(&self, kind: RuleKind) -> &Vec<String> {
         match kind {

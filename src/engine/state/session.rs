@@ -121,7 +121,6 @@ pub(crate) struct Helper {
     pub max_usage: Usage,
 }
 
-/// A queued input.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct QueuedInput {
     pub turn_id: TurnId,

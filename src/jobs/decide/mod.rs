@@ -86,7 +86,6 @@ pub(crate) enum Refusal {
     NotPending(JobState),
     /// An attempt of the job lives.
     Running,
-    /// The job is not over.
     NotOver(JobState),
     /// The state does not allow it; the runner was wrong.
     OutOfPlace(JobState),

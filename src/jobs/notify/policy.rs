@@ -8,7 +8,6 @@ const WAITS_MS: [u64; 7] = [5_000, 30_000, 120_000, 600_000, 3_600_000, 21_600_0
 /// The status of an answer that says that the receiver wants no messages any more.
 const GONE: u16 = 410;
 
-/// The result of a try.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TryResult {
     /// The receiver accepted the message.

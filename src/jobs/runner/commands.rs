@@ -32,9 +32,6 @@ const STOPPED: &str = " stopped";
 
 impl JobRunner {
     /// Handles one command. Errors of the command go to its caller.
-    ///
-    /// # Errors
-    /// The daemon is stopping.
     pub(super) async fn handle(&mut self, command: Command) -> Result<(), JobsError> {
         match command {
             Command::Create(new, reply) => {

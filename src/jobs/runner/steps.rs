@@ -114,9 +114,6 @@ impl JobRunner {
 
     /// The stored state of a job, and its content as JSON, however long the disk takes. A job whose row is damaged or
     /// missing is left out until the next start of the daemon, so that it stops no other one; that is `None`.
-    ///
-    /// # Errors
-    /// The daemon is stopping.
     pub(super) async fn read_or_forget(
         &mut self,
         id: JobId,
@@ -165,9 +162,6 @@ impl JobRunner {
 
     /// One step without a caller: it is written however long the disk takes. `None` if the input does not fit, because it
     /// came twice, or if the job's row is damaged.
-    ///
-    /// # Errors
-    /// The daemon is stopping.
     pub(super) async fn must_step(
         &mut self,
         id: JobId,

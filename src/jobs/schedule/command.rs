@@ -8,30 +8,15 @@ use types::schedule::{NewSchedule, Schedule, ScheduleUpdate};
 
 /// A command to the runner.
 pub(super) enum ScheduleCommand {
-    Create {
-        new: Box<NewSchedule>,
-        keyed: Option<IdempotencyKey>,
-        origin: Origin,
-        reply: Reply<Schedule>,
-    },
-    Update {
-        update: Box<ScheduleUpdate>,
-        keyed: Option<IdempotencyKey>,
-        origin: Origin,
-        reply: Reply<Schedule>,
-    },
-    Delete {
-        id: ScheduleId,
-        keyed: Option<IdempotencyKey>,
-        origin: Origin,
-        reply: Reply<Schedule>,
-    },
-    Trigger {
-        id: ScheduleId,
-        keyed: Option<IdempotencyKey>,
-        origin: Origin,
-        reply: Reply<Schedule>,
-    },
+    Edit { edit: ScheduleEdit, keyed: Option<IdempotencyKey>, origin: Origin, reply: Reply<Schedule> },
+    Trigger { id: ScheduleId, keyed: Option<IdempotencyKey>, origin: Origin, reply: Reply<Schedule> },
     Get(ScheduleId, Reply<Schedule>),
     List(Reply<Vec<Schedule>>),
+}
+
+/// A change of a schedule by a client.
+pub(super) enum ScheduleEdit {
+    Create(Box<NewSchedule>),
+    Update(Box<ScheduleUpdate>),
+    Delete(ScheduleId),
 }

@@ -61,7 +61,6 @@ pub enum SlotAction {
     Skip,
 }
 
-/// A slot that fires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Firing {
     /// The slot, without the random delay: the key of the firing.

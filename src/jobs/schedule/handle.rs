@@ -1,10 +1,11 @@
-//! The handle through which clients create, change and read schedules.
+//! The handle through which clients create, change and read schedules. Besides the errors that a function names,
+//! the schedule may not exist, the store may fail, and the daemon may be stopping.
 
 use std::sync::Arc;
 
 use tokio::sync::{broadcast, mpsc};
 
-use super::command::ScheduleCommand;
+use super::command::{ScheduleCommand, ScheduleEdit};
 use super::record::timing_of_pattern;
 use super::runner::ScheduleRunner;
 use super::timing::Zone;
@@ -61,7 +62,7 @@ impl Schedules {
         origin: Origin,
     ) -> Result<Schedule, JobsError> {
         self.check_job(&new.job, &origin).await?;
-        self.ask(|reply| ScheduleCommand::Create { new: Box::new(new), keyed, origin, reply }).await
+        self.edit(ScheduleEdit::Create(Box::new(new)), keyed, origin).await
     }
 
     /// Changes a schedule. Jobs that exist stay as they are.
@@ -77,20 +78,17 @@ impl Schedules {
         if let Some(job) = &update.job {
             self.check_job(job, &origin).await?;
         }
-        self.ask(|reply| ScheduleCommand::Update { update: Box::new(update), keyed, origin, reply }).await
+        self.edit(ScheduleEdit::Update(Box::new(update)), keyed, origin).await
     }
 
     /// Deletes a schedule. Its jobs stay, also those that wait for their start. Returns its last state.
-    ///
-    /// # Errors
-    /// The schedule does not exist, or the store failed.
     pub async fn delete(
         &self,
         id: ScheduleId,
         keyed: Option<IdempotencyKey>,
         origin: Origin,
     ) -> Result<Schedule, JobsError> {
-        self.ask(|reply| ScheduleCommand::Delete { id, keyed, origin, reply }).await
+        self.edit(ScheduleEdit::Delete(id), keyed, origin).await
     }
 
     /// Creates a job of the schedule now, also if it is disabled or an earlier job is not over. It has no slot, and the
@@ -108,17 +106,11 @@ impl Schedules {
     }
 
     /// One schedule.
-    ///
-    /// # Errors
-    /// The schedule does not exist, or the store failed.
     pub async fn get(&self, id: ScheduleId) -> Result<Schedule, JobsError> {
         self.ask(|reply| ScheduleCommand::Get(id, reply)).await
     }
 
     /// All schedules, oldest first, without the texts of their jobs.
-    ///
-    /// # Errors
-    /// The store failed.
     pub async fn list(&self) -> Result<Vec<Schedule>, JobsError> {
         self.ask(ScheduleCommand::List).await
     }
@@ -143,6 +135,15 @@ impl Schedules {
             JobsError::BadParam { path, why } => JobsError::bad(format!("job.{path}"), why),
             other => other,
         })
+    }
+
+    async fn edit(
+        &self,
+        edit: ScheduleEdit,
+        keyed: Option<IdempotencyKey>,
+        origin: Origin,
+    ) -> Result<Schedule, JobsError> {
+        self.ask(|reply| ScheduleCommand::Edit { edit, keyed, origin, reply }).await
     }
 
     async fn ask<T>(&self, make: impl FnOnce(Reply<T>) -> ScheduleCommand) -> Result<T, JobsError> {

@@ -4,8 +4,6 @@
 //! list or a step of minutes run twice in a repeated hour, and drops its times in a missing hour. `cron` 0.17 fires
 //! fixed times twice and drops missing ones. With either one, only the parser would remain in use.
 
-use std::fmt;
-
 use jiff::civil::Date;
 
 /// Longest accepted text in bytes.
@@ -16,16 +14,9 @@ const MONTH_NAMES: [&str; 12] =
 const WEEKDAY_NAMES: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
 /// Why a text is no pattern. `Display` says what is wrong with which field.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct PatternError(String);
-
-impl fmt::Display for PatternError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for PatternError {}
 
 /// A set of local wall times.
 #[derive(Clone, Debug, PartialEq, Eq)]

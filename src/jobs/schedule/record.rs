@@ -51,9 +51,6 @@ pub struct ScheduleRecord {
 
 impl ScheduleRecord {
     /// A new schedule. Its job is checked elsewhere.
-    ///
-    /// # Errors
-    /// A field is invalid; the error has its path.
     pub fn new(
         id: ScheduleId,
         new: NewSchedule,
@@ -100,9 +97,6 @@ impl ScheduleRecord {
     }
 
     /// The schedule with the changes of a client.
-    ///
-    /// # Errors
-    /// A field is invalid; the error has its path.
     pub fn updated(&self, update: ScheduleUpdate, now: Timestamp) -> Result<Self, JobsError> {
         let ScheduleUpdate { schedule_id: _, idempotency_key: _, name, job, cron, every, timezone, .. } =
             update;

@@ -72,7 +72,6 @@ impl Zone {
 pub enum Timing {
     /// At the local wall times of a pattern.
     Cron {
-        /// The times.
         pattern: CronPattern,
         /// Where they count.
         zone: Zone,

@@ -64,9 +64,6 @@ pub struct Templates {
 
 impl Templates {
     /// Reads all templates: those of the user, and with a folder also those of its trusted project.
-    ///
-    /// # Errors
-    /// The folder does not exist, or the database could not be read.
     pub async fn load(registry: &Registry, cwd: Option<&str>) -> Result<Self, JobsError> {
         let files = registry.job_template_files(cwd).await?;
         let limits = registry.shared().components().settings.engine.unattended.budgets();

@@ -54,7 +54,6 @@ pub(super) fn is_parameter_name(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
 }
 
-/// The names in a text.
 pub(super) fn names(text: &str) -> Vec<&str> {
     let name = |part| match part {
         Part::Name(name) => Some(name),

@@ -21,9 +21,6 @@ pub struct SubGraph {
 }
 
 /// The entities at most `depth` steps from `start`, at most `max_nodes`; those with the most relations first.
-///
-/// # Errors
-/// The index could not be read.
 pub fn around(
     reader: &dyn IndexReader,
     start: Vec<Entity>,
@@ -68,9 +65,6 @@ pub fn around(
 }
 
 /// The relations whose ends are both among these entities.
-///
-/// # Errors
-/// The index could not be read.
 pub fn between(reader: &dyn IndexReader, nodes: &[Entity]) -> Result<Vec<Relation>, KnowledgeError> {
     let names: Vec<String> = nodes.iter().map(|node| node.name.clone()).collect();
     let known: HashSet<&str> = names.iter().map(String::as_str).collect();

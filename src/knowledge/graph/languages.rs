@@ -7,7 +7,6 @@ use super::imports::ImportStyle;
 /// The location of a definition's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NameLocation {
-    /// In this field.
     Field(&'static str),
     /// In the innermost `declarator` field (C and C++).
     Declarator,
@@ -32,7 +31,6 @@ pub(super) enum NodeRole {
     MethodCall(&'static str, &'static str),
     /// Imports names.
     Import,
-    /// A comment.
     Comment,
     /// Belongs to the next definition, such as an attribute.
     Prefix,
@@ -55,7 +53,6 @@ const fn with_body(kind: &'static str, role: NodeRole) -> NodeRule {
     NodeRule { kind, role, needs: Some("body") }
 }
 
-/// A language.
 pub(super) struct Language {
     /// Its name in chunks and documents.
     pub name: &'static str,
@@ -195,7 +192,6 @@ const CPP: &[NodeRule] = &[
 /// Number of languages.
 const LANGUAGE_COUNT: usize = 9;
 
-/// All languages.
 static LANGUAGES: [Language; LANGUAGE_COUNT] = [
     Language {
         name: "rust",
@@ -359,7 +355,6 @@ impl Grammar {
         Self { language, parser, by_kind }
     }
 
-    /// The rule for a node.
     pub fn rule(&self, node: &tree_sitter::Node<'_>) -> Option<&'static NodeRule> {
         let at = usize::from(*self.by_kind.get(usize::from(node.kind_id()))?);
         self.language.rules.get(at.checked_sub(1)?)

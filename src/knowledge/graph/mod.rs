@@ -4,6 +4,7 @@
 //! - `walk.rs` walks a tree with this table and makes an outline. `markdown.rs` makes the same outline from headings
 //!   and links.
 //! - `work_limit.rs` ends the work on a file that takes too long. `lines.rs` finds the lines of a text once.
+//! - `node_text.rs` reads names and comments from the texts of nodes.
 //! - `imports.rs` reads the names in a declaration that imports.
 //! - `records.rs` turns an outline into records for the store.
 
@@ -11,6 +12,7 @@ mod imports;
 mod languages;
 mod lines;
 mod markdown;
+mod node_text;
 mod outline;
 mod records;
 mod walk;

@@ -2,7 +2,6 @@
 
 use crate::store::ReferenceKind;
 
-/// Bytes of a name.
 pub(super) const MAX_NAME_BYTES: usize = 128;
 
 /// Something that a document defines.
@@ -35,9 +34,7 @@ impl Symbol {
 /// A name that a document mentions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mention {
-    /// Kind of the reference.
     pub kind: ReferenceKind,
-    /// The name.
     pub name: String,
     /// The name before it, or empty.
     pub qualifier: String,

@@ -24,13 +24,9 @@ pub struct ChunkSpan {
 /// The structure of a document, as the store receives it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StructureRecords {
-    /// Entities.
     pub entities: Vec<EntityRecord>,
-    /// Relations.
     pub relations: Vec<RelationRecord>,
-    /// Symbols.
     pub symbols: Vec<SymbolRecord>,
-    /// References.
     pub references: Vec<ReferenceRecord>,
 }
 

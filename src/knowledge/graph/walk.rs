@@ -11,6 +11,9 @@ use super::imports::imported_names;
 use super::languages::{Grammar, NameLocation, NodeRole, NodeRule, grammar};
 use super::lines::Lines;
 use super::markdown;
+use super::node_text::{
+    MAX_DESCRIPTION_CHARS, clean_comment, first_paragraph, last_part, start_within, string_content, type_name,
+};
 use super::outline::{CutPoint, MAX_NAME_BYTES, Mention, Outline, Symbol, shorten};
 use super::work_limit::WorkLimit;
 use crate::store::ReferenceKind;
@@ -21,8 +24,6 @@ const MAX_SYMBOLS: usize = 2000;
 const MAX_MENTIONS: usize = 20_000;
 /// Maximum number of cut points of one file.
 const MAX_CUTS: usize = 100_000;
-/// Characters of a description.
-const MAX_DESCRIPTION_CHARS: usize = 400;
 /// Characters of a signature.
 const MAX_SIGNATURE_CHARS: usize = 200;
 /// Bytes of a definition that are read for its signature.
@@ -468,48 +469,4 @@ impl<'a> TreeWalk<'a> {
         }
         &text[start..]
     }
-}
-
-/// At most this many bytes of a text, from its beginning.
-fn start_within(text: &str, max_bytes: usize) -> &str {
-    let mut end = text.len().min(max_bytes);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
-}
-
-/// The name of a type without references, generic arguments and path.
-fn type_name(text: &str) -> String {
-    let text = text.trim();
-    let cut =
-        text.char_indices().skip(1).find(|(_, c)| matches!(c, '<' | '[')).map_or(text.len(), |(at, _)| at);
-    let mut words = text[..cut].split(|c: char| !c.is_alphanumeric() && c != '_' && c != '$');
-    words.rfind(|word| !word.is_empty() && *word != "dyn").unwrap_or_default().to_owned()
-}
-
-/// The text after the last `::`, `.` or `->`.
-fn last_part(path: &str) -> &str {
-    let path = path.rsplit("::").next().unwrap_or(path);
-    let path = path.rsplit("->").next().unwrap_or(path);
-    path.rsplit('.').next().unwrap_or(path).trim()
-}
-
-/// The text of a comment without its signs, its first paragraph only.
-fn clean_comment(text: &str) -> String {
-    let text = text.trim().trim_start_matches("/*").trim_end_matches("*/");
-    let lines: Vec<&str> =
-        text.lines().map(|line| line.trim().trim_start_matches(['/', '#', '*', '!']).trim()).collect();
-    first_paragraph(&lines.join("\n"))
-}
-
-/// A string without its quotes and the letters before them.
-fn string_content(text: &str) -> &str {
-    text.trim_start_matches(|c: char| c.is_ascii_alphabetic()).trim_matches(['"', '\''])
-}
-
-/// The first paragraph on one line.
-fn first_paragraph(text: &str) -> String {
-    let lines = text.trim().lines().map(str::trim).take_while(|line| !line.is_empty());
-    shorten(&lines.collect::<Vec<_>>().join(" "), MAX_DESCRIPTION_CHARS)
 }

@@ -20,7 +20,6 @@ const MAX_SYMBOL_CHARS: usize = 200;
 /// How to split plain text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChunkSettings {
-    /// Tokens of a chunk.
     pub tokens: usize,
     /// Tokens that two chunks share, fewer than `tokens`.
     pub overlap: usize,
@@ -36,7 +35,6 @@ impl Default for ChunkSettings {
     }
 }
 
-/// The origin of a text.
 pub(super) struct TextOrigin<'a> {
     pub doc: &'a DocId,
     pub path: Option<&'a str>,
@@ -68,15 +66,15 @@ pub(super) fn chunks(
         _ => text.plain_ranges(settings)?,
     };
     let lines = LineStarts::new(text.text);
-    let mut found = Vec::with_capacity(ranges.len());
+    let mut chunks = Vec::with_capacity(ranges.len());
     for range in ranges {
         let range = text.trim_range(range, outline.is_some());
         if range.is_empty() {
             continue;
         }
         let part = &text.text[range.clone()];
-        let ordinal = u32::try_from(found.len()).unwrap_or(u32::MAX);
-        found.push(Chunk {
+        let ordinal = u32::try_from(chunks.len()).unwrap_or(u32::MAX);
+        chunks.push(Chunk {
             id: ChunkId::of_chunk(origin.doc, ordinal, part),
             doc_id: origin.doc.clone(),
             path: origin.path.map(str::to_owned),
@@ -92,7 +90,7 @@ pub(super) fn chunks(
             content_hash: hash128(&[part.as_bytes()]),
         });
     }
-    Ok(found)
+    Ok(chunks)
 }
 
 /// The symbols that begin in this range, or the innermost one around it.
@@ -126,8 +124,8 @@ struct TokenizedText<'a> {
 impl TokenizedText<'_> {
     /// Number of tokens in a range. The result may differ by one at each border.
     fn count(&self, range: &Range<usize>) -> usize {
-        let at = |offset: usize| self.ends.partition_point(|end| *end <= offset);
-        at(range.end) - at(range.start)
+        let tokens_before = |offset: usize| self.ends.partition_point(|end| *end <= offset);
+        tokens_before(range.end) - tokens_before(range.start)
     }
 
     fn full_range(&self) -> Range<usize> {
@@ -167,21 +165,21 @@ impl TokenizedText<'_> {
     fn windows(&self, range: Range<usize>, size: usize, overlap: usize) -> Vec<Range<usize>> {
         let first = self.ends.partition_point(|end| *end <= range.start);
         let last = self.ends.partition_point(|end| *end < range.end) + 1;
-        // The byte at which token `at` begins, moved to the beginning of a character.
-        let offset = |at: usize| {
-            let byte = if at == 0 { 0 } else { self.ends.get(at - 1).copied().unwrap_or(range.end) };
+        // The byte at which token `index` begins, moved to the beginning of a character.
+        let offset = |index: usize| {
+            let byte = if index == 0 { 0 } else { self.ends.get(index - 1).copied().unwrap_or(range.end) };
             char_start(self.text, byte.clamp(range.start, range.end))
         };
         let mut windows = Vec::new();
-        let mut at = first;
+        let mut start = first;
         loop {
-            let end = at + size;
+            let end = start + size;
             let is_last = end >= last;
-            windows.push(offset(at)..if is_last { range.end } else { offset(end) });
+            windows.push(offset(start)..if is_last { range.end } else { offset(end) });
             if is_last {
                 return windows;
             }
-            at += size - overlap;
+            start += size - overlap;
         }
     }
 
@@ -299,13 +297,13 @@ mod tests {
     fn plain_text_is_split_in_overlapping_token_windows() {
         let text: String = (0..500).map(|n| format!("word{n} ")).collect();
         let settings = ChunkSettings { tokens: 100, overlap: 10, ..ChunkSettings::default() };
-        let found = split(None, &text, &settings);
-        assert!(found.len() > 5);
-        for chunk in &found {
+        let chunks = split(None, &text, &settings);
+        assert!(chunks.len() > 5);
+        for chunk in &chunks {
             assert!(chunk.tokens <= 101, "{}", chunk.tokens);
             assert_eq!(chunk.text, text[chunk.start_byte as usize..chunk.end_byte as usize]);
         }
-        for pair in found.windows(2) {
+        for pair in chunks.windows(2) {
             let shared = &text[pair[1].start_byte as usize..pair[0].end_byte as usize];
             assert!((8..=11).contains(&tokens::count(shared)), "{shared:?}");
         }
@@ -317,10 +315,10 @@ mod tests {
         let text = format!("one\n\n{}\n\ntwo", "long ".repeat(50));
         let mut settings =
             ChunkSettings { tokens: 20, overlap: 0, split_by: Some("\n\n".into()), split_only: false };
-        let found = split(None, &text, &settings);
-        assert_eq!(found[0].text, "one");
-        assert_eq!(found.last().unwrap().text, "two");
-        assert!(found.len() > 4);
+        let pieces = split(None, &text, &settings);
+        assert_eq!(pieces[0].text, "one");
+        assert_eq!(pieces.last().unwrap().text, "two");
+        assert!(pieces.len() > 4);
         settings.split_only = true;
         let doc = DocId("d".into());
         let origin = TextOrigin { doc: &doc, path: None, language: None };
@@ -335,9 +333,9 @@ mod tests {
         let text: String = (0..6)
             .map(|n| format!("/// Number {n}.\n#[inline]\nfn function_{n}() {{\n{body}}}\n\n"))
             .collect();
-        let found = split(Some("rust"), &text, &ChunkSettings::default());
-        assert!(found.len() >= 3);
-        for chunk in &found {
+        let chunks = split(Some("rust"), &text, &ChunkSettings::default());
+        assert!(chunks.len() >= 3);
+        for chunk in &chunks {
             assert!(chunk.text.starts_with("/// Number"), "{}", &chunk.text[..40]);
             assert!(chunk.tokens <= 600 + 80);
             assert!(chunk.symbol.as_deref().unwrap().starts_with("function_"));
@@ -348,25 +346,25 @@ mod tests {
     fn long_function_is_split_between_statements() {
         let body = "    let x = compute_the_value(1, 2, 3);\n".repeat(200);
         let text = format!("impl A {{\n    fn long() {{\n{body}    }}\n}}\n");
-        let found = split(Some("rust"), &text, &ChunkSettings::default());
-        assert!(found.len() >= 3);
-        for chunk in &found {
+        let chunks = split(Some("rust"), &text, &ChunkSettings::default());
+        assert!(chunks.len() >= 3);
+        for chunk in &chunks {
             assert!(chunk.tokens <= 700, "{}", chunk.tokens);
             assert_eq!(chunk.symbol.as_deref(), Some("A::long"));
         }
-        assert!(found[1].text.trim_start().starts_with("let x"), "{}", &found[1].text[..30]);
-        assert!(found[1].text.starts_with("    "), "indentation stays");
+        assert!(chunks[1].text.trim_start().starts_with("let x"), "{}", &chunks[1].text[..30]);
+        assert!(chunks[1].text.starts_with("    "), "indentation stays");
     }
 
     #[test]
     fn markdown_is_split_at_headings() {
         let section = "Some words about this topic in a sentence. ".repeat(40);
         let text = format!("# A\n\n{section}\n\n## B\n\n{section}\n\n## C\n\n{section}\n");
-        let found = split(Some("markdown"), &text, &ChunkSettings::default());
-        let starts: Vec<&str> = found.iter().map(|chunk| chunk.text.lines().next().unwrap()).collect();
+        let chunks = split(Some("markdown"), &text, &ChunkSettings::default());
+        let starts: Vec<&str> = chunks.iter().map(|chunk| chunk.text.lines().next().unwrap()).collect();
         assert_eq!(starts, ["# A", "## B", "## C"]);
-        assert_eq!(found[1].symbol.as_deref(), Some("A::B"));
-        assert_eq!(found[1].start_line, 5);
+        assert_eq!(chunks[1].symbol.as_deref(), Some("A::B"));
+        assert_eq!(chunks[1].start_line, 5);
     }
 
     proptest! {
@@ -374,9 +372,9 @@ mod tests {
 
         #[test]
         fn chunks_cover_all_text_in_order_without_overlap(text in "[a-z{}();\\n \\u{e9}\\u{1F980}]{0,3000}") {
-            let found = split(Some("rust"), &text, &ChunkSettings::default());
+            let chunks = split(Some("rust"), &text, &ChunkSettings::default());
             let mut at = 0;
-            for chunk in &found {
+            for chunk in &chunks {
                 let (start, end) = (chunk.start_byte as usize, chunk.end_byte as usize);
                 prop_assert!(start >= at && text[at..start].trim().is_empty());
                 prop_assert_eq!(&chunk.text, &text[start..end]);

@@ -10,9 +10,6 @@ use crate::types::KnowledgeError;
 /// Copies edits and answers from the damaged file. Inserted documents that the index lacks are restored from
 /// their second copy. Losses are recorded for [`crate::registry::IndexStatus`]. After a crash in
 /// between, the next job repeats this.
-///
-/// # Errors
-/// The index could not be written.
 pub(super) async fn restore(indexer: &Indexer) -> Result<(), KnowledgeError> {
     let (inserted_documents, now_ms) = (indexer.store.inserted_documents(), indexer.clock.now().0);
     let documents =

@@ -18,7 +18,6 @@ const MAX_FILES: usize = 200_000;
 /// The files that the index knows.
 #[derive(Debug, Default)]
 pub(super) struct KnownFiles {
-    /// Files with a document.
     pub documents: Vec<KnownFile>,
     /// Files that are omitted because of their content.
     pub skipped: Vec<SkippedFile>,
@@ -134,7 +133,6 @@ pub(super) fn is_below(path: &str, paths: &[String]) -> bool {
         })
 }
 
-/// A file that was read.
 #[derive(Debug)]
 pub(super) enum ReadFile {
     /// Text with its hash.

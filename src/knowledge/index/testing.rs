@@ -198,7 +198,6 @@ impl HashEmbedder {
         Arc::new(Self { model: model.into(), dimension, texts: AtomicUsize::new(0) })
     }
 
-    /// The vector of one text.
     pub async fn vector(&self, text: &str) -> Vec<f32> {
         self.embed(vec![text.into()]).await.expect("a vector").remove(0)
     }

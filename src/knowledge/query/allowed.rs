@@ -9,9 +9,6 @@ use types::knowledge::PairKey;
 
 /// Removes chunks, entities and relations of paths that are not allowed. An entity or relation with several sources
 /// is removed if one of them is not allowed, because its description may come from there. Blocks on the index.
-///
-/// # Errors
-/// The index could not be read.
 pub fn retain_allowed(
     reader: &dyn IndexReader,
     selection: &mut Selection,

@@ -12,12 +12,11 @@ use types::knowledge::{ChatMessage, QueryParams};
 /// Capacity of the queue of deltas for a slow reader.
 const DELTA_CAPACITY: usize = 32;
 
-/// The answer call for this context.
 #[must_use]
 pub fn answer_call(context: &QueryContext, params: &QueryParams) -> ModelCall {
     let mut messages = params.history().to_vec();
     messages.push(ChatMessage::user(params.query.clone()));
-    ModelCall { purpose: CallPurpose::Answer, system: context.system.clone(), messages, json: false }
+    ModelCall { purpose: CallPurpose::Answer, system: context.system.clone(), messages }
 }
 
 /// Requests the answer; streams it if there is a receiver.

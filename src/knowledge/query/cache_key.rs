@@ -5,7 +5,6 @@ use crate::types::hash128;
 /// Rises when prompts or stages change, so that answers of an older daemon are not used.
 const POLICY_VERSION: u32 = 2;
 
-/// The key of the keywords of a query.
 #[must_use]
 pub fn keywords_key(query: &str, language: Option<&str>, model: &str) -> String {
     let version = POLICY_VERSION.to_le_bytes();

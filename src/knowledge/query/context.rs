@@ -61,9 +61,6 @@ impl Selection {
 }
 
 /// Applies the limits of entities and relations, then gathers the chunks of those that remain. Blocks on the index.
-///
-/// # Errors
-/// The index could not be read.
 pub fn select(
     reader: &dyn IndexReader,
     found: SearchResult,

@@ -6,7 +6,8 @@ use types::knowledge::{Metadata, QueryError, QueryResult, QueryStatus, RawData};
 pub const NO_CONTEXT_RESPONSE: &str = "I cannot answer this: the index has nothing about it. Ask in other words, or index more files. [no-context]";
 
 /// Why there is nothing that a model could be asked about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum NoContextReason {
     /// The mode reads no index.
     Bypass,
@@ -23,14 +24,8 @@ pub enum NoContextReason {
 impl NoContextReason {
     /// The machine-readable name.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            NoContextReason::Bypass => "bypass",
-            NoContextReason::NothingFound => "nothing_found",
-            NoContextReason::FilesGone => "files_gone",
-            NoContextReason::Reranker => "reranker",
-            NoContextReason::TokenLimit => "token_limit",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// The response; it ends with a tag for programs.

@@ -55,9 +55,6 @@ impl SearchResult {
 }
 
 /// Searches the parts that the mode selects. Reports each part before it begins. Blocks on the index.
-///
-/// # Errors
-/// The index could not be read.
 pub fn search(
     reader: &dyn IndexReader,
     params: &QueryParams,
@@ -108,9 +105,6 @@ fn keys<K>(hits: Vec<SearchHit<K>>) -> Vec<K> {
 }
 
 /// Entities by name and description, then ordered by their degree.
-///
-/// # Errors
-/// The index could not be read.
 pub fn search_entities(
     reader: &dyn IndexReader,
     params: &QueryParams,
@@ -154,9 +148,6 @@ fn search_relations(
 }
 
 /// All relations of these entities, each once, by rank and weight.
-///
-/// # Errors
-/// The index could not be read.
 pub fn related_edges(reader: &dyn IndexReader, entities: &[Entity]) -> Result<Vec<Edge>, KnowledgeError> {
     let names: Vec<String> = entities.iter().map(|entity| entity.name.clone()).collect();
     if names.is_empty() { Ok(Vec::new()) } else { reader.edges_of(&names) }

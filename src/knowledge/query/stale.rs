@@ -37,9 +37,6 @@ impl StaleFiles {
 }
 
 /// Removes the results that name a file which does not exist any more. Blocks on the index and the workspace.
-///
-/// # Errors
-/// The index could not be read.
 pub(super) fn remove_gone(
     reader: &dyn IndexReader,
     selection: &mut Selection,

@@ -109,7 +109,6 @@ impl Drop for EndGuard {
 }
 
 impl IndexJobs {
-    /// The running job of a workspace.
     pub(super) fn running_in(&self, workspace: &Path) -> Option<IndexJobView> {
         self.newest_in(workspace).filter(|job| job.state == "running")
     }
@@ -357,18 +356,12 @@ impl Indexes {
     }
 
     /// Follows a job.
-    ///
-    /// # Errors
-    /// There is no such job.
     pub fn follow_job(&self, workspace: &Path, id: &str) -> Result<LogFollower, KnowledgeError> {
         Ok(self.0.jobs.find(workspace, id)?.log.follow())
     }
 
     /// Cancels a job and waits a moment for its end, so that the index is free again for the next call. Returns whether
     /// it ran. A job that waits for a model or for the disk may end later.
-    ///
-    /// # Errors
-    /// There is no such job.
     pub async fn cancel_job(&self, workspace: &Path, id: &str) -> Result<bool, KnowledgeError> {
         let job = self.0.jobs.find(workspace, id)?;
         let was_running = !job.log.is_ended();

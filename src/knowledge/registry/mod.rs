@@ -1,6 +1,7 @@
 //! The indexes of all workspaces: opened at their first use, closed when idle; their jobs and queries.
 //!
-//! Nothing is open and no thread runs until a workspace has an index and something uses it.
+//! Nothing is open and no thread runs until a workspace has an index and something uses it. Unless a function says
+//! more, its errors are an object that does not exist and an index that could not be read.
 
 mod edits;
 mod event_log;

@@ -283,9 +283,6 @@ impl Indexes {
     }
 
     /// Follows a streamed query.
-    ///
-    /// # Errors
-    /// There is no such query.
     pub fn follow_query(&self, workspace: &Path, id: &str) -> Result<LogFollower, KnowledgeError> {
         let streamed = lock(&self.0.queries.streamed);
         let query = streamed.get(id).filter(|query| query.workspace == workspace);
@@ -293,9 +290,6 @@ impl Indexes {
     }
 
     /// Cancels a streamed query. Returns whether it ran.
-    ///
-    /// # Errors
-    /// There is no such query.
     pub fn cancel_query(&self, workspace: &Path, id: &str) -> Result<bool, KnowledgeError> {
         let streamed = lock(&self.0.queries.streamed);
         let query = streamed

@@ -78,9 +78,6 @@ impl Default for Settings {
 
 impl Settings {
     /// The embedder; a static one is read from its folder. Blocks on the disk.
-    ///
-    /// # Errors
-    /// The folder could not be used.
     pub(super) fn load_embedder(&self) -> Result<Option<Arc<dyn Embedder>>, KnowledgeError> {
         Ok(match &self.embedder {
             EmbedderChoice::None => None,
@@ -99,7 +96,6 @@ pub trait Services: Send + Sync {
     /// The current settings.
     fn settings(&self) -> Arc<Settings>;
 
-    /// The files of a workspace.
     fn files(&self, workspace: &Path) -> Arc<dyn FileSource>;
 
     /// The model for calls about a workspace; `None` if none is configured.

@@ -35,9 +35,6 @@ fn index_status(state: IndexState, counts: IndexCounts, job: Option<IndexJobView
 
 impl Indexes {
     /// State and size of an index; a workspace without one is no error.
-    ///
-    /// # Errors
-    /// The index could not be read.
     pub async fn status(&self, workspace: &Path) -> Result<IndexStatus, KnowledgeError> {
         if !self.has_index(workspace) {
             return Ok(index_status(IndexState::None, IndexCounts::default(), self.newest_job(workspace)));
@@ -69,9 +66,6 @@ impl Indexes {
     }
 
     /// A page of documents in the order of their ids.
-    ///
-    /// # Errors
-    /// The index could not be read.
     pub async fn documents(
         &self,
         workspace: &Path,
@@ -134,9 +128,6 @@ impl Indexes {
     }
 
     /// Removes cached answers of models. Returns their number.
-    ///
-    /// # Errors
-    /// The index could not be written.
     pub async fn clear_cache(&self, workspace: &Path, kinds: Vec<CacheKind>) -> Result<u64, KnowledgeError> {
         self.store(workspace).await?.write(move |writer| writer.clear_cache(&kinds)).await
     }

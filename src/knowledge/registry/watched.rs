@@ -49,10 +49,8 @@ impl WatchedIndexes {
     }
 }
 
-/// Folders to watch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WatchedFolders {
-    /// The folders.
     pub folders: HashSet<PathBuf>,
     /// Whether there are more folders than can be watched.
     pub is_cut: bool,

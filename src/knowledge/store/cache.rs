@@ -13,11 +13,9 @@ const MAX_QUERY_ANSWERS: i64 = 500;
 /// An answer that is about to be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CachedAnswer {
-    /// The kind.
     pub kind: CacheKind,
     /// Hash of everything that the answer depends on.
     pub key: String,
-    /// The answer.
     pub value: String,
     /// The chunk that was read, for `Extract`.
     pub chunk: Option<ChunkId>,
@@ -26,7 +24,6 @@ pub struct CachedAnswer {
 /// An index job as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredJob {
-    /// Its id.
     pub id: String,
     /// Its request as JSON.
     pub request: String,
@@ -90,7 +87,6 @@ fn job_of_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<StoredJob> {
     })
 }
 
-/// The newest job.
 pub(super) fn newest_job(connection: &Connection) -> Result<Option<StoredJob>, KnowledgeError> {
     let sql = format!("select {JOB_COLUMNS} from kn_job order by created_ms desc, id desc limit 1");
     Ok(connection.prepare_cached(&sql)?.query_row([], job_of_row).optional()?)
@@ -98,9 +94,6 @@ pub(super) fn newest_job(connection: &Connection) -> Result<Option<StoredJob>, K
 
 impl Writer {
     /// Stores answers.
-    ///
-    /// # Errors
-    /// The write failed.
     pub fn put_answers(&mut self, answers: &[CachedAnswer], now_ms: i64) -> Result<(), KnowledgeError> {
         self.transaction(|connection| {
             for answer in answers {
@@ -111,17 +104,11 @@ impl Writer {
     }
 
     /// An answer from the cache.
-    ///
-    /// # Errors
-    /// The read failed.
     pub fn cached_answer(&self, kind: CacheKind, key: &str) -> Result<Option<String>, KnowledgeError> {
         cached(self.connection(), kind, key)
     }
 
     /// Deletes the answers of these kinds (all if empty) and returns their number.
-    ///
-    /// # Errors
-    /// The write failed.
     pub fn clear_cache(&mut self, kinds: &[CacheKind]) -> Result<u64, KnowledgeError> {
         let kinds = if kinds.is_empty() { &CacheKind::ALL[..] } else { kinds };
         self.transaction(|connection| {
@@ -134,9 +121,6 @@ impl Writer {
     }
 
     /// Stores the beginning of a job. Older jobs that ended are deleted.
-    ///
-    /// # Errors
-    /// The write failed.
     pub fn begin_job(&mut self, id: &str, request: &str, now_ms: i64) -> Result<(), KnowledgeError> {
         self.transaction(|connection| {
             connection.execute("delete from kn_job where state <> 'running' or id = ?1", [id])?;
@@ -149,9 +133,6 @@ impl Writer {
     }
 
     /// Stores the request of a running job again, with the rest of its budget.
-    ///
-    /// # Errors
-    /// The write failed.
     pub fn update_job(&mut self, id: &str, request: &str) -> Result<(), KnowledgeError> {
         self.transaction(|connection| {
             connection.execute("update kn_job set request = ?2 where id = ?1", params![id, request])?;
@@ -160,9 +141,6 @@ impl Writer {
     }
 
     /// Stores the end of a job: `done`, `cancelled` or `failed`.
-    ///
-    /// # Errors
-    /// The write failed.
     pub fn end_job(
         &mut self,
         id: &str,
@@ -180,9 +158,6 @@ impl Writer {
     }
 
     /// Jobs that began and did not end, because the daemon stopped meanwhile.
-    ///
-    /// # Errors
-    /// The read failed.
     pub fn unfinished_jobs(&self) -> Result<Vec<StoredJob>, KnowledgeError> {
         let sql = format!("select {JOB_COLUMNS} from kn_job where state = 'running' order by created_ms, id");
         let mut statement = self.connection().prepare_cached(&sql)?;

@@ -16,11 +16,8 @@ const FILE_EXTENSION: &str = "txt";
 /// An inserted document as it was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptDocument {
-    /// Its id.
     pub id: String,
-    /// Its path.
     pub path: Option<String>,
-    /// Its text.
     pub text: String,
 }
 

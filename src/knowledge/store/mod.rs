@@ -1,7 +1,8 @@
 //! One SQLite file per workspace: documents, chunks, the graph, full text, vectors, cached answers, jobs.
 //!
 //! All SQL of the index is in this folder. One thread writes and one reads; both own their connection. Writes take
-//! plain records and are one transaction each.
+//! plain records and are one transaction each. Unless a function says more, its error is that the read or the write
+//! failed.
 
 mod cache;
 mod chunks;
@@ -141,9 +142,6 @@ impl KnowledgeStore {
     }
 
     /// Runs a read on one snapshot of the index.
-    ///
-    /// # Errors
-    /// The closure's error, or one of the store.
     pub async fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce(&dyn IndexReader) -> Result<T, KnowledgeError> + Send + 'static,
@@ -152,9 +150,6 @@ impl KnowledgeStore {
     }
 
     /// Runs a read that needs more than the calls of [`IndexReader`], on one snapshot.
-    ///
-    /// # Errors
-    /// The closure's error, or one of the store.
     pub async fn read_rows<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Reader) -> Result<T, KnowledgeError> + Send + 'static,
@@ -164,9 +159,6 @@ impl KnowledgeStore {
     }
 
     /// Runs a write. Each call of [`Writer`] that changes something is one transaction.
-    ///
-    /// # Errors
-    /// The closure's error, or one of the store.
     pub async fn write<T: Send + 'static>(
         &self,
         write: impl FnOnce(&mut Writer) -> Result<T, KnowledgeError> + Send + 'static,

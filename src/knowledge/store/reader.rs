@@ -58,57 +58,36 @@ impl Reader {
     }
 
     /// One page of documents in the order of their ids.
-    ///
-    /// # Errors
-    /// The read failed.
     pub fn documents(&self, filter: &DocumentFilter, limit: u32) -> Result<Vec<Document>, KnowledgeError> {
         documents(&self.connection, filter, limit)
     }
 
     /// One document by its id or path.
-    ///
-    /// # Errors
-    /// The read failed.
     pub fn document(&self, id_or_path: &str) -> Result<Option<Document>, KnowledgeError> {
         document(&self.connection, id_or_path)
     }
 
     /// The chunks of a document in order.
-    ///
-    /// # Errors
-    /// The read failed.
     pub fn document_chunks(&self, id: &str) -> Result<Vec<Chunk>, KnowledgeError> {
         chunks_of_document(&self.connection, id)
     }
 
     /// The workspace that the index belongs to.
-    ///
-    /// # Errors
-    /// The read failed.
     pub fn workspace(&self) -> Result<Option<String>, KnowledgeError> {
         meta_value(&self.connection, meta::WORKSPACE)
     }
 
     /// The level of the newest job.
-    ///
-    /// # Errors
-    /// The read failed.
     pub fn level(&self) -> Result<Option<IndexLevel>, KnowledgeError> {
         Ok(meta_value(&self.connection, meta::LEVEL)?.and_then(|name| IndexLevel::from_name(&name)))
     }
 
     /// The newest job.
-    ///
-    /// # Errors
-    /// The read failed.
     pub fn newest_job(&self) -> Result<Option<StoredJob>, KnowledgeError> {
         newest_job(&self.connection)
     }
 
     /// All entities after a name, in the order of their names. For exports.
-    ///
-    /// # Errors
-    /// The read failed.
     pub fn entities_after(&self, name: &str, limit: u32) -> Result<Vec<Entity>, KnowledgeError> {
         let mut statement = self.connection.prepare_cached(
             "select name, type, description, degree, stub from kn_entity where name > ?1 order by name limit ?2",
@@ -118,9 +97,6 @@ impl Reader {
     }
 
     /// The entities with the most relations. For exports without a start.
-    ///
-    /// # Errors
-    /// The read failed.
     pub fn greatest_entities(&self, limit: u32) -> Result<Vec<Entity>, KnowledgeError> {
         let mut statement = self.connection.prepare_cached(
             "select name, type, description, degree, stub from kn_entity order by degree desc, name limit ?1",
@@ -138,18 +114,12 @@ impl Reader {
     }
 
     /// The notice for the user about this index.
-    ///
-    /// # Errors
-    /// The read failed.
     pub fn notice(&self) -> Result<Option<String>, KnowledgeError> {
         Ok(meta_value(&self.connection, meta::NOTICE)?.filter(|notice| !notice.is_empty()))
     }
 
     /// The folders that the last job over everything left out, and the number of files that were left out because of
     /// their content.
-    ///
-    /// # Errors
-    /// The read failed.
     pub fn left_out(&self) -> Result<(Vec<String>, u64), KnowledgeError> {
         let folders = meta_value(&self.connection, meta::LEFT_OUT)?;
         let folders = folders.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
@@ -159,9 +129,6 @@ impl Reader {
     }
 
     /// Whether there is any vector of this model and, if it is known, this dimension.
-    ///
-    /// # Errors
-    /// The read failed.
     pub fn has_vectors(&self, model: &str, dimension: Option<usize>) -> Result<bool, KnowledgeError> {
         super::vectors::has_vectors(&self.connection, model, dimension)
     }

@@ -81,9 +81,6 @@ pub(super) fn resolve_all(connection: &Connection) -> Result<(), KnowledgeError>
 
 impl Writer {
     /// Resolves some of the marked names in one transaction. Returns the number of names that are still marked.
-    ///
-    /// # Errors
-    /// The write failed.
     pub fn resolve_references(&mut self) -> Result<u64, KnowledgeError> {
         self.transaction(|connection| {
             let done = resolve_batch(connection)?;

@@ -256,9 +256,6 @@ pub struct PendingSummary {
 
 impl Writer {
     /// Entities and relations whose summary is due, at most `limit` of each.
-    ///
-    /// # Errors
-    /// The read failed.
     pub fn pending_summaries(&self, limit: u32) -> Result<Vec<PendingSummary>, KnowledgeError> {
         let connection = self.connection();
         let mut pending = Vec::new();
@@ -281,9 +278,6 @@ impl Writer {
 
     /// Stores the summary of these descriptions and uses it. If the descriptions changed meanwhile, the summary stays
     /// due.
-    ///
-    /// # Errors
-    /// The write failed.
     pub fn put_summary(
         &mut self,
         pending: &PendingSummary,

@@ -46,17 +46,11 @@ fn read_rows_from_both_ends(
 
 impl Writer {
     /// Records the damaged file that this one replaces, until [`Writer::salvage`] has read it.
-    ///
-    /// # Errors
-    /// The write failed.
     pub fn note_damaged_file(&mut self, file: &Path) -> Result<(), KnowledgeError> {
         self.transaction(|connection| set_meta(connection, meta::DAMAGED, &file.to_string_lossy()))
     }
 
     /// The damaged file that this one replaces and that was not read yet.
-    ///
-    /// # Errors
-    /// The read failed.
     pub fn damaged_file(&self) -> Result<Option<PathBuf>, KnowledgeError> {
         let file = meta_value(self.connection(), meta::DAMAGED)?.filter(|file| !file.is_empty());
         Ok(file.map(PathBuf::from))
@@ -113,9 +107,6 @@ impl Writer {
     }
 
     /// Sets the notice for the user about this index; an empty text removes it.
-    ///
-    /// # Errors
-    /// The write failed.
     pub fn set_notice(&mut self, notice: &str) -> Result<(), KnowledgeError> {
         if meta_value(self.connection(), meta::NOTICE)?.unwrap_or_default() == notice {
             return Ok(());

@@ -172,7 +172,6 @@ fn pending_sql(kind: VectorKind, columns: &str) -> String {
 pub struct PendingVector {
     kind: VectorKind,
     row: i64,
-    /// The text.
     pub text: String,
 }
 

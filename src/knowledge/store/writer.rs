@@ -62,7 +62,6 @@ pub enum ReferenceKind {
 }
 
 impl ReferenceKind {
-    /// All kinds.
     const ALL: [Self; 4] = [Self::Call, Self::MethodCall, Self::Import, Self::Link];
 
     /// The key word of the relations that it makes.
@@ -95,7 +94,6 @@ pub struct ReferenceRecord {
     pub chunk: usize,
     /// The entity that mentions it: a function or the file.
     pub source: String,
-    /// Kind of the reference.
     pub kind: ReferenceKind,
     /// The name, such as `submit`.
     pub name: String,
@@ -164,9 +162,6 @@ impl Writer {
     }
 
     /// Records the workspace that this index belongs to.
-    ///
-    /// # Errors
-    /// The write failed.
     pub fn set_workspace(&mut self, workspace: &str) -> Result<(), KnowledgeError> {
         if meta_value(&self.connection, meta::WORKSPACE)?.as_deref() == Some(workspace) {
             return Ok(());
@@ -175,9 +170,6 @@ impl Writer {
     }
 
     /// Records the folders that a job over everything left out.
-    ///
-    /// # Errors
-    /// The write failed.
     pub fn set_left_out(&mut self, folders: &[String]) -> Result<(), KnowledgeError> {
         let text = serde_json::to_string(folders).unwrap_or_default();
         if meta_value(&self.connection, meta::LEFT_OUT)?.unwrap_or_else(|| "[]".into()) == text {
@@ -187,17 +179,11 @@ impl Writer {
     }
 
     /// Records the model whose summaries are used.
-    ///
-    /// # Errors
-    /// The write failed.
     pub fn set_model(&mut self, identity: &str) -> Result<(), KnowledgeError> {
         self.transaction(|connection| set_meta(connection, meta::MODEL, identity))
     }
 
     /// Raises the level of the index. A job at a lower level removes nothing.
-    ///
-    /// # Errors
-    /// The write failed.
     pub fn raise_level(&mut self, level: IndexLevel) -> Result<(), KnowledgeError> {
         let current =
             meta_value(&self.connection, meta::LEVEL)?.and_then(|name| IndexLevel::from_name(&name));

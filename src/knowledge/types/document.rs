@@ -50,7 +50,6 @@ pub fn hash128(fields: &[&[u8]]) -> String {
 /// One part of a document, the unit of search.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Chunk {
-    /// Its id.
     pub id: ChunkId,
     /// The document that it belongs to.
     pub doc_id: DocId,
@@ -58,7 +57,6 @@ pub struct Chunk {
     pub path: Option<String>,
     /// Position among the chunks of its document, from 0.
     pub ordinal: u32,
-    /// The text.
     pub text: String,
     /// Number of o200k tokens of `text`.
     pub tokens: u32,

@@ -1,7 +1,5 @@
 //! Errors of the index, and the usage of a model call.
 
-use std::fmt;
-
 /// The usage of a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ModelUsage {
@@ -23,7 +21,8 @@ impl ModelUsage {
 }
 
 /// The kinds of errors, by which `rpc/convert` chooses a code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum ErrorKind {
     /// A parameter is wrong.
     Invalid,
@@ -56,29 +55,15 @@ pub enum ErrorKind {
 impl ErrorKind {
     /// The machine-readable name.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            ErrorKind::Invalid => "invalid",
-            ErrorKind::NotFound => "not_found",
-            ErrorKind::Ambiguous => "ambiguous",
-            ErrorKind::Exists => "exists",
-            ErrorKind::Busy => "busy",
-            ErrorKind::BudgetRequired => "budget_required",
-            ErrorKind::BudgetExceeded => "budget_exceeded",
-            ErrorKind::Storage => "storage",
-            ErrorKind::Damaged => "damaged",
-            ErrorKind::Model => "model",
-            ErrorKind::Embedder => "embedder",
-            ErrorKind::Files => "files",
-            ErrorKind::Cancelled => "cancelled",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
 /// An error of this folder. The message has the form "could not X: Y; do Z".
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
 pub struct KnowledgeError {
-    /// The kind of the error.
     pub kind: ErrorKind,
     /// The text for users.
     pub message: String,
@@ -89,7 +74,6 @@ pub struct KnowledgeError {
 }
 
 impl KnowledgeError {
-    /// An error of this kind.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), candidates: Vec::new(), used: ModelUsage::default() }
     }
@@ -107,11 +91,3 @@ impl KnowledgeError {
         Self::new(ErrorKind::Cancelled, "could not finish: it was cancelled; start it again to continue")
     }
 }
-
-impl fmt::Display for KnowledgeError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for KnowledgeError {}

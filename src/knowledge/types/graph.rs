@@ -22,7 +22,6 @@ pub struct Entity {
 /// A relation as the query needs it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Edge {
-    /// The relation.
     pub relation: Relation,
     /// Degree of one end plus degree of the other.
     pub rank: u32,
@@ -33,7 +32,6 @@ pub struct Edge {
 pub struct SearchText {
     /// Words that the caller chose. They are searched before words of the question.
     pub keywords: Vec<String>,
-    /// The question.
     pub question: String,
 }
 

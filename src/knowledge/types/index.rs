@@ -8,15 +8,12 @@ use types::knowledge::{IndexProgress, IndexSummary};
 pub struct IndexCounts {
     /// Documents in any state.
     pub documents: u64,
-    /// Documents that failed.
     pub failed_documents: u64,
     /// Documents that are not finished: pending or processing.
     pub open_documents: u64,
-    /// Chunks.
     pub chunks: u64,
     /// Entities, stubs included.
     pub entities: u64,
-    /// Relations.
     pub relations: u64,
 }
 
@@ -39,6 +36,5 @@ pub enum JobOutcome {
 pub enum JobEvent {
     /// Progress. The sink may drop it; the job reports at most ten a second, and the last of each stage.
     Progress(IndexProgress),
-    /// The end.
     Ended(JobOutcome),
 }

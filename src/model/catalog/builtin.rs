@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
+use crate::settings::Api;
 use crate::settings::{ModelFacts, ModelSettings, ProviderKind};
 use types::sampling::Sampling;
 
@@ -57,7 +58,7 @@ impl ModelFacts {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Vendor {
+struct VendorModels {
     /// Address of the prices.
     source: String,
     /// Dates of the prices by model.
@@ -65,12 +66,8 @@ struct Vendor {
     models: BTreeMap<String, ModelFacts>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Table {
-    anthropic: Vendor,
-    openai: Vendor,
-}
+/// By the name of the vendor.
+type Table = BTreeMap<String, VendorModels>;
 
 /// The built-in table. A test checks that it parses; otherwise it would be empty.
 static TABLE: LazyLock<Option<Table>> = LazyLock::new(|| toml::from_str(include_str!("known.toml")).ok());
@@ -93,13 +90,8 @@ pub(crate) fn look_up(
     (facts.with_defaults(), is_known)
 }
 
-fn vendor(kind: ProviderKind) -> Option<&'static Vendor> {
-    let table = TABLE.as_ref()?;
-    match kind {
-        ProviderKind::Anthropic => Some(&table.anthropic),
-        ProviderKind::OpenAiChat | ProviderKind::OpenAiResponses => Some(&table.openai),
-        ProviderKind::Replay => None,
-    }
+fn vendor(kind: ProviderKind) -> Option<&'static VendorModels> {
+    TABLE.as_ref()?.get(Api::of_kind(kind)?.row().vendor.name)
 }
 
 /// The names of all models of a vendor in the table.
@@ -133,11 +125,13 @@ fn is_version(model: &str, name: &str) -> bool {
 mod tests {
     use crate::catalog::builtin::*;
     use types::usage::Price;
+    use types::vendor::VENDORS;
 
     #[test]
     fn catalog_entries_are_readable_and_prices_are_dated() {
         let table: Table = toml::from_str(include_str!("known.toml")).expect("the table");
-        for vendor in [&table.anthropic, &table.openai] {
+        assert!(table.keys().eq(VENDORS.iter().map(|vendor| vendor.name)), "{:?}", table.keys());
+        for vendor in table.values() {
             for (name, facts) in &vendor.models {
                 assert!(facts.context_window > facts.max_output_tokens, "{name}");
                 let price = facts.price.unwrap_or_else(|| panic!("{name} has no price"));

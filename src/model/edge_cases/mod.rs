@@ -11,8 +11,6 @@ use types::model::{FaultKind, ModelReply, ReplyBlock, StopReason};
 use wire::AnswerPart::{self, Call, CallTwice, End, Error, Refusal, Start, Text, Unknown};
 use wire::wire;
 
-const ALL: [Api; 3] = [Api::Anthropic, Api::OpenAiChat, Api::OpenAiResponses];
-
 fn answer(api: Api, parts: &[AnswerPart]) -> ModelReply {
     let (deltas, reply) = read(api, &wire(api, parts));
     let reply = reply.unwrap_or_else(|fault| panic!("{api:?}: {fault:?}"));
@@ -39,7 +37,7 @@ fn ids(reply: &ModelReply) -> Vec<&str> {
 
 #[test]
 fn unknown_stream_events_are_ignored() {
-    for api in ALL {
+    for &api in Api::ALL {
         let plain = [Start("a"), Text("so"), Call("t", vec!["{\"a\":", "1}"]), End(None)];
         let strange = [
             Unknown,
@@ -60,7 +58,7 @@ fn unknown_stream_events_are_ignored() {
 
 #[test]
 fn error_event_in_stream_ends_reply() {
-    for api in ALL {
+    for &api in Api::ALL {
         let parts = [Start("a"), Text("so"), Call("t", vec!["{\"a\""]), Error];
         let (_, outcome) = read(api, &wire(api, &parts));
         let fault = outcome.expect_err("a fault");
@@ -71,7 +69,7 @@ fn error_event_in_stream_ends_reply() {
 
 #[test]
 fn duplicate_start_events_are_ignored() {
-    for api in ALL {
+    for &api in Api::ALL {
         let once = [Start("a"), Text("so"), Call("t", vec!["{\"a\":1}"]), End(None)];
         let twice = [Start("a"), Start("a"), Text("so"), CallTwice("t", "{\"a\":1}"), End(None)];
         assert_eq!(answer(api, &twice), answer(api, &once), "{api:?}");
@@ -128,7 +126,7 @@ fn delta_for_other_than_open_block_ends_reply() {
 
 #[test]
 fn untyped_error_event_becomes_server_fault() {
-    for api in ALL {
+    for &api in Api::ALL {
         let stream = "data: {\"error\":{\"message\":\"CUDA out of memory\"}}\n\n";
         let fault = read(api, stream).1.expect_err("a fault");
         assert_eq!(fault.kind, FaultKind::Server, "{api:?}: {fault:?}");
@@ -139,7 +137,7 @@ fn untyped_error_event_becomes_server_fault() {
 /// The daemon could store such a value but never read it again (`types::depth`).
 #[test]
 fn too_deeply_nested_arguments_are_kept_as_text() {
-    for api in ALL {
+    for &api in Api::ALL {
         for (levels, is_taken) in [(90, true), (96, false), (126, false)] {
             let json: String = format!("{{\"a\":{}{}}}", "[".repeat(levels), "]".repeat(levels));
             let reply = answer(api, &[Start("a"), Call("t", vec![json.clone().leak()]), End(None)]);
@@ -157,7 +155,7 @@ fn too_deeply_nested_arguments_are_kept_as_text() {
 /// An invalid count never ends a turn.
 #[test]
 fn invalid_usage_counts_are_ignored() {
-    for api in ALL {
+    for &api in Api::ALL {
         let plain = [Start("a"), Text("so"), End(None)];
         let stream = match api {
             Api::OpenAiChat => wire(api, &plain).replace(
@@ -180,7 +178,7 @@ fn invalid_usage_counts_are_ignored() {
 
 #[test]
 fn non_object_arguments_are_kept_as_text() {
-    for api in ALL {
+    for &api in Api::ALL {
         let cases: [(&[&str], Result<Value, &str>); 6] = [
             (&[], Ok(json!({}))),
             (&["", " "], Ok(json!({}))),
@@ -199,7 +197,7 @@ fn non_object_arguments_are_kept_as_text() {
 
 #[test]
 fn calls_without_unique_id_get_new_id() {
-    for api in ALL {
+    for &api in Api::ALL {
         let call = |id| Call(id, vec!["{}"]);
         let other = Call("t", vec!["{\"a\":1}"]);
         let reply = answer(api, &[Start("a"), call("t"), other, call(""), call(""), End(None)]);
@@ -212,7 +210,7 @@ fn calls_without_unique_id_get_new_id() {
 
 #[test]
 fn call_sent_twice_with_one_id_is_one_call() {
-    for api in ALL {
+    for &api in Api::ALL {
         let call = || Call("t", vec!["{\"a\":", "1}"]);
         let reply = answer(api, &[Start("a"), call(), call(), Text("so"), End(None)]);
         assert_eq!(ids(&reply), ["t"], "{api:?}");
@@ -223,7 +221,7 @@ fn call_sent_twice_with_one_id_is_one_call() {
 /// Earlier valid events show that the address is right, so the stream was damaged in transit.
 #[test]
 fn unreadable_event_inside_reply_is_interruption() {
-    for api in ALL {
+    for &api in Api::ALL {
         let whole = wire(api, &[Start("a"), Text("so"), Call("t", vec!["{\"a\":", "1}"]), End(None)]);
         let events: Vec<&str> = whole.split_inclusive("\n\n").collect();
         for at in 1..events.len() - 1 {
@@ -248,7 +246,7 @@ fn unreadable_event_inside_reply_is_interruption() {
 
 #[test]
 fn non_field_line_in_stream_is_ignored() {
-    for api in ALL {
+    for &api in Api::ALL {
         let whole = wire(api, &[Start("a"), Text("so"), End(None)]);
         let foreign = whole.replacen("\n\n", "\n\nupstream: reconnected\n\n", 1);
         assert_eq!(
@@ -260,7 +258,7 @@ fn non_field_line_in_stream_is_ignored() {
 
 #[test]
 fn exhausted_quota_inside_stream_is_final() {
-    for api in ALL {
+    for &api in Api::ALL {
         for error in [
             json!({"type":"error","error":{"type":"insufficient_quota","message":"none left"}}),
             json!({"error":{"type":"rate_limit_error","code":"insufficient_quota","message":"none left"}}),
@@ -275,7 +273,7 @@ fn exhausted_quota_inside_stream_is_final() {
 
 #[test]
 fn stop_reason_is_mapped_or_reported() {
-    for api in ALL {
+    for &api in Api::ALL {
         let end = |reason| answer(api, &[Start("a"), Text("so"), End(Some(reason))]);
         let limit = match api {
             Api::Anthropic => "max_tokens",
@@ -309,7 +307,7 @@ fn refusal_text_is_kept_with_refusal_stop_reason() {
 
 #[test]
 fn empty_reply_is_complete_reply() {
-    for api in ALL {
+    for &api in Api::ALL {
         let reply = answer(api, &[Start("a"), End(None)]);
         assert_eq!((reply.content.len(), reply.stop_reason), (0, StopReason::EndTurn), "{api:?}");
     }
@@ -317,7 +315,7 @@ fn empty_reply_is_complete_reply() {
 
 #[test]
 fn invalid_utf8_in_stream_is_replaced() {
-    for api in ALL {
+    for &api in Api::ALL {
         let text = wire(api, &[Start("a"), Text("a@b"), End(None)]);
         let bytes: Vec<u8> = text.bytes().map(|byte| if byte == b'@' { 0xFF } else { byte }).collect();
         let (_, outcome) = read_pieces(api, &[&bytes]);
@@ -328,7 +326,7 @@ fn invalid_utf8_in_stream_is_replaced() {
 
 #[test]
 fn stream_ending_after_any_byte_is_detected() {
-    for api in ALL {
+    for &api in Api::ALL {
         let calls = [Call("t", vec!["{\"a\":", "{\"b\":\"}\"}}"]), Call("u", vec!["{", "}"])];
         let parts = [&[Start("a"), Text("Grüße 🦀")][..], &calls, &[End(None)]].concat();
         assert_every_cut_is_told(api, &wire(api, &parts));
@@ -368,7 +366,7 @@ fn missing_stop_reason_is_accepted_without_calls_only() {
 /// Servers that cut a text inside a surrogate pair write each half as its own escape.
 #[test]
 fn lone_surrogate_in_stream_is_replaced() {
-    for api in ALL {
+    for &api in Api::ALL {
         let cases = [
             ("a\\ud83db", "a\u{FFFD}b"),
             ("\\ude00", "\u{FFFD}"),

@@ -2,7 +2,6 @@
 
 use serde_json::json;
 
-use super::ALL;
 use super::wire::AnswerPart::{Call, End, Start};
 use super::wire::wire;
 use crate::settings::Api;
@@ -68,7 +67,7 @@ fn check(api: Api, stream: &[u8], expected: &ReplyBlock) {
 
 #[test]
 fn character_split_over_two_events_is_joined() {
-    for api in ALL {
+    for &api in Api::ALL {
         for is_thinking in [false, true] {
             let expected = match is_thinking {
                 true => ReplyBlock::Thinking { text: "a😀b".into(), signature: None },
@@ -100,7 +99,7 @@ fn with_bytes(stream: &str, first: &[u8], second: &[u8]) -> Vec<u8> {
 
 #[test]
 fn character_split_over_two_fragments_of_arguments_is_joined() {
-    for api in ALL {
+    for &api in Api::ALL {
         let parts = [Start("a"), Call("t", vec!["{\"a\":\"@1", "@2\"}"]), End(None)];
         let stream = wire(api, &parts);
         for (first, second) in [("\\ud83d", "\\ude00"), ("\\\\ud83d", "\\\\ude00")] {
@@ -115,7 +114,7 @@ fn character_split_over_two_fragments_of_arguments_is_joined() {
 
 #[test]
 fn lone_half_becomes_replacement_character() {
-    for api in ALL {
+    for &api in Api::ALL {
         let stream = two_pieces(api, false);
         if api == Api::OpenAiResponses {
             // The end of the answer has the complete text.
@@ -134,7 +133,7 @@ fn lone_half_becomes_replacement_character() {
 
 #[test]
 fn arguments_encoded_twice_are_unwrapped() {
-    for api in ALL {
+    for &api in Api::ALL {
         for json in ["\"{\\\"a\\\":1}\"", "\"\\\"{\\\\\\\"a\\\\\\\":1}\\\"\""] {
             let (deltas, reply) = read(api, &wire(api, &[Start("a"), Call("t", vec![json]), End(None)]));
             let reply = reply.unwrap_or_else(|fault| panic!("{api:?}: {fault:?}"));

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 use crate::settings::Api;
 use AnswerPart::{Call, CallTwice, End, Error, Refusal, Start, Text, Unknown};
 
-/// One part of an answer.
 #[derive(Clone)]
 pub(super) enum AnswerPart {
     Start(&'static str),

@@ -16,7 +16,6 @@ pub(super) struct CallFragment<'a> {
     pub json: &'a str,
 }
 
-/// The calls of one answer.
 #[derive(Debug, Default)]
 pub(super) struct AnswerCalls {
     calls: Vec<CallState>,

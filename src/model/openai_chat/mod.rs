@@ -8,5 +8,25 @@ mod stream;
 mod tests;
 mod think_tags;
 
-pub(super) use request::{body, output_limit};
-pub(super) use stream::Decoder;
+use crate::api_row::{ApiRow, KeyHeader};
+use crate::settings::ProviderKind;
+use types::vendor::OPENAI;
+
+pub(super) static ROW: ApiRow = ApiRow {
+    kind: ProviderKind::OpenAiChat,
+    name: "openai_chat",
+    vendor: OPENAI,
+    is_vendors_default: false,
+    path: ("", "/chat/completions"),
+    key: KeyHeader::Bearer,
+    version: None,
+    has_max_tokens_fields: true,
+    stores_conversations: false,
+    sees_pictures: false,
+    body: |request, settings, to, _| request::body(request, settings, to.is_vendor, to.max_tokens_field),
+    output_limit: request::output_limit,
+    asks_to_think: |_, _| false,
+    beta: |_, _| None,
+    sampling: |wanted, _| wanted,
+    decoder: |ids| Box::new(stream::Decoder::new(ids)),
+};

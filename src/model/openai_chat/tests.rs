@@ -409,7 +409,7 @@ fn request() -> ModelRequest {
 }
 
 fn body(settings: &ModelSettings, vendor: bool) -> Value {
-    serde_json::from_slice(&super::body(&request(), settings, vendor, None).unwrap()).unwrap()
+    serde_json::from_slice(&super::request::body(&request(), settings, vendor, None).unwrap()).unwrap()
 }
 
 #[test]
@@ -468,7 +468,8 @@ fn long_call_ids_are_shortened_for_vendor_only() {
         }
     }
     for (vendor, is_kept) in [(true, false), (false, true)] {
-        let body = super::body(&model_request, &ModelSettings::default(), vendor, None).expect("a body");
+        let body =
+            super::request::body(&model_request, &ModelSettings::default(), vendor, None).expect("a body");
         let body: Value = serde_json::from_slice(&body).expect("JSON");
         let messages = body["messages"].as_array().expect("a list");
         let calls =

@@ -29,7 +29,6 @@ const TAGS: [Tag; 6] = [
 /// Maximum bytes of blank text that wait for a tag.
 const MAX_BLANK_BYTES: usize = 1_024;
 
-/// A part of the content.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ContentPart<'t> {
     Thinking(Cow<'t, str>),

@@ -13,7 +13,6 @@ use crate::stream::assembly::Assembly;
 use crate::stream::split_chars::{has_marks, join_complete_marks};
 use types::model::Delta;
 
-/// Kind of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ItemKind {
     Message,
@@ -33,7 +32,6 @@ pub(super) struct ItemName<'a> {
 /// A part of an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ItemUpdate {
-    /// The item begins.
     Begin,
     /// More of its text, reasoning or arguments.
     Piece(String),

@@ -12,5 +12,25 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
-pub(super) use request::{body, output_limit};
-pub(super) use stream::Decoder;
+use crate::api_row::{ApiRow, KeyHeader};
+use crate::settings::ProviderKind;
+use types::vendor::OPENAI;
+
+pub(super) static ROW: ApiRow = ApiRow {
+    kind: ProviderKind::OpenAiResponses,
+    name: "openai_responses",
+    vendor: OPENAI,
+    is_vendors_default: true,
+    path: ("", "/responses"),
+    key: KeyHeader::Bearer,
+    version: None,
+    has_max_tokens_fields: false,
+    stores_conversations: true,
+    sees_pictures: true,
+    body: |request, settings, to, _| request::body(request, settings, to.store, to.previous),
+    output_limit: request::output_limit,
+    asks_to_think: |_, _| false,
+    beta: |_, _| None,
+    sampling: |wanted, _| wanted,
+    decoder: |ids| Box::new(stream::Decoder::new(ids)),
+};

@@ -11,7 +11,6 @@
 //! The first line may be a header. A record with `api` is a recording, all others are scripts. Blank lines and
 //! lines that begin with `#` or `//` are comments.
 
-use std::fmt;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -99,14 +98,12 @@ pub(crate) struct Script {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ScriptedCall {
-    /// The tool.
     pub tool: String,
     /// Its arguments.
     #[serde(default)]
     pub input: Map<String, Value>,
 }
 
-/// One record.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Record {
     /// From a real provider.
@@ -144,21 +141,14 @@ pub(crate) struct Cassette {
 }
 
 /// The reason why a cassette cannot be played.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CassetteError {
     /// The file cannot be read.
+    #[error("could not be read ({0})")]
     Unreadable(String),
     /// A line is invalid; lines count from 1.
+    #[error("line {0}: {1}")]
     Line(usize, String),
-}
-
-impl fmt::Display for CassetteError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CassetteError::Unreadable(why) => write!(f, "could not be read ({why})"),
-            CassetteError::Line(line, why) => write!(f, "line {line}: {why}"),
-        }
-    }
 }
 
 impl Cassette {

@@ -67,7 +67,7 @@ impl Recorder {
     ) -> Result<(), String> {
         let Some((api, status)) = tape.answer else { return Ok(()) };
         let recording = Recording {
-            api: api.name().into(),
+            api: api.row().name.into(),
             status,
             at: tape.at,
             hash: Some(tape.hash),

@@ -1,20 +1,11 @@
 //! Sampling parameters of a request, by API and model.
 //!
-//! The rules are the vendors': with thinking, Anthropic accepts no temperature, and only a `top_p` of at least
-//! 0.95 (docs.anthropic.com, "Building with extended thinking", 2026-03). Its temperature is at most 1, and its
-//! newer models accept only one of the two (docs.anthropic.com, "Migrating to Claude 4", 2026-03). OpenAI's
-//! reasoning models accept neither (platform.openai.com, "Reasoning models", 2026-03): the table says
-//! `sampling = false`.
+//! The rules of an API are in its row. OpenAI's reasoning models accept neither temperature nor `top_p`
+//! (platform.openai.com, "Reasoning models", 2026-03): the table of models says `sampling = false`.
 
-use crate::settings::Api;
-use crate::settings::ModelSettings;
+use crate::settings::{Api, ModelSettings};
 use types::model::ModelRequest;
 use types::sampling::{Sampling, Temperature, TopP};
-
-/// The highest temperature of Anthropic, in thousandths.
-const MAX_TEMPERATURE: u16 = 1_000;
-/// The smallest `top_p` that Anthropic accepts with thinking, in thousandths.
-const MIN_TOP_P: u16 = 950;
 
 /// The sampling settings of the request, or those configured for its model.
 fn requested_sampling(request: &ModelRequest, settings: &ModelSettings) -> Sampling {
@@ -28,19 +19,10 @@ pub(crate) fn sent_sampling(
     request: &ModelRequest,
     settings: &ModelSettings,
 ) -> Sampling {
-    let wanted = requested_sampling(request, settings);
-    if !settings.sampling {
-        return Sampling::default();
+    match settings.sampling {
+        true => (api.row().sampling)(requested_sampling(request, settings), thinks),
+        false => Sampling::default(),
     }
-    if api != Api::Anthropic {
-        return wanted;
-    }
-    if thinks {
-        let top_p = wanted.top_p.filter(|share| share.get() >= MIN_TOP_P);
-        return Sampling { temperature: None, top_p };
-    }
-    let temperature = wanted.temperature.and_then(|it| Temperature::new(it.get().min(MAX_TEMPERATURE)));
-    Sampling { temperature, top_p: wanted.top_p.filter(|_| temperature.is_none()) }
 }
 
 /// A notice for users if the sent settings differ from the wanted ones.

@@ -165,7 +165,6 @@ pub(crate) async fn send_batch(batch: Vec<Delta>, out: &mpsc::Sender<Vec<Delta>>
     out.send(batch).await.map_err(|_| receiver_closed())
 }
 
-/// The fault for a closed receiver.
 pub(crate) fn receiver_closed() -> ModelFault {
     ModelFault::new(FaultKind::Interrupted, "the answer was stopped: its receiver is closed")
 }

@@ -38,7 +38,6 @@ pub(super) fn normalized(key: &str) -> String {
 }
 
 impl FrontMatter {
-    /// All entries.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
@@ -203,7 +202,6 @@ fn parse<T: DeserializeOwned>(yaml: &str) -> Result<T, String> {
     serde_saphyr::from_str_with_options(yaml, options).map_err(|error| error.to_string())
 }
 
-/// The entries of a front matter.
 fn entries(yaml: &str, restricts: fn(&str) -> bool) -> Result<Vec<Entry>, String> {
     let lines = Lines::split_by_key(yaml, restricts);
     // YAML takes `!word` for a type, and people mean the text.
@@ -243,7 +241,6 @@ fn entries(yaml: &str, restricts: fn(&str) -> bool) -> Result<Vec<Entry>, String
     Ok(entries)
 }
 
-/// The lines of a front matter by key.
 struct Lines<'y>(Vec<KeyLines<'y>>);
 
 /// A key with the lines of its value.

@@ -17,7 +17,6 @@ const MAX_ENTRIES: usize = 20_000;
 /// Maximum depth of sub-folders.
 const MAX_DEPTH: usize = 5;
 
-/// One Markdown file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MarkdownFile {
     /// Its path, for users.

@@ -25,12 +25,10 @@ const SHORTER_DESCRIPTIONS: [usize; 3] = [200, 100, 50];
 /// Maximum number of skills in the answer to a query.
 const MAX_FOUND: usize = 20;
 
-/// A skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skill {
     /// The skill as a slash command: name, description, prompt.
     pub command: CustomCommand,
-    /// Its folder.
     pub folder: PathBuf,
     /// Whether the model knows of it. If not, only the user starts it.
     pub is_listed: bool,
@@ -164,7 +162,6 @@ fn skill(of_folder: &str, text: &str, source: ExtensionSource, path: &Path) -> R
 }
 
 impl Skill {
-    /// The name of the skill.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.command.name

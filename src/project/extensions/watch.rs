@@ -21,7 +21,6 @@ const PROGRAM_FOLDERS: [&str; 4] = [".agentd", ".claude", ".kode", AGENTS_FOLDER
 const AGENTS_FOLDER: &str = ".agents";
 /// Their folders with Markdown files.
 const KIND_FOLDERS: [&str; 3] = ["commands", "skills", "agents"];
-/// Files with instructions.
 const INSTRUCTION_FILES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "CLAUDE.local.md"];
 /// A folder that may have instructions in addition to those of its project.
 const INSTRUCTION_FOLDER: &str = ".claude";

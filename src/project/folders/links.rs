@@ -45,9 +45,6 @@ fn resolve(link: &Path) -> Result<PathBuf, String> {
 }
 
 /// Refuses a path that looks like a file with secrets.
-///
-/// # Errors
-/// The reason, for users.
 pub(crate) fn refuse_secret(target: &Path, home: &Path) -> Result<(), String> {
     let folded: Vec<String> = target.iter().map(|part| names::fold_case(&part.to_string_lossy())).collect();
     let parts: Vec<&str> = folded.iter().map(String::as_str).collect();

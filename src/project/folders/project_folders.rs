@@ -70,7 +70,6 @@ impl ProjectFolders {
         }
     }
 
-    /// The root of the project.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root

@@ -26,7 +26,6 @@ const MAX_ERROR_BYTES: u64 = 16 << 10;
 /// Time that git has to remove its lock files after SIGTERM.
 const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// One call of git.
 pub(crate) struct GitCall {
     args: Vec<OsString>,
     env: Vec<(OsString, OsString)>,

@@ -19,7 +19,6 @@ const OTHER_KINDS: [&str; 4] = ["prompt", "agent", "http", "mcp_tool"];
 /// The keys of a hook that decide what runs, and when.
 const DECIDING_KEYS: [&str; 5] = ["type", "command", "args", "if", "async"];
 
-/// Reads the text of a file.
 pub(super) fn read(file: &Path, text: &str) -> HookFile {
     if text.trim().is_empty() {
         return HookFile::default();

@@ -76,7 +76,6 @@ impl CallFilter {
     }
 }
 
-/// A hook.
 #[derive(Clone, Debug)]
 pub struct Hook {
     /// The event on which it runs.

@@ -34,15 +34,12 @@ pub struct CallOutput {
 /// The event, for a hook.
 #[derive(Clone, Debug)]
 pub struct HookInput {
-    /// The event.
     pub event: HookEvent,
-    /// The session.
     pub session_id: String,
     /// Its folder.
     pub cwd: String,
     /// The approval mode.
     pub mode: &'static str,
-    /// The call.
     pub call: Option<CallInput>,
     /// The user's input.
     pub prompt: Option<String>,
@@ -80,7 +77,6 @@ impl HookInput {
         }
     }
 
-    /// The JSON in this form.
     #[must_use]
     pub fn to_json(&self, form: HookForm) -> Value {
         let mut fields = Map::new();

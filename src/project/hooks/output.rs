@@ -13,10 +13,8 @@ const DENY_EXIT_CODE: i32 = 2;
 /// How many places of an output are tried as the beginning of an object.
 const MAX_ATTEMPTS: usize = 200;
 
-/// The answer of one hook.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HookAnswer {
-    /// Its decision.
     pub decision: Option<HookDecision>,
     /// Reason of the decision.
     pub reason: Option<String>,

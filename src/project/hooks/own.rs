@@ -30,7 +30,6 @@ struct OwnHook {
 /// The table `[hooks]` of the configuration.
 #[derive(Clone, Debug, Default)]
 pub struct ConfiguredHooks {
-    /// The hooks.
     pub hooks: Vec<Hook>,
     /// What follows if a hook of `pre_tool_use` fails to run.
     pub on_failure: OnFailure,

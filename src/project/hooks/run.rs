@@ -33,7 +33,6 @@ pub struct HookEnvironment {
     pub cwd: PathBuf,
     /// The root of the project.
     pub project_dir: PathBuf,
-    /// Their environment variables.
     pub variables: Vec<(OsString, OsString)>,
     /// What follows if a hook of `pre_tool_use` fails to run.
     pub on_failure: OnFailure,
@@ -42,7 +41,6 @@ pub struct HookEnvironment {
 /// An event for one hook.
 #[derive(Clone, Debug)]
 pub struct HookRunInput {
-    /// The hook.
     pub hook: Hook,
     /// The event, once for each file of a patch, and else once.
     pub inputs: Vec<HookInput>,

@@ -17,7 +17,6 @@ pub(crate) enum FenceLine<'l> {
     Text,
     /// The beginning of a block, with the text after the fence.
     Opens(&'l str),
-    /// Code.
     Code,
     /// The end of a block.
     Closes,

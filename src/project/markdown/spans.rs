@@ -14,7 +14,6 @@ pub(crate) fn end_of_span(text: &str, ticks: usize) -> Option<usize> {
     None
 }
 
-/// A line without its code.
 pub(crate) fn without_code(line: &str) -> String {
     let (mut kept, mut rest) = (String::new(), line);
     while let Some(at) = rest.find('`') {

@@ -1,7 +1,6 @@
 //! The folder of policy files: reads follow changes on disk, and changes run one at a time.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Read, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
@@ -29,41 +28,26 @@ pub enum PolicyScope<'a> {
 }
 
 /// A policy file that could not be read or changed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
     /// The file exists but is invalid: none of its rules apply, and nothing is allowed without a request.
+    #[error("the policy file {} cannot be used: {why}; fix it or move it away", .file.display())]
     Unsound {
-        /// Path of the file.
         file: PathBuf,
         /// The reason, for the user.
         why: String,
     },
     /// The file could not be written. Its previous content applies.
+    #[error("the policy file {} could not be written: {why}", .file.display())]
     Unwritable {
-        /// Path of the file.
         file: PathBuf,
         /// The error of the operating system.
         why: String,
     },
     /// The rule is invalid.
+    #[error("{0}")]
     BadRule(String),
 }
-
-impl fmt::Display for PolicyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            PolicyError::Unsound { file, why } => {
-                write!(f, "the policy file {} cannot be used: {why}; fix it or move it away", file.display())
-            }
-            PolicyError::Unwritable { file, why } => {
-                write!(f, "the policy file {} could not be written: {why}", file.display())
-            }
-            PolicyError::BadRule(why) => f.write_str(why),
-        }
-    }
-}
-
-impl std::error::Error for PolicyError {}
 
 /// Metadata of a file when it was read. Different metadata means different content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,6 @@
 //! The memory of a project: notes that are kept over sessions, one file each, in the daemon's data folder. A project
 //! is a workspace folder. Only the user can read the files.
 
-use std::fmt;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -26,17 +25,26 @@ const MAX_DESCRIPTION_CHARS: usize = 160;
 const FILE_ENDING: &str = "md";
 
 /// The reason why a note was not read or written. `Display` completes "could not …".
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MemoryError {
     /// The name is not allowed.
+    #[error(
+        "could not use {0:?} as the name of a note; use at most {most} of a-z, 0-9, _ and -, and begin with a \
+         letter or digit",
+        most = MAX_NAME_BYTES
+    )]
     Name(String),
     /// The text is empty or too long.
+    #[error("could not keep the note: {0}")]
     Text(String),
     /// The project has the maximum number of notes.
+    #[error("could not keep the note: the project has {most} notes; remove one first", most = MAX_NOTES)]
     Full,
     /// The project has no note with this name. The second field contains the names of the existing notes.
+    #[error("could not find the note {0:?}{names}", names = known_notes(.1))]
     Missing(String, Vec<String>),
     /// The folder or the file could not be used.
+    #[error("could not use the memory of this project: {0}")]
     Io(String),
 }
 
@@ -53,26 +61,11 @@ impl MemoryError {
     }
 }
 
-impl fmt::Display for MemoryError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            MemoryError::Name(name) => write!(
-                f,
-                "could not use {name:?} as the name of a note; use at most {MAX_NAME_BYTES} of a-z, 0-9, _ and -, and \
-                 begin with a letter or digit"
-            ),
-            MemoryError::Text(why) => write!(f, "could not keep the note: {why}"),
-            MemoryError::Full => {
-                write!(f, "could not keep the note: the project has {MAX_NOTES} notes; remove one first")
-            }
-            MemoryError::Missing(name, known) if known.is_empty() => {
-                write!(f, "could not find the note {name:?}: the project has no notes")
-            }
-            MemoryError::Missing(name, known) => {
-                write!(f, "could not find the note {name:?}; the notes are: {}", known.join(", "))
-            }
-            MemoryError::Io(why) => write!(f, "could not use the memory of this project: {why}"),
-        }
+/// The end of the message about a missing note.
+fn known_notes(names: &[String]) -> String {
+    match names {
+        [] => ": the project has no notes".into(),
+        names => format!("; the notes are: {}", names.join(", ")),
     }
 }
 

@@ -2,7 +2,6 @@
 //! that is the only one. The file is replaced as a whole, and only inside the workspace.
 
 use std::ffi::OsString;
-use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -16,22 +15,14 @@ const CLAUDE: &str = "CLAUDE.md";
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// The reason why a note was not written.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoteError {
     /// The file is a link that leaves the workspace, or no plain file.
+    #[error("could not write the note to {path}: {1}", path = .0.display())]
     NotPlain(PathBuf, String),
     /// The file could not be read or written.
+    #[error("could not write the note to {path}: {1}", path = .0.display())]
     Io(PathBuf, String),
-}
-
-impl fmt::Display for NoteError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            NoteError::NotPlain(path, why) | NoteError::Io(path, why) => {
-                write!(f, "could not write the note to {}: {why}", path.display())
-            }
-        }
-    }
 }
 
 /// The file that notes of a workspace go to.

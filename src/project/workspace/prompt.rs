@@ -44,7 +44,6 @@ pub struct PromptRequest {
 /// The prompt and its sources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GatheredPrompt {
-    /// The system prompt.
     pub system: String,
     /// The files that were used, as text for users.
     pub sources: Vec<String>,

@@ -66,7 +66,6 @@ pub type ScannedFile = (PathBuf, Result<Vec<u8>, String>);
 /// Files of one folder of a project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FolderFiles {
-    /// The folder.
     pub folder: PathBuf,
     /// The files. Their paths start at the folder.
     pub files: Vec<ScannedFile>,

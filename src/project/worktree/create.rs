@@ -120,7 +120,6 @@ async fn add(
     Ok((own, uncommitted_in_base))
 }
 
-/// The branch of a worktree.
 fn branch_name(choice: &WorktreeChoice, path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     choice.branch.clone().unwrap_or_else(|| format!("agentd/{name}"))

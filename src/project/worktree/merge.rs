@@ -1,7 +1,5 @@
 //! Merges the branch of a worktree into the branch of its base folder, never with conflicts.
 
-use std::fmt;
-
 use super::private_git::Checkout;
 use super::repository::{Repository, RepositoryLock};
 use super::state::StateFolder;
@@ -15,7 +13,6 @@ pub enum MergeHow {
     /// Only if the target has no commits that the branch lacks.
     #[default]
     FastForward,
-    /// With a merge commit.
     Commit,
 }
 
@@ -33,32 +30,23 @@ pub struct Merged {
 }
 
 /// Why a branch is not merged. Nothing has changed then, except that the worktree's changes may be committed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MergeProblem {
     /// These files have conflicts.
+    #[error("the merge has conflicts in {}", .0.join(", "))]
     Conflicts(Vec<String>),
     /// The target has commits that the branch lacks, so a fast-forward is not possible.
+    #[error("a fast-forward is not possible, because the target has other commits; ask for a merge commit")]
     Diverged,
     /// The target folder has changes that would be overwritten; with git's text.
+    #[error("the repository's folder has changes in the way ({0})")]
     TargetChanged(String),
     /// The repository's folder has no branch checked out.
+    #[error("the repository's folder has no branch checked out")]
     NoTarget,
     /// Anything else.
+    #[error("{0}")]
     Worktree(WorktreeProblem),
-}
-
-impl fmt::Display for MergeProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Conflicts(files) => write!(f, "the merge has conflicts in {}", files.join(", ")),
-            Self::Diverged => f.write_str(
-                "a fast-forward is not possible, because the target has other commits; ask for a merge commit",
-            ),
-            Self::TargetChanged(git) => write!(f, "the repository's folder has changes in the way ({git})"),
-            Self::NoTarget => f.write_str("the repository's folder has no branch checked out"),
-            Self::Worktree(problem) => problem.fmt(f),
-        }
-    }
 }
 
 impl<P: Into<WorktreeProblem>> From<P> for MergeProblem {

@@ -25,7 +25,6 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
 use std::path::PathBuf;
 
 pub use base_commit::{Base, check};
@@ -66,7 +65,8 @@ pub struct NewWorktree {
 }
 
 /// Why a worktree cannot be made or changed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {why}")]
 pub struct WorktreeProblem {
     /// Path of the field that causes it, for example `worktree.base`; `worktree` for all else.
     pub field: &'static str,
@@ -79,14 +79,6 @@ impl WorktreeProblem {
         Self { field, why: why.into() }
     }
 }
-
-impl fmt::Display for WorktreeProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.field, self.why)
-    }
-}
-
-impl std::error::Error for WorktreeProblem {}
 
 impl From<GitError> for WorktreeProblem {
     fn from(error: GitError) -> Self {

@@ -18,7 +18,6 @@ use types::outcome::AnswerOutcome;
 use types::permission::{Decision, Scope, Verdict, VerdictKind};
 use types::tool::PreparedCall;
 
-/// An answer that was committed.
 struct CommittedAnswer {
     outcome: AnswerOutcome,
     /// The rules from now on, if the answer gave a grant.

@@ -66,14 +66,10 @@ fn event_note(plan: &Plan, before: &Engine, fact: &Envelope) -> Option<AuditNote
                 Decision::Allow => "allow",
                 Decision::Deny => "deny",
             };
-            let reason = match (by, &fact.origin, scope) {
-                (SettledBy::Abort, _, _) => "withdrawn by an abort".to_owned(),
-                (SettledBy::Timeout, _, _) => "no user answered in time".to_owned(),
-                (SettledBy::NoApprover, _, _) => "no user could be asked".to_owned(),
-                (SettledBy::Rule, _, _) => "a newer rule covers it".to_owned(),
-                (SettledBy::Mode, _, _) => "the mode was changed to one that lets it pass".to_owned(),
-                (_, None, _) => "a grant of the session covers it".to_owned(),
-                (_, Some(_), scope) => format!("answered, scope {}", wire_name(scope)),
+            let reason = match (settled_without_answer(by), &fact.origin) {
+                (Some(reason), _) => reason.to_owned(),
+                (None, None) => "a grant of the session covers it".to_owned(),
+                (None, Some(_)) => format!("answered, scope {}", wire_name(scope)),
             };
             let rule = grant.clone().or_else(|| rule.clone());
             let note = AuditNote { rule, ..new_note(AuditKind::Permission, verdict, reason) };
@@ -119,6 +115,18 @@ fn event_note(plan: &Plan, before: &Engine, fact: &Envelope) -> Option<AuditNote
             new_note(AuditKind::Grant, kind.name(), "a rule of the session was taken back".into()),
             rule,
         )),
+        _ => None,
+    }
+}
+
+/// Why a permission request ended without an answer.
+fn settled_without_answer(by: &SettledBy) -> Option<&'static str> {
+    match by {
+        SettledBy::Abort => Some("withdrawn by an abort"),
+        SettledBy::Timeout => Some("no user answered in time"),
+        SettledBy::NoApprover => Some("no user could be asked"),
+        SettledBy::Rule => Some("a newer rule covers it"),
+        SettledBy::Mode => Some("the mode was changed to one that lets it pass"),
         _ => None,
     }
 }

@@ -58,7 +58,6 @@ pub(crate) enum SessionCommand {
         reply: ReplyTo<()>,
     },
     Rules(ReplyTo<Arc<SessionRules>>),
-    /// Replies with the queued turns.
     Queue(ReplyTo<Vec<QueuedTurn>>),
     /// Changes the queue; replies with the queued turns afterwards.
     EditQueue(Box<QueueChange>, ReplyTo<Vec<QueuedTurn>>),

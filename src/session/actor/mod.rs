@@ -430,7 +430,6 @@ impl Actor {
         }
     }
 
-    /// The MCP servers of the session.
     fn mcp_servers(&self) -> Arc<SessionServers> {
         let spec = self.engine.spec();
         let owner = spec.parent.map_or(self.id, |parent| parent.root_session_id);

@@ -17,9 +17,6 @@ const PAGE_BYTES: usize = 4 << 20;
 const MAX_DIFF_BYTES: usize = 512 << 10;
 
 /// All file changes of a session, by path. Files with their original content are omitted.
-///
-/// # Errors
-/// The database could not be read.
 pub async fn cumulative_diff(
     store: &StoreReader,
     key: SessionKey,

@@ -19,7 +19,6 @@ use types::message::Block;
 use types::session::Item;
 use types::tool::FileChange;
 
-/// Rows of one page.
 const PAGE_ROWS: u32 = 500;
 /// Bytes of the events of one page.
 const PAGE_BYTES: usize = 2 << 20;

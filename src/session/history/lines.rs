@@ -17,7 +17,6 @@ pub(super) const VERSION: u32 = 1;
 pub(super) const UNEXPORTED_KINDS: &[&str] =
     &["session.attached", "session.detached", "config.reloaded", "mcp.status", "mcp.tools"];
 
-/// The first line.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FirstLine {
@@ -29,7 +28,6 @@ pub(super) struct FirstLine {
     pub exported_at_ms: Timestamp,
 }
 
-/// The line of a blob.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct BlobLine {

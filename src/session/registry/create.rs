@@ -31,9 +31,6 @@ use types::worktree::WorktreeChoice;
 
 /// Code of the notice about the project's configuration file.
 const PROJECT_NOTICE: &str = "project_config";
-/// Maximum number of additional folders of a session.
-const MAX_ADDITIONAL_DIRS: usize = 16;
-
 /// The agent name of a coordinator.
 const COORDINATOR: &str = "coordinator";
 /// The tools of a coordinator: none of them changes anything.
@@ -138,35 +135,63 @@ impl SubagentInheritance {
 impl NewSessionRequest {
     /// Whether this request, resolved to `spec`, describes the session `known`. The defaults of the
     /// configuration may have changed since `known` was created.
-    fn is_for(&self, spec: &SessionSpec, known: &SessionSpec) -> bool {
+    fn is_for(&self, spec: &SessionSpec, existing: &SessionSpec) -> bool {
         let options = &self.options;
         let requested_spec = SessionSpec {
-            title: self.title.clone().unwrap_or_else(|| known.title.clone()),
-            model: if options.model.is_some() { spec.model.clone() } else { known.model.clone() },
-            mode: options.mode.unwrap_or(known.mode),
-            safe_mode: options.safe_mode.unwrap_or(known.safe_mode),
-            thinking: options.thinking.or(known.thinking),
-            sampling: options.sampling().or(known.sampling),
-            budgets: if options.budgets.is_some() { spec.budgets } else { known.budgets },
-            ablation: self.ablation.unwrap_or(known.ablation),
+            title: self.title.clone().unwrap_or_else(|| existing.title.clone()),
+            model: if options.model.is_some() { spec.model.clone() } else { existing.model.clone() },
+            mode: options.mode.unwrap_or(existing.mode),
+            safe_mode: options.safe_mode.unwrap_or(existing.safe_mode),
+            thinking: options.thinking.or(existing.thinking),
+            sampling: options.sampling().or(existing.sampling),
+            budgets: if options.budgets.is_some() { spec.budgets } else { existing.budgets },
+            ablation: self.ablation.unwrap_or(existing.ablation),
             fallback_model: match options.fallback_model {
                 Some(_) => spec.fallback_model.clone(),
-                None => known.fallback_model.clone(),
+                None => existing.fallback_model.clone(),
             },
-            project_settings: known.project_settings.clone(),
-            project_root: known.project_root.clone(),
+            project_settings: existing.project_settings.clone(),
+            project_root: existing.project_root.clone(),
             // The scratch folder of a coordinator has a new name each time, so do not compare it.
-            agent: if self.coordinator { known.agent.clone() } else { spec.agent.clone() },
+            agent: if self.coordinator { existing.agent.clone() } else { spec.agent.clone() },
             additional_dirs: if self.coordinator {
-                known.additional_dirs.clone()
+                existing.additional_dirs.clone()
             } else {
                 spec.additional_dirs.clone()
             },
-            binary_feedback: self.binary_feedback.unwrap_or(known.binary_feedback),
+            binary_feedback: self.binary_feedback.unwrap_or(existing.binary_feedback),
             ..spec.clone()
         };
-        requested_spec == *known
+        requested_spec == *existing
     }
+}
+
+/// The rows of a new session with its first event and history.
+fn new_session(
+    created: &Envelope,
+    spec: &SessionSpec,
+    history: &[Envelope],
+    keyed: Option<IdempotencyKey>,
+) -> NewSession {
+    let (row, _, blobs) = journal::encode_event(created, None);
+    let mut new = NewSession {
+        session_id: created.session_id,
+        spec: spec.clone(),
+        at: created.at_ms,
+        rows: vec![row],
+        items: Vec::new(),
+        blobs,
+        audit: audit::creation_notes(created, spec.mode),
+        idempotency: keyed.map(|keyed| Idempotency {
+            method: method::CREATE,
+            key: keyed.key,
+            digest: keyed.digest,
+            reply: created.session_id.to_string(),
+        }),
+        history: Default::default(),
+    };
+    history.iter().for_each(|event| initial_items::add(&mut new, event));
+    new
 }
 
 impl Registry {
@@ -176,8 +201,8 @@ impl Registry {
     /// A parameter is invalid, or the id or key was used with a different request.
     pub async fn create(&self, mut request: NewSessionRequest) -> Result<SessionView, SessionError> {
         self.check_open()?;
-        if let Some(known) = self.find_created(request.keyed.as_ref()).await? {
-            return Ok(known);
+        if let Some(existing) = self.find_created(request.keyed.as_ref()).await? {
+            return Ok(existing);
         }
         match request.worktree.take() {
             Some(choice) => self.create_in_worktree(request, choice).await,
@@ -221,27 +246,7 @@ impl Registry {
         let last = history.last().unwrap_or(&envelope);
         let items = initial_items::events(last, &request.initial_items, &mut mint);
         history.extend(items);
-        let (row, _, blobs) = journal::encode_event(&envelope, None);
-        let idempotency = request.keyed.clone().map(|keyed| Idempotency {
-            method: method::CREATE,
-            key: keyed.key,
-            digest: keyed.digest,
-            reply: id.to_string(),
-        });
-        let audit = audit::creation_notes(&envelope, spec.mode);
-        let spec_of = spec.clone();
-        let mut new = NewSession {
-            session_id: id,
-            spec: spec_of,
-            at: now,
-            rows: vec![row],
-            items: Vec::new(),
-            blobs,
-            audit,
-            idempotency,
-            history: Default::default(),
-        };
-        history.iter().for_each(|event| initial_items::add(&mut new, event));
+        let new = new_session(&envelope, &spec, &history, request.keyed.clone());
         // Save the servers before the session exists, so that no turn of the session begins without them.
         let is_new = shared.store.find(id).await?.is_none();
         // The ledger keeps the calls of a deleted session under its id. A new session with this id
@@ -267,7 +272,7 @@ impl Registry {
             }
             // Another call with the same key or id was faster.
             Err(StoreError::Taken) => match self.find_created(request.keyed.as_ref()).await? {
-                Some(known) => Ok(known),
+                Some(existing) => Ok(existing),
                 None if self.has_servers(id, &servers).await
                     && self.environment_of(id).await == request.environment =>
                 {
@@ -291,13 +296,13 @@ impl Registry {
         keyed: Option<&IdempotencyKey>,
     ) -> Result<Option<SessionView>, SessionError> {
         let Some(keyed) = keyed else { return Ok(None) };
-        let Some(known) = self.inner.shared.store.stored_reply(method::CREATE, &keyed.key).await? else {
+        let Some(stored) = self.inner.shared.store.stored_reply(method::CREATE, &keyed.key).await? else {
             return Ok(None);
         };
-        if known.digest != keyed.digest {
+        if stored.digest != keyed.digest {
             return Err(SessionError::Conflict("idempotency_key"));
         }
-        let id = known.reply.parse().map_err(|_| SessionError::NotFound)?;
+        let id = stored.reply.parse().map_err(|_| SessionError::NotFound)?;
         self.view(id).await.map(Some)
     }
 
@@ -313,79 +318,13 @@ impl Registry {
         let first =
             store.events_after(key, 0, 1, 0).await?.rows.into_iter().next().ok_or(SessionError::NotFound)?;
         match store.restored_event(key, first.seq, &first.body).await? {
-            Some(Envelope { event: Event::SessionCreated(known), .. }) if request.is_for(spec, &known) => {
+            Some(Envelope { event: Event::SessionCreated(created), .. })
+                if request.is_for(spec, &created) =>
+            {
                 self.view(id).await
             }
             _ => Err(SessionError::Conflict("session_id")),
         }
-    }
-
-    /// The canonical path of a folder: absolute and without symbolic links.
-    pub(crate) async fn folder(&self, requested: &str) -> Result<String, SessionError> {
-        self.resolve_folder("cwd", requested).await
-    }
-
-    /// The canonical path of a workspace that a client names.
-    ///
-    /// # Errors
-    /// The path is not an absolute path of a folder.
-    pub async fn workspace_folder(&self, requested: &str) -> Result<String, SessionError> {
-        self.resolve_folder("workspace", requested).await
-    }
-
-    async fn resolve_folder(&self, name: &'static str, requested: &str) -> Result<String, SessionError> {
-        let path = Path::new(requested);
-        if !path.is_absolute() {
-            let why = format!("expected an absolute path, got {requested:?}");
-            return Err(SessionError::BadParam(name, why));
-        }
-        let owned_path = path.to_owned();
-        let resolution = tokio::task::spawn_blocking(move || {
-            let cwd = owned_path.canonicalize()?;
-            let is_folder = cwd.metadata()?.is_dir();
-            Ok((cwd, is_folder))
-        });
-        let cwd = match resolution.await.unwrap_or_else(|error| Err(std::io::Error::other(error))) {
-            Ok((cwd, true)) => cwd,
-            Ok(_) => return Err(SessionError::BadParam(name, format!("{requested} is not a folder"))),
-            Err(error) => {
-                return Err(SessionError::BadParam(name, format!("could not open {requested}: {error}")));
-            }
-        };
-        let cwd = cwd.to_str().map(String::from);
-        cwd.ok_or_else(|| SessionError::BadParam(name, "the path is not valid UTF-8".into()))
-    }
-
-    /// Checks additional workspace folders. Each must exist and must not be the root or a folder of the system
-    /// or the daemon.
-    pub(crate) async fn check_additional_dirs(
-        &self,
-        requested_dirs: &[String],
-    ) -> Result<Vec<String>, SessionError> {
-        const NAME: &str = "additional_dirs";
-        if requested_dirs.len() > MAX_ADDITIONAL_DIRS {
-            let why = format!("{} folders are too many, {MAX_ADDITIONAL_DIRS} at most", requested_dirs.len());
-            return Err(SessionError::BadParam(NAME, why));
-        }
-        let components = self.inner.shared.components();
-        let mut dirs = Vec::new();
-        for requested in requested_dirs {
-            let dir = self.resolve_folder(NAME, requested).await?;
-            let path = Path::new(&dir);
-            let of_system = ["/proc", "/sys", "/dev"].iter().any(|place| path.starts_with(place));
-            if path.parent().is_none() || of_system {
-                let why = format!("{requested} cannot be a workspace: name a folder of a project");
-                return Err(SessionError::BadParam(NAME, why));
-            }
-            if components.tools.is_protected(path) {
-                let why = format!("{requested} is a folder of the daemon itself, which no tool may change");
-                return Err(SessionError::BadParam(NAME, why));
-            }
-            if !dirs.contains(&dir) {
-                dirs.push(dir);
-            }
-        }
-        Ok(dirs)
     }
 
     /// Gives a session the tools, the instructions and the scratch folder of a coordinator.
@@ -454,9 +393,6 @@ impl Registry {
     }
 
     /// The settings that a session of this request would have now. Creates nothing.
-    ///
-    /// # Errors
-    /// A parameter is invalid.
     pub async fn check_new_session(&self, request: &NewSessionRequest) -> Result<SessionSpec, SessionError> {
         self.build_spec(request).await.map(|(spec, _)| spec)
     }

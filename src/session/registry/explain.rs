@@ -16,9 +16,6 @@ use types::tool::Subject;
 /// Judges the call in the given folder, with its files, as if no sandbox hid any of them. Without a home folder of
 /// its own, `home` applies. Nothing runs and nothing changes. Resolving paths and inspecting files reads the disk, so
 /// this must run on a blocking thread.
-///
-/// # Errors
-/// A parameter is invalid.
 pub fn explain(question: &ExplainParams, home: &Path) -> Result<Verdict, SessionError> {
     let rules = |name: &'static str, list: &[String]| {
         match name {

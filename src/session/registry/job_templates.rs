@@ -11,9 +11,6 @@ const JOB_TEMPLATES: [&str; 1] = [".agentd/jobs"];
 
 impl Registry {
     /// The files with templates of jobs: those of the user, and with a folder also those of its project.
-    ///
-    /// # Errors
-    /// The folder does not exist, or the database could not be read.
     pub async fn job_template_files(&self, cwd: Option<&str>) -> Result<ExtensionFiles, SessionError> {
         let settings = &self.shared().components().settings;
         let user = settings.user_dir.iter().map(|folder| folder.join("jobs")).collect();

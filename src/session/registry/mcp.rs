@@ -101,9 +101,9 @@ impl Registry {
     ) -> Result<(ListedServer, u64), SessionError> {
         let OwnerServers { mut configured, workspace, unattended } = self.configured(place).await?;
         if !configured.servers.contains_key(name) {
-            let known: Vec<&str> = configured.servers.keys().map(String::as_str).collect();
-            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            let why = format!("there is no MCP server {name:?} here; there are: {known}");
+            let names: Vec<&str> = configured.servers.keys().map(String::as_str).collect();
+            let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            let why = format!("there is no MCP server {name:?} here; there are: {names}");
             return Err(SessionError::BadParam("name", why));
         }
         configured.servers.retain(|other, _| other == name);
@@ -332,8 +332,8 @@ impl McpPrompt {
         let mut values = HashMap::new();
         let mut rest = line.trim();
         let count = self.prompt.arguments.len();
-        for (at, (name, required)) in self.prompt.arguments.iter().enumerate() {
-            let (value, after) = match at + 1 == count {
+        for (index, (name, required)) in self.prompt.arguments.iter().enumerate() {
+            let (value, after) = match index + 1 == count {
                 true => (rest, ""),
                 false => rest.split_once(char::is_whitespace).unwrap_or((rest, "")),
             };

@@ -1,11 +1,14 @@
 //! The map of loaded sessions. `create` creates sessions, and `load` loads and unloads them. Each other
 //! file handles one kind of request.
+//!
+//! Unless a function says more, its errors are a session that does not exist and a database that could not be read.
 
 mod answer;
 pub(super) mod create;
 mod earlier_requests;
 mod environment;
 pub(super) mod explain;
+mod folders;
 mod grant_outbox;
 mod hooks;
 pub(super) mod initial_items;
@@ -207,9 +210,6 @@ impl Registry {
     }
 
     /// Stops a session and removes it with its history.
-    ///
-    /// # Errors
-    /// The session does not exist, or the store failed.
     pub async fn delete(
         &self,
         id: SessionId,
@@ -255,9 +255,6 @@ impl Registry {
     }
 
     /// Stops the turn of a session and ends it and its sub-agents.
-    ///
-    /// # Errors
-    /// The session does not exist, or the store failed.
     pub async fn kill(
         &self,
         id: SessionId,

@@ -39,9 +39,6 @@ impl Registry {
 impl PendingFollower {
     /// The next events as JSON, as in the journals; `None` when the registry is closed. Cancelling this
     /// during a call may lose events.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn next(&mut self) -> Result<Option<Vec<Arc<str>>>, SessionError> {
         loop {
             if std::mem::take(&mut self.must_resync) {

@@ -29,7 +29,6 @@ pub struct ProjectValue {
     pub file: String,
     /// The dotted name of the key.
     pub key: String,
-    /// Its value.
     pub value: serde_json::Value,
     /// Its line, from 1.
     pub line: usize,
@@ -37,9 +36,6 @@ pub struct ProjectValue {
 
 impl Registry {
     /// The configuration files of a folder's project; `None` if there are none.
-    ///
-    /// # Errors
-    /// The folder does not exist, or the database could not be read.
     pub async fn project_config(&self, cwd: &str) -> Result<Option<ProjectConfig>, SessionError> {
         let cwd = self.folder(cwd).await?;
         let project = self.shared().find_project(Path::new(&cwd)).await;

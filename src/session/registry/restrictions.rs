@@ -15,9 +15,6 @@ use types::restriction::{Restriction, RestrictionKind, Restrictions};
 
 impl Registry {
     /// The restrictions of a folder: rules, hooks, agents and servers.
-    ///
-    /// # Errors
-    /// The folder does not exist, or the database could not be read.
     pub async fn restrictions(&self, cwd: &str) -> Result<Restrictions, SessionError> {
         let cwd = self.folder(cwd).await?;
         let folder = PathBuf::from(&cwd);

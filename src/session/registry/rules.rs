@@ -33,7 +33,7 @@ impl Registry {
     ) -> Result<(Vec<RuleView>, Vec<String>), SessionError> {
         let shared = Arc::clone(&self.inner.shared);
         let configured = Arc::clone(&shared.components().settings.configured);
-        let mut known: Vec<RuleView> = configured
+        let mut rules: Vec<RuleView> = configured
             .iter()
             .map(|rule| RuleView {
                 kind: rule.kind,
@@ -78,11 +78,11 @@ impl Registry {
             read
         });
         let (more, problems) = read.await.map_err(|_| SessionError::Crashed)?;
-        known.extend(more);
+        rules.extend(more);
         if let Some(id) = session_id {
             let own = self.open(id).await?.rules().await?;
             for kind in [RuleKind::Deny, RuleKind::Ask, RuleKind::Allow] {
-                known.extend(own.with_kind(kind).iter().map(|rule| RuleView {
+                rules.extend(own.with_kind(kind).iter().map(|rule| RuleView {
                     kind,
                     rule: rule.clone(),
                     scope: RuleScope::Session,
@@ -93,16 +93,16 @@ impl Registry {
                 }));
             }
         }
-        if let Some(folder) = agents_of.filter(|_| known.iter().any(|rule| agent_name(&rule.rule).is_some()))
+        if let Some(folder) = agents_of.filter(|_| rules.iter().any(|rule| agent_name(&rule.rule).is_some()))
         {
             let agents = agents::load(&self.inner.shared, &folder).await?;
-            for rule in &mut known {
+            for rule in &mut rules {
                 let missing = agent_name(&rule.rule).filter(|name| agents.find(name).is_none());
                 let note = missing.map(|name| format!("there is no agent {name} in this folder now"));
                 rule.note = rule.note.take().or(note);
             }
         }
-        Ok((known, problems))
+        Ok((rules, problems))
     }
 
     /// Adds a rule. It applies from the next verdict on, also in running sessions. Returns whether it was new.
@@ -211,14 +211,14 @@ impl Registry {
             return Ok(exact);
         }
         let session_id_of_rule = session_id.filter(|_| scope == RuleScope::Session);
-        let (known, _) = match (scope, session_id_of_rule) {
+        let (rules, _) = match (scope, session_id_of_rule) {
             (RuleScope::Session, None) => return now.map_err(bad),
             (RuleScope::Session, id) => self.rules(id, None).await?,
             (RuleScope::Project, _) => self.rules(session_id, workspace).await?,
             _ => self.rules(None, None).await?,
         };
         let is_kept =
-            known.iter().any(|rule| rule.kind == kind && rule.scope == scope && rule.rule == exact.as_str());
+            rules.iter().any(|rule| rule.kind == kind && rule.scope == scope && rule.rule == exact.as_str());
         if is_kept { Ok(exact) } else { now.map_err(bad) }
     }
 

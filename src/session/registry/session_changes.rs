@@ -85,9 +85,6 @@ impl SessionFollower {
     }
 
     /// The next changed sessions; call it after [`Self::wait_ready`].
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn next(&mut self) -> Result<Vec<SessionNotification>, SessionError> {
         let shared = Arc::clone(&self.registry.inner.shared);
         let now = shared.clock.now();

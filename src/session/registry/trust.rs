@@ -13,9 +13,6 @@ use types::trust::TrustStatus;
 
 impl Registry {
     /// The trust state of a folder.
-    ///
-    /// # Errors
-    /// The folder does not exist, or the database could not be read.
     pub async fn workspace(&self, cwd: &str) -> Result<TrustStatus, SessionError> {
         let cwd = self.folder(cwd).await?;
         let project = self.shared().find_project(Path::new(&cwd)).await;
@@ -57,9 +54,6 @@ impl Registry {
     }
 
     /// Revokes the trust in a folder, which need not exist. Returns its new trust state.
-    ///
-    /// # Errors
-    /// The store failed.
     pub async fn untrust(&self, cwd: &str, origin: Origin) -> Result<TrustStatus, SessionError> {
         let found = match self.workspace(cwd).await {
             Ok(found) => TrustStatus { trusted: false, ..found },

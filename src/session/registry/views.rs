@@ -24,18 +24,12 @@ const PAGE_BYTES: usize = 4 << 20;
 
 impl Registry {
     /// The summary of one session.
-    ///
-    /// # Errors
-    /// The session does not exist.
     pub async fn view(&self, id: SessionId) -> Result<SessionView, SessionError> {
         let view = self.inner.shared.store.view(id).await?.ok_or(SessionError::NotFound)?;
         Ok(self.add_live_state(view))
     }
 
     /// The summary of one session with its settings and attached clients.
-    ///
-    /// # Errors
-    /// The session does not exist.
     pub async fn view_with_details(&self, id: SessionId) -> Result<SessionView, SessionError> {
         let store = &self.inner.shared.store;
         let view = self.view(id).await?;
@@ -88,9 +82,6 @@ impl Registry {
     }
 
     /// The summary of one session with its usage per model, its settings and attached clients.
-    ///
-    /// # Errors
-    /// The session does not exist.
     pub async fn view_with_models(&self, id: SessionId) -> Result<SessionView, SessionError> {
         let view = self.view_with_details(id).await?;
         let query = LedgerQuery { session_id: Some(id), ..LedgerQuery::default() };
@@ -105,9 +96,6 @@ impl Registry {
 
     /// A page of the ledger, newest sessions first, and the sum over the whole query. The ledger
     /// includes deleted sessions.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn ledger(
         &self,
         query: LedgerQuery,
@@ -160,9 +148,6 @@ impl Registry {
     }
 
     /// A page of sessions, newest first. Also returns the start of the next page.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn views(
         &self,
         before: Option<i64>,
@@ -196,9 +181,6 @@ impl Registry {
     }
 
     /// A page of pending permission requests, oldest first.
-    ///
-    /// # Errors
-    /// The session does not exist, or the database could not be read.
     pub async fn pending(
         &self,
         session: Option<SessionId>,

@@ -45,9 +45,6 @@ impl Registry {
     }
 
     /// The result of the session's newest completed turn.
-    ///
-    /// # Errors
-    /// The session does not exist, or the database could not be read.
     pub async fn last_result(&self, id: SessionId) -> Result<Option<TurnResult>, SessionError> {
         let store = &self.inner.shared.store;
         let key = store.find(id).await?.ok_or(SessionError::NotFound)?;

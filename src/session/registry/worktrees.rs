@@ -169,9 +169,6 @@ impl Registry {
     }
 
     /// The worktrees of the daemon with their changes, oldest first.
-    ///
-    /// # Errors
-    /// The store failed.
     pub async fn worktrees(&self) -> Result<Vec<Worktree>, SessionError> {
         let rows = self.inner.shared.store.worktrees().await?;
         let rows = rows.into_iter().filter(|row| row.is_complete);
@@ -279,9 +276,6 @@ impl Registry {
     }
 
     /// Removes the worktrees of jobs that were finished before a time, that nothing uses and whose changes are all committed.
-    ///
-    /// # Errors
-    /// The store failed.
     pub async fn remove_old_worktrees(&self, before: Timestamp) -> Result<(), SessionError> {
         for row in self.inner.shared.store.worktrees().await? {
             let is_old = row.finished_at.is_some_and(|at| at < before);
@@ -299,9 +293,6 @@ impl Registry {
 
     /// Reads which worktrees exist. Call it before any session is loaded, because rules of their base folders hold there.
     /// Also removes temporary files of the last daemon.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn load_worktrees(&self) -> Result<(), StoreError> {
         let shared = &self.inner.shared;
         let dir = shared.components().settings.worktrees_dir.clone();
@@ -316,9 +307,6 @@ impl Registry {
 
     /// Completes after a crash: removes unfinished worktrees, and ends the work in those of sessions and jobs that are over.
     /// So the next start also ends the work in a worktree if git failed at its end. Call it before jobs start.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn sweep_worktrees(&self) -> Result<(), SessionError> {
         let store = &self.inner.shared.store;
         for row in store.worktrees().await? {

@@ -131,9 +131,6 @@ fn allow_rule(text: &str) -> Result<Rule, String> {
 
 impl Registry {
     /// The agents of a folder.
-    ///
-    /// # Errors
-    /// The folder does not exist, or the database could not be read.
     pub async fn agents(&self, cwd: &str) -> Result<AgentList, SessionError> {
         let cwd = self.folder(cwd).await?;
         Ok(agents::load(&self.shared_arc(), Path::new(&cwd)).await?)

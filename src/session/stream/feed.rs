@@ -39,7 +39,6 @@ pub(crate) struct FeedEntry {
 pub(crate) enum EntryKind {
     /// A message starts. Its block rows refer to this event's seq.
     MessageStarted,
-    /// A block starts.
     BlockStarted(u32, BlockContent),
     /// Bytes of text or reasoning for the open block; 0 for arguments.
     Streamed(usize),

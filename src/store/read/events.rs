@@ -50,7 +50,6 @@ pub struct StoredItem {
     pub first_seq: Seq,
     /// Seq of the last event that is not a delta.
     pub last_seq: Seq,
-    /// Kind of the item.
     pub kind: String,
     /// `running`, `completed` or `interrupted`.
     pub status: String,
@@ -74,7 +73,6 @@ pub struct ItemQuery<'q> {
 /// An item without its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ItemHead {
-    /// Id of the item.
     pub item_id: ItemId,
     /// Seq of the item's first event.
     pub first_seq: Seq,
@@ -109,9 +107,6 @@ impl StoreReader {
 
     /// The id of an item, the seqs of its first and its newest permanent event, and whether it runs. `None`
     /// if the session has no such item. Without an id, the newest item.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn find_item(
         &self,
         key: SessionKey,
@@ -134,9 +129,6 @@ impl StoreReader {
     }
 
     /// The items that began after `seq`, in their order.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn items_begun_after(&self, key: SessionKey, seq: Seq) -> Result<Vec<ItemHead>, StoreError> {
         let read = async {
             let rows = sqlx::query(
@@ -154,9 +146,6 @@ impl StoreReader {
     }
 
     /// The newest event of a kind; `None` if there is none.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn newest_event(
         &self,
         key: SessionKey,
@@ -198,9 +187,6 @@ impl StoreReader {
 
     /// A page of the journal: rows after `after`, oldest first, at most `limit` rows and at most `bytes` of
     /// bodies. The first row is always read, whatever its length.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn events_after(
         &self,
         key: SessionKey,
@@ -220,9 +206,6 @@ impl StoreReader {
 
     /// Finds the end of the settled turns of a journal. Up to that end, a replay skips rows of the kinds
     /// `passing`, and needs only the newest row of each kind in `replaced`.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn settled_turns(
         &self,
         key: SessionKey,
@@ -261,9 +244,6 @@ impl StoreReader {
 
     /// A page of the rows that a replay needs. Like [`StoreReader::events_after`], but without transient rows of
     /// settled turns.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn lasting_events_after(
         &self,
         key: SessionKey,
@@ -284,9 +264,6 @@ impl StoreReader {
     }
 
     /// The newest seq in a session's journal. `session.last_seq` covers pruned rows at its end.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn last_seq(&self, key: SessionKey) -> Result<Seq, StoreError> {
         let read = async {
             let row = sqlx::query(
@@ -303,9 +280,6 @@ impl StoreReader {
 
     /// A page of items whose first event comes after `after`, oldest first: at most `limit` items and at most
     /// `bytes` of bodies. The first item is always read, whatever its length.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn items_after(
         &self,
         key: SessionKey,
@@ -318,9 +292,6 @@ impl StoreReader {
 
     /// A page of items, oldest or newest first: at most `limit` items and at most `bytes` of bodies. The first item
     /// is always read, whatever its length.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn items(
         &self,
         key: SessionKey,
@@ -346,9 +317,6 @@ impl StoreReader {
     }
 
     /// The last item that was opened at or before `seq`, if it is a message.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn message_around(&self, key: SessionKey, seq: Seq) -> Result<Option<StoredItem>, StoreError> {
         let read = async {
             let row = sqlx::query(

@@ -25,7 +25,6 @@ pub struct StoredRequest {
 /// The state of a permission request or a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettledRequest {
-    /// The session of the request.
     pub session_id: SessionId,
     /// Body of the event that settled it; `None` while it is pending.
     pub settled: Option<String>,
@@ -43,9 +42,6 @@ pub struct IdempotentReply {
 impl StoreReader {
     /// A page of pending permission requests, oldest first, after the request id `after`. The requests of a
     /// session include those of its sub-agents.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn pending_requests(
         &self,
         session: Option<SessionKey>,
@@ -85,9 +81,6 @@ impl StoreReader {
     }
 
     /// The id of the `nth` permission request or question of a session, from 1.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn numbered_request(&self, session: u64, nth: u64) -> Result<Option<String>, StoreError> {
         let read = async {
             let row = sqlx::query(
@@ -106,9 +99,6 @@ impl StoreReader {
     }
 
     /// The state of one permission request or question.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn request(&self, id: RequestId) -> Result<Option<SettledRequest>, StoreError> {
         let sql = match id {
             RequestId::Permission(_) => {
@@ -137,17 +127,11 @@ impl StoreReader {
     }
 
     /// The reply that was stored under this key.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn stored_reply(&self, method: &str, key: &str) -> Result<Option<IdempotentReply>, StoreError> {
         self.reply_since(method, key, i64::MIN).await
     }
 
     /// Like `stored_reply`, but ignores replies without a session that are older than one day.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn recent_reply(
         &self,
         method: &str,

@@ -46,9 +46,6 @@ pub struct SessionQuery<'q> {
 
 impl StoreReader {
     /// The key of a session; `None` if it does not exist.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn find(&self, id: SessionId) -> Result<Option<SessionKey>, StoreError> {
         let read = async {
             let row = sqlx::query("select id from session where session_id = ?")
@@ -61,9 +58,6 @@ impl StoreReader {
     }
 
     /// One session's summary.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn view(&self, id: SessionId) -> Result<Option<SessionView>, StoreError> {
         let read = async {
             let mut query = sqlx::QueryBuilder::<sqlx::Sqlite>::new(VIEW);
@@ -75,9 +69,6 @@ impl StoreReader {
     }
 
     /// A page of summaries with a position below `before`, newest first.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn views(
         &self,
         before: Option<i64>,
@@ -123,9 +114,6 @@ impl StoreReader {
     }
 
     /// The number of sessions, and the number of those that run or wait for a user.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn counts(&self) -> Result<(u64, u64), StoreError> {
         let read = async {
             let row = sqlx::query(
@@ -140,9 +128,6 @@ impl StoreReader {
     }
 
     /// Sessions with an open turn when the daemon last stopped.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn unfinished(&self) -> Result<Vec<SessionId>, StoreError> {
         let read = async {
             let rows = sqlx::query(
@@ -159,9 +144,6 @@ impl StoreReader {
     }
 
     /// Sessions that have not ended and have events at or after `since`.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn in_use_since(&self, since: Timestamp) -> Result<Vec<SessionId>, StoreError> {
         let read = async {
             let rows = sqlx::query(
@@ -176,9 +158,6 @@ impl StoreReader {
     }
 
     /// Sessions with changes at or after `since`.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn changed_since(&self, since: Timestamp) -> Result<Vec<SessionId>, StoreError> {
         let read = async {
             let rows = sqlx::query("select session_id from session where updated_at_ms >= ? order by id")
@@ -191,9 +170,6 @@ impl StoreReader {
     }
 
     /// Bytes of the database that are in use, without free pages.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn used_bytes(&self) -> Result<u64, StoreError> {
         let read = async {
             let row = sqlx::query(
@@ -209,9 +185,6 @@ impl StoreReader {
     }
 
     /// Sessions that ended before `before`, earliest first, at most `limit`.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn ended_before(&self, before: Timestamp, limit: u32) -> Result<Vec<SessionId>, StoreError> {
         let read = async {
             let rows = sqlx::query(
@@ -228,9 +201,6 @@ impl StoreReader {
     }
 
     /// The session with this number; `None` if there is none.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn numbered(&self, number: u64) -> Result<Option<SessionId>, StoreError> {
         let read = async {
             let row = sqlx::query("select session_id from session where id = ?")
@@ -243,9 +213,6 @@ impl StoreReader {
     }
 
     /// Whether the ledger has calls of a session with this id, which may be deleted.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn has_usage(&self, id: SessionId) -> Result<bool, StoreError> {
         let read = async {
             let row = sqlx::query("select 1 from ledger where session_id = ? limit 1")
@@ -258,9 +225,6 @@ impl StoreReader {
     }
 
     /// The settings of a session, from the events that hold them.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn spec(&self, key: SessionKey) -> Result<SessionSpec, StoreError> {
         let read = async {
             // Without a hint SQLite would read all of the session. Titles that the daemon chose hold no setting.
@@ -288,9 +252,6 @@ impl StoreReader {
     }
 
     /// The todo list of a session.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn todos(&self, key: SessionKey) -> Result<Vec<Todo>, StoreError> {
         let mut before = Seq::MAX;
         loop {

@@ -37,8 +37,9 @@ use crate::tables::jobs::JOBS_PAUSED;
 use crate::tables::ledger;
 use crate::tables::texts;
 use types::event::{Envelope, Event, HISTORY_LOST};
+use types::ids::{Seq, SessionId};
 use types::ledger::UsageRecord;
-use types::session::SessionSummary;
+use types::session::{SessionSpec, SessionSummary};
 use types::time::Timestamp;
 
 /// Number of seqs that are skipped before the notice `HISTORY_LOST`. Lost events may have used these seqs,
@@ -402,6 +403,30 @@ async fn save_journal(
     let summaries = Summaries::from_events(&known);
 
     sqlx::query("begin immediate").execute(&mut *new).await?;
+    let last_seq = journal.last_seq().max(journal.highest);
+    insert_session(new, key, (session_id, created), &spec, summary, last_seq).await?;
+    insert_events(new, key, &journal.lines).await?;
+    let mut rest = SqlBatch::default();
+    blobs::insert(&mut rest, SessionKey(key), &journal.blobs);
+    known
+        .iter()
+        .filter_map(UsageRecord::from_envelope)
+        .for_each(|booking| ledger::insert(&mut rest, &booking));
+    texts::insert(&mut rest, SessionKey(key), &MessageText::from_journal(&known));
+    rest.run_over(new).await?;
+    summaries.write(new, key).await?;
+    sqlx::query("commit").execute(new).await?;
+    Ok(())
+}
+
+async fn insert_session(
+    new: &mut SqliteConnection,
+    key: i64,
+    (session_id, created): (SessionId, Timestamp),
+    spec: &SessionSpec,
+    summary: SessionSummary,
+    last_seq: Seq,
+) -> Result<(), StoreError> {
     let mut sql = QueryBuilder::<Sqlite>::new(
         "insert into session (id, session_id, cwd, background, created_at_ms, title, model, mode, thinking, \
          temperature_thousandths, top_p_thousandths, state, requires, turn_id, updated_at_ms, last_seq, usage, cost_usd_micros, cost_at_least_usd_micros, last_line, last_turn, activity, context_tokens, notice, forked_from, \
@@ -424,7 +449,7 @@ async fn save_journal(
             .push_bind(summary.requires.map(to_text))
             .push_bind(summary.turn_id.map(|id| id.to_string()))
             .push_bind(summary.updated_at_ms.0)
-            .push_bind(integer(journal.last_seq().max(journal.highest)))
+            .push_bind(integer(last_seq))
             .push_bind(serde_json::to_string(&summary.usage).unwrap_or_default())
             .push_bind(summary.cost_usd_micros.map(integer))
             .push_bind(integer(summary.cost_at_least_usd_micros))
@@ -438,8 +463,16 @@ async fn save_journal(
             .push_bind(spec.parent.map(|parent| parent.call_id.to_string()))
             .push_bind(spec.agent.as_ref().map(|agent| agent.name.clone()));
     });
-    sql.build().execute(&mut *new).await?;
-    for chunk in journal.lines.chunks(64) {
+    sql.build().execute(new).await?;
+    Ok(())
+}
+
+async fn insert_events(
+    new: &mut SqliteConnection,
+    key: i64,
+    lines: &[SalvagedRow],
+) -> Result<(), StoreError> {
+    for chunk in lines.chunks(64) {
         let mut sql =
             QueryBuilder::<Sqlite>::new("insert into event (session, seq, at_ms, kind, delta_of, body) ");
         sql.push_values(chunk, |mut values, line| {
@@ -453,15 +486,5 @@ async fn save_journal(
         });
         sql.build().persistent(false).execute(&mut *new).await?;
     }
-    let mut rest = SqlBatch::default();
-    blobs::insert(&mut rest, SessionKey(key), &journal.blobs);
-    known
-        .iter()
-        .filter_map(UsageRecord::from_envelope)
-        .for_each(|booking| ledger::insert(&mut rest, &booking));
-    texts::insert(&mut rest, SessionKey(key), &MessageText::from_journal(&known));
-    rest.run_over(new).await?;
-    summaries.write(new, key).await?;
-    sqlx::query("commit").execute(new).await?;
     Ok(())
 }

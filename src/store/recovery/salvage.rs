@@ -60,9 +60,9 @@ impl SalvagedJournal {
     /// Ends the journal before the first event with a lost part. Writes events of older versions in the current
     /// form.
     fn cut_at_loss(&mut self) {
-        let known: HashSet<BlobId> = self.blobs.iter().map(|blob| blob.blob_id).collect();
+        let blob_ids: HashSet<BlobId> = self.blobs.iter().map(|blob| blob.blob_id).collect();
         let has_all = |line: &SalvagedRow| {
-            wire::truncated_fields(&line.body).iter().all(|cut| known.contains(&cut.blob_id))
+            wire::truncated_fields(&line.body).iter().all(|cut| blob_ids.contains(&cut.blob_id))
         };
         if let Some(end) = self.lines.iter().position(|line| !has_all(line)) {
             self.lines.truncate(end);
@@ -147,17 +147,17 @@ impl DamagedDatabase {
     }
 
     async fn scan_keys(&mut self, query: &'static str, from: i64, keys: &mut BTreeSet<i64>) -> bool {
-        let mut at = from;
+        let mut last_key = from;
         loop {
             let next: Result<Option<i64>, _> =
-                sqlx::query_scalar(query).bind(at).fetch_optional(&mut self.0).await;
+                sqlx::query_scalar(query).bind(last_key).fetch_optional(&mut self.0).await;
             match next {
                 Ok(None) => return true,
                 // Stop at a key that does not advance the scan, because damage can make the index circular.
-                Ok(Some(key)) if (key > at) == (from == i64::MIN) && key != at => at = key,
+                Ok(Some(key)) if (key > last_key) == (from == i64::MIN) && key != last_key => last_key = key,
                 _ => return false,
             }
-            keys.insert(at);
+            keys.insert(last_key);
         }
     }
 
@@ -207,9 +207,9 @@ impl DamagedDatabase {
     /// The blobs of a session that can be read completely.
     async fn blobs(&mut self, key: i64) -> Vec<Blob> {
         let sql = "select id, blob_id, media_type, bytes, in_file from blob where session = ?";
-        let found: Vec<(i64, String, String, i64, bool)> = self.rows_of(sql, key).await;
+        let rows: Vec<(i64, String, String, i64, bool)> = self.rows_of(sql, key).await;
         let mut blobs = Vec::new();
-        for (id, blob_id, media_type, bytes, in_file) in found {
+        for (id, blob_id, media_type, bytes, in_file) in rows {
             let (Ok(blob_id), Ok(bytes)) = (blob_id.parse::<BlobId>(), u64::try_from(bytes)) else {
                 continue;
             };
@@ -301,12 +301,12 @@ impl DamagedDatabase {
         T: for<'r> sqlx::FromRow<'r, sqlx::sqlite::SqliteRow> + Send + Unpin,
     {
         use futures_util::TryStreamExt as _;
-        let mut found = Vec::new();
+        let mut readable = Vec::new();
         let mut rows = sqlx::query_as::<_, T>(query).bind(key).fetch(&mut self.0);
         while let Ok(Some(row)) = rows.try_next().await {
-            found.push(row);
+            readable.push(row);
         }
-        found
+        readable
     }
 
     /// All rows of a query, up to the first unreadable one.
@@ -315,12 +315,12 @@ impl DamagedDatabase {
         T: for<'r> sqlx::FromRow<'r, sqlx::sqlite::SqliteRow> + Send + Unpin,
     {
         use futures_util::TryStreamExt as _;
-        let mut found = Vec::new();
+        let mut readable = Vec::new();
         let mut rows = sqlx::query_as::<_, T>(query).fetch(&mut self.0);
         while let Ok(Some(row)) = rows.try_next().await {
-            found.push(row);
+            readable.push(row);
         }
-        found
+        readable
     }
 }
 

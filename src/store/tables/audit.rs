@@ -77,9 +77,6 @@ impl Store {
 
 impl StoreReader {
     /// A page of the log, oldest first.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn audit(&self, query: AuditQuery) -> Result<Vec<AuditEntry>, StoreError> {
         let rows = sqlx::query(
             "select id, at_ms, kind, session_id, seq, call_id, tool, digest, verdict, rule, reason, client, uid, pid, \
@@ -98,9 +95,6 @@ impl StoreReader {
     /// Reads the whole log and reports faults: rows that were changed, removed, inserted or moved. Missing
     /// rows at the end are found up to the row that the head file names. `known` is a row that the user
     /// stored elsewhere.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn check_audit(&self, known: Option<AuditHead>) -> Result<AuditCheck, StoreError> {
         // Read the head file first, so that rows added meanwhile are no fault.
         let noted = recorded_head(&self.database_file.path);

@@ -24,7 +24,6 @@ use types::event::Envelope;
 use types::ids::{BlobId, Seq};
 use types::wire;
 
-/// Bytes of a part.
 const PART_BYTES: usize = 64 * 1024;
 
 /// Properties of a stored blob.
@@ -40,9 +39,6 @@ pub struct StoredBlob {
 
 impl StoreReader {
     /// A blob of a session; `None` if the session does not have it.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn blob(&self, key: SessionKey, blob_id: BlobId) -> Result<Option<StoredBlob>, StoreError> {
         let read = async {
             let row = sqlx::query(

@@ -21,9 +21,6 @@ const FILE_HISTORY_ROWS: u32 = 100;
 
 impl StoreReader {
     /// The next events after `after` about the content of files, oldest first: checkpoints, changes, rewinds.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn file_history_after(
         &self,
         key: SessionKey,
@@ -53,9 +50,6 @@ impl StoreReader {
 
     /// A page of the `file.changed` events after `after`, oldest first: at most `limit` rows and at most
     /// `bytes` of bodies. The first one is always read, whatever its length.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn file_changes_after(
         &self,
         key: SessionKey,

@@ -19,9 +19,7 @@ const MAX_DELIVERIES_OF_JOB: u32 = 200;
 /// A message that can be tried when its time has come: all earlier ones of its job to the same target are settled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingDelivery {
-    /// The job.
     pub job_id: JobId,
-    /// Id of the message.
     pub message_id: MessageId,
     /// The table `[jobs.notify.NAME]`.
     pub target: String,
@@ -38,9 +36,6 @@ const COLUMNS: &str = "webhook_id, target, job_state, status, tries, next_try_ms
 impl StoreReader {
     /// The messages that are tried next: the earliest of each target first, then the second ones, at most `per_target` of
     /// one target and `limit` in all. A message waits for the earlier ones of its job to the same target.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn pending_deliveries(
         &self,
         per_target: u32,
@@ -78,9 +73,6 @@ impl StoreReader {
     }
 
     /// The messages about a job in the order in which they are owed.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn deliveries_of(&self, job_id: JobId) -> Result<Vec<Delivery>, StoreError> {
         let read = async {
             let sql = format!(
@@ -97,9 +89,6 @@ impl StoreReader {
     }
 
     /// The newest message owed since a time whose last try failed; `None` if there is none.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn last_failed_delivery(&self, since: Timestamp) -> Result<Option<FailedDelivery>, StoreError> {
         let read = async {
             let sql = format!(

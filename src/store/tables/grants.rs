@@ -10,9 +10,6 @@ use crate::sql_batch::{SqlBatch, values};
 
 impl StoreReader {
     /// All pending grants, oldest first.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn pending_grants(&self) -> Result<Vec<PendingGrant>, StoreError> {
         let rows = sqlx::query("select request_id, workspace, entry from grant_outbox order by request_id")
             .fetch_all(&self.readers.current_pool().await)

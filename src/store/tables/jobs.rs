@@ -28,7 +28,6 @@ const UNFINISHED: &str = "('scheduled', 'queued', 'running', 'waiting', 'retryin
 /// Name of the stored value that says whether new starts of jobs are stopped.
 pub const JOBS_PAUSED: &str = "jobs.paused";
 
-/// A job as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredJob {
     /// Its position in the order of creation.
@@ -65,9 +64,6 @@ pub struct JobSpending {
 
 impl StoreReader {
     /// One job; `None` if it does not exist.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn job(&self, id: JobId) -> Result<Option<StoredJob>, StoreError> {
         let read = async {
             let row = sqlx::query("select id, record, request from job where job_id = ?")
@@ -80,9 +76,6 @@ impl StoreReader {
     }
 
     /// The job that holds a unique key; `None` if none does.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn job_with_unique_key(&self, key: &str) -> Result<Option<StoredJob>, StoreError> {
         let read = async {
             let row = sqlx::query("select id, record, request from job where unique_key = ?")
@@ -95,9 +88,6 @@ impl StoreReader {
     }
 
     /// States of a page of jobs with a position below `before`, newest first. The text of a damaged row is no state.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn jobs(
         &self,
         before: Option<i64>,
@@ -144,9 +134,6 @@ impl StoreReader {
     }
 
     /// The states of all jobs that are not over, oldest first. The text of a damaged row is no state.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn unfinished_jobs(&self) -> Result<Vec<String>, StoreError> {
         let read = async {
             let sql = format!("select record from job where state in {UNFINISHED} order by id");
@@ -159,9 +146,6 @@ impl StoreReader {
 
     /// The oldest jobs that ended before a time and keep no other job from being created on `today` (`YYYY-MM-DD`, UTC) or
     /// later, at most `limit`.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn jobs_ended_before(
         &self,
         before: Timestamp,
@@ -185,9 +169,6 @@ impl StoreReader {
     }
 
     /// What jobs have spent: all of them since a time, and each living attempt since its start.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn job_spending(&self, since: Timestamp) -> Result<JobSpending, StoreError> {
         let read = async {
             let pool = self.readers.current_pool().await;
@@ -233,9 +214,6 @@ impl StoreReader {
     }
 
     /// Events of a job after `after`, oldest first.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn job_events(&self, id: JobId, after: u64, limit: u32) -> Result<Vec<JobEvent>, StoreError> {
         let read = async {
             let rows = sqlx::query(
@@ -287,9 +265,6 @@ impl StoreReader {
     }
 
     /// A value that outlives the daemon.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn setting(&self, name: &'static str) -> Result<Option<String>, StoreError> {
         let value = sqlx::query_scalar("select value from daemon_setting where name = ?").bind(name);
         Ok(value.fetch_optional(&self.readers.current_pool().await).await?)

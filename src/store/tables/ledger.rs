@@ -43,9 +43,6 @@ pub struct LedgerQuery {
 impl StoreReader {
     /// A page of the ledger by session and model after the row `after`, newest sessions first. The context
     /// window and the output limit are each taken from the newest call that has a value for it.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn ledger(
         &self,
         query: LedgerQuery,
@@ -84,9 +81,6 @@ impl StoreReader {
     }
 
     /// The sum of all calls that match the query.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn ledger_total(&self, query: LedgerQuery) -> Result<ModelUsage, StoreError> {
         let sql = format!(
             "{TREE} select {SUMS}, null as context_window, null as max_output_tokens from ledger \

@@ -1,4 +1,6 @@
 //! One file for each table other than the journal, with its reads and writes.
+//!
+//! Unless a function says more, its error is that the database could not be read.
 
 pub(super) mod audit;
 pub(super) mod blobs;

@@ -13,9 +13,6 @@ use types::tool::ProcessRecord;
 
 impl StoreReader {
     /// All recorded processes.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn processes(&self) -> Result<Vec<ProcessRecord>, StoreError> {
         let rows = sqlx::query("select call_id, pid, started, boot_id from process")
             .fetch_all(&self.readers.current_pool().await)

@@ -11,9 +11,6 @@ use types::time::Timestamp;
 
 impl StoreReader {
     /// The states of all schedules, oldest first.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn schedules(&self) -> Result<Vec<String>, StoreError> {
         let read = async {
             let rows = sqlx::query("select record from schedule order by id")
@@ -26,9 +23,6 @@ impl StoreReader {
 
     /// How many of the newest jobs of a schedule failed in a row, of those that were created after a time; at most
     /// `limit`. Jobs that neither succeeded nor failed do not count.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn schedule_failures(
         &self,
         id: ScheduleId,
@@ -53,9 +47,6 @@ impl StoreReader {
     }
 
     /// Ids of the jobs of a schedule that are not over, with whether they have started, oldest first.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn unfinished_jobs_of_schedule(
         &self,
         id: ScheduleId,

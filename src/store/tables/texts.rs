@@ -64,9 +64,6 @@ pub(crate) fn query(search: &str) -> Option<String> {
 
 impl StoreReader {
     /// The newest messages of these sessions that contain the words of `search`, at most three per session.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn text_matches(
         &self,
         sessions: &[SessionId],

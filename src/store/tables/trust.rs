@@ -9,9 +9,6 @@ use crate::rows::TrustChange;
 
 impl StoreReader {
     /// The digest for which a folder was trusted; `None` if the folder is not trusted.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn trusted(&self, cwd: &str) -> Result<Option<String>, StoreError> {
         let digest = sqlx::query_scalar("select digest from trust where cwd = ?").bind(cwd);
         Ok(digest.fetch_optional(&self.readers.current_pool().await).await?)

@@ -20,9 +20,6 @@ pub enum SessionActivity {
 
 impl StoreReader {
     /// The worktrees that exist or are being made, oldest first.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn worktrees(&self) -> Result<Vec<WorktreeRow>, StoreError> {
         let read = async {
             let rows = sqlx::query("select record from worktree where removed_at_ms is null order by id")
@@ -34,9 +31,6 @@ impl StoreReader {
     }
 
     /// The worktree with this name; `None` if there never was one.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn worktree_named(&self, name: &str) -> Result<Option<WorktreeRow>, StoreError> {
         let read = async {
             let row = sqlx::query("select record from worktree where name = ?")
@@ -49,9 +43,6 @@ impl StoreReader {
     }
 
     /// The newest worktree of an owner, also if it was removed.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn worktree_of(&self, owner: WorktreeOwner) -> Result<Option<WorktreeRow>, StoreError> {
         let read = async {
             let (sql, id) = match owner {
@@ -72,9 +63,6 @@ impl StoreReader {
 
     /// A session that works in this folder or below it: that is neither ended nor archived, or that has an open turn.
     /// Sub-agents count with their session.
-    ///
-    /// # Errors
-    /// The database could not be read.
     pub async fn session_in_folder(
         &self,
         folder: &str,

@@ -6,11 +6,12 @@
 //! B4 and B8).
 
 pub(super) mod checkpoint;
+mod connection;
 pub(super) mod statements;
 
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, OptionalExtension as _};
+use rusqlite::Connection;
 use tokio::sync::mpsc;
 
 use super::error::StoreError;
@@ -20,16 +21,13 @@ use crate::fault_injection::Faults;
 use crate::health::Health;
 use crate::job_rows::JobCommit;
 use crate::readers::Readers;
-use crate::rows::{Append, Durability, NewSession, Row, SessionKey, TrustChange};
-use crate::sql_batch::{SqlBatch, integer, values};
-use crate::tables::audit;
-use crate::tables::blobs;
-use crate::tables::grants;
-use crate::tables::jobs;
-use crate::tables::processes;
+use crate::rows::{Append, Durability, NewSession, SessionKey, TrustChange};
+use crate::sql_batch::{SqlBatch, values};
+use crate::tables::{audit, blobs, grants, jobs, processes};
 use crate::wal;
 use base::crash;
 use checkpoint::Checkpointer;
+use connection::{close, is_committed, is_worth_single_tries, rewrite_nothing, roll_back};
 use types::audit::{AuditHead, AuditNote};
 
 /// Maximum number of commands in one transaction.
@@ -464,49 +462,4 @@ impl Writer {
         self.sync = Some(wanted);
         Ok(())
     }
-}
-
-/// Whether the requests of a failed group should be retried one by one, so that one bad request does not fail
-/// the others.
-fn is_worth_single_tries(error: &StoreError) -> bool {
-    matches!(error, StoreError::Taken | StoreError::Sql(_))
-}
-
-/// Closes the writer's connection. Errors are only logged, because no caller waits for them.
-fn close(connection: Connection) {
-    if let Err((_, error)) = connection.close() {
-        tracing::warn!(%error, "could not close the database cleanly");
-    }
-}
-
-fn roll_back(connection: &Connection, error: &StoreError) {
-    tracing::debug!(%error, "a transaction failed and was rolled back");
-    // SQLite rolls back by itself after some errors. Then this statement fails without effect.
-    let _ = connection.execute_batch("rollback");
-}
-
-/// Whether the journal contains the whole group exactly, except the rows that the group itself removes. The
-/// group's other changes need no check, because they are in the same transaction.
-fn is_committed(connection: &Connection, group: &[&Append]) -> Result<bool, StoreError> {
-    let mut find = connection.prepare_cached("select body from event where session = ? and seq = ?")?;
-    for append in group {
-        let stays = |row: &&Row| row.delta_of.is_none_or(|opener| !append.prune_deltas_of.contains(&opener));
-        if !append.rows.iter().any(|row| stays(&row)) {
-            return Ok(false);
-        }
-        for row in append.rows.iter().filter(stays) {
-            let place = [append.key.0, integer(row.seq)];
-            let body: Option<String> = find.query_row(place, |row| row.get(0)).optional()?;
-            if body.as_deref() != Some(&*row.body) {
-                return Ok(false);
-            }
-        }
-    }
-    Ok(true)
-}
-
-/// Writes an unchanged page to the log, to test whether the disk accepts writes.
-fn rewrite_nothing(connection: &Connection) -> Result<(), StoreError> {
-    let version: i64 = connection.query_row("pragma user_version", [], |row| row.get(0))?;
-    Ok(connection.pragma_update(None, "user_version", version)?)
 }

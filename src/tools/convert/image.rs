@@ -36,7 +36,6 @@ const MAX_DECODER_BYTES: u64 = 560 << 20;
 /// made smaller.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ImageInfo {
-    /// Its media type.
     pub media_type: String,
     /// Its width in pixels.
     pub width: u32,

@@ -21,7 +21,6 @@ const CONVERT_TIMEOUT: Duration = Duration::from_secs(20);
 /// Maximum bytes of output that are read.
 const MAX_OUTPUT_BYTES: u64 = 8 << 20;
 
-/// Kind of a document.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum DocumentKind {
     /// Text in UTF-8.

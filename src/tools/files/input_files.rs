@@ -48,7 +48,6 @@ pub enum InputSource {
 /// The result for the session.
 #[derive(Clone, Debug)]
 pub struct IngestedFile {
-    /// The block of the input.
     pub block: InputBlock,
     /// The content, to be stored together with the event that refers to the block.
     pub blob: Blob,

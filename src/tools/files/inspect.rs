@@ -8,7 +8,6 @@ use crate::sensitivity::Access;
 use types::ids::CallId;
 use types::tool::{FileChange, Inspection, PlannedChange, PlannedFile, PreparedCall, ReadRecord, Subject};
 
-/// State of one file.
 enum PlannedFileState {
     /// The file has the planned content; its read record, if available.
     New(Option<ReadRecord>),

@@ -177,7 +177,6 @@ pub(crate) fn read_pdf(
     })
 }
 
-/// A checked picture.
 pub(crate) struct CheckedPicture {
     /// Its properties.
     pub(crate) seen: ImageInfo,

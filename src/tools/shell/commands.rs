@@ -51,15 +51,15 @@ pub(crate) const KILL: &str = "Ends a background command with all that it starte
 
 pub(crate) fn prepare_output(context: &ToolContext, input: &OutputInput) -> Result<PreparedCall, ToolError> {
     filter(input)?;
-    let bash_id = find(context, &input.bash_id)?.known.bash_id;
+    let bash_id = find(context, &input.bash_id)?.command.bash_id;
     Ok(prepare_task_call(bash_id, format!("Read the output of {bash_id}"), true))
 }
 
 pub(crate) fn prepare_kill(context: &ToolContext, input: &KillInput) -> Result<PreparedCall, ToolError> {
-    let known = &find(context, &input.shell_id)?.known;
+    let command = &find(context, &input.shell_id)?.command;
     Ok(prepare_task_call(
-        known.bash_id,
-        format!("End {} ({})", known.bash_id, one_line(&known.command)),
+        command.bash_id,
+        format!("End {} ({})", command.bash_id, one_line(&command.command)),
         false,
     ))
 }
@@ -72,15 +72,15 @@ fn prepare_task_call(bash_id: BashId, summary: String, read_only: bool) -> Prepa
 fn find<'c>(context: &'c ToolContext, text: &str) -> Result<&'c BackgroundTaskView, ToolError> {
     let commands = &context.session_context.commands;
     let bash_id: Option<BashId> = text.parse().ok();
-    let found = bash_id.and_then(|bash_id| commands.iter().find(|it| it.known.bash_id == bash_id));
+    let found = bash_id.and_then(|bash_id| commands.iter().find(|it| it.command.bash_id == bash_id));
     found.ok_or_else(|| {
-        let known: Vec<String> = commands.iter().map(|it| it.known.bash_id.to_string()).collect();
-        let there = match known.as_slice() {
+        let names: Vec<String> = commands.iter().map(|it| it.command.bash_id.to_string()).collect();
+        let there = match names.as_slice() {
             [] => "none was started, or all are long over".to_owned(),
-            known => format!("known: {}", known.join(", ")),
+            names => format!("known: {}", names.join(", ")),
         };
         ToolError::new("unknown_command", format!("there is no background command {text:?}; {there}"))
-            .with(json!({ "known": known }))
+            .with(json!({ "known": names }))
     })
 }
 
@@ -113,18 +113,18 @@ pub(crate) fn run_output(
         return Ok(cancelled());
     }
     let matcher = filter(input)?;
-    let BackgroundTaskView { known, live } = find(context, &input.bash_id)?;
-    let from = known.read_bytes;
-    let (bytes, piece) = match (&known.end, live) {
+    let BackgroundTaskView { command, live } = find(context, &input.bash_id)?;
+    let from = command.read_bytes;
+    let (bytes, piece) = match (&command.end, live) {
         (Some(end), _) => (end.output_bytes, stored_output_after(context, end, from)?),
         (None, Some(live)) => live.output_since(from),
         (None, None) => (from, no_output()),
     };
-    let is_lost = known.end.is_none() && live.is_none();
-    let mut text = match &known.end {
-        Some(end) => format!("{} {}", known.bash_id, describe_end(known.state, end)),
-        None if is_lost => format!("{} runs no more; its end is not in the journal yet.", known.bash_id),
-        None => format!("{} is running.", known.bash_id),
+    let is_lost = command.end.is_none() && live.is_none();
+    let mut text = match &command.end {
+        Some(end) => format!("{} {}", command.bash_id, describe_end(command.state, end)),
+        None if is_lost => format!("{} runs no more; its end is not in the journal yet.", command.bash_id),
+        None => format!("{} is running.", command.bash_id),
     };
     let (fresh, is_cut) = visible_output(piece, matcher.as_ref(), context.settings.output_cap);
     text.push('\n');
@@ -136,21 +136,21 @@ pub(crate) fn run_output(
             text.push_str(&fresh);
         }
     }
-    if let Some(note) = known.end.as_ref().and_then(|end| end.note.as_ref()) {
+    if let Some(note) = command.end.as_ref().and_then(|end| end.note.as_ref()) {
         text.push_str(if text.ends_with('\n') { "" } else { "\n" });
         text.push_str(note);
     }
-    let end = known.end.as_ref();
+    let end = command.end.as_ref();
     let detail = json!({
-        "bash_id": known.bash_id,
-        "state": known.state,
+        "bash_id": command.bash_id,
+        "state": command.state,
         "exit_code": end.and_then(|end| end.exit_code),
         "signal": end.and_then(|end| end.signal),
         "from_bytes": from,
         "to_bytes": bytes,
         "truncated": is_cut,
     });
-    let background_read = Some(BackgroundRead { bash_id: known.bash_id, bytes });
+    let background_read = Some(BackgroundRead { bash_id: command.bash_id, bytes });
     Ok(ToolOutcome { detail: Some(detail), background_read, ..ToolOutcome::completed(text) })
 }
 
@@ -234,10 +234,10 @@ pub(crate) async fn run_kill(
     input: &KillInput,
     stop: &CancellationToken,
 ) -> Result<ToolOutcome, ToolError> {
-    let BackgroundTaskView { known, live } = find(context, &input.shell_id)?;
-    let bash_id = known.bash_id;
-    if let Some(end) = &known.end {
-        let why = format!("{bash_id} does not run any more: it {}", describe_end(known.state, end));
+    let BackgroundTaskView { command, live } = find(context, &input.shell_id)?;
+    let bash_id = command.bash_id;
+    if let Some(end) = &command.end {
+        let why = format!("{bash_id} does not run any more: it {}", describe_end(command.state, end));
         return Err(ToolError::new("not_running", why));
     }
     let Some(live) = live else {
@@ -256,16 +256,16 @@ pub(crate) async fn run_kill(
         .session_context
         .commands
         .iter()
-        .filter(|it| it.known.end.is_none() && it.known.bash_id != bash_id);
+        .filter(|it| it.command.end.is_none() && it.command.bash_id != bash_id);
     let others: Vec<String> =
-        others.map(|it| format!("{} ({})", it.known.bash_id, one_line(&it.known.command))).collect();
+        others.map(|it| format!("{} ({})", it.command.bash_id, one_line(&it.command.command))).collect();
     let still = match others.as_slice() {
         [] => "No other runs in the background.".to_owned(),
         others => format!("Still running in the background: {}.", others.join(", ")),
     };
     let text = format!(
         "{bash_id} ({}) is ended. BashOutput still gives what it said last. {still}",
-        one_line(&known.command)
+        one_line(&command.command)
     );
     Ok(ToolOutcome { detail: Some(json!({ "bash_id": bash_id })), ..ToolOutcome::completed(text) })
 }

@@ -17,7 +17,8 @@ pub(super) struct CgroupControllers {
 }
 
 /// A limit that a command reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub(super) enum LimitBreach {
     Memory,
     Processes,
@@ -28,12 +29,7 @@ pub(super) enum LimitBreach {
 impl LimitBreach {
     /// Its name in the details of a result, and in the configuration.
     pub(super) fn name(self) -> &'static str {
-        match self {
-            LimitBreach::Memory => "memory",
-            LimitBreach::Processes => "processes",
-            LimitBreach::FileSize => "file_size",
-            LimitBreach::CpuTime => "cpu_time",
-        }
+        self.into()
     }
 }
 

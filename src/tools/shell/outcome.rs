@@ -28,7 +28,6 @@ pub(super) enum CommandEnd {
     Stopped,
 }
 
-/// A command that has ended.
 pub(super) struct FinishedCommand {
     pub(super) end: CommandEnd,
     pub(super) status: Option<ExitStatus>,

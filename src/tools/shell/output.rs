@@ -143,7 +143,6 @@ pub(super) struct OutputExcerpt {
     pub(super) text: String,
     /// Whether `text` contains only its head and tail.
     pub(super) truncated: bool,
-    /// Bytes of the output.
     pub(super) bytes: u64,
     /// The full output.
     pub(super) spooled: Option<SpoolResult>,

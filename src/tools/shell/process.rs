@@ -29,7 +29,6 @@ pub(super) struct ShellLaunch<'a> {
     pub(super) confined: &'a CommandSandbox,
 }
 
-/// A running shell.
 pub(super) struct RunningShell {
     pub(super) child: proc::Child,
     pub(super) pid: i32,

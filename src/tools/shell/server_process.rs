@@ -31,7 +31,6 @@ const STOP_GRACE: Duration = Duration::from_millis(500);
 
 /// A program to start, with what identifies its processes.
 pub struct ServerLaunch {
-    /// The program.
     pub program: ServerProgram,
     /// Marks its processes.
     pub mark: CallId,
@@ -70,7 +69,6 @@ pub struct RunningServer {
     confined: Option<(CommandSandbox, Arc<PlaceholderCache>, SessionId, PathBuf)>,
 }
 
-/// Its streams.
 pub struct ServerStreams {
     /// Standard input.
     pub stdin: ChildStdin,

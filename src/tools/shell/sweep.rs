@@ -22,7 +22,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// belong to another session with a reused number.
 const MAX_CALL_TICKS: u64 = 15 * 60 * 100;
 
-/// Result of the sweep.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SweepResult {
     /// Number of processes that were found.

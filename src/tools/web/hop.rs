@@ -2,7 +2,6 @@
 //! resolves differently the next time (DNS rebinding) gains nothing.
 
 use std::error::Error as _;
-use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -128,16 +127,9 @@ fn inner_host_error(host: &str) -> ToolError {
 struct GuardedResolver(AddressRanges);
 
 /// An address that is not allowed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0} leads to {1}")]
 struct BlockedAddress(String, IpAddr);
-
-impl fmt::Display for BlockedAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} leads to {}", self.0, self.1)
-    }
-}
-
-impl std::error::Error for BlockedAddress {}
 
 impl Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> Resolving {

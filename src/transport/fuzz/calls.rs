@@ -16,7 +16,6 @@ pub(super) enum ExpectedReplies {
     Batch(Vec<Reply>),
 }
 
-/// One reply.
 #[derive(Debug)]
 pub(super) struct Reply {
     pub id: String,

@@ -6,8 +6,22 @@ use serde::{Deserialize, Serialize};
 use super::index::IndexLevel;
 
 /// The state of a document during indexing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    strum::IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum DocumentStatus {
     /// Known, not begun.
     Pending,
@@ -25,13 +39,8 @@ impl DocumentStatus {
 
     /// The name on the wire and in the store.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            DocumentStatus::Pending => "pending",
-            DocumentStatus::Processing => "processing",
-            DocumentStatus::Processed => "processed",
-            DocumentStatus::Failed => "failed",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// The state with this name.

@@ -5,9 +5,22 @@ use serde::{Deserialize, Serialize};
 
 /// How much of a workspace an index holds. Each level includes the ones before it.
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    strum::IntoStaticStr,
 )]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum IndexLevel {
     /// Chunks with full-text search. No model.
     Lexical,
@@ -21,12 +34,8 @@ pub enum IndexLevel {
 impl IndexLevel {
     /// The name on the wire and in the store.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            IndexLevel::Lexical => "lexical",
-            IndexLevel::Structure => "structure",
-            IndexLevel::Semantic => "semantic",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// The level with this name.
@@ -197,8 +206,11 @@ pub struct IndexStatus {
 }
 
 /// Kinds of model answers that an index caches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum CacheKind {
     /// Entities and relations of chunks.
     Extract,
@@ -216,12 +228,7 @@ impl CacheKind {
 
     /// The name on the wire and in the store.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            CacheKind::Extract => "extract",
-            CacheKind::Summary => "summary",
-            CacheKind::Keywords => "keywords",
-            CacheKind::Query => "query",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }

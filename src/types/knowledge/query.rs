@@ -9,8 +9,11 @@ use serde::{Deserialize, Serialize};
 use crate::message::Role;
 
 /// The parts of the index that a query reads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum QueryMode {
     /// Entities, and the chunks that name them.
     Local,
@@ -34,15 +37,8 @@ impl QueryMode {
 
     /// The name on the wire.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Local => "local",
-            Self::Global => "global",
-            Self::Hybrid => "hybrid",
-            Self::Naive => "naive",
-            Self::Mix => "mix",
-            Self::Bypass => "bypass",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// Whether entities are searched.

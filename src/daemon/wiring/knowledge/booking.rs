@@ -112,7 +112,6 @@ impl SentCall {
         self.received.load(Ordering::Relaxed) > 0
     }
 
-    /// Books a call that has its answer.
     pub async fn book_answer(mut self, usage: Usage, is_cached: bool) -> ModelUsage {
         self.is_open = false;
         let cost = if is_cached { Some(0) } else { self.snapshot.cost_usd_micros(&usage) };

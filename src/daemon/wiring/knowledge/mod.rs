@@ -51,6 +51,12 @@ pub(super) fn settings(config: &Config) -> Result<registry::Settings, DaemonErro
         let why = "expected at least 16, and more than chunk_overlap".to_owned();
         return Err(wrong(&["knowledge", "chunk_tokens"], why));
     }
+    if section.split_by.as_deref() == Some("") {
+        return Err(wrong(&["knowledge", "split_by"], "expected a separator, or leave it out".to_owned()));
+    }
+    if section.split_only && section.split_by.is_none() {
+        return Err(wrong(&["knowledge", "split_only"], "goes with split_by only".to_owned()));
+    }
     // A number that no query can have is refused by the check below.
     let limit = |number: usize| Some(u32::try_from(number).unwrap_or(u32::MAX));
     let query = QueryParams {
@@ -74,7 +80,8 @@ pub(super) fn settings(config: &Config) -> Result<registry::Settings, DaemonErro
         chunks: ChunkSettings {
             tokens: section.chunk_tokens,
             overlap: section.chunk_overlap,
-            ..ChunkSettings::default()
+            split_by: section.split_by.clone(),
+            split_only: section.split_only,
         },
         model: model_name(config),
         semantic: SemanticSettings {

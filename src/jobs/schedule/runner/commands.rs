@@ -3,7 +3,7 @@
 use super::ScheduleRunner;
 use crate::error::JobsError;
 use crate::record::Creator;
-use crate::schedule::command::ScheduleCommand;
+use crate::schedule::command::{ScheduleCommand, ScheduleEdit};
 use crate::schedule::record::ScheduleRecord;
 use crate::schedule::timing::Zone;
 use crate::task::earlier_reply;
@@ -17,16 +17,11 @@ use types::schedule::{NewSchedule, Schedule, ScheduleChange, ScheduleUpdate};
 /// Most schedules of a daemon.
 const MAX_SCHEDULES: usize = 1_000;
 
-/// Methods under which replies are stored.
-mod method {
-    pub const CREATE: &str = "schedule.create";
-    pub const UPDATE: &str = "schedule.update";
-    pub const DELETE: &str = "schedule.delete";
-}
-
-/// What a client does with a schedule.
+/// How an edit is recorded.
 struct Change<'c> {
+    /// The method under which the reply is stored.
     method: &'static str,
+    /// The verdict of the audit row.
     verdict: &'static str,
     keyed: Option<IdempotencyKey>,
     origin: &'c Origin,
@@ -34,22 +29,13 @@ struct Change<'c> {
 
 impl ScheduleRunner {
     /// Handles one command. Errors of the command go to its caller.
-    ///
-    /// # Errors
-    /// The daemon is stopping.
     pub(super) async fn handle(&mut self, command: ScheduleCommand) -> Result<(), JobsError> {
         match command {
-            ScheduleCommand::Create { new, keyed, origin, reply } => {
-                let _ = reply.send(self.create(*new, keyed, &origin).await);
-            }
-            ScheduleCommand::Update { update, keyed, origin, reply } => {
-                let _ = reply.send(self.update(*update, keyed, &origin).await);
-            }
-            ScheduleCommand::Delete { id, keyed, origin, reply } => {
-                let _ = reply.send(self.delete(id, keyed, &origin).await);
+            ScheduleCommand::Edit { edit, keyed, origin, reply } => {
+                drop(reply.send(self.edit(edit, keyed, origin).await));
             }
             ScheduleCommand::Trigger { id, keyed, origin, reply } => {
-                let _ = reply.send(self.trigger(id, keyed, origin).await);
+                drop(reply.send(self.trigger(id, keyed, origin).await));
             }
             ScheduleCommand::Get(id, reply) => drop(reply.send(self.view(id).await)),
             ScheduleCommand::List(reply) => drop(reply.send(self.list().await)),
@@ -65,58 +51,52 @@ impl ScheduleRunner {
         Ok(schedules)
     }
 
-    async fn create(
+    async fn edit(
         &mut self,
-        new: NewSchedule,
+        edit: ScheduleEdit,
         keyed: Option<IdempotencyKey>,
-        origin: &Origin,
+        origin: Origin,
     ) -> Result<Schedule, JobsError> {
-        if let Some(known) = self.known(method::CREATE, keyed.as_ref()).await? {
-            return Ok(known);
+        let (method, verdict) = match &edit {
+            ScheduleEdit::Create(_) => ("schedule.create", "schedule_created"),
+            ScheduleEdit::Update(_) => ("schedule.update", "schedule_updated"),
+            ScheduleEdit::Delete(_) => ("schedule.delete", "schedule_deleted"),
+        };
+        if let Some(schedule) = self.earlier_result(method, keyed.as_ref()).await? {
+            return Ok(schedule);
         }
+        let change = Change { method, verdict, keyed, origin: &origin };
+        match edit {
+            ScheduleEdit::Create(new) => self.create(*new, change).await,
+            ScheduleEdit::Update(update) => self.update(*update, change).await,
+            ScheduleEdit::Delete(id) => self.delete(id, change).await,
+        }
+    }
+
+    async fn create(&mut self, new: NewSchedule, change: Change<'_>) -> Result<Schedule, JobsError> {
         if self.schedules.len() >= MAX_SCHEDULES {
             return Err(JobsError::TooManySchedules { most: MAX_SCHEDULES });
         }
         let id = self.mint().schedule();
-        let record = ScheduleRecord::new(id, new, Creator::from(origin), &Zone::of_system(), self.now())?;
-        let write = ScheduleWrite::Insert(id, record.to_json());
-        let change = Change { method: method::CREATE, verdict: "schedule_created", keyed, origin };
-        self.write(change, write, &record).await?;
+        let creator = Creator::from(change.origin);
+        let record = ScheduleRecord::new(id, new, creator, &Zone::of_system(), self.now())?;
+        self.write(change, ScheduleWrite::Insert(id, record.to_json()), &record).await?;
         self.track(record);
         self.notify(id, ScheduleChange::Created, None, None).await?;
         self.view(id).await
     }
 
-    async fn update(
-        &mut self,
-        update: ScheduleUpdate,
-        keyed: Option<IdempotencyKey>,
-        origin: &Origin,
-    ) -> Result<Schedule, JobsError> {
-        if let Some(known) = self.known(method::UPDATE, keyed.as_ref()).await? {
-            return Ok(known);
-        }
+    async fn update(&mut self, update: ScheduleUpdate, change: Change<'_>) -> Result<Schedule, JobsError> {
         let id = update.schedule_id;
-        let before = self.record(id)?;
-        let next = before.updated(update, self.now())?;
-        let change = Change { method: method::UPDATE, verdict: "schedule_updated", keyed, origin };
+        let next = self.record(id)?.updated(update, self.now())?;
         self.write(change, next.update_write(), &next).await?;
         self.track(next);
         self.notify(id, ScheduleChange::Updated, None, None).await?;
         self.view(id).await
     }
 
-    async fn delete(
-        &mut self,
-        id: ScheduleId,
-        keyed: Option<IdempotencyKey>,
-        origin: &Origin,
-    ) -> Result<Schedule, JobsError> {
-        if let Some(known) = self.known(method::DELETE, keyed.as_ref()).await? {
-            return Ok(known);
-        }
+    async fn delete(&mut self, id: ScheduleId, change: Change<'_>) -> Result<Schedule, JobsError> {
         let (record, last) = (self.record(id)?, self.view(id).await?);
-        let change = Change { method: method::DELETE, verdict: "schedule_deleted", keyed, origin };
         self.write(change, ScheduleWrite::Delete(id), &record).await?;
         self.notify(id, ScheduleChange::Deleted, None, None).await?;
         self.schedules.remove(&id);
@@ -170,7 +150,7 @@ impl ScheduleRunner {
     }
 
     /// The schedule of an earlier call with this key: as it is now, or as it was then if it was deleted.
-    async fn known(
+    async fn earlier_result(
         &self,
         method: &'static str,
         keyed: Option<&IdempotencyKey>,

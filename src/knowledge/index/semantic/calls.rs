@@ -18,7 +18,6 @@ use types::time::Clock;
 pub struct SemanticRun<'a> {
     /// The index.
     pub store: &'a KnowledgeStore,
-    /// The model.
     pub model: &'a Arc<dyn LanguageModel>,
     /// Settings for the use of the model.
     pub settings: &'a SemanticSettings,

@@ -106,7 +106,6 @@ async fn unit_answers(
         purpose: CallPurpose::Extract,
         system: system.clone(),
         messages,
-        json: false,
     };
     let first = run.call(call(vec![ChatMessage::user(&user)])).await?;
     let mut is_whole = !first.truncated;

@@ -2,7 +2,6 @@
 
 /// Characters of a name.
 const MAX_NAME_CHARS: usize = 256;
-/// Bytes of a name.
 const MAX_NAME_BYTES: usize = 512;
 /// Pairs of quotes that may enclose a name.
 const QUOTES: &[(char, char)] = &[

@@ -84,12 +84,7 @@ async fn summarize_group(
     {
         return Ok(summary);
     }
-    let call = ModelCall {
-        purpose: CallPurpose::Summary,
-        system,
-        messages: vec![ChatMessage::user(user)],
-        json: false,
-    };
+    let call = ModelCall { purpose: CallPurpose::Summary, system, messages: vec![ChatMessage::user(user)] };
     let completion = run.call(call).await?;
     let summary = completion.text.trim().to_owned();
     if !completion.truncated && !summary.is_empty() {

@@ -15,7 +15,6 @@ const SKIP_RULES: i64 = 2;
 pub struct KnownFile {
     /// Its document.
     pub id: DocId,
-    /// Its path.
     pub path: String,
     /// Hash of its content.
     pub hash: String,
@@ -32,7 +31,6 @@ pub struct KnownFile {
 /// A file that was read and omitted because of its content: it is no text, or it holds a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkippedFile {
-    /// Its path.
     pub path: String,
     /// Size in bytes.
     pub bytes: u64,
@@ -42,9 +40,6 @@ pub struct SkippedFile {
 
 impl Writer {
     /// All documents that are files.
-    ///
-    /// # Errors
-    /// The read failed.
     pub fn known_files(&self) -> Result<Vec<KnownFile>, KnowledgeError> {
         let mut statement = self.connection().prepare_cached(
             "select key, path, hash, bytes, mtime_ns, level, status from kn_doc where source = 'file' and path is not null",
@@ -65,9 +60,6 @@ impl Writer {
     }
 
     /// Records the new time of files whose content did not change.
-    ///
-    /// # Errors
-    /// The write failed.
     pub fn touch_files(&mut self, files: &[(DocId, i64)]) -> Result<(), KnowledgeError> {
         self.transaction(|connection| {
             for (id, modified_ns) in files {
@@ -80,9 +72,6 @@ impl Writer {
     }
 
     /// Files that were read and omitted because of their content, by the current rules.
-    ///
-    /// # Errors
-    /// The read failed.
     pub fn skipped_files(&self) -> Result<Vec<SkippedFile>, KnowledgeError> {
         let mut statement = self
             .connection()
@@ -95,9 +84,6 @@ impl Writer {
 
     /// Records files that were read and omitted, so that the next scan does not read them, and removes the records of
     /// those at `removed_paths`.
-    ///
-    /// # Errors
-    /// The write failed.
     pub fn note_skipped(
         &mut self,
         skipped: &[SkippedFile],
@@ -122,9 +108,6 @@ impl Writer {
     }
 
     /// Removes a file of the workspace from the index. The job resolves references to its symbols later.
-    ///
-    /// # Errors
-    /// The write failed.
     pub fn remove_file(&mut self, id: &DocId) -> Result<(), KnowledgeError> {
         self.transaction(|connection| {
             delete(connection, id.as_str())?;
@@ -134,9 +117,6 @@ impl Writer {
     }
 
     /// Stores that a file could not be indexed, in place of its document.
-    ///
-    /// # Errors
-    /// The write failed.
     pub fn fail_document(
         &mut self,
         new: &NewDocument,

@@ -11,9 +11,6 @@ use types::knowledge::{DocumentSource, DocumentStatus, IndexLevel};
 impl Writer {
     /// Stores an inserted document durably before it is processed. Returns false if this id and hash were
     /// already processed; that document stays as it is.
-    ///
-    /// # Errors
-    /// The write failed.
     pub fn accept_document(
         &mut self,
         new: &NewDocument,
@@ -45,9 +42,6 @@ impl Writer {
     }
 
     /// Inserted documents that are not processed, with their texts, at most `limit` after this id.
-    ///
-    /// # Errors
-    /// The read failed.
     pub fn unprocessed_inserts(
         &self,
         after: &str,

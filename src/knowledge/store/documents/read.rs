@@ -10,9 +10,7 @@ use types::knowledge::{Document, DocumentSource, DocumentStatus, IndexLevel};
 /// A document that a model has not read yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnreadDocument {
-    /// Its id.
     pub id: DocId,
-    /// Its path.
     pub path: Option<String>,
     /// Tokens of its chunks.
     pub tokens: u64,
@@ -87,17 +85,11 @@ pub(super) fn document_row(connection: &Connection, id: &str) -> Result<Option<i
 
 impl Writer {
     /// One document by its id or its path.
-    ///
-    /// # Errors
-    /// The read failed.
     pub fn find_document(&self, id_or_path: &str) -> Result<Option<Document>, KnowledgeError> {
         document(self.connection(), id_or_path)
     }
 
     /// Ids of all inserted documents.
-    ///
-    /// # Errors
-    /// The read failed.
     pub fn inserted_ids(&self) -> Result<Vec<DocId>, KnowledgeError> {
         let mut statement =
             self.connection().prepare_cached("select key from kn_doc where source = 'inserted'")?;
@@ -106,9 +98,6 @@ impl Writer {
     }
 
     /// Documents that a model has not read yet, in the order of their ids.
-    ///
-    /// # Errors
-    /// The read failed.
     pub fn unread_documents(&self) -> Result<Vec<UnreadDocument>, KnowledgeError> {
         let mut statement = self.connection().prepare_cached(
             "select d.key, d.path, sum(c.tokens) from kn_doc d join kn_chunk c on c.doc_id = d.id \
@@ -121,9 +110,6 @@ impl Writer {
     }
 
     /// The chunks of a document.
-    ///
-    /// # Errors
-    /// The read failed.
     pub fn document_chunks(&self, id: &DocId) -> Result<Vec<Chunk>, KnowledgeError> {
         chunks_of_document(self.connection(), id.as_str())
     }

@@ -19,7 +19,6 @@ use types::knowledge::{DocumentSource, DocumentStatus, IndexLevel};
 /// A document that is about to be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewDocument {
-    /// Its id.
     pub id: DocId,
     /// Path relative to the workspace. Replaces the document that has it.
     pub path: Option<String>,
@@ -47,9 +46,6 @@ pub enum DeleteOutcome {
 impl Writer {
     /// Stores a document with its chunks and its graph, and removes the document that had its id or path: one
     /// transaction, the new rows first.
-    ///
-    /// # Errors
-    /// The write failed.
     pub fn store_document(
         &mut self,
         new: &NewDocument,
@@ -129,9 +125,6 @@ impl Writer {
     }
 
     /// Changes the state of a document.
-    ///
-    /// # Errors
-    /// The write failed.
     pub fn set_status(
         &mut self,
         id: &DocId,
@@ -149,9 +142,6 @@ impl Writer {
 
     /// Deletes a document by its id or path with everything that only it states, in one transaction. Cached answers
     /// stay unless `with_cache`.
-    ///
-    /// # Errors
-    /// The write failed.
     pub fn delete_document(
         &mut self,
         id_or_path: &str,

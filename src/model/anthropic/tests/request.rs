@@ -27,7 +27,8 @@ fn request(messages: Vec<Message>) -> ModelRequest {
 }
 
 fn body(request: &ModelRequest, settings: &ModelSettings) -> Value {
-    serde_json::from_slice(&super::super::body(request, settings, &RequestCache::default()).unwrap()).unwrap()
+    serde_json::from_slice(&super::super::request::body(request, settings, &RequestCache::default()).unwrap())
+        .unwrap()
 }
 
 #[test]
@@ -179,8 +180,9 @@ fn request_cache_does_not_change_request_bytes() {
     for step in 0..12 {
         for thinking in [None, Some(Thinking::Off)] {
             model_request.thinking = thinking;
-            let bytes =
-                |written: &RequestCache| super::super::body(&model_request, &settings, written).unwrap();
+            let bytes = |written: &RequestCache| {
+                super::super::request::body(&model_request, &settings, written).unwrap()
+            };
             let text = String::from_utf8(bytes(&written)).unwrap();
             assert_eq!(
                 text,
@@ -204,6 +206,7 @@ fn request_cache_does_not_change_request_bytes() {
     }
     model_request.messages.clear();
     let empty: Value =
-        serde_json::from_slice(&super::super::body(&model_request, &settings, &written).unwrap()).unwrap();
+        serde_json::from_slice(&super::super::request::body(&model_request, &settings, &written).unwrap())
+            .unwrap();
     assert_eq!(empty["messages"], json!([]));
 }

@@ -50,7 +50,6 @@ pub struct SetKey {
     pub key: String,
     /// Line of the key in the file, from 1.
     pub line: usize,
-    /// Value of the key.
     pub value: serde_json::Value,
 }
 

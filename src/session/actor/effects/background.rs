@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use crate::actor::effects::tool_calls::relay_progress;
+use crate::actor::effects::tool_run::relay_progress;
 use crate::actor::effects::{BackgroundTask, EffectRunner, OUTPUT_CAPACITY};
 use base::crash;
 use engine::{Engine, Input};
@@ -71,7 +71,7 @@ impl EffectRunner {
     pub fn commands(&self, engine: &Engine) -> Vec<BackgroundTaskView> {
         let live = |call_id: &CallId| self.live.get(call_id).map(|it| Arc::clone(&it.live));
         let known = engine.commands().into_iter();
-        known.map(|known| BackgroundTaskView { live: live(&known.call_id), known }).collect()
+        known.map(|command| BackgroundTaskView { live: live(&command.call_id), command }).collect()
     }
 
     /// Follows a started background task until its end.

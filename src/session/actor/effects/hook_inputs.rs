@@ -28,7 +28,6 @@ const PATH_ARGUMENTS: [(&str, &str); 8] = [
 pub(super) struct HookedCall<'c> {
     pub call: &'c ToolCall,
     pub subject: &'c Subject,
-    /// The files, if the call is a patch.
     pub files: &'c [PatchedFile],
     pub context: &'c CallContext,
     pub home: &'c Path,

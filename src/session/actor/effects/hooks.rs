@@ -222,7 +222,6 @@ fn hook_text(heading: &str, text: &str) -> String {
     }
 }
 
-/// An event of a session for its hooks.
 #[derive(Clone, Debug)]
 pub(crate) struct SessionHookEvent {
     pub event: HookEvent,

@@ -40,6 +40,7 @@ pub(crate) mod subagents;
 #[cfg(test)]
 mod tests;
 mod tool_calls;
+mod tool_run;
 
 pub(crate) use tool_calls::{PendingPreparation, judge_prepared};
 
@@ -100,7 +101,6 @@ impl From<Input> for EffectResult {
     }
 }
 
-/// A background task.
 struct BackgroundTask {
     live: Arc<BackgroundTaskHandle>,
     /// Id of the tokio task that follows the background task.

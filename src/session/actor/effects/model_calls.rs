@@ -160,7 +160,6 @@ fn too_long_fault() -> ModelFault {
     ModelFault::new(FaultKind::Garbage, text)
 }
 
-/// Bytes of text in a delta.
 fn delta_text_bytes(delta: &Delta) -> usize {
     match delta {
         Delta::Text { text, .. } | Delta::Thinking { text, .. } => text.len(),

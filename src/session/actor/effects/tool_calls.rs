@@ -2,36 +2,30 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Instant;
 
 use futures_util::FutureExt as _;
 use tokio::runtime::Handle;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use tracing::{Instrument as _, Span, info_span};
 
+use crate::actor::effects::EffectRunner;
 use crate::actor::effects::hook_inputs::HookedCall;
 use crate::actor::effects::hooks::{self, HookCache};
-use crate::actor::effects::{EffectResult, EffectRunner, OUTPUT_CAPACITY};
-use crate::agents;
+use crate::actor::effects::tool_run::panic_outcome;
 use crate::call_context::CallContext;
-use crate::effective_rules;
 use crate::effective_rules::EffectiveRules;
-use crate::hooks as session_hooks;
-use crate::shared::{Components, Shared, elapsed_ms};
-use base::crash;
+use crate::shared::{Components, Shared};
+use crate::{agents, effective_rules, hooks as session_hooks};
 use engine::{Input, JudgedCall};
 use project::hooks::HookAnswers;
-use tools::{CallPreparer, FileState, FileVersion, PatchedFile, SessionContext, ToolError};
-use types::blob::{Blob, BlobRef};
-use types::history::FileCheckpoint;
+use tools::{CallPreparer, PatchedFile, SessionContext, ToolError};
 use types::hook::HookEvent;
 use types::ids::{CallId, TurnId};
 use types::message::ToolCall;
 use types::permission::{Mode, Verdict, VerdictKind};
 use types::subagent::TASK;
-use types::tool::{Inspection, PreparedCall, Subject, ToolOutcome, ToolProgress};
+use types::tool::{Inspection, PreparedCall, Subject, ToolOutcome};
 
 impl EffectRunner {
     /// Prepares and judges all calls before any of them is reported. One blocking thread does this, so
@@ -154,104 +148,6 @@ impl EffectRunner {
             Some(Input::Inspected { call_id, inspection })
         });
     }
-
-    /// Runs an allowed call. `phase` is the parent of its tracing span.
-    pub fn run_tool(
-        &mut self,
-        call: Arc<ToolCall>,
-        prepared: Arc<PreparedCall>,
-        call_context: CallContext,
-        phase: &Span,
-    ) {
-        let span = info_span!(parent: phase, "tool_call", tool = call.tool, call = %call.call_id);
-        let (shared, report, stop) =
-            (Arc::clone(&self.shared), self.report.clone(), CancellationToken::new());
-        let components = shared.components();
-        self.tools.insert(call.call_id, stop.clone());
-        let process_starts = self.process_starts.clone();
-        let (blobs, cache) = (Arc::clone(&self.blobs), self.hook_cache.clone());
-        let checkpoint = prepared.subject.changes_files().then(|| {
-            let (stored, is_stored) = oneshot::channel();
-            self.checkpoints.insert(call.call_id, stored);
-            is_stored
-        });
-        let continues_in_background = matches!(prepared.subject, Subject::Bash { background: true, .. });
-        let after = stop.clone();
-        let work = async move {
-            let session_context = match prepared.subject {
-                // A command reads no files for the model. Its sandbox, if any, decides which paths it may read.
-                Subject::Bash { .. } => SessionContext {
-                    blobs: Some(blobs),
-                    ..SessionContext::clone(&call_context.session_context)
-                },
-                _ => EffectiveRules::load(&shared, &call_context).await.session_context(
-                    &components.settings,
-                    blobs,
-                    &call_context,
-                ),
-            };
-            let started = Instant::now();
-            let call_id = call.call_id;
-            if continues_in_background {
-                let start = AssertUnwindSafe(components.tools.start(
-                    &call,
-                    &prepared,
-                    &session_context,
-                    process_starts,
-                    stop,
-                ));
-                let (outcome, command) = match start.catch_unwind().await {
-                    // The engine writes the message for the model, because only the engine knows the task's name.
-                    Ok(Ok(command)) => (
-                        ToolOutcome { continues_in_background: true, ..ToolOutcome::completed("") },
-                        Some(Box::new(command)),
-                    ),
-                    Ok(Err(outcome)) => (outcome, None),
-                    Err(_) => (panic_outcome(), None),
-                };
-                crash::point("C14");
-                let duration_ms = elapsed_ms(started);
-                let input = Input::ToolDone { call_id, outcome: Box::new(outcome), duration_ms };
-                return Some(EffectResult { input, command });
-            }
-            if let Some(is_stored) = checkpoint {
-                let versions = components.tools.file_versions_of(&prepared, &session_context).await;
-                let (files, blobs) =
-                    versions.into_iter().map(file_checkpoint).unzip::<_, _, Vec<_>, Vec<_>>();
-                let blobs = blobs.into_iter().flatten().collect();
-                report.send(Box::new(Input::FilesRead { call_id, files, blobs })).await.ok()?;
-                // The session stores the content before the call changes a file. A stopped call changes none.
-                tokio::select! {
-                    _ = is_stored => crash::point("C25.stored"),
-                    () = stop.cancelled() => {}
-                }
-            }
-            let (progress, pieces) = mpsc::channel(OUTPUT_CAPACITY);
-            let run = async {
-                crash::tool(&call.tool);
-                components.tools.run(&call, &prepared, &session_context, progress, process_starts, stop).await
-            };
-            // The tool continues while its output waits for the journal.
-            let outcome = relay_progress(call_id, run, pieces, &report).await?;
-            let mut outcome = outcome.unwrap_or_else(|_| panic_outcome());
-            let is_stopped = after.is_cancelled();
-            let ran = tokio::select! {
-                ran = hooks::after_call(&shared, (&call, &prepared), &call_context, &outcome, &report) => ran,
-                () = after.cancelled(), if !is_stopped => None,
-            };
-            outcome.output.push_str(&cache.added_text(call_id));
-            if let Some((ran, text)) = ran {
-                outcome.output.push_str(&text);
-                if let Some(ran) = ran {
-                    report.send(Box::new(ran)).await.ok()?;
-                }
-            }
-            crash::point("C14");
-            let duration_ms = elapsed_ms(started);
-            Some(Input::ToolDone { call_id, outcome: Box::new(outcome), duration_ms }.into())
-        };
-        self.running.spawn(work.instrument(span));
-    }
 }
 
 /// Prepares calls and judges them by the rules that were loaded together at one moment.
@@ -301,14 +197,12 @@ fn unchecked() -> Verdict {
     }
 }
 
-/// Calls with the hooks that are for them.
 struct HookedCalls {
     shared: Arc<Shared>,
     found: session_hooks::EventHooks,
     cache: HookCache,
     report: mpsc::Sender<Box<Input>>,
     calls: Vec<Arc<ToolCall>>,
-    /// The files of each call that is a patch.
     files: Vec<Vec<PatchedFile>>,
 }
 
@@ -372,22 +266,6 @@ impl HookedCalls {
     }
 }
 
-/// The checkpoint of a file, with its content.
-fn file_checkpoint(version: FileVersion) -> (FileCheckpoint, Option<Blob>) {
-    let FileVersion { path, state } = version;
-    let missing = FileCheckpoint { path, exists: false, sha256: None, content: None, mode: None };
-    match state {
-        FileState::Missing => (missing, None),
-        FileState::Unreadable(_) => (FileCheckpoint { exists: true, ..missing }, None),
-        FileState::Content { sha256, mode, bytes } => {
-            let blob = bytes.map(|bytes| Blob::new("application/octet-stream", bytes.as_slice()));
-            let content = blob.as_ref().map(BlobRef::from);
-            let (sha256, mode) = (Some(sha256), Some(mode));
-            (FileCheckpoint { exists: true, sha256, content, mode, ..missing }, blob)
-        }
-    }
-}
-
 /// A running preparation of tool calls. Dropping it cancels the preparation.
 pub(crate) struct PendingPreparation {
     task: JoinHandle<Vec<JudgedCall>>,
@@ -405,41 +283,6 @@ impl PendingPreparation {
         let calls = judged.unwrap_or_else(|_| self.call_ids.iter().map(failed).collect());
         Input::Prepared { turn_id: self.turn_id, mode: self.mode, calls }
     }
-}
-
-/// Runs a future to its end or panic and reports its output meanwhile. The last output is always reported
-/// before the end. Returns `None` if the receiver is gone.
-pub(super) async fn relay_progress<T>(
-    call_id: CallId,
-    run: impl Future<Output = T>,
-    mut pieces: mpsc::Receiver<ToolProgress>,
-    report: &mpsc::Sender<Box<Input>>,
-) -> Option<std::thread::Result<T>> {
-    let run = AssertUnwindSafe(run).catch_unwind();
-    tokio::pin!(run);
-    let over = loop {
-        tokio::select! {
-            biased;
-            over = &mut run => break over,
-            Some(progress) = pieces.recv() => {
-                let send = report.send(Box::new(Input::Progress { call_id, progress }));
-                tokio::pin!(send);
-                tokio::select! {
-                    sent = &mut send => if sent.is_err() { return None },
-                    over = &mut run => {
-                        let _ = send.await;
-                        break over;
-                    }
-                }
-            }
-        }
-    };
-    while let Ok(progress) = pieces.try_recv() {
-        if report.send(Box::new(Input::Progress { call_id, progress })).await.is_err() {
-            break;
-        }
-    }
-    Some(over)
 }
 
 /// Judges a call by the rules. A command is judged on a blocking thread: a long one takes milliseconds, and the
@@ -461,8 +304,4 @@ pub(crate) async fn judge_prepared(
         tokio::task::spawn_blocking(move || effective.verdict(&components, &call_context, &tool, &prepared))
             .await;
     judged.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
-}
-
-pub(super) fn panic_outcome() -> ToolOutcome {
-    ToolOutcome::failed("internal", "the tool failed inside the daemon; its log says more. Try another way.")
 }

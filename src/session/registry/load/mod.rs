@@ -144,9 +144,6 @@ impl Registry {
     }
 
     /// Key and newest published seq of a session, without loading it.
-    ///
-    /// # Errors
-    /// The session does not exist, or the database could not be read.
     pub async fn journal(&self, id: SessionId) -> Result<(SessionKey, Seq), SessionError> {
         let slot = self.inner.live.get(&id).map(|slot| Arc::clone(&slot));
         if let Some(loaded_session) = slot.as_ref().and_then(|slot| slot.get()).filter(|it| !it.has_crashed())

@@ -7,7 +7,6 @@ use sha2::{Digest as _, Sha256};
 use crate::files::notebook::shape::{Notebook, NotebookCell};
 use types::hex;
 
-/// A change of a notebook.
 pub(super) enum NotebookChange<'a> {
     /// Gives the cell this source, and this kind if one is given.
     Replace {

@@ -43,8 +43,9 @@ pub(crate) struct Input {
     edit_mode: Option<Mode>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 enum Kind {
     Code,
     Markdown,
@@ -52,12 +53,8 @@ enum Kind {
 }
 
 impl Kind {
-    const fn name(self) -> &'static str {
-        match self {
-            Kind::Code => "code",
-            Kind::Markdown => "markdown",
-            Kind::Raw => "raw",
-        }
+    fn name(self) -> &'static str {
+        self.into()
     }
 }
 

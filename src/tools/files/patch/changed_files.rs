@@ -10,7 +10,6 @@ use crate::files::patch::plan::{FileStep, plan, targets};
 use crate::sensitivity::Access;
 use types::tool::{ResolvedPath, Subject};
 
-/// One file of a patch.
 #[derive(Clone, Debug)]
 pub struct PatchedFile {
     /// The tool that would change the file so: `Write` or `Edit`.

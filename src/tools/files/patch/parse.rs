@@ -45,7 +45,6 @@ pub(crate) struct Hunk<'p> {
     pub(crate) number: usize,
 }
 
-/// One line of a hunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HunkLine<'p> {
     Keep(&'p str),

@@ -100,44 +100,44 @@ pub(crate) fn find_suspect(output: &str, choice: CallSandbox, ground: &SandboxVi
         return None;
     }
     let says = |line: &str, marks: &[&str]| marks.iter().any(|word| line.contains(word));
-    let mut found = None;
+    let mut blocked = None;
     let lines: Vec<&str> = output.lines().rev().take(MAX_LINES).collect();
-    for (at, line) in lines.iter().enumerate() {
+    for (index, line) in lines.iter().enumerate() {
         if !choice.network
             && (says(line, NETWORK_ERRORS) || says(line, FILE_ERRORS) && says(line, SOCKET_ERRORS))
         {
             return Some(Blocked { by: Barrier::Network, what: host(line) });
         }
         let is_held = line.contains(BUSY_ERROR) && says(line, PROTECTED_NAMES);
-        if found.is_none() && (says(line, NOT_FOUND_ERRORS) || says(line, CREATION_ERRORS)) {
+        if blocked.is_none() && (says(line, NOT_FOUND_ERRORS) || says(line, CREATION_ERRORS)) {
             let mut words = line.split(|c: char| c.is_whitespace() || "'\"‘’`:,()[]".contains(c));
             let unseen =
                 words.find(|word| ground.is_missing_inside(Path::new(word), says(line, CREATION_ERRORS)));
-            found = unseen
+            blocked = unseen
                 .and_then(plausible_name)
                 .map(|named| Blocked { by: Barrier::Files, what: Some(named) });
         }
         let begins = || {
             DENIAL_PREFIXES.iter().any(|prefix| line.starts_with(prefix)) || line.contains(SANITIZER_ERROR)
         };
-        if found.is_none() && begins() {
-            found = Some(Blocked { by: Barrier::Files, what: None });
+        if blocked.is_none() && begins() {
+            blocked = Some(Blocked { by: Barrier::Files, what: None });
         }
-        if found.is_none() && (is_held || says(line, FILE_ERRORS)) {
+        if blocked.is_none() && (is_held || says(line, FILE_ERRORS)) {
             let named = path(line);
             let has_trace =
-                || lines.iter().skip(at + 1).take(MAX_TRACE_LINES).any(|line| says(line, TRACE_MARKS));
+                || lines.iter().skip(index + 1).take(MAX_TRACE_LINES).any(|line| says(line, TRACE_MARKS));
             // Python names the class of the error and nothing else.
             let says_no_more = named.as_ref().is_none_or(|named| named.ends_with("Error"));
             if !choice.network && says_no_more && has_trace() {
                 return Some(Blocked { by: Barrier::Network, what: None });
             }
             if named.as_ref().is_none_or(|named| !ground.explains(Path::new(named))) {
-                found = Some(Blocked { by: Barrier::Files, what: named });
+                blocked = Some(Blocked { by: Barrier::Files, what: named });
             }
         }
     }
-    found
+    blocked
 }
 
 impl SandboxView {
@@ -169,8 +169,8 @@ impl SandboxView {
 
 /// The path without links, as far as it exists.
 fn real_path(path: &Path) -> PathBuf {
-    let known = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
-    match known {
+    let existing = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
+    match existing {
         Some((above, real)) => real.join(path.strip_prefix(above).unwrap_or(Path::new(""))),
         None => path.to_owned(),
     }
@@ -189,8 +189,8 @@ fn path(line: &str) -> Option<String> {
         }
     }
     // `bash: line 1: /etc/x: Permission denied`
-    let at = FILE_ERRORS.iter().find_map(|word| line.find(word))?;
-    let before = line[..at].rsplit_once(": ")?.0;
+    let start = FILE_ERRORS.iter().find_map(|word| line.find(word))?;
+    let before = line[..start].rsplit_once(": ")?.0;
     plausible_name(before.rsplit(": ").next()?)
 }
 

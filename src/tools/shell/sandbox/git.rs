@@ -40,7 +40,6 @@ fn is_whole(folder: &Path) -> bool {
     folder.join("HEAD").is_file() && ["objects", "refs"].iter().all(|name| folder.join(name).is_dir())
 }
 
-/// Location of a work tree.
 pub(super) enum WorkTreeLocation {
     At(PathBuf),
     /// The path does not exist: the work tree was removed or moved, or its disk is not mounted.

@@ -226,7 +226,6 @@ impl CommandSandbox {
     }
 }
 
-/// The seccomp filter.
 fn seccomp_filter(choice: CallSandbox, abi: u32) -> io::Result<BpfProgram> {
     // Before this version, Landlock allows a process to truncate files that it may not write.
     let is_bubble = choice.level == Level::Bubblewrap;

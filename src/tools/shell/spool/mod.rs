@@ -92,7 +92,6 @@ enum SpoolState {
     Failed,
 }
 
-/// Result of a spool.
 pub(super) struct SpoolResult {
     /// The blob, if a file exists.
     pub blob: Option<Blob>,

@@ -19,7 +19,6 @@ use types::time::Timestamp;
 use types::tool::ToolStatus;
 use types::usage::Budgets;
 
-/// An action on the journal.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum JournalAction {
     /// Start a message, unless one is streaming.

@@ -92,7 +92,6 @@ pub(crate) enum Located {
 }
 
 impl Located {
-    /// The path, if it was found.
     pub(crate) fn found_path(&self) -> Option<&Path> {
         if let Self::Found(path) = self { Some(path) } else { None }
     }
@@ -155,7 +154,6 @@ pub(super) struct HomeDir<'h> {
     folder: OwnedFd,
 }
 
-/// A folder in the home folder.
 enum HomeFolder {
     Missing,
     /// The resolved path; `None` if the folder cannot be searched.
@@ -203,13 +201,13 @@ impl<'h> HomeDir<'h> {
     pub(super) fn credentials(&self, reach: &WritableRoots<'_>) -> Vec<Located> {
         let mut folders: Vec<HomeFolder> = Vec::with_capacity(SECRET_TABLE.folders.len());
         for (folder, above) in &SECRET_TABLE.folders {
-            let found = above.map_or_else(
+            let folder = above.map_or_else(
                 || HomeFolder::There(Some(self.real.clone())),
                 |above| self.within(folder, &folders[above]),
             );
-            folders.push(found);
+            folders.push(folder);
         }
-        let mut found = Vec::new();
+        let mut located = Vec::new();
         for (name, folder) in &SECRET_TABLE.names {
             let HomeFolder::There(around) = &folders[*folder] else { continue };
             let real = match self.file_type(name) {
@@ -222,12 +220,12 @@ impl<'h> HomeDir<'h> {
             };
             let path = self.path.join(name);
             match real {
-                Ok(real) if self.is_hidden(name, &path, &real, reach) => found.push(Located::Found(real)),
+                Ok(real) if self.is_hidden(name, &path, &real, reach) => located.push(Located::Found(real)),
                 Ok(_) => {}
-                Err(_) => found.extend(unsearchable_ancestor(&path).map(Located::Unsearchable)),
+                Err(_) => located.extend(unsearchable_ancestor(&path).map(Located::Unsearchable)),
             }
         }
-        found
+        located
     }
 
     fn is_hidden(&self, name: &Path, path: &Path, real: &Path, reach: &WritableRoots<'_>) -> bool {
@@ -278,8 +276,8 @@ static SECRET_TABLE: LazyLock<CredentialTable> = LazyLock::new(|| {
 
 impl CredentialTable {
     fn add(&mut self, folder: &'static Path) -> usize {
-        if let Some(known) = self.folders.iter().position(|(known, _)| *known == folder) {
-            return known;
+        if let Some(index) = self.folders.iter().position(|(path, _)| *path == folder) {
+            return index;
         }
         let above = folder.parent().map(|above| self.add(above));
         self.folders.push((folder, above));

@@ -1,0 +1,50 @@
+//! Texts of nodes: names, comments and their first paragraph.
+
+use super::outline::shorten;
+
+/// Characters of a description.
+pub(super) const MAX_DESCRIPTION_CHARS: usize = 400;
+
+/// At most this many bytes of a text, from its beginning.
+pub(super) fn start_within(text: &str, max_bytes: usize) -> &str {
+    let mut end = text.len().min(max_bytes);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// The name of a type without references, generic arguments and path.
+pub(super) fn type_name(text: &str) -> String {
+    let text = text.trim();
+    let cut =
+        text.char_indices().skip(1).find(|(_, c)| matches!(c, '<' | '[')).map_or(text.len(), |(at, _)| at);
+    let mut words = text[..cut].split(|c: char| !c.is_alphanumeric() && c != '_' && c != '$');
+    words.rfind(|word| !word.is_empty() && *word != "dyn").unwrap_or_default().to_owned()
+}
+
+/// The text after the last `::`, `.` or `->`.
+pub(super) fn last_part(path: &str) -> &str {
+    let path = path.rsplit("::").next().unwrap_or(path);
+    let path = path.rsplit("->").next().unwrap_or(path);
+    path.rsplit('.').next().unwrap_or(path).trim()
+}
+
+/// The text of a comment without its signs, its first paragraph only.
+pub(super) fn clean_comment(text: &str) -> String {
+    let text = text.trim().trim_start_matches("/*").trim_end_matches("*/");
+    let lines: Vec<&str> =
+        text.lines().map(|line| line.trim().trim_start_matches(['/', '#', '*', '!']).trim()).collect();
+    first_paragraph(&lines.join("\n"))
+}
+
+/// A string without its quotes and the letters before them.
+pub(super) fn string_content(text: &str) -> &str {
+    text.trim_start_matches(|c: char| c.is_ascii_alphabetic()).trim_matches(['"', '\''])
+}
+
+/// The first paragraph on one line.
+pub(super) fn first_paragraph(text: &str) -> String {
+    let lines = text.trim().lines().map(str::trim).take_while(|line| !line.is_empty());
+    shorten(&lines.collect::<Vec<_>>().join(" "), MAX_DESCRIPTION_CHARS)
+}
