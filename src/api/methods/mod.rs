@@ -150,8 +150,11 @@ pub(super) struct MethodSchemas {
     pub reply: fn(&mut SchemaGenerator) -> Value,
     /// Reads a reply as a client does.
     #[cfg(test)]
-    read_reply: fn(&Value) -> Result<(), String>,
+    read_reply: ReadReply,
 }
+
+#[cfg(test)]
+type ReadReply = fn(&Value) -> Result<(), String>;
 
 fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
     generator.subschema_for::<T>().to_value()
@@ -242,7 +245,7 @@ mod tests {
     use super::*;
 
     /// The replies of the first release of the protocol, and how a client of today reads each of them.
-    fn first_replies() -> Vec<(&'static str, Value, fn(&Value) -> Result<(), String>)> {
+    fn first_replies() -> Vec<(&'static str, Value, ReadReply)> {
         let first = include_str!("../../../tests/fixtures/protocol-1.json");
         let first: Value = serde_json::from_str(first).expect("examples");
         let rows = METHODS.iter().zip(SCHEMAS);
