@@ -90,7 +90,7 @@ async fn reload(reach: &Connector, out: &mut OutputStreams) -> Result<(), Failur
     let reply: ReloadReply = client.call::<methods::daemon::Reload>(&ReloadParams::default()).await?;
     let keys = |keys: &[String]| escape::line(&keys.join(", ")).into_owned();
     match reply.changed.as_slice() {
-        [] => out.say("read again; nothing that counts at once has changed")?,
+        [] => out.say("read again; no key that applies at once has changed")?,
         changed => out.say(&format!("read again; changed: {}", keys(changed)))?,
     }
     if !reply.needs_restart.is_empty() {

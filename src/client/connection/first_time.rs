@@ -16,13 +16,13 @@ pub(crate) fn is_recorded(file: &Path, line: &str) -> bool {
 /// Records a line in a file. Returns false if the file already contains the line. Also returns false if
 /// recording fails, because otherwise the notice would appear again and again.
 pub(crate) fn is_first_time(file: &Path, line: &str) -> bool {
-    let known = std::fs::read_to_string(file).unwrap_or_default();
-    if known.lines().any(|it| it == line) || line.contains('\n') {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    if text.lines().any(|it| it == line) || line.contains('\n') {
         return false;
     }
-    let retained_lines = match known.len() > MAX_BYTES {
-        true => &known[known.floor_char_boundary(known.len() / 2)..],
-        false => &known,
+    let retained_lines = match text.len() > MAX_BYTES {
+        true => &text[text.floor_char_boundary(text.len() / 2)..],
+        false => &text,
     };
     std::fs::write(file, format!("{retained_lines}{line}\n")).is_ok()
 }

@@ -36,7 +36,6 @@ pub fn age(ms: u64) -> String {
     }
 }
 
-/// A number of tokens.
 #[must_use]
 pub fn tokens(count: u64) -> String {
     match count {
@@ -54,10 +53,10 @@ pub fn all_tokens(usage: &Usage) -> u64 {
 
 /// A cost that may be partly unknown: `?` if all of it is unknown, `≥$1.50` if a part of it is unknown.
 #[must_use]
-pub fn cost(known: Option<u64>, at_least: u64) -> String {
-    match (known, at_least) {
+pub fn cost(exact: Option<u64>, at_least: u64) -> String {
+    match (exact, at_least) {
         (None, 1..) => format!("≥{}", money(Some(at_least))),
-        (known, _) => money(known),
+        (exact, _) => money(exact),
     }
 }
 

@@ -1,6 +1,5 @@
 //! Output: requested text on stdout, everything else on stderr.
 
-use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
 use crate::terminal::style::{StyledLine, Tone, width};
@@ -19,8 +18,6 @@ pub struct OutputStreams {
     words: WordWrap,
     /// Whether standard error is a terminal, so that long lines must be wrapped.
     side_wraps: bool,
-    /// Whether the terminal is in raw mode, so that a line end needs a carriage return.
-    raw: bool,
     /// Whether words replace symbols, for screen readers and logs.
     plain: bool,
 }
@@ -39,7 +36,6 @@ impl OutputStreams {
             at_start: true,
             words: WordWrap::new(),
             side_wraps: io::stderr().is_terminal(),
-            raw: false,
             plain: false,
         }
     }
@@ -64,17 +60,11 @@ impl OutputStreams {
     }
 
     /// Streams text of a model, a tool or a file: escaped for a terminal, unchanged for a pipe.
-    ///
-    /// # Errors
-    /// The reader has closed the pipe.
     pub fn stream_text(&mut self, raw: &str) -> io::Result<()> {
         if self.is_terminal { self.stream(&crate::terminal::escape::text(raw)) } else { self.stream(raw) }
     }
 
     /// Prints text like [`OutputStreams::stream_text`], and ends its last line.
-    ///
-    /// # Errors
-    /// The reader has closed the pipe.
     pub fn say_text(&mut self, raw: &str) -> io::Result<()> {
         self.fresh_line()?;
         self.stream_text(raw)?;
@@ -95,23 +85,17 @@ impl OutputStreams {
     }
 
     /// Streams text; the caller has escaped it.
-    ///
-    /// # Errors
-    /// The reader has closed the pipe.
     pub fn stream(&mut self, text: &str) -> io::Result<()> {
         if text.is_empty() {
             return Ok(());
         }
-        self.text.write_all(convert_line_ends(text, self.raw).as_bytes())?;
+        self.text.write_all(text.as_bytes())?;
         self.text.flush()?;
         self.at_start = text.ends_with('\n');
         Ok(())
     }
 
     /// Streams an answer, which the caller has escaped. On a terminal, rows break between words.
-    ///
-    /// # Errors
-    /// The reader has closed the pipe.
     pub fn stream_words(&mut self, text: &str) -> io::Result<()> {
         if !self.is_terminal {
             return self.stream(text);
@@ -123,9 +107,6 @@ impl OutputStreams {
     }
 
     /// Prints one line of the requested output, in rows that break between words.
-    ///
-    /// # Errors
-    /// The reader has closed the pipe.
     pub fn wrapped_line(&mut self, line: &StyledLine) -> io::Result<()> {
         if !self.is_terminal {
             return self.line(line);
@@ -134,9 +115,6 @@ impl OutputStreams {
     }
 
     /// Ends a line that [`OutputStreams::stream`] left open.
-    ///
-    /// # Errors
-    /// The reader has closed the pipe.
     pub fn fresh_line(&mut self) -> io::Result<()> {
         let held = self.words.finish(terminal_columns());
         self.stream(&held)?;
@@ -144,9 +122,6 @@ impl OutputStreams {
     }
 
     /// Prints one line of the requested output.
-    ///
-    /// # Errors
-    /// The reader has closed the pipe.
     pub fn line(&mut self, line: &StyledLine) -> io::Result<()> {
         self.fresh_line()?;
         let shown = self.render_line(line, self.text_colour);
@@ -154,34 +129,20 @@ impl OutputStreams {
     }
 
     /// Prints one line of plain text of the requested output.
-    ///
-    /// # Errors
-    /// The reader has closed the pipe.
     pub fn say(&mut self, text: &str) -> io::Result<()> {
         self.fresh_line()?;
         self.stream(&format!("{text}\n"))
     }
 
     /// Prints one line to stderr.
-    ///
-    /// # Errors
-    /// The reader has closed the pipe.
     pub fn print_error_line(&mut self, line: &StyledLine) -> io::Result<()> {
         self.fresh_line()?;
         let shown = self.render_line(line, self.side_colour) + "\n";
-        self.side.write_all(convert_line_ends(&shown, self.raw).as_bytes())?;
+        self.side.write_all(shown.as_bytes())?;
         self.side.flush()
     }
 
-    /// Sets whether the terminal is in raw mode.
-    pub fn set_raw(&mut self, raw: bool) {
-        self.raw = raw;
-    }
-
     /// Draws a one-line input over the last drawn input. If the input is too long, its end is shown.
-    ///
-    /// # Errors
-    /// The reader has closed the pipe.
     pub fn prompt(&mut self, label: &str, typed: &str) -> io::Result<()> {
         let columns = terminal_columns().saturating_sub(width(label) + 2).max(10);
         let shown = crate::terminal::escape::line(typed);
@@ -196,18 +157,11 @@ impl OutputStreams {
     }
 
     /// Prints one dim line to stderr.
-    ///
-    /// # Errors
-    /// The reader has closed the pipe.
     pub fn note(&mut self, text: &str) -> io::Result<()> {
-        let line = StyledLine::new(Tone::Dim, text);
-        if self.raw { self.print_error_line(&line) } else { self.print_wrapped_error_line(&line) }
+        self.print_wrapped_error_line(&StyledLine::new(Tone::Dim, text))
     }
 
     /// Prints one line to stderr, in rows that break between words.
-    ///
-    /// # Errors
-    /// The reader has closed the pipe.
     pub fn print_wrapped_error_line(&mut self, line: &StyledLine) -> io::Result<()> {
         if !self.side_wraps {
             return self.print_error_line(line);
@@ -217,9 +171,6 @@ impl OutputStreams {
 
     /// Prints a value as indented JSON. JSON text escapes C0 itself. For a terminal, other non-ASCII characters that
     /// could mislead it become `\u…`, so that the text stays JSON.
-    ///
-    /// # Errors
-    /// The reader has closed the pipe.
     pub fn json(&mut self, value: &impl serde::Serialize) -> io::Result<()> {
         let text = serde_json::to_string_pretty(value).map_err(io::Error::other)?;
         if self.is_terminal { self.say(&harmless_json(&text)) } else { self.say(&text) }
@@ -254,12 +205,8 @@ fn replace_signs(line: &str) -> String {
         ("┊ ", "thought: "),
         ("  ┊ ", "  thought: "),
     ];
-    let found = signs.iter().find_map(|(sign, word)| Some(format!("{word}{}", line.strip_prefix(sign)?)));
-    found.unwrap_or_else(|| line.to_owned())
-}
-
-fn convert_line_ends(text: &str, raw: bool) -> Cow<'_, str> {
-    if raw { text.replace('\n', "\r\n").into() } else { text.into() }
+    let replaced = signs.iter().find_map(|(sign, word)| Some(format!("{word}{}", line.strip_prefix(sign)?)));
+    replaced.unwrap_or_else(|| line.to_owned())
 }
 
 /// Columns of the terminal; 80 without one.
@@ -338,7 +285,6 @@ pub(crate) mod testing {
             at_start: true,
             words: WordWrap::new(),
             side_wraps: false,
-            raw: false,
             plain: false,
         };
         (out, text, side)

@@ -14,9 +14,7 @@ pub enum Tone {
     Dim,
     /// Most important.
     Bold,
-    /// Text of the user.
     User,
-    /// Name of a tool.
     Tool,
     /// Success; an added line.
     Good,
@@ -30,7 +28,6 @@ pub enum Tone {
     Code,
     /// A link, and the heading of a table.
     Link,
-    /// A keyword of code.
     Keyword,
     /// A string of code.
     Literal,
@@ -49,21 +46,15 @@ pub enum Tone {
 /// The colours that files of agents name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AgentColor {
-    /// `red`
     Red,
-    /// `green`
     Green,
-    /// `yellow`
     Yellow,
-    /// `blue`
     Blue,
     /// `purple`, also `magenta` and `violet`
     Purple,
     /// `cyan`, also `teal`
     Cyan,
-    /// `orange`
     Orange,
-    /// `pink`
     Pink,
 }
 
@@ -190,9 +181,9 @@ impl StyledLine {
                 let inked = |upto: usize| cells[start..upto].iter().any(|(_, c, _)| *c != ' ');
                 if cells[end].1 == ' ' {
                     next = end + 1;
-                } else if let Some(at) = blank.filter(|at| inked(*at)) {
-                    end = at;
-                    next = at + 1;
+                } else if let Some(blank) = blank.filter(|blank| inked(*blank)) {
+                    end = blank;
+                    next = blank + 1;
                 }
             }
             rows.push(Self::from_cells(&cells[start..end]));

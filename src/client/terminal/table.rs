@@ -21,7 +21,6 @@ const EQUAL_CELLS_RANK: u8 = 100;
 /// Columns that a text needs to be readable.
 const MIN_READABLE_COLUMNS: usize = 22;
 
-/// Layout of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
     head: &'static str,
@@ -69,7 +68,6 @@ impl Column {
     }
 }
 
-/// The text of a cell and its tone.
 pub type Cell = (Tone, String);
 
 /// Rows below their heads.
@@ -101,9 +99,6 @@ impl Table {
     }
 
     /// Prints the table for standard output.
-    ///
-    /// # Errors
-    /// The reader has closed the pipe.
     pub fn print(&self, out: &mut OutputStreams) -> Result<(), Failure> {
         for line in self.lines(stdout().is_terminal().then(terminal_columns)) {
             out.line(&line)?;
@@ -143,10 +138,10 @@ impl Table {
             .collect();
         dropped.sort_by_key(|n| self.columns[*n].rank);
         for n in dropped {
-            let at = shown.partition_point(|other| *other < n);
-            shown.insert(at, n);
+            let index = shown.partition_point(|other| *other < n);
+            shown.insert(index, n);
             if wished(&shown) > room {
-                shown.remove(at);
+                shown.remove(index);
                 break;
             }
         }
@@ -176,10 +171,10 @@ impl Table {
     /// Drops columns of a higher rank than `max_rank`, the highest first, while there is not enough room.
     fn drop_columns(&self, shown: &mut Vec<usize>, max_rank: u8, is_too_wide: impl Fn(&[usize]) -> bool) {
         while is_too_wide(shown)
-            && let Some(at) = (0..shown.len()).rev().max_by_key(|at| self.rank(shown[*at]))
-            && self.rank(shown[at]) > max_rank
+            && let Some(index) = (0..shown.len()).rev().max_by_key(|index| self.rank(shown[*index]))
+            && self.rank(shown[index]) > max_rank
         {
-            shown.remove(at);
+            shown.remove(index);
         }
     }
 

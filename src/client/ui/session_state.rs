@@ -72,7 +72,7 @@ pub fn last_turn(turn: &LastTurn) -> (Tone, String) {
         Subtype::ErrorRepeatedCall => stopped("same call again"),
         Subtype::StructuredOutputInvalid => (Tone::Bad, "failed: wrong shape".into()),
         Subtype::LlmError | Subtype::ErrorDuringExecution => {
-            let why = match turn.kind.as_deref() {
+            let reason = match turn.kind.as_deref() {
                 Some("unauthorized" | "forbidden") => "key refused",
                 Some("no_key") => "no key",
                 Some("unreachable") => "unreachable",
@@ -88,7 +88,7 @@ pub fn last_turn(turn: &LastTurn) -> (Tone, String) {
                 _ if turn.subtype == Subtype::LlmError => "model",
                 _ => "internal error",
             };
-            (Tone::Bad, format!("failed: {why}"))
+            (Tone::Bad, format!("failed: {reason}"))
         }
     }
 }

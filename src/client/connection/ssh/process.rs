@@ -71,10 +71,10 @@ impl RemoteFailure {
     }
 
     /// The daemon there refused the protocol of this program.
-    pub(crate) fn version(host: &SshHost, why: &str) -> Self {
-        let why = escape::line(why);
+    pub(crate) fn version(host: &SshHost, error: &str) -> Self {
+        let error = escape::line(error);
         let message =
-            format!("the agentd at {host} and this agentctl do not fit: {why}; update the older one");
+            format!("the agentd at {host} and this agentctl do not fit: {error}; update the older one");
         Self { problem: RemoteProblem::Version, message }
     }
 }
@@ -98,7 +98,7 @@ impl SshProcess {
     /// Starts ssh and returns the connection that it carries. Does not wait until ssh is connected.
     pub(crate) fn start(route: &SshRoute) -> Result<(UnixStream, Self), RemoteFailure> {
         let no_ssh = |error: io::Error| {
-            let why = match error.kind() {
+            let reason = match error.kind() {
                 io::ErrorKind::NotFound => {
                     "it is not installed; install OpenSSH, or name the program in AGENTD_SSH"
                 }
@@ -106,7 +106,7 @@ impl SshProcess {
             };
             RemoteFailure {
                 problem: RemoteProblem::NoSsh,
-                message: format!("could not run ssh: {error}; {why}"),
+                message: format!("could not run ssh: {error}; {reason}"),
             }
         };
         let (ours, theirs) = StdStream::pair().map_err(no_ssh)?;

@@ -45,13 +45,11 @@ const MAX_PASTED_CHARS: usize = 2_000;
 const MAX_PICTURES: usize = 20;
 
 impl Editor {
-    /// The current text.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether the text is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
@@ -115,10 +113,10 @@ impl Editor {
 
     /// Adds older texts to the history, oldest first.
     pub fn remember_older(&mut self, mut older: Vec<String>) {
-        let mut known: HashSet<String> = self.history.iter().cloned().collect();
+        let mut texts: HashSet<String> = self.history.iter().cloned().collect();
         // Keep the newest of several equal texts, because a search finds it first there.
         older.reverse();
-        older.retain(|text| !text.trim().is_empty() && known.insert(text.clone()));
+        older.retain(|text| !text.trim().is_empty() && texts.insert(text.clone()));
         older.reverse();
         older.append(&mut self.history);
         self.history = older;
@@ -172,7 +170,6 @@ impl Editor {
         }
     }
 
-    /// Replaces all of the text.
     pub fn set_text(&mut self, text: &str) {
         self.clear();
         self.insert(text);
@@ -277,7 +274,7 @@ impl Editor {
     /// Moves to the start of the word before the cursor.
     pub fn word_left(&mut self) {
         let head = self.text[..self.at].trim_end();
-        self.at = head.rfind(char::is_whitespace).map_or(0, |at| self.boundary_at_or_before(at) + 1);
+        self.at = head.rfind(char::is_whitespace).map_or(0, |blank| self.boundary_at_or_before(blank) + 1);
         while !self.text.is_char_boundary(self.at) {
             self.at += 1;
         }
@@ -336,11 +333,11 @@ impl Editor {
         self.text[self.at..].find('\n').map_or(self.text.len(), |n| self.at + n)
     }
 
-    fn boundary_at_or_before(&self, mut at: usize) -> usize {
-        while !self.text.is_char_boundary(at) {
-            at -= 1;
+    fn boundary_at_or_before(&self, mut index: usize) -> usize {
+        while !self.text.is_char_boundary(index) {
+            index -= 1;
         }
-        at
+        index
     }
 
     /// The rows to show, at most `most` of them around the cursor, and the row and column of the cursor. The
@@ -417,9 +414,6 @@ pub(crate) fn has_editor() -> bool {
 
 /// Opens the user's editor with a text, and waits until the user closes it. Returns the changed text. The
 /// terminal must not be in raw mode.
-///
-/// # Errors
-/// There is no editor, it failed, or the text is not UTF-8.
 pub(crate) async fn in_editor(text: &str) -> io::Result<String> {
     let editor = external_editor().ok_or_else(|| io::Error::other("EDITOR is not set"))?;
     let path = std::env::temp_dir().join(format!("agentctl-{}.json", uuid::Uuid::now_v7()));

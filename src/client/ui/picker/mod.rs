@@ -31,7 +31,6 @@ const PREVIEW_MESSAGES: u32 = 20;
 
 /// The choice of the user.
 pub(crate) enum PickerChoice {
-    /// Attach to this session.
     Session(Box<SessionView>),
     /// Begin a new conversation.
     New,
