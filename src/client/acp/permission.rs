@@ -64,7 +64,6 @@ fn option(request: &PermissionRequest, choice: PermissionChoice) -> PermissionOp
     PermissionOption { option_id: option_id(request, choice), name, kind }
 }
 
-/// The request for the editor.
 pub(super) fn permission_params(session_id: SessionId, request: &PermissionRequest) -> PermissionParams {
     let options = offered(request).into_iter().map(|choice| option(request, choice)).collect();
     let title = call_title(&request.tool, &request.input, request.cwd.as_ref());

@@ -107,7 +107,6 @@ fn uri_name(uri: &str) -> (&str, Option<String>) {
     (path, lines)
 }
 
-/// A name of one line.
 fn one_line(text: &str) -> String {
     let plain = text.chars().map(|c| if c.is_control() { ' ' } else { c });
     // The end of a path says more than its beginning.

@@ -119,7 +119,6 @@ const EXAMPLES: [(&str, &[&str]); 17] = [
 ];
 
 /// Builds the whole command line. It has no effect outside memory.
-#[must_use]
 pub fn command() -> ClapCommand {
     let mut command = Cli::command();
     let groups = groups(&command);

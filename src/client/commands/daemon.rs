@@ -37,7 +37,7 @@ pub(crate) async fn daemon(
             let client = reach.connect_or_start().await?;
             say_started(&client, out).await
         }
-        DaemonCommand::Stop { now } => stop(reach, *now, out).await,
+        DaemonCommand::Stop { now } => stop(reach, shutdown_mode(*now), out).await,
         DaemonCommand::Status { json } => {
             let client = reach.connect().await?;
             let status = tested_status(&client).await?;
@@ -52,7 +52,7 @@ pub(crate) async fn daemon(
         DaemonCommand::Reload => reload(reach, out).await,
         DaemonCommand::Restart { now } => {
             let service = service(reach);
-            stop(reach, *now, out).await?;
+            stop(reach, shutdown_mode(*now), out).await?;
             // systemd keeps the socket of a socket unit and starts the daemon for the first connection.
             if let Some(service) = service.filter(|_| !reach.places.socket.exists()) {
                 service.start().await?;
@@ -161,9 +161,17 @@ pub(crate) fn sandbox_line(choice: &SandboxChoice) -> String {
     }
 }
 
+/// The mode of `--now`.
+fn shutdown_mode(now: bool) -> ShutdownMode {
+    if now { ShutdownMode::Now } else { ShutdownMode::Drain }
+}
+
 /// Asks the daemon to stop and waits until it has exited. It is not an error if none runs.
-pub(crate) async fn stop(reach: &Connector, now: bool, out: &mut OutputStreams) -> Result<(), Failure> {
-    let mode = if now { ShutdownMode::Now } else { ShutdownMode::Drain };
+pub(crate) async fn stop(
+    reach: &Connector,
+    mode: ShutdownMode,
+    out: &mut OutputStreams,
+) -> Result<(), Failure> {
     let client = match reach.dial().await {
         Ok(client) => client,
         Err(CallError::Io(e)) if is_absent(&e) => {
@@ -171,7 +179,7 @@ pub(crate) async fn stop(reach: &Connector, now: bool, out: &mut OutputStreams) 
                 // This is not the requested daemon, and its sessions may be in the middle of work. So do not
                 // stop it.
                 Some(_) if reach.listens_elsewhere() => Err(Failure::unreachable(reach.absence_message(&e))),
-                Some(holder) => stop_unreachable(reach, holder, now, out).await,
+                Some(holder) => stop_unreachable(reach, holder, mode, out).await,
                 None => Ok(out.note("no daemon was running")?),
             };
         }
@@ -203,12 +211,12 @@ pub(crate) async fn stop(reach: &Connector, now: bool, out: &mut OutputStreams) 
     }
 }
 
-/// Whether a daemon that was told to stop is gone.
+/// Whether a stopped daemon has ended.
 async fn is_gone(reach: &Connector, holder: Option<&LockHolder>, socket: Option<&Path>) -> bool {
     match (holder, socket) {
         // No attempt to connect: where systemd keeps the socket, it would start the next daemon.
         (Some(holder), _) => {
-            LockHolder::find(&reach.places.data_dir).is_none_or(|found| found.pid != holder.pid)
+            LockHolder::find(&reach.places.data_dir).is_none_or(|other| other.pid != holder.pid)
         }
         (None, Some(socket)) => {
             tokio::net::UnixStream::connect(socket).await.is_err_and(|error| is_absent(&error))
@@ -221,10 +229,10 @@ async fn is_gone(reach: &Connector, holder: Option<&LockHolder>, socket: Option<
 async fn stop_unreachable(
     reach: &Connector,
     holder: LockHolder,
-    now: bool,
+    mode: ShutdownMode,
     out: &mut OutputStreams,
 ) -> Result<(), Failure> {
-    let runs = || LockHolder::find(&reach.places.data_dir).is_some_and(|found| found.pid == holder.pid);
+    let runs = || LockHolder::find(&reach.places.data_dir).is_some_and(|other| other.pid == holder.pid);
     // A stopping daemon holds its lock a moment longer than its socket.
     let ending = Instant::now() + ENDING_TIMEOUT;
     while runs() && Instant::now() < ending {
@@ -237,7 +245,7 @@ async fn stop_unreachable(
         let (what, fix) = holder.explain(&reach.places.socket);
         return Err(Failure::internal(format!("{what}: {fix}")));
     }
-    if now {
+    if matches!(mode, ShutdownMode::Now) {
         // The second signal makes the daemon stop faster. The kernel would merge two signals that arrive at
         // once.
         sleep(Duration::from_millis(200)).await;

@@ -25,7 +25,7 @@ use crate::terminal::style::{StyledLine, Tone};
 use crate::ui::attach;
 use crate::ui::summary::diff;
 use crate::ui::watch::TurnWatcher;
-use api::params::{ClientRole, CreateParams, SessionReply};
+use api::params::{ClientRole, CreateParams, SessionReply, ShutdownMode};
 
 const CASSETTE: &str = include_str!("demo/cassette.jsonl");
 const GREET: &str = include_str!("demo/greet.sh");
@@ -58,7 +58,7 @@ pub(crate) async fn demo(yes: bool, keep: bool) -> Result<(), Failure> {
         return outcome;
     }
     // Discard the output: it says that sessions are kept, which is not true here.
-    let stopped = daemon::stop(&reach, true, &mut OutputStreams::silent()).await;
+    let stopped = daemon::stop(&reach, ShutdownMode::Now, &mut OutputStreams::silent()).await;
     epilogue(&scratch, out)?;
     outcome.and(stopped)
 }

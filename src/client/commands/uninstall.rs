@@ -12,6 +12,7 @@ use crate::failure::Failure;
 use crate::terminal::confirm::confirm;
 use crate::terminal::escape;
 use crate::terminal::out::OutputStreams;
+use api::params::ShutdownMode;
 
 /// A folder of agentd that exists.
 struct Place {
@@ -63,7 +64,7 @@ pub(crate) async fn uninstall(
     if !is_confirmed {
         confirm("Stop the daemon and delete these folders, with all sessions and keys?", "--yes")?;
     }
-    stop(reach, true, &mut OutputStreams::silent()).await?;
+    stop(reach, ShutdownMode::Now, &mut OutputStreams::silent()).await?;
     for place in &places {
         fs::remove_dir_all(&place.folder).map_err(|error| {
             Failure::internal(format!("could not delete {}: {error}", shown(&place.folder)))

@@ -8,7 +8,6 @@ const MAX_BYTES: usize = 64 << 10;
 /// File with the folders whose trust was asked about, one in each line.
 pub(crate) const ASKED_TRUST_FILE: &str = "asked-trust";
 
-/// Whether the file contains the line.
 pub(crate) fn is_recorded(file: &Path, line: &str) -> bool {
     std::fs::read_to_string(file).is_ok_and(|known| known.lines().any(|it| it == line))
 }

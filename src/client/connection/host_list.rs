@@ -66,7 +66,6 @@ impl HostList {
     }
 }
 
-/// Checks a new name.
 pub(crate) fn check_name(name: &str) -> Result<(), String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
     let is_name = !name.is_empty()

@@ -37,7 +37,6 @@ impl Service {
         vec![scope, "--no-ask-password", verb, &self.unit]
     }
 
-    /// The command that prints its log.
     pub(crate) fn log_command(&self) -> String {
         let unit = escape::line(&self.unit);
         if self.is_user { format!("journalctl --user -u {unit}") } else { format!("journalctl -u {unit}") }

@@ -24,7 +24,6 @@ pub struct OutputStreams {
 
 impl OutputStreams {
     /// The process's own streams; colours only on terminals and without `NO_COLOR`.
-    #[must_use]
     pub fn standard() -> Self {
         let colours = allows_colours();
         Self {
@@ -41,20 +40,17 @@ impl OutputStreams {
     }
 
     /// Same as [`OutputStreams::standard`], but everything goes to stdout.
-    #[must_use]
     pub fn all_on_stdout() -> Self {
         let standard = Self::standard();
         Self { side: Box::new(io::stdout()), side_colour: standard.text_colour, ..standard }
     }
 
     /// Streams that discard all output.
-    #[must_use]
     pub fn silent() -> Self {
         Self { text: Box::new(io::sink()), side: Box::new(io::sink()), ..Self::standard() }
     }
 
     /// Whether a terminal receives the requested output. A pipe gets the bytes as they are, and completed text only.
-    #[must_use]
     pub fn is_terminal(&self) -> bool {
         self.is_terminal
     }
@@ -111,7 +107,12 @@ impl OutputStreams {
         if !self.is_terminal {
             return self.line(line);
         }
-        wrapped_rows(line, terminal_columns()).iter().try_for_each(|row| self.line(row))
+        wrapped_rows(line, self.columns()).iter().try_for_each(|row| self.line(row))
+    }
+
+    /// Columns of a row, so that it fits the terminal even if a word replaces its sign.
+    pub(crate) fn columns(&self) -> usize {
+        terminal_columns() - if self.plain { MAX_WORD_COLUMNS } else { 0 }
     }
 
     /// Ends a line that [`OutputStreams::stream`] left open.
@@ -166,7 +167,7 @@ impl OutputStreams {
         if !self.side_wraps {
             return self.print_error_line(line);
         }
-        wrapped_rows(line, terminal_columns()).iter().try_for_each(|row| self.print_error_line(row))
+        wrapped_rows(line, self.columns()).iter().try_for_each(|row| self.print_error_line(row))
     }
 
     /// Prints a value as indented JSON. JSON text escapes C0 itself. For a terminal, other non-ASCII characters that
@@ -192,6 +193,9 @@ fn wrapped_rows(line: &StyledLine, columns: usize) -> Vec<StyledLine> {
     rows
 }
 
+/// Columns by which a word is wider than its sign, at most: those of `request: `.
+const MAX_WORD_COLUMNS: usize = 7;
+
 /// A line with words in place of the symbol at its beginning.
 fn replace_signs(line: &str) -> String {
     let signs = [
@@ -210,19 +214,16 @@ fn replace_signs(line: &str) -> String {
 }
 
 /// Columns of the terminal; 80 without one.
-#[must_use]
 pub fn terminal_columns() -> usize {
     ratatui::crossterm::terminal::size().map_or(80, |(columns, _)| usize::from(columns).max(20))
 }
 
 /// Rows of the terminal; 24 without one.
-#[must_use]
 pub fn terminal_rows() -> usize {
     ratatui::crossterm::terminal::size().map_or(24, |(_, rows)| usize::from(rows).max(4))
 }
 
 /// JSON text with every control and format character as `\u…`: still the same JSON.
-#[must_use]
 pub fn harmless_json(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut units = [0u16; 2];
@@ -242,7 +243,6 @@ pub fn harmless_json(text: &str) -> String {
 }
 
 /// Whether the user allows colours (<https://no-color.org>).
-#[must_use]
 pub fn allows_colours() -> bool {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     !set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")

@@ -37,32 +37,27 @@ pub struct Column {
 }
 
 /// A column that is always shown.
-#[must_use]
 pub const fn column(head: &'static str) -> Column {
     Column { head, rank: 0, min: 4, max: usize::MAX, is_right: false, keeps_end: false }
 }
 
 impl Column {
     /// Sets the rank. Columns of a higher rank are dropped first.
-    #[must_use]
     pub const fn rank(self, rank: u8) -> Self {
         Self { rank, ..self }
     }
 
     /// Sets the minimum and maximum width of its cells.
-    #[must_use]
     pub const fn between(self, min: usize, max: usize) -> Self {
         Self { min, max, ..self }
     }
 
     /// Aligns the column to the right, for numbers. Numbers are never shortened.
-    #[must_use]
     pub const fn right(self) -> Self {
         Self { is_right: true, min: usize::MAX, ..self }
     }
 
     /// Shortens cells at their start, for texts whose end is the most useful part.
-    #[must_use]
     pub const fn keep_end(self) -> Self {
         Self { keeps_end: true, ..self }
     }
@@ -79,7 +74,6 @@ pub struct Table {
 
 impl Table {
     /// A table without rows.
-    #[must_use]
     pub fn new(columns: impl IntoIterator<Item = Column>) -> Self {
         Self { columns: columns.into_iter().collect(), rows: Vec::new() }
     }
@@ -91,7 +85,6 @@ impl Table {
 
     /// The lines, with the head first, in at most `columns` columns of a terminal. Without a terminal, all
     /// columns are shown at their full width.
-    #[must_use]
     pub fn lines(&self, columns: Option<usize>) -> Vec<StyledLine> {
         let layout = self.layout(columns);
         let head: Vec<Cell> = self.columns.iter().map(|it| (Tone::Bold, it.head.to_owned())).collect();

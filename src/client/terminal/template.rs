@@ -50,7 +50,6 @@ impl Template {
         Ok(Self { parts, is_table })
     }
 
-    /// Prints one line for each row.
     pub fn print(&self, rows: &[Value], out: &mut OutputStreams) -> Result<(), Failure> {
         self.check(rows)?;
         let mut lines: Vec<String> = rows.iter().map(|row| self.line(row)).collect();

@@ -9,7 +9,6 @@ const MAX_CALL_COLUMNS: usize = 40;
 
 /// The state in words: the running calls, the decision that the session waits for, or how its last turn
 /// ended.
-#[must_use]
 pub fn state(session: &SessionView) -> (Tone, String) {
     let (tone, text) = state_words(session);
     match session.background_commands.len() {
@@ -19,7 +18,6 @@ pub fn state(session: &SessionView) -> (Tone, String) {
 }
 
 /// Whether the last turn failed or was stopped by a limit, and nothing has started since.
-#[must_use]
 pub fn has_failed(session: &SessionView) -> bool {
     matches!(session.summary.state, SessionState::Idle | SessionState::Failed)
         && session
@@ -57,7 +55,6 @@ fn state_words(session: &SessionView) -> (Tone, String) {
 }
 
 /// The end of a turn, in words.
-#[must_use]
 pub fn last_turn(turn: &LastTurn) -> (Tone, String) {
     let stopped = |what: &str| (Tone::Warn, format!("stopped: {what}"));
     match turn.subtype {
@@ -94,7 +91,6 @@ pub fn last_turn(turn: &LastTurn) -> (Tone, String) {
 }
 
 /// The last line for lists: the error of a failed turn, else the end of the conversation.
-#[must_use]
 pub fn last_line(session: &SessionView) -> (Tone, &str) {
     let error = session
         .summary

@@ -193,13 +193,13 @@ impl TurnWatcher {
 
     /// Prints the request that is open now.
     fn print_request(&mut self, out: &mut OutputStreams) -> io::Result<()> {
-        let lines = self.prompt.take_lines(terminal_columns());
+        let lines = self.prompt.take_lines(out.columns());
         if lines.is_empty() {
             return Ok(());
         }
         self.input.discard_typed();
         self.is_reading = true;
-        lines.iter().try_for_each(|line| out.print_error_line(line))
+        lines.iter().try_for_each(|line| out.print_wrapped_error_line(line))
     }
 
     /// Answers the open request with a typed line.
@@ -207,10 +207,12 @@ impl TurnWatcher {
         match self.prompt.on_line(line) {
             LineResult::Approve(params) => self.approve(params),
             LineResult::Answer(params) => self.answer(params),
-            LineResult::Print(lines) => lines.iter().try_for_each(|line| out.print_error_line(line))?,
+            LineResult::Print(lines) => {
+                lines.iter().try_for_each(|line| out.print_wrapped_error_line(line))?
+            }
             LineResult::NoAnswer if self.prompt.is_open() => {
                 out.note("  this is no answer; the answers are:")?;
-                self.prompt.answer_lines().iter().try_for_each(|line| out.print_error_line(line))?;
+                self.prompt.answer_lines().iter().try_for_each(|line| out.print_wrapped_error_line(line))?;
             }
             LineResult::NoAnswer => {
                 out.note("  no request is open; `agentctl submit` sends the session more input")?;
@@ -333,7 +335,7 @@ impl TurnWatcher {
     fn requested(&mut self, request: &PermissionRequest, out: &mut OutputStreams) -> io::Result<()> {
         let Some((answer, report)) = self.asking.permission_answer(request) else { return Ok(()) };
         if self.output == Output::Text {
-            for line in prompt::rows(request, terminal_columns()) {
+            for line in prompt::rows(request, out.columns()) {
                 out.print_error_line(&line)?;
             }
             out.print_error_line(&StyledLine::new(Tone::Warn, format!("▌ {report}")))?;

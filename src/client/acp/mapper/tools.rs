@@ -27,7 +27,6 @@ pub(super) struct OpenCall {
     has_output: bool,
     /// Whether the client shows a terminal for it.
     has_terminal: bool,
-    /// Its changes of files.
     changes: Vec<CallContent>,
 }
 

@@ -29,7 +29,6 @@ use types::time::Timestamp;
 
 enum PrintForm {
     Conversation(Box<Transcript>),
-    /// One line for each event.
     Lines,
     /// One JSON text for each event.
     Json,

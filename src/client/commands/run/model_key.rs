@@ -8,7 +8,7 @@ use crate::connection::service::Service;
 use crate::failure::Failure;
 use crate::terminal::out::OutputStreams;
 use api::methods;
-use api::params::{NoParams, StatusReply};
+use api::params::{NoParams, ShutdownMode, StatusReply};
 
 /// Variables of which each makes a provider usable without a configuration.
 const KEY_VARIABLES: [&str; 3] = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OLLAMA_HOST"];
@@ -56,7 +56,7 @@ pub(crate) async fn with_model(
     }
     out.note(&format!("the running daemon does not see {name} yet; starting it again"))?;
     drop(client);
-    daemon::stop(reach, false, &mut OutputStreams::silent()).await?;
+    daemon::stop(reach, ShutdownMode::Drain, &mut OutputStreams::silent()).await?;
     let client = reach.connect_or_start().await?;
     let status: StatusReply = client.call::<methods::daemon::Status>(&NoParams {}).await?;
     if status.main_model.is_none() && named_model.is_none() {

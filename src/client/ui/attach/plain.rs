@@ -17,7 +17,7 @@ use crate::connection::wire::ReceivedEvent;
 use crate::failure::Failure;
 use crate::terminal::escape;
 use crate::terminal::line_input::LineInput;
-use crate::terminal::out::{OutputStreams, terminal_columns};
+use crate::terminal::out::OutputStreams;
 use crate::ui::line_prompt::{LinePrompt, LineResult};
 use crate::ui::prompt;
 use crate::ui::question;
@@ -56,7 +56,7 @@ async fn pipe(
                     let Some(envelope) = &received.event else { continue };
                     if input.has_user {
                         prompt.on_event(&envelope.event);
-                        prompt.take_lines(terminal_columns()).iter().try_for_each(|line| out.line(line))?;
+                        prompt.take_lines(out.columns()).iter().try_for_each(|line| out.wrapped_line(line))?;
                     } else {
                         print_commands(&envelope.event, out)?;
                     }
@@ -78,7 +78,7 @@ async fn pipe(
                         sent(client.call::<methods::session::Approve>(&params).await)?;
                     }
                     LineResult::Answer(params) => sent(client.call::<methods::session::Answer>(&params).await)?,
-                    LineResult::Print(lines) => lines.iter().try_for_each(|line| out.line(line))?,
+                    LineResult::Print(lines) => lines.iter().try_for_each(|line| out.wrapped_line(line))?,
                     LineResult::NoAnswer if line.trim().is_empty() => {}
                     LineResult::NoAnswer => {
                         let is_read = input.has_user && machine == Machine::This;

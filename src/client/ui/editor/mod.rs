@@ -45,12 +45,10 @@ const MAX_PASTED_CHARS: usize = 2_000;
 const MAX_PICTURES: usize = 20;
 
 impl Editor {
-    #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
@@ -71,7 +69,6 @@ impl Editor {
     }
 
     /// The text with all pastes.
-    #[must_use]
     pub fn whole_text(&self) -> String {
         with_pastes(&self.text, &self.pastes)
     }
@@ -124,7 +121,6 @@ impl Editor {
     }
 
     /// The newest text of the history that contains `query`, after skipping the `skip` newest matches.
-    #[must_use]
     pub fn search(&self, query: &str, skip: usize) -> Option<&str> {
         let query = query.to_lowercase();
         let fits = |text: &&String| text.to_lowercase().contains(&query);
@@ -157,7 +153,6 @@ impl Editor {
     }
 
     /// Position of the cursor, in bytes.
-    #[must_use]
     pub fn cursor(&self) -> usize {
         self.at
     }
@@ -342,7 +337,6 @@ impl Editor {
 
     /// The rows to show, at most `most` of them around the cursor, and the row and column of the cursor. The
     /// first row begins with `mark`.
-    #[must_use]
     pub fn rows(&self, mark: &str, columns: usize, most: usize) -> (Vec<StyledLine>, (usize, usize)) {
         let indent = width(mark);
         let room = columns.saturating_sub(indent + 1).max(2);
@@ -407,7 +401,6 @@ fn external_editor() -> Option<String> {
     set("VISUAL").or_else(|| set("EDITOR"))
 }
 
-/// Whether an editor is configured.
 pub(crate) fn has_editor() -> bool {
     external_editor().is_some()
 }

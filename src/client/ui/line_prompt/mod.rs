@@ -9,6 +9,7 @@ use crate::terminal::style::{StyledLine, Tone};
 use crate::ui::prompt;
 use crate::ui::question::{input_mark, line_keys};
 use crate::ui::request_list::{ListEntry, ListOutcome, RequestList};
+use crate::ui::summary::one_line;
 use api::params::{AnswerParams, ApproveParams};
 use types::event::Event;
 use types::ids::RequestId;
@@ -85,10 +86,12 @@ impl LinePrompt {
     pub(crate) fn answer_lines(&self) -> Vec<StyledLine> {
         if let Some(question) = self.questions.front() {
             let mut lines = vec![line_keys(question)];
-            if question.questions.len() > 1 {
+            let next = self.answers.next_question(question).filter(|_| question.questions.len() > 1);
+            lines.extend(next.map(|next| {
                 let mark = input_mark(question, self.answers.as_slice().len());
-                lines.push(StyledLine::new(Tone::Bold, format!("▌ {mark}")));
-            }
+                let text = one_line(&next.question, 200);
+                StyledLine::new(Tone::Warn, format!("▌ {mark}")).and(Tone::Bold, text)
+            }));
             return lines;
         }
         let Some(request) = self.requests.current() else { return Vec::new() };

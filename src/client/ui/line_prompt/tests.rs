@@ -122,11 +122,11 @@ fn lines_answer_questions_before_requests() {
     let mut prompt = prompt_of(&[requested(1, "tool"), asked("question", questions)]);
     assert_eq!(
         text(&prompt.take_lines(80)),
-        ["▌ type a number or your own words, then Enter", "▌ answer 1 of 2: "]
+        ["▌ type a number or your own words, then Enter", "▌ answer 1 of 2: Which colour?"]
     );
     assert!(matches!(prompt.on_line("7"), LineResult::Print(_)), "no such option");
     let LineResult::Print(next) = prompt.on_line("2") else { panic!("one more is asked") };
-    assert_eq!(text(&next)[1], "▌ answer 2 of 2: ");
+    assert_eq!(text(&next)[1], "▌ answer 2 of 2: How large?");
     let LineResult::Answer(params) = prompt.on_line("1 metre") else { panic!("not sent") };
     let answers = serde_json::to_value(&params.answers).expect("json");
     assert_eq!(answers, json!([{"choices": ["blue"]}, {"text": "1 metre"}]));

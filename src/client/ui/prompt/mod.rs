@@ -13,7 +13,6 @@ use types::session::PermissionRequest;
 use types::tool::{ProposedPlan, Subject};
 
 /// The text of the request, without its keys.
-#[must_use]
 pub fn question(request: &PermissionRequest) -> Vec<StyledLine> {
     if request.kind == RequestKind::Plan {
         let text = escape::exact_lines(ProposedPlan::text(&request.input));
@@ -73,7 +72,6 @@ pub(crate) fn plan_lines(request: &PermissionRequest, columns: usize) -> Vec<Sty
     lines.into_iter().map(|line| line.with_lead(Tone::Dim, "    ")).collect()
 }
 
-/// Whether an argument names this file.
 fn names_file(request: &PermissionRequest, file: &str) -> bool {
     let name = |name: &str| request.input.get(name).and_then(Value::as_str);
     let named = ["file_path", "notebook_path", "path"].into_iter().filter_map(name);
@@ -137,7 +135,6 @@ fn unresolved_path(cwd: &str, text: &str) -> PathBuf {
 
 /// The request in rows of at most `columns`. Continuation rows are indented, so that only the daemon's own
 /// text begins at the start of a row, whatever a command contains.
-#[must_use]
 pub fn rows(request: &PermissionRequest, columns: usize) -> Vec<StyledLine> {
     let inward = if columns > 4 * INDENT.len() { INDENT } else { "" };
     let mut shown = Vec::new();

@@ -81,7 +81,6 @@ pub struct Transcript {
 
 impl Transcript {
     /// Creates a transcript that also shows user input, for a client that attaches.
-    #[must_use]
     pub fn with_input() -> Self {
         let mut transcript = Self { echo: true, ..Self::default() };
         transcript.calls.has_plans = true;
@@ -89,14 +88,12 @@ impl Transcript {
     }
 
     /// Sets that the text of answers is not escaped, because a pipe receives it.
-    #[must_use]
     pub fn with_raw_text(mut self) -> Self {
         self.is_raw = true;
         self
     }
 
     /// Sets that a key of the view shows hidden lines.
-    #[must_use]
     pub fn with_pager(mut self) -> Self {
         (self.calls.has_pager, self.calls.has_plans) = (true, true);
         self

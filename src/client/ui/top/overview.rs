@@ -70,11 +70,19 @@ pub(super) enum Dialog {
     #[default]
     None,
     /// An answer to this request. The dialog was opened at `since`.
-    Answer { request: PermissionId, since: Timestamp },
+    Answer {
+        request: PermissionId,
+        since: Timestamp,
+    },
     /// The question whether to end this session.
-    End { session: SessionId, since: Timestamp },
-    /// An input for this session.
-    Message { session: SessionId, text: String },
+    End {
+        session: SessionId,
+        since: Timestamp,
+    },
+    Message {
+        session: SessionId,
+        text: String,
+    },
 }
 
 /// Action that a key requests.
@@ -158,18 +166,15 @@ impl Overview {
         self.select_listed();
     }
 
-    /// The sessions that the filter lists.
     pub(super) fn listed_sessions(&self) -> Vec<&SessionView> {
         self.sessions.iter().filter(|session| self.filter.accepts(session)).collect()
     }
 
-    /// The selected session.
     pub(super) fn current(&self) -> Option<&SessionView> {
         let listed = self.listed_sessions();
         listed.iter().find(|it| Some(it.session_id) == self.selected).or(listed.first()).copied()
     }
 
-    /// The oldest request of a session.
     pub(super) fn request_of(&self, session: SessionId) -> Option<&PendingRequest> {
         self.requests.iter().find(|pending| pending.session_id == session)
     }

@@ -28,12 +28,27 @@ pub(in crate::ui::attach) fn own_words(item: &Item) -> String {
     without_own_commands(item.text.as_deref().unwrap_or_default()).to_owned()
 }
 
+/// Where an event is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ShownIn {
+    History,
+    /// In the rows around the input line.
+    View,
+}
+
 impl App {
     pub(crate) fn on_event(&mut self, received: &ReceivedEvent) {
         let Some(envelope) = &received.event else { return };
         self.progress.on_event(envelope);
         self.follow_session(envelope);
         self.follow_queue(envelope);
+        if self.apply_event(envelope) == ShownIn::History {
+            self.show_event(envelope);
+        }
+    }
+
+    /// Updates requests, questions and the rows around the input line.
+    fn apply_event(&mut self, envelope: &Envelope) -> ShownIn {
         match &envelope.event {
             Event::PermissionRequested { request, .. } => self.pending.add_request(request, envelope.at_ms),
             Event::PermissionResolved { request_id, .. } => self.remove_request(*request_id),
@@ -49,7 +64,7 @@ impl App {
                 // history.
                 self.pending.add_question(question, envelope.at_ms);
                 self.finish_text();
-                return;
+                return ShownIn::View;
             }
             Event::QuestionResolved { request_id, answers, .. } => {
                 if let Some(question) = self.pending.remove_question(*request_id) {
@@ -60,7 +75,7 @@ impl App {
                     };
                     lines.iter().for_each(|line| self.push_line(line));
                     if is_answered {
-                        return;
+                        return ShownIn::View;
                     }
                 }
             }
@@ -68,7 +83,7 @@ impl App {
                 // The list is repainted in its place. At the end of the turn it moves into the history.
                 self.todos.clone_from(todos);
                 self.finish_text();
-                return;
+                return ShownIn::View;
             }
             Event::WorkspaceTrustRequired { parts, .. } => {
                 let parts: Vec<&str> = untrusted_parts(parts).into_iter().map(String::as_str).collect();
@@ -78,7 +93,7 @@ impl App {
                         one_line(&parts.join(", "), 300)
                     ));
                 }
-                return;
+                return ShownIn::View;
             }
             Event::TurnCompleted { .. } => {
                 self.end_stop_hint();
@@ -92,10 +107,14 @@ impl App {
                 }
             }
             // The rows around the input line show this already.
-            Event::TurnSteered { .. } => return,
-            Event::SessionUpdated { options, .. } if options.mode.is_some() => return,
+            Event::TurnSteered { .. } => return ShownIn::View,
+            Event::SessionUpdated { options, .. } if options.mode.is_some() => return ShownIn::View,
             _ => {}
         }
+        ShownIn::History
+    }
+
+    fn show_event(&mut self, envelope: &Envelope) {
         if let Event::MessageCompleted { item, superseded: false, .. } = &envelope.event
             && item.kind == ItemKind::AssistantMessage
             && let Some(text) = item.text.as_ref().filter(|text| !text.trim().is_empty())

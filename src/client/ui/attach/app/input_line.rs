@@ -71,7 +71,6 @@ pub(super) enum NextKey {
 /// An answer that waits for its confirmation.
 #[derive(Debug)]
 pub(super) struct UnconfirmedAnswer {
-    /// The key of the answer.
     pub(super) key: char,
     pub(super) effect: Effect,
     /// The line that is shown instead of the keys.

@@ -169,7 +169,6 @@ impl App {
         (self.session.summary.mode, self.asked_mode) = (mode, None);
     }
 
-    /// Shows the failure of a call.
     pub(super) fn show_failure(&mut self, message: String) {
         self.asked_mode = None;
         self.notice = message;
