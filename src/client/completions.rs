@@ -37,9 +37,6 @@ const HELP_COLUMNS: usize = 60;
 
 /// Prints the completions that a shell's completion script requests. Returns false if the shell has not
 /// started this process for such a request.
-///
-/// # Errors
-/// The shell is not known, or the output is closed.
 pub fn complete(args: Vec<std::ffi::OsString>) -> Result<bool, clap::Error> {
     let folder = std::env::current_dir().ok();
     CompleteEnv::with_factory(completable_command)
@@ -50,9 +47,6 @@ pub fn complete(args: Vec<std::ffi::OsString>) -> Result<bool, clap::Error> {
 }
 
 /// The completion script of a shell, which calls this program.
-///
-/// # Errors
-/// There is no script for this shell.
 pub fn script(shell: &str) -> Result<String, Failure> {
     let shells = Shells::builtins();
     let shell =
@@ -147,18 +141,18 @@ async fn providers(client: Client) -> Result<Vec<CompletionCandidate>, Failure> 
 async fn sessions(client: Client) -> Result<Vec<CompletionCandidate>, Failure> {
     let filter = ListParams { limit: Some(LIST_ENTRIES), ..ListParams::default() };
     let reply: ListReply = client.call::<methods::session::List>(&filter).await?;
-    let mut found = vec![candidate(".", "the newest session of this folder")];
+    let mut candidates = vec![candidate(".", "the newest session of this folder")];
     for session in &reply.sessions {
         let help = format!("{} · {}", session.summary.title, state(session).1);
-        found.push(candidate(session.number.to_string(), &help));
+        candidates.push(candidate(session.number.to_string(), &help));
         // A shell would split any other title into several words.
         let is_word = session.summary.title.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
         if is_word && !session.summary.title.is_empty() {
-            found.push(candidate(session.summary.title.clone(), &format!("#{}", session.number)));
+            candidates.push(candidate(session.summary.title.clone(), &format!("#{}", session.number)));
         }
-        found.push(candidate(session.session_id.to_string(), &help).hide(true));
+        candidates.push(candidate(session.session_id.to_string(), &help).hide(true));
     }
-    Ok(found)
+    Ok(candidates)
 }
 
 async fn requests(client: Client) -> Result<Vec<CompletionCandidate>, Failure> {

@@ -20,6 +20,7 @@ use crate::commands::{
 };
 use crate::completions;
 use crate::connection::connector::{Connector, NAME};
+use crate::connection::environment::EnvironmentArgs;
 use crate::connection::host_choice::{HostTarget, choose};
 use crate::connection::paths::ClientPaths;
 use crate::connection::ssh::SshHost;
@@ -131,107 +132,121 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
     {
         out.note(&remark)?;
     }
-    let Some(command) = cli.command else {
-        let folder = cli.work_dir.as_deref().map(|dir| folder(dir, reach.machine())).transpose()?;
-        let variables = cli.variables.collect(reach.machine())?;
-        return conversation(&reach, (cli.continued, cli.resume), (folder, variables), options, out).await;
-    };
+    match cli.command {
+        Some(command) => run_command(&reach, command, cli.variables, options, out).await,
+        None => {
+            let folder = cli.work_dir.as_deref().map(|dir| folder(dir, reach.machine())).transpose()?;
+            let variables = cli.variables.collect(reach.machine())?;
+            let which = (cli.continued, cli.resume);
+            conversation(&reach, which, (folder, variables), options, out).await
+        }
+    }
+}
+
+/// Runs a command with the daemon that the command line names.
+async fn run_command(
+    reach: &Connector,
+    command: Command,
+    variables: EnvironmentArgs,
+    options: Options,
+    out: &mut OutputStreams,
+) -> Result<(), Failure> {
     match command {
         Command::Run(mut args) => {
-            args.variables.env.splice(0..0, cli.variables.env);
-            crate::commands::run::run(&reach, args, options, out).await
+            args.variables.env.splice(0..0, variables.env);
+            crate::commands::run::run(reach, args, options, out).await
         }
-        Command::Ps(args) => ps::ps(&reach, &args, out).await,
+        Command::Ps(args) => ps::ps(reach, &args, out).await,
         Command::Attach { session, thinking, raw } => {
             let options = Options { thinking, is_raw: raw, ..options };
-            attach::attach(&reach, &session, options, out).await
+            attach::attach(reach, &session, options, out).await
         }
-        Command::Top => top::top(&reach, options, out).await,
-        Command::Jobs(args) => jobs::jobs(&reach, args, options, out).await,
-        Command::Logs(args) => logs::logs(&reach, &args, out).await,
-        Command::Events(args) => logs::events(&reach, &args, out).await,
-        Command::Result { session, json } => wait::result(&reach, &session, json, out).await,
-        Command::Inspect(args) => inspect::inspect(&reach, &args, out).await,
-        Command::Stats(args) => stats::stats(&reach, &args, out).await,
-        Command::Prune(args) => prune::prune(&reach, &args, out).await,
-        Command::Cost(args) => cost::cost_of(&reach, &args, out).await,
-        Command::Models(args) if args.check => models::check(&reach, args.json, out).await,
-        Command::Models(args) => models::models(&reach, args.json, args.all, out).await,
+        Command::Top => top::top(reach, options, out).await,
+        Command::Jobs(args) => jobs::jobs(reach, args, options, out).await,
+        Command::Logs(args) => logs::logs(reach, &args, out).await,
+        Command::Events(args) => logs::events(reach, &args, out).await,
+        Command::Result { session, json } => wait::result(reach, &session, json, out).await,
+        Command::Inspect(args) => inspect::inspect(reach, &args, out).await,
+        Command::Stats(args) => stats::stats(reach, &args, out).await,
+        Command::Prune(args) => prune::prune(reach, &args, out).await,
+        Command::Cost(args) => cost::cost_of(reach, &args, out).await,
+        Command::Models(args) if args.check => models::check(reach, args.json, out).await,
+        Command::Models(args) => models::models(reach, args.json, args.all, out).await,
         Command::Submit { session, text, busy, turn, raw, given } => {
-            submit::submit(&reach, &session, text, busy.when_busy(), (&turn, raw), &given, out).await
+            submit::submit(reach, &session, text, busy.when_busy(), (&turn, raw), &given, out).await
         }
         Command::Context { session, prompt: true, json, .. } => {
-            context::prompt(&reach, &session, json, out).await
+            context::prompt(reach, &session, json, out).await
         }
-        Command::Context { session, request: true, .. } => context::request(&reach, &session, out).await,
-        Command::Context { session, json, .. } => context::context(&reach, &session, json, out).await,
+        Command::Context { session, request: true, .. } => context::request(reach, &session, out).await,
+        Command::Context { session, json, .. } => context::context(reach, &session, json, out).await,
         Command::Compact { session, instructions } => {
-            context::compact(&reach, &session, &instructions.join(" "), out).await
+            context::compact(reach, &session, &instructions.join(" "), out).await
         }
-        Command::Agents { json } => agents::agents(&reach, json, out).await,
+        Command::Agents { json } => agents::agents(reach, json, out).await,
         Command::Knowledge { workspace, what } => {
-            knowledge::knowledge(&reach, workspace.as_deref(), what, out).await
+            knowledge::knowledge(reach, workspace.as_deref(), what, out).await
         }
-        Command::Memory { what } => memory::memory(&reach, what, out).await,
-        Command::Commands { session, json } => command::commands(&reach, session.as_deref(), json, out).await,
+        Command::Memory { what } => memory::memory(reach, what, out).await,
+        Command::Commands { session, json } => command::commands(reach, session.as_deref(), json, out).await,
         Command::Update { session, turn, variables } => {
-            update::update(&reach, &session, &turn, &variables, out).await
+            update::update(reach, &session, &turn, &variables, out).await
         }
-        Command::Queue { session, what } => queue::queue(&reach, &session, what, out).await,
+        Command::Queue { session, what } => queue::queue(reach, &session, what, out).await,
         Command::Wait { session, until, timeout, json } => {
-            wait::wait(&reach, &session, until, timeout, json, out).await
+            wait::wait(reach, &session, until, timeout, json, out).await
         }
-        Command::Archive { sessions, undo } => archive::archive(&reach, &sessions, undo, out).await,
-        Command::Fork { session, at, title } => fork::fork(&reach, &session, at, title, out).await,
+        Command::Archive { sessions, undo } => archive::archive(reach, &sessions, undo, out).await,
+        Command::Fork { session, at, title } => fork::fork(reach, &session, at, title, out).await,
         Command::Export { session, format, output } => {
-            export::export(&reach, &session, format, output.as_deref(), out).await
+            export::export(reach, &session, format, output.as_deref(), out).await
         }
-        Command::Import { file } => export::import(&reach, &file, out).await,
+        Command::Import { file } => export::import(reach, &file, out).await,
         Command::Rewind { session, item, files, dry_run } => {
-            rewind::rewind(&reach, &session, item, files, dry_run, out).await
+            rewind::rewind(reach, &session, item, files, dry_run, out).await
         }
         Command::Abort { session, turn, call } => {
-            abort::abort(&reach, &session, turn.as_deref(), call.as_deref(), out).await
+            abort::abort(reach, &session, turn.as_deref(), call.as_deref(), out).await
         }
-        Command::Merge { owner, commit, json } => worktrees::merge(&reach, &owner, commit, json, out).await,
-        Command::Worktrees { what, json } => worktrees::worktrees(&reach, what, json, out).await,
-        Command::Diff { session, json, stat } => diff::diff(&reach, &session, json, stat, out).await,
-        Command::Kill { sessions, all, force } => abort::kill(&reach, &sessions, all, force, out).await,
-        Command::Rm { sessions, force } => abort::remove(&reach, &sessions, force, out).await,
-        Command::Approve(args) => approve::approve(&reach, &args, out).await,
+        Command::Merge { owner, commit, json } => worktrees::merge(reach, &owner, commit, json, out).await,
+        Command::Worktrees { what, json } => worktrees::worktrees(reach, what, json, out).await,
+        Command::Diff { session, json, stat } => diff::diff(reach, &session, json, stat, out).await,
+        Command::Kill { sessions, all, force } => abort::kill(reach, &sessions, all, force, out).await,
+        Command::Rm { sessions, force } => abort::remove(reach, &sessions, force, out).await,
+        Command::Approve(args) => approve::approve(reach, &args, out).await,
         Command::Deny { requests, feedback, stop } => {
-            approve::deny(&reach, &requests, feedback, stop, out).await
+            approve::deny(reach, &requests, feedback, stop, out).await
         }
-        Command::Rules { what, json, long } => rules::rules(&reach, what.as_ref(), (json, long), out).await,
-        Command::Mode { session, mode } => rules::mode(&reach, &session, mode, out).await,
-        Command::Rename { session, title } => rules::rename(&reach, &session, &title, out).await,
-        Command::Feedback { request, answer } => feedback::feedback(&reach, &request, &answer, out).await,
-        Command::Answer { request, answers } => answer::answer(&reach, &request, &answers, out).await,
-        Command::Approvals { requests, json } => approve::list(&reach, &requests, json, out).await,
-        Command::Trust { dir, yes } => trust::trust(&reach, dir.as_deref(), yes, out).await,
-        Command::Untrust { dir } => trust::untrust(&reach, dir.as_deref(), out).await,
+        Command::Rules { what, json, long } => rules::rules(reach, what.as_ref(), (json, long), out).await,
+        Command::Mode { session, mode } => rules::mode(reach, &session, mode, out).await,
+        Command::Rename { session, title } => rules::rename(reach, &session, &title, out).await,
+        Command::Feedback { request, answer } => feedback::feedback(reach, &request, &answer, out).await,
+        Command::Answer { request, answers } => answer::answer(reach, &request, &answers, out).await,
+        Command::Approvals { requests, json } => approve::list(reach, &requests, json, out).await,
+        Command::Trust { dir, yes } => trust::trust(reach, dir.as_deref(), yes, out).await,
+        Command::Untrust { dir } => trust::untrust(reach, dir.as_deref(), out).await,
         Command::Acp(AcpArgs { work_dir }) => {
             let folder = work_dir.as_deref().map(|dir| folder(dir, reach.machine())).transpose()?;
-            acp::serve(&reach, folder).await
+            acp::serve(reach, folder).await
         }
-        Command::Mcp { what } => mcp::mcp(&reach, what, out).await,
+        Command::Mcp { what } => mcp::mcp(reach, what, out).await,
         Command::Audit { what: Some(AuditCommand::Verify { known }), .. } => {
-            audit::verify(&reach, known, out).await
+            audit::verify(reach, known, out).await
         }
         Command::Audit { session, since, json, long, what: None } => {
-            audit::audit(&reach, session.as_deref(), since, (json, long), out).await
+            audit::audit(reach, session.as_deref(), since, (json, long), out).await
         }
         Command::Permissions { what: PermissionsCommand::Explain(args) } => {
-            explain::explain(&reach, args, out).await
+            explain::explain(reach, args, out).await
         }
-        Command::Daemon { what } => daemon::daemon(&reach, &what, out).await,
-        Command::Backup { file } => backup::backup(&reach, &file, out).await,
-        Command::Config { what: ConfigCommand::Show(args) } => config::show(&reach, args, out).await,
-        Command::Login { provider } => login::login(&reach, &provider, out).await,
-        Command::Uninstall { purge, yes } => uninstall::uninstall(&reach, (purge, yes), out).await,
-        Command::Doctor { quick: true } => doctor::quick(&reach, out).await,
-        Command::Doctor { quick: false } => doctor::doctor(&reach, out).await,
-        Command::Rpc { method, params } => rpc::rpc(&reach, &method, params, out).await,
+        Command::Daemon { what } => daemon::daemon(reach, &what, out).await,
+        Command::Backup { file } => backup::backup(reach, &file, out).await,
+        Command::Config { what: ConfigCommand::Show(args) } => config::show(reach, args, out).await,
+        Command::Login { provider } => login::login(reach, &provider, out).await,
+        Command::Uninstall { purge, yes } => uninstall::uninstall(reach, (purge, yes), out).await,
+        Command::Doctor { quick: true } => doctor::quick(reach, out).await,
+        Command::Doctor { quick: false } => doctor::doctor(reach, out).await,
+        Command::Rpc { method, params } => rpc::rpc(reach, &method, params, out).await,
         Command::Host { .. } | Command::Completions { .. } | Command::Man { .. } | Command::Demo { .. } => {
             Ok(())
         }
@@ -275,7 +290,7 @@ fn refuse_remote(cli: &Cli, host: &SshHost) -> Result<(), Failure> {
             "--config names a file of this machine, and the daemon is at {host}; leave it out"
         )));
     }
-    let (words, why) = match &cli.command {
+    let (words, reason) = match &cli.command {
         Some(Command::Login { provider }) => {
             (format!("login {}", escape::line(provider)), "a key stays on the machine where it is typed")
         }
@@ -298,7 +313,7 @@ fn refuse_remote(cli: &Cli, host: &SshHost) -> Result<(), Failure> {
     };
     let there = host.command_there(&words);
     Err(Failure::usage(format!(
-        "{why}, and the daemon is at {host}: `{there}`, or `agentctl -H default {words}` for here"
+        "{reason}, and the daemon is at {host}: `{there}`, or `agentctl -H default {words}` for here"
     )))
 }
 

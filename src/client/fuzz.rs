@@ -64,10 +64,10 @@ pub fn screen(data: &[u8]) {
             | wire::Message::Other => None,
         }) {
             if let Event::PermissionRequested { request, .. } = &received.event {
-                let shown = prompt::question(request).into_iter().chain(prompt::keys(request));
-                shown.for_each(|line| check_line(&line, columns));
                 let mut list = RequestList::default();
                 list.push(request.clone());
+                let shown = prompt::question(request).into_iter().chain(list.answer_lines());
+                shown.for_each(|line| check_line(&line, columns));
                 let style = ListStyle {
                     columns,
                     rows: 20,

@@ -8,6 +8,7 @@
 #![warn(missing_docs)]
 
 mod acp;
+mod answer;
 mod args;
 mod commands;
 mod completions;

@@ -18,15 +18,12 @@ const SHORT_ID: usize = 8;
 
 /// The session that `name` identifies: its id or a unique start of it, its number, its title, or `.` for the newest
 /// session of this folder.
-///
-/// # Errors
-/// None or several match.
 pub async fn session(client: &Client, name: &str) -> Result<SessionView, Failure> {
     if name == "." {
         return newest_here(client).await;
     }
     let name = name.strip_prefix('#').unwrap_or(name);
-    let found = match name.parse::<SessionId>() {
+    let session = match name.parse::<SessionId>() {
         Ok(session_id) => Some(client.call::<methods::session::Get>(&SessionParams { session_id }).await),
         Err(_) => match number(name) {
             Some(number) => Some(
@@ -39,7 +36,7 @@ pub async fn session(client: &Client, name: &str) -> Result<SessionView, Failure
             None => None,
         },
     };
-    match found {
+    match session {
         Some(Err(CallError::Fault(fault))) if fault.kind() == "not_found" && number(name).is_none() => {
             return Err(no_session(name));
         }
@@ -116,18 +113,12 @@ fn pick_session(sessions: Vec<SessionView>, name: &str) -> Result<SessionView, F
 }
 
 /// All pending requests, oldest first.
-///
-/// # Errors
-/// A call failed.
 pub async fn all_requests(client: &Client) -> Result<Vec<PendingRequest>, Failure> {
     let params = PermissionListParams { limit: Some(500), ..PermissionListParams::default() };
     Ok(client.all_rows::<methods::permission::List>(params).await?)
 }
 
 /// The pending request that `name` identifies.
-///
-/// # Errors
-/// None or several match.
 pub async fn request(client: &Client, name: &str) -> Result<PermissionId, Failure> {
     // Send a full id to the daemon unchanged. If the request is no longer pending, the daemon knows which
     // client answered it.

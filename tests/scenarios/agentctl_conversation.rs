@@ -76,7 +76,7 @@ async fn rewind_before_first_input_restarts_conversation() {
         terminal.keys("\u{1b}").await;
         terminal.shows("Go back to before").await;
         terminal.keys(&("\u{1b}[A".repeat(rows_up) + "\r")).await;
-        terminal.shows("went back").await;
+        terminal.shows("rewound").await;
         daemon.models.push(Step::text(expected));
         // The input line contains the earlier input again.
         terminal.keys(" now\r").await;
@@ -132,7 +132,7 @@ async fn plain_attach_answers_requests_with_typed_numbers() {
     daemon.models.push(Step::calls([bash("touch made")]));
     daemon.models.push(Step::text("It is made."));
     terminal.keys("make it\n").await;
-    let screen = terminal.shows("1 yes, once").await;
+    let screen = terminal.shows("type a number, then Enter").await;
     assert!(!screen.contains('\u{1b}') && !screen.contains('▌'), "lines of words: {screen:?}");
     terminal.keys("1\n").await;
     seen.turn_ends("success").await;

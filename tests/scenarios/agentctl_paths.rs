@@ -41,7 +41,7 @@ async fn missing_socket_error_names_socket_of_running_daemon() {
         let said = ctl(&daemon, &args).await;
         assert_eq!((said.code, said.out.as_str()), (69, ""), "{args:?}: {said:?}");
         assert!(said.err.contains(&format!("use --socket {socket}")), "{said:?}");
-        assert!(!said.err.contains("kill") && !said.err.contains("gone"), "{said:?}");
+        assert!(!said.err.contains("kill") && !said.err.contains("deleted"), "{said:?}");
     }
     let doctor = ctl(&daemon, &["--socket", &other, "doctor"]).await;
     assert!(!doctor.out.contains("kill -TERM"), "{doctor:?}");
@@ -58,7 +58,7 @@ async fn removed_socket_is_made_again_and_stopped_daemon_is_reported() {
     std::fs::remove_file(daemon.socket()).expect("removed");
     daemon.signal(Signal::SIGSTOP);
     let said = ctl(&daemon, &["--no-start", "ps"]).await;
-    let advice = format!("is gone: kill -TERM {pid}, then start it");
+    let advice = format!("was deleted: kill -TERM {pid}, then start it");
     assert!(said.code == 69 && said.err.contains(&advice), "{said:?}");
     // The lock file of a version that did not write its socket path into it.
     std::fs::write(daemon.path("data/agentd/agentd.lock"), format!("{pid}\n")).expect("written");

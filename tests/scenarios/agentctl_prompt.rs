@@ -222,3 +222,31 @@ async fn text_typed_in_run_does_not_answer_request() {
     paste(&daemon, &folder_undo).await;
     assert_eq!(rules().await, "");
 }
+
+#[tokio::test]
+async fn plain_run_takes_answers_as_lines() {
+    let daemon = TestDaemon::start().await;
+    let questions = json!([{"question": "Which colour?", "options": [{"label": "red"}, {"label": "blue"}]}]);
+    daemon.models.push(Step::calls([("AskUser", json!({ "questions": questions }))]));
+    daemon.models.push(Step::calls([bash("touch made")]));
+    daemon.models.push(Step::calls([bash("touch other")]));
+    daemon.models.push(Step::text("It is made."));
+    let mut terminal = Terminal::start(&daemon, &["--plain", "run", "make it"]);
+    terminal.shows("your own words, then Enter").await;
+    terminal.keys("2\n").await;
+    terminal.shows("4 WORDS tells the model why").await;
+    terminal.keys("3\n").await;
+    terminal.shows("Enter alone goes back").await;
+    terminal.keys("1\n").await;
+    terminal.shows("4 WORDS tells the model why").await;
+    terminal.keys("4 one file is enough\n").await;
+    terminal.shows("It is made.").await;
+    terminal.ends().await;
+    assert!(daemon.workspace().join("made").exists() && !daemon.workspace().join("other").exists());
+    let asked = daemon.models.requests();
+    let answered = asked[1].tool_results().pop().expect("a result").1;
+    assert!(answered.contains("Answer: blue"), "{answered}");
+    let denied = asked[3].tool_results().pop().expect("a result").1;
+    assert!(denied.contains("one file is enough"), "{denied}");
+    assert!(!terminal.output().contains("\u{1b}[2J"), "lines are printed, and no screen is drawn");
+}

@@ -213,7 +213,7 @@ async fn crontab_keeps_its_zone_and_names_patterns_that_cannot_be_taken_over() {
     let printed = ctl(&daemon, &["jobs", "add", "--from-crontab", crontab]).await;
     assert!(printed.out.contains("--cron '0 3 * * *' --timezone Asia/Tokyo "), "{printed:?}");
     assert_eq!(printed.out.lines().count(), 1, "{printed:?}");
-    let told: Vec<&str> = printed.err.lines().filter(|line| line.contains("cannot be taken over")).collect();
+    let told: Vec<&str> = printed.err.lines().filter(|line| line.contains("cannot be translated")).collect();
     assert!(
         matches!(told[..], [pattern, zone] if pattern.contains("1#2") && zone.contains("timezone")),
         "{printed:?}"

@@ -104,7 +104,7 @@ async fn clients_list_set_and_remove_notes_of_one_project() {
 
     assert_eq!(
         ctl(&daemon, &["memory", "set", "style", "Use", "tabs"]).await.stdout(),
-        "kept style (8 bytes)\n"
+        "stored style (8 bytes)\n"
     );
     assert_eq!(ctl(&daemon, &["memory"]).await.stdout(), "NOTE   FIRST LINE\nstyle  Use tabs\n");
     assert_eq!(ctl(&daemon, &["memory", "show", "style"]).await.stdout(), "Use tabs\n");

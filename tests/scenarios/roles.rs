@@ -160,7 +160,7 @@ async fn agentctl_of_user_has_controller_role() {
     let shown = ctl(&daemon, &["audit"]).await.stdout();
     assert!(shown.contains("permission") && shown.contains("agentctl"), "{shown}");
     let verified = ctl(&daemon, &["audit", "verify"]).await.stdout();
-    assert!(verified.contains("is whole"), "{verified}");
+    assert!(verified.contains("is intact"), "{verified}");
 }
 
 #[tokio::test]

@@ -252,7 +252,7 @@ async fn trust_survives_crash_and_can_be_revoked() {
     daemon.models.set_fallback(|_| Step::text("Done."));
     ctl(&daemon, &["run", "--trust", "go"]).await.stdout();
     assert_eq!(daemon.client("bob").await.call("workspace.status", cwd).await["trusted"], true);
-    assert!(ctl(&daemon, &["audit", "verify"]).await.stdout().contains("is whole"));
+    assert!(ctl(&daemon, &["audit", "verify"]).await.stdout().contains("is intact"));
 }
 
 #[tokio::test]

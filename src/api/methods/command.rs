@@ -5,7 +5,7 @@ use crate::fault::Code;
 use crate::params as p;
 
 methods! {
-    /// The slash commands of a session or a folder: the built-in ones, the user's, and those of a trusted
+    /// Returns the slash commands of a session or a folder: the built-in ones, the user's, and those of a trusted
     /// project.
     List = "command.list", p::CommandListParams => p::CommandListReply, READS.errors(&[Code::NotFound]);
 }

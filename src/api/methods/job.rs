@@ -5,33 +5,34 @@ use crate::fault::Code;
 use crate::params as p;
 
 methods! {
-    /// Create a job. It starts when a slot is free.
+    /// Creates a job and returns it. The job starts when a slot is free.
     Create = "job.create", types::job_request::JobRequest => p::JobCreateReply,
         CHANGES.waits().errors(&[Code::Conflict, Code::Overloaded, Code::StorageReadOnly, Code::ShuttingDown]);
-    /// Jobs of all states, newest first.
+    /// Returns a page of the jobs in all states, newest first.
     List = "job.list", p::JobListParams => p::JobListReply, READS;
-    /// One job with its stored content.
+    /// Returns one job with its stored content.
     Get = "job.get", p::JobParams => p::JobGetReply, READS.errors(&[Code::NotFound]);
-    /// Change a job that has not started, or raise its limits.
+    /// Changes a job that has not started, or raises the limits of a running one, and returns the job.
     Update = "job.update", p::JobUpdateParams => p::JobReply,
         CHANGES.errors(&[Code::NotFound, Code::Busy, Code::NotPending, Code::StorageReadOnly]);
-    /// Cancel a job. Replies when the work has stopped.
+    /// Cancels a job and returns it when its work has stopped.
     Cancel = "job.cancel", p::JobCancelParams => p::JobCancelReply,
         CHANGES.waits().errors(&[Code::NotFound, Code::NotPending, Code::StorageReadOnly]);
-    /// Give a job that failed, was cancelled or expired one more attempt.
+    /// Gives one more attempt to a job that failed, expired or was cancelled, and returns the job.
     Retry = "job.retry", p::JobRetryParams => p::JobReply,
         CHANGES.errors(&[Code::NotFound, Code::Busy, Code::NotPending, Code::StorageReadOnly]);
-    /// Wait until a job is over.
+    /// Waits until a job has ended and returns it.
     Wait = "job.wait", p::JobWaitParams => p::JobWaitReply,
         READS.waits().errors(&[Code::NotFound, Code::ShuttingDown]);
-    /// The events of an attempt's session, from its journal.
+    /// Returns a page of the events of an attempt's session.
     Logs = "job.logs", p::JobLogsParams => p::JobLogsReply, READS.errors(&[Code::NotFound]);
-    /// The numbered events of a job. They are never removed.
+    /// Returns a page of the numbered events of a job. They are never removed.
     Events = "job.events", p::JobEventsParams => p::JobEventsReply, READS.errors(&[Code::NotFound]);
-    /// Start no further jobs, also after a restart of the daemon. Running jobs go on.
+    /// Stops the start of jobs, also after a restart of the daemon, and returns whether starts are stopped. Running
+    /// jobs continue.
     Pause = "job.pause", p::JobPauseParams => p::JobPauseReply, CHANGES.errors(&[Code::StorageReadOnly]);
-    /// Start jobs again.
+    /// Lets jobs start again and returns whether starts are stopped.
     Resume = "job.resume", p::JobPauseParams => p::JobPauseReply, CHANGES.errors(&[Code::StorageReadOnly]);
-    /// Templates of the user, and with a folder those of its trusted project.
+    /// Returns the user's templates, and for a folder those of its trusted project.
     Templates = "job.templates", p::JobTemplatesParams => p::JobTemplatesReply, READS.errors(&[Code::NotFound]);
 }

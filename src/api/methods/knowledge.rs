@@ -6,88 +6,90 @@ use crate::fault::Code;
 use crate::params as p;
 
 methods! {
-    /// Index a workspace, or update its index. The reply comes at once with the job and an estimate;
+    /// Indexes a workspace, or updates its index, and returns the index job and an estimate at once.
     /// `knowledge.subscribe` reports the progress.
     Index = "knowledge.index", p::KnowledgeIndexParams => types::knowledge::StartedIndexJob,
         CHANGES.waits().errors(&[
             Code::InvalidParams, Code::Budget, Code::Busy, Code::Overloaded, Code::Internal,
         ]);
-    /// Add documents that are not files to the index of a workspace.
+    /// Adds documents that are not files to the index of a workspace and returns the result for each document.
     Insert = "knowledge.insert", p::KnowledgeInsertParams => p::KnowledgeInsertReply,
         CHANGES.waits().errors(&[
             Code::InvalidParams, Code::NotFound, Code::Conflict, Code::Busy, Code::Internal,
         ]);
-    /// Ask a question about an index. Without `stream` the reply is the result; every path has one, with
-    /// `status` success, no_context or failed.
+    /// Asks an index a question and returns the answer, with the `status` success, no_context or failed. With `stream`
+    /// it returns an id, and `knowledge.subscribe` reports the answer.
     Query = "knowledge.query", types::knowledge::QueryParams => p::KnowledgeQueryReply,
         CHANGES.waits().errors(&[Code::InvalidParams, Code::NotFound, Code::Overloaded, Code::Internal]);
-    /// The documents of an index by path.
+    /// Returns a page of the documents of an index, sorted by path.
     DocumentsList = "knowledge.documents.list", p::KnowledgeDocumentsParams => p::KnowledgeDocumentsReply,
         READS.waits().errors(&[Code::InvalidParams, Code::NotFound, Code::Internal]);
-    /// One document with its chunks.
+    /// Returns one document of an index with its chunks.
     DocumentsGet = "knowledge.documents.get", p::KnowledgeDocumentParams => p::KnowledgeDocumentReply,
         READS.waits().errors(&[Code::InvalidParams, Code::NotFound, Code::Internal]);
-    /// Remove a document from an index. What other documents say about its entities stays.
+    /// Removes a document from an index and returns the result. What other documents say about its entities stays.
     DocumentsDelete = "knowledge.documents.delete", p::KnowledgeDocumentDeleteParams => p::KnowledgeDocumentDeleteReply,
         CHANGES.waits().errors(&[
             Code::InvalidParams, Code::NotFound, Code::Conflict, Code::Busy, Code::Internal,
         ]);
-    /// A part of the graph around an entity, also as Mermaid, DOT, GraphML or HTML.
+    /// Returns a part of the graph around an entity, as JSON, Mermaid, DOT, GraphML or HTML.
     Graph = "knowledge.graph", p::KnowledgeGraphParams => p::KnowledgeGraphReply,
         READS.waits().errors(&[Code::InvalidParams, Code::NotFound, Code::Internal]);
-    /// State and size of an index, and its newest job.
+    /// Returns the state and the size of an index, and its newest index job.
     Status = "knowledge.status", p::KnowledgeStatusParams => types::knowledge::IndexStatus,
         READS.waits().errors(&[Code::InvalidParams, Code::NotFound, Code::Internal]);
-    /// Stop an index job or a query. A stopped job goes on with the next `knowledge.index`.
+    /// Stops an index job or a query and returns whether it was running. The next `knowledge.index` continues a stopped
+    /// index job.
     Cancel = "knowledge.cancel", p::KnowledgeCancelParams => p::KnowledgeCancelReply,
         CHANGES.waits().errors(&[
             Code::InvalidParams, Code::NotFound, Code::Conflict, Code::Busy, Code::Internal,
         ]);
-    /// Follow an index job or a query as `knowledge.event` notifications. The last one is `done`, `failed` or
-    /// `cancelled`. End it with session.unsubscribe.
+    /// Follows an index job or a query as `knowledge.event` notifications and returns the id of the subscription. The
+    /// last notification is `done`, `failed` or `cancelled`. `session.unsubscribe` ends the subscription.
     Subscribe = "knowledge.subscribe", p::KnowledgeWorkParams => p::SubscriptionId,
         READS.notifies(&[KNOWLEDGE_EVENT]).errors(&[Code::InvalidParams, Code::NotFound, Code::Overloaded]);
-    /// Forget answers of models that an index keeps.
+    /// Deletes cached answers of models from an index and returns how many.
     CacheClear = "knowledge.cache.clear", p::KnowledgeCacheClearParams => p::KnowledgeCacheClearReply,
         CHANGES.waits().errors(&[
             Code::InvalidParams, Code::NotFound, Code::Conflict, Code::Busy, Code::Internal,
         ]);
-    /// Delete the index of a workspace with all inserted documents. Files of the workspace stay.
+    /// Deletes the index of a workspace with all inserted documents and returns whether there was one. Files of the
+    /// workspace stay.
     Delete = "knowledge.delete", p::KnowledgeDeleteParams => p::KnowledgeDeleteReply,
         CHANGES.waits().errors(&[
             Code::InvalidParams, Code::NotFound, Code::Conflict, Code::Busy, Code::Internal,
         ]);
-    /// Add an entity to the graph.
+    /// Adds an entity to the graph and returns it.
     EntityCreate = "knowledge.entity.create", p::KnowledgeEntityParams => p::KnowledgeEntityReply,
         CHANGES.waits().errors(&[
             Code::InvalidParams, Code::NotFound, Code::Conflict, Code::Busy, Code::Internal,
         ]);
-    /// Change name, type or description of an entity. Later index jobs keep the change.
+    /// Changes the name, type or description of an entity and returns it. Later index jobs keep the change.
     EntityUpdate = "knowledge.entity.update", p::KnowledgeEntityParams => p::KnowledgeEntityReply,
         CHANGES.waits().errors(&[
             Code::InvalidParams, Code::NotFound, Code::Conflict, Code::Busy, Code::Internal,
         ]);
-    /// Join entities into one.
+    /// Merges entities into one and returns it.
     EntityMerge = "knowledge.entity.merge", p::KnowledgeEntityMergeParams => p::KnowledgeEntityReply,
         CHANGES.waits().errors(&[
             Code::InvalidParams, Code::NotFound, Code::Conflict, Code::Busy, Code::Internal,
         ]);
-    /// Remove an entity and its relations.
+    /// Removes an entity and its relations from the graph.
     EntityDelete = "knowledge.entity.delete", p::KnowledgeEntityParams => p::KnowledgeEntityReply,
         CHANGES.waits().errors(&[
             Code::InvalidParams, Code::NotFound, Code::Conflict, Code::Busy, Code::Internal,
         ]);
-    /// Add a relation between two entities.
+    /// Adds a relation between two entities and returns it.
     RelationCreate = "knowledge.relation.create", p::KnowledgeRelationParams => p::KnowledgeRelationReply,
         CHANGES.waits().errors(&[
             Code::InvalidParams, Code::NotFound, Code::Conflict, Code::Busy, Code::Internal,
         ]);
-    /// Change keywords, description or weight of a relation.
+    /// Changes the keywords, description or weight of a relation and returns it.
     RelationUpdate = "knowledge.relation.update", p::KnowledgeRelationParams => p::KnowledgeRelationReply,
         CHANGES.waits().errors(&[
             Code::InvalidParams, Code::NotFound, Code::Conflict, Code::Busy, Code::Internal,
         ]);
-    /// Remove a relation.
+    /// Removes a relation from the graph.
     RelationDelete = "knowledge.relation.delete", p::KnowledgeRelationParams => p::KnowledgeRelationReply,
         CHANGES.waits().errors(&[
             Code::InvalidParams, Code::NotFound, Code::Conflict, Code::Busy, Code::Internal,

@@ -5,11 +5,12 @@ use crate::fault::Code;
 use crate::params as p;
 
 methods! {
-    /// The notes about the project in a folder, or one of them with its text.
+    /// Returns the notes about the project in a folder, or one of them with its text.
     List = "memory.list", p::MemoryListParams => p::MemoryListReply, READS.errors(&[Code::NotFound]);
-    /// Write a note about the project in a folder, or replace it. Later sessions know its first line.
+    /// Writes a note about the project in a folder, or replaces it, and returns the note. Later sessions know its first
+    /// line.
     Set = "memory.set", p::MemorySetParams => p::MemorySetReply, CHANGES.errors(&[Code::Conflict]);
-    /// Remove a note about the project in a folder.
+    /// Removes a note about the project in a folder and returns its name.
     Remove = "memory.remove", p::MemoryRemoveParams => p::MemoryRemoveReply,
         CHANGES.errors(&[Code::NotFound, Code::Conflict]);
 }

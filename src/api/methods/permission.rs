@@ -6,30 +6,30 @@ use crate::fault::Code;
 use crate::params as p;
 
 methods! {
-    /// Pending permission requests, of one session or of all.
+    /// Returns the pending permission requests of one session or of all.
     List = "permission.list", p::PermissionListParams => p::PermissionListReply,
         READS.errors(&[Code::NotFound]);
-    /// What rules would say of a call: judged from just the rules given, nothing runs.
+    /// Judges a call by just the given rules and returns the verdict. Nothing runs.
     Explain = "permission.explain", types::permission::ExplainParams => p::ExplainReply, READS;
-    /// The same as session.approve.
+    /// Does the same as `session.approve`.
     Respond = "permission.respond", p::ApproveParams => p::ApproveReply,
         CHANGES.alias_of("session.approve").errors(&[Code::NotFound, Code::NotPending, Code::Conflict, Code::StorageReadOnly]);
-    /// Follow the permission requests of all sessions: first those that are pending, then every request and
-    /// its end, as `permission.event` notifications that hold the session's event. End it with
-    /// session.unsubscribe.
+    /// Follows the permission requests of all sessions and returns the id of the subscription. First come the pending
+    /// requests, then every new request and its end, as `permission.event` notifications with the session's event.
+    /// `session.unsubscribe` ends the subscription.
     Subscribe = "permission.subscribe", p::NoParams => p::SubscriptionId,
         READS.notifies(&[PERMISSION_EVENT]).errors(&[Code::Overloaded]);
-    /// Permission rules with where they come from.
+    /// Returns the permission rules with their origins.
     Rules = "permission.rules", p::RulesParams => p::RulesReply, READS.errors(&[Code::NotFound]);
-    /// Add a rule for a session, a folder, or everywhere. It counts from the next verdict on, also in
-    /// sessions that run.
+    /// Adds a rule for a session, for a folder, or for everything, and returns whether that changed anything. The next
+    /// verdict uses the rule, also in running sessions.
     AddRule = "permission.add_rule", types::permission::RuleParams => p::RuleReply,
         CHANGES.errors(&[Code::NotFound, Code::Conflict, Code::StorageReadOnly]);
-    /// Take a rule or a grant back. That counts from the next verdict on.
+    /// Removes a rule or a grant and returns whether that changed anything. The next verdict does not use it.
     RemoveRule = "permission.remove_rule", types::permission::RuleParams => p::RuleReply,
         CHANGES.errors(&[Code::NotFound, Code::Conflict, Code::StorageReadOnly]);
-    /// The audit log: every decision, who made it and by which rule, oldest first.
+    /// Returns a page of the audit log, oldest first: each decision with its author and its rule.
     Audit = "permission.audit", p::AuditParams => p::AuditReply, READS;
-    /// Read the whole audit log to see whether a row was changed, left out, put in or moved.
+    /// Reads the whole audit log and returns its faults: rows that were changed, removed, inserted or moved.
     VerifyAudit = "permission.verify_audit", p::VerifyAuditParams => p::VerifyAuditReply, READS.waits();
 }

@@ -4,6 +4,6 @@ use super::{READS, methods};
 use crate::params as p;
 
 methods! {
-    /// The OpenRPC document of this daemon.
+    /// Returns the OpenRPC document of this daemon.
     Discover = "rpc.discover", p::NoParams => p::OpenRpcDocument, READS.for_tools();
 }

@@ -86,104 +86,107 @@ const UPDATE_ORDER: &[&str] = &[
 ];
 
 methods! {
-    /// Make a session in a folder.
+    /// Creates a session in a folder and returns it.
     Create = "session.create", p::CreateParams => p::SessionReply,
         CHANGES.in_order(CREATE_ORDER).errors(&[Code::Conflict, Code::StorageReadOnly, Code::ShuttingDown]);
-    /// Sessions with their live state, newest first.
+    /// Returns a page of the sessions with their live state, newest first.
     List = "session.list", p::ListParams => p::ListReply, READS;
-    /// One session.
+    /// Returns one session.
     Get = "session.get", p::SessionParams => p::SessionReply, READS.errors(&[Code::NotFound]);
-    /// Give the session something to do. The reply means that it is on disk.
+    /// Gives the session an input and returns the turn that handles it. When the reply arrives, the input is on disk.
     Submit = "session.submit", p::SubmitParams => types::outcome::SubmitOutcome,
         CHANGES.in_order(SUBMIT_ORDER).errors(&[
             Code::NotFound, Code::Conflict, Code::StalePrecondition, Code::Busy, Code::StorageReadOnly,
             Code::ShuttingDown,
         ]);
-    /// Stop the running turn, or one tool call. Replies when the work has stopped.
+    /// Stops the running turn, or one tool call, and returns what was stopped after the work has ended.
     Abort = "session.abort", p::AbortParams => p::AbortReply,
         CHANGES.waits().errors(&[
             Code::NotFound, Code::Conflict, Code::StalePrecondition, Code::StorageReadOnly,
         ]);
-    /// Summarise the conversation, so that it fills less of the model's context window. A turn does it, when
-    /// the running turn has ended.
+    /// Summarises the conversation, so that it fills less of the model's context window, and returns the turn that does
+    /// it. The turn starts when the running one has ended.
     Compact = "session.compact", p::CompactParams => p::CompactReply,
         CHANGES.errors(&[Code::NotFound, Code::Conflict, Code::StorageReadOnly, Code::ShuttingDown]);
-    /// What fills the context window of the session's model.
+    /// Returns what fills the context window of the session's model.
     Context = "session.context", p::SessionParams => ContextView, READS.errors(&[Code::NotFound]);
-    /// The next request to the model as it would be sent now, with the system prompt and the tools. MCP servers are
-    /// not started for it.
+    /// Returns the next request to the model as it would be sent now, with the system prompt and the tools. It starts
+    /// no MCP servers.
     Request = "session.request", p::SessionParams => RequestView, READS.errors(&[Code::NotFound]);
-    /// Answer a permission request, or several. The first answer wins.
+    /// Answers a permission request, or several, and returns the grant that each answer stored. The first answer wins.
     Approve = "session.approve", p::ApproveParams => p::ApproveReply,
         CHANGES.errors(&[Code::NotFound, Code::NotPending, Code::Conflict, Code::StorageReadOnly]);
-    /// Change a session's title, model, approval mode, limits, tools, folders or other options, also while a
-    /// turn runs.
+    /// Changes a session's title, model, approval mode, limits, tools, folders or other options, also while a turn
+    /// runs, and returns the session.
     Update = "session.update", p::UpdateParams => p::SessionReply,
         CHANGES.in_order(UPDATE_ORDER).errors(&[Code::NotFound, Code::Conflict, Code::StorageReadOnly]);
-    /// Answer a question: what to do about a call whose outcome is unknown, or whether an interrupted turn
-    /// goes on. The first answer wins.
+    /// Answers a question of the model, about a call with an unknown outcome, or about an interrupted turn, and returns
+    /// the seq of its end. The first answer wins.
     Answer = "session.answer", p::AnswerParams => p::AnswerReply,
         CHANGES.without_params(&["text"]).errors(&[
             Code::NotFound, Code::NotPending, Code::Conflict, Code::StorageReadOnly,
         ]);
-    /// Choose one of two answers of the model (binary feedback). The first choice wins.
+    /// Chooses one of two answers of the model (binary feedback) and returns the seq of the choice. The first choice
+    /// wins.
     Feedback = "session.feedback", p::FeedbackParams => p::AnswerReply,
         CHANGES.errors(&[Code::NotFound, Code::NotPending, Code::Conflict, Code::StorageReadOnly]);
-    /// The inputs that wait for the running turn, in the order of their start.
+    /// Returns the inputs that wait for the running turn, in the order of their start.
     QueueList = "session.queue.list", p::QueueListParams => p::QueueReply, READS.errors(&[Code::NotFound]);
-    /// Remove all queued inputs. The running turn goes on.
+    /// Removes all queued inputs and returns the queue. The running turn continues.
     QueueClear = "session.queue.clear", p::QueueClearParams => p::QueueReply,
         CHANGES.errors(&[Code::NotFound, Code::Conflict, Code::StorageReadOnly]);
-    /// Replace the input of a queued turn.
+    /// Replaces the input of a queued turn and returns the queue.
     QueueUpdate = "session.queue.update", p::QueueUpdateParams => p::QueueReply,
         CHANGES.errors(&[Code::NotFound, Code::Conflict, Code::StorageReadOnly]);
-    /// Remove one queued input.
+    /// Removes one queued input and returns the queue.
     QueueRemove = "session.queue.remove", p::QueueRemoveParams => p::QueueReply,
         CHANGES.errors(&[Code::NotFound, Code::Conflict, Code::StorageReadOnly]);
-    /// Move a queued turn to another place in the queue.
+    /// Moves a queued turn to another place and returns the queue.
     QueueMove = "session.queue.move", p::QueueMoveParams => p::QueueReply,
         CHANGES.errors(&[Code::NotFound, Code::Conflict, Code::StorageReadOnly]);
-    /// Wait until the session is in one of several states. It needs not be loaded.
+    /// Waits until the session is in one of several states, and returns it with the result of its newest turn. The
+    /// session need not be loaded.
     Wait = "session.wait", p::WaitParams => p::WaitReply,
         READS.waits().errors(&[Code::NotFound, Code::ShuttingDown]);
-    /// Archive a session, or restore it. An archived session is kept, hidden from `agentctl ps`, and takes no
-    /// input.
+    /// Archives a session, or restores it, and returns it. An archived session is kept, is hidden from `agentctl ps`,
+    /// and takes no input.
     Archive = "session.archive", p::ArchiveParams => p::SessionReply,
         CHANGES.errors(&[Code::NotFound, Code::Conflict, Code::Busy, Code::StorageReadOnly]);
-    /// Create a session that starts with the conversation of another one, up to an item. Requests, running
-    /// calls, the queue and costs are not copied.
+    /// Creates a session that starts with the conversation of another one, up to an item, and returns it. Requests,
+    /// running calls, the queue and costs are not copied.
     Fork = "session.fork", p::ForkParams => p::SessionReply,
         CHANGES.waits().errors(&[Code::NotFound, Code::Conflict, Code::StorageReadOnly, Code::ShuttingDown]);
-    /// Make an earlier item the last one of the conversation, and restore the files that the session changed
-    /// since. All or nothing.
+    /// Makes an earlier item the last one of the conversation, with `files` restores the files that the session changed
+    /// since, and returns what was removed and restored. If a part fails, nothing changes.
     Rewind = "session.rewind", p::RewindParams => p::RewindReply,
         CHANGES.waits().errors(&[Code::NotFound, Code::Conflict, Code::Busy, Code::StorageReadOnly]);
-    /// A page of a session as JSON Lines, Markdown or HTML.
+    /// Returns a page of a session as JSON Lines, Markdown or HTML.
     Export = "session.export", p::ExportParams => p::ExportReply, READS.waits().errors(&[Code::NotFound]);
-    /// Create a session from an export as JSON Lines, in one or several parts. A damaged file creates
-    /// nothing.
+    /// Creates a session from an export as JSON Lines, in one or several parts, and returns it after the last part. A
+    /// damaged file creates nothing.
     Import = "session.import", p::ImportParams => p::ImportReply,
         CHANGES.waits().errors(&[Code::Conflict, Code::StorageReadOnly, Code::ShuttingDown]);
-    /// Abort what runs and end the session; its history stays readable.
+    /// Aborts the running work, ends the session, and returns what was stopped. The history stays readable.
     Kill = "session.kill", p::EndParams => p::AbortReply,
         CHANGES.waits().errors(&[Code::NotFound, Code::Conflict, Code::StorageReadOnly]);
-    /// Replay what lies after a cursor, then follow live, without a gap or a duplicate.
+    /// Sends the events after a cursor and then the new ones, without a gap or a duplicate, and returns the id of the
+    /// subscription.
     Subscribe = "session.subscribe", p::SubscribeParams => p::SubscriptionId,
         READS.notifies(&[SESSION_EVENT]).errors(&[Code::NotFound, Code::CursorAhead, Code::Overloaded]);
-    /// End a subscription; false if there was none.
+    /// Ends a subscription and returns whether there was one.
     Unsubscribe = "session.unsubscribe", p::UnsubscribeParams => bool, READS;
-    /// A page of the journal, for clients that poll.
+    /// Returns a page of the journal, for clients that poll.
     Events = "session.events", p::EventsParams => p::EventsReply,
         READS.errors(&[Code::NotFound, Code::CursorAhead]);
-    /// A page of the conversation, oldest first.
+    /// Returns a page of the conversation, oldest first.
     Items = "session.items", p::ItemsParams => p::ItemsReply, READS.errors(&[Code::NotFound]);
-    /// A part of what is too large for an event: of a text that was cut, of a whole tool result, of a
+    /// Returns a part of content that is too large for an event: a text that was cut, a complete tool result, or a
     /// picture.
     Blob = "session.blob", p::BlobParams => p::BlobReply, READS.errors(&[Code::NotFound]);
-    /// All the changes of files that the session's file tools made: of each file from before the first to
-    /// after the last. What commands (Bash) changed is not in it.
+    /// Returns the changes that the session's file tools made: for each file from before the first change to after the
+    /// last one. Changes by commands (Bash) are not included.
     Diff = "session.diff", p::DiffParams => p::DiffReply, READS.errors(&[Code::NotFound]);
-    /// Abort what runs and remove the session with its history.
+    /// Aborts the running work and removes the session with its history.
     Delete = "session.delete", p::EndParams => p::Done,
         CHANGES.waits().errors(&[Code::NotFound, Code::StorageReadOnly]);
 }

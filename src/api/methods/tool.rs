@@ -4,7 +4,7 @@ use super::{READS, methods};
 use crate::params as p;
 
 methods! {
-    /// The tools that sessions offer their models, by name: what each does, the JSON Schema of its input,
-    /// whether it changes nothing, and whether its calls run in parallel.
+    /// Returns the tools that sessions offer their models, by name: the purpose, the JSON Schema of the input, whether
+    /// the tool changes anything, and whether its calls run in parallel.
     List = "tool.list", p::ToolListParams => p::ToolListReply, READS;
 }

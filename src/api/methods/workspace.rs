@@ -5,14 +5,16 @@ use crate::fault::Code;
 use crate::params as p;
 
 methods! {
-    /// What of a folder hangs on its user's trust, and whether it is trusted as it is now.
+    /// Returns the parts of a folder that need trust, and whether the folder is trusted in its present state.
     Status = "workspace.status", p::WorkspaceParams => types::trust::TrustStatus, READS;
-    /// Every rule, hook, agent and server restriction in force in a folder, and each one that could not be read.
+    /// Returns every rule, hook, agent and server restriction that is in force in a folder, and each one that could not
+    /// be read.
     Restrictions = "workspace.restrictions", p::RestrictionsParams => types::restriction::Restrictions, READS;
-    /// Trust a folder as workspace.status showed it, or as it is. A change of what was trusted ends that.
+    /// Trusts a folder in the state that `workspace.status` showed, or in its present state, and returns its trust. A
+    /// later change of the trusted parts ends the trust.
     Trust = "workspace.trust", p::TrustParams => types::trust::TrustStatus,
         CHANGES.errors(&[Code::Conflict, Code::StalePrecondition, Code::StorageReadOnly]);
-    /// Take the trust in a folder back.
+    /// Ends the trust in a folder and returns its trust.
     Untrust = "workspace.untrust", p::UntrustParams => types::trust::TrustStatus,
         CHANGES.errors(&[Code::Conflict, Code::StorageReadOnly]);
 }

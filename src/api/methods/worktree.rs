@@ -5,15 +5,16 @@ use crate::fault::Code;
 use crate::params as p;
 
 methods! {
-    /// The git worktrees that the daemon made and that exist.
+    /// Returns the git worktrees that the daemon created and that exist.
     List = "worktree.list", p::WorktreeListParams => p::WorktreeListReply, READS.waits();
-    /// Merge the branch of a worktree into the branch that its repository's folder has checked out. Uncommitted changes of
-    /// the worktree are committed first. Never merges with conflicts.
+    /// Merges the branch of a worktree into the branch that its repository's folder has checked out, and returns that
+    /// branch with its newest commit. It commits uncommitted changes of the worktree first, and never merges with
+    /// conflicts.
     Merge = "worktree.merge", p::WorktreeMergeParams => p::WorktreeMergeReply,
         CHANGES.waits().errors(&[Code::NotFound, Code::Conflict, Code::Busy]);
-    /// Remove a worktree that no session and no job uses. Its branch stays if it has a commit of its own.
+    /// Removes a worktree that no session and no job uses. Its branch stays if it has a commit of its own.
     Remove = "worktree.remove", p::WorktreeRemoveParams => p::Done,
         CHANGES.waits().errors(&[Code::NotFound, Code::Conflict, Code::Busy]);
-    /// The changes of a worktree since the commit that it started from.
+    /// Returns the changes of a worktree since the commit that it started from.
     Diff = "worktree.diff", p::WorktreeDiffParams => p::WorktreeDiffReply, READS.waits().errors(&[Code::NotFound]);
 }

@@ -54,9 +54,9 @@ pub(super) async fn list(shared: &Shared, work_dir: Option<&str>, input: Value) 
         cwd: view.cwd,
     };
     let sessions: Vec<SessionInfo> = reply.sessions.into_iter().map(info).collect();
-    let mut found = json!({ "sessions": sessions });
+    let mut listed = json!({ "sessions": sessions });
     if let Some(cursor) = reply.next_cursor {
-        found["nextCursor"] = cursor.into();
+        listed["nextCursor"] = cursor.into();
     }
-    Ok(found)
+    Ok(listed)
 }

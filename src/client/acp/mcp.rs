@@ -14,17 +14,17 @@ pub(super) struct EditorServers {
 
 /// Converts the servers. A server that cannot be used does not prevent the session.
 pub(super) fn editor_servers(given: &[Value]) -> EditorServers {
-    let mut found = EditorServers::default();
+    let mut result = EditorServers::default();
     for (index, server) in given.iter().enumerate() {
         let shown = server["name"].as_str().unwrap_or("without a name");
         let name = server_name(server["name"].as_str().unwrap_or_default(), index);
         match converted(server) {
-            Ok(config) if !found.servers.contains_key(&name) => _ = found.servers.insert(name, config),
-            Ok(_) => found.notes.push(format!("MCP server {shown}: another server has this name")),
-            Err(why) => found.notes.push(format!("MCP server {shown}: {why}")),
+            Ok(config) if !result.servers.contains_key(&name) => _ = result.servers.insert(name, config),
+            Ok(_) => result.notes.push(format!("MCP server {shown}: another server has this name")),
+            Err(error) => result.notes.push(format!("MCP server {shown}: {error}")),
         }
     }
-    found
+    result
 }
 
 /// A name that the daemon accepts. Editors name servers freely.

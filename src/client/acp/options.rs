@@ -17,7 +17,6 @@ pub(super) struct Settings {
     pub(super) thinking: Option<Thinking>,
 }
 
-/// A change of one setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SettingChange {
     Mode(Mode),
@@ -117,9 +116,6 @@ impl Choices {
     }
 
     /// The change that sets an option.
-    ///
-    /// # Errors
-    /// The option does not exist, or does not have this value.
     pub(super) fn change(
         &self,
         current: &Settings,
@@ -128,12 +124,12 @@ impl Choices {
     ) -> Result<SettingChange, AcpError> {
         let options = self.options(current);
         let Some(option) = options.iter().find(|option| option.id == id) else {
-            let known: Vec<&str> = options.iter().map(|option| option.id).collect();
-            return Err(AcpError::param("configId", &format!("{id:?} is not one of {}", known.join(", "))));
+            let ids: Vec<&str> = options.iter().map(|option| option.id).collect();
+            return Err(AcpError::param("configId", &format!("{id:?} is not one of {}", ids.join(", "))));
         };
         if !option.options.iter().any(|value| value.value == wanted) {
-            let known: Vec<&str> = option.options.iter().map(|value| value.value.as_str()).take(20).collect();
-            return Err(AcpError::param("value", &format!("{wanted:?} is not one of {}", known.join(", "))));
+            let ids: Vec<&str> = option.options.iter().map(|value| value.value.as_str()).take(20).collect();
+            return Err(AcpError::param("value", &format!("{wanted:?} is not one of {}", ids.join(", "))));
         }
         if option.current_value == wanted {
             return Ok(SettingChange::Unchanged);
@@ -145,15 +141,11 @@ impl Choices {
         }
     }
 
-    /// The mode with this name.
-    ///
-    /// # Errors
-    /// There is none, or the configuration does not allow it.
     pub(super) fn mode(&self, current: &Settings, name: &str) -> Result<Mode, AcpError> {
-        let found = self.modes(current).find(|(mode, ..)| mode.name() == name);
-        found.map(|(mode, ..)| mode).ok_or_else(|| {
-            let known: Vec<&str> = self.modes(current).map(|(mode, ..)| mode.name()).collect();
-            AcpError::param("modeId", &format!("{name:?} is not one of {}", known.join(", ")))
+        let mode_row = self.modes(current).find(|(mode, ..)| mode.name() == name);
+        mode_row.map(|(mode, ..)| mode).ok_or_else(|| {
+            let names: Vec<&str> = self.modes(current).map(|(mode, ..)| mode.name()).collect();
+            AcpError::param("modeId", &format!("{name:?} is not one of {}", names.join(", ")))
         })
     }
 }

@@ -5,83 +5,67 @@
 
 use serde_json::Value;
 
-use super::mapper::calls::{fenced, kind, locations};
+use super::mapper::calls::{fenced, locations, requested_call};
 use super::mapper::diff::diff_parts;
-use super::schema::{
-    CallContent, CallState, OptionKind, PermissionOption, PermissionParams, ToolCall, chosen_option,
-};
+use super::schema::{CallContent, OptionKind, PermissionOption, PermissionParams, ToolCall, chosen_option};
+use crate::answer::permission::{self, PermissionChoice};
 use api::params::ApproveParams;
 use types::call_summary::call_title;
 use types::ids::SessionId;
-use types::permission::{Decision, Mode, RequestKind, Scope};
+use types::permission::RequestKind;
 use types::permission_request::PermissionRequest;
 use types::tool::{ProposedPlan, Subject};
 
 /// Maximum number of session grants that are offered, the narrowest first.
 const MAX_SESSION_GRANTS: usize = 2;
 
-/// An answer that allows.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Grant {
-    option: PermissionOption,
-    scope: Scope,
-    grant: Option<String>,
-    mode: Option<Mode>,
-}
-
-const DENY: &str = "deny";
-
-fn grants(request: &PermissionRequest) -> Vec<Grant> {
-    let grant = |id: String, name: String, kind, scope, grant: Option<&String>, mode| Grant {
-        option: PermissionOption { option_id: id, name, kind },
-        scope,
-        grant: grant.cloned(),
-        mode,
+/// The answers that the editor offers.
+fn offered(request: &PermissionRequest) -> Vec<PermissionChoice> {
+    let is_offered = |choice: &PermissionChoice| match choice {
+        // One answer outside the sandbox must not become a rule by a wrong click.
+        PermissionChoice::Session(rule) => *rule < MAX_SESSION_GRANTS && request.kind != RequestKind::Sandbox,
+        PermissionChoice::Folder(rule) => *rule == 0,
+        PermissionChoice::Once | PermissionChoice::AcceptEdits | PermissionChoice::Deny => true,
     };
-    if request.kind == RequestKind::Plan {
-        let plan = |name: &str, kind, mode: Mode| {
-            grant(format!("plan:{}", mode.name()), name.to_owned(), kind, Scope::Once, None, Some(mode))
-        };
-        return vec![
-            plan("Approve, and ask before edits", OptionKind::AllowOnce, Mode::Default),
-            plan("Approve, and accept edits", OptionKind::AllowAlways, Mode::AcceptEdits),
-        ];
-    }
-    let once =
-        if request.kind == RequestKind::Sandbox { "Run outside the sandbox once" } else { "Allow once" };
-    let mut grants = vec![grant("once".into(), once.into(), OptionKind::AllowOnce, Scope::Once, None, None)];
-    // One answer outside the sandbox must not become a rule by a wrong click.
-    if request.kind != RequestKind::Sandbox {
-        for (index, rule) in request.suggestions.iter().take(MAX_SESSION_GRANTS).enumerate() {
-            let name = format!("Allow {rule} in this session");
-            let always = OptionKind::AllowAlways;
-            grants.push(grant(format!("session:{index}"), name, always, Scope::Session, Some(rule), None));
-        }
-        if let Some(rule) = request.suggestions.first() {
-            let name = format!("Always allow {rule} in this folder");
-            grants.push(grant(
-                "project".into(),
-                name,
-                OptionKind::AllowAlways,
-                Scope::Project,
-                Some(rule),
-                None,
-            ));
-        }
-    }
-    grants
+    permission::choices(request).into_iter().filter(is_offered).collect()
 }
 
-/// The request for the editor.
+/// The id of an option. The editor sends it back.
+fn option_id(request: &PermissionRequest, choice: PermissionChoice) -> String {
+    match choice {
+        PermissionChoice::Once if request.kind == RequestKind::Plan => "plan:default".into(),
+        PermissionChoice::Once => "once".into(),
+        PermissionChoice::AcceptEdits => "plan:accept_edits".into(),
+        PermissionChoice::Session(rule) => format!("session:{rule}"),
+        PermissionChoice::Folder(_) => "project".into(),
+        PermissionChoice::Deny => "deny".into(),
+    }
+}
+
+fn option(request: &PermissionRequest, choice: PermissionChoice) -> PermissionOption {
+    let rule = |rule: usize| request.suggestions.get(rule).map(String::as_str).unwrap_or_default();
+    let name = match (choice, request.kind) {
+        (PermissionChoice::Once, RequestKind::Plan) => "Approve, and ask before edits".into(),
+        (PermissionChoice::Once, RequestKind::Sandbox) => "Run outside the sandbox once".into(),
+        (PermissionChoice::Once, RequestKind::Tool) => "Allow once".into(),
+        (PermissionChoice::AcceptEdits, _) => "Approve, and accept edits".into(),
+        (PermissionChoice::Session(index), _) => format!("Allow {} in this session", rule(index)),
+        (PermissionChoice::Folder(index), _) => format!("Always allow {} in this folder", rule(index)),
+        (PermissionChoice::Deny, RequestKind::Plan) => "Keep planning".into(),
+        (PermissionChoice::Deny, _) => "Deny".into(),
+    };
+    let kind = match choice {
+        PermissionChoice::Once => OptionKind::AllowOnce,
+        PermissionChoice::AcceptEdits | PermissionChoice::Session(_) | PermissionChoice::Folder(_) => {
+            OptionKind::AllowAlways
+        }
+        PermissionChoice::Deny => OptionKind::RejectOnce,
+    };
+    PermissionOption { option_id: option_id(request, choice), name, kind }
+}
+
 pub(super) fn permission_params(session_id: SessionId, request: &PermissionRequest) -> PermissionParams {
-    let mut options: Vec<PermissionOption> = grants(request).into_iter().map(|grant| grant.option).collect();
-    let deny = if request.kind == RequestKind::Plan { "Keep planning" } else { "Deny" };
-    options.push(PermissionOption {
-        option_id: DENY.into(),
-        name: deny.into(),
-        kind: OptionKind::RejectOnce,
-    });
-    let child = request.child_session_id.is_some();
+    let options = offered(request).into_iter().map(|choice| option(request, choice)).collect();
     let title = call_title(&request.tool, &request.input, request.cwd.as_ref());
     let mut content = Vec::new();
     let mut places = locations(&request.input, &request.cwd);
@@ -106,16 +90,9 @@ pub(super) fn permission_params(session_id: SessionId, request: &PermissionReque
         content.push(CallContent::text(request.reason.clone()));
     }
     let tool_call = ToolCall {
-        // A call of a sub-agent is shown under the id of its request.
-        tool_call_id: if child { request.request_id.to_string() } else { request.call_id.to_string() },
-        title: Some(if child { format!("Sub-agent: {title}") } else { title }),
-        name: Some(request.tool.clone()),
-        kind: Some(kind(&request.tool)),
-        status: Some(CallState::Pending),
         content: Some(content),
         locations: Some(places).filter(|places| !places.is_empty()),
-        raw_input: Some(request.input.clone()),
-        ..ToolCall::default()
+        ..requested_call(request)
     };
     PermissionParams { session_id: session_id.to_string(), tool_call, options }
 }
@@ -123,21 +100,17 @@ pub(super) fn permission_params(session_id: SessionId, request: &PermissionReque
 /// The answer for the daemon. `reply` is the editor's result; `None` for an error.
 pub(super) fn permission_answer(request: &PermissionRequest, reply: Option<&Value>) -> ApproveParams {
     let chosen = chosen_option(reply);
-    let grant = grants(request).into_iter().find(|grant| Some(grant.option.option_id.as_str()) == chosen);
-    let digest = Some(request.digest.clone()).filter(|digest| !digest.is_empty());
-    let answer = ApproveParams { request_id: Some(request.request_id), digest, ..ApproveParams::default() };
-    match grant {
-        Some(Grant { scope, grant, mode, .. }) => {
-            ApproveParams { decision: Some(Decision::Allow), scope, grant, mode, ..answer }
-        }
-        None => ApproveParams { decision: Some(Decision::Deny), ..answer },
-    }
+    let choice =
+        offered(request).into_iter().find(|choice| Some(option_id(request, *choice).as_str()) == chosen);
+    permission::params(request, choice.unwrap_or(PermissionChoice::Deny))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::acp::schema::CallState;
     use serde_json::json;
+    use types::permission::{Decision, Mode, Scope};
 
     fn request(kind: &str, suggestions: &[&str]) -> PermissionRequest {
         serde_json::from_value(json!({

@@ -11,7 +11,6 @@ const MAX_DOCUMENT_BYTES: usize = 256 << 10;
 /// Characters of a name.
 const MAX_NAME_CHARS: usize = 100;
 
-/// The input of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PromptInput {
     pub(super) blocks: Vec<SubmitBlock>,
@@ -20,9 +19,6 @@ pub(super) struct PromptInput {
 }
 
 /// Converts the blocks.
-///
-/// # Errors
-/// There is no content, or a block has a type that was not advertised.
 pub(super) fn prompt_input(prompt: &[Value]) -> Result<PromptInput, AcpError> {
     let mut blocks = Vec::new();
     for (index, block) in prompt.iter().enumerate() {
@@ -111,7 +107,6 @@ fn uri_name(uri: &str) -> (&str, Option<String>) {
     (path, lines)
 }
 
-/// A name of one line.
 fn one_line(text: &str) -> String {
     let plain = text.chars().map(|c| if c.is_control() { ' ' } else { c });
     // The end of a path says more than its beginning.

@@ -7,11 +7,11 @@ use super::schema::{
     CallContent, CallState, OptionKind, PermissionOption, PermissionParams, ToolCall, ToolKind, chosen_option,
 };
 use super::wire::{OpenRequest, Output};
+use crate::answer::question as answer;
 use api::params::AnswerParams;
 use types::ids::SessionId;
-use types::question::{Choice, Question, QuestionKind, UserAnswer, UserQuestion};
+use types::question::{Choice, Question, UserAnswer, UserQuestion};
 
-/// The answer to a question of the model that the user declined.
 const DECLINED: &str = "The user declined to answer.";
 
 /// Asks the user. `None` if there is no answer for the daemon: the question was withdrawn, or the user dismissed a
@@ -23,20 +23,18 @@ pub(super) async fn ask(
     has_forms: bool,
     open: &OpenRequest,
 ) -> Option<AnswerParams> {
-    let answer =
-        AnswerParams { request_id: question.request_id, choice: None, idempotency_key: None, answers: None };
     let params =
         |tool_call, options| PermissionParams { session_id: session_id.to_string(), tool_call, options };
-    if question.kind != QuestionKind::Question {
+    if !answer::is_typed(question) {
         let call = decision_call(question);
         let reply =
             open.ask(output, "session/request_permission", &params(call, decision_options(question))).await?;
         let choice = Choice::of_name(chosen_option(reply.as_ref())?)?;
-        return Some(AnswerParams { choice: Some(choice.name().to_owned()), ..answer });
+        return Some(answer::params(question.request_id, choice.name()));
     }
     if has_forms {
         let reply = open.ask(output, "elicitation/create", &form(session_id, question)).await?;
-        return Some(AnswerParams { answers: Some(form_answers(question, reply.as_ref())), ..answer });
+        return Some(answer::answers(question.request_id, form_answers(question, reply.as_ref())));
     }
     let mut answers = Vec::new();
     for (index, one) in question.questions.iter().enumerate() {
@@ -45,7 +43,7 @@ pub(super) async fn ask(
             open.ask(output, "session/request_permission", &params(call, question_options(one))).await?;
         answers.push(option_answer(one, reply.as_ref()));
     }
-    Some(AnswerParams { answers: Some(answers), ..answer })
+    Some(answer::answers(question.request_id, answers))
 }
 
 fn decision_call(question: &Question) -> ToolCall {

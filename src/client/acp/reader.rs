@@ -7,7 +7,6 @@ use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 /// Maximum bytes of a line, as of a message to the daemon.
 pub(super) const MAX_LINE_BYTES: usize = 16 << 20;
 
-/// One line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum InputLine {
     Complete(Vec<u8>),

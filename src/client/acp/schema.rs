@@ -96,7 +96,6 @@ pub(super) struct ModeState {
     pub(super) available_modes: Vec<NamedChoice>,
 }
 
-/// A mode.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct NamedChoice {
     pub(super) id: String,
@@ -110,7 +109,6 @@ pub(super) struct ConfigOption {
     pub(super) id: &'static str,
     pub(super) name: &'static str,
     pub(super) category: &'static str,
-    /// `select`.
     #[serde(rename = "type")]
     pub(super) kind: &'static str,
     pub(super) current_value: String,
@@ -182,7 +180,6 @@ pub(super) struct Chunk {
 /// A content block with text, the only kind that this program sends.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct TextBlock {
-    /// `text`.
     #[serde(rename = "type")]
     kind: &'static str,
     pub(super) text: String,

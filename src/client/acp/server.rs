@@ -173,8 +173,8 @@ impl Server {
     async fn notification(&self, method: &str, input: Value) {
         match method {
             "session/cancel" => {
-                let found = params::<SessionParams>(input).ok().and_then(|it| it.session_id.parse().ok());
-                if let Some(conversation) = found.and_then(|id: SessionId| self.conversation(id)) {
+                let session = params::<SessionParams>(input).ok().and_then(|it| it.session_id.parse().ok());
+                if let Some(conversation) = session.and_then(|id: SessionId| self.conversation(id)) {
                     let _ = conversation.send(Command::Cancel).await;
                 }
             }
@@ -351,8 +351,8 @@ impl Server {
         match state {
             SessionState::Archived | SessionState::Ended => return Ok(json!({})),
             SessionState::Running | SessionState::RequiresAction | SessionState::Paused => {
-                let why = "a turn of the session is not over; cancel it first";
-                return Err(AcpError::new(Code::Busy, why));
+                let reason = "a turn of the session is not over; cancel it first";
+                return Err(AcpError::new(Code::Busy, reason));
             }
             SessionState::Idle | SessionState::Failed => {}
         }

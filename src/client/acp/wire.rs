@@ -22,7 +22,6 @@ use base::sync::lock;
 /// its events.
 const OUTPUT_CAPACITY: usize = 64;
 
-/// An error in a reply.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct AcpError {
     pub(super) code: i32,
@@ -112,7 +111,6 @@ pub(super) fn invalid(code: Code, message: impl Into<String>) -> Incoming {
     Incoming::Invalid { id: null_id(), error: AcpError::new(code, message) }
 }
 
-/// Parses a line.
 pub(super) fn parse(line: &[u8]) -> Incoming {
     let line = line.trim_ascii();
     if line.is_empty() {
@@ -234,7 +232,6 @@ impl Output {
         self.send(&Call { jsonrpc: VERSION, id: None, method, params }).await;
     }
 
-    /// Sends a request.
     async fn request(&self, method: &str, params: &impl Serialize) -> SentRequest {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (sender, reply) = oneshot::channel();
@@ -270,7 +267,6 @@ impl Output {
     }
 }
 
-/// A request to the editor.
 struct SentRequest {
     id: u64,
     /// The result; `None` after an error. It fails if the request was withdrawn.

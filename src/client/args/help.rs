@@ -119,7 +119,6 @@ const EXAMPLES: [(&str, &[&str]); 17] = [
 ];
 
 /// Builds the whole command line. It has no effect outside memory.
-#[must_use]
 pub fn command() -> ClapCommand {
     let mut command = Cli::command();
     let groups = groups(&command);
@@ -193,9 +192,9 @@ mod tests {
     fn every_visible_command_is_in_one_group() {
         let listed: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
         let command = Cli::command();
-        for known in command.get_subcommands().filter(|it| !it.is_hide_set()) {
-            let count = listed.iter().filter(|name| **name == known.get_name()).count();
-            assert_eq!(count, 1, "{} is in {count} groups", known.get_name());
+        for subcommand in command.get_subcommands().filter(|it| !it.is_hide_set()) {
+            let count = listed.iter().filter(|name| **name == subcommand.get_name()).count();
+            assert_eq!(count, 1, "{} is in {count} groups", subcommand.get_name());
         }
         assert!(listed.iter().all(|name| command.find_subcommand(name).is_some()));
     }

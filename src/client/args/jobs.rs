@@ -38,8 +38,8 @@ pub struct JobListArgs {
 }
 
 fn job_state(text: &str) -> Result<types::job::JobState, String> {
-    let found = types::job::JobState::ALL.into_iter().find(|state| state.name() == text);
-    found.ok_or_else(|| {
+    let state = types::job::JobState::ALL.into_iter().find(|state| state.name() == text);
+    state.ok_or_else(|| {
         let names: Vec<&str> = types::job::JobState::ALL.iter().map(|state| state.name()).collect();
         format!("expected one of {}", names.join(", "))
     })

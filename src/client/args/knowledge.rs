@@ -113,6 +113,32 @@ pub struct QueryArgs {
     /// Print the prompt after the answer; with --json it is `context`
     #[arg(long)]
     pub include_context: bool,
+    /// Limits of the search.
+    #[command(flatten)]
+    pub limits: QueryLimits,
+    /// The form of the answer, for example "One sentence"
+    #[arg(long, value_name = "FORM")]
+    pub response_type: Option<String>,
+    /// Further instructions for the answer
+    #[arg(long, value_name = "TEXT")]
+    pub user_prompt: Option<String>,
+    /// The language of the answer
+    #[arg(long)]
+    pub language: Option<String>,
+    /// A file with the conversation before, as a JSON list of {"role", "content"}; `-` for standard input
+    #[arg(long, value_name = "FILE")]
+    pub history: Option<PathBuf>,
+    /// How results are selected.
+    #[command(flatten)]
+    pub selection: QuerySelection,
+    /// The whole result as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Limits of the search and the prompt of `knowledge query`.
+#[derive(Debug, Args)]
+pub struct QueryLimits {
     /// Entities, relations and chunks to find
     #[arg(long, value_name = "N")]
     pub top_k: Option<u32>,
@@ -128,18 +154,11 @@ pub struct QueryArgs {
     /// Tokens of the whole prompt
     #[arg(long, value_name = "TOKENS")]
     pub max_total_tokens: Option<u32>,
-    /// The form of the answer, for example "One sentence"
-    #[arg(long, value_name = "FORM")]
-    pub response_type: Option<String>,
-    /// Further instructions for the answer
-    #[arg(long, value_name = "TEXT")]
-    pub user_prompt: Option<String>,
-    /// The language of the answer
-    #[arg(long)]
-    pub language: Option<String>,
-    /// A file with the conversation before, as a JSON list of {"role", "content"}; `-` for standard input
-    #[arg(long, value_name = "FILE")]
-    pub history: Option<PathBuf>,
+}
+
+/// How `knowledge query` selects results.
+#[derive(Debug, Args)]
+pub struct QuerySelection {
     /// Do not use the reranker
     #[arg(long)]
     pub no_rerank: bool,
@@ -158,9 +177,6 @@ pub struct QueryArgs {
     /// How chunks of entities are chosen
     #[arg(long, value_enum, value_name = "HOW")]
     pub chunk_pick: Option<ChunkPickArg>,
-    /// The whole result as JSON
-    #[arg(long)]
-    pub json: bool,
 }
 
 /// Arguments of `knowledge graph`.

@@ -23,7 +23,6 @@ pub struct BusyArgs {
 
 impl BusyArgs {
     /// The chosen policy.
-    #[must_use]
     pub fn when_busy(self) -> Option<WhenBusy> {
         let choices = [
             (self.steer, WhenBusy::Steer),

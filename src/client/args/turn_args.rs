@@ -79,9 +79,6 @@ pub struct TurnArgs {
 
 impl TurnArgs {
     /// The options that were given.
-    ///
-    /// # Errors
-    /// A folder does not exist, or a file holds no JSON.
     pub fn options(&self, machine: Machine) -> Result<TurnOptions, Failure> {
         let dirs = self.add_dir.iter().map(|dir| folder(dir, machine)).collect::<Result<Vec<_>, _>>()?;
         let budgets = Budgets {
@@ -117,15 +114,12 @@ impl TurnArgs {
 /// The JSON value of a file.
 pub(crate) fn json_file(file: &Path) -> Result<serde_json::Value, Failure> {
     let shown = file.display().to_string();
-    let wrong = |why: String| Failure::usage(format!("{}: {why}", escape::line(&shown)));
+    let wrong = |error: String| Failure::usage(format!("{}: {error}", escape::line(&shown)));
     let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
     serde_json::from_str(&text).map_err(|error| wrong(format!("no JSON: {error}")))
 }
 
 /// A folder as an absolute path for the daemon. One of another machine is not looked up.
-///
-/// # Errors
-/// It is not an existing folder, or its name is not UTF-8.
 pub fn folder(folder_path: &Path, machine: Machine) -> Result<String, Failure> {
     if machine == Machine::Other {
         let path = std::path::absolute(folder_path)?;

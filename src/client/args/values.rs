@@ -22,7 +22,6 @@ pub enum Thinking {
 
 impl Thinking {
     /// The `include` parameter of the subscription.
-    #[must_use]
     pub const fn include(self) -> Include {
         Include {
             thinking: match self {

@@ -127,14 +127,14 @@ pub(crate) fn reply_name(session: &SessionView, out: &OutputStreams) -> String {
 
 /// Resolves all names before the first session is changed.
 pub(crate) async fn find(client: &Client, names: &[String]) -> Result<Vec<SessionView>, Failure> {
-    let mut found: Vec<SessionView> = Vec::new();
+    let mut sessions: Vec<SessionView> = Vec::new();
     for name in names {
         let session = resolve_id::session(client, name).await?;
-        if !found.iter().any(|s| s.session_id == session.session_id) {
-            found.push(session);
+        if !sessions.iter().any(|s| s.session_id == session.session_id) {
+            sessions.push(session);
         }
     }
-    Ok(found)
+    Ok(sessions)
 }
 
 async fn end<M>(client: &Client, session: &SessionView) -> Result<(), Failure>

@@ -42,8 +42,8 @@ pub(crate) async fn agents(reach: &Connector, json: bool, out: &mut OutputStream
         ]);
     }
     table.print(out)?;
-    for found in &reply.diagnostics {
-        out.note(&format!("{}: {}", escape::line(&found.path), escape::line(&found.message)))?;
+    for diagnostic in &reply.diagnostics {
+        out.note(&format!("{}: {}", escape::line(&diagnostic.path), escape::line(&diagnostic.message)))?;
     }
     Ok(())
 }

@@ -1,12 +1,13 @@
 //! `agentctl answer`: answers questions of the model, about a call with an unknown outcome, or about a paused turn.
 
+use crate::answer::question;
 use crate::connection::client::{CallError, Client};
 use crate::connection::connector::Connector;
 use crate::failure::Failure;
 use crate::resolve_id;
 use crate::terminal::escape;
 use crate::terminal::out::OutputStreams;
-use crate::ui::question;
+use crate::ui::question::question_lines;
 use api::methods;
 use api::params::{AnswerParams, EventsParams, ListParams};
 use types::event::Event;
@@ -54,14 +55,14 @@ fn answers_of(question: &Question, typed: &[String]) -> Result<AnswerParams, Fai
     let typed = if questions.len() == 1 { joined.as_slice() } else { typed };
     if questions.len() != typed.len() {
         let list: Vec<String> =
-            question::question_lines(question).iter().map(|line| format!("\n{}", line.plain())).collect();
-        let why = format!(
+            question_lines(question).iter().map(|line| format!("\n{}", line.plain())).collect();
+        let message = format!(
             "{} questions need as many answers, got {}:{}",
             questions.len(),
             typed.len(),
             list.concat()
         );
-        return Err(Failure::usage(why));
+        return Err(Failure::usage(message));
     }
     let answers = questions.iter().zip(typed).map(|(question, typed)| question::parse(question, typed));
     let answers = answers.collect::<Result<Vec<_>, _>>().map_err(Failure::usage)?;
@@ -102,9 +103,6 @@ fn no_question(name: &str) -> Failure {
 }
 
 /// Every open question with its session.
-///
-/// # Errors
-/// A call failed.
 pub(crate) async fn all_open(client: &Client) -> Result<Vec<(SessionView, Question)>, Failure> {
     let states = Some(vec![SessionState::RequiresAction, SessionState::Paused]);
     let waiting = resolve_id::all_sessions(

@@ -1,8 +1,9 @@
 //! `agentctl approve`, `deny` and `approvals`: answer permission requests from outside the session.
 
+use crate::answer::question::is_typed;
 use crate::args::ApproveArgs;
 use crate::commands::answer;
-use crate::connection::client::CallError;
+use crate::connection::client::{CallError, Client};
 use crate::connection::connector::Connector;
 use crate::connection::expand_truncated;
 use crate::failure::Failure;
@@ -13,12 +14,13 @@ use crate::terminal::out::OutputStreams;
 use crate::terminal::style::{StyledLine, Tone};
 use crate::terminal::table::{SPARE_RANK, Table, column};
 use crate::ui::request_list::home_relative;
-use crate::ui::{prompt, question, render, summary};
+use crate::ui::{prompt, render, summary};
 use api::methods;
 use api::params::{ApproveParams, ApproveReply, Approved, ListParams};
 use types::ids::SessionId;
 use types::permission::{Decision, Scope};
 use types::permission_request::PendingRequest;
+use types::question::Question;
 use types::session::{PermissionRequest, SessionState, SessionView};
 use types::time::Timestamp;
 
@@ -98,8 +100,8 @@ async fn send(
             (Some(approved), _) => out.say(&result_line(word, name, answer, approved))?,
             (None, error) => {
                 refused += 1;
-                let why = error.as_ref().map_or("not taken", |error| error.message.as_str());
-                out.note(&format!("{}: {}", shown_name(name, answer), escape::line(why)))?;
+                let error_text = error.as_ref().map_or("not taken", |error| error.message.as_str());
+                out.note(&format!("{}: {}", shown_name(name, answer), escape::line(error_text)))?;
             }
         }
     }
@@ -135,21 +137,10 @@ pub(crate) async fn list(
     out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
-    let mut requests = resolve_id::all_requests(&client).await?;
-    if !wanted.is_empty() {
-        let mut ids = Vec::with_capacity(wanted.len());
-        for name in wanted {
-            let id = resolve_id::request(&client, name).await?;
-            if !requests.iter().any(|pending| pending.request.request_id == id) {
-                return Err(resolve_id::no_request(name));
-            }
-            ids.push(id);
-        }
-        requests.retain(|pending| ids.contains(&pending.request.request_id));
-        for pending in &mut requests {
-            *pending = expand_truncated::request(&client, pending.clone()).await?;
-        }
-    }
+    let requests = match wanted {
+        [] => resolve_id::all_requests(&client).await?,
+        names => complete_requests(&client, names).await?,
+    };
     if json {
         return Ok(out.json(&requests)?);
     }
@@ -160,7 +151,46 @@ pub(crate) async fn list(
     if requests.is_empty() && questions.is_empty() {
         return Ok(out.note("nothing waits for an answer")?);
     }
-    let now = now();
+    let states = Some(vec![SessionState::RequiresAction]);
+    let filter = ListParams { states, include_children: true, ..ListParams::default() };
+    let sessions = resolve_id::all_sessions(&client, &filter).await?;
+    table(&requests, &questions, &sessions, now()).print(out)?;
+    if !questions.is_empty() {
+        let typed = questions.iter().any(|(_, question)| is_typed(question));
+        let how = if typed { "ANSWER… (a number, or words), or continue|abort" } else { "continue|abort" };
+        out.note(&format!("agentctl answer N {how}"))?;
+    }
+    if !requests.is_empty() {
+        out.note("agentctl approvals N shows all of it · approve N [--session|--project] · deny N")?;
+    }
+    Ok(())
+}
+
+/// The requests with these names, with all of their content.
+async fn complete_requests(client: &Client, names: &[String]) -> Result<Vec<PendingRequest>, Failure> {
+    let mut requests = resolve_id::all_requests(client).await?;
+    let mut ids = Vec::with_capacity(names.len());
+    for name in names {
+        let id = resolve_id::request(client, name).await?;
+        if !requests.iter().any(|pending| pending.request.request_id == id) {
+            return Err(resolve_id::no_request(name));
+        }
+        ids.push(id);
+    }
+    requests.retain(|pending| ids.contains(&pending.request.request_id));
+    for pending in &mut requests {
+        *pending = expand_truncated::request(client, pending.clone()).await?;
+    }
+    Ok(requests)
+}
+
+/// The requests and questions, one row each.
+fn table(
+    requests: &[PendingRequest],
+    questions: &[(SessionView, Question)],
+    sessions: &[SessionView],
+    now: Timestamp,
+) -> Table {
     let mut table = Table::new([
         column("#").between(4, 60),
         column("AGE").right(),
@@ -171,17 +201,14 @@ pub(crate) async fn list(
         // The number in the first column is enough for every command.
         column("ID").right().rank(SPARE_RANK),
     ]);
-    let states = Some(vec![SessionState::RequiresAction]);
-    let filter = ListParams { states, include_children: true, ..ListParams::default() };
-    let sessions = resolve_id::all_sessions(&client, &filter).await?;
     let title_of = |id: SessionId| {
-        let session = sessions.iter().find(|session: &&SessionView| session.session_id == id);
+        let session = sessions.iter().find(|session| session.session_id == id);
         session.map(|session| escape::line(session.summary.title.trim()).into_owned()).unwrap_or_default()
     };
     let folder = |cwd: &str| escape::line(&home_relative(cwd)).into_owned();
-    for (session, question) in &questions {
+    for (session, question) in questions {
         let what = match (&question.tool, &question.input) {
-            _ if question::is_typed(question) => summary::one_line(&question.text, 100),
+            _ if is_typed(question) => summary::one_line(&question.text, 100),
             (Some(tool), Some(input)) => summary::call_summary(tool, input),
             _ => "the turn is paused".into(),
         };
@@ -195,7 +222,7 @@ pub(crate) async fn list(
             (Tone::Dim, question.request_id.to_string()),
         ]);
     }
-    for pending in &requests {
+    for pending in requests {
         let request = &pending.request;
         table.push([
             (Tone::Bold, pending.number.clone()),
@@ -207,19 +234,10 @@ pub(crate) async fn list(
             (Tone::Dim, request.request_id.to_string()),
         ]);
     }
-    table.print(out)?;
-    if !questions.is_empty() {
-        let typed = questions.iter().any(|(_, question)| question::is_typed(question));
-        let how = if typed { "ANSWER… (a number, or words), or continue|abort" } else { "continue|abort" };
-        out.note(&format!("agentctl answer N {how}"))?;
-    }
-    if !requests.is_empty() {
-        out.note("agentctl approvals N shows all of it · approve N [--session|--project] · deny N")?;
-    }
-    Ok(())
+    table
 }
 
-/// Shows requests exactly as an approval prompt does.
+/// Shows requests exactly as `attach` does.
 fn show(requests: &[PendingRequest], out: &mut OutputStreams) -> Result<(), Failure> {
     for pending in requests {
         let request = &pending.request;
@@ -250,9 +268,9 @@ fn show(requests: &[PendingRequest], out: &mut OutputStreams) -> Result<(), Fail
 
 /// The time until the request's deadline, and the action at the deadline.
 fn deadline(request: &PermissionRequest, now: Timestamp) -> String {
-    let Some(at) = request.deadline_ms else { return String::new() };
+    let Some(deadline) = request.deadline_ms else { return String::new() };
     let then = request.on_timeout.unwrap_or_default().name();
-    match at.since(now) {
+    match deadline.since(now) {
         0 => format!("too late for {then}"),
         left => format!("{}, then {then}", age(left)),
     }

@@ -73,20 +73,20 @@ pub(crate) async fn verify(
     out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let client = reach.as_observer().connect_or_start().await?;
-    let found: VerifyAuditReply =
+    let reply: VerifyAuditReply =
         client.call::<methods::permission::VerifyAudit>(&VerifyAuditParams { known }).await?;
-    for fault in &found.faults {
+    for fault in &reply.faults {
         out.say(&escape::line(fault))?;
     }
-    if !found.faults.is_empty() {
-        let why = format!("the audit log is not as it was written ({} rows read)", found.rows);
-        return Err(Failure::new(code::INTERNAL, why));
+    if !reply.faults.is_empty() {
+        let message = format!("the audit log is not as it was written ({} rows read)", reply.rows);
+        return Err(Failure::new(code::INTERNAL, message));
     }
-    match found.head {
+    match reply.head {
         Some(head) => {
             out.say(&format!(
-                "the audit log is whole: {} rows, the newest is {}:{}",
-                found.rows, head.id, head.hash
+                "the audit log is intact: {} rows, the newest is {}:{}",
+                reply.rows, head.id, head.hash
             ))?;
         }
         None => out.say("the audit log is empty")?,
@@ -154,9 +154,9 @@ fn row(entry: &AuditEntry, numbers: &HashMap<SessionId, u64>, is_long: bool) -> 
 }
 
 /// Date and time to the second, in UTC.
-fn time(at: Timestamp) -> String {
-    let seconds = at.0.div_euclid(1_000).rem_euclid(86_400);
-    format!("{} {:02}:{:02}:{:02}Z", at.date(), seconds / 3_600, seconds / 60 % 60, seconds % 60)
+fn time(time: Timestamp) -> String {
+    let seconds = time.0.div_euclid(1_000).rem_euclid(86_400);
+    format!("{} {:02}:{:02}:{:02}Z", time.date(), seconds / 3_600, seconds / 60 % 60, seconds % 60)
 }
 
 #[cfg(test)]

@@ -53,8 +53,8 @@ pub(crate) async fn commands(
         ]);
     }
     table.print(out)?;
-    for found in &reply.diagnostics {
-        out.note(&format!("{}: {}", escape::line(&found.path), escape::line(&found.message)))?;
+    for diagnostic in &reply.diagnostics {
+        out.note(&format!("{}: {}", escape::line(&diagnostic.path), escape::line(&diagnostic.message)))?;
     }
     Ok(())
 }

@@ -41,31 +41,31 @@ pub(crate) async fn cost_of(
     };
     let since_ms =
         args.since.map(|ms| Timestamp(now().0.saturating_sub(i64::try_from(ms).unwrap_or(i64::MAX))));
-    let found = every_page(
+    let reply = every_page(
         &client,
         ModelUsageParams { session_id, since_ms, limit: Some(PAGE_ROWS), ..Default::default() },
     )
     .await?;
     if args.json {
-        return Ok(out.json(&found)?);
+        return Ok(out.json(&reply)?);
     }
-    let known: Vec<&SessionView> = all.iter().collect();
-    let shown: Vec<&LedgerRow> = found
+    let sessions: Vec<&SessionView> = all.iter().collect();
+    let shown: Vec<&LedgerRow> = reply
         .rows
         .iter()
         .filter(|row| {
-            args.all || session_id.is_some() || known.iter().any(|one| one.session_id == row.session_id)
+            args.all || session_id.is_some() || sessions.iter().any(|one| one.session_id == row.session_id)
         })
         .collect();
-    if found.rows.is_empty() {
+    if reply.rows.is_empty() {
         return Ok(out.note("no model was called")?);
     }
-    table(&shown, &found.total, &all).print(out)?;
-    let hidden = found.rows.len() - shown.len();
+    table(&shown, &reply.total, &all).print(out)?;
+    let hidden = reply.rows.len() - shown.len();
     if hidden > 0 {
         out.note(&format!("the total has {hidden} more of deleted sessions; --all shows them"))?;
     }
-    explain(&found.total, out)
+    explain(&reply.total, out)
 }
 
 /// Explains those marks of the table that appear in it.
@@ -98,7 +98,7 @@ async fn every_page(client: &Client, params: ModelUsageParams) -> Result<ModelUs
 }
 
 /// The rows and their sum. Without a terminal the table contains the full ids.
-fn table(rows: &[&LedgerRow], total: &ModelUsage, known: &[SessionView]) -> Table {
+fn table(rows: &[&LedgerRow], total: &ModelUsage, sessions: &[SessionView]) -> Table {
     let mut table = Table::new([
         column("#").right(),
         column("TITLE").between(12, 40),
@@ -112,7 +112,7 @@ fn table(rows: &[&LedgerRow], total: &ModelUsage, known: &[SessionView]) -> Tabl
         column("COST").right(),
         column("ID").right().rank(SPARE_RANK),
     ]);
-    let numbers: HashMap<SessionId, u64> = known.iter().map(|it| (it.session_id, it.number)).collect();
+    let numbers: HashMap<SessionId, u64> = sessions.iter().map(|it| (it.session_id, it.number)).collect();
     for row in rows {
         let number = numbers.get(&row.session_id).map_or_else(|| "–".into(), ToString::to_string);
         let title = row.title.as_deref().map_or_else(|| "(deleted)".into(), |title| escape::line(title));

@@ -90,7 +90,7 @@ async fn reload(reach: &Connector, out: &mut OutputStreams) -> Result<(), Failur
     let reply: ReloadReply = client.call::<methods::daemon::Reload>(&ReloadParams::default()).await?;
     let keys = |keys: &[String]| escape::line(&keys.join(", ")).into_owned();
     match reply.changed.as_slice() {
-        [] => out.say("read again; nothing that counts at once has changed")?,
+        [] => out.say("read again; no key that applies at once has changed")?,
         changed => out.say(&format!("read again; changed: {}", keys(changed)))?,
     }
     if !reply.needs_restart.is_empty() {
@@ -172,13 +172,12 @@ pub(crate) async fn stop(
     params: ShutdownParams,
     out: &mut OutputStreams,
 ) -> Result<(), Failure> {
-    let now = params.mode == ShutdownMode::Now;
     let client = match reach.dial().await {
         Ok(client) => client,
         // A daemon of another protocol understands a signal.
         Err(CallError::Fault(fault)) if fault.kind() == "unsupported_version" => {
             return match LockHolder::find(&reach.places.data_dir) {
-                Some(holder) if !reach.listens_elsewhere() => stop_unreachable(reach, holder, now, out).await,
+                Some(holder) if !reach.listens_elsewhere() => stop_unreachable(reach, holder, params.mode, out).await,
                 _ => Err(CallError::Fault(fault).into()),
             };
         }
@@ -187,7 +186,7 @@ pub(crate) async fn stop(
                 // This is not the requested daemon, and its sessions may be in the middle of work. So do not
                 // stop it.
                 Some(_) if reach.listens_elsewhere() => Err(Failure::unreachable(reach.absence_message(&e))),
-                Some(holder) => stop_unreachable(reach, holder, now, out).await,
+                Some(holder) => stop_unreachable(reach, holder, params.mode, out).await,
                 None => Ok(out.note("no daemon was running")?),
             };
         }
@@ -226,12 +225,12 @@ pub(crate) async fn stop(
     }
 }
 
-/// Whether a daemon that was told to stop is gone.
+/// Whether a stopped daemon has ended.
 async fn is_gone(reach: &Connector, holder: Option<&LockHolder>, socket: Option<&Path>) -> bool {
     match (holder, socket) {
         // No attempt to connect: where systemd keeps the socket, it would start the next daemon.
         (Some(holder), _) => {
-            LockHolder::find(&reach.places.data_dir).is_none_or(|found| found.pid != holder.pid)
+            LockHolder::find(&reach.places.data_dir).is_none_or(|other| other.pid != holder.pid)
         }
         (None, Some(socket)) => {
             tokio::net::UnixStream::connect(socket).await.is_err_and(|error| is_absent(&error))
@@ -244,10 +243,10 @@ async fn is_gone(reach: &Connector, holder: Option<&LockHolder>, socket: Option<
 async fn stop_unreachable(
     reach: &Connector,
     holder: LockHolder,
-    now: bool,
+    mode: ShutdownMode,
     out: &mut OutputStreams,
 ) -> Result<(), Failure> {
-    let runs = || LockHolder::find(&reach.places.data_dir).is_some_and(|found| found.pid == holder.pid);
+    let runs = || LockHolder::find(&reach.places.data_dir).is_some_and(|other| other.pid == holder.pid);
     // A stopping daemon holds its lock a moment longer than its socket.
     let ending = Instant::now() + ENDING_TIMEOUT;
     while runs() && Instant::now() < ending {
@@ -260,7 +259,7 @@ async fn stop_unreachable(
         let (what, fix) = holder.explain(&reach.places.socket);
         return Err(Failure::internal(format!("{what}: {fix}")));
     }
-    if now {
+    if matches!(mode, ShutdownMode::Now) {
         // The second signal makes the daemon stop faster. The kernel would merge two signals that arrive at
         // once.
         sleep(Duration::from_millis(200)).await;

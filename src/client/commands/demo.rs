@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::answer::policy::AnswerPolicy;
 use crate::args::{Output, PsArgs, Thinking};
 use crate::commands::{daemon, ps};
 use crate::connection::connector::{Connector, NAME, private_dir};
@@ -21,7 +22,6 @@ use crate::connection::session_calls::{self, idempotency_key};
 use crate::failure::{Failure, code};
 use crate::terminal::out::OutputStreams;
 use crate::terminal::style::{StyledLine, Tone};
-use crate::ui::approval_prompt::AnswerPolicy;
 use crate::ui::attach;
 use crate::ui::summary::diff;
 use crate::ui::watch::TurnWatcher;
@@ -152,7 +152,7 @@ fn heading(out: &mut OutputStreams, text: &str) -> io::Result<()> {
 }
 
 fn epilogue(scratch: &DemoFolder, out: &mut OutputStreams) -> io::Result<()> {
-    say(out, &format!("{} is removed; --keep would leave it for a look around.", scratch.root.display()))?;
+    say(out, &format!("{} is removed; --keep leaves it in place.", scratch.root.display()))?;
     print_next_steps(out)
 }
 
@@ -160,7 +160,7 @@ fn print_kept_epilogue(scratch: &DemoFolder, out: &mut OutputStreams) -> io::Res
     let config = scratch.config();
     let config = config.display();
     out.say("")?;
-    say(out, &format!("Kept: {}. Look around with", scratch.root.display()))?;
+    say(out, &format!("Kept: {}. To look at it:", scratch.root.display()))?;
     for command in ["ps -a", "attach 'fix greet.sh'", "logs 'fix greet.sh'", "daemon stop"] {
         out.say(&format!("  agentctl --config {config} {command}"))?;
     }

@@ -18,9 +18,6 @@ use crate::failure::Failure;
 const LAST_REPLIES_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Connects to the daemon, which is started first if none runs, and returns when one side has closed the connection.
-///
-/// # Errors
-/// No daemon answers, or a stream failed.
 pub(crate) async fn dial_stdio(reach: &Connector, after_crash: bool) -> Result<(), Failure> {
     let client = match after_crash {
         true => reach.connect_again().await?,

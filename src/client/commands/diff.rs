@@ -46,8 +46,8 @@ pub(crate) async fn diff(
             out.line(&line)?;
         }
         if !file.exact {
-            let why = "    not the whole change: another program changed the file too, or a diff was too long to keep";
-            out.line(&StyledLine::new(Tone::Dim, why))?;
+            let notice = "    not the whole change: another program changed the file too, or a diff was too long to keep";
+            out.line(&StyledLine::new(Tone::Dim, notice))?;
         }
     }
     out.note("what commands (Bash) changed is not in it")?;
@@ -62,27 +62,30 @@ pub(crate) async fn worktree_diff(
     stat: bool,
     out: &mut OutputStreams,
 ) -> Result<(), Failure> {
-    let found = client.call::<methods::worktree::Diff>(params).await?;
+    let changes = client.call::<methods::worktree::Diff>(params).await?;
     if json {
-        return Ok(out.json(&found)?);
+        return Ok(out.json(&changes)?);
     }
-    for file in &found.files {
+    for file in &changes.files {
         let line = StyledLine::new(Tone::Bold, escape::line(&file.path).into_owned())
             .and(Tone::Good, format!(" +{}", file.insertions))
             .and(Tone::Bad, format!(" −{}", file.deletions));
         out.line(&line)?;
     }
-    if found.files.is_empty() {
+    if changes.files.is_empty() {
         return Ok(out.note("nothing has changed in the worktree")?);
     }
     if stat {
         return Ok(());
     }
-    for line in summary::diff(&found.diff) {
+    for line in summary::diff(&changes.diff) {
         out.line(&line)?;
     }
-    if found.truncated {
-        out.note(&format!("the diff was cut; `git diff {} {}` shows all of it", found.base, found.branch))?;
+    if changes.truncated {
+        out.note(&format!(
+            "the diff was cut; `git diff {} {}` shows all of it",
+            changes.base, changes.branch
+        ))?;
     }
     Ok(())
 }

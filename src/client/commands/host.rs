@@ -106,11 +106,11 @@ fn show(
         ]);
     }
     table.print(out)?;
-    let why = match chosen.source {
+    let origin = match chosen.source {
         HostSource::Nothing => chosen.source.words().to_owned(),
         source => format!("named by {}", source.words()),
     };
-    Ok(out.note(&format!("commands use {}: {why}", escape::line(&chosen.name)))?)
+    Ok(out.note(&format!("commands use {}: {origin}", escape::line(&chosen.name)))?)
 }
 
 #[cfg(test)]

@@ -18,13 +18,13 @@ pub(crate) async fn inspect(
     out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let client = reach.as_observer().connect_or_start().await?;
-    let mut found = Vec::new();
+    let mut sessions = Vec::new();
     for name in &args.names {
-        found.push(one(&client, name).await?);
+        sessions.push(one(&client, name).await?);
     }
     match &args.format {
-        Some(template) => template.print(&found, out),
-        None => Ok(out.json(&found)?),
+        Some(template) => template.print(&sessions, out),
+        None => Ok(out.json(&sessions)?),
     }
 }
 

@@ -51,11 +51,11 @@ pub(crate) async fn login(reach: &Connector, provider: &str, out: &mut OutputStr
     let params = ModelCheckParams { provider: Some(provider.to_owned()) };
     let reply: ModelCheckReply = client.call::<methods::model::Check>(&params).await?;
     if let Some(error) = reply.providers.first().and_then(|check| check.error.as_ref()) {
-        let why = escape::line(error);
+        let error_text = escape::line(error);
         return Err(Failure::new(
             code::MODEL,
             format!(
-                "the key is stored, but {shown} cannot be used with it: {why}; `agentctl login {shown}` replaces it"
+                "the key is stored, but {shown} cannot be used with it: {error_text}; `agentctl login {shown}` replaces it"
             ),
         ));
     }

@@ -37,7 +37,7 @@ pub(crate) async fn memory(
             };
             let params = MemorySetParams { cwd, name, text, idempotency_key: None };
             let reply: MemorySetReply = client.call::<methods::memory::Set>(&params).await?;
-            Ok(out.say(&format!("kept {} ({} bytes)", reply.note.name, reply.note.bytes))?)
+            Ok(out.say(&format!("stored {} ({} bytes)", reply.note.name, reply.note.bytes))?)
         }
         Some(MemoryCommand::Rm { name }) => {
             let params = MemoryRemoveParams { cwd, name, idempotency_key: None };

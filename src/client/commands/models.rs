@@ -60,7 +60,7 @@ pub(crate) async fn models(
 /// cannot be reached.
 async fn offered_models(
     client: &Client,
-    known: &[ModelView],
+    models: &[ModelView],
     out: &mut OutputStreams,
 ) -> Result<Vec<String>, Failure> {
     let reply: ModelCheckReply = client.call::<methods::model::Check>(&ModelCheckParams::default()).await?;
@@ -71,7 +71,7 @@ async fn offered_models(
         }
         names.extend(provider.models.iter().map(|model| format!("{}/{model}", provider.name)));
     }
-    names.retain(|name| !known.iter().any(|view| view.model == *name));
+    names.retain(|name| !models.iter().any(|view| view.model == *name));
     Ok(names.iter().map(|name| escape::line(name).into_owned()).collect())
 }
 
@@ -156,11 +156,11 @@ mod tests {
     async fn unknown_model_values_are_shown_as_unknown() {
         let fake = FakeDaemon::start(|_, _, _| {
             let can = json!({"tools": true, "streaming": true, "system_role": true, "thinking": false});
-            let mut known = can.clone();
+            let mut allowed = can.clone();
             let mut stranger = can;
             for (view, more) in [
                 (
-                    &mut known,
+                    &mut allowed,
                     json!({"model": "p/m", "known": true, "pointers": ["main"], "context_window": 200_000,
                     "max_output_tokens": 64_000, "vision": true, "price_as_of": "2026-03", "price_source": "https://p",
                     "price": {"input": 3.0, "output": 15.0, "cache_read": 0.3, "cache_write": 3.75}}),
@@ -174,7 +174,7 @@ mod tests {
                 let (view, more) = (view.as_object_mut().expect("an object"), more.as_object().cloned());
                 view.extend(more.expect("an object"));
             }
-            Ok(json!({"models": [known, stranger]}))
+            Ok(json!({"models": [allowed, stranger]}))
         });
         let (mut out, text, notes) = captured_output();
         models(&fake.connector(), false, false, &mut out).await.expect("listed");

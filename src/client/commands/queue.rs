@@ -50,9 +50,9 @@ pub(crate) async fn queue(
             .await?
         }
         Some(QueueCommand::Move { turn, before }) => {
-            let known = all(&client, session_id).await?;
-            let turn_id = find(&known, &turn)?;
-            let before = before.map(|before| find(&known, &before)).transpose()?;
+            let queued = all(&client, session_id).await?;
+            let turn_id = find(&queued, &turn)?;
+            let before = before.map(|before| find(&queued, &before)).transpose()?;
             let params = QueueMoveParams { session_id, turn_id, before, idempotency_key };
             change_queue::<methods::session::QueueMove>(&client, &params).await?
         }
@@ -106,7 +106,7 @@ fn find(queue: &[QueuedTurn], name: &str) -> Result<TurnId, Failure> {
     }
     let place = name.parse::<usize>().ok().filter(|_| name.len() < 4);
     if let Some(place) = place {
-        let turn = place.checked_sub(1).and_then(|at| queue.get(at));
+        let turn = place.checked_sub(1).and_then(|index| queue.get(index));
         return turn.map(|turn| turn.turn_id).ok_or_else(|| {
             Failure::usage(format!("there is no place {place} in the queue of {}", queue.len()))
         });
@@ -136,8 +136,8 @@ mod tests {
             turn("turn_0190f2a5-0000-7000-8000-000000000001"),
         ];
         let check = |name: &str, expected: Result<usize, u8>| {
-            let found = find(&queue, name).map_err(|failure| failure.code);
-            assert_eq!(found, expected.map(|at| queue[at].turn_id), "{name}");
+            let turn = find(&queue, name).map_err(|failure| failure.code);
+            assert_eq!(turn, expected.map(|at| queue[at].turn_id), "{name}");
         };
         check("1", Ok(0));
         check("2", Ok(1));

@@ -38,11 +38,7 @@ pub(crate) async fn rules(
         Some(RulesCommand::Rm(args)) => {
             let (params, place) = params(&client, args).await?;
             let _: RuleReply = client.call::<methods::permission::RemoveRule>(&params).await?;
-            Ok(out.say(&format!(
-                "{} {} {place}: taken back",
-                params.kind.name(),
-                escape::line(&params.rule)
-            ))?)
+            Ok(out.say(&format!("{} {} {place}: removed", params.kind.name(), escape::line(&params.rule)))?)
         }
     }
 }

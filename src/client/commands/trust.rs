@@ -27,17 +27,17 @@ pub(crate) async fn trust(
 ) -> Result<(), Failure> {
     let cwd = folder(dir)?;
     let client = reach.connect_or_start().await?;
-    let found: TrustStatus =
+    let status: TrustStatus =
         client.call::<methods::workspace::Status>(&WorkspaceParams { cwd, count_changes: false }).await?;
-    let name = escape::line(&found.cwd).into_owned();
-    if found.trusted {
+    let name = escape::line(&status.cwd).into_owned();
+    if status.trusted {
         return Ok(out.say(&format!("{name} is trusted already"))?);
     }
-    show(&found, out)?;
+    show(&status, out)?;
     if !yes {
         confirm(&format!("Trust {name}?"), "--yes")?;
     }
-    send_trust(&client, found).await?;
+    send_trust(&client, status).await?;
     Ok(out.say(&format!("{name} is trusted, as long as that stays as it is"))?)
 }
 
@@ -57,15 +57,15 @@ pub(crate) async fn untrust(
 
 /// For `run --trust`: trusts the folder's current content and prints what that activates.
 pub(crate) async fn trust_now(client: &Client, cwd: String, out: &mut OutputStreams) -> Result<(), Failure> {
-    let found: TrustStatus =
+    let status: TrustStatus =
         client.call::<methods::workspace::Status>(&WorkspaceParams { cwd, count_changes: false }).await?;
-    if found.trusted {
+    if status.trusted {
         return Ok(());
     }
-    for part in found.parts.iter().chain(&found.programs) {
+    for part in status.parts.iter().chain(&status.programs) {
         out.note(&format!("trusted: {}", escape::line(part)))?;
     }
-    send_trust(client, found).await
+    send_trust(client, status).await
 }
 
 /// The answers to the question. "Not now" is preselected.
@@ -103,48 +103,48 @@ pub(crate) async fn ask_once(
     out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let params = WorkspaceParams { cwd: cwd.to_owned(), count_changes: false };
-    let found: TrustStatus = client.call::<methods::workspace::Status>(&params).await?;
-    let parts = untrusted_parts(&found.parts);
+    let status: TrustStatus = client.call::<methods::workspace::Status>(&params).await?;
+    let parts = untrusted_parts(&status.parts);
     let file = reach.record_file(ASKED_TRUST_FILE);
-    if found.trusted || parts.is_empty() || !is_first_time(&file, &found.cwd) {
+    if status.trusted || parts.is_empty() || !is_first_time(&file, &status.cwd) {
         return Ok(());
     }
-    let name = escape::line(&found.cwd).into_owned();
-    for line in question(&found.cwd, &parts, &found.programs, terminal_columns()) {
+    let name = escape::line(&status.cwd).into_owned();
+    for line in question(&status.cwd, &parts, &status.programs, terminal_columns()) {
         out.line(&line)?;
     }
     let chosen = choose(&OPTIONS, 1).await?;
     if chosen == Some(0) {
-        send_trust(client, found).await?;
+        send_trust(client, status).await?;
         return Ok(out.note(&format!("{name} is trusted, as long as that stays as it is"))?);
     }
     Ok(out.note("not trusted; `agentctl trust` shows it again")?)
 }
 
-async fn send_trust(client: &Client, found: TrustStatus) -> Result<(), Failure> {
-    let params = TrustParams { cwd: found.cwd, digest: Some(found.digest), idempotency_key: None };
+async fn send_trust(client: &Client, status: TrustStatus) -> Result<(), Failure> {
+    let params = TrustParams { cwd: status.cwd, digest: Some(status.digest), idempotency_key: None };
     let _: TrustStatus = client.call::<methods::workspace::Trust>(&params).await?;
     Ok(())
 }
 
-fn show(found: &TrustStatus, out: &mut OutputStreams) -> Result<(), Failure> {
-    let name = escape::line(&found.cwd);
-    if found.parts.is_empty() {
+fn show(status: &TrustStatus, out: &mut OutputStreams) -> Result<(), Failure> {
+    let name = escape::line(&status.cwd);
+    if status.parts.is_empty() {
         return Ok(
             out.say(&format!("{name} holds nothing that needs trust; what is added later asks again"))?
         );
     }
-    if let Some(root) = found.project_root.as_ref().filter(|root| **root != found.cwd) {
+    if let Some(root) = status.project_root.as_ref().filter(|root| **root != status.cwd) {
         out.say(&format!("{name} is in the project {}.", escape::line(root)))?;
     }
     out.say(&format!("With trust in {name} these become active:"))?;
-    for part in &found.parts {
+    for part in &status.parts {
         out.line(&StyledLine::new(Tone::Bold, format!("  {}", escape::line(part))))?;
     }
-    if !found.programs.is_empty() {
+    if !status.programs.is_empty() {
         out.say("Programs that would run:")?;
     }
-    for program in &found.programs {
+    for program in &status.programs {
         out.line(&StyledLine::new(Tone::Plain, format!("  {}", escape::line(program))))?;
     }
     Ok(())

@@ -78,9 +78,9 @@ fn outcome(result: &TurnResult) -> Result<(), Failure> {
     match crate::failure::code_of(result.subtype.name()) {
         code::SUCCESS => Ok(()),
         code => {
-            let why = result.errors.first().map_or("", |error| error.message.as_str());
-            let why = if why.is_empty() { result.subtype.name() } else { why };
-            Err(Failure::new(code, escape::line(why)))
+            let message = result.errors.first().map_or("", |error| error.message.as_str());
+            let message = if message.is_empty() { result.subtype.name() } else { message };
+            Err(Failure::new(code, escape::line(message)))
         }
     }
 }

@@ -67,11 +67,11 @@ pub(crate) async fn merge(
 
 async fn list(reach: &Connector, json: bool, out: &mut OutputStreams) -> Result<(), Failure> {
     let client = reach.as_observer().connect_or_start().await?;
-    let found = client.call::<methods::worktree::List>(&WorktreeListParams {}).await?.worktrees;
+    let worktrees = client.call::<methods::worktree::List>(&WorktreeListParams {}).await?.worktrees;
     if json {
-        return Ok(out.json(&found)?);
+        return Ok(out.json(&worktrees)?);
     }
-    if found.is_empty() {
+    if worktrees.is_empty() {
         return Ok(out.note("there is no worktree; `agentctl run --worktree` makes one")?);
     }
     let home = base::proc::variable("HOME");
@@ -83,7 +83,7 @@ async fn list(reach: &Connector, json: bool, out: &mut OutputStreams) -> Result<
         column("BRANCH").between(12, 40),
         column("REPOSITORY").between(8, 40).keep_end(),
     ]);
-    for worktree in &found {
+    for worktree in &worktrees {
         let owner = worktree.job_id.map(|id| id.to_string());
         let owner = owner.or_else(|| worktree.session_id.map(|id| id.to_string()));
         let commits = worktree.commits.map_or_else(|| "?".to_owned(), |count| count.to_string());

@@ -451,7 +451,7 @@ mod tests {
             let start = Instant::now();
             let failure = connector(dir.path(), socket.clone()).connect_or_start().await.err().expect("none");
             assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
-            assert!(failure.code == 69 && failure.message.contains("is gone"), "{failure}");
+            assert!(failure.code == 69 && failure.message.contains("was deleted"), "{failure}");
         }
         assert!(!dir.path().join("agentd.log").exists(), "no daemon was started");
     }

@@ -19,9 +19,6 @@ pub struct EnvironmentArgs {
 impl EnvironmentArgs {
     /// The allowed variables of this process and those that the user named; for a daemon on another machine only those.
     /// The daemon refuses names that look like secrets or change which programs run.
-    ///
-    /// # Errors
-    /// A named variable is not set.
     pub(crate) fn collect(&self, machine: Machine) -> Result<SessionEnvironment, Failure> {
         self.select(std::env::vars_os(), machine)
     }

@@ -24,9 +24,6 @@ pub(crate) fn is_truncated(received: &ReceivedEvent) -> bool {
 
 /// The event with the full values of all its truncated fields. A value that the daemon no longer has
 /// stays truncated.
-///
-/// # Errors
-/// The connection was lost.
 pub(crate) async fn whole(client: &Client, received: ReceivedEvent) -> Result<ReceivedEvent, CallError> {
     let Some(event) = received.event.as_ref().filter(|event| !event.truncated_fields.is_empty()) else {
         return Ok(received);
@@ -38,9 +35,6 @@ pub(crate) async fn whole(client: &Client, received: ReceivedEvent) -> Result<Re
 }
 
 /// The pending request with the full values of its truncated fields.
-///
-/// # Errors
-/// The connection was lost.
 pub(crate) async fn request(client: &Client, pending: PendingRequest) -> Result<PendingRequest, CallError> {
     let Ok(mut value) = serde_json::to_value(&pending) else { return Ok(pending) };
     insert_values(client, pending.session_id, &mut value, &pending.truncated_fields).await?;
@@ -54,12 +48,12 @@ async fn insert_values(
     value: &mut Value,
     truncated: &[TruncatedField],
 ) -> Result<(), CallError> {
-    let mut known: Vec<(BlobId, Vec<u8>)> = Vec::new();
+    let mut blobs: Vec<(BlobId, Vec<u8>)> = Vec::new();
     let mut left: Vec<TruncatedField> = Vec::new();
     for field in truncated {
-        if known.iter().all(|(id, _)| *id != field.blob_id) {
+        if blobs.iter().all(|(id, _)| *id != field.blob_id) {
             match blob(client, session_id, field.blob_id).await {
-                Ok(bytes) => known.push((field.blob_id, bytes)),
+                Ok(bytes) => blobs.push((field.blob_id, bytes)),
                 Err(CallError::Fault(_)) => {
                     left.push(field.clone());
                     continue;
@@ -68,7 +62,7 @@ async fn insert_values(
             }
         }
         let bytes = |field: &TruncatedField| {
-            known.iter().find(|(id, _)| *id == field.blob_id).map(|(_, b)| b.clone())
+            blobs.iter().find(|(id, _)| *id == field.blob_id).map(|(_, b)| b.clone())
         };
         if fill(value, std::slice::from_ref(field), bytes).is_none() {
             left.push(field.clone());

@@ -8,7 +8,6 @@ const MAX_BYTES: usize = 64 << 10;
 /// File with the folders whose trust was asked about, one in each line.
 pub(crate) const ASKED_TRUST_FILE: &str = "asked-trust";
 
-/// Whether the file contains the line.
 pub(crate) fn is_recorded(file: &Path, line: &str) -> bool {
     std::fs::read_to_string(file).is_ok_and(|known| known.lines().any(|it| it == line))
 }
@@ -16,13 +15,13 @@ pub(crate) fn is_recorded(file: &Path, line: &str) -> bool {
 /// Records a line in a file. Returns false if the file already contains the line. Also returns false if
 /// recording fails, because otherwise the notice would appear again and again.
 pub(crate) fn is_first_time(file: &Path, line: &str) -> bool {
-    let known = std::fs::read_to_string(file).unwrap_or_default();
-    if known.lines().any(|it| it == line) || line.contains('\n') {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    if text.lines().any(|it| it == line) || line.contains('\n') {
         return false;
     }
-    let retained_lines = match known.len() > MAX_BYTES {
-        true => &known[known.floor_char_boundary(known.len() / 2)..],
-        false => &known,
+    let retained_lines = match text.len() > MAX_BYTES {
+        true => &text[text.floor_char_boundary(text.len() / 2)..],
+        false => &text,
     };
     std::fs::write(file, format!("{retained_lines}{line}\n")).is_ok()
 }

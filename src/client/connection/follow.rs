@@ -200,7 +200,7 @@ async fn seek(
         sleep(wait).await;
         wait = (wait * 2).min(Duration::from_secs(1));
         let failure = match connect_once(&reach, session, after, include).await {
-            Ok(found) => return Ok(found),
+            Ok(follow) => return Ok(follow),
             Err(failure) => failure,
         };
         if !failure.may_pass() || Instant::now() > deadline {

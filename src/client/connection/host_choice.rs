@@ -17,7 +17,6 @@ pub(crate) const HOST_VARIABLE: &str = "AGENTD_HOST";
 pub(crate) enum HostTarget {
     /// The daemon of this machine, at its usual socket.
     Default,
-    /// A socket of this machine.
     Socket(PathBuf),
     /// Another machine.
     Ssh(SshHost),
@@ -34,7 +33,6 @@ pub(crate) enum HostSource {
 }
 
 impl HostSource {
-    /// The words for a user.
     pub(crate) fn words(self) -> &'static str {
         match self {
             Self::Option => "the option -H or --socket",
@@ -63,9 +61,6 @@ impl HostChoice {
 
 /// Chooses the daemon. Commands of a session use their own daemon unless they name another one: the variable and the
 /// chosen host are for the user's own commands.
-///
-/// # Errors
-/// A name is not known, an address is not accepted, or the file of hosts has a mistake.
 pub(crate) fn choose(
     env: Env<'_>,
     host: Option<&str>,
@@ -109,7 +104,7 @@ fn target(env: Env<'_>, origin: &str, value: &str) -> Result<HostTarget, Failure
     if value == DEFAULT_HOST {
         return Ok(HostTarget::Default);
     }
-    let wrong = |why: String| Failure::usage(format!("{origin} {}: {why}", escape::line(value)));
+    let wrong = |error: String| Failure::usage(format!("{origin} {}: {error}", escape::line(value)));
     if value.contains('/') {
         return parse_address(value).map_err(wrong);
     }
@@ -124,9 +119,6 @@ fn target(env: Env<'_>, origin: &str, value: &str) -> Result<HostTarget, Failure
 }
 
 /// Parses `ssh://…`, `unix://PATH` or a path.
-///
-/// # Errors
-/// The text, for users.
 pub(crate) fn parse_address(address: &str) -> Result<HostTarget, String> {
     let path = match address.split_once("://") {
         Some(("ssh", _)) => return SshHost::parse(address).map(HostTarget::Ssh),

@@ -29,24 +29,18 @@ pub(crate) struct HostList {
     pub(crate) hosts: BTreeMap<String, String>,
 }
 
-/// Path of the file.
-///
-/// # Errors
-/// `HOME` is needed and not set.
 pub(crate) fn host_file(env: Env<'_>) -> Result<PathBuf, Failure> {
     let folder = endpoint::config_dir(env).map_err(|error| Failure::usage(error.to_string()))?;
     Ok(folder.join("hosts.toml"))
 }
 
 impl HostList {
-    /// Reads the file; a missing one is an empty list.
-    ///
-    /// # Errors
-    /// The file cannot be read or has a mistake. A mistake must not make a command use another daemon.
+    /// Reads the file; a missing one is an empty list. A mistake in it is an error, because a command must not use
+    /// another daemon than the user wrote.
     pub(crate) fn load(file: &Path) -> Result<Self, Failure> {
         let shown = file.display().to_string();
-        let wrong = |why: String| {
-            Failure::usage(format!("could not read {}: {}", escape::line(&shown), escape::text(&why)))
+        let wrong = |error: String| {
+            Failure::usage(format!("could not read {}: {}", escape::line(&shown), escape::text(&error)))
         };
         match std::fs::read_to_string(file) {
             Ok(text) => toml::from_str(&text).map_err(|error| wrong(error.to_string())),
@@ -56,13 +50,10 @@ impl HostList {
     }
 
     /// Replaces the file at once, readable for its owner alone.
-    ///
-    /// # Errors
-    /// It cannot be written.
     pub(crate) fn save(&self, file: &Path) -> Result<(), Failure> {
         let shown = file.display().to_string();
         let failed =
-            |why: String| Failure::internal(format!("could not write {}: {why}", escape::line(&shown)));
+            |error: String| Failure::internal(format!("could not write {}: {error}", escape::line(&shown)));
         let text = toml::to_string(self).map_err(|error| failed(error.to_string()))?;
         let folder = file.parent().unwrap_or(Path::new("."));
         private_dir(folder).map_err(|error| failed(error.to_string()))?;
@@ -75,10 +66,6 @@ impl HostList {
     }
 }
 
-/// Checks a new name.
-///
-/// # Errors
-/// The text says which names are accepted.
 pub(crate) fn check_name(name: &str) -> Result<(), String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
     let is_name = !name.is_empty()

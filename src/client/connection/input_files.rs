@@ -72,9 +72,6 @@ pub(crate) fn with_attachments(mut texts: Vec<String>, mut attached: Vec<SubmitB
 /// The files, folders and resources that an argument mentions. Files are attached only if a person typed the text at
 /// this terminal, because a script may pass a text of others. Asks before the content of a likely secret is sent. For a
 /// daemon on another machine they name files of that machine, and the text stays as it is.
-///
-/// # Errors
-/// A file cannot be read, or the user does not want to send it.
 pub(crate) fn mentioned_in_argument(
     text: &str,
     (folder, machine): (&Path, Machine),
@@ -106,16 +103,16 @@ pub(crate) fn mentioned_resources(text: &str) -> Vec<SubmitBlock> {
 /// The resources that a text mentions as `@SERVER:URI`. The URI needs `://`, so that other words with `@`
 /// stay text. Commands and notes have none, because they must stay a single text.
 fn find_mentions(text: &str) -> Vec<ResourceLink> {
-    let mut found: Vec<ResourceLink> = Vec::new();
+    let mut links: Vec<ResourceLink> = Vec::new();
     if text.starts_with(['/', '#']) {
-        return found;
+        return links;
     }
     for word in text.split_whitespace() {
         let Some(mention) = word.strip_prefix('@').filter(|rest| rest.contains("://")) else { continue };
         let mention = mention.trim_end_matches([',', ';', '.', ')', '!', '?']);
-        found.extend(parse_link(mention).filter(|link| !found.contains(link)));
+        links.extend(parse_link(mention).filter(|link| !links.contains(link)));
     }
-    found
+    links
 }
 
 /// Parses `SERVER:URI` as a reference to a resource.
@@ -131,7 +128,7 @@ fn parse_link(text: &str) -> Option<ResourceLink> {
 fn file_content(option: &str, path: &Path, machine: Machine) -> Result<FileContent, Failure> {
     let shown = path.display().to_string();
     let wrong =
-        |why: &dyn std::fmt::Display| Failure::usage(format!("{option} {}: {why}", escape::line(&shown)));
+        |error: &dyn std::fmt::Display| Failure::usage(format!("{option} {}: {error}", escape::line(&shown)));
     let whole = std::path::absolute(path).map_err(|error| wrong(&error))?;
     if machine == Machine::This {
         let meta = std::fs::metadata(&whole).map_err(|error| match error.kind() {

@@ -50,9 +50,6 @@ impl KnowledgeEvents {
     }
 
     /// The next event. Waits without a deadline. Cancel-safe.
-    ///
-    /// # Errors
-    /// [`CallError::Closed`] when the daemon exits.
     pub async fn next(&mut self) -> Result<KnowledgeEvent, CallError> {
         if let Some(event) = self.early.pop() {
             return Ok(event);

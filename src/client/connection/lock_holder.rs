@@ -60,8 +60,8 @@ impl LockHolder {
     /// Whether nothing can reach the daemon any more: its socket was removed while it ran.
     fn lost_its_socket(&self) -> bool {
         let Some(socket) = &self.socket else { return false };
-        let found = std::fs::symlink_metadata(socket);
-        !self.is_stopping && found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+        let metadata = std::fs::symlink_metadata(socket);
+        !self.is_stopping && metadata.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
     }
 
     /// Explains why no daemon answers at `socket_path` although this holder runs, and how to correct that.
@@ -73,7 +73,7 @@ impl LockHolder {
                 (format!("agentd (process {pid}) is stopping"), "try again in a moment".into())
             }
             Some(socket) if self.lost_its_socket() => (
-                format!("agentd runs as process {pid} but its socket {} is gone", shown(socket)),
+                format!("agentd runs as process {pid} but its socket {} was deleted", shown(socket)),
                 format!("kill -TERM {pid}, then start it"),
             ),
             Some(socket) if socket != socket_path => (
@@ -157,7 +157,10 @@ mod tests {
         std::fs::remove_file(&socket).expect("removed");
         let pid = std::process::id();
         let explanation = explain();
-        assert!(explanation.ends_with(&format!("is gone; kill -TERM {pid}, then start it")), "{explanation}");
+        assert!(
+            explanation.ends_with(&format!("was deleted; kill -TERM {pid}, then start it")),
+            "{explanation}"
+        );
         lock.note_stopping();
         let explanation = explain();
         assert!(explanation.contains("is stopping") && !explanation.contains("kill"), "{explanation}");

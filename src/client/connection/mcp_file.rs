@@ -17,14 +17,14 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 pub(crate) fn load_servers(path: &Path) -> Result<BTreeMap<String, Value>, Failure> {
     let shown = path.display().to_string();
     let shown = escape::line(&shown);
-    let failed = |why: &str| Failure::usage(format!("could not read {shown}: {why}"));
+    let failed = |error: &str| Failure::usage(format!("could not read {shown}: {error}"));
     let size = path.metadata().map_err(|error| failed(&error.to_string()))?.len();
     if size > MAX_FILE_BYTES {
         return Err(failed("it has more than 1 MiB"));
     }
     let bytes = std::fs::read(path).map_err(|error| failed(&error.to_string()))?;
     let is_toml = path.extension().is_some_and(|extension| extension == "toml");
-    parse_servers(&bytes, is_toml).map_err(|why| failed(&why))
+    parse_servers(&bytes, is_toml).map_err(|error| failed(&error))
 }
 
 fn parse_servers(bytes: &[u8], is_toml: bool) -> Result<BTreeMap<String, Value>, String> {

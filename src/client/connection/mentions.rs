@@ -41,9 +41,6 @@ pub(crate) struct MentionedContent {
 
 /// Reads the files and folders that a text mentions as `@path`, `@path#L10-20` or `@"a path"`. A word whose file does
 /// not exist is no mention. Blocks on the disk.
-///
-/// # Errors
-/// A file cannot be read, or the lines do not exist; the text, for users.
 pub(crate) fn read_mentioned(text: &str, folder: &Path) -> Result<Vec<MentionedContent>, String> {
     let mentions = find(text, |path| locate(path, folder).exists());
     mentions.iter().map(|mention| read(mention, folder)).collect()
@@ -80,9 +77,9 @@ pub(crate) fn mention_of(path: &str) -> String {
 
 /// The mentions of a text, each once. Slash commands, notes and shell commands have none.
 fn find(text: &str, exists: impl Fn(&str) -> bool) -> Vec<Mention> {
-    let mut found: Vec<Mention> = Vec::new();
+    let mut mentions: Vec<Mention> = Vec::new();
     if text.starts_with(['/', '#', '!']) {
-        return found;
+        return mentions;
     }
     let mut before = ' ';
     for (index, c) in text.char_indices() {
@@ -92,9 +89,9 @@ fn find(text: &str, exists: impl Fn(&str) -> bool) -> Vec<Mention> {
             continue;
         }
         let mention = parse(&text[index + 1..], &exists);
-        found.extend(mention.filter(|mention| !found.contains(mention)));
+        mentions.extend(mention.filter(|mention| !mentions.contains(mention)));
     }
-    found
+    mentions
 }
 
 /// The mention at the beginning of a text, without its `@`.
@@ -145,13 +142,13 @@ fn home() -> Option<PathBuf> {
 fn read(mention: &Mention, folder: &Path) -> Result<MentionedContent, String> {
     let Mention { path, lines } = mention;
     let place = locate(path, folder);
-    let failed = |why: &dyn std::fmt::Display| format!("could not attach @{path}: {why}");
+    let failed = |error: &dyn std::fmt::Display| format!("could not attach @{path}: {error}");
     let meta = std::fs::metadata(&place).map_err(|error| failed(&error))?;
     let block = match lines {
         _ if !meta.is_dir() && !meta.is_file() => return Err(failed(&"it is neither a file nor a folder")),
         Some(_) if meta.is_dir() => return Err(failed(&"it is a folder and has no lines")),
         Some((first, last)) => {
-            let (text, last) = read_lines(&place, (*first, *last)).map_err(|why| failed(&why))?;
+            let (text, last) = read_lines(&place, (*first, *last)).map_err(|error| failed(&error))?;
             let range = if *first == last { format!("#L{first}") } else { format!("#L{first}-{last}") };
             text_block(&format!("{path}{range}"), text)
         }

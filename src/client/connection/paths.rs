@@ -46,11 +46,12 @@ impl ClientPaths {
             configured_socket = path.or(configured_socket);
         }
         let is_socket_named = socket.is_some() || env("AGENTD_SOCKET").is_some_and(|path| !path.is_empty());
-        let found = endpoint::socket(env, socket, configured_socket, data_dir.clone()).map_err(no_home)?;
+        let socket_path =
+            endpoint::socket(env, socket, configured_socket, data_dir.clone()).map_err(no_home)?;
         let data_dir = endpoint::data_dir(env, data_dir).map_err(no_home)?;
         // A started daemon has another current folder, so make all paths absolute.
-        let (found, data_dir) = (absolute(found), absolute(data_dir));
-        Ok(Self { socket: found, is_socket_named, data_dir, config_flag: config, config_files, flags })
+        let (socket_path, data_dir) = (absolute(socket_path), absolute(data_dir));
+        Ok(Self { socket: socket_path, is_socket_named, data_dir, config_flag: config, config_files, flags })
     }
 
     /// Refuses a named configuration file that does not exist, because a running daemon has read other files.
@@ -59,7 +60,7 @@ impl ClientPaths {
     /// The file does not exist or is a folder.
     pub fn check_named_config(&self) -> Result<(), Failure> {
         let Some(file) = &self.config_flag else { return Ok(()) };
-        let why = match std::fs::metadata(file) {
+        let error = match std::fs::metadata(file) {
             Ok(meta) if meta.is_dir() => "it is a folder".to_owned(),
             Ok(_) => return Ok(()),
             Err(error) => error.to_string(),
@@ -67,7 +68,7 @@ impl ClientPaths {
         let file = file.display().to_string();
         let file = crate::terminal::escape::line(&file);
         Err(Failure::usage(format!(
-            "could not read the configuration {file}: {why}; check --config or AGENTD_CONFIG"
+            "could not read the configuration {file}: {error}; check --config or AGENTD_CONFIG"
         )))
     }
 

@@ -12,9 +12,6 @@ const MAX_DISTANCE: usize = 2;
 
 /// Whether the text goes to the model as it is. A note would change files instead of asking the model, and an unknown
 /// command would be refused. Says so on stderr. `place` names the session or the folder whose commands count.
-///
-/// # Errors
-/// The daemon could not be asked.
 pub(crate) async fn is_plain_text(
     client: &Client,
     text: &str,
@@ -35,9 +32,9 @@ pub(crate) async fn is_plain_text(
         .iter()
         .map(|command| (strsim::osa_distance(&command.name, name), &command.name))
         .min()
-        .filter(|(distance, known)| *distance <= MAX_DISTANCE && *distance < known.chars().count());
+        .filter(|(distance, command)| *distance <= MAX_DISTANCE && *distance < command.chars().count());
     let hint =
-        nearest.map(|(_, known)| format!("; did you mean /{}?", escape::line(known))).unwrap_or_default();
+        nearest.map(|(_, command)| format!("; did you mean /{}?", escape::line(command))).unwrap_or_default();
     out.note(&format!("sent as text: there is no command /{}{hint}", escape::line(name)))?;
     Ok(true)
 }

@@ -37,20 +37,16 @@ impl Service {
         vec![scope, "--no-ask-password", verb, &self.unit]
     }
 
-    /// The command that prints its log.
     pub(crate) fn log_command(&self) -> String {
         let unit = escape::line(&self.unit);
         if self.is_user { format!("journalctl --user -u {unit}") } else { format!("journalctl -u {unit}") }
     }
 
     /// Starts the service and waits until its daemon is ready.
-    ///
-    /// # Errors
-    /// systemd refused it, or the daemon did not get ready in time.
     pub(crate) async fn start(&self) -> Result<(), Failure> {
         let mut command = tokio::process::Command::new("systemctl");
         command.args(self.arguments("start")).stdin(Stdio::null()).kill_on_drop(true);
-        let why = match tokio::time::timeout(START_TIMEOUT, command.output()).await {
+        let error = match tokio::time::timeout(START_TIMEOUT, command.output()).await {
             Ok(Ok(output)) if output.status.success() => return Ok(()),
             Ok(Ok(output)) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
             Ok(Err(error)) => error.to_string(),
@@ -59,7 +55,7 @@ impl Service {
         Err(Failure::unreachable(format!(
             "the daemon is stopped, and `systemctl {}` failed: {}",
             escape::line(&self.arguments("start").join(" ")),
-            escape::line(&why)
+            escape::line(&error)
         )))
     }
 }

@@ -13,9 +13,6 @@ use types::session::SessionView;
 use types::turn_options::TurnOptions;
 
 /// All sessions, newest first.
-///
-/// # Errors
-/// A call failed.
 pub async fn all_sessions(client: &Client, filter: &ListParams) -> Result<Vec<SessionView>, Failure> {
     let params = ListParams { limit: Some(500), ..filter.clone() };
     Ok(client.all_rows::<methods::session::List>(params).await?)

@@ -55,9 +55,6 @@ pub(crate) struct SessionFeed {
 
 impl SessionFeed {
     /// Subscribes, then reads all sessions.
-    ///
-    /// # Errors
-    /// The daemon could not be reached, or a call failed.
     pub(crate) async fn start(reach: &Connector) -> Result<Self, Failure> {
         let client = reach.connect_or_start().await?;
         let mut feed = Self { reach: reach.clone(), client, events: None, sessions: BTreeMap::new() };
@@ -89,9 +86,6 @@ impl SessionFeed {
 
     /// Waits for the next changes and applies them. After a lost connection it waits until the daemon answers again.
     /// Cancel-safe.
-    ///
-    /// # Errors
-    /// The daemon did not answer again.
     pub(crate) async fn wait_change(&mut self) -> Result<(), Failure> {
         let Some(events) = &mut self.events else { return self.reconnect().await };
         match events.next().await {

@@ -19,9 +19,6 @@ const MAX_BYTES: usize = 4 << 20;
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// All of standard input.
-///
-/// # Errors
-/// It is too long, or not text.
 pub(crate) fn read_all() -> Result<String, Failure> {
     let mut bytes = Vec::new();
     io::stdin().lock().take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
@@ -31,9 +28,6 @@ pub(crate) fn read_all() -> Result<String, Failure> {
 /// Piped or redirected standard input; `None` if there is none. Terminals and devices such as
 /// `/dev/null` are not read. A script may have inherited a pipe that is never written to and never
 /// closed. So a silent pipe is ignored, unless a program of the same pipeline still writes to it.
-///
-/// # Errors
-/// It is too long, or not text.
 pub(crate) fn read_piped(out: &mut OutputStreams) -> Result<Option<String>, Failure> {
     let input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let meta = input.metadata()?;
@@ -63,11 +57,11 @@ fn has_writer(pipe: (u64, u64)) -> bool {
 
 /// This process, its parent, and so on.
 fn ancestors() -> Vec<i32> {
-    let mut found = vec![std::process::id().cast_signed()];
-    while let Some(parent) = found.last().and_then(|pid| parent(*pid)).filter(|pid| !found.contains(pid)) {
-        found.push(parent);
+    let mut pids = vec![std::process::id().cast_signed()];
+    while let Some(parent) = pids.last().and_then(|pid| parent(*pid)).filter(|pid| !pids.contains(pid)) {
+        pids.push(parent);
     }
-    found
+    pids
 }
 
 fn parent(pid: i32) -> Option<i32> {

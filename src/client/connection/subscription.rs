@@ -57,9 +57,6 @@ impl Subscription {
     }
 
     /// The next message. Cancel-safe.
-    ///
-    /// # Errors
-    /// [`CallError::Closed`] when the daemon exits.
     pub(crate) async fn next_line(&mut self) -> Result<Vec<u8>, CallError> {
         self.lines.next().await?.ok_or(CallError::Closed)
     }

@@ -29,7 +29,7 @@ pub(crate) async fn call_through_restarts<M: ApiMethod>(
         let left_ms = timeout_ms.map(|ms| ms.saturating_sub(elapsed_ms));
         let words = match client.call::<M>(&params(left_ms)).await {
             Err(CallError::Fault(fault)) if fault.kind() == "shutting_down" => "the daemon stops…",
-            Err(error) if error.is_lost() => "lost the daemon; looking for it…",
+            Err(error) if error.is_lost() => "lost the connection to the daemon; connecting again…",
             outcome => return Ok(outcome?),
         };
         out.note(words)?;

@@ -92,14 +92,13 @@ pub(super) struct SessionScope {
 }
 
 impl SessionScope {
-    /// The session that the arguments name.
     fn session<'a>(&self, arguments: &'a Value) -> Result<&'a str, Failure> {
         let id = text(arguments, "session_id")?;
         if self.all || lock(&self.started).iter().any(|started| started == id) {
             return Ok(id);
         }
-        let why = format!("the session {id} was not started by this server");
-        Err(Failure::usage(format!("{why}; `agentctl mcp serve --all-sessions` reaches every session")))
+        let error = format!("the session {id} was not started by this server");
+        Err(Failure::usage(format!("{error}; `agentctl mcp serve --all-sessions` reaches every session")))
     }
 }
 
@@ -115,11 +114,12 @@ pub(super) async fn call(
         "session_start" => start(&client, reachable, &arguments, reach.machine()).await,
         "session_send" => {
             let id = reachable.session(&arguments)?;
-            let found: Value =
+            let reply: Value =
                 client.call_as::<methods::session::Get, _>(&json!({ "session_id": id })).await?;
-            if found["session"]["mode"] == "bypass" {
-                let why = "the session is in mode bypass, so no user would be asked about what the task does";
-                return Err(Failure::usage(format!("{why}; only its user may send to it")));
+            if reply["session"]["mode"] == "bypass" {
+                let error =
+                    "the session is in mode bypass, so no user would be asked about what the task does";
+                return Err(Failure::usage(format!("{error}; only its user may send to it")));
             }
             let params = json!({"session_id": id, "input": text(&arguments, "prompt")?, "raw": true});
             let reply: Value = client.call_as::<methods::session::Submit, _>(&params).await?;
@@ -135,13 +135,13 @@ pub(super) async fn call(
             let wait = arguments["timeout_ms"].as_u64().unwrap_or(DEFAULT_WAIT_MS).min(MAX_WAIT_MS);
             let params = json!({"session_id": reachable.session(&arguments)?, "timeout_ms": wait});
             let reply: Value = client.call_as::<methods::session::Wait, _>(&params).await?;
-            let mut found = public_facts(&reply["session"]);
-            found["timed_out"] = reply["timed_out"].clone();
+            let mut facts = public_facts(&reply["session"]);
+            facts["timed_out"] = reply["timed_out"].clone();
             let result = &reply["result"];
             if !result.is_null() {
-                found["result"] = json!({"subtype": result["subtype"], "text": result["text"]});
+                facts["result"] = json!({"subtype": result["subtype"], "text": result["text"]});
             }
-            Ok(found)
+            Ok(facts)
         }
         "session_read" => {
             let limit = arguments["limit"].as_u64().unwrap_or(DEFAULT_ITEMS).clamp(1, MAX_ITEMS);
@@ -153,9 +153,9 @@ pub(super) async fn call(
             let mut sessions = Vec::new();
             for id in ids {
                 // Leave out a session that a user has deleted.
-                let found: Result<Value, _> =
+                let reply: Result<Value, _> =
                     client.call_as::<methods::session::Get, _>(&json!({ "session_id": id })).await;
-                sessions.extend(found.ok().map(|reply| public_facts(&reply["session"])));
+                sessions.extend(reply.ok().map(|reply| public_facts(&reply["session"])));
             }
             Ok(json!({ "sessions": sessions }))
         }
@@ -219,16 +219,16 @@ async fn read(client: &Client, session_id: &str, limit: u64) -> Result<Value, Fa
 
 /// The part of a session that other agents see.
 fn public_facts(session: &Value) -> Value {
-    let mut found = json!({});
+    let mut facts = json!({});
     for name in ["session_id", "number", "title", "state", "requires", "cwd", "model", "updated_at_ms"] {
         if !session[name].is_null() {
-            found[name] = session[name].clone();
+            facts[name] = session[name].clone();
         }
     }
-    if found["state"] == "requires_action" {
-        found["note"] = "a user must decide first: agentctl approvals, or agentctl attach".into();
+    if facts["state"] == "requires_action" {
+        facts["note"] = "a user must decide first: agentctl approvals, or agentctl attach".into();
     }
-    found
+    facts
 }
 
 fn text<'a>(arguments: &'a Value, name: &str) -> Result<&'a str, Failure> {

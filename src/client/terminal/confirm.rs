@@ -6,9 +6,6 @@ use crate::failure::{Failure, code};
 
 /// Asks the user to confirm; everything but `y` and `yes` is a no. Without a terminal nothing is asked, and
 /// the command needs `flag`.
-///
-/// # Errors
-/// The user did not confirm, or there is no user.
 pub fn confirm(question: &str, flag: &str) -> Result<(), Failure> {
     if !stdin().is_terminal() {
         return Err(Failure::usage(format!("{question} No user can be asked here: say {flag}")));

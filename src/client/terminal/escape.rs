@@ -15,7 +15,6 @@ const CLOSE: char = '⟧';
 
 /// Escapes free text: line ends and tabs stay. The text may be a part of a stream, so that a joiner may stand at its
 /// beginning or end.
-#[must_use]
 pub fn text(raw: &str) -> Cow<'_, str> {
     let is_split_joiner = |index: usize, c: char| {
         let is_at_end = index == 0 || index + c.len_utf8() == raw.len();
@@ -30,27 +29,23 @@ pub fn text(raw: &str) -> Cow<'_, str> {
 }
 
 /// Escapes text that must stay on one line: titles, paths, names.
-#[must_use]
 pub fn line(raw: &str) -> Cow<'_, str> {
     escape(raw, |index, c| is_treacherous(c) && !is_joiner_at(raw, index))
 }
 
 /// Escapes text that was escaped before and decoded since, as Markdown does with `&#27;`. The names of the
 /// first escapes stay unchanged.
-#[must_use]
 pub fn escape_decoded(shown: &str) -> Cow<'_, str> {
     escape(shown, |index, c| !matches!(c, '\t') && is_invisible(c) && !is_joiner_at(shown, index))
 }
 
 /// The exact text of a command or a diff, line by line, for a user who must approve it: tabs, carriage
 /// returns, unusual blanks and trailing blanks are visible.
-#[must_use]
 pub fn exact_lines(raw: &str) -> Vec<String> {
     raw.split('\n').map(exact_line).collect()
 }
 
 /// One line of [`exact_lines`].
-#[must_use]
 pub fn exact_line(raw: &str) -> String {
     let solid = raw.trim_end_matches(' ');
     let mut shown = escape(solid, |_, c| is_treacherous(c) || is_odd_blank(c)).into_owned();

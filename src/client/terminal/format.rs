@@ -6,7 +6,6 @@ use types::time::Timestamp;
 use types::usage::Usage;
 
 /// The current time, for ages in listings.
-#[must_use]
 #[expect(clippy::disallowed_methods, reason = "the one place of the client that asks what time it is")]
 pub fn now() -> Timestamp {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
@@ -14,7 +13,6 @@ pub fn now() -> Timestamp {
 }
 
 /// A duration in milliseconds as text.
-#[must_use]
 pub fn format_ms(ms: u64) -> String {
     match ms {
         0..1_000 => format!("{ms} ms"),
@@ -25,7 +23,6 @@ pub fn format_ms(ms: u64) -> String {
 }
 
 /// An age in milliseconds as one number with a unit.
-#[must_use]
 pub fn age(ms: u64) -> String {
     let seconds = ms / 1_000;
     match seconds {
@@ -36,8 +33,6 @@ pub fn age(ms: u64) -> String {
     }
 }
 
-/// A number of tokens.
-#[must_use]
 pub fn tokens(count: u64) -> String {
     match count {
         0..1_000 => count.to_string(),
@@ -47,22 +42,19 @@ pub fn tokens(count: u64) -> String {
 }
 
 /// The sum of all tokens of a usage.
-#[must_use]
 pub fn all_tokens(usage: &Usage) -> u64 {
     usage.all_tokens()
 }
 
 /// A cost that may be partly unknown: `?` if all of it is unknown, `≥$1.50` if a part of it is unknown.
-#[must_use]
-pub fn cost(known: Option<u64>, at_least: u64) -> String {
-    match (known, at_least) {
+pub fn cost(exact: Option<u64>, at_least: u64) -> String {
+    match (exact, at_least) {
         (None, 1..) => format!("≥{}", money(Some(at_least))),
-        (known, _) => money(known),
+        (exact, _) => money(exact),
     }
 }
 
 /// Micro-dollars; `?` when the price is unknown.
-#[must_use]
 pub fn money(micros: Option<u64>) -> String {
     match micros {
         None => "?".into(),
@@ -75,14 +67,12 @@ pub fn money(micros: Option<u64>) -> String {
 
 /// The first part of a session's id, which encodes the milliseconds of its creation. It is unique among
 /// sessions that one user creates by hand.
-#[must_use]
 pub fn short_id(id: SessionId) -> String {
     let full = id.to_string();
     full.get(4..17).unwrap_or(&full).to_string()
 }
 
 /// The number of a session, such as `#12`. Returns its short id if the daemon gives no numbers.
-#[must_use]
 pub fn session_name(session: &SessionView) -> String {
     match session.number {
         0 => short_id(session.session_id),
@@ -91,7 +81,6 @@ pub fn session_name(session: &SessionView) -> String {
 }
 
 /// Parses `90`, `90s`, `15m`, `2h` or `1d`. Returns milliseconds.
-#[must_use]
 pub fn parse_duration(text: &str) -> Option<u64> {
     let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit())?);
     let factor = match unit.trim() {

@@ -34,9 +34,6 @@ impl Drop for HiddenInput {
 }
 
 /// Asks for a line that is not shown. Standard input must be a terminal.
-///
-/// # Errors
-/// The user pressed Ctrl-C, Ctrl-D or Esc, or the terminal was closed.
 pub fn ask_hidden(question: &str) -> Result<String, Failure> {
     let mut err = stderr();
     // Before the question: what is typed as soon as it shows must not be echoed.

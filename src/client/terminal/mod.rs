@@ -4,6 +4,7 @@ pub(super) mod confirm;
 pub mod escape;
 pub(super) mod format;
 pub(super) mod hidden_input;
+pub(super) mod line_input;
 pub(super) mod out;
 pub(super) mod style;
 pub(super) mod table;

@@ -1,6 +1,5 @@
 //! Output: requested text on stdout, everything else on stderr.
 
-use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
 use crate::terminal::style::{StyledLine, Tone, width};
@@ -19,15 +18,12 @@ pub struct OutputStreams {
     words: WordWrap,
     /// Whether standard error is a terminal, so that long lines must be wrapped.
     side_wraps: bool,
-    /// Whether the terminal is in raw mode, so that a line end needs a carriage return.
-    raw: bool,
     /// Whether words replace symbols, for screen readers and logs.
     plain: bool,
 }
 
 impl OutputStreams {
     /// The process's own streams; colours only on terminals and without `NO_COLOR`.
-    #[must_use]
     pub fn standard() -> Self {
         let colours = allows_colours();
         Self {
@@ -39,42 +35,32 @@ impl OutputStreams {
             at_start: true,
             words: WordWrap::new(),
             side_wraps: io::stderr().is_terminal(),
-            raw: false,
             plain: false,
         }
     }
 
     /// Same as [`OutputStreams::standard`], but everything goes to stdout.
-    #[must_use]
     pub fn all_on_stdout() -> Self {
         let standard = Self::standard();
         Self { side: Box::new(io::stdout()), side_colour: standard.text_colour, ..standard }
     }
 
     /// Streams that discard all output.
-    #[must_use]
     pub fn silent() -> Self {
         Self { text: Box::new(io::sink()), side: Box::new(io::sink()), ..Self::standard() }
     }
 
     /// Whether a terminal receives the requested output. A pipe gets the bytes as they are, and completed text only.
-    #[must_use]
     pub fn is_terminal(&self) -> bool {
         self.is_terminal
     }
 
     /// Streams text of a model, a tool or a file: escaped for a terminal, unchanged for a pipe.
-    ///
-    /// # Errors
-    /// The reader has closed the pipe.
     pub fn stream_text(&mut self, raw: &str) -> io::Result<()> {
         if self.is_terminal { self.stream(&crate::terminal::escape::text(raw)) } else { self.stream(raw) }
     }
 
     /// Prints text like [`OutputStreams::stream_text`], and ends its last line.
-    ///
-    /// # Errors
-    /// The reader has closed the pipe.
     pub fn say_text(&mut self, raw: &str) -> io::Result<()> {
         self.fresh_line()?;
         self.stream_text(raw)?;
@@ -95,23 +81,17 @@ impl OutputStreams {
     }
 
     /// Streams text; the caller has escaped it.
-    ///
-    /// # Errors
-    /// The reader has closed the pipe.
     pub fn stream(&mut self, text: &str) -> io::Result<()> {
         if text.is_empty() {
             return Ok(());
         }
-        self.text.write_all(convert_line_ends(text, self.raw).as_bytes())?;
+        self.text.write_all(text.as_bytes())?;
         self.text.flush()?;
         self.at_start = text.ends_with('\n');
         Ok(())
     }
 
     /// Streams an answer, which the caller has escaped. On a terminal, rows break between words.
-    ///
-    /// # Errors
-    /// The reader has closed the pipe.
     pub fn stream_words(&mut self, text: &str) -> io::Result<()> {
         if !self.is_terminal {
             return self.stream(text);
@@ -123,20 +103,19 @@ impl OutputStreams {
     }
 
     /// Prints one line of the requested output, in rows that break between words.
-    ///
-    /// # Errors
-    /// The reader has closed the pipe.
     pub fn wrapped_line(&mut self, line: &StyledLine) -> io::Result<()> {
         if !self.is_terminal {
             return self.line(line);
         }
-        wrapped_rows(line, terminal_columns()).iter().try_for_each(|row| self.line(row))
+        wrapped_rows(line, self.columns()).iter().try_for_each(|row| self.line(row))
+    }
+
+    /// Columns of a row, so that it fits the terminal even if a word replaces its sign.
+    pub(crate) fn columns(&self) -> usize {
+        terminal_columns() - if self.plain { MAX_WORD_COLUMNS } else { 0 }
     }
 
     /// Ends a line that [`OutputStreams::stream`] left open.
-    ///
-    /// # Errors
-    /// The reader has closed the pipe.
     pub fn fresh_line(&mut self) -> io::Result<()> {
         let held = self.words.finish(terminal_columns());
         self.stream(&held)?;
@@ -144,9 +123,6 @@ impl OutputStreams {
     }
 
     /// Prints one line of the requested output.
-    ///
-    /// # Errors
-    /// The reader has closed the pipe.
     pub fn line(&mut self, line: &StyledLine) -> io::Result<()> {
         self.fresh_line()?;
         let shown = self.render_line(line, self.text_colour);
@@ -154,34 +130,20 @@ impl OutputStreams {
     }
 
     /// Prints one line of plain text of the requested output.
-    ///
-    /// # Errors
-    /// The reader has closed the pipe.
     pub fn say(&mut self, text: &str) -> io::Result<()> {
         self.fresh_line()?;
         self.stream(&format!("{text}\n"))
     }
 
     /// Prints one line to stderr.
-    ///
-    /// # Errors
-    /// The reader has closed the pipe.
     pub fn print_error_line(&mut self, line: &StyledLine) -> io::Result<()> {
         self.fresh_line()?;
         let shown = self.render_line(line, self.side_colour) + "\n";
-        self.side.write_all(convert_line_ends(&shown, self.raw).as_bytes())?;
+        self.side.write_all(shown.as_bytes())?;
         self.side.flush()
     }
 
-    /// Sets whether the terminal is in raw mode.
-    pub fn set_raw(&mut self, raw: bool) {
-        self.raw = raw;
-    }
-
     /// Draws a one-line input over the last drawn input. If the input is too long, its end is shown.
-    ///
-    /// # Errors
-    /// The reader has closed the pipe.
     pub fn prompt(&mut self, label: &str, typed: &str) -> io::Result<()> {
         let columns = terminal_columns().saturating_sub(width(label) + 2).max(10);
         let shown = crate::terminal::escape::line(typed);
@@ -196,30 +158,20 @@ impl OutputStreams {
     }
 
     /// Prints one dim line to stderr.
-    ///
-    /// # Errors
-    /// The reader has closed the pipe.
     pub fn note(&mut self, text: &str) -> io::Result<()> {
-        let line = StyledLine::new(Tone::Dim, text);
-        if self.raw { self.print_error_line(&line) } else { self.print_wrapped_error_line(&line) }
+        self.print_wrapped_error_line(&StyledLine::new(Tone::Dim, text))
     }
 
     /// Prints one line to stderr, in rows that break between words.
-    ///
-    /// # Errors
-    /// The reader has closed the pipe.
     pub fn print_wrapped_error_line(&mut self, line: &StyledLine) -> io::Result<()> {
         if !self.side_wraps {
             return self.print_error_line(line);
         }
-        wrapped_rows(line, terminal_columns()).iter().try_for_each(|row| self.print_error_line(row))
+        wrapped_rows(line, self.columns()).iter().try_for_each(|row| self.print_error_line(row))
     }
 
     /// Prints a value as indented JSON. JSON text escapes C0 itself. For a terminal, other non-ASCII characters that
     /// could mislead it become `\u…`, so that the text stays JSON.
-    ///
-    /// # Errors
-    /// The reader has closed the pipe.
     pub fn json(&mut self, value: &impl serde::Serialize) -> io::Result<()> {
         let text = serde_json::to_string_pretty(value).map_err(io::Error::other)?;
         if self.is_terminal { self.say(&harmless_json(&text)) } else { self.say(&text) }
@@ -241,6 +193,9 @@ fn wrapped_rows(line: &StyledLine, columns: usize) -> Vec<StyledLine> {
     rows
 }
 
+/// Columns by which a word is wider than its sign, at most: those of `request: `.
+const MAX_WORD_COLUMNS: usize = 7;
+
 /// A line with words in place of the symbol at its beginning.
 fn replace_signs(line: &str) -> String {
     let signs = [
@@ -254,28 +209,21 @@ fn replace_signs(line: &str) -> String {
         ("┊ ", "thought: "),
         ("  ┊ ", "  thought: "),
     ];
-    let found = signs.iter().find_map(|(sign, word)| Some(format!("{word}{}", line.strip_prefix(sign)?)));
-    found.unwrap_or_else(|| line.to_owned())
-}
-
-fn convert_line_ends(text: &str, raw: bool) -> Cow<'_, str> {
-    if raw { text.replace('\n', "\r\n").into() } else { text.into() }
+    let replaced = signs.iter().find_map(|(sign, word)| Some(format!("{word}{}", line.strip_prefix(sign)?)));
+    replaced.unwrap_or_else(|| line.to_owned())
 }
 
 /// Columns of the terminal; 80 without one.
-#[must_use]
 pub fn terminal_columns() -> usize {
     ratatui::crossterm::terminal::size().map_or(80, |(columns, _)| usize::from(columns).max(20))
 }
 
 /// Rows of the terminal; 24 without one.
-#[must_use]
 pub fn terminal_rows() -> usize {
     ratatui::crossterm::terminal::size().map_or(24, |(_, rows)| usize::from(rows).max(4))
 }
 
 /// JSON text with every control and format character as `\u…`: still the same JSON.
-#[must_use]
 pub fn harmless_json(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut units = [0u16; 2];
@@ -295,7 +243,6 @@ pub fn harmless_json(text: &str) -> String {
 }
 
 /// Whether the user allows colours (<https://no-color.org>).
-#[must_use]
 pub fn allows_colours() -> bool {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     !set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
@@ -338,7 +285,6 @@ pub(crate) mod testing {
             at_start: true,
             words: WordWrap::new(),
             side_wraps: false,
-            raw: false,
             plain: false,
         };
         (out, text, side)

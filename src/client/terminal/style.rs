@@ -14,9 +14,7 @@ pub enum Tone {
     Dim,
     /// Most important.
     Bold,
-    /// Text of the user.
     User,
-    /// Name of a tool.
     Tool,
     /// Success; an added line.
     Good,
@@ -30,7 +28,6 @@ pub enum Tone {
     Code,
     /// A link, and the heading of a table.
     Link,
-    /// A keyword of code.
     Keyword,
     /// A string of code.
     Literal,
@@ -49,27 +46,20 @@ pub enum Tone {
 /// The colours that files of agents name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AgentColor {
-    /// `red`
     Red,
-    /// `green`
     Green,
-    /// `yellow`
     Yellow,
-    /// `blue`
     Blue,
     /// `purple`, also `magenta` and `violet`
     Purple,
     /// `cyan`, also `teal`
     Cyan,
-    /// `orange`
     Orange,
-    /// `pink`
     Pink,
 }
 
 impl AgentColor {
     /// The colour with this name; `None` for other colours, which are shown as those of tools.
-    #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         match name.trim().to_ascii_lowercase().as_str() {
             "red" => Some(Self::Red),
@@ -128,26 +118,22 @@ pub struct StyledLine(pub Vec<(Tone, String)>);
 
 impl StyledLine {
     /// A line of one piece.
-    #[must_use]
     pub fn new(tone: Tone, text: impl Into<String>) -> Self {
         Self(vec![(tone, text.into())])
     }
 
     /// Appends a piece.
-    #[must_use]
     pub fn and(mut self, tone: Tone, text: impl Into<String>) -> Self {
         self.0.push((tone, text.into()));
         self
     }
 
     /// The text without colours.
-    #[must_use]
     pub fn plain(&self) -> String {
         self.0.iter().map(|(_, text)| text.as_str()).collect()
     }
 
     /// The text with escape sequences for a terminal.
-    #[must_use]
     pub fn ansi(&self, colour: bool) -> String {
         if !colour {
             return self.plain();
@@ -167,7 +153,6 @@ impl StyledLine {
 
     /// Wraps the line into rows of at most `columns`, between words where possible. Tabs become four
     /// blanks; a wide character is never split.
-    #[must_use]
     pub fn wrap(&self, columns: usize) -> Vec<StyledLine> {
         let columns = columns.max(2);
         let cells: Vec<(Tone, char, usize)> = self.cells();
@@ -190,9 +175,9 @@ impl StyledLine {
                 let inked = |upto: usize| cells[start..upto].iter().any(|(_, c, _)| *c != ' ');
                 if cells[end].1 == ' ' {
                     next = end + 1;
-                } else if let Some(at) = blank.filter(|at| inked(*at)) {
-                    end = at;
-                    next = at + 1;
+                } else if let Some(blank) = blank.filter(|blank| inked(*blank)) {
+                    end = blank;
+                    next = blank + 1;
                 }
             }
             rows.push(Self::from_cells(&cells[start..end]));
@@ -205,7 +190,6 @@ impl StyledLine {
     }
 
     /// Splits the line into rows as a terminal does: at its edge, without regard to words.
-    #[must_use]
     pub fn hard_wrap(&self, columns: usize) -> Vec<StyledLine> {
         let columns = columns.max(2);
         let cells = self.cells();
@@ -223,7 +207,6 @@ impl StyledLine {
     }
 
     /// The line shortened to `columns`, with `…` for the missing part.
-    #[must_use]
     pub fn cut(&self, columns: usize) -> Self {
         let cells = self.cells();
         if cells.iter().map(|(_, _, wide)| wide).sum::<usize>() <= columns {
@@ -239,7 +222,6 @@ impl StyledLine {
     }
 
     /// The number of columns that two lines have in common at their start, and the rest of this line.
-    #[must_use]
     pub fn after_common_start(&self, other: &StyledLine) -> (usize, StyledLine) {
         let (cells, others) = (self.cells(), other.cells());
         let mut same = cells.iter().zip(&others).take_while(|(a, b)| a == b).count();
@@ -254,20 +236,17 @@ impl StyledLine {
     }
 
     /// Number of terminal columns of the line.
-    #[must_use]
     pub fn width(&self) -> usize {
         self.cells().iter().map(|(_, _, wide)| wide).sum()
     }
 
     /// The line with `right` at the right edge, or after two blanks if it is too long.
-    #[must_use]
     pub fn with_right(self, right: &str, columns: usize) -> Self {
         let room = columns.saturating_sub(self.width() + width(right));
         self.and(Tone::Dim, format!("{}{right}", " ".repeat(room.max(2))))
     }
 
     /// The line after a lead, for rows that belong to a marked block.
-    #[must_use]
     pub fn with_lead(mut self, tone: Tone, lead: &str) -> Self {
         if !lead.is_empty() {
             self.0.insert(0, (tone, lead.to_owned()));
@@ -306,13 +285,11 @@ impl StyledLine {
 }
 
 /// Number of terminal columns of a text.
-#[must_use]
 pub fn width(text: &str) -> usize {
     StyledLine::new(Tone::Plain, text).cells().iter().map(|(_, _, w)| w).sum()
 }
 
 /// The text shortened to `columns`, with `…` for the missing part.
-#[must_use]
 pub fn cut(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_string();
@@ -334,7 +311,6 @@ pub fn cut(text: &str, columns: usize) -> String {
 }
 
 /// The text shortened to `columns` at its start, for paths, whose end is most useful.
-#[must_use]
 pub fn cut_start(text: &str, columns: usize) -> String {
     let mut rest = text.chars();
     let mut shown = text.to_string();
@@ -345,7 +321,6 @@ pub fn cut_start(text: &str, columns: usize) -> String {
 }
 
 /// The text padded with blanks to `columns`.
-#[must_use]
 pub fn pad(text: &str, columns: usize) -> String {
     let mut shown = text.to_string();
     shown.extend(std::iter::repeat_n(' ', columns.saturating_sub(width(text))));

@@ -21,7 +21,6 @@ const EQUAL_CELLS_RANK: u8 = 100;
 /// Columns that a text needs to be readable.
 const MIN_READABLE_COLUMNS: usize = 22;
 
-/// Layout of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
     head: &'static str,
@@ -38,38 +37,32 @@ pub struct Column {
 }
 
 /// A column that is always shown.
-#[must_use]
 pub const fn column(head: &'static str) -> Column {
     Column { head, rank: 0, min: 4, max: usize::MAX, is_right: false, keeps_end: false }
 }
 
 impl Column {
     /// Sets the rank. Columns of a higher rank are dropped first.
-    #[must_use]
     pub const fn rank(self, rank: u8) -> Self {
         Self { rank, ..self }
     }
 
     /// Sets the minimum and maximum width of its cells.
-    #[must_use]
     pub const fn between(self, min: usize, max: usize) -> Self {
         Self { min, max, ..self }
     }
 
     /// Aligns the column to the right, for numbers. Numbers are never shortened.
-    #[must_use]
     pub const fn right(self) -> Self {
         Self { is_right: true, min: usize::MAX, ..self }
     }
 
     /// Shortens cells at their start, for texts whose end is the most useful part.
-    #[must_use]
     pub const fn keep_end(self) -> Self {
         Self { keeps_end: true, ..self }
     }
 }
 
-/// The text of a cell and its tone.
 pub type Cell = (Tone, String);
 
 /// Rows below their heads.
@@ -81,7 +74,6 @@ pub struct Table {
 
 impl Table {
     /// A table without rows.
-    #[must_use]
     pub fn new(columns: impl IntoIterator<Item = Column>) -> Self {
         Self { columns: columns.into_iter().collect(), rows: Vec::new() }
     }
@@ -93,7 +85,6 @@ impl Table {
 
     /// The lines, with the head first, in at most `columns` columns of a terminal. Without a terminal, all
     /// columns are shown at their full width.
-    #[must_use]
     pub fn lines(&self, columns: Option<usize>) -> Vec<StyledLine> {
         let layout = self.layout(columns);
         let head: Vec<Cell> = self.columns.iter().map(|it| (Tone::Bold, it.head.to_owned())).collect();
@@ -101,9 +92,6 @@ impl Table {
     }
 
     /// Prints the table for standard output.
-    ///
-    /// # Errors
-    /// The reader has closed the pipe.
     pub fn print(&self, out: &mut OutputStreams) -> Result<(), Failure> {
         for line in self.lines(stdout().is_terminal().then(terminal_columns)) {
             out.line(&line)?;
@@ -143,10 +131,10 @@ impl Table {
             .collect();
         dropped.sort_by_key(|n| self.columns[*n].rank);
         for n in dropped {
-            let at = shown.partition_point(|other| *other < n);
-            shown.insert(at, n);
+            let index = shown.partition_point(|other| *other < n);
+            shown.insert(index, n);
             if wished(&shown) > room {
-                shown.remove(at);
+                shown.remove(index);
                 break;
             }
         }
@@ -176,10 +164,10 @@ impl Table {
     /// Drops columns of a higher rank than `max_rank`, the highest first, while there is not enough room.
     fn drop_columns(&self, shown: &mut Vec<usize>, max_rank: u8, is_too_wide: impl Fn(&[usize]) -> bool) {
         while is_too_wide(shown)
-            && let Some(at) = (0..shown.len()).rev().max_by_key(|at| self.rank(shown[*at]))
-            && self.rank(shown[at]) > max_rank
+            && let Some(index) = (0..shown.len()).rev().max_by_key(|index| self.rank(shown[*index]))
+            && self.rank(shown[index]) > max_rank
         {
-            shown.remove(at);
+            shown.remove(index);
         }
     }
 

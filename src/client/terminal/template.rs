@@ -10,7 +10,6 @@ use crate::terminal::escape;
 use crate::terminal::out::{OutputStreams, harmless_json};
 use crate::terminal::style::{pad, width};
 
-/// A parsed template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     parts: Vec<TemplatePart>,
@@ -25,9 +24,6 @@ enum TemplatePart {
 
 impl Template {
     /// Parses a template. The error says what is wrong.
-    ///
-    /// # Errors
-    /// A field is not closed, or is no path.
     pub fn parse(text: &str) -> Result<Self, String> {
         if text.trim() == "json" {
             return Ok(Self {
@@ -54,10 +50,6 @@ impl Template {
         Ok(Self { parts, is_table })
     }
 
-    /// Prints one line for each row.
-    ///
-    /// # Errors
-    /// A field does not exist in any row, or the reader has closed the pipe.
     pub fn print(&self, rows: &[Value], out: &mut OutputStreams) -> Result<(), Failure> {
         self.check(rows)?;
         let mut lines: Vec<String> = rows.iter().map(|row| self.line(row)).collect();
@@ -78,12 +70,12 @@ impl Template {
             if rows.iter().any(|row| find(row, name).is_some()) || OPTIONAL.contains(&plain(name).as_str()) {
                 continue;
             }
-            let known: Vec<&str> =
+            let names: Vec<&str> =
                 first.as_object().map(|row| row.keys().map(String::as_str).collect()).unwrap_or_default();
             let name = escape::line(name);
             return Err(Failure::usage(format!(
                 "--format: there is no field {name}; there are: {}",
-                known.join(", ")
+                names.join(", ")
             )));
         }
         Ok(())

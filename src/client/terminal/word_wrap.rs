@@ -115,11 +115,11 @@ mod tests {
     proptest! {
         #[test]
         fn wrapped_text_keeps_its_words_however_it_is_split(
-            text in "[a-e世 \n]{0,80}", at in 0usize..80, columns in 4usize..20
+            text in "[a-e世 \n]{0,80}", index in 0usize..80, columns in 4usize..20
         ) {
-            let at = text.floor_char_boundary(at.min(text.len()));
+            let index = text.floor_char_boundary(index.min(text.len()));
             let whole = wrapped(&[&text], columns);
-            prop_assert_eq!(&wrapped(&[&text[..at], &text[at..]], columns), &whole);
+            prop_assert_eq!(&wrapped(&[&text[..index], &text[index..]], columns), &whole);
             let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
             prop_assert_eq!(words(&whole), words(&text));
         }

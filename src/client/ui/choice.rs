@@ -19,15 +19,22 @@ const IGNORE_KEYS_TIME: Duration = Duration::from_millis(600);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Choice {
     count: usize,
-    at: usize,
+    selected: usize,
 }
 
-/// Result of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum KeyResult {
     Stays,
     Chosen(usize),
     Left,
+}
+
+/// What keys do to the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum KeyUse {
+    /// A key that was typed earlier must choose nothing.
+    Ignored,
+    Choose,
 }
 
 impl Choice {
@@ -37,13 +44,13 @@ impl Choice {
             KeyCode::Char('c' | 'd') if key.modifiers.contains(KeyModifiers::CONTROL) => {
                 return KeyResult::Left;
             }
-            KeyCode::Enter => return KeyResult::Chosen(self.at),
-            KeyCode::Up => self.at = self.at.saturating_sub(1),
-            KeyCode::Down => self.at = (self.at + 1).min(self.count.saturating_sub(1)),
+            KeyCode::Enter => return KeyResult::Chosen(self.selected),
+            KeyCode::Up => self.selected = self.selected.saturating_sub(1),
+            KeyCode::Down => self.selected = (self.selected + 1).min(self.count.saturating_sub(1)),
             KeyCode::Char(c) => {
                 let number = c.to_digit(10).and_then(|digit| usize::try_from(digit).ok()).unwrap_or(0);
                 if (1..=self.count).contains(&number) {
-                    self.at = number - 1;
+                    self.selected = number - 1;
                 }
             }
             _ => {}
@@ -51,16 +58,16 @@ impl Choice {
         KeyResult::Stays
     }
 
-    fn lines(self, options: &[&str], is_deaf: bool) -> Vec<StyledLine> {
+    fn lines(self, options: &[&str], keys: KeyUse) -> Vec<StyledLine> {
         let mut lines: Vec<StyledLine> = options
             .iter()
             .enumerate()
             .map(|(n, option)| {
-                let mark = if n == self.at { "›" } else { " " };
-                let tone = match (is_deaf, n == self.at) {
-                    (true, _) => Tone::Dim,
-                    (false, true) => Tone::Bold,
-                    (false, false) => Tone::Plain,
+                let mark = if n == self.selected { "›" } else { " " };
+                let tone = match (keys, n == self.selected) {
+                    (KeyUse::Ignored, _) => Tone::Dim,
+                    (KeyUse::Choose, true) => Tone::Bold,
+                    (KeyUse::Choose, false) => Tone::Plain,
                 };
                 StyledLine::new(Tone::Warn, "▌ ")
                     .and(Tone::User, mark)
@@ -73,43 +80,39 @@ impl Choice {
 }
 
 /// Lets the user choose. Returns `None` if the user cancels or the terminal is closed.
-///
-/// # Errors
-/// The terminal cannot be used.
 pub async fn choose(options: &[&str], preselected: usize) -> Result<Option<usize>, Failure> {
-    let mut choice = Choice { count: options.len(), at: preselected };
+    let mut choice = Choice { count: options.len(), selected: preselected };
     let mut keys = Keys::enter_raw_mode()?;
     let shown = Instant::now();
-    draw(&choice.lines(options, true), 0)?;
+    draw(&choice.lines(options, KeyUse::Ignored), 0)?;
     let rows = options.len() + 1;
     loop {
-        let is_deaf = shown.elapsed() < IGNORE_KEYS_TIME;
-        let input = match is_deaf {
-            true => match tokio::time::timeout(IGNORE_KEYS_TIME.saturating_sub(shown.elapsed()), keys.next())
-                .await
-            {
+        let left = IGNORE_KEYS_TIME.saturating_sub(shown.elapsed());
+        let input = match left.is_zero() {
+            true => keys.next().await,
+            false => match tokio::time::timeout(left, keys.next()).await {
                 Ok(input) => input,
                 Err(_) => {
-                    draw(&choice.lines(options, false), rows)?;
+                    draw(&choice.lines(options, KeyUse::Choose), rows)?;
                     continue;
                 }
             },
-            false => keys.next().await,
         };
+        let use_of_keys = if left.is_zero() { KeyUse::Choose } else { KeyUse::Ignored };
         let moved = match input {
             None => KeyResult::Left,
             Some(Input::Key(key)) if key.kind != KeyEventKind::Release => {
                 // Cancelling changes nothing, so it is possible at any time.
                 match choice.on_key(key) {
-                    KeyResult::Chosen(_) if is_deaf => KeyResult::Stays,
+                    KeyResult::Chosen(_) if use_of_keys == KeyUse::Ignored => KeyResult::Stays,
                     moved => moved,
                 }
             }
             Some(_) => KeyResult::Stays,
         };
         match moved {
-            KeyResult::Stays => draw(&choice.lines(options, shown.elapsed() < IGNORE_KEYS_TIME), rows)?,
-            KeyResult::Chosen(at) => return Ok(Some(at)),
+            KeyResult::Stays => draw(&choice.lines(options, use_of_keys), rows)?,
+            KeyResult::Chosen(index) => return Ok(Some(index)),
             KeyResult::Left => return Ok(None),
         }
     }
@@ -130,8 +133,8 @@ fn draw(lines: &[StyledLine], over: usize) -> io::Result<()> {
 
 /// The list as it is shown, for tests of the lines around it.
 #[cfg(test)]
-pub(crate) fn lines(options: &[&str], at: usize) -> Vec<StyledLine> {
-    Choice { count: options.len(), at }.lines(options, false)
+pub(crate) fn lines(options: &[&str], selected: usize) -> Vec<StyledLine> {
+    Choice { count: options.len(), selected }.lines(options, KeyUse::Choose)
 }
 
 #[cfg(test)]
@@ -140,7 +143,7 @@ mod tests {
 
     #[test]
     fn choice_moves_with_arrows_and_numbers_and_takes_enter() {
-        let mut choice = Choice { count: 2, at: 1 };
+        let mut choice = Choice { count: 2, selected: 1 };
         let mut press = |code| choice.on_key(KeyEvent::new(code, KeyModifiers::NONE));
         assert_eq!(press(KeyCode::Enter), KeyResult::Chosen(1));
         assert_eq!(press(KeyCode::Up), KeyResult::Stays);
@@ -154,8 +157,8 @@ mod tests {
 
     #[test]
     fn choice_shows_cursor_without_colours() {
-        let lines: Vec<String> = Choice { count: 2, at: 1 }
-            .lines(&["Trust it", "Not now"], false)
+        let lines: Vec<String> = Choice { count: 2, selected: 1 }
+            .lines(&["Trust it", "Not now"], KeyUse::Choose)
             .iter()
             .map(StyledLine::plain)
             .collect();

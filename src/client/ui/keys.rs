@@ -39,7 +39,6 @@ pub struct Keys {
     /// Ends when the reader ends, because the reader then drops the sender.
     reader: Option<std_mpsc::Receiver<()>>,
     closed_signal: Option<oneshot::Receiver<()>>,
-    had_input: bool,
     cursor_row: Option<u16>,
     _watched: Option<oneshot::Sender<()>>,
 }
@@ -47,26 +46,17 @@ pub struct Keys {
 impl Keys {
     /// Switches the terminal to raw mode. If the terminal is closed, the program ends with
     /// [`code::ABORTED`], at the latest a moment after [`Keys::next`] has reported it.
-    ///
-    /// # Errors
-    /// Standard input is not a terminal.
     pub fn enter_raw_mode() -> io::Result<Self> {
         Self::enter(false, false)
     }
 
     /// Same as [`Keys::enter_raw_mode`]. SIGTERM and SIGHUP also end the program if its own loop does not end
     /// it within a moment. The loop may be blocked in the terminal.
-    ///
-    /// # Errors
-    /// As [`Keys::enter_raw_mode`].
     pub fn enter_raw_mode_with_signals() -> io::Result<Self> {
         Self::enter(true, false)
     }
 
     /// As [`Keys::enter_raw_mode_with_signals`], and asks the terminal for the row of the cursor.
-    ///
-    /// # Errors
-    /// As [`Keys::enter_raw_mode`].
     pub fn enter_raw_mode_with_cursor() -> io::Result<Self> {
         Self::enter(true, true)
     }
@@ -77,13 +67,11 @@ impl Keys {
         // From here on, `keys` restores the terminal after any failure.
         let (tell, events) = mpsc::channel(256);
         let stop = Arc::new(AtomicBool::new(false));
-        let had_input = event::poll(Duration::ZERO).unwrap_or(false);
         let mut keys = Self {
             events,
             stop: stop.clone(),
             reader: None,
             closed_signal: None,
-            had_input,
             cursor_row: None,
             _watched: None,
         };
@@ -115,11 +103,6 @@ impl Keys {
         })?;
         keys.reader = Some(reader);
         Ok(keys)
-    }
-
-    /// Whether the user typed something before raw mode. That input is discarded.
-    pub fn had_input(&self) -> bool {
-        self.had_input
     }
 
     /// The row of the cursor when raw mode began. If it is not known, `u16::MAX`, which counts as the last

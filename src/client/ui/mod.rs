@@ -1,12 +1,13 @@
 //! The terminal interface of agentctl: styles, formats, rendered events, approval prompts, the attach view.
 
-pub(super) mod approval_prompt;
 pub(super) mod attach;
 pub(super) mod choice;
+pub(super) mod cursor;
 pub(super) mod diff;
 pub(super) mod editor;
 pub(super) mod feedback;
 pub(super) mod keys;
+pub(super) mod line_prompt;
 pub(super) mod markdown;
 pub(super) mod pager;
 pub(super) mod picker;

@@ -3,6 +3,7 @@
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::terminal::style::{StyledLine, Tone, cut};
+use crate::ui::cursor::Step;
 
 /// Prefix of the lines of the user's inputs.
 const USER_MARK: &str = "› ";
@@ -16,7 +17,6 @@ pub(crate) enum PagerOutcome {
     Edit(String),
 }
 
-/// The open pager.
 #[derive(Debug)]
 pub(crate) struct Pager {
     lines: Vec<StyledLine>,
@@ -103,7 +103,7 @@ impl Pager {
             match key.code {
                 KeyCode::Enter => {
                     self.is_typing = false;
-                    self.find(true, self.top);
+                    self.find(Step::Next, self.top);
                 }
                 KeyCode::Esc => (self.is_typing, self.query) = (false, String::new()),
                 KeyCode::Backspace => _ = self.query.pop(),
@@ -126,8 +126,8 @@ impl Pager {
             KeyCode::Char('g' | '<') | KeyCode::Home => self.top = 0,
             KeyCode::Char('G' | '>') | KeyCode::End => self.top = usize::MAX,
             KeyCode::Char('/') => (self.is_typing, self.query) = (true, String::new()),
-            KeyCode::Char('n') => self.find(true, self.top.saturating_add(1)),
-            KeyCode::Char('N') => self.find(false, self.top),
+            KeyCode::Char('n') => self.find(Step::Next, self.top.saturating_add(1)),
+            KeyCode::Char('N') => self.find(Step::Previous, self.top),
             KeyCode::Char('}') => {
                 let next = self.rows.iter().skip(self.top + 1).position(is_input);
                 self.top = next.map_or(self.top, |at| self.top + 1 + at);
@@ -146,16 +146,18 @@ impl Pager {
     }
 
     /// Moves to the next row with the searched text.
-    fn find(&mut self, is_forward: bool, from: usize) {
+    fn find(&mut self, step: Step, from: usize) {
         if self.query.is_empty() {
             return;
         }
-        let found = match is_forward {
-            true => self.rows.iter().skip(from).position(|row| self.is_hit(row)).map(|at| from + at),
-            false => self.rows.iter().take(from).rposition(|row| self.is_hit(row)),
+        let line = match step {
+            Step::Next => {
+                self.rows.iter().skip(from).position(|row| self.is_hit(row)).map(|line| from + line)
+            }
+            Step::Previous => self.rows.iter().take(from).rposition(|row| self.is_hit(row)),
         };
-        match found {
-            Some(at) => self.top = at,
+        match line {
+            Some(line) => self.top = line,
             None => self.notice = "not found",
         }
     }

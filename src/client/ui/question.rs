@@ -1,60 +1,15 @@
-//! Shows questions (about a call with an unknown outcome, about a paused turn, or of the model), and reads answers.
+//! Shows questions: about a call with an unknown outcome, about a paused turn, or of the model.
 
+use crate::answer::question::is_typed;
 use crate::terminal::escape;
 use crate::terminal::style::{StyledLine, Tone};
-use crate::ui::prompt;
 use crate::ui::summary::{call_summary, one_line};
-use api::params::AnswerParams;
-use types::ids::QuestionId;
 use types::mcp::MCP_PREFIX;
 use types::question::{Choice, Question, QuestionKind, QuestionOption, UserAnswer, UserQuestion};
 
 /// Number of output lines of a call that are shown with a question.
 const OUTPUT_LINES: usize = 6;
 
-/// The parameters of an answer.
-pub(crate) fn params(request_id: QuestionId, choice: &str) -> AnswerParams {
-    AnswerParams { request_id, choice: Some(choice.into()), idempotency_key: None, answers: None }
-}
-
-/// The parameters of the answers to questions of the model.
-pub(crate) fn answers(request_id: QuestionId, answers: Vec<UserAnswer>) -> AnswerParams {
-    AnswerParams { request_id, choice: None, idempotency_key: None, answers: Some(answers) }
-}
-
-/// Whether the model asks the question, so that the user types the answers.
-pub(crate) fn is_typed(question: &Question) -> bool {
-    question.kind == QuestionKind::Question
-}
-
-/// A typed answer: numbers of options, or own words.
-///
-/// # Errors
-/// The typed text is no valid answer. The error text explains the mistake to users.
-pub(crate) fn parse(question: &UserQuestion, typed: &str) -> Result<UserAnswer, String> {
-    let typed = typed.trim();
-    if typed.is_empty() {
-        return Err("type an answer".into());
-    }
-    if let Some(option) = question.options.iter().find(|option| option.label.eq_ignore_ascii_case(typed)) {
-        return Ok(UserAnswer { choices: vec![option.label.clone()], text: None });
-    }
-    let parts: Vec<&str> = typed.split([',', ' ']).filter(|word| !word.is_empty()).collect();
-    let numbers: Option<Vec<usize>> = parts.iter().map(|word| word.parse().ok()).collect();
-    let own_words = || UserAnswer { choices: Vec::new(), text: Some(typed.to_owned()) };
-    let Some(numbers) = numbers.filter(|_| !question.options.is_empty()) else { return Ok(own_words()) };
-    let last = question.options.len();
-    let option = |number: &usize| number.checked_sub(1).and_then(|at| question.options.get(at));
-    let chosen: Option<Vec<String>> =
-        numbers.iter().map(|number| option(number).map(|option| option.label.clone())).collect();
-    let Some(choices) = chosen else { return Err(format!("choose a number from 1 to {last}, or use words")) };
-    if choices.len() > 1 && !question.multi_select {
-        return Err("choose one of them, or use words".into());
-    }
-    Ok(UserAnswer { choices, text: None })
-}
-
-/// An answer of the user as text.
 pub(crate) fn answer_text(answer: &UserAnswer) -> String {
     let parts = answer.choices.iter().map(String::as_str).chain(answer.text.as_deref());
     one_line(&parts.collect::<Vec<_>>().join("; "), 200)
@@ -71,11 +26,11 @@ pub(crate) fn answered_lines(question: &Question, answers: &[UserAnswer]) -> Vec
     question.questions.iter().zip(answers).flat_map(pair).collect()
 }
 
-/// Prefix of the input line while the user types the answer `at`.
-pub(crate) fn input_mark(question: &Question, at: usize) -> String {
+/// Prefix of the input line while the user types the answer with this index.
+pub(crate) fn input_mark(question: &Question, index: usize) -> String {
     match question.questions.len() {
         0 | 1 => "answer: ".into(),
-        all => format!("answer {} of {all}: ", at + 1),
+        count => format!("answer {} of {count}: ", index + 1),
     }
 }
 
@@ -156,20 +111,28 @@ pub(crate) fn keys(question: &Question) -> StyledLine {
         .and(Tone::Plain, " abort the turn")
 }
 
-/// The line that is shown instead of the keys while a choice needs confirmation; `None` if it needs none.
-pub(crate) fn confirmation(choice: Choice) -> Option<StyledLine> {
-    match choice {
-        Choice::Abort => Some(prompt::confirm(StyledLine::new(Tone::Warn, "▌ abort the turn"))),
-        Choice::Continue => None,
+/// The keys for a user who types a line.
+pub(crate) fn line_keys(question: &Question) -> StyledLine {
+    match is_typed(question) {
+        true => keys(question),
+        false => StyledLine::new(Tone::Bold, "▌ c")
+            .and(Tone::Plain, " continue · ")
+            .and(Tone::Bold, "a")
+            .and(Tone::Plain, " abort the turn, then Enter"),
     }
 }
 
-/// The choice that a key makes.
-pub(crate) fn choice_for_key(key: char) -> Option<Choice> {
-    match key.to_ascii_lowercase() {
-        'c' => Some(Choice::Continue),
-        'a' => Some(Choice::Abort),
-        _ => None,
+/// The line that is shown instead of the keys while a choice needs confirmation; `None` if it needs none.
+pub(crate) fn confirmation(choice: Choice) -> Option<StyledLine> {
+    match choice {
+        Choice::Abort => Some(
+            StyledLine::new(Tone::Warn, "▌ abort the turn")
+                .and(Tone::Bold, "  Enter")
+                .and(Tone::Plain, " confirms")
+                .and(Tone::Bold, "  Esc")
+                .and(Tone::Plain, " goes back"),
+        ),
+        Choice::Continue => None,
     }
 }
 
@@ -182,27 +145,6 @@ pub(crate) fn hint(question: &Question) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn typed_answer_is_number_of_option_or_own_words() {
-        let option = |label: &str| QuestionOption { label: label.into(), description: None };
-        let one = UserQuestion {
-            question: "Which?".into(),
-            header: None,
-            options: vec![option("red"), option("blue")],
-            multi_select: false,
-        };
-        let many = UserQuestion { multi_select: true, ..one.clone() };
-        let open = UserQuestion { options: Vec::new(), ..one.clone() };
-        let text = |answer: Result<UserAnswer, String>| answer.map(|answer| answer_text(&answer));
-        assert_eq!(text(parse(&one, " 2 ")), Ok("blue".into()));
-        assert_eq!(text(parse(&one, "neither of 2")), Ok("neither of 2".into()));
-        assert_eq!(text(parse(&many, "2, 1")), Ok("blue; red".into()));
-        assert_eq!(text(parse(&open, "42")), Ok("42".into()));
-        assert!(parse(&one, "3").is_err_and(|why| why.contains("1 to 2")));
-        assert!(parse(&one, "1 2").is_err());
-        assert!(parse(&one, "  ").is_err());
-    }
 
     #[test]
     fn question_of_server_is_not_shown_as_one_of_model() {

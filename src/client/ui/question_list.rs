@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::terminal::escape;
 use crate::terminal::style::{StyledLine, Tone};
+use crate::ui::cursor::Step;
 use crate::ui::question::answer_text;
 use crate::ui::summary::one_line;
 use types::mcp::MCP_PREFIX;
@@ -22,9 +23,8 @@ pub(crate) struct OptionCursor {
 
 impl OptionCursor {
     /// Moves the cursor.
-    pub(crate) fn step(&mut self, is_down: bool, count: usize) {
-        let count = count.max(1);
-        self.index = (self.index + if is_down { 1 } else { count - 1 }) % count;
+    pub(crate) fn step(&mut self, step: Step, count: usize) {
+        self.index = step.from(self.index, count);
     }
 
     /// Marks an option, or removes its mark.
@@ -125,7 +125,6 @@ fn option_rows(open: &UserQuestion, cursor: &OptionCursor, look: QuestionStyle) 
     open.options.iter().enumerate().map(row).collect()
 }
 
-/// The keys of the list.
 fn keys(open: &UserQuestion, look: QuestionStyle) -> StyledLine {
     let text = match (look.is_answerable, look.is_typing, open.options.is_empty(), open.multi_select) {
         (false, ..) => "…",

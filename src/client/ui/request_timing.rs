@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use types::ids::{PermissionId, QuestionId};
+use types::ids::RequestId;
 
 /// A request appears once the user has pressed no key for this long.
 pub(crate) const TYPING_PAUSE: Duration = Duration::from_secs(1);
@@ -11,15 +11,6 @@ pub(crate) const TYPING_PAUSE: Duration = Duration::from_secs(1);
 /// Keys do not answer a request for this long after it has appeared, nor for this long after a key during
 /// that time.
 pub(crate) const IGNORE_KEYS_TIME: Duration = Duration::from_millis(600);
-
-/// A request or question that waits for an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pending {
-    /// A question that a restart has asked.
-    Question(QuestionId),
-    /// A permission request.
-    Permission(PermissionId),
-}
 
 /// Phase of the request at the front.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +27,7 @@ pub(crate) enum Phase {
 #[derive(Debug, Default)]
 pub(crate) struct RequestTiming {
     last_key: Option<Instant>,
-    front: Option<Pending>,
+    front: Option<RequestId>,
     /// Time from which on keys answer; `None` while the request is hidden.
     answerable_from: Option<Instant>,
     phase: Option<Phase>,
@@ -69,12 +60,14 @@ impl RequestTiming {
 
     /// Updates the phase from the time and the request at the front. Returns the new phase if it
     /// changed.
-    pub(crate) fn update(&mut self, front: Option<Pending>, now: Instant) -> Option<Phase> {
+    pub(crate) fn update(&mut self, front: Option<RequestId>, now: Instant) -> Option<Phase> {
         if self.front != front {
             // An open list stays open with its next request. Keys are ignored for a while.
             let is_open = self.phase.is_some_and(|phase| phase != Phase::Hidden);
-            let is_next =
-                matches!((self.front, front), (Some(Pending::Permission(_)), Some(Pending::Permission(_))));
+            let is_next = matches!(
+                (self.front, front),
+                (Some(RequestId::Permission(_)), Some(RequestId::Permission(_)))
+            );
             self.answerable_from = (is_open && is_next).then_some(now + IGNORE_KEYS_TIME);
             (self.front, self.phase) = (front, None);
         }
@@ -122,9 +115,9 @@ pub(crate) async fn wait_until(time: Option<Instant>) {
 mod tests {
     use crate::ui::request_timing::*;
 
-    fn pending(n: u8) -> Option<Pending> {
+    fn pending(n: u8) -> Option<RequestId> {
         let id = format!("perm_0190f2a4-0000-7000-8000-0000000000{n:02}");
-        Some(Pending::Permission(id.parse().expect("an id")))
+        Some(RequestId::Permission(id.parse().expect("an id")))
     }
 
     #[test]

@@ -21,12 +21,12 @@ pub(crate) fn check_lines(name: &str, (columns, rows): (usize, usize), lines: &[
     for line in lines {
         assert!(width(line) <= columns, "{name} at {columns}: {line:?}");
     }
-    let found: String = lines.iter().map(|line| format!("{}\n", line.trim_end())).collect();
+    let screen: String = lines.iter().map(|line| format!("{}\n", line.trim_end())).collect();
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/screens");
     let file = folder.join(format!("{name}-{columns}x{rows}.txt"));
     if std::env::var_os("AGENTD_BLESS").is_some() {
-        std::fs::write(&file, &found).expect("written");
+        std::fs::write(&file, &screen).expect("written");
     }
     let expected = std::fs::read_to_string(&file).unwrap_or_default();
-    assert_eq!(found, expected, "{} differs; AGENTD_BLESS=1 accepts it", file.display());
+    assert_eq!(screen, expected, "{} differs; AGENTD_BLESS=1 accepts it", file.display());
 }

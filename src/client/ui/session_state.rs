@@ -9,7 +9,6 @@ const MAX_CALL_COLUMNS: usize = 40;
 
 /// The state in words: the running calls, the decision that the session waits for, or how its last turn
 /// ended.
-#[must_use]
 pub fn state(session: &SessionView) -> (Tone, String) {
     let (tone, text) = state_words(session);
     match session.background_commands.len() {
@@ -19,7 +18,6 @@ pub fn state(session: &SessionView) -> (Tone, String) {
 }
 
 /// Whether the last turn failed or was stopped by a limit, and nothing has started since.
-#[must_use]
 pub fn has_failed(session: &SessionView) -> bool {
     matches!(session.summary.state, SessionState::Idle | SessionState::Failed)
         && session
@@ -57,7 +55,6 @@ fn state_words(session: &SessionView) -> (Tone, String) {
 }
 
 /// The end of a turn, in words.
-#[must_use]
 pub fn last_turn(turn: &LastTurn) -> (Tone, String) {
     let stopped = |what: &str| (Tone::Warn, format!("stopped: {what}"));
     match turn.subtype {
@@ -72,7 +69,7 @@ pub fn last_turn(turn: &LastTurn) -> (Tone, String) {
         Subtype::ErrorRepeatedCall => stopped("same call again"),
         Subtype::StructuredOutputInvalid => (Tone::Bad, "failed: wrong shape".into()),
         Subtype::LlmError | Subtype::ErrorDuringExecution => {
-            let why = match turn.kind.as_deref() {
+            let reason = match turn.kind.as_deref() {
                 Some("unauthorized" | "forbidden") => "key refused",
                 Some("no_key") => "no key",
                 Some("unreachable") => "unreachable",
@@ -88,13 +85,12 @@ pub fn last_turn(turn: &LastTurn) -> (Tone, String) {
                 _ if turn.subtype == Subtype::LlmError => "model",
                 _ => "internal error",
             };
-            (Tone::Bad, format!("failed: {why}"))
+            (Tone::Bad, format!("failed: {reason}"))
         }
     }
 }
 
 /// The last line for lists: the error of a failed turn, else the end of the conversation.
-#[must_use]
 pub fn last_line(session: &SessionView) -> (Tone, &str) {
     let error = session
         .summary

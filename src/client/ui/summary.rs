@@ -7,7 +7,6 @@ use crate::terminal::style::{StyledLine, Tone, cut};
 use types::subagent::TASK;
 
 /// A call as one line: the tool and its most important arguments.
-#[must_use]
 pub fn call_summary(tool: &str, input: &Value) -> String {
     let field = |name: &str| input.get(name).and_then(Value::as_str);
     let tool = escape::line(tool).replace(' ', "⟦SP⟧");
@@ -48,7 +47,6 @@ pub fn call_summary(tool: &str, input: &Value) -> String {
 }
 
 /// The first line of a text, escaped and shortened; `…` marks missing text.
-#[must_use]
 pub fn one_line(text: &str, columns: usize) -> String {
     let text = text.trim_end();
     let first = text.lines().next().unwrap_or_default();
@@ -59,7 +57,6 @@ pub fn one_line(text: &str, columns: usize) -> String {
 }
 
 /// A unified diff in colours, with inconspicuous blanks made visible.
-#[must_use]
 pub fn diff(text: &str) -> Vec<StyledLine> {
     let tone = |line: &str| match line.as_bytes() {
         [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => Tone::Bold,

@@ -23,18 +23,18 @@ pub(crate) fn lines(
     }
     let mut rows = Rows { rows: vec![String::new()], columns: columns.max(20) };
     if scope == Scope::Project {
-        rows.push("cd", true);
+        rows.push("cd");
         rows.push_quoted(cwd);
-        rows.push("&&", true);
+        rows.push("&&");
     }
-    rows.push("agentctl", true);
+    rows.push("agentctl");
     for word in flags {
-        if word.starts_with("--") { rows.push(word, true) } else { rows.push_quoted(word) }
+        if word.starts_with("--") { rows.push(word) } else { rows.push_quoted(word) }
     }
-    rows.push("rules rm", true);
+    rows.push("rules rm");
     if scope == Scope::Session {
-        rows.push("--session", true);
-        rows.push(&session.to_string(), true);
+        rows.push("--session");
+        rows.push(&session.to_string());
     }
     rows.push_quoted(grant);
     let head = StyledLine::new(Tone::Dim, "  allowed from now on; to undo it:");
@@ -48,10 +48,15 @@ struct Rows {
 }
 
 impl Rows {
-    /// Appends a piece, which starts a new word or continues the last one.
-    fn push(&mut self, piece: &str, is_new_word: bool) {
+    /// Appends words.
+    fn push(&mut self, words: &str) {
+        let is_first = self.rows.last().is_none_or(String::is_empty);
+        self.push_after(if is_first { "" } else { " " }, words);
+    }
+
+    /// Appends a piece after a blank, or directly after the last piece.
+    fn push_after(&mut self, blank: &str, piece: &str) {
         let Some(row) = self.rows.last_mut() else { return };
-        let blank = if is_new_word && !row.is_empty() { " " } else { "" };
         // Leave one column for the backslash, and one for the blank before it.
         if !row.is_empty() && width(row) + blank.len() + width(piece) + 2 > self.columns {
             let _ = write!(row, "{blank}\\");
@@ -63,7 +68,7 @@ impl Rows {
 
     /// Appends a word with the quotes that it needs. A long word becomes several pieces.
     fn push_quoted(&mut self, word: &str) {
-        let mut is_new_word = true;
+        let mut is_first = true;
         let mut rest: Vec<char> = word.chars().collect();
         // Leave four columns for the quotes with a `$`, and two for the end of the row.
         let room = self.columns.saturating_sub(6).max(8);
@@ -81,8 +86,10 @@ impl Rows {
                 true => format!("$'{}'", rest[..count].iter().map(|c| escape_char(*c)).collect::<String>()),
                 false => format!("'{}'", rest[..count].iter().collect::<String>()),
             };
-            self.push(&piece, is_new_word);
-            is_new_word = false;
+            match std::mem::take(&mut is_first) {
+                true => self.push(&piece),
+                false => self.push_after("", &piece),
+            }
             rest.drain(..count);
         }
     }

@@ -3,12 +3,12 @@
 use api::methods;
 use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
-use std::time::Instant;
 
 use serde_json::{Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 
+use crate::answer::policy::AnswerPolicy;
 use crate::args::Output;
 use crate::connection::client::{CallError, Client};
 use crate::connection::first_time::is_first_time;
@@ -16,41 +16,28 @@ use crate::connection::follow::{FollowStep, SessionFollower, stop_words};
 use crate::connection::wire::ReceivedEvent;
 use crate::failure::{Failure, code, code_of};
 use crate::terminal::format::{now, short_id};
+use crate::terminal::line_input::LineInput;
 use crate::terminal::out::{OutputStreams, harmless_json, terminal_columns};
 use crate::terminal::style::{StyledLine, Tone};
-use crate::ui::approval_prompt::{AnswerPolicy, ApprovalPrompt, Outcome, automatic_answer, show};
-use crate::ui::question;
+use crate::ui::line_prompt::{LinePrompt, LineResult};
+use crate::ui::prompt;
 use crate::ui::render::{OutputPiece, Transcript};
-use crate::ui::request_timing::wait_until;
 use crate::ui::undo;
 use api::params::{AbortParams, AnswerParams, ApproveParams};
 use types::event::Event;
 use types::ids::{SessionId, TurnId};
 use types::permission::{Decision, Scope};
-use types::question::{Choice, Question, QuestionKind, UserAnswer};
+use types::question::{Question, QuestionKind};
 use types::session::{ItemKind, ItemStatus, PermissionRequest, SessionView};
 
-/// The answer to questions of the model if there is no user. Its text says that.
-fn absent_user_answer(question: &Question) -> AnswerParams {
-    let text = "No answer: there is no user at a terminal to ask. Decide yourself what is most likely meant, and say \
-                which assumption you made.";
-    let answer = UserAnswer { choices: Vec::new(), text: Some(text.into()) };
-    question::answers(question.request_id, vec![answer; question.questions.len()])
-}
-
-/// The end of a turn.
 #[derive(Debug)]
 pub(crate) struct TurnEnd {
-    /// The exit code.
     pub(crate) code: u8,
     /// `turn.completed.result`, with the ids of session and turn.
     pub(crate) result: Value,
 }
 
 /// The end of the turn, if the event reports it.
-///
-/// # Errors
-/// The event is no JSON.
 pub(crate) fn find_turn_end(
     received: &ReceivedEvent,
     session: SessionId,
@@ -97,7 +84,11 @@ pub(crate) struct TurnWatcher {
     asking: AnswerPolicy,
     output: Output,
     transcript: Transcript,
-    asker: ApprovalPrompt,
+    /// The requests that the user at the terminal answers.
+    prompt: LinePrompt,
+    input: LineInput,
+    /// Whether lines are read. They are from the first request on; before it, the user types for the shell.
+    is_reading: bool,
     /// Tasks that send answers and aborts, and wait for the replies.
     calls: JoinSet<Result<(), CallError>>,
     /// Unanswered requests, for automatic answers.
@@ -130,7 +121,9 @@ impl TurnWatcher {
             asking,
             output,
             transcript: Transcript::default(),
-            asker: ApprovalPrompt::default(),
+            prompt: LinePrompt::default(),
+            input: LineInput::stdin(),
+            is_reading: false,
             calls: JoinSet::new(),
             open: Vec::new(),
             questions: Vec::new(),
@@ -154,12 +147,18 @@ impl TurnWatcher {
         self
     }
 
+    /// Sets that the user's lines come from this input.
+    #[cfg(test)]
+    pub(crate) fn with_input(mut self, input: LineInput) -> Self {
+        self.input = input;
+        self
+    }
+
     /// Prints events and answers requests until the turn has ended.
     pub(crate) async fn until_ended(mut self, out: &mut OutputStreams) -> Result<TurnEnd, Failure> {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
         let ended = self.watch(out, &mut interrupt, &mut terminate).await;
-        self.asker.close(out);
         out.fresh_line()?;
         ended
     }
@@ -171,8 +170,6 @@ impl TurnWatcher {
         terminate: &mut Signal,
     ) -> Result<TurnEnd, Failure> {
         loop {
-            self.asker.update(Instant::now(), out)?;
-            let next_change = self.asker.next_change();
             tokio::select! {
                 step = self.follow.next() => match step? {
                     FollowStep::Event(event) => {
@@ -181,45 +178,48 @@ impl TurnWatcher {
                         }
                     }
                     FollowStep::Restarting(reason) => out.note(&format!("  {}", stop_words(reason)))?,
-                    FollowStep::Lost => out.note("  lost the daemon; looking for it…")?,
+                    FollowStep::Lost => out.note("  lost the connection to the daemon; connecting again…")?,
                     FollowStep::Back(client) => self.back(client, out)?,
                 },
-                input = self.asker.key() => match input {
-                    Some(input) => match self.asker.press(&input, Instant::now(), out)? {
-                        Outcome::Send(answer) => self.answer(answer),
-                        Outcome::Choose(answer) => self.choose(answer),
-                        Outcome::Abort => self.interrupted(out)?,
-                        Outcome::Edit => self.edit(out).await?,
-                        Outcome::Feedback | Outcome::Wait => {}
-                    },
-                    None => return Err(Failure::new(code::ABORTED, "the terminal is gone; the session goes on")),
+                line = self.input.next(), if self.is_reading => match line? {
+                    Some(line) => self.on_line(&line, out)?,
+                    None => return Err(Failure::new(code::ABORTED, "the terminal was closed; the session continues")),
                 },
                 Some(done) = self.calls.join_next() => self.handle_call_end(done, out)?,
-                () = wait_until(next_change) => {}
                 _ = interrupt.recv() => self.interrupted(out)?,
                 _ = terminate.recv() => return Err(Failure::silent(code::ABORTED)),
             }
         }
     }
 
-    /// Lets the user edit the arguments of the open request, in the editor or in the input line.
-    async fn edit(&mut self, out: &mut OutputStreams) -> Result<(), Failure> {
-        let Some(text) = self.asker.editable() else { return Ok(()) };
-        if !crate::ui::editor::has_editor() {
-            return Ok(self.asker.edit_here(out)?);
+    /// Prints the request that is open now.
+    fn print_request(&mut self, out: &mut OutputStreams) -> io::Result<()> {
+        let lines = self.prompt.take_lines(out.columns());
+        if lines.is_empty() {
+            return Ok(());
         }
-        self.asker.close(out);
-        let changed = crate::ui::editor::in_editor(&text).await;
-        self.asker.reopen(Instant::now(), out)?;
-        match changed {
-            Ok(changed) => {
-                if let Outcome::Send(answer) = self.asker.parse_edited(&changed, out)? {
-                    self.answer(answer);
-                }
-                Ok(())
+        self.input.discard_typed();
+        self.is_reading = true;
+        lines.iter().try_for_each(|line| out.print_wrapped_error_line(line))
+    }
+
+    /// Answers the open request with a typed line.
+    fn on_line(&mut self, line: &str, out: &mut OutputStreams) -> io::Result<()> {
+        match self.prompt.on_line(line) {
+            LineResult::Approve(params) => self.approve(params),
+            LineResult::Answer(params) => self.answer(params),
+            LineResult::Print(lines) => {
+                lines.iter().try_for_each(|line| out.print_wrapped_error_line(line))?
             }
-            Err(error) => Ok(out.note(&format!("  the editor failed: {error}"))?),
+            LineResult::NoAnswer if self.prompt.is_open() => {
+                out.note("  this is no answer; the answers are:")?;
+                self.prompt.answer_lines().iter().try_for_each(|line| out.print_wrapped_error_line(line))?;
+            }
+            LineResult::NoAnswer => {
+                out.note("  no request is open; `agentctl submit` sends the session more input")?;
+            }
         }
+        Ok(())
     }
 
     fn event(
@@ -229,6 +229,10 @@ impl TurnWatcher {
     ) -> Result<Option<TurnEnd>, Failure> {
         self.print(received, out)?;
         if let Some(envelope) = &received.event {
+            if self.asking == AnswerPolicy::Person {
+                self.prompt.on_event(&envelope.event);
+                self.print_request(out)?;
+            }
             match &envelope.event {
                 Event::PermissionRequested { request, .. } => self.requested(request, out)?,
                 Event::PermissionResolved { request_id, decision, scope, grant, .. } => {
@@ -237,7 +241,6 @@ impl TurnWatcher {
                     if self.open.len() < open && *decision == Decision::Allow {
                         self.unanswerable = self.unanswerable.saturating_sub(1);
                     }
-                    self.asker.remove_request(*request_id, Instant::now(), out)?;
                     if let (AnswerPolicy::Person, Decision::Allow, Some(grant)) =
                         (self.asking, decision, grant)
                     {
@@ -247,7 +250,6 @@ impl TurnWatcher {
                 Event::QuestionRequested { question } => self.question(question, out)?,
                 Event::QuestionResolved { request_id, .. } => {
                     self.questions.retain(|q| q.request_id != *request_id);
-                    self.asker.remove_question(*request_id, Instant::now(), out)?;
                 }
                 Event::SessionEnded { .. } => {
                     return Err(Failure::new(
@@ -330,53 +332,37 @@ impl TurnWatcher {
         Ok(())
     }
 
+    /// Answers a request as the policy says.
     fn requested(&mut self, request: &PermissionRequest, out: &mut OutputStreams) -> io::Result<()> {
-        let Some((answer, line)) = automatic_answer(request, self.asking) else {
-            return self.asker.push(request.clone(), Instant::now(), out);
-        };
+        let Some((answer, report)) = self.asking.permission_answer(request) else { return Ok(()) };
         if self.output == Output::Text {
-            show(request, out)?;
-            out.print_error_line(&line)?;
+            for line in prompt::rows(request, out.columns()) {
+                out.print_error_line(&line)?;
+            }
+            out.print_error_line(&StyledLine::new(Tone::Warn, format!("▌ {report}")))?;
         }
         if matches!(self.asking, AnswerPolicy::Deny(_)) {
             self.unanswerable += 1;
         }
         self.open.push(request.clone());
+        self.approve(answer);
+        Ok(())
+    }
+
+    /// Answers a question as the policy says.
+    fn question(&mut self, question: &Question, out: &mut OutputStreams) -> io::Result<()> {
+        let Some((answer, report)) = self.asking.question_answer(question) else { return Ok(()) };
+        self.is_repetition_stopped |=
+            matches!(self.asking, AnswerPolicy::Deny(_)) && question.kind == QuestionKind::RepeatedCall;
+        if self.output == Output::Text {
+            out.print_error_line(&StyledLine::new(Tone::Warn, format!("▌ {report}")))?;
+        }
+        self.questions.push(question.clone());
         self.answer(answer);
         Ok(())
     }
 
-    /// Handles a question. If a user is present, the user answers. Otherwise a question of the model gets a
-    /// text that says so, and any other question aborts the turn instead of guessing. The demonstration
-    /// continues the turn.
-    fn question(&mut self, question: &Question, out: &mut OutputStreams) -> io::Result<()> {
-        if question::is_typed(question) && self.asking != AnswerPolicy::Person {
-            let word = StyledLine::new(Tone::Warn, "▌ no answer: there is no user to ask");
-            if self.output == Output::Text {
-                out.print_error_line(&word)?;
-            }
-            self.questions.push(question.clone());
-            self.choose(absent_user_answer(question));
-            return Ok(());
-        }
-        let (choice, word) = match self.asking {
-            AnswerPolicy::Person => return self.asker.push_question(question.clone(), Instant::now(), out),
-            AnswerPolicy::Deny(_) if question.kind == QuestionKind::RepeatedCall => {
-                self.is_repetition_stopped = true;
-                (Choice::Abort, "▌ aborted: the model repeats the same call, and there is no user to ask")
-            }
-            AnswerPolicy::Deny(_) => (Choice::Abort, "▌ aborted: there is no user to ask"),
-            AnswerPolicy::Allow => (Choice::Continue, "▌ answered by the demonstration: c (continue)"),
-        };
-        if self.output == Output::Text {
-            out.print_error_line(&StyledLine::new(Tone::Warn, word))?;
-        }
-        self.questions.push(question.clone());
-        self.choose(question::params(question.request_id, choice.name()));
-        Ok(())
-    }
-
-    fn choose(&mut self, params: AnswerParams) {
+    fn answer(&mut self, params: AnswerParams) {
         let client = self.client.clone();
         self.calls.spawn(async move { client.call::<methods::session::Answer>(&params).await.map(|_| ()) });
     }
@@ -386,28 +372,17 @@ impl TurnWatcher {
     fn back(&mut self, client: Client, out: &mut OutputStreams) -> io::Result<()> {
         self.client = client;
         out.note("  the daemon is back")?;
-        let answers: Vec<ApproveParams> = self
-            .open
-            .iter()
-            .filter_map(|r| automatic_answer(r, self.asking))
-            .map(|(answer, _)| answer)
-            .collect();
-        for answer in answers {
-            self.answer(answer);
-        }
-        let choice = if self.asking == AnswerPolicy::Allow { Choice::Continue } else { Choice::Abort };
-        for question in self.questions.clone() {
-            self.choose(match question::is_typed(&question) {
-                true => absent_user_answer(&question),
-                false => question::params(question.request_id, choice.name()),
-            });
-        }
+        let asking = self.asking;
+        let approvals: Vec<_> = self.open.iter().filter_map(|open| asking.permission_answer(open)).collect();
+        approvals.into_iter().for_each(|(params, _)| self.approve(params));
+        let answers: Vec<_> = self.questions.iter().filter_map(|open| asking.question_answer(open)).collect();
+        answers.into_iter().for_each(|(params, _)| self.answer(params));
         Ok(())
     }
 
-    fn answer(&mut self, answer: ApproveParams) {
+    fn approve(&mut self, params: ApproveParams) {
         let client = self.client.clone();
-        self.calls.spawn(async move { client.call::<methods::session::Approve>(&answer).await.map(|_| ()) });
+        self.calls.spawn(async move { client.call::<methods::session::Approve>(&params).await.map(|_| ()) });
     }
 
     fn handle_call_end(
@@ -434,10 +409,10 @@ impl TurnWatcher {
             let short = short_id(self.session.session_id);
             return Err(Failure::new(
                 code::ABORTED,
-                format!("left; look after it with `agentctl attach {short}`"),
+                format!("the session continues; `agentctl attach {short}` shows it"),
             ));
         }
-        out.note("  aborting the turn… (Ctrl-C again leaves at once)")?;
+        out.note("  aborting the turn… (Ctrl-C again leaves now)")?;
         let params = AbortParams {
             session_id: self.session.session_id,
             turn_id: Some(self.turn),

@@ -66,7 +66,7 @@ async fn loaded_session_looks_as_it_did_live() {
     let input = replayed.remove(0);
     assert_eq!((&input["text"], &input["id"][0]), (&json!("change it"), &json!("user_message_chunk")));
     assert_eq!(replayed, live);
-    // In one bridge, a second load shows the same once more, and the session goes on.
+    // In one bridge, a second load shows the same once more, and the session continues.
     let before = second.updates(&session).len();
     second.call("session/load", place).await;
     let again: Vec<Value> = second.updates(&session).split_off(before);

@@ -53,8 +53,8 @@ impl Conversation {
     /// Starts a load or a resume: the session is followed from its beginning.
     pub(super) async fn load(&mut self, responder: Responder, show: ShowHistory) {
         if let Some(replay) = self.replay.take() {
-            let why = "another load of this session began";
-            replay.responder.refuse(AcpError::new(Code::Cancelled, why)).await;
+            let reason = "another load of this session began";
+            replay.responder.refuse(AcpError::new(Code::Cancelled, reason)).await;
         }
         for (_, request) in self.requests.drain() {
             request.withdraw(&self.shared.output).await;

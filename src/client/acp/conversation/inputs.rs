@@ -45,7 +45,6 @@ pub(super) struct Submitted {
 }
 
 enum SubmitPurpose {
-    /// The number of the prompt.
     Prompt(u64),
     Steer(Responder),
 }

@@ -399,7 +399,6 @@ impl Conversation {
         self.shared.output.notify("session/update", &params).await;
     }
 
-    /// Sends the slash commands.
     fn send_commands(&mut self) {
         let (shared, session_id) = (Arc::clone(&self.shared), self.session_id);
         self.work.push(Box::pin(async move {

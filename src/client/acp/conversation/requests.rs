@@ -6,6 +6,7 @@ use super::{Conversation, log};
 use crate::acp::permission::{permission_answer, permission_params};
 use crate::acp::question;
 use crate::acp::wire::{OpenRequest, Output};
+use crate::answer::permission::denial;
 use crate::connection::session_calls::idempotency_key;
 use api::params::{AnswerParams, ApproveParams};
 use api::{Code, methods};
@@ -85,7 +86,7 @@ impl Conversation {
                         let asked = open.ask(&shared.output, "session/request_permission", &params).await;
                         let Some(reply) = asked else { return };
                         let answer = permission_answer(&request, reply.as_ref());
-                        send_answer(&shared, answer).await;
+                        send_answer(&shared, &request, answer).await;
                     }
                     RequestSubject::Question(question) => {
                         let has_forms = shared.features.forms;
@@ -103,20 +104,18 @@ impl Conversation {
 
 /// Sends an answer. If the daemon cannot accept an answer that allows, the call is denied, because a request that the
 /// editor no longer shows must not stay pending.
-async fn send_answer(shared: &super::Shared, answer: ApproveParams) {
+async fn send_answer(shared: &super::Shared, request: &PermissionRequest, answer: ApproveParams) {
     let params = ApproveParams { idempotency_key: Some(idempotency_key()), ..answer };
     let Err(error) = shared.daemon.call::<methods::session::Approve>(&params).await else { return };
     if error.code == Code::NotPending.number() {
         return;
     }
     if params.decision == Some(Decision::Allow) {
-        let feedback = Some(format!("The answer of the user could not be accepted: {}", error.message));
+        let words = format!("The answer of the user could not be accepted: {}", error.message);
         let denial = ApproveParams {
-            request_id: params.request_id,
-            decision: Some(Decision::Deny),
-            feedback,
             idempotency_key: Some(idempotency_key()),
-            ..ApproveParams::default()
+            digest: None,
+            ..denial(request, &words)
         };
         log(shared.daemon.call::<methods::session::Approve>(&denial).await.err());
     }

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::acp::schema::{Location, ToolKind};
+use crate::acp::schema::{CallState, Location, ToolCall, ToolKind};
+use types::call_summary::call_title;
+use types::session::PermissionRequest;
 use types::subagent::TASK;
 use types::tool::ProposedPlan;
 
@@ -18,6 +20,25 @@ pub(in crate::acp) fn kind(tool: &str) -> ToolKind {
         ProposedPlan::TOOL => ToolKind::SwitchMode,
         TASK | "TodoWrite" | "TodoRead" => ToolKind::Think,
         _ => ToolKind::Other,
+    }
+}
+
+/// The call that a request is about. A call of a sub-agent is not part of this session, so that it is shown as a call of
+/// its own, under the id of the request.
+pub(in crate::acp) fn requested_call(request: &PermissionRequest) -> ToolCall {
+    let title = call_title(&request.tool, &request.input, request.cwd.as_ref());
+    let (id, title) = match request.child_session_id {
+        Some(_) => (request.request_id.to_string(), format!("Sub-agent: {title}")),
+        None => (request.call_id.to_string(), title),
+    };
+    ToolCall {
+        tool_call_id: id,
+        title: Some(title),
+        name: Some(request.tool.clone()),
+        kind: Some(kind(&request.tool)),
+        status: Some(CallState::Pending),
+        raw_input: Some(request.input.clone()),
+        ..ToolCall::default()
     }
 }
 

@@ -49,13 +49,13 @@ impl Mapper {
                 updates
             }
             Event::MessageTombstone { reason } => {
-                let why = match reason {
+                let reason_text = match reason {
                     TombstoneReason::ModelSwitched => "another model answers instead",
                     TombstoneReason::OutputLimit => "it reached the output limit and is requested again",
                     TombstoneReason::NotChosen => "the other answer was chosen",
                     TombstoneReason::Chosen => "it was chosen and follows again",
                 };
-                envelope.item_id.and_then(|item_id| self.retract(item_id, why)).into_iter().collect()
+                envelope.item_id.and_then(|item_id| self.retract(item_id, reason_text)).into_iter().collect()
             }
             _ => Vec::new(),
         }
@@ -111,9 +111,9 @@ impl Mapper {
     }
 
     /// A note about an answer that the client shows and that no longer counts.
-    fn retract(&mut self, item_id: ItemId, why: &str) -> Option<SessionUpdate> {
+    fn retract(&mut self, item_id: ItemId, reason: &str) -> Option<SessionUpdate> {
         let shown = self.items.remove(&item_id)?;
-        let text = format!("(The answer above does not count: {why}.)");
+        let text = format!("(The answer above does not count: {reason}.)");
         (!shown.text.is_empty())
             .then(|| SessionUpdate::AgentMessageChunk(chunk(text, format!("{item_id}-retracted"))))
     }

@@ -46,7 +46,6 @@ pub(super) struct Mapper {
     /// The settings of the session, and the values that they may have.
     pub(super) settings: Settings,
     choices: Choices,
-    /// The running turn.
     pub(super) turn: Option<TurnId>,
     items: HashMap<ItemId, StreamedItem>,
     /// Complete messages. After a rewind, the daemon may repeat the text of one as a delta.
@@ -112,15 +111,7 @@ impl Mapper {
             | Event::MessageCompleted { .. }
             | Event::MessageTombstone { .. } => self.map_message(envelope, origin),
             Event::CommandCompleted { name, arguments, text } => {
-                let mut updates = Vec::new();
-                if origin == InputOrigin::Other {
-                    let line =
-                        if name == "#" { format!("# {arguments}") } else { format!("/{name} {arguments}") };
-                    let id = format!("input-{}", envelope.seq);
-                    updates.push(SessionUpdate::UserMessageChunk(chunk(line.trim_end(), id)));
-                }
-                updates.push(self.say(envelope, text));
-                updates
+                self.map_command(envelope, origin, (name, arguments), text)
             }
             Event::ToolRequested { .. }
             | Event::ToolStatus { .. }
@@ -154,6 +145,31 @@ impl Mapper {
                     format!("The conversation was rewound: {count} entries above are no longer part of it.");
                 vec![self.say(envelope, &text)]
             }
+            Event::CompactStarted { .. } | Event::CompactCompleted { .. } => self.map_compaction(envelope),
+            _ => self.map_notice(envelope),
+        }
+    }
+
+    /// A slash command, with its line if another client sent it.
+    fn map_command(
+        &self,
+        envelope: &Envelope,
+        origin: InputOrigin,
+        (name, arguments): (&str, &str),
+        text: &str,
+    ) -> Vec<SessionUpdate> {
+        let mut updates = Vec::new();
+        if origin == InputOrigin::Other {
+            let line = if name == "#" { format!("# {arguments}") } else { format!("/{name} {arguments}") };
+            let id = format!("input-{}", envelope.seq);
+            updates.push(SessionUpdate::UserMessageChunk(chunk(line.trim_end(), id)));
+        }
+        updates.push(self.say(envelope, text));
+        updates
+    }
+
+    fn map_compaction(&mut self, envelope: &Envelope) -> Vec<SessionUpdate> {
+        match &envelope.event {
             Event::CompactStarted { stage: CompactStage::Autocompact, .. } => {
                 let id = format!("compact-{}", envelope.seq);
                 self.compaction = Some(id.clone());
@@ -174,13 +190,20 @@ impl Mapper {
                 }
                 updates
             }
+            _ => Vec::new(),
+        }
+    }
+
+    /// What the user should know and what is no part of the conversation.
+    fn map_notice(&self, envelope: &Envelope) -> Vec<SessionUpdate> {
+        match &envelope.event {
             Event::McpStatus(status) if status.state == McpState::Failed => {
-                let why = status.error.as_deref().unwrap_or("it gave no reason");
+                let error = status.error.as_deref().unwrap_or("it gave no reason");
                 let title = format!("MCP server {} failed", status.server);
                 if self.features.notices {
-                    return self.notice("error", &title, Some(why.to_owned()));
+                    return self.notice("error", &title, Some(error.to_owned()));
                 }
-                vec![self.say(envelope, &format!("{title}: {why}"))]
+                vec![self.say(envelope, &format!("{title}: {error}"))]
             }
             Event::Notice { text, .. } => self.notice("info", text, None),
             Event::Retry { attempt, max, delay_ms, reason, .. } => {

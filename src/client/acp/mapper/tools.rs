@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Mapper;
-use super::calls::{fenced, kind, locations};
+use super::calls::{fenced, kind, locations, requested_call};
 use super::diff::diff_parts;
 use crate::acp::schema::{CallContent, CallState, SessionUpdate, TerminalMeta, ToolCall, ToolKind};
 use types::call_summary::call_title;
@@ -27,7 +27,6 @@ pub(super) struct OpenCall {
     has_output: bool,
     /// Whether the client shows a terminal for it.
     has_terminal: bool,
-    /// Its changes of files.
     changes: Vec<CallContent>,
 }
 
@@ -52,10 +51,7 @@ impl Mapper {
                 })]
             }
             Event::ToolStatus { call_id, updated_input: Some(input), .. } => {
-                vec![SessionUpdate::ToolCallUpdate(ToolCall {
-                    raw_input: Some(input.clone()),
-                    ..ToolCall::for_call(*call_id)
-                })]
+                changed(ToolCall { raw_input: Some(input.clone()), ..ToolCall::for_call(*call_id) })
             }
             Event::ToolStarted { call_id, attempt, .. } => self.start_call(*call_id, *attempt),
             Event::ToolProgress { call_id, text, .. } => self.add_output(*call_id, text),
@@ -65,60 +61,34 @@ impl Mapper {
                 };
                 call.output.clear();
                 let text = format!("{}\n\nThe sandbox probably blocked this command.", fenced(output));
-                vec![SessionUpdate::ToolCallUpdate(ToolCall {
+                changed(ToolCall {
                     content: Some(vec![CallContent::text(text)]),
                     ..ToolCall::for_call(*call_id)
-                })]
+                })
             }
             Event::FileChanged { call_id, change } => {
                 let parts = diff_parts(&change.diff, Some(&change.path), self.cwd());
                 if let Some(call) = self.calls.get_mut(call_id) {
                     call.changes.extend(parts.content);
                 }
-                vec![SessionUpdate::ToolCallUpdate(ToolCall {
+                changed(ToolCall {
                     locations: Some(parts.locations).filter(|locations| !locations.is_empty()),
                     content: self.calls.get(call_id).map(|call| call.changes.clone()),
                     ..ToolCall::for_call(*call_id)
-                })]
+                })
             }
             Event::ToolCompleted { call_id, status, output, detail, .. } => {
                 let call = self.calls.remove(call_id).unwrap_or_default();
-                vec![SessionUpdate::ToolCallUpdate(ended(*call_id, call, *status, output, detail.as_ref()))]
+                changed(ended(*call_id, call, *status, output, detail.as_ref()))
             }
             Event::SubagentStarted { call_id, agent, description, .. } if !description.is_empty() => {
-                vec![SessionUpdate::ToolCallUpdate(ToolCall {
+                changed(ToolCall {
                     title: Some(format!("{agent}: {description}")),
                     ..ToolCall::for_call(*call_id)
-                })]
+                })
             }
-            // A sub-agent's call is not part of this session, so that its request is shown as a call of its own.
-            Event::PermissionRequested { request, .. } if request.child_session_id.is_some() => {
-                vec![SessionUpdate::ToolCall(ToolCall {
-                    tool_call_id: request.request_id.to_string(),
-                    title: Some(format!(
-                        "Sub-agent: {}",
-                        call_title(&request.tool, &request.input, request.cwd.as_ref())
-                    )),
-                    name: Some(request.tool.clone()),
-                    kind: Some(kind(&request.tool)),
-                    status: Some(CallState::Pending),
-                    raw_input: Some(request.input.clone()),
-                    ..ToolCall::default()
-                })]
-            }
-            Event::PermissionResolved { request_id, decision, child_session_id: Some(_), .. } => {
-                let (status, text) = match decision {
-                    Decision::Allow => {
-                        (CallState::Completed, "Allowed. The sub-agent's own session shows the result.")
-                    }
-                    Decision::Deny => (CallState::Failed, "Denied."),
-                };
-                vec![SessionUpdate::ToolCallUpdate(ToolCall {
-                    tool_call_id: request_id.to_string(),
-                    status: Some(status),
-                    content: Some(vec![CallContent::text(text)]),
-                    ..ToolCall::default()
-                })]
+            Event::PermissionRequested { .. } | Event::PermissionResolved { .. } => {
+                map_subagent_request(&envelope.event)
             }
             _ => Vec::new(),
         }
@@ -136,7 +106,7 @@ impl Mapper {
             let terminal_info = Some(json!({"terminal_id": id, "cwd": cwd}));
             update.meta = Some(TerminalMeta { terminal_info, ..TerminalMeta::default() });
         }
-        vec![SessionUpdate::ToolCallUpdate(update)]
+        changed(update)
     }
 
     /// Output of a call. A background command continues after its call; the protocol has no place for that part.
@@ -152,7 +122,7 @@ impl Mapper {
             call.output.drain(..call.output.ceil_char_boundary(surplus));
             update.content = Some(vec![CallContent::text(fenced(&call.output))]);
         }
-        vec![SessionUpdate::ToolCallUpdate(update)]
+        changed(update)
     }
 
     /// Ends the calls that have no result at the end of their turn.
@@ -169,6 +139,35 @@ impl Mapper {
         };
         open.into_iter().map(end).collect()
     }
+}
+
+/// A sub-agent's call is not part of this session, so that its request is shown as a call of its own.
+fn map_subagent_request(event: &Event) -> Vec<SessionUpdate> {
+    match event {
+        Event::PermissionRequested { request, .. } if request.child_session_id.is_some() => {
+            vec![SessionUpdate::ToolCall(requested_call(request))]
+        }
+        Event::PermissionResolved { request_id, decision, child_session_id: Some(_), .. } => {
+            let (status, text) = match decision {
+                Decision::Allow => {
+                    (CallState::Completed, "Allowed. The sub-agent's own session shows the result.")
+                }
+                Decision::Deny => (CallState::Failed, "Denied."),
+            };
+            changed(ToolCall {
+                tool_call_id: request_id.to_string(),
+                status: Some(status),
+                content: Some(vec![CallContent::text(text)]),
+                ..ToolCall::default()
+            })
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The update of a call that the editor shows already.
+fn changed(call: ToolCall) -> Vec<SessionUpdate> {
+    vec![SessionUpdate::ToolCallUpdate(call)]
 }
 
 fn terminal_output(call_id: CallId, text: &str) -> TerminalMeta {

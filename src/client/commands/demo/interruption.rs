@@ -38,7 +38,7 @@ pub(super) async fn show(
     };
     heading(out, "Ctrl-D: this terminal goes away, the request stays")?;
     let status: StatusReply = client.call::<methods::daemon::Status>(&NoParams {}).await?;
-    heading(out, &format!("kill -9 {}: now the daemon is gone too", status.pid))?;
+    heading(out, &format!("kill -9 {}: now the daemon has ended too", status.pid))?;
     let pid =
         i32::try_from(status.pid).map_err(|_| Failure::internal("the daemon has a strange process id"))?;
     kill(Pid::from_raw(pid), Signal::SIGKILL).map_err(|error| {

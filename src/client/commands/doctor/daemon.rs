@@ -49,8 +49,8 @@ pub(super) async fn daemon(reach: &Connector) -> Vec<Finding> {
             findings
         }
         Err(error) => {
-            let why = error.message;
-            vec![fail(format!("the daemon answers with an error: {why}"), "agentctl daemon logs")]
+            let message = error.message;
+            vec![fail(format!("the daemon answers with an error: {message}"), "agentctl daemon logs")]
         }
     }
 }
@@ -133,7 +133,6 @@ async fn check_files(reach: &Connector) -> Result<Vec<String>, String> {
     }
 }
 
-/// Result of the check of the whole database.
 fn database_finding(checked: Result<Vec<String>, String>) -> Finding {
     match checked {
         Ok(problems) => match problems.first() {
@@ -142,7 +141,7 @@ fn database_finding(checked: Result<Vec<String>, String>) -> Finding {
                 fail(format!("the database is damaged: {first} ({} findings)", problems.len()), RESTART_FIX)
             }
         },
-        Err(why) => warn(format!("the database could not be checked: {why}"), "agentctl daemon logs"),
+        Err(error) => warn(format!("the database could not be checked: {error}"), "agentctl daemon logs"),
     }
 }
 
@@ -158,7 +157,7 @@ pub(super) fn storage(status: &StatusReply) -> Finding {
         }
         other => fail(
             format!("storage in {}: {other}", status.data_dir),
-            "free space, or make the disk writable; it goes on by itself then (agentctl daemon logs)",
+            "free space, or make the disk writable; the daemon continues then without a restart (agentctl daemon logs)",
         ),
     }
 }
@@ -205,10 +204,10 @@ fn state(client: &Client, status: &StatusReply) -> Vec<Finding> {
         }
     }
     if let Some(FailedDelivery { job_id, delivery }) = &status.failed_delivery {
-        let why = delivery.error.as_deref().unwrap_or("it was not accepted");
+        let error = delivery.error.as_deref().unwrap_or("it was not accepted");
         let next = if delivery.status == DeliveryStatus::Failed { "was given up" } else { "is tried again" };
         findings.push(warn(
-            format!("the last message to [jobs.notify.{}] that failed {next}: {why}", delivery.target),
+            format!("the last message to [jobs.notify.{}] that failed {next}: {error}", delivery.target),
             format!("correct that table or its receiver; agentctl jobs show {job_id}"),
         ));
     }
@@ -222,12 +221,12 @@ fn state(client: &Client, status: &StatusReply) -> Vec<Finding> {
 /// The sandbox level of commands, and the changes that would improve it.
 fn sandbox(reply: &SandboxReply) -> Vec<Finding> {
     let better = || {
-        let mut why =
+        let mut reasons =
             vec![format!("bubblewrap: {}", reply.bubblewrap), format!("Landlock: {}", reply.landlock)];
-        why.retain(|line| !line.ends_with(": works"));
-        match why.is_empty() {
+        reasons.retain(|line| !line.ends_with(": works"));
+        match reasons.is_empty() {
             true => "set [sandbox] level = \"auto\"".to_owned(),
-            false => format!("install bubblewrap, or look at what is missing ({})", why.join("; ")),
+            false => format!("install bubblewrap, or look at what is missing ({})", reasons.join("; ")),
         }
     };
     let sessions = [("attended", &reply.attended), ("unattended", &reply.unattended)];

@@ -71,9 +71,6 @@ pub(crate) async fn doctor(reach: &Connector, out: &mut OutputStreams) -> Result
 
 /// Whether the daemon answers and can write, and nothing else: fast enough for a health check, and no provider is
 /// called.
-///
-/// # Errors
-/// None answers, or its storage does not work.
 pub(crate) async fn quick(reach: &Connector, out: &mut OutputStreams) -> Result<(), Failure> {
     let client = reach.connect().await?;
     let status = client.call::<methods::daemon::Status>(&NoParams {}).await?;
@@ -197,8 +194,8 @@ async fn restrictions(reach: &Connector) -> Vec<Finding> {
     let Ok(cwd) = crate::connection::paths::current_folder() else { return Vec::new() };
     let Ok(client) = reach.connect().await else { return Vec::new() };
     let params = RestrictionsParams { cwd: cwd.to_string_lossy().into_owned() };
-    let found = match client.call::<methods::workspace::Restrictions>(&params).await {
-        Ok(found) => found,
+    let restrictions = match client.call::<methods::workspace::Restrictions>(&params).await {
+        Ok(restrictions) => restrictions,
         Err(error) => return vec![fail(format!("restrictions: {error}"), "agentctl daemon logs")],
     };
     let place = |it: &Restriction| match (&it.file, it.line) {
@@ -208,13 +205,13 @@ async fn restrictions(reach: &Connector) -> Vec<Finding> {
     };
     let heading = format!(
         "restrictions in {}: {} in force, {} not readable",
-        found.cwd,
-        found.in_force.len(),
-        found.unread.len()
+        restrictions.cwd,
+        restrictions.in_force.len(),
+        restrictions.unread.len()
     );
     let mut findings = vec![ok(heading)];
-    findings.extend(found.in_force.iter().map(|it| ok(format!("  {}  ({})", it.text, place(it)))));
-    findings.extend(found.unread.iter().map(|it| {
+    findings.extend(restrictions.in_force.iter().map(|it| ok(format!("  {}  ({})", it.text, place(it)))));
+    findings.extend(restrictions.unread.iter().map(|it| {
         warn(
             format!("{}: {}", place(it), it.text),
             "correct it there; until then what it may restrict asks, or is not used",
@@ -228,14 +225,14 @@ async fn project(reach: &Connector) -> Option<Finding> {
     let client = reach.connect().await.ok()?;
     let cwd = crate::connection::paths::current_folder().ok()?.to_str()?.to_owned();
     let params = WorkspaceParams { cwd, count_changes: false };
-    let found = client.call::<methods::workspace::Status>(&params).await.ok()?;
-    Some(project_finding(&found))
+    let status = client.call::<methods::workspace::Status>(&params).await.ok()?;
+    Some(project_finding(&status))
 }
 
-fn project_finding(found: &TrustStatus) -> Finding {
-    let root = found.project_root.as_deref().unwrap_or(&found.cwd);
-    let what = format!("project root of {}: {root}", found.cwd);
-    match found.trusted || untrusted_parts(&found.parts).is_empty() {
+fn project_finding(status: &TrustStatus) -> Finding {
+    let root = status.project_root.as_deref().unwrap_or(&status.cwd);
+    let what = format!("project root of {}: {root}", status.cwd);
+    match status.trusted || untrusted_parts(&status.parts).is_empty() {
         true => ok(what),
         false => warn(
             format!("{what}; its files are not trusted as they are"),
@@ -244,13 +241,13 @@ fn project_finding(found: &TrustStatus) -> Finding {
     }
 }
 
-fn program_in(path: &str, program: &str, why: &str) -> Finding {
-    let found = std::env::split_paths(path).map(|dir| dir.join(program)).find(|file| {
+fn program_in(path: &str, program: &str, purpose: &str) -> Finding {
+    let file = std::env::split_paths(path).map(|dir| dir.join(program)).find(|file| {
         fs::metadata(file).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
     });
-    match found {
+    match file {
         Some(file) => ok(format!("{program}: {}", file.display())),
-        None => warn(format!("{program} is not in PATH: {why}"), format!("install {program}")),
+        None => warn(format!("{program} is not in PATH: {purpose}"), format!("install {program}")),
     }
 }
 

@@ -19,7 +19,6 @@ use types::tool::ToolChoice;
 use types::usage::Budgets;
 use types::worktree::WorktreeChoice;
 
-/// The parameters of `jobs add`.
 pub(super) fn request(args: &JobAddArgs, machine: Machine) -> Result<JobRequest, Failure> {
     let run_at_ms = start_time(args.r#in, args.at.as_deref())?;
     let unique = args.unique.clone().map(|key| Unique {
@@ -31,9 +30,6 @@ pub(super) fn request(args: &JobAddArgs, machine: Machine) -> Result<JobRequest,
 }
 
 /// What a job is asked to do.
-///
-/// # Errors
-/// There is neither a prompt nor a template, or a value is wrong.
 pub(super) fn content(args: &JobContentArgs, machine: Machine) -> Result<JobRequest, Failure> {
     let prompt = match args.prompt.as_deref() {
         Some("-") => {

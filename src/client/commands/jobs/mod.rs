@@ -192,7 +192,7 @@ async fn watch(
     out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let is_screen = std::io::stdout().is_terminal();
-    let mut known = Vec::new();
+    let mut ids = Vec::new();
     loop {
         let listed: JobListReply =
             call_through_restarts::<methods::job::List>(reach, &mut client, None, |_| params.clone(), out)
@@ -202,12 +202,12 @@ async fn watch(
             out.stream("\x1b[H\x1b[2J")?;
             print(&listed.jobs, &names, out)?;
         } else {
-            let is_new = |job: &&Job| !known.contains(&(job.job_id, job.seq));
+            let is_new = |job: &&Job| !ids.contains(&(job.job_id, job.seq));
             for job in listed.jobs.iter().rev().filter(is_new) {
                 out.say(&view::line(job))?;
             }
         }
-        known = listed.jobs.iter().map(|job| (job.job_id, job.seq)).collect();
+        ids = listed.jobs.iter().map(|job| (job.job_id, job.seq)).collect();
         tokio::time::sleep(TICK).await;
     }
 }
@@ -233,12 +233,12 @@ async fn add(reach: &Connector, args: JobAddArgs, out: &mut OutputStreams) -> Re
 async fn show(reach: &Connector, name: &str, json: bool, out: &mut OutputStreams) -> Result<(), Failure> {
     let client = reach.as_observer().connect_or_start().await?;
     let job_id = resolve(&client, name).await?;
-    let found = get(&client, job_id).await?;
+    let reply = get(&client, job_id).await?;
     if json {
-        return Ok(out.json(&found)?);
+        return Ok(out.json(&reply)?);
     }
-    let names = schedule_names(&client, [&found.job]).await?;
-    view::details(&found, &names, now()).iter().try_for_each(|line| Ok(out.line(line)?))
+    let names = schedule_names(&client, [&reply.job]).await?;
+    view::details(&reply, &names, now()).iter().try_for_each(|line| Ok(out.line(line)?))
 }
 
 /// Waits for the end of a job and prints its answer. The exit code is that of the job.
@@ -281,9 +281,9 @@ fn end_of(job: &Job) -> Result<(), Failure> {
             }
         }
     };
-    let why = job.error.as_ref().map_or(job.state.name(), |error| error.message.as_str());
+    let reason = job.error.as_ref().map_or(job.state.name(), |error| error.message.as_str());
     let verb = if job.state == JobState::Failed { "has" } else { "is" };
-    Err(Failure::new(exit, format!("the job {verb} {}: {}", job.state.name(), escape::line(why))))
+    Err(Failure::new(exit, format!("the job {verb} {}: {}", job.state.name(), escape::line(reason))))
 }
 
 async fn cancel(
@@ -327,7 +327,7 @@ async fn set_paused(reach: &Connector, paused: bool, out: &mut OutputStreams) ->
         false => client.call::<methods::job::Resume>(&params).await?,
     };
     Ok(out.say(match reply.paused {
-        true => "no further jobs start; running ones go on (`agentctl jobs resume` starts jobs again)",
+        true => "no further jobs start; running ones continue (`agentctl jobs resume` starts jobs again)",
         false => "jobs start again",
     })?)
 }

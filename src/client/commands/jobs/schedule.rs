@@ -81,17 +81,17 @@ pub(super) async fn from_crontab(
     };
     let mut translations = Vec::new();
     for (line, translated) in crontab::translate_all(&text) {
-        let why = match translated {
+        let problem = match translated {
             Ok(made) => match times_problem(reach, &made.schedule).await? {
                 None => {
                     translations.push(made);
                     continue;
                 }
-                Some(why) => format!("cannot be taken over: {why}"),
+                Some(problem) => format!("cannot be translated: {problem}"),
             },
-            Err(why) => why,
+            Err(problem) => problem,
         };
-        out.note(&format!("not translated: {}: {}", one_line(line, 200), escape::line(&why)))?;
+        out.note(&format!("not translated: {}: {}", one_line(line, 200), escape::line(&problem)))?;
     }
     if translations.is_empty() {
         return Err(Failure::usage("there is no line that could be translated"));
@@ -229,7 +229,6 @@ fn when(schedule: &Schedule) -> String {
     }
 }
 
-/// A schedule in one line.
 fn line(schedule: &Schedule) -> String {
     let zone = schedule.cron.as_ref().map(|_| schedule.timezone.as_str());
     let next = match schedule.next_fire_ms {
@@ -241,14 +240,14 @@ fn line(schedule: &Schedule) -> String {
 }
 
 /// A time in a zone of its own, or in the local one.
-fn moment(at: Timestamp, zone: Option<&str>) -> String {
+fn moment(time: Timestamp, zone: Option<&str>) -> String {
     let zone = zone.and_then(|name| TimeZone::get(name).ok()).unwrap_or_else(TimeZone::system);
-    match jiff::Timestamp::from_millisecond(at.0) {
+    match jiff::Timestamp::from_millisecond(time.0) {
         Ok(instant) => {
             let local = instant.to_zoned_datetime(zone).strftime("%a %Y-%m-%d %H:%M %Z").to_string();
-            format!("{local} (in {})", age(at.since(now())))
+            format!("{local} (in {})", age(time.since(now())))
         }
-        Err(_) => at.minute(),
+        Err(_) => time.minute(),
     }
 }
 

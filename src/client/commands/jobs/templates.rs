@@ -41,8 +41,8 @@ pub(super) async fn templates(reach: &Connector, json: bool, out: &mut OutputStr
         }
         table.print(out)?;
     }
-    for found in &reply.diagnostics {
-        out.note(&format!("{}: {}", escape::line(&found.path), escape::line(&found.message)))?;
+    for diagnostic in &reply.diagnostics {
+        out.note(&format!("{}: {}", escape::line(&diagnostic.path), escape::line(&diagnostic.message)))?;
     }
     Ok(())
 }

@@ -54,7 +54,6 @@ fn name(job: &Job) -> &str {
     }
 }
 
-/// The names of schedules.
 pub(super) type ScheduleNames = BTreeMap<ScheduleId, String>;
 
 /// The name of the schedule that created a job; its id if the schedule was deleted.
@@ -93,7 +92,6 @@ pub(super) fn table(jobs: &[Job], names: &ScheduleNames, now: Timestamp, home: O
     table
 }
 
-/// A job in one line.
 pub(super) fn line(job: &Job) -> String {
     let reason = reason(job);
     let reason = if reason.is_empty() { reason } else { format!(" ({reason})") };
@@ -101,8 +99,8 @@ pub(super) fn line(job: &Job) -> String {
 }
 
 /// All that is known about a job.
-pub(super) fn details(found: &JobGetReply, names: &ScheduleNames, now: Timestamp) -> Vec<StyledLine> {
-    let job = &found.job;
+pub(super) fn details(reply: &JobGetReply, names: &ScheduleNames, now: Timestamp) -> Vec<StyledLine> {
+    let job = &reply.job;
     let mut lines = Vec::new();
     let mut row = |label: &str, tone: Tone, text: String| {
         let label = StyledLine::new(Tone::Dim, format!("{label:<12}"));
@@ -133,7 +131,7 @@ pub(super) fn details(found: &JobGetReply, names: &ScheduleNames, now: Timestamp
     for (label, value) in &job.labels {
         row("label", Tone::Plain, format!("{label}={value}"));
     }
-    if let Some(prompt) = &found.request.prompt {
+    if let Some(prompt) = &reply.request.prompt {
         row("prompt", Tone::Plain, one_line(prompt, 200));
     }
     if let Some(session) = job.session_id.filter(|_| job.result.is_none()) {
@@ -177,10 +175,10 @@ fn changes(git: &GitResult) -> String {
     format!("{commit}  {} file{plural}, +{} -{}", git.files_changed, git.insertions, git.deletions)
 }
 
-fn moment(at: Timestamp, now: Timestamp) -> String {
-    match at > now {
-        true => format!("{} (in {})", at.minute(), age(at.since(now))),
-        false => format!("{} ({} ago)", at.minute(), age(now.since(at))),
+fn moment(time: Timestamp, now: Timestamp) -> String {
+    match time > now {
+        true => format!("{} (in {})", time.minute(), age(time.since(now))),
+        false => format!("{} ({} ago)", time.minute(), age(now.since(time))),
     }
 }
 

@@ -91,8 +91,8 @@ pub(super) async fn delete_document(
     match reply.status.as_str() {
         "success" => Ok(out.say("deleted")?),
         status => {
-            let why = reply.message.unwrap_or_else(|| "the index has no such document".to_owned());
-            Err(Failure::internal(format!("{} ({status})", escape::text(&why))))
+            let message = reply.message.unwrap_or_else(|| "the index has no such document".to_owned());
+            Err(Failure::internal(format!("{} ({status})", escape::text(&message))))
         }
     }
 }

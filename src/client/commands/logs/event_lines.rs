@@ -43,44 +43,48 @@ pub(super) fn log_line(envelope: &Envelope) -> Option<StyledLine> {
 }
 
 fn describe_event(envelope: &Envelope) -> String {
-    let description = match &envelope.event {
+    if let Some(text) = call_text(&envelope.event) {
+        return text;
+    }
+    let description = session_text(&envelope.event)
+        .or_else(|| turn_text(envelope))
+        .or_else(|| request_text(envelope))
+        .or_else(|| tool_text(&envelope.event))
+        .unwrap_or_default();
+    // A log entry must stay on one line, even if its text contains line ends.
+    one_line(&description, 200)
+}
+
+/// Events with a call, whose summary is escaped and short already.
+fn call_text(event: &Event) -> Option<String> {
+    Some(match event {
+        Event::QuestionRequested { question } => {
+            let call = question.tool.as_ref().zip(question.input.as_ref());
+            let call = call.map(|(tool, input)| call_summary(tool, input)).unwrap_or_default();
+            format!("{} {} {call}", question.request_id, question.kind.name())
+        }
+        Event::FeedbackRequested { request_id, item_ids } => {
+            let items: Vec<String> = item_ids.iter().map(ToString::to_string).collect();
+            format!("{request_id}: {}", items.join(" or "))
+        }
+        Event::ToolRequested { call_id, tool, input, .. } => {
+            format!("{call_id} {}", call_summary(tool, input))
+        }
+        Event::PermissionRequested { request, .. } => {
+            format!("{} {}", request.request_id, call_summary(&request.tool, &request.input))
+        }
+        _ => return None,
+    })
+}
+
+/// Events of the session and of its surroundings.
+fn session_text(event: &Event) -> Option<String> {
+    Some(match event {
         Event::SessionCreated(spec) => format!("{} in {}", spec.model, spec.cwd),
         Event::SessionStatus { state, requires } => {
             format!("{}{}", state.name(), requires.map(|r| format!(": {}", name(&r))).unwrap_or_default())
         }
-        Event::TurnResumed { resumes, delay_ms } => format!("resume {resumes}, in {delay_ms} ms"),
         Event::HistoryRepaired { changes, .. } => changes.join("; "),
-        Event::UsageBooked { model, usage, reason, estimated, .. } => {
-            let about = if *estimated { "at most " } else { "" };
-            let (sent, got) = (usage.input_tokens, usage.output_tokens);
-            format!("{}: {model}, {about}{sent} tokens in, {about}{got} out", name(reason))
-        }
-        Event::HelperStarted { purpose, model, .. } => format!("{}: {model}", name(purpose)),
-        Event::HelperCompleted { purpose, model, fault, detail, .. } => {
-            let fault = fault.as_ref().map(|fault| format!(": {fault}")).unwrap_or_default();
-            let detail = detail.as_ref().map(|detail| format!(" ({detail})")).unwrap_or_default();
-            format!("{}: {model}{fault}{detail}", name(purpose))
-        }
-        Event::QuestionRequested { question } => {
-            let call = question.tool.as_ref().zip(question.input.as_ref());
-            let call = call.map(|(tool, input)| call_summary(tool, input)).unwrap_or_default();
-            return format!("{} {} {call}", question.request_id, question.kind.name());
-        }
-        Event::QuestionResolved { request_id, choice, answers, by, .. } => {
-            let answer = match choice {
-                Some(choice) => choice.name().to_owned(),
-                None => answers.iter().map(question::answer_text).collect::<Vec<_>>().join(" · "),
-            };
-            format!("{request_id} {answer} by {}", name(by))
-        }
-        Event::FeedbackRequested { request_id, item_ids } => {
-            let items: Vec<String> = item_ids.iter().map(ToString::to_string).collect();
-            return format!("{request_id}: {}", items.join(" or "));
-        }
-        Event::FeedbackCompleted { by, .. } => {
-            let chosen = envelope.item_id.map_or_else(|| "none".to_owned(), |item_id| item_id.to_string());
-            format!("{chosen}, by {}", name(by))
-        }
         Event::SessionAttached { clients } | Event::SessionDetached { clients } => {
             format!("{clients} clients")
         }
@@ -96,15 +100,47 @@ fn describe_event(envelope: &Envelope) -> String {
             format!("{}{restart}{files}", changed.join(", "))
         }
         Event::SessionEnded { reason } => reason.clone(),
-        Event::SessionUpdated { .. } => updated(&envelope.event),
+        Event::SessionUpdated { .. } => updated(event),
         Event::CommandCompleted { name, arguments, text } => format!("{name} {arguments}: {text}"),
         Event::ReminderAdded { text, .. } => text.clone(),
-        Event::TurnOutputRejected { errors, .. } => errors.join("; "),
         Event::SessionPromptBuilt { system, sources, .. } | Event::TurnPromptBuilt { system, sources } => {
             let from =
                 if sources.is_empty() { String::new() } else { format!(" from {}", sources.join(", ")) };
             format!("{} bytes of system prompt{from}", system.len())
         }
+        Event::McpStatus(status) => {
+            let notes = status.error.iter().chain(&status.notes).map(|note| format!(": {note}"));
+            let error: String = notes.collect();
+            format!("{} {}{error}", status.server, status.state.name())
+        }
+        Event::McpTools(catalog) => format!("{} tools of MCP servers", catalog.tools.len()),
+        Event::ClockChanged { by_ms } => format!("the clock was set by {by_ms} ms"),
+        Event::JobEvent { event } => job_event(event),
+        Event::Notice { kind, text } => format!("{kind}: {text}"),
+        Event::Error { kind, message, causes } => {
+            let causes: String = causes.iter().map(|cause| format!(" ← {cause}")).collect();
+            format!("{kind}: {message}{causes}")
+        }
+        _ => return None,
+    })
+}
+
+/// Events of turns and model calls.
+fn turn_text(envelope: &Envelope) -> Option<String> {
+    Some(match &envelope.event {
+        Event::TurnResumed { resumes, delay_ms } => format!("resume {resumes}, in {delay_ms} ms"),
+        Event::UsageBooked { model, usage, reason, estimated, .. } => {
+            let about = if *estimated { "at most " } else { "" };
+            let (sent, got) = (usage.input_tokens, usage.output_tokens);
+            format!("{}: {model}, {about}{sent} tokens in, {about}{got} out", name(reason))
+        }
+        Event::HelperStarted { purpose, model, .. } => format!("{}: {model}", name(purpose)),
+        Event::HelperCompleted { purpose, model, fault, detail, .. } => {
+            let fault = fault.as_ref().map(|fault| format!(": {fault}")).unwrap_or_default();
+            let detail = detail.as_ref().map(|detail| format!(" ({detail})")).unwrap_or_default();
+            format!("{}: {model}{fault}{detail}", name(purpose))
+        }
+        Event::TurnOutputRejected { errors, .. } => errors.join("; "),
         Event::TurnQueued { input, .. } | Event::TurnSteered { input } => input_line(input),
         Event::TurnStarted { options } => {
             let model = options.model.as_deref().unwrap_or_default();
@@ -121,7 +157,6 @@ fn describe_event(envelope: &Envelope) -> String {
             let failed = error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
             format!("{}: {tokens_before} -> {tokens_after} tokens{failed}", stage.name())
         }
-        Event::ToolStatus { call_id, allowed_by, .. } => format!("{call_id} allowed by {allowed_by}"),
         Event::MessageCompleted { item, superseded, .. } => {
             format!(
                 "{} {}{}: {}",
@@ -131,9 +166,58 @@ fn describe_event(envelope: &Envelope) -> String {
                 item.text.as_deref().unwrap_or_default()
             )
         }
-        Event::ToolRequested { call_id, tool, input, .. } => {
-            return format!("{call_id} {}", call_summary(tool, input));
+        Event::TodoUpdated { todos } => {
+            let done = todos.iter().filter(|todo| todo.status == TodoStatus::Completed).count();
+            let now = todos.iter().find(|todo| todo.status == TodoStatus::InProgress);
+            let now = now.map(|todo| format!(", now: {}", todo.display_text())).unwrap_or_default();
+            format!("{done} of {} done{now}", todos.len())
         }
+        Event::Retry { attempt, max, delay_ms, reason, max_output_tokens, .. } => {
+            let max = if *max == 0 { String::new() } else { format!(" of {max}") };
+            let shorter = max_output_tokens.map(|most| format!(", for {most} tokens at most"));
+            let shorter = shorter.unwrap_or_default();
+            format!("{reason}: attempt {attempt}{max}, next in {delay_ms} ms{shorter}")
+        }
+        Event::Heartbeat { reason, attempt, remaining_ms, max } => {
+            let max = max.filter(|max| *max > 0).map(|max| format!(" of {max}")).unwrap_or_default();
+            format!("{reason}: attempt {attempt}{max}, {remaining_ms} ms left")
+        }
+        Event::StreamIdle { silent_ms } => format!("nothing for {silent_ms} ms"),
+        Event::ModelSwitched { from, to, reason, detail } => {
+            format!("{from} -> {to}, {}: {detail}", reason.words())
+        }
+        Event::MediaWithheld { count, reason } => format!("{count} are shown no more: {reason}"),
+        Event::MessageTombstone { reason } => name(reason),
+        _ => return None,
+    })
+}
+
+/// Events of permission requests and questions.
+fn request_text(envelope: &Envelope) -> Option<String> {
+    Some(match &envelope.event {
+        Event::QuestionResolved { request_id, choice, answers, by, .. } => {
+            let answer = match choice {
+                Some(choice) => choice.name().to_owned(),
+                None => answers.iter().map(question::answer_text).collect::<Vec<_>>().join(" · "),
+            };
+            format!("{request_id} {answer} by {}", name(by))
+        }
+        Event::FeedbackCompleted { by, .. } => {
+            let chosen = envelope.item_id.map_or_else(|| "none".to_owned(), |item_id| item_id.to_string());
+            format!("{chosen}, by {}", name(by))
+        }
+        Event::PermissionResolved { request_id, decision, feedback, .. } => {
+            let feedback_text = feedback.as_ref().map(|f| format!(": {f}")).unwrap_or_default();
+            format!("{request_id} {}{feedback_text}", name(decision))
+        }
+        _ => return None,
+    })
+}
+
+/// Events of tool calls.
+fn tool_text(event: &Event) -> Option<String> {
+    Some(match event {
+        Event::ToolStatus { call_id, allowed_by, .. } => format!("{call_id} allowed by {allowed_by}"),
         Event::ToolStarted { call_id, tool, allowed_by, attempt, .. } => {
             let how = if *attempt == 1 { "" } else { " again, outside the sandbox" };
             format!("{call_id} {tool}{how}, allowed by {allowed_by}")
@@ -164,52 +248,8 @@ fn describe_event(envelope: &Envelope) -> String {
         Event::FileChanged { change, .. } => {
             format!("{} +{} -{}", change.path.display(), change.added, change.removed)
         }
-        Event::McpStatus(status) => {
-            let notes = status.error.iter().chain(&status.notes).map(|note| format!(": {note}"));
-            let error: String = notes.collect();
-            format!("{} {}{error}", status.server, status.state.name())
-        }
-        Event::McpTools(catalog) => format!("{} tools of MCP servers", catalog.tools.len()),
-        Event::TodoUpdated { todos } => {
-            let done = todos.iter().filter(|todo| todo.status == TodoStatus::Completed).count();
-            let now = todos.iter().find(|todo| todo.status == TodoStatus::InProgress);
-            let now = now.map(|todo| format!(", now: {}", todo.display_text())).unwrap_or_default();
-            format!("{done} of {} done{now}", todos.len())
-        }
-        Event::PermissionRequested { request, .. } => {
-            return format!("{} {}", request.request_id, call_summary(&request.tool, &request.input));
-        }
-        Event::PermissionResolved { request_id, decision, feedback, .. } => {
-            let feedback_text = feedback.as_ref().map(|f| format!(": {f}")).unwrap_or_default();
-            format!("{request_id} {}{feedback_text}", name(decision))
-        }
-        Event::Retry { attempt, max, delay_ms, reason, max_output_tokens, .. } => {
-            let max = if *max == 0 { String::new() } else { format!(" of {max}") };
-            let shorter = max_output_tokens.map(|most| format!(", for {most} tokens at most"));
-            let shorter = shorter.unwrap_or_default();
-            format!("{reason}: attempt {attempt}{max}, next in {delay_ms} ms{shorter}")
-        }
-        Event::Heartbeat { reason, attempt, remaining_ms, max } => {
-            let max = max.filter(|max| *max > 0).map(|max| format!(" of {max}")).unwrap_or_default();
-            format!("{reason}: attempt {attempt}{max}, {remaining_ms} ms left")
-        }
-        Event::ClockChanged { by_ms } => format!("the clock was set by {by_ms} ms"),
-        Event::StreamIdle { silent_ms } => format!("nothing for {silent_ms} ms"),
-        Event::ModelSwitched { from, to, reason, detail } => {
-            format!("{from} -> {to}, {}: {detail}", reason.words())
-        }
-        Event::MediaWithheld { count, reason } => format!("{count} are shown no more: {reason}"),
-        Event::MessageTombstone { reason } => name(reason),
-        Event::JobEvent { event } => job_event(event),
-        Event::Notice { kind, text } => format!("{kind}: {text}"),
-        Event::Error { kind, message, causes } => {
-            let causes: String = causes.iter().map(|cause| format!(" ← {cause}")).collect();
-            format!("{kind}: {message}{causes}")
-        }
-        _ => String::new(),
-    };
-    // A log entry must stay on one line, even if its text contains line ends.
-    one_line(&description, 200)
+        _ => return None,
+    })
 }
 
 /// An event of the session's job, for example `waiting: permission`.
@@ -245,9 +285,9 @@ fn name(word: &impl serde::Serialize) -> String {
 }
 
 /// Day and time, UTC.
-fn clock(at: Timestamp) -> String {
-    let seconds = at.0.div_euclid(1_000).rem_euclid(86_400);
-    let date = at.date();
+fn clock(time: Timestamp) -> String {
+    let seconds = time.0.div_euclid(1_000).rem_euclid(86_400);
+    let date = time.date();
     let day = date.get(5..).unwrap_or(&date);
     format!("{day} {:02}:{:02}:{:02}Z", seconds / 3_600, seconds / 60 % 60, seconds % 60)
 }

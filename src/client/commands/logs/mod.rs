@@ -27,11 +27,8 @@ use api::params::EventsParams;
 use types::ids::{Seq, SessionId};
 use types::time::Timestamp;
 
-/// The form in which events are printed.
 enum PrintForm {
-    /// As a conversation.
     Conversation(Box<Transcript>),
-    /// One line for each event.
     Lines,
     /// One JSON text for each event.
     Json,
@@ -87,8 +84,8 @@ async fn changes(reach: &Connector, json: bool, out: &mut OutputStreams) -> Resu
         let before: Vec<_> = feed.sessions().into_iter().cloned().collect();
         feed.wait_change().await?;
         for session in feed.sessions() {
-            let known = before.iter().find(|it| it.session_id == session.session_id);
-            if known == Some(session) {
+            let earlier = before.iter().find(|it| it.session_id == session.session_id);
+            if earlier == Some(session) {
                 continue;
             }
             if json {
@@ -97,8 +94,8 @@ async fn changes(reach: &Connector, json: bool, out: &mut OutputStreams) -> Resu
                 continue;
             }
             let (tone, state_text) = state(session);
-            if known.is_some_and(|known| {
-                state(known).1 == state_text && known.summary.title == session.summary.title
+            if earlier.is_some_and(|earlier| {
+                state(earlier).1 == state_text && earlier.summary.title == session.summary.title
             }) {
                 continue;
             }
@@ -140,7 +137,7 @@ async fn follow(
                 }
             }
             FollowStep::Restarting(reason) => out.note(stop_words(reason))?,
-            FollowStep::Lost => out.note("lost the daemon; looking for it…")?,
+            FollowStep::Lost => out.note("lost the connection to the daemon; connecting again…")?,
             FollowStep::Back(_) => out.note("the daemon is back")?,
         }
     }

@@ -139,14 +139,14 @@ fn with_details(
                 columns.map_or(text.clone(), |columns| cut(&text, columns)),
             ));
         }
-        for found in &session.matches {
-            let snippet = escape::line(&found.snippet);
+        for result in &session.matches {
+            let snippet = escape::line(&result.snippet);
             with.push(StyledLine::new(
                 Tone::Dim,
                 match columns {
                     Some(columns) => cut(&format!("    {snippet}"), columns),
                     // Print the item's id, because a script may rewind or fork there.
-                    None => format!("    {}  {}", found.item_id, cut(&snippet, 160)),
+                    None => format!("    {}  {}", result.item_id, cut(&snippet, 160)),
                 },
             ));
         }

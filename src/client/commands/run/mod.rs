@@ -4,6 +4,7 @@ use api::methods;
 use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
+use crate::answer::policy::AnswerPolicy;
 use crate::args::{Output, RunArgs, Thinking, folder};
 use crate::commands::run::model_key::with_model;
 use crate::commands::trust;
@@ -20,7 +21,6 @@ use crate::failure::{Failure, code};
 use crate::resolve_id;
 use crate::terminal::out::OutputStreams;
 use crate::terminal::style::{StyledLine, Tone};
-use crate::ui::approval_prompt::AnswerPolicy;
 use crate::ui::attach;
 use crate::ui::attach::Options as Shown;
 use crate::ui::watch::{TurnEnd, TurnWatcher};
@@ -98,7 +98,6 @@ pub(crate) async fn run(
     finish(&ended, args.output, out)
 }
 
-/// The input of a new session.
 pub(crate) struct NewInput {
     pub(crate) input: SubmitInput,
     /// Whether the text goes to the model even if it looks like a command or a note.

@@ -15,9 +15,6 @@ const KEY_VARIABLES: [&str; 3] = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OLLAMA
 
 /// A connection to a daemon that has a model. If this process has a key that the running daemon lacks, and the daemon
 /// is idle, restarts it and says so.
-///
-/// # Errors
-/// No model is configured, or the daemon could not be started again.
 pub(crate) async fn with_model(
     reach: &Connector,
     client: Client,
@@ -45,15 +42,15 @@ pub(crate) async fn with_model(
         // After each start it has the environment of its unit.
         Some("it is a service; `agentctl login PROVIDER` stores a key for it".to_owned())
     } else {
-        let why = match (status.active_sessions > 0, reach.may_start) {
+        let reason = match (status.active_sessions > 0, reach.may_start) {
             (true, _) => Some("its sessions work"),
             (false, false) => Some("this command may not start one"),
             (false, true) => None,
         };
-        why.map(|why| format!("{why}; restart it with that variable (`agentctl daemon restart`)"))
+        reason.map(|reason| format!("{reason}; restart it with that variable (`agentctl daemon restart`)"))
     };
-    if let Some(why) = hindrance {
-        out.note(&format!("the running daemon does not see {name}, and {why}"))?;
+    if let Some(reason) = hindrance {
+        out.note(&format!("the running daemon does not see {name}, and {reason}"))?;
         let is_usable = status.main_model.is_some() || named_model.is_some();
         return if is_usable { Ok((client, status)) } else { Err(Failure::no_model()) };
     }

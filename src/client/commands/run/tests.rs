@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
 use tokio::time::timeout;
 
 use crate::args::TurnArgs;
@@ -12,6 +13,7 @@ use crate::fake_daemon::{
     turn_completed,
 };
 use crate::resolve_id::sample;
+use crate::terminal::line_input::LineInput;
 use crate::terminal::out::testing::{CapturedOutput, captured_output, captured_pipe};
 use types::usage::Budgets;
 
@@ -153,6 +155,34 @@ async fn run_without_terminal_denies_requests_and_exits_1() {
 }
 
 #[tokio::test]
+async fn typed_line_answers_request_of_run() {
+    for (typed, decision, words) in [("hm\n1\n", "allow", None), ("4 use ninja\n", "deny", Some("use ninja"))]
+    {
+        let fake =
+            FakeDaemon::start(script_answers(vec![permission_requested()], vec![turn_completed("success")]));
+        let reach = fake.connector();
+        let client = reach.connect().await.expect("connected");
+        let params = CreateParams { cwd: "/w".into(), ..CreateParams::default() };
+        let session = create(&client, &params, Machine::This).await.expect("created");
+        let id = session.session_id;
+        let turn = submit_first(&client, id, NewInput::new("do it")).await.expect("submitted").turn_id;
+        let follow = SessionFollower::start(&reach, &client, id, 0).await.expect("followed");
+        let (mut user, input) = tokio::io::duplex(64);
+        user.write_all(typed.as_bytes()).await.expect("typed");
+        let watcher = TurnWatcher::new(client, follow, (session, turn), AnswerPolicy::Person, Output::Text)
+            .with_input(LineInput::from_user(input));
+        let (mut out, _, side) = captured_output();
+        let ended = timeout(WAIT_TIMEOUT, watcher.until_ended(&mut out)).await.expect("in time");
+        assert!(ended.is_ok_and(|ended| ended.code == 0), "{}", side.text());
+        let (_, params) =
+            fake.calls().into_iter().find(|(method, _)| method == "session.approve").expect("an answer");
+        assert_eq!((&params["decision"], params["feedback"].as_str()), (&json!(decision), words));
+        assert!(side.text().contains("▌ 4  No, and go on without it"), "{}", side.text());
+        assert_eq!(side.text().contains("this is no answer"), typed.starts_with("hm"));
+    }
+}
+
+#[tokio::test]
 async fn demo_allows_request_once_and_reports_it() {
     let fake =
         FakeDaemon::start(script_answers(vec![permission_requested()], vec![turn_completed("success")]));
@@ -223,7 +253,7 @@ async fn said_at_restart(announced: Option<&'static str>) -> String {
 #[tokio::test]
 async fn run_continues_without_gap_after_daemon_restart() {
     let said = said_at_restart(None).await;
-    assert!(said.contains("lost the daemon; looking for it…"), "{said}");
+    assert!(said.contains("lost the connection to the daemon; connecting again…"), "{said}");
     for (reason, words) in [("restart", "the daemon restarts…"), ("signal", "the daemon stops…")] {
         let said = said_at_restart(Some(reason)).await;
         assert!(said.contains(words) && !said.contains("lost the daemon"), "{said}");

@@ -99,7 +99,7 @@ impl SshProcess {
     /// Starts ssh and returns the connection that it carries. Does not wait until ssh is connected.
     pub(crate) fn start(route: &SshRoute) -> Result<(UnixStream, Self), RemoteFailure> {
         let no_ssh = |error: io::Error| {
-            let why = match error.kind() {
+            let reason = match error.kind() {
                 io::ErrorKind::NotFound => {
                     "it is not installed; install OpenSSH, or name the program in AGENTD_SSH"
                 }
@@ -107,7 +107,7 @@ impl SshProcess {
             };
             RemoteFailure {
                 problem: RemoteProblem::NoSsh,
-                message: format!("could not run ssh: {error}; {why}"),
+                message: format!("could not run ssh: {error}; {reason}"),
             }
         };
         let (ours, theirs) = StdStream::pair().map_err(no_ssh)?;

@@ -41,9 +41,6 @@ pub(super) enum Attachments {
 }
 
 /// Reads what goes along with an input.
-///
-/// # Errors
-/// A mentioned file cannot be read.
 pub(super) async fn read(
     submission: &Submission,
     cwd: &str,
@@ -84,12 +81,11 @@ pub(super) fn pasted(app: &App, text: String) -> String {
         return text;
     }
     let Some(mentions) = mentions_of_drop(&text, app.session.cwd.as_ref()) else { return text };
-    let before = &app.editor.text()[..app.editor.cursor()];
+    let before = &app.line.editor.text()[..app.line.editor.cursor()];
     let gap = if before.is_empty() || before.ends_with(char::is_whitespace) { "" } else { " " };
     format!("{gap}{mentions}")
 }
 
-/// The picture in the clipboard.
 pub(super) async fn clipboard_picture() -> EffectResult {
     let is_usable = |program: &&ClipboardProgram<'_>| {
         program.2.is_none_or(|variable| base::proc::variable(variable).is_some_and(|value| !value.is_empty()))
@@ -97,7 +93,7 @@ pub(super) async fn clipboard_picture() -> EffectResult {
     let usable: Vec<ClipboardProgram<'_>> = CLIPBOARD_PROGRAMS.iter().filter(is_usable).copied().collect();
     match picture_of(&usable).await {
         Ok(data) => EffectResult::Picture(data),
-        Err(why) => EffectResult::Failed(Failure::usage(why)),
+        Err(error) => EffectResult::Failed(Failure::usage(error)),
     }
 }
 

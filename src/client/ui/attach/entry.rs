@@ -191,11 +191,12 @@ pub(crate) async fn follow_one_turn(
     };
     match run(start).await {
         Ok((LeaveReason::Ended(ended), _)) => Ok(ended),
-        Ok((LeaveReason::Detached | LeaveReason::Open(_) | LeaveReason::New, _)) => {
-            Err(Failure::new(code::ABORTED, format!("left; look after it with `agentctl attach {name}`")))
-        }
+        Ok((LeaveReason::Detached | LeaveReason::Open(_) | LeaveReason::New, _)) => Err(Failure::new(
+            code::ABORTED,
+            format!("the session continues; `agentctl attach {name}` shows it"),
+        )),
         Err(failure) if failure.code == code::ABORTED && failure.message.is_empty() => {
-            Err(Failure::new(code::ABORTED, "the terminal is gone; the session goes on"))
+            Err(Failure::new(code::ABORTED, "the terminal was closed; the session continues"))
         }
         Err(failure) => Err(failure),
     }
@@ -217,7 +218,7 @@ fn print_farewell(app: &App, out: &mut OutputStreams) -> Result<(), Failure> {
     }
     let name = session_name(&app.session);
     let how = match app.session.summary.state {
-        SessionState::Running => "it goes on",
+        SessionState::Running => "it continues",
         SessionState::RequiresAction => "it waits for you",
         SessionState::Ended => "it has ended",
         _ => "it is kept",

@@ -2,14 +2,10 @@
 //! submitted.
 //!
 //! If there is input, the program ends when the last submitted line was answered. Without input, it follows
-//! the session until the session ends. On a terminal (`--plain`, `TERM=dumb`) a line `1`, `2` or `4` answers
-//! the oldest request.
+//! the session until the session ends. On a terminal (`--plain`, `TERM=dumb`) a line can answer the open request.
 
 use api::methods;
-use std::io::IsTerminal as _;
 use std::path::Path;
-
-use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 
 use crate::connection::client::{CallError, Client};
 use crate::connection::follow::{FollowStep, SessionFollower, stop_words};
@@ -20,15 +16,16 @@ use crate::connection::session_calls::submit;
 use crate::connection::wire::ReceivedEvent;
 use crate::failure::Failure;
 use crate::terminal::escape;
+use crate::terminal::line_input::LineInput;
 use crate::terminal::out::OutputStreams;
+use crate::ui::line_prompt::{LinePrompt, LineResult};
 use crate::ui::prompt;
 use crate::ui::question;
 use crate::ui::render::{OutputPiece, Transcript};
-use api::params::{ApproveParams, SubmitBlock};
+use api::params::SubmitBlock;
 use types::event::Event;
 use types::ids::TurnId;
-use types::permission::{Decision, Scope};
-use types::session::{PermissionRequest, SessionState, SessionView};
+use types::session::{SessionState, SessionView};
 
 pub(super) async fn plain(
     client: Client,
@@ -36,82 +33,65 @@ pub(super) async fn plain(
     (session, machine): (SessionView, Machine),
     out: &mut OutputStreams,
 ) -> Result<(), Failure> {
-    let is_person = std::io::stdin().is_terminal();
-    pipe(client, follow, (session, machine), (tokio::io::stdin(), is_person), out).await
-}
-
-/// The answer of a typed number to the oldest request. `3` is no answer here, because a rule for the folder
-/// needs a page that confirms it.
-fn answer_for_key(requests: &[PermissionRequest], line: &str) -> Option<ApproveParams> {
-    let request = requests.first()?;
-    let send = |decision, scope| Some(prompt::approval(request, decision, scope, None));
-    match line.trim() {
-        "1" => send(Decision::Allow, Scope::Once),
-        "2" if !request.suggestions.is_empty() => send(Decision::Allow, Scope::Session),
-        "4" => send(Decision::Deny, Scope::Once),
-        _ => None,
-    }
+    pipe(client, follow, (session, machine), LineInput::stdin(), out).await
 }
 
 async fn pipe(
     mut client: Client,
     mut follow: SessionFollower,
     (session, machine): (SessionView, Machine),
-    (input, is_person): (impl AsyncRead + Unpin, bool),
+    mut input: LineInput,
     out: &mut OutputStreams,
 ) -> Result<(), Failure> {
-    let mut lines = BufReader::new(input).lines();
     let mut reading = session.summary.state != SessionState::Ended;
     let mut transcript = Transcript::with_input();
     let mut submitted = false;
     let mut unanswered: Vec<TurnId> = Vec::new();
-    let mut requests: Vec<PermissionRequest> = Vec::new();
+    let mut prompt = LinePrompt::default();
     loop {
         tokio::select! {
             step = follow.next() => match step? {
                 FollowStep::Event(received) => {
                     print(&received, &mut transcript, out)?;
                     let Some(envelope) = &received.event else { continue };
+                    if input.has_user {
+                        prompt.on_event(&envelope.event);
+                        prompt.take_lines(out.columns()).iter().try_for_each(|line| out.wrapped_line(line))?;
+                    } else {
+                        print_commands(&envelope.event, out)?;
+                    }
                     match &envelope.event {
                         Event::SessionEnded { .. } => return Ok(()),
-                        Event::PermissionRequested { request, .. } => requests.push(request.clone()),
-                        Event::PermissionResolved { request_id, .. } => {
-                            requests.retain(|request| request.request_id != *request_id);
-                        }
                         Event::TurnCompleted { .. } => unanswered.retain(|turn| Some(*turn) != envelope.turn_id),
                         _ => {}
                     }
                 }
                 FollowStep::Restarting(reason) => out.note(stop_words(reason))?,
-                FollowStep::Lost => out.note("lost the daemon; looking for it…")?,
+                FollowStep::Lost => out.note("lost the connection to the daemon; connecting again…")?,
                 FollowStep::Back(back) => {
                     client = back;
                     out.note("the daemon is back")?;
                 }
             },
-            line = lines.next_line(), if reading => match line? {
-                Some(line) if line.trim().is_empty() => {}
-                // Only a user at a terminal can answer, because a pipe has no user who could have read the
-                // request.
-                Some(line) if is_person && answer_for_key(&requests, &line).is_some() => {
-                    if let Some(params) = answer_for_key(&requests, &line) {
-                        match client.call::<methods::session::Approve>(&params).await {
-                            Err(CallError::Fault(fault)) if fault.kind() != "not_pending" => {
-                                return Err(CallError::Fault(fault).into());
-                            }
-                            _ => {}
+            line = input.next(), if reading => match line? {
+                Some(line) => match prompt.on_line(&line) {
+                    LineResult::Approve(params) => {
+                        sent(client.call::<methods::session::Approve>(&params).await)?;
+                    }
+                    LineResult::Answer(params) => sent(client.call::<methods::session::Answer>(&params).await)?,
+                    LineResult::Print(lines) => lines.iter().try_for_each(|line| out.wrapped_line(line))?,
+                    LineResult::NoAnswer if line.trim().is_empty() => {}
+                    LineResult::NoAnswer => {
+                        let is_read = input.has_user && machine == Machine::This;
+                        let mentioned =
+                            if is_read { mentioned_in_line(&line, &session, out)? } else { Some(Vec::new()) };
+                        if let Some(mentioned) = mentioned {
+                            let input = with_attachments(vec![line], mentioned);
+                            unanswered.push(submit(&client, session.session_id, input, None).await?.turn_id);
+                            submitted = true;
                         }
                     }
-                }
-                Some(line) => {
-                    let is_read = is_person && machine == Machine::This;
-                    let mentioned = if is_read { mentioned_in_line(&line, &session, out)? } else { Some(Vec::new()) };
-                    if let Some(mentioned) = mentioned {
-                        let input = with_attachments(vec![line], mentioned);
-                        unanswered.push(submit(&client, session.session_id, input, None).await?.turn_id);
-                        submitted = true;
-                    }
-                }
+                },
                 None => reading = false,
             },
         }
@@ -130,8 +110,8 @@ fn mentioned_in_line(
 ) -> Result<Option<Vec<SubmitBlock>>, Failure> {
     let mentioned = match mentions::read_mentioned(line, Path::new(&session.cwd)) {
         Ok(mentioned) => mentioned,
-        Err(why) => {
-            out.note(&format!("not sent: {why}"))?;
+        Err(error) => {
+            out.note(&format!("not sent: {error}"))?;
             return Ok(None);
         }
     };
@@ -170,29 +150,43 @@ fn print(
             }
         }
     }
-    if let Event::QuestionRequested { question } = &envelope.event {
-        out.note(&question::hint(question))?;
-    }
-    if let Event::PermissionRequested { request, .. } = &envelope.event {
-        for line in prompt::question(request) {
-            out.line(&line)?;
-        }
-        let id = request.request_id;
-        out.note(&format!(
-            "▌ 1 yes, once · 2 until the session ends · 4 no, then Enter; or agentctl approve {id}"
-        ))?;
-    }
     Ok(())
+}
+
+/// Prints an open request, and the command that answers it.
+fn print_commands(event: &Event, out: &mut OutputStreams) -> std::io::Result<()> {
+    match event {
+        Event::QuestionRequested { question } => out.note(&question::hint(question)),
+        Event::PermissionRequested { request, .. } => {
+            for line in prompt::question(request) {
+                out.line(&line)?;
+            }
+            let id = request.request_id;
+            out.note(&format!("▌ agentctl approve {id}, or agentctl deny {id}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The failure of an answer. It is none that another client answered first.
+fn sent<T>(reply: Result<T, CallError>) -> Result<(), Failure> {
+    match reply {
+        Err(CallError::Fault(fault)) if fault.kind() != "not_pending" => Err(CallError::Fault(fault).into()),
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::fake_daemon::{FakeDaemon, SESSION, TURN, permission_requested, text_delta, turn_completed};
+    use crate::fake_daemon::{
+        FakeDaemon, SESSION, TURN, permission_requested, permission_resolved, text_delta, turn_completed,
+    };
     use crate::resolve_id::sample;
     use crate::terminal::out::testing::captured_output;
     use crate::ui::attach::plain::*;
     use serde_json::json;
     use std::time::Duration;
+    use tokio::io::AsyncWriteExt as _;
 
     #[tokio::test]
     async fn plain_attach_submits_lines_and_ends_after_answer() {
@@ -210,11 +204,46 @@ mod tests {
             .await
             .expect("followed");
         let (mut out, text, side) = captured_output();
-        let run = pipe(client, follow, (session, Machine::This), (&b"hello\n\n"[..], false), &mut out);
+        let run =
+            pipe(client, follow, (session, Machine::This), LineInput::from_pipe(&b"hello\n\n"[..]), &mut out);
         tokio::time::timeout(Duration::from_secs(20), run).await.expect("in time").expect("ended");
         assert!(text.text().starts_with("before\n▌ May Bash do this?"), "{}", text.text());
         assert!(text.text().contains("you said hello\n─ done"), "{}", text.text());
         assert!(side.text().contains("agentctl approve perm_"));
+    }
+
+    #[tokio::test]
+    async fn typed_line_answers_request_of_plain_attach() {
+        let fake = FakeDaemon::start(|journal, _, params| {
+            let decision = params["decision"].as_str().expect("an answer");
+            journal
+                .push([permission_resolved(decision), json!({"type": "session.ended", "reason": "killed"})]);
+            Ok(json!({"session_id": SESSION, "seq": 2}))
+        });
+        fake.journal.push([permission_requested()]);
+        let client = fake.connector().connect().await.expect("connected");
+        let session: SessionView = serde_json::from_value(sample(SESSION, "t")).expect("a session");
+        let follow = SessionFollower::start(&fake.connector(), &client, session.session_id, 0)
+            .await
+            .expect("followed");
+        let (mut out, text, _) = captured_output();
+        let (mut user, input) = tokio::io::duplex(64);
+        let run = pipe(client, follow, (session, Machine::This), LineInput::from_user(input), &mut out);
+        let answer = async {
+            // A line before the request is shown would be an input.
+            while !text.text().contains("▌ 2  Yes, until the session ends: Bash(make)") {
+                tokio::task::yield_now().await;
+            }
+            user.write_all(b"2\n").await.expect("typed");
+        };
+        let both = async { tokio::join!(run, answer) };
+        let (ended, ()) = tokio::time::timeout(Duration::from_secs(20), both).await.expect("in time");
+        ended.expect("ended");
+        let (method, params) = fake.calls().pop().expect("a call");
+        assert_eq!(
+            (method.as_str(), &params["scope"], &params["grant"]),
+            ("session.approve", &json!("session"), &json!("Bash(make)"))
+        );
     }
 
     #[tokio::test]
@@ -235,13 +264,9 @@ mod tests {
                 .await
                 .expect("followed");
             let (mut out, _, side) = captured_output();
-            let run = pipe(
-                client,
-                follow,
-                (session, Machine::This),
-                (&b"see @a.txt and @.env\n"[..], is_person),
-                &mut out,
-            );
+            let typed = &b"see @a.txt and @.env\n"[..];
+            let input = if is_person { LineInput::from_user(typed) } else { LineInput::from_pipe(typed) };
+            let run = pipe(client, follow, (session, Machine::This), input, &mut out);
             tokio::time::timeout(Duration::from_secs(20), run).await.expect("in time").expect("ended");
             let calls = fake.calls();
             let (_, params) = calls.iter().find(|(method, _)| method == "session.submit").expect("a call");

@@ -69,10 +69,10 @@ fn find_cut(items: &[Item], session: &SessionView) -> Option<Seq> {
     }
     let begins = |item: &Item| item.kind == ItemKind::UserMessage && Some(item.turn_id) != open;
     let of_open = |item: &Item| item.kind == ItemKind::UserMessage && Some(item.turn_id) == open;
-    let at = items.iter().rposition(begins).or_else(|| items.iter().rposition(of_open))?;
+    let index = items.iter().rposition(begins).or_else(|| items.iter().rposition(of_open))?;
     // Begin after the end of the item before it, so that the beginning of the turn is included.
-    let before = items[at].first_seq.saturating_sub(1);
-    Some(items.get(at + 1).map_or(before, |older| older.last_seq.min(before)))
+    let before = items[index].first_seq.saturating_sub(1);
+    Some(items.get(index + 1).map_or(before, |older| older.last_seq.min(before)))
 }
 
 #[cfg(test)]

@@ -11,7 +11,6 @@ const MAX_COMPARED_BYTES: usize = 500;
 /// If less than this share of a line is equal, no words are marked, because nearly all would be.
 const MIN_EQUAL_SHARE: f32 = 0.4;
 
-/// A parsed diff.
 pub(crate) struct Diff {
     /// The changed files, as the diff names them.
     files: Vec<String>,
@@ -22,7 +21,6 @@ pub(crate) struct Diff {
 }
 
 enum Row {
-    /// The next file.
     File(String),
     /// The gap between two parts of a file.
     Gap,
@@ -31,6 +29,13 @@ enum Row {
     Added(usize, String),
     /// Any other line of the diff, such as the note about a missing line end.
     Note(String),
+}
+
+/// Whether the name of a diff's only file is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileName {
+    Shown,
+    Hidden,
 }
 
 impl Diff {
@@ -89,44 +94,43 @@ impl Diff {
         format!("+{} −{}", self.added, self.removed)
     }
 
-    /// The lines of the diff, exact: unusual characters are visible. If the diff has a single file, its name
-    /// is shown only if `has_name` is set.
-    pub(crate) fn lines(&self, has_name: bool) -> Vec<StyledLine> {
+    /// The lines of the diff, exact: unusual characters are visible. `name` is for a diff of a single file.
+    pub(crate) fn lines(&self, name: FileName) -> Vec<StyledLine> {
         let number = |row: &Row| match row {
-            Row::Kept(at, _) | Row::Removed(at, _) | Row::Added(at, _) => *at,
+            Row::Kept(number, _) | Row::Removed(number, _) | Row::Added(number, _) => *number,
             Row::File(_) | Row::Gap | Row::Note(_) => 0,
         };
         let digits = self.rows.iter().map(number).max().unwrap_or(0).to_string().len().max(3);
         let mut lines = Vec::new();
-        let mut at = 0;
-        while at < self.rows.len() {
-            let removed = self.run(at, |row| matches!(row, Row::Removed(..)));
-            let added = self.run(at + removed, |row| matches!(row, Row::Added(..)));
+        let mut index = 0;
+        while index < self.rows.len() {
+            let removed = self.run(index, |row| matches!(row, Row::Removed(..)));
+            let added = self.run(index + removed, |row| matches!(row, Row::Added(..)));
             if removed > 0 {
                 let pairs: Vec<_> = (0..removed)
                     .map(|nth| {
                         if nth < added {
-                            words(self.text(at + nth), self.text(at + removed + nth))
+                            words(self.text(index + nth), self.text(index + removed + nth))
                         } else {
                             None
                         }
                     })
                     .collect();
                 for (nth, pair) in pairs.iter().enumerate() {
-                    let row = &self.rows[at + nth];
+                    let row = &self.rows[index + nth];
                     lines.push(marked_line(digits, number(row), '-', row, pair.as_ref().map(|(old, _)| old)));
                 }
                 for nth in 0..added {
-                    let row = &self.rows[at + removed + nth];
+                    let row = &self.rows[index + removed + nth];
                     let pair = pairs.get(nth).and_then(|pair| pair.as_ref()).map(|(_, new)| new);
                     lines.push(marked_line(digits, number(row), '+', row, pair));
                 }
-                at += removed + added;
+                index += removed + added;
                 continue;
             }
-            let row = &self.rows[at];
-            at += 1;
-            if matches!(row, Row::File(_)) && !has_name && self.files.len() == 1 {
+            let row = &self.rows[index];
+            index += 1;
+            if matches!(row, Row::File(_)) && name == FileName::Hidden && self.files.len() == 1 {
                 continue;
             }
             lines.push(match row {
@@ -148,8 +152,8 @@ impl Diff {
         self.rows.iter().skip(from).take_while(|row| is(row)).count()
     }
 
-    fn text(&self, at: usize) -> &str {
-        match &self.rows[at] {
+    fn text(&self, index: usize) -> &str {
+        match &self.rows[index] {
             Row::Kept(_, text) | Row::Removed(_, text) | Row::Added(_, text) | Row::Note(text) => text,
             Row::File(_) | Row::Gap => "",
         }
@@ -269,7 +273,7 @@ mod tests {
         let diff = Diff::parse(EDIT);
         assert_eq!((diff.file(), diff.sums().as_str()), (Some("src/lib.rs"), "+3 −3"));
         assert_eq!(
-            diff.lines(false).iter().map(StyledLine::plain).collect::<Vec<_>>(),
+            diff.lines(FileName::Hidden).iter().map(StyledLine::plain).collect::<Vec<_>>(),
             [
                 "  2  ",
                 "  3 -fn load(path: &str) -> String {",
@@ -286,7 +290,7 @@ mod tests {
 
     #[test]
     fn changed_words_of_similar_lines_are_marked() {
-        let lines = Diff::parse(EDIT).lines(false);
+        let lines = Diff::parse(EDIT).lines(FileName::Hidden);
         let marked = |line: &StyledLine, tone| {
             line.0.iter().filter(|(t, _)| *t == tone).map(|(_, text)| text.clone()).collect::<Vec<_>>()
         };
@@ -299,7 +303,7 @@ mod tests {
     fn removed_line_that_looks_like_a_header_stays_a_line() {
         let diff = Diff::parse("--- a\n+++ a\n@@ -1,2 +1 @@\n--- x\n y\n");
         assert_eq!(diff.removed, 1);
-        assert_eq!(diff.lines(false)[0].plain(), "  1 --- x");
+        assert_eq!(diff.lines(FileName::Hidden)[0].plain(), "  1 --- x");
         assert_eq!(diff.file(), Some("a"));
     }
 
@@ -308,7 +312,7 @@ mod tests {
         let diff = Diff::parse(
             "--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+x\n--- a/y\n+++ /dev/null\n@@ -1 +0,0 @@\n-y\n",
         );
-        let lines: Vec<String> = diff.lines(false).iter().map(StyledLine::plain).collect();
+        let lines: Vec<String> = diff.lines(FileName::Hidden).iter().map(StyledLine::plain).collect();
         assert_eq!(lines, ["x", "  1 +x", "y (removed)", "  1 -y"]);
         assert_eq!(diff.file(), None);
     }

@@ -30,7 +30,6 @@ pub struct Draft {
 
 impl Draft {
     /// The text with all pastes.
-    #[must_use]
     pub fn whole_text(&self) -> String {
         with_pastes(&self.text, &self.pastes)
     }

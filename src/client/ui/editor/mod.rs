@@ -45,14 +45,10 @@ const MAX_PASTED_CHARS: usize = 2_000;
 const MAX_PICTURES: usize = 20;
 
 impl Editor {
-    /// The current text.
-    #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether the text is empty.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
@@ -73,7 +69,6 @@ impl Editor {
     }
 
     /// The text with all pastes.
-    #[must_use]
     pub fn whole_text(&self) -> String {
         with_pastes(&self.text, &self.pastes)
     }
@@ -115,10 +110,10 @@ impl Editor {
 
     /// Adds older texts to the history, oldest first.
     pub fn remember_older(&mut self, mut older: Vec<String>) {
-        let mut known: HashSet<String> = self.history.iter().cloned().collect();
+        let mut texts: HashSet<String> = self.history.iter().cloned().collect();
         // Keep the newest of several equal texts, because a search finds it first there.
         older.reverse();
-        older.retain(|text| !text.trim().is_empty() && known.insert(text.clone()));
+        older.retain(|text| !text.trim().is_empty() && texts.insert(text.clone()));
         older.reverse();
         older.append(&mut self.history);
         self.history = older;
@@ -126,7 +121,6 @@ impl Editor {
     }
 
     /// The newest text of the history that contains `query`, after skipping the `skip` newest matches.
-    #[must_use]
     pub fn search(&self, query: &str, skip: usize) -> Option<&str> {
         let query = query.to_lowercase();
         let fits = |text: &&String| text.to_lowercase().contains(&query);
@@ -159,7 +153,6 @@ impl Editor {
     }
 
     /// Position of the cursor, in bytes.
-    #[must_use]
     pub fn cursor(&self) -> usize {
         self.at
     }
@@ -172,7 +165,6 @@ impl Editor {
         }
     }
 
-    /// Replaces all of the text.
     pub fn set_text(&mut self, text: &str) {
         self.clear();
         self.insert(text);
@@ -277,7 +269,7 @@ impl Editor {
     /// Moves to the start of the word before the cursor.
     pub fn word_left(&mut self) {
         let head = self.text[..self.at].trim_end();
-        self.at = head.rfind(char::is_whitespace).map_or(0, |at| self.boundary_at_or_before(at) + 1);
+        self.at = head.rfind(char::is_whitespace).map_or(0, |blank| self.boundary_at_or_before(blank) + 1);
         while !self.text.is_char_boundary(self.at) {
             self.at += 1;
         }
@@ -336,16 +328,15 @@ impl Editor {
         self.text[self.at..].find('\n').map_or(self.text.len(), |n| self.at + n)
     }
 
-    fn boundary_at_or_before(&self, mut at: usize) -> usize {
-        while !self.text.is_char_boundary(at) {
-            at -= 1;
+    fn boundary_at_or_before(&self, mut index: usize) -> usize {
+        while !self.text.is_char_boundary(index) {
+            index -= 1;
         }
-        at
+        index
     }
 
     /// The rows to show, at most `most` of them around the cursor, and the row and column of the cursor. The
     /// first row begins with `mark`.
-    #[must_use]
     pub fn rows(&self, mark: &str, columns: usize, most: usize) -> (Vec<StyledLine>, (usize, usize)) {
         let indent = width(mark);
         let room = columns.saturating_sub(indent + 1).max(2);
@@ -410,16 +401,12 @@ fn external_editor() -> Option<String> {
     set("VISUAL").or_else(|| set("EDITOR"))
 }
 
-/// Whether an editor is configured.
 pub(crate) fn has_editor() -> bool {
     external_editor().is_some()
 }
 
 /// Opens the user's editor with a text, and waits until the user closes it. Returns the changed text. The
 /// terminal must not be in raw mode.
-///
-/// # Errors
-/// There is no editor, it failed, or the text is not UTF-8.
 pub(crate) async fn in_editor(text: &str) -> io::Result<String> {
     let editor = external_editor().ok_or_else(|| io::Error::other("EDITOR is not set"))?;
     let path = std::env::temp_dir().join(format!("agentctl-{}.json", uuid::Uuid::now_v7()));

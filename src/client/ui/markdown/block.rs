@@ -59,10 +59,8 @@ impl Layout {
             Event::HardBreak => self.flush(),
             Event::Rule => {
                 let columns = self.columns.min(MAX_PROSE_COLUMNS);
-                self.emit(
-                    StyledLine::new(Tone::Dim, "─".repeat(columns.saturating_sub(self.indent()))),
-                    true,
-                );
+                let rule = "─".repeat(columns.saturating_sub(self.indent()));
+                self.emit_wrapped(StyledLine::new(Tone::Dim, rule));
             }
             Event::TaskListMarker(is_done) => self.push(None, if is_done { "[x] " } else { "[ ] " }),
         }
@@ -182,7 +180,7 @@ impl Layout {
                     if !inner.is_empty() {
                         line.0.retain(|(_, piece)| piece != INDENT);
                     }
-                    self.emit(line, false);
+                    self.emit(line);
                 }
                 self.has_gap = true;
             }
@@ -212,7 +210,7 @@ impl Layout {
                 let room = self.columns.saturating_sub(self.indent());
                 if let Some(table) = self.table.take() {
                     for line in table.lines(room) {
-                        self.emit(line, false);
+                        self.emit(line);
                     }
                 }
                 self.has_gap = true;
@@ -230,29 +228,31 @@ impl Layout {
     fn gap(&mut self) {
         self.flush();
         if std::mem::take(&mut self.has_gap) && !self.lines.is_empty() {
-            self.emit(StyledLine::default(), false);
+            self.emit(StyledLine::default());
         }
     }
 
     fn flush(&mut self) {
         if !self.text.0.is_empty() {
             let text = std::mem::take(&mut self.text);
-            self.emit(text, true);
+            self.emit_wrapped(text);
         }
     }
 
-    /// Writes a line after the leads.
-    fn emit(&mut self, line: StyledLine, is_wrapped: bool) {
+    /// Writes a line after the leads, in rows that fit.
+    fn emit_wrapped(&mut self, line: StyledLine) {
         let room = self.columns.min(MAX_PROSE_COLUMNS).saturating_sub(self.indent()).max(4);
-        let rows = if is_wrapped { line.wrap(room) } else { vec![line] };
-        for row in rows {
-            let mut shown = StyledLine::default();
-            for (first, rest) in &mut self.leads {
-                shown.0.extend(first.0.iter().cloned());
-                first.clone_from(rest);
-            }
-            shown.0.extend(row.0);
-            self.lines.push(shown);
+        line.wrap(room).into_iter().for_each(|row| self.emit(row));
+    }
+
+    /// Writes a row after the leads.
+    fn emit(&mut self, row: StyledLine) {
+        let mut shown = StyledLine::default();
+        for (first, rest) in &mut self.leads {
+            shown.0.extend(first.0.iter().cloned());
+            first.clone_from(rest);
         }
+        shown.0.extend(row.0);
+        self.lines.push(shown);
     }
 }

@@ -82,7 +82,6 @@ impl CodeBlock {
         Self { state: grammar.map(|grammar| (ParseState::new(grammar), ScopeStack::new())), lines: 0 }
     }
 
-    /// The next line.
     pub(super) fn line(&mut self, text: &str) -> StyledLine {
         self.lines += 1;
         if text.len() > MAX_LINE_BYTES || self.lines > MAX_COLOURED_LINES {

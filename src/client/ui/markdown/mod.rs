@@ -137,11 +137,11 @@ impl MarkdownStream {
     /// Emits all units of a text, whether complete or not.
     fn emit_all(&mut self, text: &str, columns: usize, lines: &mut Vec<StyledLine>) {
         let mut from = 0;
-        for at in unit_starts(text).into_iter().skip(1).chain([text.len()]) {
-            if let Some(unit) = text.get(from..at).filter(|unit| !unit.is_empty()) {
+        for end in unit_starts(text).into_iter().skip(1).chain([text.len()]) {
+            if let Some(unit) = text.get(from..end).filter(|unit| !unit.is_empty()) {
                 self.emit(unit, columns, lines);
             }
-            from = at.max(from);
+            from = end.max(from);
         }
     }
 
@@ -153,7 +153,6 @@ impl MarkdownStream {
     }
 }
 
-/// The lines of a whole text.
 pub(crate) fn lines(text: &str, columns: usize) -> Vec<StyledLine> {
     let mut stream = MarkdownStream::default();
     let mut lines = stream.push(text, columns);

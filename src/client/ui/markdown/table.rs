@@ -21,8 +21,9 @@ impl Table {
     /// The rows of the table; the first one is its heading.
     pub(super) fn lines(&self, columns: usize) -> Vec<StyledLine> {
         let count = self.rows.iter().map(Vec::len).max().unwrap_or(0);
-        let width = |at: usize| self.rows.iter().filter_map(|row| row.get(at)).map(StyledLine::width).max();
-        let mut widths: Vec<usize> = (0..count).map(|at| width(at).unwrap_or(0).max(1)).collect();
+        let width =
+            |index: usize| self.rows.iter().filter_map(|row| row.get(index)).map(StyledLine::width).max();
+        let mut widths: Vec<usize> = (0..count).map(|index| width(index).unwrap_or(0).max(1)).collect();
         let room = columns.saturating_sub(1 + GAP * count.saturating_sub(1));
         while widths.iter().sum::<usize>() > room {
             let Some(widest) = widths.iter_mut().max().filter(|width| **width > MIN_WIDTH) else {
@@ -49,23 +50,23 @@ impl Table {
         let cells: Vec<Vec<StyledLine>> = widths
             .iter()
             .enumerate()
-            .map(|(at, width)| row.get(at).map(bold).unwrap_or_default().wrap(*width))
+            .map(|(index, width)| row.get(index).map(bold).unwrap_or_default().wrap(*width))
             .collect();
         let height = cells.iter().map(Vec::len).max().unwrap_or(0);
         (0..height)
             .map(|nth| {
                 let mut line = StyledLine::new(Tone::Plain, " ");
-                for (at, (cell, width)) in cells.iter().zip(widths).enumerate() {
+                for (index, (cell, width)) in cells.iter().zip(widths).enumerate() {
                     let text = cell.get(nth).cloned().unwrap_or_default();
                     let blank = width.saturating_sub(text.width());
-                    let (left, right) = match self.alignments.get(at) {
+                    let (left, right) = match self.alignments.get(index) {
                         Some(Alignment::Right) => (blank, 0),
                         Some(Alignment::Center) => (blank / 2, blank - blank / 2),
                         _ => (0, blank),
                     };
-                    line = line.and(Tone::Plain, " ".repeat(left + if at > 0 { GAP } else { 0 }));
+                    line = line.and(Tone::Plain, " ".repeat(left + if index > 0 { GAP } else { 0 }));
                     line.0.extend(text.0);
-                    let is_last = at + 1 == widths.len();
+                    let is_last = index + 1 == widths.len();
                     line = line.and(Tone::Plain, " ".repeat(if is_last { 0 } else { right }));
                 }
                 line

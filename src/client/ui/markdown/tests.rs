@@ -104,13 +104,13 @@ proptest! {
     /// The shown lines do not depend on how the stream splits the text.
     #[test]
     fn parts_of_a_stream_give_the_lines_of_the_whole(cuts in proptest::collection::vec(0usize..460, 0..12)) {
-        let mut cuts: Vec<usize> = cuts.into_iter().filter(|at| ANSWER.is_char_boundary(*at)).collect();
+        let mut cuts: Vec<usize> = cuts.into_iter().filter(|end| ANSWER.is_char_boundary(*end)).collect();
         cuts.sort_unstable();
         let mut stream = MarkdownStream::default();
         let (mut found, mut from) = (Vec::new(), 0);
-        for at in cuts.into_iter().filter(|at| *at <= ANSWER.len()).chain([ANSWER.len()]) {
-            found.extend(stream.push(&ANSWER[from..at], 60));
-            from = at;
+        for end in cuts.into_iter().filter(|end| *end <= ANSWER.len()).chain([ANSWER.len()]) {
+            found.extend(stream.push(&ANSWER[from..end], 60));
+            from = end;
         }
         found.extend(stream.finish(60));
         let found: Vec<String> = found.iter().map(StyledLine::plain).collect();

@@ -44,7 +44,6 @@ impl Picker {
         self.selected = self.selected.min(self.sessions.len().saturating_sub(1));
     }
 
-    /// The selected session.
     pub(super) fn current(&self) -> Option<&SessionView> {
         self.sessions.get(self.selected)
     }

@@ -29,9 +29,7 @@ const MAX_SESSIONS: u32 = 200;
 /// Maximum number of messages of a preview.
 const PREVIEW_MESSAGES: u32 = 20;
 
-/// The choice of the user.
 pub(crate) enum PickerChoice {
-    /// Attach to this session.
     Session(Box<SessionView>),
     /// Begin a new conversation.
     New,

@@ -83,7 +83,7 @@ fn table(picker: &Picker, columns: usize, room: usize, now: Timestamp) -> Vec<St
 /// The text that the search matched, or the last line.
 fn last_words(session: &SessionView) -> (Tone, String) {
     match session.matches.first() {
-        Some(found) => (Tone::Plain, one_line(&found.snippet, 400)),
+        Some(result) => (Tone::Plain, one_line(&result.snippet, 400)),
         None => {
             let (tone, text) = last_line(session);
             (tone, one_line(text, 400))

@@ -1,7 +1,4 @@
-//! A permission request as shown to the user: the exact bytes of what would happen, the reason, and the
-//! keys.
-
-mod answers;
+//! A permission request as shown to the user: the exact bytes of what would happen, and the reason.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -9,18 +6,13 @@ use serde_json::Value;
 
 use crate::terminal::escape;
 use crate::terminal::style::{StyledLine, Tone};
-use crate::ui::diff::Diff;
+use crate::ui::diff::{Diff, FileName};
 use crate::ui::markdown;
-pub(crate) use crate::ui::prompt::answers::confirm;
-pub use crate::ui::prompt::answers::{
-    Answer, answer_for_key, approval, approval_with_edits, confirmation, editable_input, keys, parse_edited,
-};
 use types::permission::RequestKind;
 use types::session::PermissionRequest;
 use types::tool::{ProposedPlan, Subject};
 
 /// The text of the request, without its keys.
-#[must_use]
 pub fn question(request: &PermissionRequest) -> Vec<StyledLine> {
     if request.kind == RequestKind::Plan {
         let text = escape::exact_lines(ProposedPlan::text(&request.input));
@@ -64,8 +56,11 @@ pub fn question(request: &PermissionRequest) -> Vec<StyledLine> {
     if let Some(diff) = &request.diff {
         let diff = Diff::parse(diff);
         // Show the file's name only if the arguments do not contain it.
-        let is_named = diff.file().is_some_and(|file| names_file(request, file));
-        shown.extend(diff.lines(!is_named).into_iter().map(|line| line.with_lead(Tone::Plain, "    ")));
+        let name = match diff.file().is_some_and(|file| names_file(request, file)) {
+            true => FileName::Hidden,
+            false => FileName::Shown,
+        };
+        shown.extend(diff.lines(name).into_iter().map(|line| line.with_lead(Tone::Plain, "    ")));
     }
     shown
 }
@@ -77,7 +72,6 @@ pub(crate) fn plan_lines(request: &PermissionRequest, columns: usize) -> Vec<Sty
     lines.into_iter().map(|line| line.with_lead(Tone::Dim, "    ")).collect()
 }
 
-/// Whether an argument names this file.
 fn names_file(request: &PermissionRequest, file: &str) -> bool {
     let name = |name: &str| request.input.get(name).and_then(Value::as_str);
     let named = ["file_path", "notebook_path", "path"].into_iter().filter_map(name);
@@ -105,7 +99,7 @@ fn other_targets(request: &PermissionRequest) -> Vec<String> {
         .filter(|text| text.len() <= MAX_PATH_BYTES)
         .map(|text| unresolved_path(&request.cwd, &text))
         .collect();
-    let mut found = Vec::new();
+    let mut targets = Vec::new();
     for part in parts {
         let (Subject::Read { path } | Subject::Edit { path } | Subject::Delete { path }) = part else {
             continue;
@@ -113,10 +107,10 @@ fn other_targets(request: &PermissionRequest) -> Vec<String> {
         let is_named = named.contains(&path.path) || named.is_empty() && path.path == Path::new(&request.cwd);
         // If there is a diff, it names the file itself.
         let own = (!is_named && request.diff.is_none()).then_some(&path.path);
-        found.extend(own.into_iter().chain(&path.matched_aliases).map(|path| path.display().to_string()));
+        targets.extend(own.into_iter().chain(&path.matched_aliases).map(|path| path.display().to_string()));
     }
-    found.truncate(MAX_OTHER_TARGETS);
-    found
+    targets.truncate(MAX_OTHER_TARGETS);
+    targets
 }
 
 /// Fewer columns cannot be read.
@@ -141,7 +135,6 @@ fn unresolved_path(cwd: &str, text: &str) -> PathBuf {
 
 /// The request in rows of at most `columns`. Continuation rows are indented, so that only the daemon's own
 /// text begins at the start of a row, whatever a command contains.
-#[must_use]
 pub fn rows(request: &PermissionRequest, columns: usize) -> Vec<StyledLine> {
     let inward = if columns > 4 * INDENT.len() { INDENT } else { "" };
     let mut shown = Vec::new();

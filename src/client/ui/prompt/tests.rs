@@ -1,8 +1,7 @@
-//! Tests of the text of a request and of the answers of its keys.
+//! Tests of the text of a request.
 
 use crate::ui::prompt::*;
 use serde_json::json;
-use types::permission::{Decision, Mode, Scope};
 
 fn request(tool: &str, input: Value, diff: Option<&str>) -> PermissionRequest {
     serde_json::from_value(json!({
@@ -90,31 +89,6 @@ fn request_without_diff_shows_complete_input() {
 }
 
 #[test]
-fn suggested_grant_is_named_before_answer() {
-    let request = request("Bash", json!({"command": "sh test.sh"}), None);
-    let keys: Vec<String> = keys(&request).iter().map(StyledLine::plain).collect();
-    assert_eq!(
-        keys,
-        [
-            "▌ 2 and 3 write the rule Bash(sh test.sh)",
-            "▌ 1 once  2 session  3 this folder  4 no  f no, and why  e edit  a stop",
-        ]
-    );
-    assert!(keys.iter().all(|line| crate::terminal::style::width(line) <= 80), "{keys:?}");
-    let params = approval(&request, Decision::Allow, Scope::Session, None);
-    assert_eq!(params.grant.as_deref(), Some("Bash(sh test.sh)"));
-    assert_eq!(approval(&request, Decision::Allow, Scope::Once, None).grant, None);
-}
-
-#[test]
-fn approval_contains_digest_of_shown_request() {
-    let mut request = request("Bash", json!({"command": "sh test.sh"}), None);
-    assert_eq!(approval(&request, Decision::Allow, Scope::Once, None).digest, None);
-    request.digest = "ab".into();
-    assert_eq!(approval(&request, Decision::Allow, Scope::Once, None).digest.as_deref(), Some("ab"));
-}
-
-#[test]
 fn command_text_cannot_imitate_prompt_lines() {
     let command = format!("ls #{}▌ 1 once  4 no", "x ".repeat(20));
     let request = request("Bash", json!({"command": command}), None);
@@ -141,53 +115,11 @@ fn unsandboxed_retry_request_has_own_text() {
             "    stopped at: /etc/x",
         ],
     );
-    let keys_text: String = keys(&request).iter().map(StyledLine::plain).collect();
-    assert!(
-        keys_text.contains("once outside") && keys_text.contains("until the session ends"),
-        "{keys_text}"
-    );
-    assert!(!keys_text.contains("this folder") && !keys_text.contains("edit"), "{keys_text}");
-    for (key, is_taken) in
-        [('y', true), ('2', true), ('n', true), ('f', true), ('3', false), ('e', false), ('s', false)]
-    {
-        assert_eq!(answer_for_key(&request, key).is_some(), is_taken, "{key}");
-    }
-    request.suggestions.clear();
-    assert_eq!(answer_for_key(&request, '2'), None);
 }
 
 #[test]
-fn plan_request_shows_its_text_and_keys() {
+fn plan_request_shows_its_exact_text() {
     let plan = request("ExitPlanMode", json!({"plan": "1. Read\n2. Write"}), None);
     let plan = PermissionRequest { kind: RequestKind::Plan, suggestions: Vec::new(), ..plan };
     check(&plan, &["▌ The model proposes this plan:", "    1. Read", "    2. Write"]);
-    assert!(keys(&plan)[0].plain().contains("2 yes, and accept edits"));
-    assert_eq!(answer_for_key(&plan, '2'), Some(Answer::AcceptEdits));
-    assert_eq!(answer_for_key(&plan, '3'), Some(Answer::Feedback));
-    assert_eq!(approval_with_edits(&plan).mode, Some(Mode::AcceptEdits));
-}
-
-#[test]
-fn edited_arguments_are_sent_and_errors_reported() {
-    let request = request("Bash", json!({"command": "sh test.sh"}), None);
-    let same = parse_edited(&request, &editable_input(&request)).expect("JSON");
-    assert_eq!((same.decision, same.updated_input), (Some(Decision::Allow), None));
-    let other = parse_edited(&request, "{\"command\": \"sh -n test.sh\"}").expect("JSON");
-    assert_eq!(other.updated_input, Some(json!({"command": "sh -n test.sh"})));
-    // A command is edited as a command, with the other arguments unchanged.
-    assert_eq!(editable_input(&request), "sh test.sh");
-    for command in ["sh -n test.sh", "[ -f x ] && sh x", "{ ls; }", "a\nb", "echo '{\"a\": 1}'"] {
-        let edited = parse_edited(&request, command).expect("a command");
-        assert_eq!(edited.updated_input, Some(json!({"command": command})), "{command}");
-    }
-    assert!(parse_edited(&request, " ").is_err());
-    assert!(parse_edited(&request, "{").is_err_and(|why| why.contains("JSON")));
-    assert!(parse_edited(&request, "[]").is_err_and(|why| why.contains("object")));
-}
-
-#[test]
-fn answer_keys_are_case_insensitive() {
-    assert_eq!(Answer::from_key('Y'), Some(Answer::Once));
-    assert_eq!(Answer::from_key('f'), Some(Answer::Feedback));
-    assert_eq!(Answer::from_key('\r'), None);
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::terminal::escape;
 use crate::terminal::format::format_ms;
 use crate::terminal::style::{StyledLine, Tone, cut};
-use crate::ui::diff::Diff;
+use crate::ui::diff::{Diff, FileName};
 use crate::ui::markdown;
 use crate::ui::render::OutputPiece;
 use crate::ui::summary::{call_summary, one_line};
@@ -51,7 +51,6 @@ pub(crate) struct OpenCall {
     notes: Vec<StyledLine>,
 }
 
-/// The result of a call.
 pub(super) struct CallResult<'a> {
     pub(super) tool: &'a str,
     pub(super) status: ToolStatus,
@@ -60,7 +59,6 @@ pub(super) struct CallResult<'a> {
     pub(super) duration_ms: u64,
 }
 
-/// The calls of a transcript.
 #[derive(Default)]
 pub(super) struct Calls {
     open: Vec<OpenCall>,
@@ -110,9 +108,9 @@ impl Calls {
         self.open.iter_mut().find(|call| call.call_id == call_id)
     }
 
-    pub(super) fn started(&mut self, call_id: CallId, at: Timestamp) {
+    pub(super) fn started(&mut self, call_id: CallId, time: Timestamp) {
         if let Some(call) = self.find(call_id) {
-            call.started_at = Some(at);
+            call.started_at = Some(time);
         }
     }
 
@@ -141,8 +139,8 @@ impl Calls {
 
     /// Shows the end of a call. A read is stored instead, because several reads become one line.
     pub(super) fn complete_call(&mut self, call_id: CallId, result: &CallResult<'_>) -> Vec<OutputPiece> {
-        let at = self.open.iter().position(|call| call.call_id == call_id);
-        let call = at.map(|at| self.open.remove(at));
+        let index = self.open.iter().position(|call| call.call_id == call_id);
+        let call = index.map(|index| self.open.remove(index));
         let is_fine = result.status == ToolStatus::Completed;
         let notes = call.as_ref().map(|call| call.notes.clone()).unwrap_or_default();
         let change = self.changes.remove(&call_id);
@@ -379,7 +377,6 @@ fn is_edit(tool: &str) -> bool {
     matches!(tool, "Edit" | "MultiEdit" | "Write" | "NotebookEdit" | "ApplyPatch")
 }
 
-/// The lines of a diff.
 fn diff_lines(text: &str) -> Vec<StyledLine> {
-    Diff::parse(text).lines(false)
+    Diff::parse(text).lines(FileName::Hidden)
 }

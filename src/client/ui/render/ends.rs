@@ -17,7 +17,6 @@ pub(super) fn client_name(client: &str) -> Cow<'_, str> {
     if client == connector::NAME { "you".into() } else { escape::line(client) }
 }
 
-/// An error as a line.
 pub(super) fn error(kind: &str, message: &str) -> StyledLine {
     StyledLine::new(Tone::Bad, format!("  {}: {}", escape::line(kind), escape::line(message)))
 }
@@ -39,7 +38,7 @@ pub(crate) fn outcome(result: &TurnResult, by: Option<&str>) -> String {
         Subtype::MaxOutputTokens => "stopped: the answer reached the model's output limit".into(),
         Subtype::ErrorRepeatedCall => "stopped: the model repeated the same call".into(),
         Subtype::StructuredOutputInvalid => "failed: the answer does not satisfy the schema".into(),
-        Subtype::ErrorDuringExecution => "failed: the daemon could not go on".into(),
+        Subtype::ErrorDuringExecution => "failed: internal error of the daemon".into(),
         Subtype::LlmError => match kind {
             "unauthorized" | "forbidden" => "failed: the provider refused the key".into(),
             "no_key" | "unconfigured" => "failed: no key or model is configured".into(),

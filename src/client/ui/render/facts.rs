@@ -8,7 +8,6 @@ const COMMANDS: &[&str] = &["status", "context", "cost"];
 /// Maximum columns of a name. A line with a longer one is a sentence.
 const MAX_NAME_COLUMNS: usize = 32;
 
-/// The lines of an answer.
 pub(super) fn answer_lines(command: &str, text: &str) -> Vec<StyledLine> {
     let rows: Vec<(Option<&str>, &str)> = text
         .lines()

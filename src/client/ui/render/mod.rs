@@ -4,6 +4,7 @@ mod calls;
 mod ends;
 mod facts;
 mod notices;
+mod requests;
 mod retries;
 mod servers;
 
@@ -13,38 +14,34 @@ use crate::terminal::escape;
 use crate::terminal::format::format_ms;
 use crate::terminal::style::{StyledLine, Tone, cut};
 use crate::ui::feedback;
-use crate::ui::question;
 use crate::ui::render::calls::{CallResult, Calls};
 pub(crate) use crate::ui::render::calls::{HIDDEN_KEY, OpenCall};
-use crate::ui::render::ends::{client_name, error, resolved, turn_completed};
+use crate::ui::render::ends::{error, turn_completed};
 use crate::ui::render::notices::plain_event;
 pub(crate) use crate::ui::render::notices::untrusted_parts;
+pub(crate) use crate::ui::render::requests::asked_summary;
 use crate::ui::render::retries::Retries;
 use crate::ui::render::servers::ServerLines;
-use crate::ui::summary::{call_summary, one_line};
-use types::event::{Envelope, Event, SettledBy};
+use crate::ui::summary::one_line;
+use types::event::{Envelope, Event};
 use types::ids::{ItemId, PermissionId};
 use types::message::{Block, split_own_command};
-use types::permission::RequestKind;
-use types::session::{Item, ItemKind, ItemStatus, PermissionRequest, Subtype};
+use types::session::{Item, ItemKind, ItemStatus, Subtype};
 use types::time::Timestamp;
 use types::todo::{Todo, TodoStatus};
 
 /// Maximum lines of an input. If it is longer, its beginning and its end are shown.
 const MAX_INPUT_LINES: usize = 12;
 
-/// One part of the output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutputPiece {
     /// More streamed text: escaped, or unchanged for a pipe.
     Text(String),
     /// End of streamed text.
     Break,
-    /// A whole line.
     Line(StyledLine),
     /// Lines of which some are hidden.
     Folded {
-        /// The shown lines.
         shown: Vec<StyledLine>,
         /// All lines, for the pager.
         full: Vec<StyledLine>,
@@ -84,7 +81,6 @@ pub struct Transcript {
 
 impl Transcript {
     /// Creates a transcript that also shows user input, for a client that attaches.
-    #[must_use]
     pub fn with_input() -> Self {
         let mut transcript = Self { echo: true, ..Self::default() };
         transcript.calls.has_plans = true;
@@ -92,14 +88,12 @@ impl Transcript {
     }
 
     /// Sets that the text of answers is not escaped, because a pipe receives it.
-    #[must_use]
     pub fn with_raw_text(mut self) -> Self {
         self.is_raw = true;
         self
     }
 
     /// Sets that a key of the view shows hidden lines.
-    #[must_use]
     pub fn with_pager(mut self) -> Self {
         (self.calls.has_pager, self.calls.has_plans) = (true, true);
         self
@@ -217,97 +211,8 @@ impl Transcript {
             // The chosen answer was shown while it was written.
             Event::MessageCompleted { .. } if std::mem::take(&mut self.is_chosen) => Vec::new(),
             Event::MessageCompleted { item, superseded, .. } => self.message(item, *superseded),
-            Event::FeedbackRequested { request_id, .. } => lines(vec![feedback::request_line(*request_id)]),
-            Event::FeedbackCompleted { by, .. } => {
-                let number = self.candidates.iter().position(|known| Some(*known) == envelope.item_id);
-                let origin = envelope.origin.as_ref().map(|origin| origin.client.as_str());
-                self.is_chosen = number.is_some();
-                self.candidates.clear();
-                lines(vec![feedback::choice_line(number.map(|number| number + 1), *by, origin)])
-            }
-            Event::QuestionRequested { question } => lines(question::question_lines(question)),
-            Event::QuestionResolved { kind, choice, answers, by, .. } => {
-                let how = match by {
-                    SettledBy::Submit => "continued by a further input".to_string(),
-                    SettledBy::Abort => "no longer asked".into(),
-                    SettledBy::Answer
-                    | SettledBy::Timeout
-                    | SettledBy::NoApprover
-                    | SettledBy::Rule
-                    | SettledBy::Mode => match choice {
-                        Some(choice) => choice.name().into(),
-                        None => answers.iter().map(question::answer_text).collect::<Vec<_>>().join(" · "),
-                    },
-                };
-                let who = envelope.origin.as_ref().map(|o| format!(" by {}", client_name(&o.client)));
-                let what = kind.name().replace('_', " ");
-                lines(vec![
-                    StyledLine::new(Tone::Dim, format!("  └ {what}: "))
-                        .and(Tone::Plain, how)
-                        .and(Tone::Dim, who.unwrap_or_default()),
-                ])
-            }
-            Event::ToolRequested { call_id, tool, input, .. } => {
-                self.calls.add_request(*call_id, tool, input);
-                vec![OutputPiece::Break]
-            }
-            Event::ToolStarted { call_id, .. } => {
-                self.calls.started(*call_id, envelope.at_ms);
-                Vec::new()
-            }
-            Event::ToolProgress { call_id, text, .. } => {
-                self.calls.set_progress(*call_id, text);
-                Vec::new()
-            }
-            Event::ToolCompleted { call_id, tool, status, output, detail, duration_ms, .. } => {
-                let result = CallResult {
-                    tool,
-                    status: *status,
-                    output,
-                    detail: detail.as_ref(),
-                    duration_ms: *duration_ms,
-                };
-                with_break(self.calls.complete_call(*call_id, &result))
-            }
-            Event::FileChanged { call_id, change } => {
-                self.calls.add_change(*call_id, change);
-                Vec::new()
-            }
-            Event::ToolBlocked { call_id, blocked, output, duration_ms, .. } => {
-                let what = match &blocked.what {
-                    Some(what) => format!("{}: {}", blocked.by.name(), escape::line(what)),
-                    None => blocked.by.name().into(),
-                };
-                let line = StyledLine::new(Tone::Dim, "  └ ")
-                    .and(Tone::Warn, "stopped by the sandbox")
-                    .and(Tone::Dim, format!(" ({}, {what}): {}", format_ms(*duration_ms), last_line(output)));
-                lines(self.calls.add_note(*call_id, line).into_iter().collect())
-            }
             Event::McpStatus(status) => lines(self.servers.render(status)),
             Event::TodoUpdated { todos } => lines(todo_lines(todos)),
-            Event::PermissionRequested { request, .. } => {
-                let summary = asked_summary(request);
-                self.request_summaries.insert(request.request_id, summary);
-                if request.child_session_id.is_none() {
-                    self.calls.remember_summary(request.call_id, &request.tool, &request.input);
-                }
-                Vec::new()
-            }
-            Event::PermissionResolved { request_id, call_id, .. } => {
-                let what = self.request_summaries.remove(request_id).unwrap_or_default();
-                let who = envelope.origin.as_ref().map(|o| o.client.as_str());
-                let line = resolved("", &envelope.event, who);
-                let foreign = self.calls.add_note(*call_id, line).is_some();
-                if foreign { lines(vec![resolved(&what, &envelope.event, who)]) } else { Vec::new() }
-            }
-            Event::PermissionExpired { request_id, on_timeout, .. } => {
-                let what = self.request_summaries.get(request_id).cloned().unwrap_or_default();
-                lines(vec![
-                    StyledLine::new(Tone::Dim, format!("  └ {} ", cut(&what, 60)))
-                        .and(Tone::Warn, "no user answered in time: ")
-                        .and(Tone::Plain, on_timeout.name().replace('_', " ")),
-                ])
-            }
             Event::TurnAborting { .. } => {
                 self.stopped_by = envelope.origin.as_ref().map(|origin| origin.client.clone());
                 lines(plain_event(&envelope.event, self.echo))
@@ -348,7 +253,62 @@ impl Transcript {
                 lines(line.filter(|_| !self.calls.has_pager).into_iter().collect())
             }
             Event::Heartbeat { .. } if self.retries.is_open() => Vec::new(),
+            Event::ToolRequested { .. }
+            | Event::ToolStarted { .. }
+            | Event::ToolProgress { .. }
+            | Event::ToolCompleted { .. }
+            | Event::FileChanged { .. }
+            | Event::ToolBlocked { .. } => self.call_event(envelope),
+            Event::FeedbackRequested { .. }
+            | Event::FeedbackCompleted { .. }
+            | Event::QuestionRequested { .. }
+            | Event::QuestionResolved { .. }
+            | Event::PermissionRequested { .. }
+            | Event::PermissionResolved { .. }
+            | Event::PermissionExpired { .. } => self.request_event(envelope),
             event => lines(plain_event(event, self.echo)),
+        }
+    }
+
+    fn call_event(&mut self, envelope: &Envelope) -> Vec<OutputPiece> {
+        match &envelope.event {
+            Event::ToolRequested { call_id, tool, input, .. } => {
+                self.calls.add_request(*call_id, tool, input);
+                vec![OutputPiece::Break]
+            }
+            Event::ToolStarted { call_id, .. } => {
+                self.calls.started(*call_id, envelope.at_ms);
+                Vec::new()
+            }
+            Event::ToolProgress { call_id, text, .. } => {
+                self.calls.set_progress(*call_id, text);
+                Vec::new()
+            }
+            Event::ToolCompleted { call_id, tool, status, output, detail, duration_ms, .. } => {
+                let result = CallResult {
+                    tool,
+                    status: *status,
+                    output,
+                    detail: detail.as_ref(),
+                    duration_ms: *duration_ms,
+                };
+                with_break(self.calls.complete_call(*call_id, &result))
+            }
+            Event::FileChanged { call_id, change } => {
+                self.calls.add_change(*call_id, change);
+                Vec::new()
+            }
+            Event::ToolBlocked { call_id, blocked, output, duration_ms, .. } => {
+                let what = match &blocked.what {
+                    Some(what) => format!("{}: {}", blocked.by.name(), escape::line(what)),
+                    None => blocked.by.name().into(),
+                };
+                let line = StyledLine::new(Tone::Dim, "  └ ")
+                    .and(Tone::Warn, "stopped by the sandbox")
+                    .and(Tone::Dim, format!(" ({}, {what}): {}", format_ms(*duration_ms), last_line(output)));
+                lines(self.calls.add_note(*call_id, line).into_iter().collect())
+            }
+            _ => Vec::new(),
         }
     }
 
@@ -373,7 +333,7 @@ impl Transcript {
                 self.user_message(full)
             }
             ItemKind::Notice => {
-                let text = "  (cut at the output limit: the model is asked to go on)";
+                let text = "  (cut at the output limit: the model is asked to continue)";
                 lines(vec![StyledLine::new(Tone::Dim, text)])
             }
             ItemKind::UserMessage
@@ -420,16 +380,6 @@ fn lines(lines: Vec<StyledLine>) -> Vec<OutputPiece> {
         return Vec::new();
     }
     std::iter::once(OutputPiece::Break).chain(lines.into_iter().map(OutputPiece::Line)).collect()
-}
-
-/// The request in one line.
-pub(crate) fn asked_summary(request: &PermissionRequest) -> String {
-    let summary = call_summary(&request.tool, &request.input);
-    match request.kind {
-        RequestKind::Tool => summary,
-        RequestKind::Plan => "carry out the plan".into(),
-        RequestKind::Sandbox => format!("again, OUTSIDE THE SANDBOX: {summary}"),
-    }
 }
 
 /// The todo list, one line for each entry.

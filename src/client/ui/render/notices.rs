@@ -51,7 +51,7 @@ pub(super) fn plain_event(event: &Event, echo: bool) -> Vec<StyledLine> {
             let is_shown = !news.is_empty() && (echo || options.mode.is_some());
             if is_shown { dim(format!("  {}", news.join(", "))) } else { Vec::new() }
         }
-        Event::SessionRewound(_) => dim("  ─ the conversation goes on from an earlier point ─".into()),
+        Event::SessionRewound(_) => dim("  ─ the conversation continues from an earlier point ─".into()),
         Event::SessionEnded { reason } => {
             vec![StyledLine::new(Tone::Warn, format!("the session was ended: {}", escape::line(reason)))]
         }
@@ -67,10 +67,49 @@ pub(super) fn plain_event(event: &Event, echo: bool) -> Vec<StyledLine> {
         Event::TurnSteered { input } if echo => {
             dim(format!("  for the running turn: {}", one_line(&input_line(input), 80)))
         }
-        Event::TurnParked {} => dim("  the daemon stops; the turn goes on with the next".into()),
-        Event::TurnResumed { delay_ms: 0, .. } => dim("  the daemon was restarted; the turn goes on".into()),
+        Event::PermissionRuleAdded { kind, rule } => {
+            dim(format!("  rule added: {} {}", kind.name(), escape::line(rule)))
+        }
+        Event::PermissionRuleRemoved { kind, rule } => {
+            dim(format!("  rule removed: {} {}", kind.name(), escape::line(rule)))
+        }
+        Event::SessionCleared {} => dim("  ─ the conversation starts again ─".into()),
+        Event::Notice { kind, text } if kind == PROBLEM_NOTICE => {
+            warn(format!("a hook cannot be used: {}", escape::line(text)))
+        }
+        Event::Notice { kind, text } if kind == "agents_refused" => warn(escape::line(text).into_owned()),
+        Event::HookCompleted { run, .. } => {
+            let error = run.error.as_ref().map(|error| {
+                let command = one_line(&run.command, 80);
+                format!("  hook {command} on {} failed: {}", run.event.name(), one_line(error, 200))
+            });
+            let message = run.message.as_ref().map(|message| format!("  hook: {}", escape::line(message)));
+            let lines = error.into_iter().chain(message);
+            lines.map(|text| StyledLine::new(Tone::Warn, text)).collect()
+        }
+        Event::JobEvent { event } => match &event.event {
+            JobEventKind::Retrying { reason, .. } => {
+                warn(format!("the job tries again later: {}", one_line(reason, 160)))
+            }
+            JobEventKind::Completed { state, .. } => dim(format!("  ── job {} ──", state.name())),
+            _ => Vec::new(),
+        },
+        Event::Notice { text, .. } => dim(format!("  {}", escape::line(text))),
+        event => turn_event(event),
+    }
+}
+
+/// Events of a turn and its model calls.
+fn turn_event(event: &Event) -> Vec<StyledLine> {
+    let dim = |text: String| vec![StyledLine::new(Tone::Dim, text)];
+    let warn = |text: String| vec![StyledLine::new(Tone::Warn, format!("  {text}"))];
+    match event {
+        Event::TurnParked {} => dim("  the daemon stops; the turn continues after the next start".into()),
+        Event::TurnResumed { delay_ms: 0, .. } => {
+            dim("  the daemon was restarted; the turn continues".into())
+        }
         Event::TurnResumed { delay_ms, resumes } => dim(format!(
-            "  the daemon was restarted; the turn goes on in {} (resume {resumes})",
+            "  the daemon was restarted; the turn continues in {} (resume {resumes})",
             format_ms(*delay_ms)
         )),
         Event::HistoryRepaired { changes, .. } => {
@@ -78,12 +117,6 @@ pub(super) fn plain_event(event: &Event, echo: bool) -> Vec<StyledLine> {
         }
         Event::TurnAborting { subtype: Subtype::PermissionDenied, .. } => dim("  the turn ends…".into()),
         Event::TurnAborting { .. } => dim("  stopping…".into()),
-        Event::PermissionRuleAdded { kind, rule } => {
-            dim(format!("  rule added: {} {}", kind.name(), escape::line(rule)))
-        }
-        Event::PermissionRuleRemoved { kind, rule } => {
-            dim(format!("  rule taken back: {} {}", kind.name(), escape::line(rule)))
-        }
         // The lines of the calls show more than this summary.
         Event::ToolSummary { .. } => Vec::new(),
         Event::BudgetWarning { budget, used, limit } => {
@@ -98,7 +131,7 @@ pub(super) fn plain_event(event: &Event, echo: bool) -> Vec<StyledLine> {
             warn(format!("the model has been silent for {}", format_ms(*silent_ms)))
         }
         Event::ModelSwitched { from, to, reason, .. } => warn(format!(
-            "the turn goes on with {} instead of {}: {}",
+            "the turn continues with {} instead of {}: {}",
             escape::line(to),
             escape::line(from),
             reason.words()
@@ -122,7 +155,6 @@ pub(super) fn plain_event(event: &Event, echo: bool) -> Vec<StyledLine> {
             tokens(*tokens_before),
             tokens(*tokens_after)
         )),
-        Event::SessionCleared {} => dim("  ─ the conversation starts again ─".into()),
         Event::TurnOutputRejected { attempt, max, errors, .. } => warn(format!(
             "the answer does not satisfy the schema ({}); correction {attempt} of {max}",
             one_line(&errors.join("; "), 160)
@@ -131,27 +163,6 @@ pub(super) fn plain_event(event: &Event, echo: bool) -> Vec<StyledLine> {
             "the provider refused what it was shown: {count} pictures and documents are described in text from now on ({})",
             one_line(reason, 160)
         )),
-        Event::Notice { kind, text } if kind == PROBLEM_NOTICE => {
-            warn(format!("a hook cannot be used: {}", escape::line(text)))
-        }
-        Event::Notice { kind, text } if kind == "agents_refused" => warn(escape::line(text).into_owned()),
-        Event::HookCompleted { run, .. } => {
-            let error = run.error.as_ref().map(|error| {
-                let command = one_line(&run.command, 80);
-                format!("  hook {command} on {} failed: {}", run.event.name(), one_line(error, 200))
-            });
-            let message = run.message.as_ref().map(|message| format!("  hook: {}", escape::line(message)));
-            let lines = error.into_iter().chain(message);
-            lines.map(|text| StyledLine::new(Tone::Warn, text)).collect()
-        }
-        Event::JobEvent { event } => match &event.event {
-            JobEventKind::Retrying { reason, .. } => {
-                warn(format!("the job tries again later: {}", one_line(reason, 160)))
-            }
-            JobEventKind::Completed { state, .. } => dim(format!("  ── job {} ──", state.name())),
-            _ => Vec::new(),
-        },
-        Event::Notice { text, .. } => dim(format!("  {}", escape::line(text))),
         _ => Vec::new(),
     }
 }

@@ -20,8 +20,8 @@ impl ServerLines {
         let line = |tone, text: String| StyledLine::new(tone, escape::line(&text).into_owned());
         let mut shown = match state {
             McpState::Failed => {
-                let why = error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
-                vec![line(Tone::Warn, format!("MCP server {server} is not available{why}"))]
+                let reason = error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
+                vec![line(Tone::Warn, format!("MCP server {server} is not available{reason}"))]
             }
             McpState::Starting => {
                 self.starting.insert(server.clone());

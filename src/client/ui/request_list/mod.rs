@@ -1,4 +1,4 @@
-//! The open permission requests as a list with numbered answers. Pure.
+//! The open permission requests with numbered answers, for the screen and for lines. Pure.
 //!
 //! The numbers are always the same: 1 once, 2 for the session, 3 in this folder, 4 no, 5 all. For a plan, 2 also
 //! accepts its edits, and 3 takes words about what to change. The cursor
@@ -9,46 +9,44 @@ mod rows;
 
 use std::collections::VecDeque;
 
-use crate::ui::prompt;
+use crate::answer::permission::{self, PermissionChoice};
+use crate::ui::cursor::Step;
 use api::params::ApproveParams;
 use types::ids::PermissionId;
-use types::permission::{Decision, Mode, RequestKind, Scope};
+use types::permission::{Mode, RequestKind};
 use types::session::PermissionRequest;
 use types::tool::Subject;
 
 pub(crate) use rows::{ListStyle, home_relative};
 
-/// An answer in the list.
+/// A row of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Choice {
-    /// Allow this call.
-    Once,
-    /// Allow calls like this one for the rest of the session.
-    Session,
-    /// Approve a plan, and accept edits while it is carried out.
-    AcceptEdits,
-    /// Allow calls like this one in this folder, until the rule is removed.
-    Folder,
+pub(crate) enum ListEntry {
+    /// Send this answer.
+    Answer(PermissionChoice),
+    /// Open the page with the rules for the folder.
+    FolderRules,
     /// Do not approve a plan, and say what to change in it. The user types the words next.
     Words,
-    /// Deny the call; the turn continues.
-    No,
     /// Allow all listed calls once.
     All,
     /// Allow this edit, and let the session edit files from now on.
     AllEdits,
 }
 
-impl Choice {
-    /// The number of the answer, which is also its key.
+impl ListEntry {
+    pub(crate) const ONCE: Self = Self::Answer(PermissionChoice::Once);
+    pub(crate) const DENY: Self = Self::Answer(PermissionChoice::Deny);
+
+    /// The number of the entry, which is also its key.
     pub(crate) const fn number(self) -> usize {
         match self {
-            Choice::Once => 1,
-            Choice::Session | Choice::AcceptEdits => 2,
-            Choice::Folder | Choice::Words => 3,
-            Choice::No => 4,
-            Choice::All => 5,
-            Choice::AllEdits => 6,
+            Self::Answer(PermissionChoice::Once) => 1,
+            Self::Answer(PermissionChoice::Session(_) | PermissionChoice::AcceptEdits) => 2,
+            Self::FolderRules | Self::Words | Self::Answer(PermissionChoice::Folder(_)) => 3,
+            Self::Answer(PermissionChoice::Deny) => 4,
+            Self::All => 5,
+            Self::AllEdits => 6,
         }
     }
 }
@@ -56,25 +54,25 @@ impl Choice {
 /// Result of an answer that the user gave in the list.
 #[derive(Debug)]
 pub(crate) enum ListOutcome {
-    /// Send this answer.
     Send(ApproveParams),
     /// Send all these answers.
     SendAll(Vec<ApproveParams>),
     /// Send this answer, and set the mode in which edits need no request.
     SendAndAcceptEdits(ApproveParams),
-    /// The list has opened or closed the page that confirms a rule.
+    /// The page with the rules for the folder was opened.
     Page,
+    /// The user types words for the model next.
+    Words,
 }
 
-/// The open requests.
 #[derive(Default)]
 pub(crate) struct RequestList {
     requests: VecDeque<PermissionRequest>,
     /// Index of the request that is shown in full.
     current: usize,
-    /// The answer under the cursor; `None` for the initial answer.
-    cursor: Option<Choice>,
-    /// The row of the cursor on the page that confirms a rule for the folder; `None` if the page is closed.
+    /// The entry under the cursor; `None` for the initial entry.
+    cursor: Option<ListEntry>,
+    /// The row of the cursor on the page with the rules for the folder; `None` if the page is closed.
     page: Option<usize>,
     /// Whether the user moved in the list, so that keys are meant for the list and not for a draft.
     pub(crate) has_focus: bool,
@@ -89,14 +87,14 @@ impl RequestList {
 
     /// Removes a request. Returns the request if the list contained it.
     pub(crate) fn remove(&mut self, id: PermissionId) -> Option<PermissionRequest> {
-        let at = self.requests.iter().position(|request| request.request_id == id)?;
-        if at == self.current {
+        let index = self.requests.iter().position(|request| request.request_id == id)?;
+        if index == self.current {
             self.reset();
         }
-        if at < self.current || self.current + 1 == self.requests.len() {
+        if index < self.current || self.current + 1 == self.requests.len() {
             self.current = self.current.saturating_sub(1);
         }
-        self.requests.remove(at)
+        self.requests.remove(index)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -126,16 +124,14 @@ impl RequestList {
     }
 
     /// Shows the next request, or the previous one.
-    pub(crate) fn turn_to(&mut self, is_next: bool) {
-        let count = self.requests.len().max(1);
-        let step = if is_next { 1 } else { count - 1 };
+    pub(crate) fn turn_to(&mut self, step: Step) {
         self.reset();
-        self.current = (self.current + step) % count;
+        self.current = step.from(self.current, self.requests.len());
         self.has_focus = true;
     }
 
-    /// Whether the page that confirms a rule is open.
-    pub(crate) fn is_confirming(&self) -> bool {
+    /// Whether the page with the rules for the folder is open.
+    pub(crate) fn is_page_open(&self) -> bool {
         self.page.is_some()
     }
 
@@ -143,98 +139,92 @@ impl RequestList {
         self.page = None;
     }
 
-    /// The answers of the current request. `can_all` says whether all requests are visible in full.
-    pub(crate) fn choices(&self, mode: Mode, can_all: bool) -> Vec<Choice> {
+    /// The entries of the current request alone.
+    pub(crate) fn entries(&self) -> Vec<ListEntry> {
         let Some(request) = self.current() else { return Vec::new() };
-        let has_grant = !request.suggestions.is_empty();
-        let mut choices = vec![Choice::Once];
-        match request.kind {
-            RequestKind::Plan => choices.extend([Choice::AcceptEdits, Choice::Words]),
-            // A grant for an unsandboxed retry covers only this command, and lasts at most for the session.
-            RequestKind::Sandbox => choices.extend(has_grant.then_some(Choice::Session)),
-            RequestKind::Tool if has_grant => choices.extend([Choice::Session, Choice::Folder]),
-            RequestKind::Tool => {}
+        let mut entries = Vec::new();
+        for choice in permission::choices(request) {
+            match choice {
+                // The list offers the narrowest rule for the session, and a page with all rules for the folder.
+                PermissionChoice::Folder(0) => entries.push(ListEntry::FolderRules),
+                PermissionChoice::Session(1..) | PermissionChoice::Folder(_) => {}
+                PermissionChoice::AcceptEdits => {
+                    entries.extend([ListEntry::Answer(choice), ListEntry::Words])
+                }
+                PermissionChoice::Once | PermissionChoice::Session(0) | PermissionChoice::Deny => {
+                    entries.push(ListEntry::Answer(choice));
+                }
+            }
         }
-        choices.push(Choice::No);
+        entries
+    }
+
+    /// The entries of the current request, and those that concern more than this request. `can_all` says whether all
+    /// requests are visible in full.
+    pub(crate) fn all_entries(&self, mode: Mode, can_all: bool) -> Vec<ListEntry> {
+        let Some(request) = self.current() else { return Vec::new() };
+        let mut entries = self.entries();
         if can_all && self.len() > 1 && self.requests.iter().all(|r| r.kind == RequestKind::Tool) {
-            choices.push(Choice::All);
+            entries.push(ListEntry::All);
         }
         // In another mode, or outside the folder, edits need requests anyway.
         let is_edit = request.kind == RequestKind::Tool && matches!(request.subject, Subject::Edit { .. });
         if is_edit && mode == Mode::Default && !danger::is_dangerous(request, mode) {
-            choices.push(Choice::AllEdits);
+            entries.push(ListEntry::AllEdits);
         }
-        choices
+        entries
     }
 
-    /// The answer under the cursor.
-    pub(crate) fn cursor(&self, mode: Mode) -> Choice {
+    /// The entry under the cursor.
+    pub(crate) fn cursor(&self, mode: Mode) -> ListEntry {
         let start = match self.current() {
-            Some(request) if danger::is_dangerous(request, mode) => Choice::No,
-            _ => Choice::Once,
+            Some(request) if danger::is_dangerous(request, mode) => ListEntry::DENY,
+            _ => ListEntry::ONCE,
         };
         self.cursor.unwrap_or(start)
     }
 
     /// Moves the cursor.
-    pub(crate) fn step(&mut self, is_down: bool, mode: Mode, can_all: bool) {
+    pub(crate) fn step(&mut self, step: Step, mode: Mode, can_all: bool) {
         self.has_focus = true;
-        if let (Some(at), Some(request)) = (self.page, self.current()) {
-            let count = request.suggestions.len() + 1;
-            self.page = Some((at + if is_down { 1 } else { count - 1 }) % count);
+        if let (Some(row), Some(request)) = (self.page, self.current()) {
+            self.page = Some(step.from(row, request.suggestions.len() + 1));
             return;
         }
-        let choices = self.choices(mode, can_all);
-        let at = choices.iter().position(|choice| *choice == self.cursor(mode)).unwrap_or(0);
-        let count = choices.len().max(1);
-        self.cursor = choices.get((at + if is_down { 1 } else { count - 1 }) % count).copied();
+        let entries = self.all_entries(mode, can_all);
+        let index = entries.iter().position(|entry| *entry == self.cursor(mode)).unwrap_or(0);
+        self.cursor = entries.get(step.from(index, entries.len())).copied();
     }
 
-    /// The answer with this number, if the list has it.
-    pub(crate) fn choice_by_number(&self, number: usize, mode: Mode, can_all: bool) -> Option<Choice> {
-        self.choices(mode, can_all).into_iter().find(|choice| choice.number() == number)
-    }
-
-    /// Answers the current request.
-    pub(crate) fn answer(&mut self, choice: Choice) -> Option<ListOutcome> {
+    /// Answers the current request with an entry.
+    pub(crate) fn answer(&mut self, entry: ListEntry) -> Option<ListOutcome> {
         let request = self.current()?;
-        let send =
-            |decision, scope| Some(ListOutcome::Send(prompt::approval(request, decision, scope, None)));
-        match choice {
-            Choice::Once => send(Decision::Allow, Scope::Once),
-            Choice::Session => send(Decision::Allow, Scope::Session),
-            Choice::AcceptEdits => Some(ListOutcome::Send(prompt::approval_with_edits(request))),
-            Choice::AllEdits => {
-                let params = prompt::approval(request, Decision::Allow, Scope::Once, None);
-                Some(ListOutcome::SendAndAcceptEdits(params))
-            }
-            Choice::No => send(Decision::Deny, Scope::Once),
-            Choice::All => {
-                let once = |request| prompt::approval(request, Decision::Allow, Scope::Once, None);
-                Some(ListOutcome::SendAll(self.requests.iter().map(once).collect()))
-            }
-            // The caller lets the user type the words first.
-            Choice::Words => None,
-            Choice::Folder => {
+        let once = |request| permission::params(request, PermissionChoice::Once);
+        Some(match entry {
+            ListEntry::Answer(choice) => ListOutcome::Send(permission::params(request, choice)),
+            ListEntry::AllEdits => ListOutcome::SendAndAcceptEdits(once(request)),
+            ListEntry::All => ListOutcome::SendAll(self.requests.iter().map(once).collect()),
+            ListEntry::Words => ListOutcome::Words,
+            ListEntry::FolderRules => {
                 self.page = Some(0);
-                Some(ListOutcome::Page)
+                ListOutcome::Page
             }
-        }
+        })
     }
 
-    /// Answers with a row of the page that confirms a rule. Without a number, uses the row under the cursor.
+    /// The answers on the page with the rules for the folder. The last one adds no rule.
+    pub(crate) fn page_choices(&self) -> Vec<PermissionChoice> {
+        let Some(request) = self.current() else { return Vec::new() };
+        let rules = (0..request.suggestions.len()).map(PermissionChoice::Folder);
+        rules.chain([PermissionChoice::Once]).collect()
+    }
+
+    /// Answers with a row of the page. Without a number, uses the row under the cursor.
     pub(crate) fn confirm(&mut self, number: Option<usize>) -> Option<ListOutcome> {
-        let at = number.map_or(self.page, |number| number.checked_sub(1))?;
-        let request = self.current()?;
-        if at > request.suggestions.len() {
-            return None;
-        }
-        let grant = request.suggestions.get(at).cloned();
-        // The last row adds no rule.
-        let scope = if grant.is_some() { Scope::Project } else { Scope::Once };
-        let params = prompt::approval(request, Decision::Allow, scope, None);
+        let row = number.map_or(self.page, |number| number.checked_sub(1))?;
+        let choice = *self.page_choices().get(row)?;
         self.page = None;
-        Some(ListOutcome::Send(ApproveParams { grant, ..params }))
+        self.answer(ListEntry::Answer(choice))
     }
 }
 

@@ -1,9 +1,10 @@
 //! Lays out the list as rows.
 
+use crate::answer::permission::PermissionChoice;
 use crate::terminal::escape;
 use crate::terminal::style::{StyledLine, Tone};
 use crate::ui::prompt;
-use crate::ui::request_list::{Choice, RequestList};
+use crate::ui::request_list::{ListEntry, RequestList};
 use crate::ui::summary::{call_summary, one_line};
 use types::permission::{Mode, RequestKind};
 use types::session::PermissionRequest;
@@ -14,7 +15,6 @@ const BAR: &str = "▌ ";
 /// Columns before the text of a request: the bar, and an indentation.
 const BODY_INDENT: usize = 4;
 
-/// Layout of the list.
 #[derive(Clone, Copy)]
 pub(crate) struct ListStyle {
     pub(crate) columns: usize,
@@ -30,12 +30,11 @@ pub(crate) struct ListStyle {
 }
 
 impl RequestList {
-    /// The rows of the list.
     pub(crate) fn rows(&self, look: ListStyle) -> Vec<StyledLine> {
         let Some(request) = self.current() else { return Vec::new() };
         let count = self.len();
         let mut answers = self.answer_rows(request, look);
-        answers.extend(wrap_rows(&keys(look, self.is_confirming(), count), look.columns));
+        answers.extend(wrap_rows(&keys(look, self.is_page_open(), count), look.columns));
         let others = self.other_rows(look);
         let (before, after) = others.split_at(self.current.min(others.len()));
         let body = body(request, (count > 1).then_some((self.current + 1, count)), look.columns);
@@ -76,65 +75,96 @@ impl RequestList {
             (true, true) => Tone::Bold,
             (true, false) => Tone::Plain,
         };
-        let row = |is_here: bool, number: usize, text: String, rule: Option<&str>| {
+        let row = |is_here: bool, number: usize, (text, rule): (String, Option<&str>)| {
             let line = StyledLine::new(Tone::Warn, BAR)
                 .and(tone(is_here), format!("{}{number}  {text}", cursor(is_here)));
             let rule = rule.map(|rule| one_line(rule, 300)).unwrap_or_default();
             line.and(if look.is_answerable { Tone::Tool } else { Tone::Dim }, rule)
         };
         let mut lines = Vec::new();
-        if let Some(at) = self.page {
-            let folder = one_line(&home_relative(&request.cwd), 60);
-            lines.push(StyledLine::new(Tone::Warn, BAR).and(
-                Tone::Plain,
-                format!("Writes one of these rules for {folder}, for all later sessions:"),
-            ));
-            for (nth, rule) in request.suggestions.iter().enumerate() {
-                lines.push(row(at == nth, nth + 1, String::new(), Some(rule)));
+        if let Some(current) = self.page {
+            lines.push(page_head(request));
+            for (index, choice) in self.page_choices().into_iter().enumerate() {
+                lines.push(row(current == index, index + 1, page_text(choice, request)));
             }
-            let last = request.suggestions.len();
-            lines.push(row(at == last, last + 1, "No rule: only once".into(), None));
         } else {
-            let here = self.cursor(look.mode);
-            for choice in self.choices(look.mode, look.can_all) {
-                let (text, rule) = self.text(choice, request);
-                lines.push(row(choice == here, choice.number(), text, rule));
+            let current = self.cursor(look.mode);
+            for entry in self.all_entries(look.mode, look.can_all) {
+                lines.push(row(entry == current, entry.number(), self.entry_text(entry, request)));
             }
         }
         lines.iter().flat_map(|line| wrap_rows(line, look.columns)).collect()
     }
 
-    fn text<'a>(&self, choice: Choice, request: &'a PermissionRequest) -> (String, Option<&'a str>) {
-        let rule = request.suggestions.first().map(String::as_str);
-        match (choice, request.kind) {
-            (Choice::Once, RequestKind::Plan) => ("Yes, carry it out".into(), None),
-            (Choice::Once, RequestKind::Sandbox) => ("Yes, once, outside the sandbox".into(), None),
-            (Choice::Once, RequestKind::Tool) => ("Yes, once".into(), None),
-            (Choice::AcceptEdits, _) => ("Yes, and accept its edits".into(), None),
-            (Choice::Session, RequestKind::Sandbox) => {
-                ("Yes, outside, until the session ends: ".into(), rule)
-            }
-            (Choice::Session, _) => ("Yes, until the session ends: ".into(), rule),
-            (Choice::Folder, _) => ("Yes, and always in this folder…".into(), None),
-            (Choice::Words, _) => ("No, and say what to change…".into(), None),
-            (Choice::No, RequestKind::Plan) => ("No, keep planning".into(), None),
-            (Choice::No, _) => ("No, and go on without it".into(), None),
-            (Choice::AllEdits, _) => ("Yes, and all edits of this session (mode accept_edits)".into(), None),
-            (Choice::All, _) => (format!("Yes to all {} as they stand here", self.len()), None),
+    /// The answers of the current request or of its page, for a user who types their numbers.
+    pub(crate) fn answer_lines(&self) -> Vec<StyledLine> {
+        let Some(request) = self.current() else { return Vec::new() };
+        let line = |number: usize, (text, rule): (String, Option<&str>)| {
+            StyledLine::new(Tone::Warn, BAR)
+                .and(Tone::Bold, number.to_string())
+                .and(Tone::Plain, format!("  {text}"))
+                .and(Tone::Tool, rule.map(|rule| one_line(rule, 300)).unwrap_or_default())
+        };
+        if self.is_page_open() {
+            let rules = self.page_choices().into_iter().enumerate();
+            let rules = rules.map(|(index, choice)| line(index + 1, page_text(choice, request)));
+            return std::iter::once(page_head(request)).chain(rules).collect();
         }
+        let entries = self.entries().into_iter();
+        entries.map(|entry| line(entry.number(), self.entry_text(entry, request))).collect()
+    }
+
+    fn entry_text<'a>(&self, entry: ListEntry, request: &'a PermissionRequest) -> (String, Option<&'a str>) {
+        use PermissionChoice::{AcceptEdits, Deny, Folder, Once, Session};
+        let text = match (entry, request.kind) {
+            (ListEntry::Answer(Once), RequestKind::Plan) => "Yes, carry it out",
+            (ListEntry::Answer(Once), RequestKind::Sandbox) => "Yes, once, outside the sandbox",
+            (ListEntry::Answer(Once), RequestKind::Tool) => "Yes, once",
+            (ListEntry::Answer(AcceptEdits), _) => "Yes, and accept its edits",
+            (ListEntry::Answer(Session(_)), RequestKind::Sandbox) => "Yes, outside, until the session ends: ",
+            (ListEntry::Answer(Session(_)), _) => "Yes, until the session ends: ",
+            (ListEntry::Answer(Folder(_)), _) => "Yes, and always in this folder: ",
+            (ListEntry::FolderRules, _) => "Yes, and always in this folder…",
+            (ListEntry::Words, _) => "No, and say what to change…",
+            (ListEntry::Answer(Deny), RequestKind::Plan) => "No, keep planning",
+            (ListEntry::Answer(Deny), _) => "No, and go on without it",
+            (ListEntry::AllEdits, _) => "Yes, and all edits of this session (mode accept_edits)",
+            (ListEntry::All, _) => return (format!("Yes to all {} requests shown here", self.len()), None),
+        };
+        let rule = match entry {
+            ListEntry::Answer(Session(rule) | Folder(rule)) => {
+                request.suggestions.get(rule).map(String::as_str)
+            }
+            _ => None,
+        };
+        (text.into(), rule)
     }
 
     /// The requests that are not shown in full, one row for each.
     fn other_rows(&self, look: ListStyle) -> Vec<StyledLine> {
         let count = self.len();
-        let others = self.iter().enumerate().filter(|(at, _)| *at != self.current);
-        let rows = others.map(|(at, request)| {
+        let others = self.iter().enumerate().filter(|(index, _)| *index != self.current);
+        let rows = others.map(|(index, request)| {
             StyledLine::new(Tone::Warn, BAR)
-                .and(Tone::Dim, format!("{}/{count}  ", at + 1))
+                .and(Tone::Dim, format!("{}/{count}  ", index + 1))
                 .and(Tone::Plain, call_summary(&request.tool, &request.input))
                 .cut(look.columns)
         });
         rows.collect()
+    }
+}
+
+/// The first row of the page with the rules for the folder.
+fn page_head(request: &PermissionRequest) -> StyledLine {
+    let folder = one_line(&home_relative(&request.cwd), 60);
+    let text = format!("Writes one of these rules for {folder}, for all later sessions:");
+    StyledLine::new(Tone::Warn, BAR).and(Tone::Plain, text)
+}
+
+fn page_text(choice: PermissionChoice, request: &PermissionRequest) -> (String, Option<&str>) {
+    match choice {
+        PermissionChoice::Folder(rule) => (String::new(), request.suggestions.get(rule).map(String::as_str)),
+        _ => ("No rule: only once".into(), None),
     }
 }
 
@@ -143,13 +173,12 @@ fn is_one_row(request: &PermissionRequest) -> bool {
     prompt::question(request).len() <= 3 && request.diff.is_none()
 }
 
-/// The keys of the list.
-fn keys(look: ListStyle, is_confirming: bool, count: usize) -> StyledLine {
+fn keys(look: ListStyle, is_page_open: bool, count: usize) -> StyledLine {
     let text = if !look.is_answerable {
         "…".to_owned()
     } else if look.has_draft {
-        "↑↓ moves to the list; other keys go on with your draft · Ctrl-O all".to_owned()
-    } else if is_confirming {
+        "↑↓ moves to the list; other keys continue your draft · Ctrl-O all".to_owned()
+    } else if is_page_open {
         "↑↓ Enter · Esc back".to_owned()
     } else {
         let others = if count > 1 { "←→ other · " } else { "" };
@@ -168,7 +197,7 @@ fn body(request: &PermissionRequest, place: Option<(usize, usize)>, columns: usi
         _ => prompt::question(request),
     };
     if let Some(first) = lines.first_mut() {
-        let place = place.map(|(at, count)| format!("{at}/{count}  ")).unwrap_or_default();
+        let place = place.map(|(number, count)| format!("{number}/{count}  ")).unwrap_or_default();
         *first = head(request, &place);
     }
     // The first row has the reason.

@@ -2,6 +2,7 @@ use serde_json::{Value, json};
 
 use crate::terminal::style::StyledLine;
 use crate::ui::request_list::*;
+use types::permission::{Decision, Scope};
 
 fn request(nth: usize, tool: &str, input: Value, more: Value) -> PermissionRequest {
     let mut body = json!({
@@ -85,7 +86,7 @@ fn request_to_leave_the_sandbox_says_its_reason_once() {
 #[test]
 fn rule_for_folder_is_confirmed_on_a_page_of_its_own() {
     let mut list = list([bash(1, "sh test.sh")]);
-    assert!(matches!(list.answer(Choice::Folder), Some(ListOutcome::Page)));
+    assert!(matches!(list.answer(ListEntry::FolderRules), Some(ListOutcome::Page)));
     let rows = list_rows(&list, 80, 24);
     assert_eq!(
         &rows[3..],
@@ -101,10 +102,10 @@ fn rule_for_folder_is_confirmed_on_a_page_of_its_own() {
         Some(ListOutcome::Send(params)) => (params.scope, params.grant),
         other => panic!("{other:?}"),
     };
-    list.step(true, Mode::Default, false);
+    list.step(Step::Next, Mode::Default, false);
     assert_eq!(params(list.confirm(None)), (Scope::Project, Some("Bash(sh:*)".into())));
-    list.answer(Choice::Folder);
-    assert!(list.confirm(Some(4)).is_none() && list.is_confirming());
+    list.answer(ListEntry::FolderRules);
+    assert!(list.confirm(Some(4)).is_none() && list.is_page_open());
     assert_eq!(params(list.confirm(Some(3))), (Scope::Once, None));
 }
 
@@ -112,22 +113,25 @@ fn rule_for_folder_is_confirmed_on_a_page_of_its_own() {
 fn cursor_begins_on_no_for_dangerous_calls() {
     let start = |request| list([request]).cursor(Mode::Default);
     for harmless in ["cargo test", "git status", "ls", "FOO=1 make", "sh clean.sh"] {
-        assert_eq!(start(bash(1, harmless)), Choice::Once, "{harmless}");
+        assert_eq!(start(bash(1, harmless)), ListEntry::ONCE, "{harmless}");
     }
     for dangerous in
         ["rm -r x", "/bin/rm x", "A=b rm x", "git push --force", "cargo publish", "find . -delete"]
     {
-        assert_eq!(start(bash(1, dangerous)), Choice::No, "{dangerous}");
+        assert_eq!(start(bash(1, dangerous)), ListEntry::DENY, "{dangerous}");
     }
     let parts =
         json!({"parts": [{"command": "rm y", "words": ["rm", "y"], "verdict": "ask", "reason": "r"}]});
-    assert_eq!(start(request(1, "Bash", json!({"command": "make && rm y"}), parts)), Choice::No);
+    assert_eq!(start(request(1, "Bash", json!({"command": "make && rm y"}), parts)), ListEntry::DENY);
     let path =
         json!({"path": "/etc/x", "in_workspace": false, "sensitivity": "ordinary", "matched_aliases": []});
     let outside = json!({"subject": {"kind": "edit", "path": path}});
-    assert_eq!(start(request(1, "Edit", json!({}), outside)), Choice::No);
-    assert_eq!(start(request(1, "Bash", json!({"command": "make"}), json!({"kind": "sandbox"}))), Choice::No);
-    assert_eq!(list([bash(1, "make")]).cursor(Mode::Bypass), Choice::No);
+    assert_eq!(start(request(1, "Edit", json!({}), outside)), ListEntry::DENY);
+    assert_eq!(
+        start(request(1, "Bash", json!({"command": "make"}), json!({"kind": "sandbox"}))),
+        ListEntry::DENY
+    );
+    assert_eq!(list([bash(1, "make")]).cursor(Mode::Bypass), ListEntry::DENY);
 }
 
 #[test]
@@ -144,18 +148,19 @@ fn several_requests_are_listed_and_answered_together() {
             "▌   2  Yes, until the session ends: Bash(sh test.sh)",
             "▌   3  Yes, and always in this folder…",
             "▌   4  No, and go on without it",
-            "▌   5  Yes to all 3 as they stand here",
+            "▌   5  Yes to all 3 requests shown here",
             "▌ ←→ other · ↑↓ Enter · Tab words · e change it · Ctrl-O all · Esc no, and stop",
             "▌ 2/3  Bash touch a2",
             "▌ 3/3  Bash touch a3",
         ]
     );
-    list.turn_to(false);
+    list.turn_to(Step::Previous);
     assert_eq!(list.current().map(|r| r.summary.as_str()), Some("s"));
     assert!(list_rows(&list, 80, 24)[2].starts_with("▌ 3/3  Bash · asks"), "the order does not change");
-    let Some(ListOutcome::SendAll(all)) = list.answer(Choice::All) else { panic!("not all") };
+    let Some(ListOutcome::SendAll(all)) = list.answer(ListEntry::All) else { panic!("not all") };
     assert_eq!(all.len(), 3);
-    assert_eq!(list.choice_by_number(5, Mode::Default, false), None, "not offered if some cannot be read");
+    let entries = list.all_entries(Mode::Default, false);
+    assert!(!entries.contains(&ListEntry::All), "not offered if some cannot be read");
     let id = list.current().expect("one").request_id;
     assert!(list.remove(id).is_some() && list.len() == 2 && list.current().is_some());
 }
@@ -187,9 +192,9 @@ fn all_edits_are_offered_for_edits_in_the_folder_only() {
         (bash(1, "make"), Mode::Default, false),
     ] {
         let mut list = list([request]);
-        assert_eq!(list.choice_by_number(6, mode, false) == Some(Choice::AllEdits), expected, "{mode:?}");
+        assert_eq!(list.all_entries(mode, false).contains(&ListEntry::AllEdits), expected, "{mode:?}");
         if expected {
-            let Some(ListOutcome::SendAndAcceptEdits(params)) = list.answer(Choice::AllEdits) else {
+            let Some(ListOutcome::SendAndAcceptEdits(params)) = list.answer(ListEntry::AllEdits) else {
                 panic!("not sent")
             };
             assert_eq!((params.decision, params.scope), (Some(Decision::Allow), Scope::Once));

@@ -10,6 +10,7 @@ use ratatui::crossterm::terminal::{self, EnterAlternateScreen, LeaveAlternateScr
 use ratatui::crossterm::{cursor, execute};
 use tokio::time::{MissedTickBehavior, interval};
 
+use crate::answer::permission::{self, PermissionChoice};
 use crate::connection::client::Client;
 use crate::connection::connector::Connector;
 use crate::connection::input_files::{mentioned_resources, with_attachments};
@@ -23,11 +24,10 @@ use crate::ui::keys::Keys;
 use crate::ui::top::overview::{Action, DaemonFacts, Dialog, Overview};
 use crate::ui::top::view::view;
 use api::params::{
-    AbortParams, AbortReply, ApproveParams, Approved, EndParams, ModelListParams, ModelListReply,
-    ModelUsageParams, ModelUsageReply, NoParams, StatusReply,
+    AbortParams, AbortReply, Approved, EndParams, ModelListParams, ModelListReply, ModelUsageParams,
+    ModelUsageReply, NoParams, StatusReply,
 };
 use types::ids::SessionId;
-use types::permission::Decision;
 use types::time::Timestamp;
 
 /// Interval at which times are drawn again.
@@ -191,12 +191,13 @@ async fn done(client: &Client, action: Action) -> String {
                     .await?;
                 Ok("sent")
             }
-            Action::Answer(request_id, allow) => {
-                let decision = Some(if allow { Decision::Allow } else { Decision::Deny });
-                let params =
-                    ApproveParams { request_id: Some(request_id), decision, ..ApproveParams::default() };
+            Action::Answer(request, choice) => {
+                let params = permission::params(&request, choice);
                 let _: Approved = client.call_as::<methods::session::Approve, _>(&params).await?;
-                Ok(if allow { "allowed once by you" } else { "denied by you" })
+                Ok(match choice {
+                    PermissionChoice::Deny => "denied by you",
+                    _ => "allowed once by you",
+                })
             }
         }
     }

@@ -4,13 +4,14 @@ use std::collections::{HashMap, HashSet};
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
+use crate::answer::permission::PermissionChoice;
 use crate::resolve_id::OPEN_STATES;
 use crate::ui::session_state::{has_failed, state};
 use crate::ui::top::rates::Rates;
 use types::ids::{PermissionId, SessionId};
 use types::job::JobCounts;
 use types::permission_request::PendingRequest;
-use types::session::{SessionState, SessionView};
+use types::session::{PermissionRequest, SessionState, SessionView};
 use types::time::Timestamp;
 
 /// Time in milliseconds after an answer dialog has opened for which it ignores keys. So a key that was typed
@@ -58,8 +59,8 @@ impl Filter {
     }
 
     fn next(self, step: usize) -> Self {
-        let at = Self::ALL.iter().position(|filter| *filter == self).unwrap_or(0);
-        Self::ALL[(at + step) % Self::ALL.len()]
+        let index = Self::ALL.iter().position(|filter| *filter == self).unwrap_or(0);
+        Self::ALL[(index + step) % Self::ALL.len()]
     }
 }
 
@@ -69,11 +70,19 @@ pub(super) enum Dialog {
     #[default]
     None,
     /// An answer to this request. The dialog was opened at `since`.
-    Answer { request: PermissionId, since: Timestamp },
+    Answer {
+        request: PermissionId,
+        since: Timestamp,
+    },
     /// The question whether to end this session.
-    End { session: SessionId, since: Timestamp },
-    /// An input for this session.
-    Message { session: SessionId, text: String },
+    End {
+        session: SessionId,
+        since: Timestamp,
+    },
+    Message {
+        session: SessionId,
+        text: String,
+    },
 }
 
 /// Action that a key requests.
@@ -86,10 +95,9 @@ pub(super) enum Action {
     Abort(SessionId),
     Kill(SessionId),
     Submit(SessionId, String),
-    Answer(PermissionId, bool),
+    Answer(Box<PermissionRequest>, PermissionChoice),
 }
 
-/// Facts about the daemon.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DaemonFacts {
     pub(super) up_ms: u64,
@@ -138,8 +146,8 @@ impl Overview {
                     .last_turn
                     .as_ref()
                     .filter(|_| session.summary.state == SessionState::Idle);
-                let at = quiet.map_or(session.summary.updated_at_ms, |turn| turn.ended_at_ms);
-                self.since.insert(session.session_id, (state_text, at));
+                let time = quiet.map_or(session.summary.updated_at_ms, |turn| turn.ended_at_ms);
+                self.since.insert(session.session_id, (state_text, time));
             }
         }
         let ids: HashSet<SessionId> = self.sessions.iter().map(|it| it.session_id).collect();
@@ -158,18 +166,15 @@ impl Overview {
         self.select_listed();
     }
 
-    /// The sessions that the filter lists.
     pub(super) fn listed_sessions(&self) -> Vec<&SessionView> {
         self.sessions.iter().filter(|session| self.filter.accepts(session)).collect()
     }
 
-    /// The selected session.
     pub(super) fn current(&self) -> Option<&SessionView> {
         let listed = self.listed_sessions();
         listed.iter().find(|it| Some(it.session_id) == self.selected).or(listed.first()).copied()
     }
 
-    /// The oldest request of a session.
     pub(super) fn request_of(&self, session: SessionId) -> Option<&PendingRequest> {
         self.requests.iter().find(|pending| pending.session_id == session)
     }
@@ -178,12 +183,12 @@ impl Overview {
     /// oldest request, whatever has happened since.
     pub(super) fn state_ms(&self, session: &SessionView, now: Timestamp) -> u64 {
         let oldest = self.requests.iter().filter(|pending| pending.session_id == session.session_id);
-        if let Some(at) = oldest.map(|pending| pending.at_ms).min()
+        if let Some(time) = oldest.map(|pending| pending.at_ms).min()
             && Filter::NeedsYou.accepts(session)
         {
-            return now.since(at);
+            return now.since(time);
         }
-        self.since.get(&session.session_id).map_or(0, |(_, at)| now.since(*at))
+        self.since.get(&session.session_id).map_or(0, |(_, time)| now.since(*time))
     }
 
     fn select_listed(&mut self) {
@@ -193,14 +198,13 @@ impl Overview {
 
     fn step(&mut self, by: isize) {
         let listed = self.listed_sessions();
-        let at = listed.iter().position(|it| Some(it.session_id) == self.selected).unwrap_or(0);
+        let index = listed.iter().position(|it| Some(it.session_id) == self.selected).unwrap_or(0);
         let last = listed.len().saturating_sub(1);
-        let to = at.saturating_add_signed(by).min(last);
+        let to = index.saturating_add_signed(by).min(last);
         let id = listed.get(to).map(|it| it.session_id);
         self.selected = id;
     }
 
-    /// Handles a key.
     pub(super) fn on_key(&mut self, key: KeyEvent, now: Timestamp) -> Option<Action> {
         if key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c') {
             return match self.dialog {
@@ -216,14 +220,15 @@ impl Overview {
                 None
             }
             Dialog::Answer { request, .. } => {
-                let allow = match key.code {
-                    KeyCode::Char('1' | 'y') => true,
-                    KeyCode::Char('4' | 'n') => false,
+                let choice = match key.code {
+                    KeyCode::Char('1' | 'y') => PermissionChoice::Once,
+                    KeyCode::Char('4' | 'n') => PermissionChoice::Deny,
                     KeyCode::Esc => return self.close(),
                     _ => return None,
                 };
                 self.close();
-                Some(Action::Answer(request, allow))
+                let pending = self.requests.iter().find(|pending| pending.request.request_id == request)?;
+                Some(Action::Answer(Box::new(pending.request.clone()), choice))
             }
             Dialog::End { session, .. } => {
                 let is_yes = matches!(key.code, KeyCode::Char('y'));
@@ -362,8 +367,8 @@ pub(super) mod tests {
         overview
     }
 
-    fn press(overview: &mut Overview, code: KeyCode, at: i64) -> Option<Action> {
-        overview.on_key(KeyEvent::new(code, KeyModifiers::NONE), Timestamp(at))
+    fn press(overview: &mut Overview, code: KeyCode, time: i64) -> Option<Action> {
+        overview.on_key(KeyEvent::new(code, KeyModifiers::NONE), Timestamp(time))
     }
 
     #[test]
@@ -391,7 +396,7 @@ pub(super) mod tests {
         assert_eq!(press(&mut overview, KeyCode::Char('y'), 1_300), None, "still deaf");
         overview.on_paste("y");
         let answer = press(&mut overview, KeyCode::Char('1'), 1_700);
-        assert!(matches!(answer, Some(Action::Answer(_, true))), "{answer:?}");
+        assert!(matches!(answer, Some(Action::Answer(_, PermissionChoice::Once))), "{answer:?}");
         press(&mut overview, KeyCode::Char('K'), 2_000);
         assert_eq!(press(&mut overview, KeyCode::Enter, 3_000), None, "Enter does not confirm");
         assert_eq!(overview.dialog, Dialog::None);

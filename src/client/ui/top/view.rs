@@ -179,11 +179,11 @@ fn detail(overview: &Overview, now: Timestamp, columns: usize) -> Vec<StyledLine
             let number =
                 if pending.number.is_empty() { session.number.to_string() } else { pending.number.clone() };
             let call = one_line(&asked_summary(&pending.request), columns);
-            let why = format!(" · asks because {}", one_line(&pending.request.reason, columns));
+            let reason = format!(" · asks because {}", one_line(&pending.request.reason, columns));
             lines.push(
                 StyledLine::new(Tone::Warn, format!("▌ {number}  "))
                     .and(Tone::Bold, call)
-                    .and(Tone::Dim, why),
+                    .and(Tone::Dim, reason),
             );
         }
         None => {

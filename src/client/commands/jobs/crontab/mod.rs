@@ -15,7 +15,6 @@ const MAX_NAME_CHARS: usize = 40;
 /// A translated line.
 #[derive(Debug, Default)]
 pub(super) struct Translation {
-    /// The schedule.
     pub schedule: ScheduleAddArgs,
     /// What was left out, for the user.
     pub notes: Vec<String>,
@@ -64,10 +63,8 @@ impl Zones {
     }
 }
 
-/// Translates one line; `None` for an empty line, a comment, a variable, or a command that is no agent's.
-///
-/// # Errors
-/// It is an agent's command, and the line says more than a schedule can.
+/// Translates one line; `None` for an empty line, a comment, a variable, or a command that is no agent's. The error
+/// says what an agent's command has that a schedule has not.
 fn translate(line: &str) -> Option<Result<Translation, String>> {
     let line = line.trim();
     if line.is_empty() || line.starts_with('#') {
@@ -233,7 +230,7 @@ fn read_flags(flags: &Flags, arguments: &[String], made: &mut Translation) -> Re
             None => (argument.as_str(), None),
         };
         let Some((_, flag)) = flags.iter().find(|(known, _)| *known == name) else {
-            return Err(format!("the flag {name} is not known here; write the schedule by hand"));
+            return Err(format!("the flag {name} has no form in a schedule; write the schedule yourself"));
         };
         let mut value = || match own_value.clone().or_else(|| arguments.next().cloned()) {
             Some(value) => Ok(value),
@@ -253,7 +250,7 @@ fn read_flags(flags: &Flags, arguments: &[String], made: &mut Translation) -> Re
             Flag::Usd => content.max_usd = Some(usd_micros(name, &value()?)?),
             Flag::Ignored => {}
             Flag::IgnoredValue => drop(value()?),
-            Flag::LeftOut(why) => notes.push(format!("left out: {name} ({why})")),
+            Flag::LeftOut(reason) => notes.push(format!("left out: {name} ({reason})")),
         }
     }
     Ok(())
@@ -266,7 +263,9 @@ fn approval_mode(text: &str) -> Result<Mode, String> {
         "acceptEdits" | "accept_edits" => Ok(Mode::AcceptEdits),
         "plan" => Ok(Mode::Plan),
         "dontAsk" | "dont_ask" => Ok(Mode::DontAsk),
-        _ => Err(format!("the approval mode {text:?} is not taken over; write the schedule by hand")),
+        _ => {
+            Err(format!("the approval mode {text:?} has no form in a schedule; write the schedule yourself"))
+        }
     }
 }
 
@@ -429,8 +428,8 @@ mod tests {
             ("0 3 * * * claude -p 'y", "a quote is not closed"),
             ("0 3 * * * claude -p", "there is no prompt"),
             ("0 3 * * * claude -p a b", "expected one prompt"),
-            ("0 3 * * * claude -p a --mcp-config x", "the flag --mcp-config is not known"),
-            ("0 3 * * * claude -p a --permission-mode bypassPermissions", "is not taken over"),
+            ("0 3 * * * claude -p a --mcp-config x", "the flag --mcp-config has no form in a schedule"),
+            ("0 3 * * * claude -p a --permission-mode bypassPermissions", "has no form in a schedule"),
             ("0 3 * * * codex resume x", "expected `claude -p …`"),
             ("0 3 * * * sh claude.sh", "expected `claude -p …`"),
             ("0 3 * * * claude --model", "--model needs a value"),

@@ -3,6 +3,7 @@
 use crate::connection::mentions::mention_of;
 use crate::terminal::escape;
 use crate::ui::attach::app::{App, Effect};
+use crate::ui::cursor::Step;
 use types::slash_command::CommandView;
 
 /// Maximum rows of a menu.
@@ -14,11 +15,10 @@ const OWN_COMMANDS: &[(&str, Option<&str>, &str)] = &[
     ("copy", Some("[code]"), "Copy the last answer, or its last code block"),
     ("resume", None, "Choose another session to continue"),
     ("top", None, "Show all sessions; also ← on an empty line"),
-    ("quit", None, "Leave; the session goes on"),
+    ("quit", None, "Leave; the session continues"),
     ("keys", None, "Show the keys"),
 ];
 
-/// An entry of a menu.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MenuEntry {
     /// The text that replaces the typed text.
@@ -44,39 +44,35 @@ pub(crate) struct Menu {
 
 impl App {
     pub(crate) fn set_commands(&mut self, commands: Vec<CommandView>) {
-        self.commands = Some(commands);
+        self.line.commands = Some(commands);
         self.update_menu();
     }
 
     pub(crate) fn set_files(&mut self, files: Vec<String>) {
-        self.files = Some(files);
+        self.line.files = Some(files);
         self.update_menu();
     }
 
     /// Computes the menu for the text before the cursor.
     pub(super) fn update_menu(&mut self) {
-        let before = self.menu.take();
-        if self.feedback_target.is_some()
-            || self.editing.is_some()
-            || self.overlay.is_some()
-            || self.has_open_question()
-        {
+        let before = self.line.menu.take();
+        if self.is_writing() || self.overlay.is_some() || self.has_open_question() {
             return;
         }
-        let head = &self.editor.text()[..self.editor.cursor()];
+        let head = &self.line.editor.text()[..self.line.editor.cursor()];
         let word_from = head
             .rfind(char::is_whitespace)
             .map_or(0, |at| at + head[at..].chars().next().map_or(1, char::len_utf8));
         let is_command = head.starts_with('/') && word_from == 0;
         let entries = if is_command {
-            command_entries(self.commands.as_deref().unwrap_or_default(), &head[1..])
+            command_entries(self.line.commands.as_deref().unwrap_or_default(), &head[1..])
         } else if let Some(typed) = head[word_from..].strip_prefix('@') {
-            match &self.files {
+            match &self.line.files {
                 Some(files) => file_entries(files, typed),
                 None => {
                     self.wanted.push(Effect::LoadFiles);
                     // Set an empty list, so that the files are requested only once.
-                    self.files = Some(Vec::new());
+                    self.line.files = Some(Vec::new());
                     Vec::new()
                 }
             }
@@ -87,23 +83,22 @@ impl App {
         let is_closed = is_same_word && before.as_ref().is_some_and(|menu| menu.is_closed);
         // If an arrow key moved the selection, the entries are unchanged. Then keep the selection.
         let selected = before.filter(|menu| menu.entries == entries).map_or(0, |menu| menu.selected);
-        self.menu = Some(Menu { entries, selected, from: word_from, is_command, is_closed });
+        self.line.menu = Some(Menu { entries, selected, from: word_from, is_command, is_closed });
     }
 
     /// The menu, if it is open and has entries.
     pub(crate) fn open_menu(&self) -> Option<&Menu> {
-        self.menu.as_ref().filter(|menu| !menu.is_closed && !menu.entries.is_empty())
+        self.line.menu.as_ref().filter(|menu| !menu.is_closed && !menu.entries.is_empty())
     }
 
-    pub(super) fn step_menu(&mut self, is_down: bool) {
-        if let Some(menu) = &mut self.menu {
-            let count = menu.entries.len().max(1);
-            menu.selected = (menu.selected + if is_down { 1 } else { count - 1 }) % count;
+    pub(super) fn step_menu(&mut self, step: Step) {
+        if let Some(menu) = &mut self.line.menu {
+            menu.selected = step.from(menu.selected, menu.entries.len());
         }
     }
 
     pub(super) fn close_menu(&mut self) {
-        if let Some(menu) = &mut self.menu {
+        if let Some(menu) = &mut self.line.menu {
             menu.is_closed = true;
         }
     }
@@ -113,14 +108,14 @@ impl App {
         let Some(menu) = self.open_menu().cloned() else { return false };
         let Some(entry) = menu.entries.get(menu.selected) else { return false };
         let end = if entry.takes_more || !menu.is_command { " " } else { "" };
-        self.editor.replace_before_cursor(menu.from, &format!("{}{end}", entry.text));
-        self.menu = None;
+        self.line.editor.replace_before_cursor(menu.from, &format!("{}{end}", entry.text));
+        self.line.menu = None;
         menu.is_command && !entry.takes_more
     }
 
     /// The reason why a line that looks like a command cannot be one.
     pub(super) fn unknown_command(&self, text: &str) -> Option<String> {
-        let commands = self.commands.as_ref()?;
+        let commands = self.line.commands.as_ref()?;
         let line = text.trim_end();
         if line.contains('\n') {
             return None;
@@ -134,12 +129,12 @@ impl App {
                 .map(|command| command.name.as_str())
                 .chain(OWN_COMMANDS.iter().map(|(name, ..)| *name))
         };
-        if !is_name || names().any(|known| known == name) {
+        if !is_name || names().any(|command| command == name) {
             return None;
         }
-        let nearest = names().map(|known| (strsim::damerau_levenshtein(known, name), known)).min();
+        let nearest = names().map(|command| (strsim::damerau_levenshtein(command, name), command)).min();
         let hint = match nearest.filter(|(distance, _)| *distance <= (name.len() / 2).max(1)) {
-            Some((_, known)) => format!("; did you mean /{known}?"),
+            Some((_, command)) => format!("; did you mean /{command}?"),
             None => "; / lists the commands".into(),
         };
         Some(format!("no command /{name}{hint}"))
@@ -152,7 +147,7 @@ fn command_entries(commands: &[CommandView], typed: &str) -> Vec<MenuEntry> {
         .iter()
         .map(|c| (c.name.as_str(), c.description.as_str(), c.argument_hint.as_deref()))
         .chain(own);
-    let mut found: Vec<(usize, MenuEntry)> = all
+    let mut entries: Vec<(usize, MenuEntry)> = all
         .filter_map(|(name, description, hint)| {
             let label = match hint {
                 Some(hint) => format!("/{name} {hint}"),
@@ -167,12 +162,12 @@ fn command_entries(commands: &[CommandView], typed: &str) -> Vec<MenuEntry> {
             Some((rank(name, typed)?, entry))
         })
         .collect();
-    found.sort_by_key(|(rank, _)| *rank);
-    found.into_iter().take(MENU_ROWS).map(|(_, entry)| entry).collect()
+    entries.sort_by_key(|(rank, _)| *rank);
+    entries.into_iter().take(MENU_ROWS).map(|(_, entry)| entry).collect()
 }
 
 fn file_entries(files: &[String], typed: &str) -> Vec<MenuEntry> {
-    let mut found: Vec<(usize, usize, &String)> = files
+    let mut matches: Vec<(usize, usize, &String)> = files
         .iter()
         .filter_map(|file| {
             let name = file.trim_end_matches('/').rsplit('/').next().unwrap_or(file);
@@ -181,14 +176,14 @@ fn file_entries(files: &[String], typed: &str) -> Vec<MenuEntry> {
             Some((by_name.into_iter().chain(by_path).min()?, file.len(), file))
         })
         .collect();
-    found.sort();
+    matches.sort();
     let entry = |(_, _, file): (usize, usize, &String)| MenuEntry {
         text: mention_of(file),
         label: escape::line(file).into_owned(),
         detail: String::new(),
         takes_more: true,
     };
-    found.into_iter().take(MENU_ROWS).map(entry).collect()
+    matches.into_iter().take(MENU_ROWS).map(entry).collect()
 }
 
 /// Scores how well a name fits the typed text: smaller is better; `None` if it does not fit.

@@ -2,16 +2,16 @@
 
 use ratatui::crossterm::event::KeyCode;
 
+use crate::answer::question;
 use crate::connection::remote::Machine;
 use crate::terminal::escape;
 use crate::terminal::format::format_ms;
 use crate::terminal::style::{StyledLine, Tone, cut};
+use crate::ui::attach::app::input_line::NextKey;
 use crate::ui::attach::app::overlay::Overlay;
 use crate::ui::attach::app::{App, Effect, SecretFiles, Submission};
 use crate::ui::editor::Draft;
-use crate::ui::question;
 use crate::ui::question_list::OptionCursor;
-use crate::ui::request_timing::Phase;
 use types::message::OWN_COMMAND;
 use types::permission::Mode;
 use types::queue::WhenBusy;
@@ -19,6 +19,15 @@ use types::session::SessionState;
 
 /// Maximum lines of a command's output that are shown.
 const SHELL_LINES: usize = 8;
+
+/// When the running turn receives a text. Without one, the text is sent at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SendTime {
+    /// The text steers the turn after its current step.
+    AfterStep,
+    /// The text waits in the queue.
+    AfterTurn,
+}
 
 /// Whether a text is a note of one line that does not name the place to store it.
 fn needs_place(text: &str) -> bool {
@@ -36,12 +45,12 @@ pub(super) fn following_mode(mode: Mode) -> Mode {
 }
 
 impl App {
-    /// Sends the text. While a turn runs, the text steers it after the current step, or is queued if `after_turn`.
-    pub(super) fn send(&mut self, after_turn: bool) -> Option<Effect> {
+    pub(super) fn send(&mut self, time: SendTime) -> Option<Effect> {
         if self.is_writing() {
             return self.on_writing_enter();
         }
-        if self.editor.text().trim().is_empty() || self.setup.one_turn.is_some() && !self.has_open_question()
+        if self.line.editor.text().trim().is_empty()
+            || self.setup.one_turn.is_some() && !self.has_open_question()
         {
             return None;
         }
@@ -53,106 +62,105 @@ impl App {
             return self.add_typed_answer();
         }
         // A backslash before the cursor at the end of the text asks for a new line.
-        if !after_turn
-            && self.editor.cursor() == self.editor.text().len()
-            && self.editor.text().ends_with('\\')
+        if time == SendTime::AfterStep
+            && self.line.editor.cursor() == self.line.editor.text().len()
+            && self.line.editor.text().ends_with('\\')
         {
-            self.editor.backspace();
-            self.editor.insert("\n");
+            self.line.editor.backspace();
+            self.line.editor.insert("\n");
             return None;
         }
-        if needs_place(self.editor.text()) {
-            self.noting = Some(self.editor.take_text());
+        if needs_place(self.line.editor.text()) {
+            self.line.next_key = NextKey::PlacesNote(self.line.editor.take_text());
             self.notice =
                 "keep this note in: i the project instructions · m the memory of the project · Esc back"
                     .into();
             return None;
         }
-        if let Some(command) = self.editor.text().strip_prefix('!').map(str::trim).filter(|it| !it.is_empty())
-        {
-            if self.shell.is_some() {
-                self.notice = "a command runs already; Esc stops it".into();
-                return None;
-            }
-            if self.setup.machine == Machine::Other {
-                self.notice =
-                    "! runs a command here, but the session's files are on another machine; use ssh, or ask"
-                        .into();
-                return None;
-            }
-            let command = command.to_owned();
-            self.editor.take_text();
-            self.shell = Some(command.clone());
-            return Some(Effect::Shell(command));
+        let text = self.line.editor.text().to_owned();
+        if let Some(command) = text.strip_prefix('!').map(str::trim).filter(|command| !command.is_empty()) {
+            return self.run_shell(command);
         }
-        match self.editor.text().trim() {
-            "/quit" | "/exit" => return Some(Effect::Detach),
-            "/keys" => {
-                self.editor.clear();
-                self.overlay = Some(Overlay::Keys);
-                return None;
-            }
-            "/model" => {
-                self.editor.clear();
-                self.overlay = Some(Overlay::Loading);
-                return Some(Effect::LoadModels);
-            }
-            "/resume" if self.shell.is_none() => {
-                self.editor.clear();
-                return Some(Effect::PickSession);
-            }
-            "/top" if self.shell.is_none() => {
-                self.editor.clear();
-                return Some(Effect::ShowSessions);
-            }
-            text if text == "/copy" || text.starts_with("/copy ") => {
-                let what = text["/copy".len()..].trim().to_owned();
-                self.editor.clear();
-                return self.copy(&what);
-            }
-            _ => {}
+        if let Some(effect) = self.run_own_command(text.trim()) {
+            return effect;
         }
-        let is_pasted = self.editor.text() != self.editor.whole_text();
-        if let Some(why) = self.unknown_command(self.editor.text()).filter(|_| !is_pasted) {
-            self.notice = why;
+        let is_pasted = text != self.line.editor.whole_text();
+        if let Some(error) = self.unknown_command(&text).filter(|_| !is_pasted) {
+            self.notice = error;
             return None;
         }
-        let draft = self.editor.take_input();
-        Some(Effect::Submit(self.submission(draft, after_turn)))
+        let draft = self.line.editor.take_input();
+        Some(Effect::Submit(self.submission(draft, time)))
     }
 
-    fn submission(&mut self, draft: Draft, after_turn: bool) -> Submission {
+    /// Runs a shell command of the user.
+    fn run_shell(&mut self, command: &str) -> Option<Effect> {
+        if self.shell.command.is_some() {
+            self.notice = "a command runs already; Esc stops it".into();
+            return None;
+        }
+        if self.setup.machine == Machine::Other {
+            self.notice =
+                "! runs a command here, but the session's files are on another machine; use ssh, or ask"
+                    .into();
+            return None;
+        }
+        self.line.editor.take_text();
+        self.shell.command = Some(command.to_owned());
+        Some(Effect::Shell(command.to_owned()))
+    }
+
+    /// Runs a slash command of this program. Returns `None` for any other text.
+    fn run_own_command(&mut self, text: &str) -> Option<Option<Effect>> {
+        let effect = match text {
+            "/quit" | "/exit" => return Some(Some(Effect::Detach)),
+            "/keys" => {
+                self.overlay = Some(Overlay::Keys);
+                None
+            }
+            "/model" => {
+                self.overlay = Some(Overlay::Loading);
+                Some(Effect::LoadModels)
+            }
+            "/resume" if self.shell.command.is_none() => Some(Effect::PickSession),
+            "/top" if self.shell.command.is_none() => Some(Effect::ShowSessions),
+            text if text == "/copy" || text.starts_with("/copy ") => self.copy(text["/copy".len()..].trim()),
+            _ => return None,
+        };
+        self.line.editor.clear();
+        Some(effect)
+    }
+
+    fn submission(&mut self, draft: Draft, time: SendTime) -> Submission {
         let text = draft.whole_text();
         let is_running = self.session.summary.state == SessionState::Running;
         let name =
             text.strip_prefix('/').map(|rest| rest.split(char::is_whitespace).next().unwrap_or_default());
         let is_command = name.is_some_and(|name| !name.is_empty() && !name.contains('/'));
-        let when_busy = match (is_running && !is_command, after_turn) {
-            (true, false) => Some(WhenBusy::Steer),
-            _ => None,
-        };
+        let is_steering = is_running && !is_command && time == SendTime::AfterStep;
+        let when_busy = is_steering.then_some(WhenBusy::Steer);
         // A slash command must be a single block. So the output of the user's shell commands is sent with the
         // next message.
-        let shell_output = if is_command { Vec::new() } else { std::mem::take(&mut self.shell_output) };
+        let shell_output = if is_command { Vec::new() } else { std::mem::take(&mut self.shell.output) };
         Submission { shell_output, draft, ..Submission::new(text, when_busy) }
     }
 
     /// Puts a refused input back into the input line.
-    pub(crate) fn restore_input(&mut self, submission: Submission, why: &str) {
+    pub(crate) fn restore_input(&mut self, submission: Submission, error: &str) {
         self.put_back(submission);
-        self.notify(&format!("not sent: {why}"));
+        self.notify(&format!("not sent: {error}"));
     }
 
     fn put_back(&mut self, submission: Submission) {
         let Submission { text, shell_output, draft, .. } = submission;
-        if !self.editor.is_empty() {
+        if !self.line.editor.is_empty() {
             // The user has typed something else meanwhile. The history has the text.
         } else if draft.text.is_empty() {
-            self.editor.insert(&text);
+            self.line.editor.insert(&text);
         } else {
-            self.editor.restore(draft);
+            self.line.editor.restore(draft);
         }
-        self.shell_output.splice(0..0, shell_output);
+        self.shell.output.splice(0..0, shell_output);
     }
 
     /// Whether files and pictures can be attached to the text of the input line.
@@ -161,13 +169,13 @@ impl App {
             && self.pager.is_none()
             && !self.is_writing()
             && !self.has_open_question()
-            && !self.editor.text().starts_with(['/', '#', '!'])
+            && !self.line.editor.text().starts_with(['/', '#', '!'])
     }
 
     /// Asks whether the content of these files is sent with the input.
     pub(crate) fn ask_about_secrets(&mut self, submission: Submission, paths: &[String]) {
         let names = paths.join(", ");
-        self.consenting = Some(submission);
+        self.line.next_key = NextKey::DecidesSecrets(submission);
         self.notify(&format!("{names} may hold secrets: y send it · n send only the name · Esc back"));
     }
 
@@ -191,7 +199,7 @@ impl App {
             KeyCode::Char('i' | 'I') => "instructions",
             KeyCode::Char('m' | 'M') => "memory",
             _ => {
-                self.editor.insert(&note);
+                self.line.editor.insert(&note);
                 return None;
             }
         };
@@ -201,26 +209,24 @@ impl App {
 
     /// Whether the model asks and the question is shown, so that typed text is its answer.
     pub(crate) fn has_open_question(&self) -> bool {
-        let is_shown = !matches!(self.timing.phase(), None | Some(Phase::Hidden));
-        is_shown && self.questions.front().is_some_and(question::is_typed)
+        self.pending.has_open_question()
     }
 
     /// Uses the typed text as the next answer. The answers are sent once the last one is typed.
     fn add_typed_answer(&mut self) -> Option<Effect> {
-        let question = self.questions.front()?;
-        let user_question = question.questions.get(self.answers.len())?;
-        match question::parse(user_question, &self.editor.whole_text()) {
-            Ok(answer) => self.answers.push(answer),
-            Err(why) => {
-                self.notice = why;
-                return None;
+        let question = self.pending.questions.front()?;
+        let user_question = self.pending.answers.next_question(question)?;
+        match question::parse(user_question, &self.line.editor.whole_text()) {
+            Ok(answer) => {
+                self.line.editor.clear();
+                self.pending.options = OptionCursor::default();
+                self.pending.answers.add(question, answer).map(Effect::Answer)
+            }
+            Err(error) => {
+                self.notice = error;
+                None
             }
         }
-        self.editor.clear();
-        self.options = OptionCursor::default();
-        let (request_id, all) = (question.request_id, question.questions.len());
-        let is_complete = self.answers.len() == all;
-        is_complete.then(|| Effect::Answer(question::answers(request_id, std::mem::take(&mut self.answers))))
     }
 
     /// The next mode of Shift-Tab. This never reaches `bypass`.
@@ -233,14 +239,14 @@ impl App {
 
     /// Moves the last queued input back into the input line.
     pub(super) fn take_back(&mut self) -> Option<Effect> {
-        let (turn, text) = self.queue.pop()?;
-        self.editor.insert(&text);
+        let (turn, text) = self.queue.inputs.pop()?;
+        self.line.editor.insert(&text);
         Some(Effect::TakeBack(turn))
     }
 
     /// Shows the output of a shell command of the user that has ended.
     pub(crate) fn finish_shell(&mut self, output: &str, end: &str, ms: u64) {
-        let Some(command) = self.shell.take() else { return };
+        let Some(command) = self.shell.command.take() else { return };
         let head = StyledLine::new(Tone::User, "! ")
             .and(Tone::Plain, escape::line(&command))
             .and(Tone::Dim, format!("  {end} · {}", format_ms(ms)));
@@ -250,13 +256,13 @@ impl App {
             .map(|line| StyledLine::new(Tone::Dim, "  │ ").and(Tone::Plain, cut(&escape::line(line), 400)))
             .collect();
         let hidden = lines.len().saturating_sub(SHELL_LINES);
-        self.history.extend(lines[hidden..].iter().map(|line| line.cut(self.columns)));
+        self.scrollback.history.extend(lines[hidden..].iter().map(|line| line.cut(self.columns)));
         let more = if hidden > 0 { format!("+ {hidden} lines · Ctrl-O · ") } else { String::new() };
         let note = StyledLine::new(Tone::Dim, format!("  └ {more}goes along with your next message"));
-        self.history.push(note.cut(self.columns));
-        self.record_lines(lines);
+        self.scrollback.history.push(note.cut(self.columns));
+        self.scrollback.record_lines(lines);
         let fence = if output.contains("```") { "~~~~" } else { "```" };
-        self.shell_output.push(format!(
+        self.shell.output.push(format!(
             "{OWN_COMMAND}{command}` ({end}). Its output:\n{fence}\n{}\n{fence}",
             output.trim_end()
         ));

@@ -10,7 +10,7 @@ const MAX_COPIED_BYTES: usize = 74_000 / 4 * 3;
 impl App {
     /// Copies the last answer, or its last block of code, and reports which of them was copied.
     pub(super) fn copy(&mut self, what: &str) -> Option<Effect> {
-        let Some(answer) = self.last_answer.as_deref() else {
+        let Some(answer) = self.scrollback.last_answer.as_deref() else {
             self.notice = "there is no answer to copy yet".into();
             return None;
         };

@@ -1,19 +1,20 @@
 //! Applies events to the conversation.
 
+use crate::answer::question::is_typed;
 use crate::connection::wire::ReceivedEvent;
 use crate::terminal::style::StyledLine;
 use crate::ui::attach::app::App;
 use crate::ui::attach::app::composer::following_mode;
+use crate::ui::attach::app::input_line::NextKey;
 use crate::ui::question;
-use crate::ui::question_list::OptionCursor;
-use crate::ui::render::{OutputPiece, asked_summary, todo_lines, untrusted_parts};
+use crate::ui::render::{todo_lines, untrusted_parts};
 use crate::ui::summary::one_line;
 use crate::ui::undo;
 use types::event::{Envelope, Event};
-use types::ids::{PermissionId, SessionId};
+use types::ids::PermissionId;
 use types::message::{InputBlock, input_line, input_text, without_own_commands};
 use types::permission::Mode;
-use types::session::{Item, ItemKind, PermissionRequest, SessionState, SessionView};
+use types::session::{Item, ItemKind, SessionState, SessionView};
 use types::todo::TodoStatus;
 
 /// The text of an input that may return to the input line. Mentioned files are attached again when it is sent.
@@ -27,50 +28,54 @@ pub(in crate::ui::attach) fn own_words(item: &Item) -> String {
     without_own_commands(item.text.as_deref().unwrap_or_default()).to_owned()
 }
 
+/// Where an event is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ShownIn {
+    History,
+    /// In the rows around the input line.
+    View,
+}
+
 impl App {
     pub(crate) fn on_event(&mut self, received: &ReceivedEvent) {
         let Some(envelope) = &received.event else { return };
         self.progress.on_event(envelope);
         self.follow_session(envelope);
         self.follow_queue(envelope);
+        if self.apply_event(envelope) == ShownIn::History {
+            self.show_event(envelope);
+        }
+    }
+
+    /// Updates requests, questions and the rows around the input line.
+    fn apply_event(&mut self, envelope: &Envelope) -> ShownIn {
         match &envelope.event {
-            Event::PermissionRequested { request, .. } => self.add_request(request, envelope),
+            Event::PermissionRequested { request, .. } => self.pending.add_request(request, envelope.at_ms),
             Event::PermissionResolved { request_id, .. } => self.remove_request(*request_id),
             Event::SubagentStarted { child_session_id, agent, .. } => {
-                self.agents.insert(*child_session_id, agent.clone());
+                self.pending.agents.insert(*child_session_id, agent.clone());
             }
             Event::FeedbackRequested { request_id, item_ids } => {
-                self.feedback = Some((*request_id, item_ids.clone()));
+                self.pending.feedback = Some((*request_id, item_ids.clone()));
             }
-            Event::FeedbackCompleted { .. } => self.feedback = None,
+            Event::FeedbackCompleted { .. } => self.pending.feedback = None,
             Event::QuestionRequested { question } => {
                 // An open question is shown below the history. Once it is answered, it moves into the
                 // history.
-                self.questions.push_back(question.clone());
-                self.waits_since = Some(envelope.at_ms);
-                self.alert(&question.text);
+                self.pending.add_question(question, envelope.at_ms);
                 self.finish_text();
-                return;
+                return ShownIn::View;
             }
             Event::QuestionResolved { request_id, answers, .. } => {
-                let resolved = self.questions.iter().find(|q| q.request_id == *request_id).cloned();
-                if self.questions.front().is_some_and(|q| q.request_id == *request_id) {
-                    self.answers.clear();
-                    self.options = OptionCursor::default();
-                }
-                self.questions.retain(|q| q.request_id != *request_id);
-                self.update_wait();
-                if let Some(resolved) = resolved {
-                    let is_answered = question::is_typed(&resolved) && !answers.is_empty();
+                if let Some(question) = self.pending.remove_question(*request_id) {
+                    let is_answered = is_typed(&question) && !answers.is_empty();
                     let lines = match is_answered {
-                        true => question::answered_lines(&resolved, answers),
-                        false => question::question_lines(&resolved),
+                        true => question::answered_lines(&question, answers),
+                        false => question::question_lines(&question),
                     };
-                    for line in &lines {
-                        self.push_line(line);
-                    }
+                    lines.iter().for_each(|line| self.push_line(line));
                     if is_answered {
-                        return;
+                        return ShownIn::View;
                     }
                 }
             }
@@ -78,7 +83,7 @@ impl App {
                 // The list is repainted in its place. At the end of the turn it moves into the history.
                 self.todos.clone_from(todos);
                 self.finish_text();
-                return;
+                return ShownIn::View;
             }
             Event::WorkspaceTrustRequired { parts, .. } => {
                 let parts: Vec<&str> = untrusted_parts(parts).into_iter().map(String::as_str).collect();
@@ -88,7 +93,7 @@ impl App {
                         one_line(&parts.join(", "), 300)
                     ));
                 }
-                return;
+                return ShownIn::View;
             }
             Event::TurnCompleted { .. } => {
                 self.end_stop_hint();
@@ -97,18 +102,24 @@ impl App {
             // A hint is about the turn before it.
             Event::TurnStarted { .. } => {
                 self.notice.clear();
-                (self.is_esc_armed, self.is_leave_armed) = (false, false);
+                if matches!(self.line.next_key, NextKey::Rewinds | NextKey::Leaves) {
+                    self.line.next_key = NextKey::Usual;
+                }
             }
             // The rows around the input line show this already.
-            Event::TurnSteered { .. } => return,
-            Event::SessionUpdated { options, .. } if options.mode.is_some() => return,
+            Event::TurnSteered { .. } => return ShownIn::View,
+            Event::SessionUpdated { options, .. } if options.mode.is_some() => return ShownIn::View,
             _ => {}
         }
+        ShownIn::History
+    }
+
+    fn show_event(&mut self, envelope: &Envelope) {
         if let Event::MessageCompleted { item, superseded: false, .. } = &envelope.event
             && item.kind == ItemKind::AssistantMessage
             && let Some(text) = item.text.as_ref().filter(|text| !text.trim().is_empty())
         {
-            self.last_answer = Some(text.clone());
+            self.scrollback.last_answer = Some(text.clone());
         }
         if let Event::MessageCompleted { item, .. } = &envelope.event
             && item.kind == ItemKind::UserMessage
@@ -116,22 +127,11 @@ impl App {
         {
             self.push_line(&StyledLine::default());
         }
-        self.transcript.set_columns(self.columns);
-        for piece in self.transcript.render_event(envelope) {
-            match piece {
-                OutputPiece::Text(text) => self.push_text(&text),
-                OutputPiece::Break => self.finish_text(),
-                OutputPiece::Line(line) => self.push_line(&line),
-                OutputPiece::Folded { shown, full } => {
-                    self.finish_text();
-                    self.record_lines(full);
-                    // Do not wrap diffs and output between words.
-                    self.history.extend(shown.iter().flat_map(|line| line.hard_wrap(self.columns)));
-                }
-            }
-        }
+        self.scrollback.transcript.set_columns(self.columns);
+        let pieces = self.scrollback.transcript.render_event(envelope);
+        self.scrollback.push_pieces(pieces, self.columns);
         if let Event::PermissionResolved { request_id, scope, grant: Some(grant), .. } = &envelope.event
-            && self.granted.take_if(|granted| granted == request_id).is_some()
+            && self.pending.granted.take_if(|granted| granted == request_id).is_some()
         {
             let SessionView { session_id, cwd, .. } = &self.session;
             let lines = undo::lines(*scope, grant, *session_id, cwd, &self.setup.flags, self.columns);
@@ -177,74 +177,50 @@ impl App {
         match &envelope.event {
             Event::TurnQueued { input, front, .. } => {
                 // The queue itself may already contain an input whose event is in the omitted part of the journal.
-                if let Some(turn) = turn.filter(|turn| !self.queue.iter().any(|(known, _)| known == turn)) {
-                    let at = if *front { 0 } else { self.queue.len() };
-                    self.queue.insert(at, (turn, own_text(input)));
+                if let Some(turn) =
+                    turn.filter(|turn| !self.queue.inputs.iter().any(|(known, _)| known == turn))
+                {
+                    let index = if *front { 0 } else { self.queue.inputs.len() };
+                    self.queue.inputs.insert(index, (turn, own_text(input)));
                 }
             }
             Event::TurnQueueUpdated { input } => {
-                if let Some((_, text)) = self.queue.iter_mut().find(|(queued, _)| Some(*queued) == turn) {
+                if let Some((_, text)) =
+                    self.queue.inputs.iter_mut().find(|(queued, _)| Some(*queued) == turn)
+                {
                     *text = own_text(input);
                 }
             }
             Event::TurnQueueMoved { before } => {
-                let Some(from) = self.queue.iter().position(|(queued, _)| Some(*queued) == turn) else {
+                let Some(from) = self.queue.inputs.iter().position(|(queued, _)| Some(*queued) == turn)
+                else {
                     return;
                 };
-                let moved = self.queue.remove(from);
-                let to =
-                    before.and_then(|before| self.queue.iter().position(|(queued, _)| *queued == before));
-                self.queue.insert(to.unwrap_or(self.queue.len()), moved);
+                let moved = self.queue.inputs.remove(from);
+                let to = before
+                    .and_then(|before| self.queue.inputs.iter().position(|(queued, _)| *queued == before));
+                self.queue.inputs.insert(to.unwrap_or(self.queue.inputs.len()), moved);
             }
             Event::TurnDequeued { .. } | Event::TurnStarted { .. } => {
-                self.queue.retain(|(queued, _)| Some(*queued) != turn);
+                self.queue.inputs.retain(|(queued, _)| Some(*queued) != turn);
             }
-            Event::TurnSteered { input } => self.steered.push(own_text(input)),
+            Event::TurnSteered { input } => self.queue.steered.push(own_text(input)),
             // The steered inputs are now part of the conversation.
             Event::MessageCompleted { item, .. } if item.kind == ItemKind::UserMessage => {
                 let text = item.text.as_deref().unwrap_or_default();
-                self.steered.retain(|steered| !text.contains(steered.as_str()));
-                self.editor.remember(&own_words(item));
+                self.queue.steered.retain(|steered| !text.contains(steered.as_str()));
+                self.line.editor.remember(&own_words(item));
             }
-            Event::TurnCompleted { .. } => self.steered.clear(),
+            Event::TurnCompleted { .. } => self.queue.steered.clear(),
             _ => {}
         }
     }
 
-    fn add_request(&mut self, request: &PermissionRequest, envelope: &Envelope) {
-        let mut request = request.clone();
-        if let Some(agent) = request.child_session_id.map(|id| self.agent_of(id)) {
-            request.reason = format!("sub-agent {agent}: {}", request.reason);
-        }
-        self.alert(&format!("{}?", asked_summary(&request)));
-        self.requests.push(request);
-        self.waits_since.get_or_insert(envelope.at_ms);
-    }
-
     fn remove_request(&mut self, id: PermissionId) {
-        self.requests.remove(id);
-        if self.feedback_target.is_some_and(|target| target.request == id) || self.editing == Some(id) {
-            (self.feedback_target, self.editing) = (None, None);
-            self.editor.clear();
-            self.editor.insert(&std::mem::take(&mut self.set_aside));
+        self.pending.remove_request(id);
+        if self.line.content.request() == Some(id) {
+            self.stop_writing();
         }
-        self.update_wait();
-    }
-
-    fn update_wait(&mut self) {
-        if self.requests.is_empty() && self.questions.is_empty() {
-            self.waits_since = None;
-        }
-    }
-
-    fn alert(&mut self, text: &str) {
-        self.alert = Some(one_line(text, 100));
-    }
-
-    /// The agent of a sub-agent. Returns its id if another sub-agent started it, because then its agent is
-    /// unknown.
-    fn agent_of(&self, id: SessionId) -> String {
-        self.agents.get(&id).cloned().unwrap_or_else(|| id.to_string())
     }
 
     /// Moves the todo list of the model into the history, at the end of a turn.

@@ -4,9 +4,14 @@ use std::time::Instant;
 
 use ratatui::crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
+use crate::answer;
+use crate::answer::question::{choice_of, is_typed};
 use crate::terminal::style::StyledLine;
+use crate::ui::attach::app::composer::SendTime;
+use crate::ui::attach::app::input_line::{NextKey, UnconfirmedAnswer};
 use crate::ui::attach::app::overlay::Overlay;
-use crate::ui::attach::app::{App, Effect, PendingConfirmation};
+use crate::ui::attach::app::{App, Effect};
+use crate::ui::cursor::Step;
 use crate::ui::pager::PagerOutcome;
 use crate::ui::question;
 use crate::ui::request_timing::Phase;
@@ -20,19 +25,21 @@ impl App {
     /// Handles a key or a paste.
     pub(crate) fn on_input(&mut self, input: &Input, now: Instant) -> Option<Effect> {
         match input {
-            Input::FocusGained => self.has_focus = Some(true),
-            Input::FocusLost => self.has_focus = Some(false),
+            Input::FocusGained => self.presence.has_focus = Some(true),
+            Input::FocusLost => self.presence.has_focus = Some(false),
             Input::Paste(text) if self.pager.is_none() => {
                 self.key_pressed(now);
-                (self.confirming, self.has_early_key) = (None, false);
+                if matches!(self.line.next_key, NextKey::Confirms(_) | NextKey::FollowsEarlyKey) {
+                    self.line.next_key = NextKey::Usual;
+                }
                 if self.setup.one_turn.is_some() && !self.is_writing() && !self.has_open_question() {
                     return None;
                 }
                 // A paste is no answer. Hide the list until the text is sent or removed.
                 if self.is_list_open() {
-                    self.timing.hide(now);
+                    self.pending.timing.hide(now);
                 }
-                self.editor.paste(text);
+                self.line.editor.paste(text);
                 self.update_menu();
             }
             Input::Key(key) if key.kind != KeyEventKind::Release => {
@@ -55,25 +62,26 @@ impl App {
     }
 
     fn key_pressed(&mut self, now: Instant) {
-        self.timing.key_pressed(now);
-        self.last_key = Some(now);
+        self.pending.timing.key_pressed(now);
+        self.presence.last_key = Some(now);
     }
 
     /// Whether keys answer the open question: the question accepts keys, and the input line is empty.
     fn is_answerable(&self) -> bool {
-        self.timing.phase() == Some(Phase::Answerable) && self.editor.is_empty() && !self.is_writing()
+        self.pending.timing.phase() == Some(Phase::Answerable)
+            && self.line.editor.is_empty()
+            && !self.is_writing()
     }
 
     /// Handles a key while an answer waits for its confirmation. Enter confirms the answer. If another key is
     /// text, the key that gave the answer counts as text as well.
-    fn on_confirm(&mut self, key: KeyEvent) -> Option<Effect> {
-        let (typed, confirming) = self.confirming.take()?;
+    fn on_confirm(&mut self, key: KeyEvent, answer: UnconfirmedAnswer) -> Option<Effect> {
         let plain = !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
         match key.code {
-            KeyCode::Enter if plain => return Some(confirming.effect),
+            KeyCode::Enter if plain => return Some(answer.effect),
             KeyCode::Char(c) if plain => {
-                self.editor.insert(typed.encode_utf8(&mut [0; 4]));
-                self.editor.insert(c.encode_utf8(&mut [0; 4]));
+                self.line.editor.insert(answer.key.encode_utf8(&mut [0; 4]));
+                self.line.editor.insert(c.encode_utf8(&mut [0; 4]));
             }
             _ => {}
         }
@@ -82,29 +90,25 @@ impl App {
 
     fn on_key(&mut self, key: KeyEvent, now: Instant) -> Option<Effect> {
         self.notice.clear();
-        let ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
-        let alt = key.modifiers.contains(KeyModifiers::ALT);
-        if std::mem::take(&mut self.prefix) && matches!(key.code, KeyCode::Char('d' | 'D')) {
-            return Some(Effect::Detach);
+        if matches!(self.line.next_key, NextKey::Detaches) {
+            self.line.next_key = NextKey::Usual;
+            if matches!(key.code, KeyCode::Char('d' | 'D')) {
+                return Some(Effect::Detach);
+            }
         }
         let (is_taken, effect) = self.on_overlay_key(key);
         if is_taken {
             return effect;
         }
-        let is_leave_armed = std::mem::take(&mut self.is_leave_armed);
-        let is_esc_armed = std::mem::take(&mut self.is_esc_armed);
-        self.has_early_key = false;
-        if matches!(key.code, KeyCode::Char(_)) && ctrl {
-            self.confirming = None;
-        } else if self.confirming.is_some() {
-            return self.on_confirm(key);
-        }
-        if let Some(note) = self.noting.take() {
-            return self.place_note(note, key.code);
-        }
-        if let Some(submission) = self.consenting.take() {
-            return self.decide_about_secrets(submission, key.code);
-        }
+        let ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
+        let after = match std::mem::take(&mut self.line.next_key) {
+            // Ctrl-C and the like act at any time.
+            NextKey::Confirms(_) if matches!(key.code, KeyCode::Char(_)) && ctrl => NextKey::Usual,
+            NextKey::Confirms(answer) => return self.on_confirm(key, answer),
+            NextKey::PlacesNote(note) => return self.place_note(note, key.code),
+            NextKey::DecidesSecrets(submission) => return self.decide_about_secrets(submission, key.code),
+            after => after,
+        };
         if self.is_list_open()
             && let Some(effect) = self.on_list_key(key, now)
         {
@@ -115,117 +119,147 @@ impl App {
         {
             return effect;
         }
-        if self.open_menu().is_some() && !ctrl && !alt {
-            match key.code {
-                KeyCode::Up | KeyCode::Down => {
-                    self.step_menu(key.code == KeyCode::Down);
-                    return None;
-                }
-                KeyCode::Tab => {
-                    self.accept_entry();
-                    return None;
-                }
-                KeyCode::Enter => {
-                    return if self.accept_entry() { self.send(false) } else { None };
-                }
-                KeyCode::Esc => {
-                    self.close_menu();
-                    return None;
-                }
-                _ => {}
+        if let Some(effect) = self.on_menu_key(key) {
+            return effect;
+        }
+        let alt = key.modifiers.contains(KeyModifiers::ALT);
+        match key.code {
+            KeyCode::Char(c) if ctrl => self.on_control(c, after),
+            KeyCode::F(2) if !self.warnings.is_empty() => {
+                self.overlay = Some(Overlay::Warnings);
+                None
             }
+            KeyCode::Enter if !(alt || key.modifiers.contains(KeyModifiers::SHIFT)) => {
+                self.send(SendTime::AfterStep)
+            }
+            KeyCode::BackTab => Some(Effect::SetMode(self.next_mode())),
+            KeyCode::Tab if self.is_busy() && !self.is_writing() && !self.has_open_question() => {
+                self.send(SendTime::AfterTurn)
+            }
+            KeyCode::Esc => self.on_escape(after),
+            KeyCode::Char('?')
+                if self.line.editor.is_empty() && !self.is_writing() && self.pending.front().is_none() =>
+            {
+                self.overlay = Some(Overlay::Keys);
+                None
+            }
+            KeyCode::Char(c) if !(alt && matches!(c, 'b' | 'f')) => self.on_character(c, alt, now),
+            KeyCode::Left if !(ctrl || alt) && self.can_show_other_screen() => Some(Effect::ShowSessions),
+            KeyCode::Up if self.line.editor.is_empty() && !self.queue.inputs.is_empty() => self.take_back(),
+            code => {
+                self.on_edit_key(code, ctrl || alt);
+                None
+            }
+        }
+    }
+
+    /// Handles a key for the menu of completions. Returns `None` if the key is for the line.
+    fn on_menu_key(&mut self, key: KeyEvent) -> Option<Option<Effect>> {
+        self.open_menu()?;
+        if key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) {
+            return None;
+        }
+        if let Some(step) = Step::of_arrow(key.code) {
+            self.step_menu(step);
+            return Some(None);
         }
         match key.code {
-            KeyCode::Char(c) if ctrl => return self.on_control(c, is_leave_armed),
-            KeyCode::F(2) if !self.warnings.is_empty() => self.overlay = Some(Overlay::Warnings),
-            KeyCode::Enter if alt || key.modifiers.contains(KeyModifiers::SHIFT) => self.editor.insert("\n"),
-            KeyCode::Enter => return self.send(false),
-            KeyCode::BackTab => return Some(Effect::SetMode(self.next_mode())),
-            KeyCode::Tab if self.is_busy() && !self.is_writing() && !self.has_open_question() => {
-                return self.send(true);
+            KeyCode::Tab => {
+                self.accept_entry();
             }
-            KeyCode::Tab => self.editor.insert("\t"),
-            KeyCode::Esc => return self.on_escape(is_esc_armed),
-            KeyCode::Char('b') if alt => self.editor.word_left(),
-            KeyCode::Char('f') if alt => self.editor.word_right(),
-            KeyCode::Char('?') if self.editor.is_empty() && !self.is_writing() && self.front().is_none() => {
-                self.overlay = Some(Overlay::Keys);
+            KeyCode::Enter => {
+                return Some(if self.accept_entry() { self.send(SendTime::AfterStep) } else { None });
             }
-            KeyCode::Char(c) => {
-                if let Some(effect) = (self.is_answerable() && !alt).then(|| self.answer(c)).flatten() {
-                    return effect;
-                }
-                if self.setup.one_turn.is_some() && !self.is_writing() && !self.has_open_question() {
-                    return None;
-                }
-                self.has_early_key = self.timing.phase() == Some(Phase::Shown)
-                    && self.editor.is_empty()
-                    && !self.is_writing()
-                    && self.is_answer(c);
-                if !self.has_early_key
-                    && self.timing.phase() == Some(Phase::Shown)
-                    && self.questions.is_empty()
-                {
-                    // The user continues to type, so hide the request.
-                    self.timing.hide(now);
-                }
-                self.editor.insert(c.encode_utf8(&mut [0; 4]));
+            KeyCode::Esc => self.close_menu(),
+            _ => return None,
+        }
+        Some(None)
+    }
+
+    /// Handles a character: an answer, or text of the line.
+    fn on_character(&mut self, c: char, alt: bool, now: Instant) -> Option<Effect> {
+        if let Some(effect) = (self.is_answerable() && !alt).then(|| self.answer(c)).flatten() {
+            return effect;
+        }
+        if self.setup.one_turn.is_some() && !self.is_writing() && !self.has_open_question() {
+            return None;
+        }
+        if self.pending.timing.phase() == Some(Phase::Shown) {
+            if self.line.editor.is_empty() && !self.is_writing() && self.is_answer(c) {
+                self.line.next_key = NextKey::FollowsEarlyKey;
+            } else if self.pending.questions.is_empty() {
+                // The user continues to type, so hide the request.
+                self.pending.timing.hide(now);
             }
-            KeyCode::Backspace if alt => self.editor.delete_word(),
-            KeyCode::Backspace => self.editor.backspace(),
-            KeyCode::Delete => self.editor.delete(),
-            KeyCode::Left if ctrl || alt => self.editor.word_left(),
-            KeyCode::Right if ctrl || alt => self.editor.word_right(),
-            KeyCode::Left if self.can_show_other_screen() => return Some(Effect::ShowSessions),
-            KeyCode::Left => self.editor.left(),
-            KeyCode::Right => self.editor.right(),
-            KeyCode::Up if self.editor.is_empty() && !self.queue.is_empty() => return self.take_back(),
-            KeyCode::Up => self.editor.up(),
-            KeyCode::Down => self.editor.down(),
-            KeyCode::Home => self.editor.home(),
-            KeyCode::End => self.editor.end(),
-            KeyCode::PageDown => self.requests.scroll += 5,
-            KeyCode::PageUp => self.requests.scroll = self.requests.scroll.saturating_sub(5),
+        }
+        self.line.editor.insert(c.encode_utf8(&mut [0; 4]));
+        None
+    }
+
+    /// Handles a key that moves the cursor or changes the text.
+    fn on_edit_key(&mut self, code: KeyCode, by_word: bool) {
+        let editor = &mut self.line.editor;
+        let scroll = &mut self.pending.requests.scroll;
+        match code {
+            KeyCode::Enter => editor.insert("\n"),
+            KeyCode::Tab => editor.insert("\t"),
+            KeyCode::Char('b') => editor.word_left(),
+            KeyCode::Char('f') => editor.word_right(),
+            KeyCode::Backspace if by_word => editor.delete_word(),
+            KeyCode::Backspace => editor.backspace(),
+            KeyCode::Delete => editor.delete(),
+            KeyCode::Left if by_word => editor.word_left(),
+            KeyCode::Right if by_word => editor.word_right(),
+            KeyCode::Left => editor.left(),
+            KeyCode::Right => editor.right(),
+            KeyCode::Up => editor.up(),
+            KeyCode::Down => editor.down(),
+            KeyCode::Home => editor.home(),
+            KeyCode::End => editor.end(),
+            KeyCode::PageDown => *scroll += 5,
+            KeyCode::PageUp => *scroll = scroll.saturating_sub(5),
             _ => {}
         }
-        None
     }
 
     /// Whether another screen may replace the conversation: the user types nothing, and no question is open.
     pub(super) fn can_show_other_screen(&self) -> bool {
-        self.editor.is_empty()
+        self.line.editor.is_empty()
             && !self.is_writing()
-            && self.front().is_none()
-            && self.shell.is_none()
+            && self.pending.front().is_none()
+            && self.shell.command.is_none()
             && self.setup.one_turn.is_none()
     }
 
     /// Esc goes back one step: from words for the model to the list. It stops a running command or turn.
     /// Pressed twice on an empty line, it offers earlier inputs to rewind to.
-    fn on_escape(&mut self, is_armed: bool) -> Option<Effect> {
+    fn on_escape(&mut self, after: NextKey) -> Option<Effect> {
         if self.is_writing() {
             self.stop_writing();
             return None;
         }
-        if self.shell.is_some() {
+        if self.shell.command.is_some() {
             return Some(Effect::StopShell);
         }
-        if self.front().is_some() && !self.editor.is_empty() && !self.questions.is_empty() {
+        if self.pending.front().is_some()
+            && !self.line.editor.is_empty()
+            && !self.pending.questions.is_empty()
+        {
             // Set the draft aside, because single keys answer a question only while the line is empty.
-            self.set_aside.push_str(&self.editor.take_draft());
+            self.line.set_draft_aside();
             return None;
         }
         if self.is_busy() {
             return Some(self.stop_turn());
         }
-        if !self.editor.is_empty() || self.setup.is_new || self.setup.one_turn.is_some() {
+        if !self.line.editor.is_empty() || self.setup.is_new || self.setup.one_turn.is_some() {
             return None;
         }
-        if is_armed {
+        if matches!(after, NextKey::Rewinds) {
             self.overlay = Some(Overlay::Loading);
             return Some(Effect::LoadPoints);
         }
-        self.is_esc_armed = true;
+        self.line.next_key = NextKey::Rewinds;
         self.notice = "Esc again: go back to an earlier input".into();
         None
     }
@@ -234,18 +268,18 @@ impl App {
     /// once.
     pub(super) fn stop_turn(&mut self) -> Effect {
         self.notice = STOPPING.into();
-        if self.queue.is_empty() || self.setup.one_turn.is_some() {
+        if self.queue.inputs.is_empty() || self.setup.one_turn.is_some() {
             return Effect::Abort;
         }
-        let (turns, mut texts): (Vec<_>, Vec<_>) = std::mem::take(&mut self.queue).into_iter().unzip();
+        let (turns, mut texts): (Vec<_>, Vec<_>) = std::mem::take(&mut self.queue.inputs).into_iter().unzip();
         self.notice = format!("{STOPPING} the queued input is in the input line again");
         // While a question is open, the input line would take the text as its answer.
-        if self.front().is_some() {
-            texts.extend(Some(std::mem::take(&mut self.set_aside)).filter(|text| !text.is_empty()));
-            self.set_aside = texts.join("\n");
+        if self.pending.front().is_some() {
+            texts.extend(Some(std::mem::take(&mut self.line.set_aside)).filter(|text| !text.is_empty()));
+            self.line.set_aside = texts.join("\n");
         } else {
-            texts.extend(Some(self.editor.take_draft()).filter(|text| !text.is_empty()));
-            self.editor.insert(&texts.join("\n"));
+            texts.extend(Some(self.line.editor.take_draft()).filter(|text| !text.is_empty()));
+            self.line.editor.insert(&texts.join("\n"));
         }
         Effect::StopAndDequeue(turns)
     }
@@ -257,93 +291,94 @@ impl App {
         }
     }
 
-    fn on_control(&mut self, c: char, is_leave_armed: bool) -> Option<Effect> {
+    fn on_control(&mut self, c: char, after: NextKey) -> Option<Effect> {
         match c {
-            'c' => return self.on_interrupt(is_leave_armed),
-            'd' if self.editor.is_empty() => return Some(Effect::Detach),
-            'd' => self.editor.delete(),
+            'c' => return self.on_interrupt(after),
+            'd' if self.line.editor.is_empty() => return Some(Effect::Detach),
+            'd' => self.line.editor.delete(),
             'b' => {
-                self.prefix = true;
+                self.line.next_key = NextKey::Detaches;
                 self.notice = "Ctrl-B: D detaches".into();
             }
             'o' => {
                 self.open_pager();
-                return (self.left_out > 0).then_some(Effect::LoadEarlier);
+                return (self.scrollback.left_out > 0).then_some(Effect::LoadEarlier);
             }
-            'g' => return Some(Effect::Edit(self.editor.whole_text())),
+            'g' => return Some(Effect::Edit(self.line.editor.whole_text())),
             'r' => {
                 self.overlay = Some(Overlay::Search(String::new(), 0));
                 return self.more_history();
             }
             'z' => return Some(Effect::Suspend),
             'v' if self.can_attach() => return Some(Effect::PastePicture),
-            'x' => self.editor.kill(),
-            'y' => self.editor.yank(),
-            'j' => self.editor.insert("\n"),
-            'a' => self.editor.home(),
-            'e' => self.editor.end(),
-            'k' => self.editor.delete_to_end(),
-            'u' => self.editor.delete_to_start(),
-            'w' => self.editor.delete_word(),
-            'p' => self.editor.up(),
-            'n' => self.editor.down(),
+            'x' => self.line.editor.kill(),
+            'y' => self.line.editor.yank(),
+            'j' => self.line.editor.insert("\n"),
+            'a' => self.line.editor.home(),
+            'e' => self.line.editor.end(),
+            'k' => self.line.editor.delete_to_end(),
+            'u' => self.line.editor.delete_to_start(),
+            'w' => self.line.editor.delete_word(),
+            'p' => self.line.editor.up(),
+            'n' => self.line.editor.down(),
             _ => {}
         }
         None
     }
 
     /// Ctrl-C stops the running command or turn. Otherwise it clears the line, and on an empty line it exits.
-    fn on_interrupt(&mut self, is_leave_armed: bool) -> Option<Effect> {
-        if self.shell.is_some() {
+    fn on_interrupt(&mut self, after: NextKey) -> Option<Effect> {
+        let is_second = matches!(after, NextKey::Leaves);
+        if self.shell.command.is_some() {
             return Some(Effect::StopShell);
         }
         if self.is_busy() {
-            if self.setup.one_turn.is_some() && is_leave_armed {
+            if self.setup.one_turn.is_some() && is_second {
                 return Some(Effect::Detach);
             }
-            self.is_leave_armed = true;
+            self.line.next_key = NextKey::Leaves;
             let stop = self.stop_turn();
             if self.setup.one_turn.is_some() {
-                self.notice = format!("{STOPPING} (Ctrl-C again leaves at once)");
+                self.notice = format!("{STOPPING} (Ctrl-C again leaves now)");
             }
             return Some(stop);
         }
         if self.setup.one_turn.is_some() {
             return Some(Effect::Detach);
         }
-        if !self.editor.is_empty() {
-            self.editor.kill();
+        if !self.line.editor.is_empty() {
+            self.line.editor.kill();
             self.notice = "cleared · Ctrl-Y brings it back".into();
             return None;
         }
-        if is_leave_armed {
+        if is_second {
             return Some(Effect::Detach);
         }
-        self.is_leave_armed = true;
+        self.line.next_key = NextKey::Leaves;
         self.notice = match self.session.summary.state {
             SessionState::Ended => "Ctrl-C again to leave".into(),
-            _ => "Ctrl-C again to leave; the session goes on".into(),
+            _ => "Ctrl-C again to leave; the session continues".into(),
         };
         None
     }
 
     /// Whether a key answers the open request.
     fn is_answer(&self, key: char) -> bool {
-        match self.questions.front() {
-            Some(question) => !question::is_typed(question) && question::choice_for_key(key).is_some(),
-            None if self.feedback.is_some() => self.choose_feedback(key).is_some(),
-            None => !self.requests.is_empty() && matches!(key, 'y' | 'n' | '1'..='6'),
+        match self.pending.questions.front() {
+            Some(question) => !is_typed(question) && choice_of(key.encode_utf8(&mut [0; 4])).is_some(),
+            None if self.pending.feedback.is_some() => self.choose_feedback(key).is_some(),
+            None => !self.pending.requests.is_empty() && matches!(key, 'y' | 'n' | '1'..='6'),
         }
     }
 
     /// The answer of a key, if a question is open; `None` if the key is only text.
     fn answer(&mut self, key: char) -> Option<Option<Effect>> {
-        if let Some(question) = self.questions.front() {
-            if question::is_typed(question) {
+        if let Some(question) = self.pending.questions.front() {
+            if is_typed(question) {
                 return None;
             }
-            let choice = question::choice_for_key(key)?;
-            let effect = Effect::Answer(question::params(question.request_id, choice.name()));
+            let choice = choice_of(key.encode_utf8(&mut [0; 4]))?;
+            let effect = Effect::Answer(answer::question::params(question.request_id, choice.name()));
             return Some(self.confirm_effect(key, effect, question::confirmation(choice)));
         }
         self.choose_feedback(key).map(Some)
@@ -351,7 +386,7 @@ impl App {
 
     /// The choice of a key between two answers of the model: the key is the number of the answer.
     fn choose_feedback(&self, key: char) -> Option<Effect> {
-        let (request_id, item_ids) = self.feedback.as_ref()?;
+        let (request_id, item_ids) = self.pending.feedback.as_ref()?;
         let item_id = *item_ids.get((key.to_digit(10)? as usize).checked_sub(1)?)?;
         Some(Effect::Choose(FeedbackParams { request_id: *request_id, item_id, idempotency_key: None }))
     }
@@ -359,7 +394,7 @@ impl App {
     /// The effect of an answer. Returns no effect yet if the answer needs confirmation.
     fn confirm_effect(&mut self, key: char, effect: Effect, line: Option<StyledLine>) -> Option<Effect> {
         let Some(line) = line else { return Some(effect) };
-        self.confirming = Some((key, PendingConfirmation { effect, line }));
+        self.line.next_key = NextKey::Confirms(UnconfirmedAnswer { key, effect, line });
         None
     }
 }

@@ -4,10 +4,12 @@ use std::time::{Duration, Instant};
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use crate::ui::attach::app::{AnswerFeedback, App, Effect};
-use crate::ui::prompt;
-use crate::ui::request_list::{Choice, ListOutcome};
+use crate::answer::permission::{self, PermissionChoice};
+use crate::ui::attach::app::{App, Effect, LineContent};
+use crate::ui::cursor::Step;
+use crate::ui::request_list::{ListEntry, ListOutcome};
 use crate::ui::request_timing::Phase;
+use types::ids::PermissionId;
 use types::permission::{Decision, Scope};
 
 /// Minimum rows of the terminal: the head of a request, its answers, the keys, the state and the input line.
@@ -18,6 +20,11 @@ const SLIP_TIME: Duration = Duration::from_millis(200);
 /// Minimum columns of the terminal, so that the answers can be read.
 const MIN_COLUMNS: usize = 20;
 
+/// The number of a key; 0 if it is none.
+fn digit(c: char) -> usize {
+    c.to_digit(10).and_then(|digit| usize::try_from(digit).ok()).unwrap_or(0)
+}
+
 impl App {
     /// Whether the terminal has room for a request with all its answers. Otherwise no key answers it.
     pub(crate) fn fits_request(&self) -> bool {
@@ -26,22 +33,22 @@ impl App {
 
     /// Whether the list of requests takes keys.
     pub(crate) fn is_list_open(&self) -> bool {
-        self.timing.phase() == Some(Phase::Answerable)
+        self.pending.timing.phase() == Some(Phase::Answerable)
             && self.fits_request()
-            && self.questions.is_empty()
-            && self.feedback.is_none()
-            && !self.requests.is_empty()
+            && self.pending.questions.is_empty()
+            && self.pending.feedback.is_none()
+            && !self.pending.requests.is_empty()
             && !self.is_writing()
     }
 
     /// Whether keys are meant for the list and not for the draft in the input line.
     pub(crate) fn has_list_focus(&self) -> bool {
-        self.editor.is_empty() || self.requests.has_focus
+        self.line.editor.is_empty() || self.pending.requests.has_focus
     }
 
     /// Whether typed text belongs to a request.
     pub(crate) fn is_writing(&self) -> bool {
-        self.feedback_target.is_some() || self.editing.is_some()
+        self.line.is_for_request()
     }
 
     /// Handles a key for the list. Returns `None` if the key belongs to the input line.
@@ -51,99 +58,70 @@ impl App {
         }
         let (mode, can_all) = (self.session.summary.mode, self.can_all());
         if !self.has_list_focus() {
-            // The input line contains a draft. Typed keys continue it, and the list waits for an arrow key.
-            return match key.code {
-                KeyCode::Up | KeyCode::Down | KeyCode::Esc | KeyCode::Tab => {
-                    self.requests.has_focus = true;
-                    Some(None)
-                }
-                KeyCode::Enter => {
-                    self.notice = "↑↓ moves to the request; the draft is sent when it is answered".into();
-                    Some(None)
-                }
-                KeyCode::PageUp | KeyCode::PageDown => self.scroll_request(key.code),
-                KeyCode::Char(_) | KeyCode::Backspace => {
-                    self.timing.hide(now);
-                    None
-                }
-                _ => None,
-            };
+            return self.on_draft_key(key.code, now);
         }
-        if self.requests.is_confirming() {
-            // The page has the user's attention already, because the user opened it. So all keys count at once,
-            // except those that could be a slip.
-            let is_slip = self.page_opened.is_some_and(|at| now.duration_since(at) < SLIP_TIME);
-            let answered = match key.code {
-                KeyCode::Esc => {
-                    self.requests.close_page();
-                    return Some(None);
-                }
-                KeyCode::Up | KeyCode::Down => {
-                    self.requests.step(key.code == KeyCode::Down, mode, can_all);
-                    return Some(None);
-                }
-                KeyCode::Enter | KeyCode::Char(_) if is_slip => None,
-                KeyCode::Enter => self.requests.confirm(None),
-                KeyCode::Char(c) => {
-                    self.requests.confirm(Some(usize::try_from(c.to_digit(10).unwrap_or(0)).unwrap_or(0)))
-                }
-                _ => None,
-            };
-            return Some(answered.and_then(|answered| self.apply_answer(answered, now)));
+        if let Some(step) = Step::of_arrow(key.code) {
+            self.pending.requests.step(step, mode, can_all);
+            return Some(None);
+        }
+        if self.pending.requests.is_page_open() {
+            return Some(self.on_page_key(key.code, now));
         }
         match key.code {
-            KeyCode::Up | KeyCode::Down => self.requests.step(key.code == KeyCode::Down, mode, can_all),
-            KeyCode::Left | KeyCode::Right if self.requests.len() > 1 => {
-                self.requests.turn_to(key.code == KeyCode::Right);
+            KeyCode::Left if self.pending.requests.len() > 1 => {
+                self.pending.requests.turn_to(Step::Previous);
             }
-            KeyCode::PageUp | KeyCode::PageDown => return self.scroll_request(key.code),
+            KeyCode::Right if self.pending.requests.len() > 1 => self.pending.requests.turn_to(Step::Next),
+            KeyCode::PageUp | KeyCode::PageDown => self.scroll_request(key.code),
             KeyCode::Enter => {
-                let choice = self.requests.cursor(mode);
-                return Some(self.choose(choice, now));
+                let entry = self.pending.requests.cursor(mode);
+                return Some(self.choose(entry, now));
             }
             // Esc denies the request and stops the turn.
-            KeyCode::Esc => {
-                return Some(Some(self.stop_turn()));
-            }
-            KeyCode::Tab => {
-                let choice = self.requests.cursor(mode);
-                let request = self.requests.current()?.request_id;
-                if choice == Choice::Words {
-                    return Some(self.choose(choice, now));
-                }
-                if matches!(choice, Choice::Once | Choice::No | Choice::AcceptEdits) {
-                    self.set_aside.push_str(&self.editor.take_draft());
-                    self.feedback_target = Some(AnswerFeedback { request, choice });
-                } else {
-                    self.notice = "words go along with 1 and 4".into();
-                }
-            }
-            KeyCode::Char('e') => {
-                let request = self.requests.current()?;
-                let (id, text) = (request.request_id, prompt::editable_input(request));
-                if prompt::answer_for_key(request, 'e') != Some(prompt::Answer::Edit) {
-                    self.notice = "this call cannot be changed".into();
-                    return Some(None);
-                }
-                self.set_aside.push_str(&self.editor.take_draft());
-                self.editing = Some(id);
-                self.editor.insert(&text);
-            }
+            KeyCode::Esc => return Some(Some(self.stop_turn())),
+            KeyCode::Tab => match self.pending.requests.cursor(mode) {
+                ListEntry::Words => self.type_words(ListEntry::DENY),
+                entry @ (ListEntry::ONCE
+                | ListEntry::DENY
+                | ListEntry::Answer(PermissionChoice::AcceptEdits)) => self.type_words(entry),
+                _ => self.notice = "words go along with 1 and 4".into(),
+            },
+            KeyCode::Char('e') => self.edit_arguments(),
             KeyCode::Char(c) => {
                 let number = match c {
-                    'y' => 1,
-                    'n' => 4,
-                    c => usize::try_from(c.to_digit(10).unwrap_or(0)).unwrap_or(0),
+                    'y' => ListEntry::ONCE.number(),
+                    'n' => ListEntry::DENY.number(),
+                    c => digit(c),
                 };
-                if let Some(choice) = self.requests.choice_by_number(number, mode, can_all) {
-                    return Some(self.choose(choice, now));
+                let entries = self.pending.requests.all_entries(mode, can_all);
+                if let Some(entry) = entries.into_iter().find(|entry| entry.number() == number) {
+                    return Some(self.choose(entry, now));
                 }
-                if number > 0 {
-                    self.notice = format!("{number} is not offered here");
-                    return Some(None);
+                if number == 0 {
+                    // The user types prose. Hide the list until the user stops typing.
+                    self.pending.timing.hide(now);
+                    return None;
                 }
-                // The user types prose. Hide the list until the user stops typing.
-                self.timing.hide(now);
+                self.notice = format!("{number} is not offered here");
+            }
+            _ => return None,
+        }
+        Some(None)
+    }
+
+    /// Handles a key while the input line contains a draft. Typed keys continue the draft, and the list waits for an
+    /// arrow key.
+    fn on_draft_key(&mut self, code: KeyCode, now: Instant) -> Option<Option<Effect>> {
+        match code {
+            KeyCode::Up | KeyCode::Down | KeyCode::Esc | KeyCode::Tab => {
+                self.pending.requests.has_focus = true
+            }
+            KeyCode::Enter => {
+                self.notice = "↑↓ moves to the request; the draft is sent when it is answered".into();
+            }
+            KeyCode::PageUp | KeyCode::PageDown => self.scroll_request(code),
+            KeyCode::Char(_) | KeyCode::Backspace => {
+                self.pending.timing.hide(now);
                 return None;
             }
             _ => return None,
@@ -151,35 +129,71 @@ impl App {
         Some(None)
     }
 
-    fn scroll_request(&mut self, key: KeyCode) -> Option<Option<Effect>> {
-        let scroll = &mut self.requests.scroll;
-        *scroll = if key == KeyCode::PageDown { *scroll + 5 } else { scroll.saturating_sub(5) };
-        Some(None)
+    /// Handles a key on the page with the rules for the folder. The user opened the page and looks at it, so all keys
+    /// count at once, except those that could be a slip.
+    fn on_page_key(&mut self, code: KeyCode, now: Instant) -> Option<Effect> {
+        let opened = self.pending.page_opened;
+        let is_slip = opened.is_some_and(|opened| now.duration_since(opened) < SLIP_TIME);
+        let requests = &mut self.pending.requests;
+        let answered = match code {
+            KeyCode::Esc => {
+                requests.close_page();
+                None
+            }
+            KeyCode::Enter | KeyCode::Char(_) if is_slip => None,
+            KeyCode::Enter => requests.confirm(None),
+            KeyCode::Char(c) => requests.confirm(Some(digit(c))),
+            _ => None,
+        };
+        answered.and_then(|answered| self.apply_answer(answered, now))
     }
 
-    fn choose(&mut self, choice: Choice, now: Instant) -> Option<Effect> {
-        if choice == Choice::Words {
-            let request = self.requests.current()?.request_id;
-            self.set_aside.push_str(&self.editor.take_draft());
-            self.feedback_target = Some(AnswerFeedback { request, choice: Choice::No });
-            return None;
+    /// Lets the user change the arguments of the call.
+    fn edit_arguments(&mut self) {
+        let Some(request) = self.pending.requests.current() else { return };
+        if !permission::can_edit(request) {
+            self.notice = "this call cannot be changed".into();
+            return;
         }
-        let answered = self.requests.answer(choice)?;
+        let (id, text) = (request.request_id, permission::editable_input(request));
+        self.line.set_draft_aside();
+        self.line.content = LineContent::Arguments(id);
+        self.line.editor.insert(&text);
+    }
+
+    fn scroll_request(&mut self, key: KeyCode) {
+        let scroll = &mut self.pending.requests.scroll;
+        *scroll = if key == KeyCode::PageDown { *scroll + 5 } else { scroll.saturating_sub(5) };
+    }
+
+    fn choose(&mut self, entry: ListEntry, now: Instant) -> Option<Effect> {
+        let answered = self.pending.requests.answer(entry)?;
         self.apply_answer(answered, now)
+    }
+
+    /// Lets the user type words that are sent with this answer.
+    fn type_words(&mut self, entry: ListEntry) {
+        let Some(request) = self.pending.requests.current().map(|request| request.request_id) else { return };
+        self.line.set_draft_aside();
+        self.line.content = LineContent::Words(request, entry);
     }
 
     fn apply_answer(&mut self, answered: ListOutcome, now: Instant) -> Option<Effect> {
         match answered {
             ListOutcome::Send(params) => {
                 if params.scope != Scope::Once && params.decision == Some(Decision::Allow) {
-                    self.granted = params.request_id;
+                    self.pending.granted = params.request_id;
                 }
                 Some(Effect::Approve(params))
             }
             ListOutcome::SendAndAcceptEdits(params) => Some(Effect::ApproveAndAcceptEdits(params)),
             ListOutcome::SendAll(all) => Some(Effect::ApproveAll(all)),
             ListOutcome::Page => {
-                self.page_opened = Some(now);
+                self.pending.page_opened = Some(now);
+                None
+            }
+            ListOutcome::Words => {
+                self.type_words(ListEntry::DENY);
                 None
             }
         }
@@ -187,40 +201,45 @@ impl App {
 
     /// Sends the typed words or arguments for a request.
     pub(super) fn on_writing_enter(&mut self) -> Option<Effect> {
-        if let Some(id) = self.editing {
-            let request = self.requests.find(id)?;
-            return match prompt::parse_edited(request, &self.editor.whole_text()) {
-                Ok(params) => {
-                    self.stop_writing();
-                    Some(Effect::Approve(params))
-                }
-                Err(why) => {
-                    self.notice = why;
-                    None
-                }
-            };
+        match self.line.content {
+            LineContent::Input => None,
+            LineContent::Arguments(request) => self.send_arguments(request),
+            LineContent::Words(request, entry) => self.send_words(request, entry),
         }
-        let AnswerFeedback { request, choice } = self.feedback_target?;
-        let text = Some(self.editor.whole_text()).filter(|text| !text.trim().is_empty());
+    }
+
+    fn send_arguments(&mut self, request: PermissionId) -> Option<Effect> {
+        let request = self.pending.requests.find(request)?;
+        match permission::parse_edited(request, &self.line.editor.whole_text()) {
+            Ok(params) => {
+                self.stop_writing();
+                Some(Effect::Approve(params))
+            }
+            Err(error) => {
+                self.notice = error;
+                None
+            }
+        }
+    }
+
+    fn send_words(&mut self, request: PermissionId, entry: ListEntry) -> Option<Effect> {
+        let words = self.line.editor.whole_text();
         self.stop_writing();
-        let request = self.requests.find(request)?;
-        if choice == Choice::No {
-            return Some(Effect::Approve(prompt::approval(request, Decision::Deny, Scope::Once, text)));
+        let request = self.pending.requests.find(request)?;
+        let ListEntry::Answer(choice) = entry else { return None };
+        if choice == PermissionChoice::Deny {
+            return Some(Effect::Approve(permission::denial(request, &words)));
         }
-        let params = match choice {
-            Choice::AcceptEdits => prompt::approval_with_edits(request),
-            _ => prompt::approval(request, Decision::Allow, Scope::Once, None),
-        };
-        Some(match text {
-            Some(text) => Effect::ApproveAndSay(params, text),
-            None => Effect::Approve(params),
+        let params = permission::params(request, choice);
+        Some(match words.trim().is_empty() {
+            true => Effect::Approve(params),
+            false => Effect::ApproveAndSay(params, words),
         })
     }
 
     /// Goes back to the list, and restores the draft in the input line.
     pub(super) fn stop_writing(&mut self) {
-        (self.feedback_target, self.editing) = (None, None);
-        self.editor.clear();
-        self.editor.insert(&std::mem::take(&mut self.set_aside));
+        self.line.content = LineContent::Input;
+        self.line.restore_draft();
     }
 }

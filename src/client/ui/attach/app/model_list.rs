@@ -17,10 +17,9 @@ const LIST_ROWS: usize = 8;
 pub(crate) struct ModelList {
     models: Vec<ModelView>,
     typed: String,
-    at: usize,
+    selected: usize,
 }
 
-/// Result of a key.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ListKeyResult {
     Nothing,
@@ -31,8 +30,8 @@ pub(super) enum ListKeyResult {
 impl ModelList {
     /// The list with the model of the session selected.
     pub(super) fn new(models: Vec<ModelView>, current: &str) -> Self {
-        let at = models.iter().position(|view| view.model == current).unwrap_or(0);
-        Self { models, typed: String::new(), at }
+        let selected = models.iter().position(|view| view.model == current).unwrap_or(0);
+        Self { models, typed: String::new(), selected }
     }
 
     fn matching_models(&self) -> Vec<&ModelView> {
@@ -52,20 +51,20 @@ impl ModelList {
             KeyCode::Esc => return ListKeyResult::Closed,
             KeyCode::Char('c' | 'd') if is_control => return ListKeyResult::Closed,
             KeyCode::Enter => {
-                let model = self.matching_models().get(self.at).map(|view| view.model.clone());
+                let model = self.matching_models().get(self.selected).map(|view| view.model.clone());
                 return model.map_or(ListKeyResult::Nothing, ListKeyResult::Model);
             }
-            KeyCode::Up => self.at = self.at.saturating_sub(1),
-            KeyCode::Down => self.at = (self.at + 1).min(last),
-            KeyCode::PageUp => self.at = self.at.saturating_sub(LIST_ROWS),
-            KeyCode::PageDown => self.at = (self.at + LIST_ROWS).min(last),
+            KeyCode::Up => self.selected = self.selected.saturating_sub(1),
+            KeyCode::Down => self.selected = (self.selected + 1).min(last),
+            KeyCode::PageUp => self.selected = self.selected.saturating_sub(LIST_ROWS),
+            KeyCode::PageDown => self.selected = (self.selected + LIST_ROWS).min(last),
             KeyCode::Backspace => {
                 self.typed.pop();
-                self.at = 0;
+                self.selected = 0;
             }
             KeyCode::Char(c) if !is_control => {
                 self.typed.push(c);
-                self.at = 0;
+                self.selected = 0;
             }
             _ => {}
         }
@@ -83,11 +82,11 @@ impl ModelList {
         let listed = self.matching_models();
         if listed.is_empty() {
             rows.push(
-                StyledLine::new(Tone::Dim, "  no known model fits; /model PROVIDER/MODEL takes any")
+                StyledLine::new(Tone::Dim, "  no known model matches; type /model PROVIDER/MODEL")
                     .cut(columns),
             );
         } else {
-            let first = (self.at + 1).saturating_sub(LIST_ROWS);
+            let first = (self.selected + 1).saturating_sub(LIST_ROWS);
             let mut table = Table::new([
                 column("").between(1, 1),
                 column("MODEL").between(12, 48),
@@ -97,7 +96,7 @@ impl ModelList {
                 column("WINDOW").right().rank(2),
                 column("FOR").between(4, 24).rank(1),
             ]);
-            let mark = |nth: usize| if nth == self.at { "›" } else { "" };
+            let mark = |nth: usize| if nth == self.selected { "›" } else { "" };
             for (nth, view) in listed.iter().enumerate().skip(first).take(LIST_ROWS) {
                 let price = |of: fn(&Price) -> f64| {
                     view.price.as_ref().map_or_else(|| "?".to_owned(), |price| of(price).to_string())
@@ -106,7 +105,7 @@ impl ModelList {
                 if view.model == current {
                     roles = format!("{roles} in use").trim_start().to_owned();
                 }
-                let tone = if nth == self.at { Tone::Bold } else { Tone::Plain };
+                let tone = if nth == self.selected { Tone::Bold } else { Tone::Plain };
                 table.push([
                     (Tone::User, mark(nth).to_owned()),
                     (tone, escape::line(&view.model).into_owned()),

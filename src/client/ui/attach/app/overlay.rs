@@ -14,7 +14,6 @@ const LIST_ROWS: usize = 10;
 /// A terminal with fewer columns is narrow.
 const NARROW_COLUMNS: usize = 40;
 
-/// The open overlay.
 #[derive(Debug)]
 pub(crate) enum Overlay {
     /// The keys; the next key closes it.
@@ -23,7 +22,6 @@ pub(crate) enum Overlay {
     Warnings,
     /// The points or the models are being read.
     Loading,
-    /// The models to choose from.
     Models(ModelList),
     /// Points to rewind to, oldest first, and the selected one.
     Rewind(Vec<Point>, usize),
@@ -42,7 +40,7 @@ const KEYS: &[(&str, &str)] = &[
     ("Requests", "1–6 or ↑↓ Enter answer · ←→ other request · Tab add words · e change · Esc no, and stop"),
     ("Look", "Ctrl-O all of it (/ search, n N, { } by input, v editor, q close) · F2 warnings"),
     ("", "← on an empty line all sessions · /resume another session · /model · /copy the answer"),
-    ("Leave", "Ctrl-D, or Ctrl-C twice · the session goes on"),
+    ("Leave", "Ctrl-D, or Ctrl-C twice · the session continues"),
 ];
 
 impl App {
@@ -60,8 +58,8 @@ impl App {
 
     /// Adds inputs of earlier sessions. `next` is the cursor of still older ones.
     pub(crate) fn add_history(&mut self, older: Vec<String>, next: Option<String>) {
-        self.editor.remember_older(older);
-        self.older_inputs = next.map_or(OlderInputs::Complete, OlderInputs::ReadTo);
+        self.line.editor.remember_older(older);
+        self.line.older_inputs = next.map_or(OlderInputs::Complete, OlderInputs::ReadTo);
         if matches!(self.overlay, Some(Overlay::Search(..))) {
             let more = self.more_history();
             self.wanted.extend(more);
@@ -70,7 +68,7 @@ impl App {
 
     /// Requests older inputs while the history is searched, until all inputs of the folder are read.
     pub(super) fn more_history(&self) -> Option<Effect> {
-        match &self.older_inputs {
+        match &self.line.older_inputs {
             OlderInputs::Unread => Some(Effect::LoadHistory(None)),
             OlderInputs::ReadTo(cursor) => Some(Effect::LoadHistory(Some(cursor.clone()))),
             OlderInputs::Complete => None,
@@ -84,14 +82,13 @@ impl App {
         }
         self.overlay = None;
         match models.is_empty() {
-            true => self.notice = "no model is known; /model PROVIDER/MODEL takes any".into(),
+            true => self.notice = "no models are known; type /model PROVIDER/MODEL".into(),
             false => {
                 self.overlay = Some(Overlay::Models(ModelList::new(models, &self.session.summary.model)))
             }
         }
     }
 
-    /// The rows of the overlay.
     pub(crate) fn overlay_rows(&self) -> Vec<StyledLine> {
         let dim = |text: &str| StyledLine::new(Tone::Dim, text);
         match &self.overlay {
@@ -120,10 +117,11 @@ impl App {
                 .iter()
                 .flat_map(|text| StyledLine::new(Tone::Warn, text.as_str()).wrap(self.columns))
                 .collect(),
-            Some(Overlay::Rewind(points, at)) => {
-                let first = (at + 1).saturating_sub(LIST_ROWS);
+            Some(Overlay::Rewind(points, selected)) => {
+                let first = (selected + 1).saturating_sub(LIST_ROWS);
                 let row = |(nth, point): (usize, &Point)| {
-                    let (tone, mark) = if nth == *at { (Tone::Bold, "› ") } else { (Tone::Plain, "  ") };
+                    let (tone, mark) =
+                        if nth == *selected { (Tone::Bold, "› ") } else { (Tone::Plain, "  ") };
                     StyledLine::new(
                         tone,
                         format!("{mark}{}", one_line(&point.text, self.columns.saturating_sub(4))),
@@ -135,17 +133,17 @@ impl App {
                 std::iter::once(head).chain(rows).chain([keys.cut(self.columns)]).collect()
             }
             Some(Overlay::Search(typed, skip)) => {
-                let none = match self.older_inputs {
+                let none = match self.line.older_inputs {
                     OlderInputs::Complete => "(no earlier input in this folder)",
                     _ => "(reading earlier inputs…)",
                 };
-                let found =
-                    self.editor.search(typed, *skip).map_or(none.to_owned(), |text| one_line(text, 400));
+                let shown =
+                    self.line.editor.search(typed, *skip).map_or(none.to_owned(), |text| one_line(text, 400));
                 vec![
                     StyledLine::new(Tone::User, "history: ")
                         .and(Tone::Plain, typed.as_str())
                         .cut(self.columns),
-                    StyledLine::new(Tone::Plain, format!("  {found}")).cut(self.columns),
+                    StyledLine::new(Tone::Plain, format!("  {shown}")).cut(self.columns),
                     dim("Ctrl-R older · Enter take · Esc close"),
                 ]
             }
@@ -154,14 +152,14 @@ impl App {
 
     /// Opens the pager over everything that was shown.
     pub(super) fn open_pager(&mut self) {
-        let mut lines = self.record.clone();
+        let mut lines = self.scrollback.record.clone();
         lines.extend(self.tail());
         // Show each request in full, because it may be longer than its area.
-        for question in &self.questions {
+        for question in &self.pending.questions {
             lines.push(StyledLine::default());
             lines.extend(crate::ui::question::question_lines(question));
         }
-        for request in self.requests.iter() {
+        for request in self.pending.requests.iter() {
             lines.push(StyledLine::default());
             lines.extend(crate::ui::prompt::question(request));
         }
@@ -174,11 +172,11 @@ impl App {
         match &mut self.overlay {
             None => return (false, None),
             Some(Overlay::Keys | Overlay::Warnings | Overlay::Loading) => self.overlay = None,
-            Some(Overlay::Rewind(points, at)) => match key.code {
-                KeyCode::Up => *at = at.saturating_sub(1),
-                KeyCode::Down => *at = (*at + 1).min(points.len() - 1),
+            Some(Overlay::Rewind(points, selected)) => match key.code {
+                KeyCode::Up => *selected = selected.saturating_sub(1),
+                KeyCode::Down => *selected = (*selected + 1).min(points.len() - 1),
                 KeyCode::Enter | KeyCode::Char('f') => {
-                    let point = points.swap_remove(*at);
+                    let point = points.swap_remove(*selected);
                     let files = key.code == KeyCode::Char('f');
                     self.overlay = None;
                     return (true, Some(Effect::Rewind(point, files)));
@@ -196,7 +194,7 @@ impl App {
                 }
             },
             Some(Overlay::Search(typed, skip)) => match key.code {
-                KeyCode::Char('r') if is_control && self.editor.search(typed, *skip + 1).is_some() => {
+                KeyCode::Char('r') if is_control && self.line.editor.search(typed, *skip + 1).is_some() => {
                     *skip += 1
                 }
                 // No older input matches.
@@ -208,10 +206,10 @@ impl App {
                     *skip = 0;
                 }
                 KeyCode::Enter | KeyCode::Tab | KeyCode::Right => {
-                    let found = self.editor.search(typed, *skip).map(str::to_owned);
+                    let text = self.line.editor.search(typed, *skip).map(str::to_owned);
                     self.overlay = None;
-                    if let Some(found) = found {
-                        self.editor.set_text(&found);
+                    if let Some(text) = text {
+                        self.line.editor.set_text(&text);
                     }
                 }
                 KeyCode::Char(c) if !is_control => {

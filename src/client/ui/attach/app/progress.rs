@@ -66,31 +66,31 @@ impl Progress {
         self.tokens + self.chars / CHARS_PER_TOKEN
     }
 
-    fn begin(&mut self, doing: Activity, at: Timestamp) {
+    fn begin(&mut self, doing: Activity, time: Timestamp) {
         if self.doing != doing || self.since.is_none() {
-            (self.doing, self.since) = (doing, Some(at));
+            (self.doing, self.since) = (doing, Some(time));
         }
     }
 
     pub(super) fn on_event(&mut self, envelope: &Envelope) {
-        let at = envelope.at_ms;
+        let time = envelope.at_ms;
         match &envelope.event {
             Event::TurnStarted { .. } => {
                 (self.tokens, self.chars, self.since) = (0, 0, None);
-                self.begin(Activity::Preparing, at);
+                self.begin(Activity::Preparing, time);
             }
             Event::TurnPhase { phase, .. } => match phase {
-                Phase::ModelCall => self.begin(Activity::Waiting, at),
-                Phase::ToolExecution => self.begin(Activity::Tools, at),
+                Phase::ModelCall => self.begin(Activity::Waiting, time),
+                Phase::ToolExecution => self.begin(Activity::Tools, time),
                 Phase::Input | Phase::CompactCheck | Phase::Context | Phase::Normalize | Phase::Result => {}
             },
             Event::MessageThinkingDelta { text, .. } => {
                 self.chars += text.len() as u64;
-                self.begin(Activity::Thinking, at);
+                self.begin(Activity::Thinking, time);
             }
             Event::MessageTextDelta { text, .. } | Event::MessageToolInputDelta { json: text, .. } => {
                 self.chars += text.len() as u64;
-                self.begin(Activity::Writing, at);
+                self.begin(Activity::Writing, time);
             }
             Event::MessageCompleted { usage: Some(usage), cost_usd_micros, .. } => {
                 self.chars = 0;
@@ -99,10 +99,10 @@ impl Progress {
                 self.is_context_stale = true;
             }
             Event::UsageBooked { cost_usd_micros, .. } => self.add_cost(envelope.seq, *cost_usd_micros),
-            Event::Retry { .. } => self.begin(Activity::Retrying, at),
-            Event::CompactStarted { messages: Some(_), .. } => self.begin(Activity::Compacting, at),
+            Event::Retry { .. } => self.begin(Activity::Retrying, time),
+            Event::CompactStarted { messages: Some(_), .. } => self.begin(Activity::Compacting, time),
             Event::CompactCompleted { .. } => self.is_context_stale = true,
-            Event::TurnAborting { .. } => self.begin(Activity::Stopping, at),
+            Event::TurnAborting { .. } => self.begin(Activity::Stopping, time),
             Event::TurnCompleted { .. } | Event::SessionRewound(_) | Event::SessionCleared {} => {
                 (self.since, self.chars) = (None, 0);
                 self.is_context_stale = true;

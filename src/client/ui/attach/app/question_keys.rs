@@ -4,8 +4,9 @@ use std::time::Instant;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
+use crate::answer::question;
 use crate::ui::attach::app::{App, Effect};
-use crate::ui::question;
+use crate::ui::cursor::Step;
 use crate::ui::question_list::OptionCursor;
 use types::question::UserAnswer;
 
@@ -16,22 +17,27 @@ impl App {
         if key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) {
             return None;
         }
-        let question = self.questions.front().filter(|question| question::is_typed(question))?;
-        let open = question.questions.get(self.answers.len()).filter(|open| !open.options.is_empty())?;
+        let question = self.pending.questions.front().filter(|question| question::is_typed(question))?;
+        let open = self.pending.answers.next_question(question).filter(|open| !open.options.is_empty())?;
         let count = open.options.len();
+        if let Some(step) = Step::of_arrow(key.code) {
+            self.pending.options.step(step, count);
+            return Some(None);
+        }
         match key.code {
-            KeyCode::Up | KeyCode::Down => self.options.step(key.code == KeyCode::Down, count),
-            KeyCode::Char(' ') if open.multi_select => self.options.toggle(self.options.index),
+            KeyCode::Char(' ') if open.multi_select => {
+                self.pending.options.toggle(self.pending.options.index)
+            }
             KeyCode::Enter => {
-                let answer = self.options.answer(open)?;
+                let answer = self.pending.options.answer(open)?;
                 return Some(self.add_answer(answer, now));
             }
             KeyCode::Char(c) => {
                 let number = usize::try_from(c.to_digit(10)?).ok()?;
                 let index = number.checked_sub(1).filter(|index| *index < count)?;
                 if open.multi_select {
-                    self.options.index = index;
-                    self.options.toggle(index);
+                    self.pending.options.index = index;
+                    self.pending.options.toggle(index);
                 } else {
                     let choices = vec![open.options.get(index)?.label.clone()];
                     return Some(self.add_answer(UserAnswer { choices, text: None }, now));
@@ -44,15 +50,13 @@ impl App {
 
     /// Adds the next answer. The answers are sent with the last one.
     pub(super) fn add_answer(&mut self, answer: UserAnswer, now: Instant) -> Option<Effect> {
-        self.answers.push(answer);
-        self.options = OptionCursor::default();
-        let question = self.questions.front()?;
-        let (request_id, all) = (question.request_id, question.questions.len());
-        if self.answers.len() < all {
+        self.pending.options = OptionCursor::default();
+        let question = self.pending.questions.front()?;
+        let params = self.pending.answers.add(question, answer);
+        if params.is_none() {
             // A second press of the same key must not answer the next question.
-            self.timing.ignore_keys(now);
-            return None;
+            self.pending.timing.ignore_keys(now);
         }
-        Some(Effect::Answer(question::answers(request_id, std::mem::take(&mut self.answers))))
+        params.map(Effect::Answer)
     }
 }

@@ -19,7 +19,6 @@ use types::queue::WhenBusy;
 use types::slash_command::CommandView;
 use types::turn_options::TurnOptions;
 
-/// Result of an effect.
 pub(super) enum EffectResult {
     Taken,
     Said(&'static str),
@@ -32,7 +31,6 @@ pub(super) enum EffectResult {
     StartLines(Vec<StyledLine>),
     Commands(Vec<CommandView>),
     Files(Vec<String>),
-    /// The picture of the clipboard.
     Picture(Vec<u8>),
     /// Inputs of earlier sessions, and the cursor of even older ones.
     History(Vec<String>, Option<String>),

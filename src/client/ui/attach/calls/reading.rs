@@ -42,7 +42,6 @@ impl Caller {
         }
     }
 
-    /// All known models.
     pub(crate) async fn models(self) -> EffectResult {
         let params = ModelListParams { limit: Some(PAGE_ROWS), ..ModelListParams::default() };
         match self.client.all_rows::<methods::model::List>(params).await {

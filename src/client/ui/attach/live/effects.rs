@@ -85,7 +85,7 @@ impl LiveConversation {
             }
             Effect::LoadEarlier => {
                 let (session, setup) = (self.app.session.clone(), self.app.setup.clone());
-                let part = (self.app.left_out, self.include);
+                let part = (self.app.scrollback.left_out, self.include);
                 self.calls.spawn(self.caller.clone().read_earlier(session, setup, screen.size().0, part));
             }
             Effect::SetModel(model) if self.app.setup.is_new => {
@@ -150,7 +150,7 @@ impl LiveConversation {
         let edited = editor::in_editor(&text).await;
         self.resume(screen)?;
         match edited {
-            Ok(text) if !is_page => self.app.editor.set_text(text.trim_end_matches('\n')),
+            Ok(text) if !is_page => self.app.line.editor.set_text(text.trim_end_matches('\n')),
             Ok(_) => {}
             Err(error) => self.app.notify(&format!("the editor failed: {error}")),
         }

@@ -56,7 +56,6 @@ pub(super) enum LeaveReason {
     New,
 }
 
-/// The beginning of a conversation.
 pub(super) struct ConversationStart {
     pub(super) reach: Connector,
     pub(super) client: Client,
@@ -241,7 +240,7 @@ impl LiveConversation {
                 self.watch_turn(&received)?;
             }
             FollowStep::Restarting(reason) => self.app.lost = Some(stop_words(reason)),
-            FollowStep::Lost => self.app.lost = Some("looking for the daemon…"),
+            FollowStep::Lost => self.app.lost = Some("connecting to the daemon…"),
             FollowStep::Back(client) => {
                 self.caller.client = client;
                 self.app.lost = None;
@@ -274,19 +273,19 @@ impl LiveConversation {
             EffectResult::StartLines(lines) => app.finish_start_lines(Some(lines)),
             EffectResult::Commands(commands) => app.set_commands(commands),
             EffectResult::Files(files) => app.set_files(files),
-            EffectResult::Picture(data) => app.editor.paste_picture(data),
+            EffectResult::Picture(data) => app.line.editor.paste_picture(data),
             EffectResult::History(older, next) => app.add_history(older, next),
             EffectResult::Points(points) => app.set_points(points),
             EffectResult::Models(models) => app.set_models(models),
             EffectResult::Earlier(lines) => app.add_earlier(lines),
             EffectResult::Context(used, window) => app.progress.context = Some((used, window)),
             EffectResult::Rewound(text, files) => {
-                if app.editor.is_empty() {
-                    app.editor.insert(&text);
+                if app.line.editor.is_empty() {
+                    app.line.editor.insert(&text);
                 }
                 let what =
                     if files { "the conversation and the files" } else { "the conversation, not the files" };
-                app.notify(&format!("went back: {what}; your input is here again"));
+                app.notify(&format!("rewound {what}; your input is in the line again"));
             }
             EffectResult::Shell { output, end, ms } => app.finish_shell(&output, &end, ms),
         }

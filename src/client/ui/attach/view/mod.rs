@@ -2,13 +2,14 @@
 
 mod status;
 
+use crate::answer::question::is_typed;
 use crate::terminal::style::{StyledLine, Tone, cut, pad};
-use crate::ui::attach::app::App;
+use crate::ui::attach::app::{App, LineContent};
 use crate::ui::feedback;
 use crate::ui::question;
 use crate::ui::question_list::{self, QuestionStyle};
 use crate::ui::render::todo_lines;
-use crate::ui::request_list::ListStyle;
+use crate::ui::request_list::{ListEntry, ListStyle};
 use crate::ui::request_timing::Phase;
 use crate::ui::summary::one_line;
 
@@ -71,17 +72,17 @@ fn input(app: &App, columns: usize, most: usize) -> (Vec<StyledLine>, (usize, us
     if app.setup.one_turn.is_some() && !has_input {
         return (vec![StyledLine::default()], (0, 0));
     }
-    let mark = match (app.feedback_target, app.editing, app.questions.front()) {
-        (Some(target), ..) if target.choice == crate::ui::request_list::Choice::No => "No, because: ".into(),
-        (Some(_), ..) => "Yes, and: ".into(),
-        (None, Some(_), _) => "input: ".into(),
-        (None, None, Some(question)) if app.has_open_question() => {
-            question::input_mark(question, app.answers.len())
+    let mark = match (app.line.content, app.pending.questions.front()) {
+        (LineContent::Words(_, ListEntry::DENY), _) => "No, because: ".into(),
+        (LineContent::Words(..), _) => "Yes, and: ".into(),
+        (LineContent::Arguments(_), _) => "input: ".into(),
+        (LineContent::Input, Some(question)) if app.has_open_question() => {
+            question::input_mark(question, app.pending.answers.as_slice().len())
         }
-        (None, None, _) if app.setup.is_plain => "> ".into(),
-        (None, None, _) => "› ".to_owned(),
+        (LineContent::Input, _) if app.setup.is_plain => "> ".into(),
+        (LineContent::Input, _) => "› ".to_owned(),
     };
-    app.editor.rows(&mark, columns, INPUT_ROWS.min(most.div_ceil(2)))
+    app.line.editor.rows(&mark, columns, INPUT_ROWS.min(most.div_ceil(2)))
 }
 
 /// The rows below the input line: a menu, an overlay, or one line of hints.
@@ -113,13 +114,13 @@ fn request(app: &App, columns: usize, room: usize) -> Vec<StyledLine> {
     match app.phase() {
         None => return Vec::new(),
         Some(Phase::Hidden) => {
-            let waits = if app.questions.is_empty() { "a request waits" } else { "a question waits" };
+            let waits = if app.pending.questions.is_empty() { "a request waits" } else { "a question waits" };
             return vec![StyledLine::new(
                 Tone::Warn,
                 cut(&format!("▌ {waits}; it opens when you stop typing"), columns),
             )];
         }
-        Some(Phase::Shown | Phase::Answerable) if app.questions.is_empty() && !app.fits_request() => {
+        Some(Phase::Shown | Phase::Answerable) if app.pending.questions.is_empty() && !app.fits_request() => {
             let text = "▌ a request waits; make the terminal larger to answer it";
             return vec![StyledLine::new(Tone::Warn, cut(text, columns))];
         }
@@ -132,11 +133,12 @@ fn request(app: &App, columns: usize, room: usize) -> Vec<StyledLine> {
         None if is_answerable => keys.wrap(columns),
         None => vec![StyledLine::new(Tone::Dim, "▌ …")],
     };
-    if let Some(question) = app.questions.front().filter(|question| question::is_typed(question)) {
-        let look = QuestionStyle { columns, rows: room, is_answerable, is_typing: !app.editor.is_empty() };
-        return question_list::rows(question, &app.answers, &app.options, look);
+    if let Some(question) = app.pending.questions.front().filter(|question| is_typed(question)) {
+        let look =
+            QuestionStyle { columns, rows: room, is_answerable, is_typing: !app.line.editor.is_empty() };
+        return question_list::rows(question, app.pending.answers.as_slice(), &app.pending.options, look);
     }
-    if let Some(question) = app.questions.front() {
+    if let Some(question) = app.pending.questions.front() {
         let mut shown: Vec<StyledLine> =
             question::question_lines(question).iter().flat_map(|line| line.wrap(columns)).collect();
         let keys = keys(question::keys(question));
@@ -144,10 +146,10 @@ fn request(app: &App, columns: usize, room: usize) -> Vec<StyledLine> {
         shown.extend(keys);
         return shown;
     }
-    if app.feedback.is_some() {
+    if app.pending.feedback.is_some() {
         return keys(feedback::keys());
     }
-    app.requests.rows(ListStyle {
+    app.pending.requests.rows(ListStyle {
         columns,
         rows: room,
         mode: app.session.summary.mode,
@@ -163,9 +165,9 @@ fn queue(app: &App, columns: usize) -> Vec<StyledLine> {
         let text = one_line(text, columns.saturating_sub(20));
         StyledLine::new(Tone::Dim, format!("↳ {when:<16} ")).and(Tone::Plain, text).cut(columns)
     };
-    let steered = app.steered.iter().map(|text| row("after this step", text));
+    let steered = app.queue.steered.iter().map(|text| row("after this step", text));
     let mut rows: Vec<StyledLine> =
-        steered.chain(app.queue.iter().map(|(_, text)| row("after the turn", text))).collect();
+        steered.chain(app.queue.inputs.iter().map(|(_, text)| row("after the turn", text))).collect();
     if rows.len() > 5 {
         let hidden = rows.len() - 4;
         rows.drain(4..);

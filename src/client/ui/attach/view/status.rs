@@ -3,7 +3,7 @@
 use crate::terminal::escape;
 use crate::terminal::format::{money, tokens};
 use crate::terminal::style::{StyledLine, Tone, cut, width};
-use crate::ui::attach::app::{Activity, App};
+use crate::ui::attach::app::{Activity, App, LineContent};
 use crate::ui::request_list::home_relative;
 use crate::ui::request_timing::Phase;
 use types::permission::Mode;
@@ -33,7 +33,7 @@ pub(super) fn spinner_line(app: &App, columns: usize) -> Option<StyledLine> {
     } else {
         FRAMES.get(frame).copied().unwrap_or('⠋').to_string()
     };
-    if let Some(command) = &app.shell {
+    if let Some(command) = &app.shell.command {
         return Some(
             StyledLine::new(Tone::User, format!("{mark} ! {command}"))
                 .and(Tone::Dim, " · Esc stops")
@@ -66,7 +66,7 @@ pub(super) fn spinner_line(app: &App, columns: usize) -> Option<StyledLine> {
         rest += &format!(" · ↓ {} tokens", tokens(progress.tokens()));
     }
     rest += if app.setup.one_turn.is_some() { " · Ctrl-C stops" } else { " · Esc stops" };
-    if !app.queue.is_empty() {
+    if !app.queue.inputs.is_empty() {
         rest += " · ↑ takes the last line back";
     }
     let room = columns.saturating_sub(width(&rest) + width(&mark) + 1).max(8);
@@ -170,7 +170,7 @@ fn fit_line(mut left: Vec<(Tone, String)>, mut right: Vec<String>, rule: &str, c
 fn state(app: &App) -> Option<(Tone, String)> {
     let session = &app.session;
     let since =
-        app.waits_since.map_or(String::new(), |since| format!(" {}", seconds(app.seconds_since(since))));
+        app.pending.since.map_or(String::new(), |since| format!(" {}", seconds(app.seconds_since(since))));
     if let Some(words) = app.lost {
         return Some((Tone::Bad, words.into()));
     }
@@ -181,8 +181,8 @@ fn state(app: &App) -> Option<(Tone, String)> {
         (SessionState::RequiresAction, Some(Requires::UnknownOutcome)) => {
             Some((Tone::Warn, format!("outcome unknown{since}")))
         }
-        (SessionState::RequiresAction, _) if app.requests.len() > 1 => {
-            Some((Tone::Warn, format!("{} requests ·{since}", app.requests.len())))
+        (SessionState::RequiresAction, _) if app.pending.requests.len() > 1 => {
+            Some((Tone::Warn, format!("{} requests ·{since}", app.pending.requests.len())))
         }
         (SessionState::RequiresAction, _) => Some((Tone::Warn, format!("waits for you{since}"))),
         (SessionState::Running, _) => None,
@@ -199,30 +199,30 @@ pub(super) fn hint(app: &App, columns: usize) -> StyledLine {
         return StyledLine::new(Tone::Warn, cut(&app.notice, columns));
     }
     let is_asked = app.has_open_question();
-    let text = if app.feedback_target.is_some() {
+    let text = if matches!(app.line.content, LineContent::Words(..)) {
         "Enter answers with these words · Esc goes back"
-    } else if app.editing.is_some() {
+    } else if matches!(app.line.content, LineContent::Arguments(_)) {
         "Enter allows the call with this input · Alt-Enter new line · Ctrl-G editor · Esc goes back"
     } else if app.setup.one_turn.is_some() {
         if is_asked { "Enter answers the question · Ctrl-C stops" } else { "" }
     } else if is_asked {
         "Enter answers the question · Ctrl-C stops the turn · Ctrl-D detaches"
-    } else if !app.questions.is_empty() {
+    } else if !app.pending.questions.is_empty() {
         "Enter continues with these words · Ctrl-C stops the turn · Ctrl-D detaches"
-    } else if app.is_list_open() && !app.editor.is_empty() {
+    } else if app.is_list_open() && !app.line.editor.is_empty() {
         "your draft stays here while you answer"
     } else if app.is_list_open() {
         ""
     } else if app.phase() == Some(Phase::Hidden) {
         "your draft stays here"
-    } else if app.is_busy() && !app.editor.is_empty() {
+    } else if app.is_busy() && !app.line.editor.is_empty() {
         "Enter after this step · Tab after the turn"
     } else if app.is_busy() {
         "Esc stops · type to steer · Ctrl-O all · ? keys · Ctrl-D detaches"
     } else if app.session.summary.state == SessionState::Ended {
-        "the session has ended · agentctl fork goes on in a new one · Ctrl-D detaches"
-    } else if app.editor.is_empty() {
-        "? keys · / commands · @ files · ! shell · Ctrl-D detaches, sessions go on"
+        "the session has ended · agentctl fork continues it in a new one · Ctrl-D detaches"
+    } else if app.line.editor.is_empty() {
+        "? keys · / commands · @ files · ! shell · Ctrl-D detaches, sessions continue"
     } else {
         "Enter sends · Alt-Enter new line · Ctrl-D detaches when the line is empty"
     };

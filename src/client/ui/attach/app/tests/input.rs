@@ -8,17 +8,17 @@ use types::queue::WhenBusy;
 fn interrupt_stops_the_turn_clears_the_line_or_leaves() {
     let mut app = app();
     assert_effects(&keys(&mut app, "text^c"), &[]);
-    assert!(app.editor.is_empty());
+    assert!(app.line.editor.is_empty());
     keys(&mut app, "^y");
-    assert_eq!(app.editor.text(), "text", "it comes back");
+    assert_eq!(app.line.editor.text(), "text", "it comes back");
     assert_effects(&keys(&mut app, "^c^c"), &[]);
-    assert_eq!(app.notice, "Ctrl-C again to leave; the session goes on");
+    assert_eq!(app.notice, "Ctrl-C again to leave; the session continues");
     assert_effects(&keys(&mut app, "^c"), &[Effect::Detach]);
     state(&mut app, "running");
     keys(&mut app, "draft");
     assert_effects(&keys(&mut app, "^c"), &[Effect::Abort]);
     assert_effects(&keys(&mut app, "\u{1b}"), &[Effect::Abort]);
-    assert_eq!(app.editor.text(), "draft", "the draft stays");
+    assert_eq!(app.line.editor.text(), "draft", "the draft stays");
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn slash_command_in_input_is_sent_to_the_daemon() {
         matches!(sent.as_slice(), [Effect::Submit(sent)] if sent.text == "/mode accept_edits"),
         "{sent:?}"
     );
-    assert!(app.editor.is_empty());
+    assert!(app.line.editor.is_empty());
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn enter_steers_tab_queues_and_up_takes_back() {
     assert_eq!(shown[..2], ["↳ after this step  use io::Error", "↳ after the turn   then the changelog"]);
     assert!(shown[2].ends_with("Esc stops · ↑ takes the last line back"), "{shown:?}");
     assert!(matches!(key(&mut app, KeyCode::Up), Some(Effect::TakeBack(_))));
-    assert_eq!(app.editor.text(), "then the changelog");
+    assert_eq!(app.line.editor.text(), "then the changelog");
     assert!(!rows(&mut app, 80, 24).iter().any(|row| row.starts_with("↳ after the turn")));
 }
 
@@ -99,15 +99,15 @@ fn unknown_command_is_refused_in_place_with_nearest() {
     app.set_commands(serde_json::from_value(commands).expect("commands"));
     assert!(keys(&mut app, "/cmpct\u{1b}\n").is_empty());
     assert_eq!(app.notice, "no command /cmpct; did you mean /compact?");
-    assert_eq!(app.editor.text(), "/cmpct");
+    assert_eq!(app.line.editor.text(), "/cmpct");
     keys(&mut app, "^x/m");
     assert_eq!(
         rows(&mut app, 60, 24)[2..4],
         ["› /mode MODE               Change the mode", "  /compact [instructions]  Replace old messages"]
     );
     assert!(key(&mut app, KeyCode::Tab).is_none());
-    assert_eq!(app.editor.text(), "/mode ");
-    app.editor.clear();
+    assert_eq!(app.line.editor.text(), "/mode ");
+    app.line.editor.clear();
     assert_effects(&keys(&mut app, "/comp\n"), &[submit("/compact")]);
 }
 
@@ -120,7 +120,7 @@ fn file_menu_completes_the_word_after_an_at_sign() {
     let shown = rows(&mut app, 60, 24);
     assert_eq!(shown.last().map(String::as_str), Some("› src/lib.rs  "));
     key(&mut app, KeyCode::Enter);
-    assert_eq!(app.editor.text(), "see @src/lib.rs ");
+    assert_eq!(app.line.editor.text(), "see @src/lib.rs ");
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn shell_command_is_refused_if_the_files_are_on_another_machine() {
     app.setup.machine = Machine::Other;
     assert_effects(&keys(&mut app, "!git status\n"), &[]);
     assert!(app.notice.contains("another machine"), "{}", app.notice);
-    assert_eq!(app.editor.text(), "!git status");
+    assert_eq!(app.line.editor.text(), "!git status");
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn history_search_finds_earlier_inputs() {
     app.add_history(vec!["login of the first day".into(), "fix the login".into()], None);
     assert!(app.take_queued_effects().is_empty(), "all sessions of the folder are read");
     keys(&mut app, "^r^r\n");
-    assert_eq!(app.editor.text(), "login of the first day");
+    assert_eq!(app.line.editor.text(), "login of the first day");
     assert!(keys(&mut app, "^r").is_empty(), "they are read once");
 }
 
@@ -211,13 +211,13 @@ fn long_paste_is_a_marker_until_it_is_sent() {
     let mut app = app();
     let text = "line\n".repeat(120);
     app.on_input(&Input::Paste(text.clone()), now());
-    assert_eq!(app.editor.text(), "[paste 1: 120 lines]");
+    assert_eq!(app.line.editor.text(), "[paste 1: 120 lines]");
     let sent = keys(&mut app, " x\n");
     let [Effect::Submit(sent)] = sent.as_slice() else { panic!("{sent:?}") };
     assert_eq!((&sent.text, sent.draft.text.as_str()), (&format!("{text} x"), "[paste 1: 120 lines] x"));
     app.on_input(&Input::Paste(text), now());
     key(&mut app, KeyCode::Backspace);
-    assert!(app.editor.is_empty(), "a marker is one thing");
+    assert!(app.line.editor.is_empty(), "a marker is one thing");
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn left_arrow_on_empty_line_shows_all_sessions() {
     feed(&mut app, permission_resolved("allow"));
     assert!(matches!(keys(&mut app, "/top\n").as_slice(), [Effect::ShowSessions]));
     assert!(matches!(keys(&mut app, "/resume\n").as_slice(), [Effect::PickSession]));
-    assert!(app.editor.is_empty());
+    assert!(app.line.editor.is_empty());
 }
 
 #[test]
@@ -297,8 +297,8 @@ fn stop_brings_queued_inputs_back_into_input_line() {
             };
             assert_eq!(removed, turns);
             let expected = if draft.is_empty() { "one\ntwo\nlines" } else { "one\ntwo\nlines\na draft" };
-            assert_eq!(app.editor.text(), expected);
-            assert!(app.queue.is_empty());
+            assert_eq!(app.line.editor.text(), expected);
+            assert!(app.queue.inputs.is_empty());
         }
     }
     // While a request is open, the text waits as the draft does.
@@ -307,9 +307,9 @@ fn stop_brings_queued_inputs_back_into_input_line() {
     feed(&mut app, permission_requested());
     queued(&mut app, 11, "one");
     assert!(matches!(keys(&mut app, "\u{1b}").as_slice(), [Effect::StopAndDequeue(_)]));
-    assert!(app.editor.is_empty());
+    assert!(app.line.editor.is_empty());
     feed(&mut app, permission_resolved("deny"));
-    assert_eq!(app.editor.text(), "one");
+    assert_eq!(app.line.editor.text(), "one");
 }
 
 #[test]
@@ -339,7 +339,7 @@ fn likely_secret_waits_for_a_key_and_text_comes_back() {
         app.ask_about_secrets(sent, &[".env".into()]);
         assert!(app.notice.contains(".env may hold secrets"), "{}", app.notice);
         let effects = keys(&mut app, typed);
-        (app.editor.text().to_owned(), effects)
+        (app.line.editor.text().to_owned(), effects)
     };
     for (typed, expected) in [("y", SecretFiles::Send), ("n", SecretFiles::NameOnly)] {
         let (text, effects) = asked(typed);
@@ -356,8 +356,8 @@ fn likely_secret_waits_for_a_key_and_text_comes_back() {
 fn picture_of_clipboard_is_a_marker_and_goes_along() {
     let mut app = app();
     assert!(matches!(keys(&mut app, "see ^v").as_slice(), [Effect::PastePicture]));
-    app.editor.paste_picture(vec![0; 1_500]);
-    assert_eq!(app.editor.text(), "see [image 1: 2 KB]");
+    app.line.editor.paste_picture(vec![0; 1_500]);
+    assert_eq!(app.line.editor.text(), "see [image 1: 2 KB]");
     let sent = keys(&mut app, "\n");
     let [Effect::Submit(sent)] = sent.as_slice() else { panic!("{sent:?}") };
     assert_eq!((sent.text.as_str(), sent.draft.pictures.len()), ("see [image 1: 2 KB]", 1));
@@ -367,13 +367,13 @@ fn picture_of_clipboard_is_a_marker_and_goes_along() {
     let [Effect::Submit(sent)] = sent.as_slice() else { panic!("{sent:?}") };
     assert_eq!(sent.draft.pictures.len(), 1);
     // The marker is deleted as a whole, and a later picture has another number.
-    app.editor.paste_picture(vec![1]);
+    app.line.editor.paste_picture(vec![1]);
     key(&mut app, KeyCode::Backspace);
-    assert!(app.editor.is_empty());
-    app.editor.paste_picture(vec![1]);
-    assert_eq!(app.editor.text(), "[image 3: 1 KB]");
+    assert!(app.line.editor.is_empty());
+    app.line.editor.paste_picture(vec![1]);
+    assert_eq!(app.line.editor.text(), "[image 3: 1 KB]");
     for line in ["/model", "!ls", "# note"] {
-        app.editor.set_text(line);
+        app.line.editor.set_text(line);
         assert!(keys(&mut app, "^v").is_empty(), "{line}");
     }
 }
@@ -389,7 +389,7 @@ fn taken_back_input_is_the_text_of_the_user() {
         json!({"type": "turn.queued", "input": [file, {"type": "text", "text": "explain @a.rs"}]}),
     );
     assert!(matches!(key(&mut app, KeyCode::Up), Some(Effect::TakeBack(_))));
-    assert_eq!(app.editor.text(), "explain @a.rs");
+    assert_eq!(app.line.editor.text(), "explain @a.rs");
 }
 
 #[test]
@@ -403,5 +403,5 @@ fn output_of_own_command_is_not_in_the_history() {
         "status": "completed", "first_seq": 1, "last_seq": 2, "text": format!("{output}\nfix it"), "content": content}}),
     );
     key(&mut app, KeyCode::Up);
-    assert_eq!(app.editor.text(), "fix it");
+    assert_eq!(app.line.editor.text(), "fix it");
 }

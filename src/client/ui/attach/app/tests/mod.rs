@@ -19,6 +19,7 @@ use crate::fake_daemon::{
 use crate::resolve_id::sample;
 use crate::ui::attach::app::*;
 use crate::ui::attach::view::view;
+use crate::ui::editor::Editor;
 use types::permission::{Decision, Scope};
 
 fn app() -> App {
@@ -89,16 +90,16 @@ fn keys_with(app: &mut App, typed: &str, mut times: impl FnMut() -> (Instant, In
             '^' => KeyEvent::new(KeyCode::Char(chars.next().expect("a letter")), KeyModifiers::CONTROL),
             c => KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE),
         };
-        let (before, at) = times();
+        let (before, time) = times();
         app.update(before);
-        app.update(at);
-        effects.extend(app.on_input(&Input::Key(key), at));
+        app.update(time);
+        effects.extend(app.on_input(&Input::Key(key), time));
     }
     effects
 }
 
-fn assert_effects(found: &[Effect], expected: &[Effect]) {
-    assert_eq!(format!("{found:?}"), format!("{expected:?}"));
+fn assert_effects(effects: &[Effect], expected: &[Effect]) {
+    assert_eq!(format!("{effects:?}"), format!("{expected:?}"));
 }
 
 fn rows(app: &mut App, columns: usize, height: usize) -> Vec<String> {

@@ -3,10 +3,10 @@
 use super::*;
 
 /// Types prose with 120 ms between two keys. The first key is pressed at `at`.
-fn type_prose(app: &mut App, typed: &str, mut at: Instant) -> Vec<Effect> {
+fn type_prose(app: &mut App, typed: &str, mut time: Instant) -> Vec<Effect> {
     keys_with(app, typed, || {
-        let before = at;
-        at += Duration::from_millis(120);
+        let before = time;
+        time += Duration::from_millis(120);
         (before, before)
     })
 }
@@ -16,11 +16,11 @@ fn keys_of_the_list_answer_a_request() {
     let check = |typed: &str, expected: Option<(Decision, Scope)>| {
         let mut app = app();
         feed(&mut app, permission_requested());
-        let found = keys(&mut app, typed).into_iter().find_map(|effect| match effect {
+        let answer = keys(&mut app, typed).into_iter().find_map(|effect| match effect {
             Effect::Approve(params) => Some((params.decision.expect("a decision"), params.scope)),
             _ => None,
         });
-        assert_eq!(found, expected, "{typed:?}");
+        assert_eq!(answer, expected, "{typed:?}");
     };
     check("y", Some((Decision::Allow, Scope::Once)));
     check("1", Some((Decision::Allow, Scope::Once)));
@@ -87,11 +87,11 @@ fn esc_on_a_page_that_the_user_opened_is_back_at_once() {
         assert!(press(&mut app, KeyCode::Char('3'), 0).is_none());
         assert!(rows(&mut app, 80, 24).contains(&"▌ ↑↓ Enter · Esc back".to_owned()), "the page is live");
         assert!(press(&mut app, KeyCode::Esc, after).is_none(), "Esc after {after} ms");
-        assert!(!app.requests.is_confirming() && app.requests.len() == 1);
+        assert!(!app.pending.requests.is_page_open() && app.pending.requests.len() == 1);
         // The same is true of the arrows, and of answers that are no slip.
         assert!(press(&mut app, KeyCode::Char('3'), 800).is_none());
         assert!(press(&mut app, KeyCode::Down, 810).is_none());
-        assert!(press(&mut app, KeyCode::Char('3'), 820).is_none() && app.requests.is_confirming());
+        assert!(press(&mut app, KeyCode::Char('3'), 820).is_none() && app.pending.requests.is_page_open());
         assert!(matches!(press(&mut app, KeyCode::Enter, 1_050), Some(Effect::Approve(_))));
     }
 }
@@ -108,7 +108,7 @@ fn typed_prose_stays_a_draft_and_answers_no_request() {
             assert!(!shown(&mut app), "the user has just pressed a key");
             let effects = type_prose(&mut app, prose, start + Duration::from_millis(first_key));
             assert!(effects.is_empty(), "{prose:?}: {effects:?}");
-            assert_eq!(app.editor.text(), prose, "typed {first_key} ms after the request");
+            assert_eq!(app.line.editor.text(), prose, "typed {first_key} ms after the request");
             assert!(!shown(&mut app), "the list waits for the end of the prose");
             assert!(
                 rows(&mut app, 60, 24)
@@ -117,11 +117,11 @@ fn typed_prose_stays_a_draft_and_answers_no_request() {
             let later = now();
             app.update(later);
             app.update(later + PAUSE);
-            assert!(shown(&mut app) && app.editor.text() == prose, "it appears, and the draft stays");
+            assert!(shown(&mut app) && app.line.editor.text() == prose, "it appears, and the draft stays");
             // Keys continue the draft, and Enter neither answers nor sends.
             assert!(type_prose(&mut app, "\n", later + PAUSE).is_empty());
             assert!(type_prose(&mut app, "y1", later + PAUSE).is_empty());
-            assert_eq!(app.editor.text(), format!("{prose}y1"));
+            assert_eq!(app.line.editor.text(), format!("{prose}y1"));
         }
     }
 }
@@ -136,7 +136,7 @@ fn arrow_moves_from_draft_to_list() {
     let sent = keys(&mut app, "y");
     assert!(matches!(sent.as_slice(), [Effect::Approve(_)]), "{sent:?}");
     feed(&mut app, permission_resolved("allow"));
-    assert_eq!(app.editor.text(), "a draft");
+    assert_eq!(app.line.editor.text(), "a draft");
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn answer_key_before_prompt_is_active_is_dropped() {
     assert!(rows(&mut app, 60, 24).contains(&"▌ …".to_owned()), "shown, without its keys");
     assert!(type_prose(&mut app, "y", start + Duration::from_millis(100)).is_empty());
     app.update(start + PAUSE);
-    assert!(app.editor.is_empty() && app.requests.len() == 1);
+    assert!(app.line.editor.is_empty() && app.pending.requests.len() == 1);
     let sent = type_prose(&mut app, "y", start + PAUSE);
     assert!(matches!(sent.as_slice(), [Effect::Approve(_)]), "{sent:?}");
 }
@@ -238,7 +238,7 @@ fn request_view_shows_command_and_closes_on_answer() {
     keys(&mut app, "half a sentence");
     assert!(rows(&mut app, 60, 24).iter().any(|row| row == "Yes, and: half a sentence"));
     feed(&mut app, permission_resolved("allow"));
-    assert!(app.requests.is_empty() && app.feedback_target.is_none() && app.editor.is_empty());
+    assert!(app.pending.requests.is_empty() && !app.is_writing() && app.line.editor.is_empty());
     feed(
         &mut app,
         json!({"type": "tool.completed", "call_id": CALL, "tool": "Bash", "status": "completed",
@@ -294,8 +294,8 @@ fn edited_arguments_are_sent_from_input_editor() {
     let mut app = app();
     feed(&mut app, permission_requested());
     assert!(keys(&mut app, "e").is_empty());
-    assert_eq!(app.editor.text(), "make", "a command is edited as a command");
-    app.editor.clear();
+    assert_eq!(app.line.editor.text(), "make", "a command is edited as a command");
+    app.line.editor.clear();
     let sent = keys(&mut app, "make -n\n");
     let Some(Effect::Approve(params)) = sent.into_iter().next() else { panic!("not sent") };
     assert_eq!(params.updated_input, Some(serde_json::json!({"command": "make -n"})));
@@ -317,7 +317,7 @@ fn typed_answers_are_sent_together_after_last_question() {
     assert!(shown.iter().any(|row| row.contains("2  blue")), "{shown:?}");
     assert!(shown.iter().any(|row| row.contains("answer 1 of 2: ")), "{shown:?}");
     assert!(keys(&mut app, "7\n").is_empty(), "no such option");
-    app.editor.clear();
+    app.line.editor.clear();
     assert!(keys(&mut app, "2\n").is_empty(), "one more is asked");
     let sent = keys(&mut app, "quite large\n");
     let [Effect::Answer(params)] = sent.as_slice() else { panic!("{sent:?}") };
@@ -374,7 +374,7 @@ fn question_of_model_is_a_list_with_cursor_and_numbers() {
             .chars()
             .filter_map(|c| {
                 let code = match c {
-                    'v' if app.editor.is_empty() => KeyCode::Down,
+                    'v' if app.line.editor.is_empty() => KeyCode::Down,
                     '\n' => KeyCode::Enter,
                     c => KeyCode::Char(c),
                 };

@@ -50,7 +50,7 @@ fn attach_view_fits_any_terminal_size() {
         assert!(view.rows.len() < height.max(2), "{columns}×{height}: {}", view.rows.len());
         assert!(view.cursor.0 < view.rows.len(), "{columns}×{height}");
     }
-    assert!(app.requests.iter().any(|r| r.request_id.to_string() == ASK));
+    assert!(app.pending.requests.iter().any(|r| r.request_id.to_string() == ASK));
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn left_out_part_is_named_and_read_for_the_pager() {
         ["⋯ earlier messages are left out here · Ctrl-O shows them, or agentctl logs 12"]
     );
     feed(&mut app, json!({"type": "turn.queued", "input": [{"type": "text", "text": "then the changelog"}]}));
-    assert_eq!(app.queue.len(), 1, "it is known already");
+    assert_eq!(app.queue.inputs.len(), 1, "it is known already");
     feed(&mut app, text_delta("the end\n\n"));
     assert!(matches!(keys(&mut app, "^o").as_slice(), [Effect::LoadEarlier]));
     app.add_earlier(vec![StyledLine::new(Tone::Plain, "the beginning")]);
