@@ -9,7 +9,7 @@ use crate::shell::lex::lex;
 use crate::shell::lex::syntax::UnsupportedSyntax;
 use crate::shell::lex::word::{Marks, Word};
 use crate::shell::programs::call::{WorkBudget, program_name};
-use crate::shell::programs::special::GIT_VALUES;
+use crate::shell::programs::lookup::own_options;
 
 /// The pattern of a Bash rule.
 #[derive(Clone, Debug)]
@@ -321,31 +321,6 @@ impl CommandIndex {
     }
 }
 
-/// git's own options without a value.
-const GIT_FLAGS: &[&str] = &[
-    "-p",
-    "-P",
-    "-v",
-    "-h",
-    "--version",
-    "--help",
-    "--paginate",
-    "--no-pager",
-    "--bare",
-    "--no-replace-objects",
-    "--no-lazy-fetch",
-    "--no-optional-locks",
-    "--no-advice",
-    "--literal-pathspecs",
-    "--glob-pathspecs",
-    "--noglob-pathspecs",
-    "--icase-pathspecs",
-    "--html-path",
-    "--man-path",
-    "--info-path",
-    "--exec-path",
-];
-
 /// Maximum number of inspected options before a subcommand.
 const MAX_OPTIONS: usize = 2_000;
 
@@ -363,35 +338,34 @@ fn match_command(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> (
     let here = compare(arguments, rest, exact, open);
     let mut found = here;
     if found < PatternMatch::Yes && rest.first().is_some_and(|word| !word.starts_with('-')) {
-        let is_git = program_name(wanted) == "git";
-        let mut at = 0;
         // Options before the subcommand, with their values where that is known or possible.
+        let own = own_options(program_name(wanted));
+        let mut at = 0;
         while let Some(word) = arguments.get(at) {
             if !word.text.starts_with('-') && !word.text.starts_with('+') {
                 break;
             }
-            let known = is_git && GIT_VALUES.contains(&word.text.as_str());
-            // An option that sets `alias.…` may give the wanted command another name.
-            let names = |word: &Word| word.text.to_ascii_lowercase().contains("alias.");
-            if is_git && (names(word) || known && arguments.get(at + 1).is_some_and(names)) {
-                found = found.max(PatternMatch::Perhaps);
-            }
-            // A value that is not literal may expand to several words, or none.
-            if known && arguments.get(at + 1).is_some_and(|value| !value.is_literal()) {
-                found = found.max(PatternMatch::Perhaps);
-            }
-            if !is_git && at + 2 <= arguments.len() {
+            let takes_value = own.is_some_and(|own| own.texts.has(&word.text));
+            if let Some(own) = own {
+                let value = arguments.get(at + 1).filter(|_| takes_value);
+                // An option that sets `alias.…` may give the wanted command another name.
+                let names_alias = |word: &Word| word.text.to_ascii_lowercase().contains("alias.");
+                // A value that is not literal may expand to several words, or none.
+                if names_alias(word) || value.is_some_and(|value| names_alias(value) || !value.is_literal()) {
+                    found = found.max(PatternMatch::Perhaps);
+                }
+                // An unknown option may take the next word.
+                if !takes_value && !own.flags.has(&word.text) && !word.text.contains('=') {
+                    let rest_behind = arguments.get(at + 2..).unwrap_or(&[]);
+                    found = found.max(compare(rest_behind, rest, exact, open).min(PatternMatch::Perhaps));
+                }
+            } else if at + 2 <= arguments.len() {
                 found = found.max(compare(&arguments[at + 2..], rest, exact, open));
             }
-            at += if known { 2 } else { 1 };
+            at += if takes_value { 2 } else { 1 };
             inspected_words += 1;
             found = found.max(compare(arguments.get(at..).unwrap_or(&[]), rest, exact, open));
-            // An unknown option may take the next word.
-            if is_git && !known && !GIT_FLAGS.contains(&word.text.as_str()) && !word.text.contains('=') {
-                let behind = compare(arguments.get(at + 1..).unwrap_or(&[]), rest, exact, open);
-                found = found.max(behind.min(PatternMatch::Perhaps));
-            }
-            if at > MAX_OPTIONS && !is_git {
+            if at > MAX_OPTIONS && own.is_none() {
                 found = found.max(PatternMatch::Perhaps);
                 break;
             }

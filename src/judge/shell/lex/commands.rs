@@ -301,7 +301,7 @@ impl Lexer<'_> {
             command.derived = derived;
             command.substituted = substituted;
             command.is_looped = is_looped;
-            command.fed_by = list.feeds_next.take();
+            command.piped_from = list.feeds_next.take();
             list.commands += 1;
             list.last_command = (!list.compound).then_some(index);
             self.script.commands.push(command);

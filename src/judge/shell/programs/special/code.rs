@@ -1,7 +1,7 @@
 //! Package managers and tools of other languages.
 
 use crate::shell::programs::call::CommandCall;
-use crate::shell::programs::escape_options::operands;
+use crate::shell::programs::granted::operands;
 use crate::shell::programs::lookup::verb;
 use crate::shell::programs::special::{any, reason_for};
 
@@ -41,7 +41,7 @@ pub(crate) fn npm(call: &CommandCall<'_>) -> Option<String> {
     }
     // The words after `--` are for the project's script.
     let dashes = call.words.iter().position(|word| word.text == "--");
-    let scripts = crate::shell::programs::escape_options::names_a_script(call.words);
+    let scripts = crate::shell::programs::granted::names_a_script(call.words);
     let behind = dashes.filter(|_| scripts).map_or(&[][..], |at| &call.words[at..]);
     let is_for_script = |text: &str| behind.iter().any(|word| word.text == text);
     // `npm install ../x` runs the install scripts of the folder.
@@ -150,23 +150,5 @@ pub(crate) fn go(call: &CommandCall<'_>) -> Option<String> {
             || text.contains("-extldflags")
             || text.contains("-toolexec")
             || text.contains("-linkmode")
-    })
-}
-
-pub(crate) fn dotnet(call: &CommandCall<'_>) -> Option<String> {
-    any(call, "code or properties named on the command line", |text| {
-        let lower = text.to_ascii_lowercase();
-        lower.ends_with(".dll")
-            || lower.ends_with(".exe")
-            || lower.ends_with(".csx")
-            || lower.starts_with("-p:")
-            || lower.starts_with("/p:")
-            || lower.starts_with("-property:")
-            || lower.starts_with("--property:")
-            || lower.starts_with("@")
-            || lower.starts_with("-logger:")
-            || lower.starts_with("-t:")
-            || lower.starts_with("-target:")
-            || lower.starts_with("--target:")
     })
 }

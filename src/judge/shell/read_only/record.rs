@@ -1,0 +1,109 @@
+//! The read-only use of a program or of a verb, which passes without a rule.
+//!
+//! The recorded options are those of the manuals of GNU coreutils 9, grep 3, sed 4, diffutils 3, util-linux 2, tree
+//! 2, file 5, git 2, ripgrep 14, fd 10, jq 1.7, tar 1.35, binutils 2 and the awks. An option is not recorded if it
+//! writes, runs something, reads names from a file, never ends, or takes a value in only some versions.
+
+use crate::shell::lex::word::Word;
+use crate::shell::programs::record::Words;
+
+/// The part `read_only` of a record.
+#[derive(Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReadOnly {
+    /// Only for these names of the record; for all if empty.
+    #[serde(default)]
+    pub(crate) only: Words,
+    pub(crate) shows: FileOutput,
+    pub(crate) operands: Operands,
+    /// It only reads with one of these options.
+    #[serde(default)]
+    pub(crate) needs: Words,
+    /// With one of these options it prints names instead of content.
+    #[serde(default)]
+    pub(crate) names_with: Words,
+    /// For [`Operands::Listed`]: the options with which it lists. Before git 2.19 `branch -l` created a branch.
+    #[serde(default)]
+    pub(crate) lists_with: Words,
+    /// Its output is a list of names.
+    #[serde(default)]
+    pub(crate) prints_names: bool,
+    /// It needs no pattern.
+    #[serde(default)]
+    pub(crate) needs_no_pattern: bool,
+    /// Without files it reads its input, if that is a pipe.
+    #[serde(default)]
+    pub(crate) reads_pipe: bool,
+    /// The dash before its first word may be missing: `tar tf x`.
+    #[serde(default)]
+    pub(crate) optional_dash: bool,
+    /// Names and signs that no word may contain, because a script with them reaches more than its input.
+    #[serde(default)]
+    pub(crate) refused: Words,
+    /// A refused name is harmless after a dot.
+    #[serde(default)]
+    pub(crate) fields_pass: bool,
+}
+
+/// Output of a program about its files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum FileOutput {
+    /// Nothing about their content, or the program reads no files.
+    Names,
+    /// Their content: files that likely contain secrets need a request.
+    Content,
+}
+
+/// Kinds of operands after the options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Operands {
+    /// Files and folders.
+    Paths,
+    /// One file; a second would be written.
+    OnePath,
+    None,
+    /// A pattern or a script, unless an option gives it, and files.
+    PatternThenPaths,
+    /// Texts that name no file.
+    Texts,
+    /// Numbers of a few digits.
+    Numbers,
+    /// `+FORMAT`.
+    Format,
+    /// Revisions and paths of a repository.
+    Shown,
+    /// A pattern, then revisions and paths.
+    Searched,
+    /// Names and patterns of names, together with an option of `lists_with`; without one, the verb creates
+    /// something.
+    Listed,
+}
+
+impl ReadOnly {
+    /// The words with the dash that the first one may lack. Without it, a letter with a value takes the
+    /// next word wherever it stands, so that only a last one has the same meaning in both forms.
+    pub(super) fn with_dash(&self, words: &[Word]) -> Option<Vec<Word>> {
+        let first = words.get(1).filter(|word| self.optional_dash && !word.text.starts_with('-'))?;
+        let is_same = first.text.find('f').is_none_or(|at| at + 1 == first.text.len());
+        let mut dashed = words.to_vec();
+        dashed[1].text = format!("-{}", first.text);
+        is_same.then_some(dashed)
+    }
+
+    /// Whether a word contains something that the program must not get.
+    pub(super) fn refuses_text(&self, words: &[Word]) -> bool {
+        let is_of_name = |c: char| c.is_alphanumeric() || c == '_';
+        let contains = |text: &str, name: &str| {
+            text.match_indices(name).any(|(at, _)| {
+                let (before, after) = (&text[..at], &text[at + name.len()..]);
+                let is_field = before.ends_with('.') && !before.ends_with("..");
+                let is_whole = !name.chars().all(is_of_name)
+                    || !before.ends_with(is_of_name) && !after.starts_with(is_of_name);
+                is_whole && !(self.fields_pass && is_field)
+            })
+        };
+        self.refused.iter().any(|name| words[1..].iter().any(|word| contains(&word.text, name)))
+    }
+}
