@@ -23,7 +23,7 @@ use crate::shell::lex::syntax::{SimpleCommand, UnsupportedSyntax};
 use crate::shell::lex::word::Word;
 use crate::shell::paths::cwd_tracking::{PossibleFolders, changes_folder, track_cwd};
 use crate::shell::paths::resolve::{Folders, may_name_protected_path};
-use crate::shell::programs::granted::TOO_COMPLEX;
+use crate::shell::programs::call::TOO_COMPLEX;
 use collect::{CollectedCommands, collect};
 pub(crate) use grants::Grant;
 use invisible_chars::invisible_character;

@@ -7,8 +7,8 @@ use crate::shell::paths::resolve::{Folders, PathProtection};
 use crate::shell::paths::sensitive_paths;
 use crate::shell::paths::write_targets::{WriteTargets, created_paths};
 use crate::shell::programs::call::program_name;
-use crate::shell::programs::granted::may_become_an_option;
 use crate::shell::programs::lookup::{CommandRecords, stem};
+use crate::shell::programs::operands::may_become_an_option;
 use crate::shell::programs::record::FileEffect;
 
 /// Checks the words that no grant contains as files: which need a request for reading or writing.

@@ -6,7 +6,10 @@ use std::sync::LazyLock;
 use crate::shell::lex::word::Word;
 use crate::shell::programs::call::CommandCall;
 use crate::shell::programs::lookup::arguments;
-use crate::shell::programs::record::{Exception, Record, Words, verbs_of};
+use crate::shell::programs::record::Record;
+use crate::shell::programs::record::rules::Exception;
+use crate::shell::programs::record::runs::verbs_of;
+use crate::shell::programs::record::words::Words;
 
 /// Words with a meaning in programs of every family; the file says which.
 #[derive(Debug, serde::Deserialize)]

@@ -2,8 +2,9 @@
 
 use crate::shell::lex::word::Word;
 use crate::shell::programs::exceptions::names_follow;
-use crate::shell::programs::granted::{has_word, is_understood, names_a_script};
+use crate::shell::programs::granted::is_understood;
 use crate::shell::programs::lookup::{Runner, own_verb, runner};
+use crate::shell::programs::operands::{has_word, names_a_script};
 use crate::shell::programs::transparent_wrappers::{WrapperMatch, match_wrapper};
 
 /// The inner commands of a command.

@@ -5,8 +5,10 @@ use std::sync::LazyLock;
 use rustc_hash::FxHashMap;
 
 use crate::shell::lex::word::Word;
-use crate::shell::programs::options::Options;
-use crate::shell::programs::record::{Family, HowItRuns, Record, RunsCommand, Transparent, Words, verbs_of};
+use crate::shell::programs::record::options::Options;
+use crate::shell::programs::record::runs::{HowItRuns, RunsCommand, Transparent, verbs_of};
+use crate::shell::programs::record::words::Words;
+use crate::shell::programs::record::{Family, Record};
 
 /// The records of all programs, by family.
 const FAMILIES: &[&str] = &[

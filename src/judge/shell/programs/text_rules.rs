@@ -3,7 +3,8 @@
 use crate::shell::programs::call::CommandCall;
 use crate::shell::programs::exceptions::GENERAL;
 use crate::shell::programs::lookup::{own_verb, stem};
-use crate::shell::programs::record::{OutsideText, Record, RuleWords, TextRule};
+use crate::shell::programs::record::Record;
+use crate::shell::programs::record::rules::{OutsideText, RuleWords, TextRule};
 
 /// Why a word needs a request by a rule, if one does.
 pub(crate) fn text_rule_reason(rule: &TextRule, record: &Record, call: &CommandCall<'_>) -> Option<String> {

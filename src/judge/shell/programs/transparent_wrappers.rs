@@ -3,7 +3,7 @@
 
 use crate::shell::lex::word::Word;
 use crate::shell::programs::lookup::transparent_wrapper;
-use crate::shell::programs::record::Transparent;
+use crate::shell::programs::record::runs::Transparent;
 
 /// For a transparent wrapper, the position of the inner command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

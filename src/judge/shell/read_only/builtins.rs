@@ -1,9 +1,9 @@
 //! Read-only uses of builtins: `command -v`, `echo`, `printf`, `test`.
 
 use crate::shell::lex::word::{Marks, Word};
-use crate::shell::programs::granted::has_word;
+use crate::shell::programs::operands::has_word;
+use crate::shell::programs::record::read_only::FileOutput;
 use crate::shell::read_only::ReadPaths;
-use crate::shell::read_only::record::FileOutput;
 
 /// Whether the builtin has its own check here.
 pub(super) fn is_builtin(name: &str) -> bool {

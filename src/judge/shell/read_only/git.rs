@@ -4,10 +4,10 @@ use crate::file_facts::{Selection, TreeSearch};
 use crate::shell::lex::word::{Marks, Word};
 use crate::shell::paths::resolve::{Folders, Repository};
 use crate::shell::programs::lookup;
-use crate::shell::programs::options::{GivenOption, ParsedOptions};
+use crate::shell::programs::record::options::{GivenOption, ParsedOptions};
+use crate::shell::programs::record::read_only::{FileOutput, Operands};
 use crate::shell::read_only::ReadPaths;
 use crate::shell::read_only::names::names_a_file;
-use crate::shell::read_only::record::{FileOutput, Operands};
 use crate::shell::read_only::recorded::values_that_may_be_paths;
 
 /// Position of the verb, or of the last word if there is none.

@@ -3,12 +3,12 @@
 use crate::file_facts::{FileRead, LinkUse, NameRule, ReadKind, TreeSearch};
 use crate::shell::lex::word::Word;
 use crate::shell::paths::resolve::Folders;
-use crate::shell::programs::granted::has_word;
 use crate::shell::programs::lookup;
-use crate::shell::programs::options::ParsedOptions;
+use crate::shell::programs::operands::has_word;
 use crate::shell::programs::record::Record;
+use crate::shell::programs::record::options::ParsedOptions;
+use crate::shell::programs::record::read_only::{FileOutput, Operands};
 use crate::shell::read_only::reads::push_reads;
-use crate::shell::read_only::record::{FileOutput, Operands};
 use crate::shell::read_only::{file_reads, find, git, read_paths};
 
 /// Options with which a search prints only names of files.

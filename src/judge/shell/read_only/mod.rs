@@ -11,9 +11,8 @@ mod git;
 mod lists;
 mod names;
 mod reads;
-pub(super) mod record;
 mod recorded;
-pub(super) mod search;
+mod search;
 mod versions;
 
 use crate::file_facts::{FileRead, NameRule, ReadKind, TreeSearch};
@@ -21,8 +20,9 @@ use crate::shell::lex::word::{Marks, Word};
 use crate::shell::paths::resolve;
 use crate::shell::paths::resolve::{Folders, Repository};
 use crate::shell::programs::call::CommandCall;
-use crate::shell::programs::granted::may_become_an_option;
 use crate::shell::programs::lookup::{self, records};
+use crate::shell::programs::operands::may_become_an_option;
+use crate::shell::programs::record::read_only::FileOutput;
 pub(crate) use lists::{listed_files, passes_lines, reads_with_listed_files};
 pub(crate) use names::is_outside;
 #[cfg(test)]
@@ -32,7 +32,6 @@ use names::{
 };
 pub(crate) use reads::redirected_reads;
 use reads::{push_reads, reads_of};
-use record::FileOutput;
 
 /// The paths to check for a command whose options are all known.
 struct ReadPaths {

@@ -5,9 +5,9 @@ use crate::shell::lex::syntax::{RedirKind, SimpleCommand};
 use crate::shell::lex::word::{Marks, Word};
 use crate::shell::paths::resolve;
 use crate::shell::paths::resolve::Folders;
+use crate::shell::programs::record::read_only::FileOutput;
 use crate::shell::read_only::ReadPaths;
 use crate::shell::read_only::names::{is_harmless_glob, is_harmless_with_any_option};
-use crate::shell::read_only::record::FileOutput;
 
 /// The reads of the words, to be checked on the disk.
 pub(super) fn reads_of(

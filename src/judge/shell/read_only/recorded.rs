@@ -1,10 +1,10 @@
-//! Read-only uses of recorded programs: [`ReadOnly`](crate::shell::read_only::record::ReadOnly).
+//! Read-only uses of recorded programs: [`ReadOnly`].
 
 use crate::shell::lex::word::Word;
-use crate::shell::programs::options::{OptionValue, Options, ParsedOptions};
 use crate::shell::programs::record::Record;
+use crate::shell::programs::record::options::{OptionValue, Options, ParsedOptions};
+use crate::shell::programs::record::read_only::{FileOutput, Operands, ReadOnly};
 use crate::shell::read_only::ReadPaths;
-use crate::shell::read_only::record::{FileOutput, Operands};
 
 /// The paths to check for a recorded program.
 pub(super) fn read_paths(words: &[Word], record: &Record, piped: bool) -> Option<ReadPaths> {
@@ -76,4 +76,31 @@ pub(super) fn values_that_may_be_paths(parsed: &ParsedOptions<'_>) -> Vec<usize>
         |value_kind| !matches!(value_kind, OptionValue::Nothing | OptionValue::Number | OptionValue::Pattern);
     let of_options = parsed.options.iter().filter(|option| is_path(option.value_kind) || option.at > first);
     of_options.filter_map(|option| option.value_at).collect()
+}
+
+impl ReadOnly {
+    /// The words with the dash that the first one may lack. Without it, a letter with a value takes the
+    /// next word wherever it stands, so that only a last one has the same meaning in both forms.
+    fn with_dash(&self, words: &[Word]) -> Option<Vec<Word>> {
+        let first = words.get(1).filter(|word| self.optional_dash && !word.text.starts_with('-'))?;
+        let is_same = first.text.find('f').is_none_or(|at| at + 1 == first.text.len());
+        let mut dashed = words.to_vec();
+        dashed[1].text = format!("-{}", first.text);
+        is_same.then_some(dashed)
+    }
+
+    /// Whether a word contains something that the program must not get.
+    fn refuses_text(&self, words: &[Word]) -> bool {
+        let is_of_name = |c: char| c.is_alphanumeric() || c == '_';
+        let contains = |text: &str, name: &str| {
+            text.match_indices(name).any(|(at, _)| {
+                let (before, after) = (&text[..at], &text[at + name.len()..]);
+                let is_field = before.ends_with('.') && !before.ends_with("..");
+                let is_whole = !name.chars().all(is_of_name)
+                    || !before.ends_with(is_of_name) && !after.starts_with(is_of_name);
+                is_whole && !(self.fields_pass && is_field)
+            })
+        };
+        self.refused.iter().any(|name| words[1..].iter().any(|word| contains(&word.text, name)))
+    }
 }

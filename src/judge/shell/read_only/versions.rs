@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use crate::shell::lex::word::Word;
 use crate::shell::programs::lookup::stem;
-use crate::shell::programs::record::Words;
+use crate::shell::programs::record::words::Words;
 
 /// The file of these calls.
 #[derive(Debug, serde::Deserialize)]

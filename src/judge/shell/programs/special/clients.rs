@@ -2,8 +2,8 @@
 
 use crate::shell::lex::word::Word;
 use crate::shell::programs::call::CommandCall;
-use crate::shell::programs::granted::{has_word, operands};
 use crate::shell::programs::lookup::{own_verb, stem, verb};
+use crate::shell::programs::operands::{has_word, operands};
 use crate::shell::programs::special::{any, reason_for};
 
 /// Clients of forges: what they send, and the words after `--`, which are for git.

@@ -1,8 +1,8 @@
 //! Package managers and tools of other languages.
 
 use crate::shell::programs::call::CommandCall;
-use crate::shell::programs::granted::operands;
 use crate::shell::programs::lookup::verb;
+use crate::shell::programs::operands::operands;
 use crate::shell::programs::special::{any, reason_for};
 
 /// npm: addresses of code, which npm downloads and runs.
@@ -41,7 +41,7 @@ pub(crate) fn npm(call: &CommandCall<'_>) -> Option<String> {
     }
     // The words after `--` are for the project's script.
     let dashes = call.words.iter().position(|word| word.text == "--");
-    let scripts = crate::shell::programs::granted::names_a_script(call.words);
+    let scripts = crate::shell::programs::operands::names_a_script(call.words);
     let behind = dashes.filter(|_| scripts).map_or(&[][..], |at| &call.words[at..]);
     let is_for_script = |text: &str| behind.iter().any(|word| word.text == text);
     // `npm install ../x` runs the install scripts of the folder.

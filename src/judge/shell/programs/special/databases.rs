@@ -1,8 +1,8 @@
 //! Clients of databases: commands that run code, write files or change the server.
 
 use crate::shell::programs::call::CommandCall;
-use crate::shell::programs::granted::operands;
 use crate::shell::programs::lookup::stem;
+use crate::shell::programs::operands::operands;
 use crate::shell::programs::special::{any, reason_for};
 
 /// Without a command these clients execute their input: a pipe, a file, a here-document.

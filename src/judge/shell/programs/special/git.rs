@@ -1,8 +1,8 @@
 //! git: its own commands, the files that they write, and its configuration.
 
 use crate::shell::programs::call::CommandCall;
-use crate::shell::programs::granted::operands;
-use crate::shell::programs::lookup::{is_known_verb, own_options};
+use crate::shell::programs::lookup::{is_known_verb, own_options, stem};
+use crate::shell::programs::operands::operands;
 use crate::shell::programs::special::{any, reason_for};
 use crate::shell::programs::text_rules::is_outside_path;
 
@@ -12,7 +12,10 @@ const ASKING_FLAGS: &[&str] = &["-p", "--paginate", "--bare", "--no-advice"];
 /// git: its own options, addresses of other repositories, and verbs that remove files or run programs.
 pub(crate) fn git(call: &CommandCall<'_>) -> Option<String> {
     let words = call.words;
-    let own_options = own_options("git")?;
+    let name = stem(&words[0].text);
+    let Some(own_options) = own_options(name) else {
+        return reason_for(name, "its own options are not known");
+    };
     let mut at = 1;
     while let Some(word) = words.get(at) {
         let text = word.text.as_str();
@@ -40,7 +43,7 @@ pub(crate) fn git(call: &CommandCall<'_>) -> Option<String> {
         at += if own_options.texts.has(text) { 2 } else { 1 };
     }
     let verb = words.get(at)?;
-    if at >= call.granted && (!verb.is_literal() || !is_known_verb("git", &verb.text)) {
+    if at >= call.granted && (!verb.is_literal() || !is_known_verb(name, &verb.text)) {
         return reason_for(
             &verb.text,
             "not a command of git itself that is known to be harmless; it may be an alias",

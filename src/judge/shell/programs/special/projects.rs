@@ -3,8 +3,8 @@
 
 use crate::shell::lex::word::Word;
 use crate::shell::programs::call::CommandCall;
-use crate::shell::programs::granted::operands;
 use crate::shell::programs::lookup::{own_verb, records, stem};
+use crate::shell::programs::operands::operands;
 use crate::shell::programs::special::{any, reason_for};
 
 /// The arguments of `deno test` and similar may be code from any address.

@@ -1,8 +1,8 @@
 //! Programs whose operands or values decide what they do: `test`, `printf`, pagers, `date`, `kill` and others.
 
 use crate::shell::programs::call::CommandCall;
-use crate::shell::programs::granted::operands;
 use crate::shell::programs::lookup::stem;
+use crate::shell::programs::operands::operands;
 use crate::shell::programs::special::{any, reason_for};
 
 /// `test -v 'a[$(id)]'` evaluates the subscript, and so do `-R` and arithmetic comparison in `[`.

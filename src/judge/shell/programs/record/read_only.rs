@@ -4,8 +4,7 @@
 //! 2, file 5, git 2, ripgrep 14, fd 10, jq 1.7, tar 1.35, binutils 2 and the awks. An option is not recorded if it
 //! writes, runs something, reads names from a file, never ends, or takes a value in only some versions.
 
-use crate::shell::lex::word::Word;
-use crate::shell::programs::record::Words;
+use crate::shell::programs::record::words::Words;
 
 /// The part `read_only` of a record.
 #[derive(Debug, serde::Deserialize)]
@@ -81,29 +80,46 @@ pub(crate) enum Operands {
     Listed,
 }
 
-impl ReadOnly {
-    /// The words with the dash that the first one may lack. Without it, a letter with a value takes the
-    /// next word wherever it stands, so that only a last one has the same meaning in both forms.
-    pub(super) fn with_dash(&self, words: &[Word]) -> Option<Vec<Word>> {
-        let first = words.get(1).filter(|word| self.optional_dash && !word.text.starts_with('-'))?;
-        let is_same = first.text.find('f').is_none_or(|at| at + 1 == first.text.len());
-        let mut dashed = words.to_vec();
-        dashed[1].text = format!("-{}", first.text);
-        is_same.then_some(dashed)
-    }
+/// The options of a program that decide which files below a folder it reads.
+#[derive(Debug, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct SearchSpec {
+    /// It searches folders only with one of these options; always if there are none.
+    pub(crate) recurses: Words,
+    /// It leaves out files that the ignore files of a repository name.
+    pub(crate) skips_ignored: bool,
+    /// It follows links; otherwise it follows them with one of `follows`.
+    pub(crate) follows_all: bool,
+    pub(crate) follows: Words,
+    /// Without one of `recurses` it reads the files of the folder itself.
+    pub(crate) is_flat: bool,
+    /// Whether it reads hidden files, and the options with which it does.
+    pub(crate) hidden: bool,
+    pub(crate) unhides: Words,
+    /// Options that turn its ignore files off.
+    pub(crate) unignores: Words,
+    /// Options with patterns of names, names of folders that are left out, globs, and types.
+    pub(crate) includes: Words,
+    pub(crate) skips: Words,
+    pub(crate) globs: Words,
+    pub(crate) types: Words,
+}
 
-    /// Whether a word contains something that the program must not get.
-    pub(super) fn refuses_text(&self, words: &[Word]) -> bool {
-        let is_of_name = |c: char| c.is_alphanumeric() || c == '_';
-        let contains = |text: &str, name: &str| {
-            text.match_indices(name).any(|(at, _)| {
-                let (before, after) = (&text[..at], &text[at + name.len()..]);
-                let is_field = before.ends_with('.') && !before.ends_with("..");
-                let is_whole = !name.chars().all(is_of_name)
-                    || !before.ends_with(is_of_name) && !after.starts_with(is_of_name);
-                is_whole && !(self.fields_pass && is_field)
-            })
-        };
-        self.refused.iter().any(|name| words[1..].iter().any(|word| contains(&word.text, name)))
+impl Default for SearchSpec {
+    fn default() -> Self {
+        Self {
+            hidden: true,
+            recurses: Words::default(),
+            skips_ignored: false,
+            follows_all: false,
+            follows: Words::default(),
+            is_flat: false,
+            unhides: Words::default(),
+            unignores: Words::default(),
+            includes: Words::default(),
+            skips: Words::default(),
+            globs: Words::default(),
+            types: Words::default(),
+        }
     }
 }

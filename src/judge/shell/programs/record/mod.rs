@@ -14,15 +14,21 @@
 //! - it changes the system
 //! - it works on a project outside the workspace
 
+pub(crate) mod check;
+pub(crate) mod options;
+pub(crate) mod read_only;
+pub(crate) mod rules;
+pub(crate) mod runs;
+pub(crate) mod words;
+
 use std::collections::HashMap;
-use std::ops::Deref;
 
-use serde::de::{Deserialize, Deserializer, Error as _};
-
-use crate::shell::programs::options::Options;
-use crate::shell::programs::special::Check;
-use crate::shell::read_only::record::ReadOnly;
-use crate::shell::read_only::search::SearchSpec;
+use check::Check;
+use options::Options;
+use read_only::{ReadOnly, SearchSpec};
+use rules::{Exception, TextRule};
+use runs::{RunsCommand, Transparent, VerbList};
+use words::{Letters, RecordLetters, Words};
 
 /// One file of `data`.
 #[derive(Debug, serde::Deserialize)]
@@ -100,6 +106,10 @@ pub(crate) struct Record {
     pub(crate) passes_words_on: bool,
     /// Beginnings of options with a folder to search, which may be outside the project.
     pub(crate) search_paths: Words,
+    /// An operand may be `REVISION:PATH`, from the top of a repository.
+    pub(crate) paths_in_revisions: bool,
+    /// Verbs whose operands are names and texts, not paths.
+    pub(crate) text_verbs: Words,
     /// Names with which options after code on the command line still belong to the interpreter.
     pub(crate) options_after_code: Words,
 
@@ -175,199 +185,6 @@ pub(crate) enum Arguments {
     Code,
 }
 
-/// Verbs of some names of a record.
-#[derive(Debug, Default, serde::Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct VerbList {
-    /// Only for these names; for all if empty.
-    pub(crate) of: Words,
-    pub(crate) verbs: Words,
-}
-
-/// Words that need a request by their text.
-#[derive(Debug, Default, serde::Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct TextRule {
-    /// Only for these names; for all if empty.
-    pub(crate) of: Words,
-    /// Only if the call has this word.
-    pub(crate) with_word: Option<String>,
-    pub(crate) why: String,
-    /// The words that it applies to.
-    pub(crate) words: RuleWords,
-    /// Every such word.
-    pub(crate) any: bool,
-    pub(crate) is: Vec<String>,
-    pub(crate) begins: Vec<String>,
-    pub(crate) ends: Vec<String>,
-    pub(crate) contains: Vec<String>,
-    /// A word outside the workspace.
-    pub(crate) outside: Option<OutsideText>,
-    /// Besides, the word must contain this, or must not.
-    pub(crate) and_contains: Option<String>,
-    pub(crate) unless_contains: Option<String>,
-    pub(crate) ignore_case: bool,
-}
-
-/// The words that a [`TextRule`] applies to. Words of the grant are always left out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum RuleWords {
-    #[default]
-    All,
-    /// Words with a leading `-`.
-    Options,
-    /// Words without a leading `-`, also values of options.
-    Operands,
-    /// The verb.
-    Verb,
-    /// The words after `--`, which are for another program.
-    AfterDashes,
-    OperandsAfterDashes,
-    /// `NAME=value`, unless the variable is known and its value is a plain word.
-    Variables,
-}
-
-/// Which texts count as paths outside the workspace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum OutsideText {
-    Any,
-    /// Only an absolute path, one in a home folder, or one with `..`.
-    Path,
-}
-
-/// Options that pass. With a condition for the value they have no effect then; without one they belong to another
-/// program of the record.
-#[derive(Debug, Default, serde::Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct Exception {
-    /// Only for these names, as written; for all if empty.
-    pub(crate) of: Words,
-    pub(crate) options: Words,
-    /// Only if the second word is one of these.
-    pub(crate) verbs: Words,
-    /// Only if the call has this word.
-    pub(crate) with_word: Option<String>,
-    pub(crate) values: Words,
-    /// Beginnings of values without a `/`.
-    pub(crate) value_begins: Words,
-    pub(crate) unless_value_begins: Option<String>,
-    /// The value is missing.
-    pub(crate) without_value: bool,
-}
-
-/// How a program runs the command that its arguments give.
-#[derive(Debug, Default, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RunsCommand {
-    pub(crate) how: HowItRuns,
-    /// Options whose value is the next word.
-    #[serde(default)]
-    pub(crate) takes_value: Words,
-    /// The number of words between the options and the command.
-    #[serde(default)]
-    pub(crate) words_before: usize,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum HowItRuns {
-    /// The command follows the options and `words_before`.
-    #[default]
-    Command,
-    /// A shell: it executes a script, or a text.
-    Script,
-    /// It runs something, and only its name is known.
-    Unknown,
-    /// A builtin that takes names of commands and does not run them.
-    Never,
-}
-
-/// A wrapper whose command is judged as if it stood alone, with the options that have no other effect.
-#[derive(Debug, Default, serde::Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct Transparent {
-    pub(crate) flags: Words,
-    pub(crate) takes_value: Words,
-    /// The number of durations between the options and the command.
-    pub(crate) durations_before: usize,
-}
-
-/// A list of words.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Words(Vec<&'static str>);
-
-impl Words {
-    pub(crate) fn has(&self, text: &str) -> bool {
-        self.0.iter().any(|word| *word == text)
-    }
-
-    pub(crate) fn extend(&mut self, other: &Self) {
-        self.0.extend_from_slice(&other.0);
-    }
-
-    pub(crate) fn is_empty_or_has(&self, text: &str) -> bool {
-        self.0.is_empty() || self.has(text)
-    }
-
-    pub(crate) fn any_begins(&self, text: &str) -> bool {
-        self.0.iter().any(|word| text.starts_with(word))
-    }
-}
-
-impl Deref for Words {
-    type Target = [&'static str];
-
-    fn deref(&self) -> &Self::Target {
-        &self.0
-    }
-}
-
-impl<'de> Deserialize<'de> for Words {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        if text.trim().is_empty() {
-            return Err(D::Error::custom("an empty list"));
-        }
-        // The records are read once and kept.
-        let text: &'static str = Box::leak(text.into_boxed_str());
-        Ok(Self(text.split_whitespace().collect()))
-    }
-}
-
-/// Options of one letter.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct RecordLetters {
-    pub(crate) asks: Letters,
-    pub(crate) asks_outside: Letters,
-    pub(crate) takes_value: Letters,
-}
-
-impl RecordLetters {
-    pub(crate) fn is_empty(self) -> bool {
-        self.asks.0 | self.asks_outside.0 | self.takes_value.0 == 0
-    }
-}
-
-/// A set of ASCII letters, one bit each.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Letters(u128);
-
-impl Letters {
-    fn of_options(options: &Words) -> Self {
-        let letter = |option: &&str| match option.as_bytes() {
-            [b'-', letter] if letter.is_ascii() => Some(u32::from(*letter)),
-            _ => None,
-        };
-        Self(options.iter().filter_map(letter).fold(0, |all, letter| all | 1 << letter))
-    }
-
-    pub(crate) fn has(self, letter: char) -> bool {
-        letter.is_ascii() && self.0 & (1 << u32::from(letter)) != 0
-    }
-}
-
 impl Family {
     /// Completes the records from the fields of the family.
     pub(crate) fn complete(mut self) -> Vec<Record> {
@@ -422,9 +239,4 @@ impl Record {
     pub(crate) fn asks_alone(&self) -> bool {
         matches!(self.arguments, Arguments::AskAlsoAlone | Arguments::Code)
     }
-}
-
-/// The verbs of a list for a name.
-pub(crate) fn verbs_of<'r>(lists: &'r [VerbList], name: &str) -> Option<&'r Words> {
-    lists.iter().find(|list| list.of.is_empty_or_has(name)).map(|list| &list.verbs)
 }

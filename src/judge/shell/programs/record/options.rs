@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use crate::shell::lex::word::Word;
-use crate::shell::programs::record::Words;
+use crate::shell::programs::record::words::Words;
 
 /// Options as the manual documents them: a letter as `-x`, also used in a cluster, and `--word`, never abbreviated.
 /// Each list is for another kind of value.
@@ -198,7 +198,7 @@ fn is_number(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use crate::shell::evaluate::collect::collect;
-    use crate::shell::programs::options::*;
+    use crate::shell::programs::record::options::*;
 
     const TEST_OPTIONS: &str = r#"
         flags = "-a -b -1 --all"
