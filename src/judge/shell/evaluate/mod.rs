@@ -3,6 +3,7 @@
 mod always_denied;
 mod bypass_guard;
 pub(super) mod collect;
+mod command_index;
 mod grants;
 pub(super) mod invisible_chars;
 mod judge_command;
@@ -25,11 +26,12 @@ use crate::shell::paths::cwd_tracking::{PossibleFolders, changes_folder, track_c
 use crate::shell::paths::resolve::{Folders, may_name_protected_path};
 use crate::shell::programs::call::TOO_COMPLEX;
 use collect::{CollectedCommands, collect};
+use command_index::CommandIndex;
 pub(crate) use grants::Grant;
 use invisible_chars::invisible_character;
 use oversized::condense;
 pub(crate) use parts::PartOutcome;
-use pattern::{CommandIndex, CommandPattern, PatternMatch};
+use pattern::{CommandPattern, PatternMatch};
 
 /// Maximum bytes of a line that can be allowed.
 const MAX_LINE_BYTES: usize = 64 * 1024;
@@ -84,12 +86,12 @@ impl<'a> ParsedLine<'a> {
             };
             cwds.push(own);
         }
-        let last = |command: &SimpleCommand| {
-            command.words.iter().rposition(|word| may_name_protected_path(&word.text))
+        let end_of_paths = |command: &SimpleCommand| {
+            let last = command.words.iter().rposition(|word| may_name_protected_path(&word.text));
+            last.map_or(0, |at| at + 1)
         };
-        let behind = |command: &SimpleCommand| last(command).map_or(0, |at| at + 1);
         let matters =
-            all.scripts().iter().map(|script| script.commands.iter().map(behind).collect()).collect();
+            all.scripts().iter().map(|script| script.commands.iter().map(end_of_paths).collect()).collect();
         let (forbidden, programs) = (OnceCell::new(), OnceCell::new());
         let (second, eased) = (OnceCell::new(), OnceCell::new());
         let reads = vec![OnceCell::new(); all.main().commands.len()];

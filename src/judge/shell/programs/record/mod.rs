@@ -1,7 +1,18 @@
 //! The record of a program, and the format of the files in `data`.
 //!
-//! Each file of `data` holds the programs of one family. A record says what the arguments of its programs do. A new
-//! program is one more record. Lists are words with blanks or line ends between them.
+//! Each file of `data` holds the programs of one family ([`Family`]). A record says what the arguments of its programs
+//! do. A new program is one more record. Lists are words with blanks or line ends between them:
+//!
+//! ```toml
+//! [[program]]
+//! names = "sort gsort"
+//! effect = "reads"
+//! asks = "-o --output --compress-program"
+//! takes_value = "-k -t --key --field-separator"
+//! ```
+//!
+//! `general.toml` has words with a meaning in programs of every family, and `versions.toml` has calls that only print
+//! a version.
 //!
 //! Two questions use a record. Without a rule, a command passes only if it has a [`ReadOnly`] use and each of its
 //! options is in [`Options`]. With a rule for the program, an argument needs a request if the record lists it as one

@@ -10,7 +10,7 @@ pub(crate) struct Words(Vec<&'static str>);
 
 impl Words {
     pub(crate) fn has(&self, text: &str) -> bool {
-        self.0.iter().any(|word| *word == text)
+        self.0.contains(&text)
     }
 
     pub(crate) fn extend(&mut self, other: &Self) {

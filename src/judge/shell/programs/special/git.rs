@@ -142,12 +142,12 @@ fn removes_all(call: &CommandCall<'_>, verb: usize) -> Option<String> {
 
 /// The target folder of a clone.
 pub(crate) fn clone(call: &CommandCall<'_>) -> Option<String> {
-    let found = operands(
+    let operands = operands(
         call.words,
         "-b --branch -o --origin --depth -j --jobs --filter --shallow-since --shallow-exclude --server-option",
     );
     // git, clone, address, folder
-    let (at, folder) = found.get(2)?;
+    let (at, folder) = operands.get(2)?;
     (*at >= call.granted && (call.outside)(&folder.text))
         .then(|| format!("{}: outside the workspace", folder.text))
 }

@@ -45,7 +45,7 @@ pub(crate) fn python_module(words: &[Word], granted_count: usize) -> Option<usiz
     let at = words.iter().take(granted_count).position(|word| word.text == "-m")?;
     let python = at == 1 && stem(&words[0].text) == "python";
     let coverage = stem(&words[0].text) == "coverage" && words.get(1).is_some_and(|word| word.text == "run");
-    let known = |words: &[Word]| records(words).is_known();
-    (granted_count > at + 1 && (python || coverage) && words.get(at + 1..).is_some_and(known))
+    let is_known = |words: &[Word]| records(words).is_known();
+    (granted_count > at + 1 && (python || coverage) && words.get(at + 1..).is_some_and(is_known))
         .then_some(at + 1)
 }
