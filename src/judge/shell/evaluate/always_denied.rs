@@ -13,8 +13,8 @@ use crate::shell::paths::resolve::{PathProtection, may_name_protected_path};
 use crate::shell::paths::write_targets::{WriteTargets, created_paths};
 use crate::shell::programs::call::CommandCall;
 use crate::shell::programs::call::program_name;
-use crate::shell::programs::inner_commands::inner_commands;
-use crate::shell::programs::lookup::rows;
+use crate::shell::programs::inner_commands::{inner_commands, marks_inner_commands};
+use crate::shell::programs::lookup::records;
 
 /// Maximum number of the daemon's own programs in a line that are inspected individually.
 const MAX_OWN_PROGRAMS: usize = 64;
@@ -169,19 +169,20 @@ impl ParsedLine<'_> {
         if !self.folders.work_budget.spend(16 + 4 * words.len()) {
             return None;
         }
-        let plain = program_name(&words[0].text);
-        if matches!(plain, "cd" | "pushd" | "exec") {
+        let program = program_name(&words[0].text);
+        if matches!(program, "cd" | "pushd" | "exec") {
             return None;
         }
-        if view.runs && !matches!(plain, "find" | "fd" | "fdfind" | "git") {
-            return self.runner_writes_protected(plain, words, cwds);
+        if view.runs && !marks_inner_commands(program) {
+            return self.runner_writes_protected(program, words, cwds);
         }
-        let rows = rows(words);
-        let none = |_: &str| false;
+        let records = records(words);
+        let outside = |_: &str| false;
         let work_budget = &self.folders.work_budget;
-        let hatch =
-            rows.request_reason(&CommandCall { words, granted: 0, outside: &none, work_budget }).is_some();
-        let written = WriteTargets::from_rows(rows, words);
+        let call = CommandCall { words, granted: 0, outside: &outside, work_budget };
+        // Then any word may be a file that it writes.
+        let needs_request = records.request_reason(&call).is_some();
+        let written = WriteTargets::new(records, words);
         // A file with a protected name counts only in the workspace and in the daemon's folders. In
         // other folders it is only a copy of the protected content.
         let is_kept = |word: &Word| {
@@ -192,15 +193,18 @@ impl ParsedLine<'_> {
             };
             cwds.iter().any(is_here) && self.path_protection(word, cwds) == PathProtection::Protected
         };
-        let mut made = created_paths(rows, words, &self.folders.work_budget).into_iter();
+        let mut made = created_paths(records, words, &self.folders.work_budget).into_iter();
         if let Some((_, source)) =
             made.find(|(word, source)| (by_choice || !source.marks.has(Marks::BRACE)) && is_kept(word))
         {
             return Some(source.text.as_str());
         }
         words.iter().enumerate().skip(1).find_map(|(at, word)| {
-            let written =
-                || hatch || written.is(at) || rows.has_escape_options() && resolve::is_output(&word.text);
+            let written = || {
+                needs_request
+                    || written.is(at)
+                    || records.may_need_request() && resolve::is_output(&word.text)
+            };
             if !(special || may_name_protected_path(&word.text)) || !written() {
                 return None;
             }
@@ -208,7 +212,7 @@ impl ParsedLine<'_> {
                 let home = text.starts_with("~/");
                 self.protection_of(&text, home, word, cwds) == PathProtection::Protected
             };
-            (self.protection_within(word, cwds, hatch) == PathProtection::Protected
+            (self.protection_within(word, cwds, needs_request) == PathProtection::Protected
                 || by_choice && self.choices(word).into_iter().any(is_chosen))
             .then_some(word.text.as_str())
         })
@@ -224,22 +228,22 @@ impl ParsedLine<'_> {
     /// Same check for a command that runs another one; the inner command is checked separately.
     fn runner_writes_protected<'w>(
         &self,
-        plain: &str,
+        program: &str,
         words: &'w [Word],
         cwds: &PossibleFolders,
     ) -> Option<&'w str> {
-        if !WRITING_RUNNERS.contains(&plain) {
+        if !WRITING_RUNNERS.contains(&program) {
             return None;
         }
         // These programs receive whole command lines as single words.
-        let inner = match plain {
+        let inner = match program {
             "script" | "hyperfine" => words.len(),
-            _ => inner_commands(words).at.into_iter().min().unwrap_or(words.len()),
+            _ => inner_commands(words).starts.into_iter().min().unwrap_or(words.len()),
         };
         let is_option = |at: usize| words[at].text.starts_with('-');
         // An option may be followed by its value; `script FILE`, `flock FILE COMMAND`.
         let names_file =
-            |at: usize| is_option(at) || is_option(at - 1) || matches!(plain, "script" | "flock");
+            |at: usize| is_option(at) || is_option(at - 1) || matches!(program, "script" | "flock");
         let found = (1..inner).filter(|at| names_file(*at)).map(|at| &words[at]);
         let mut found = found.filter(|word| cwds.special || may_name_protected_path(&word.text));
         found

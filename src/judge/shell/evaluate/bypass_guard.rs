@@ -15,8 +15,8 @@ use crate::shell::paths::resolve::{is_in, is_other_tilde, resolve};
 use crate::shell::paths::write_targets::WriteTargets;
 use crate::shell::programs::call::CommandCall;
 use crate::shell::programs::call::program_name;
-use crate::shell::programs::lookup::{rows, stem};
-use crate::shell::programs::table::FileEffect;
+use crate::shell::programs::lookup::{records, stem};
+use crate::shell::programs::record::FileEffect;
 
 /// Tests of `find` that usually select few files. Without one of them `find / -delete` removes
 /// everything.
@@ -60,7 +60,7 @@ impl ParsedLine<'_> {
         if let Some(word) = self.deletes_too_much(words, cwds) {
             return Some(format!("{word} would be deleted with everything in it"));
         }
-        let rows = rows(words);
+        let records = records(words);
         let none = |_: &str| false;
         let call = CommandCall { words, granted: 0, outside: &none, work_budget: &self.folders.work_budget };
         let has_option =
@@ -69,18 +69,18 @@ impl ParsedLine<'_> {
         // With an option such as `sed -i` or `curl -o`, a word is a file that the program writes. Any
         // word of a program with unknown effects may be such a file, except for programs that only use
         // keys.
-        let any_writes = match (program, rows.kind()) {
+        let any_writes = match (program, records.effect()) {
             _ if view.runs => false,
             ("ssh-keygen", _) => !has_option(&["-l", "-y", "-F", "-B"]),
             ("curl", _) => has_option(&["-o", "-O", "-c", "-D", "--output", "--cookie-jar", "--dump-header"]),
             ("wget", _) => has_option(&["-O", "-o", "-P", "--output", "--directory-prefix"]),
-            (_, FileEffect::Reads) => rows.request_reason(&call).is_some(),
-            (_, FileEffect::Tool) => !USE_KEYS.contains(&program),
+            (_, FileEffect::Reads) => records.request_reason(&call).is_some(),
+            (_, FileEffect::Any) => !USE_KEYS.contains(&program),
             (_, FileEffect::Writes | FileEffect::Copies) => false,
         };
-        let written = match rows.kind() {
-            FileEffect::Writes | FileEffect::Copies => WriteTargets::from_rows(rows, words),
-            FileEffect::Reads | FileEffect::Tool => WriteTargets::None,
+        let written = match records.effect() {
+            FileEffect::Writes | FileEffect::Copies => WriteTargets::new(records, words),
+            FileEffect::Reads | FileEffect::Any => WriteTargets::None,
         };
         // dd reads the file of `if=`.
         let mut files = words.iter().enumerate().skip(1).filter(|(at, word)| {

@@ -129,21 +129,21 @@ pub(crate) fn collect(text: &str) -> CollectedCommands {
                     break;
                 }
                 work -= ahead;
-                let found = inner_commands(&words[from..]);
-                let (fills, cost) = fill_commands(&words[from..], &found.at, work);
+                let inner = inner_commands(&words[from..]);
+                let (fills, cost) = fill_commands(&words[from..], &inner.starts, work);
                 work -= cost;
                 all.hidden |= fills.is_none();
-                all.views.push(CommandView { script, command, from, open, runs: found.runs });
-                all.hidden |= found.hidden;
-                at.extend(found.at.iter().map(|inner| (from + inner, open || found.open, wrapped + 1)));
-                let open = open || found.open;
+                all.views.push(CommandView { script, command, from, open, runs: inner.runs });
+                all.hidden |= inner.hidden;
+                at.extend(inner.starts.iter().map(|start| (from + start, open || inner.open, wrapped + 1)));
+                let open = open || inner.open;
                 // In a larger line it is enough to know that something may run.
-                let many = all.maybe.len() + found.maybe.len() > MAX_GUESSES;
+                let many = all.maybe.len() + inner.possible_starts.len() > MAX_GUESSES;
                 all.hidden |= many;
                 // If the word may expand to nothing, the next word may be the command.
                 let may_be_nothing = |word: &Word| word.marks.has(Marks::EXPANDS) || word.text == "$!";
                 at.extend(may_be_nothing(&words[from]).then_some((from + 1, open, wrapped + 1)));
-                let guesses = found.maybe.iter().filter(|_| !many).map(|inner| from + inner);
+                let guesses = inner.possible_starts.iter().filter(|_| !many).map(|start| from + start);
                 let fresh = guesses.filter(|from| words[*from].is_literal() && guessed.insert(*from));
                 all.maybe.extend(fresh.map(|from| CommandView { script, command, from, open, runs: false }));
                 let fills = fills.unwrap_or_default();
@@ -154,7 +154,7 @@ pub(crate) fn collect(text: &str) -> CollectedCommands {
                 } else {
                     all.hidden |= !fills.is_empty();
                 }
-                for text in found.texts {
+                for text in inner.texts {
                     if text.len() > left
                         || all.scripts.len() > MAX_TEXTS
                         || depth > MAX_TEXT_NESTING

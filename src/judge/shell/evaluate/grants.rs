@@ -31,18 +31,18 @@ impl<'g, R> Grants<'g, R> {
 
     /// The grants that may cover `words`, or the words from `from` on, in their order.
     pub(super) fn for_command(&self, words: &[Word], from: usize) -> impl Iterator<Item = &Grant<'g, R>> {
-        let mut found: Vec<usize> = Vec::new();
+        let mut positions: Vec<usize> = Vec::new();
         for words in [words, &words[from..]].iter().take(if from > 0 { 2 } else { 1 }) {
             let Some(first) = words.first() else { continue };
             let second = words.get(1).map(|word| word.text.as_str());
-            found.extend(self.index.get(&(first.text.as_str(), None)).into_iter().flatten());
+            positions.extend(self.index.get(&(first.text.as_str(), None)).into_iter().flatten());
             if second.is_some() {
-                found.extend(self.index.get(&(first.text.as_str(), second)).into_iter().flatten());
+                positions.extend(self.index.get(&(first.text.as_str(), second)).into_iter().flatten());
             }
         }
-        found.sort_unstable();
-        found.dedup();
-        found.into_iter().map(|at| &self.all[at])
+        positions.sort_unstable();
+        positions.dedup();
+        positions.into_iter().map(|at| &self.all[at])
     }
 }
 

@@ -8,6 +8,7 @@ use crate::shell::lex::word::{Marks, Word};
 use crate::shell::paths::braces;
 use crate::shell::paths::resolve;
 use crate::shell::programs::call::program_name;
+use crate::shell::programs::lookup::arguments;
 
 /// Maximum number of `:` in a word after which a path is checked.
 const MAX_COLONS: usize = 16;
@@ -86,7 +87,8 @@ impl ParsedLine<'_> {
                     .find_map(|choice| find_in_word(&choice))
             };
             // `git show HEAD:a/b`, `git diff ':(top)a/b'`: relative to the top of the repository.
-            let is_git = command.words.iter().any(|word| program_name(&word.text) == "git");
+            let of_repository =
+                |word: &Word| arguments(program_name(&word.text)).filter(|record| record.paths_in_revisions);
             let check_from_top = |text: &str| {
                 let text = text
                     .strip_prefix('(')
@@ -100,17 +102,16 @@ impl ParsedLine<'_> {
                     .then(|| check_file(Path::new(&resolve::resolve(text, false, top, self.folders)), false))
                     .flatten()
             };
-            // These verbs take branch names and text, not paths.
-            let is_of_paths = |words: &[Word]| {
-                let verb = words.get(1).map_or("", |verb| verb.text.as_str());
-                program_name(&words[0].text) != "git"
-                    || !matches!(verb, "commit" | "push" | "fetch" | "pull" | "tag")
+            let has_text_verb = || {
+                let verb = command.words.get(1).map_or("", |verb| verb.text.as_str());
+                command.words.first().and_then(of_repository).is_some_and(|it| it.text_verbs.has(verb))
             };
-            let is_git = is_git && is_of_paths(&command.words);
+            let has_revisions =
+                command.words.iter().any(|word| of_repository(word).is_some()) && !has_text_verb();
             let from_top = |word: &Word| {
                 let is_left_out =
                     |text: &str| [":!", ":^", ":(exclude"].iter().any(|own| text.starts_with(own));
-                let is_meant = is_git && word.text.contains(':') && !is_left_out(&word.text);
+                let is_meant = has_revisions && word.text.contains(':') && !is_left_out(&word.text);
                 let texts = if is_meant { chosen(word) } else { Vec::new() };
                 texts.iter().find_map(|text| {
                     // `x..HEAD:a`, `:0:a`, `HEAD^{/a:b}:a`: a path may follow each colon.

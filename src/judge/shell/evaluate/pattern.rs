@@ -1,15 +1,12 @@
 //! Bash rules: which commands they grant, and how they are found in a line.
 
-use std::hash::BuildHasher as _;
-
-use rustc_hash::{FxBuildHasher, FxHashMap};
-
-use crate::shell::evaluate::collect::{CollectedCommands, CommandView};
+use crate::shell::evaluate::collect::CollectedCommands;
+use crate::shell::evaluate::command_index::{CommandIndex, CommandKey, MAX_GUESSES, is_at_home, is_option};
 use crate::shell::lex::lex;
 use crate::shell::lex::syntax::UnsupportedSyntax;
 use crate::shell::lex::word::{Marks, Word};
-use crate::shell::programs::call::{WorkBudget, program_name};
-use crate::shell::programs::special::GIT_VALUES;
+use crate::shell::programs::call::program_name;
+use crate::shell::programs::lookup::own_options;
 
 /// The pattern of a Bash rule.
 #[derive(Clone, Debug)]
@@ -206,146 +203,6 @@ fn find_words(own: &[&str], exact: bool, all: &CollectedCommands, programs: &Com
     found
 }
 
-/// Maximum number of inspected positions at which an unknown program may run another one.
-const MAX_GUESSES: usize = 64;
-/// Maximum number of inspected commands and options for all rules together, beyond commands that begin
-/// with exactly the words of a rule.
-const MAX_STEPS: usize = 100_000;
-
-fn is_option(word: &str) -> bool {
-    word.starts_with(['-', '+'])
-}
-
-/// A program in the home folder: its path is literal except for the beginning.
-fn is_at_home(word: &Word) -> bool {
-    let others = [Marks::EXPANDS, Marks::NUMBER, Marks::GLOB, Marks::BRACE, Marks::TILDE];
-    word.marks.has(Marks::HOME) && word.text.contains('/') && !others.iter().any(|mark| word.marks.has(*mark))
-}
-
-/// Key of the index of commands.
-#[derive(Hash)]
-enum CommandKey<'w> {
-    /// This word, which is not an option, follows the name.
-    Argument(&'w str, &'w str),
-    /// No word follows the name.
-    Alone(&'w str),
-    /// An option follows the name, or a word that is known only at run time.
-    Odd(&'w str),
-    /// A command with this name, whatever follows; one is enough.
-    Program(&'w str),
-    /// A possible beginning of a command with this name.
-    Maybe(&'w str),
-}
-
-impl<'w> CommandKey<'w> {
-    /// A number for the kind of key, and the name of the program.
-    fn kind_and_program(&self) -> (u8, &'w str) {
-        match self {
-            Self::Argument(program, _) => (0, program),
-            Self::Alone(program) => (1, program),
-            Self::Odd(program) => (2, program),
-            Self::Program(program) => (3, program),
-            Self::Maybe(program) => (4, program),
-        }
-    }
-}
-
-/// The commands of a line indexed by their first words: with many rules, most search for an absent
-/// command.
-#[derive(Debug)]
-pub(crate) struct CommandIndex {
-    /// By the hash of a key, with the kind of the first key; every lookup compares the words.
-    at: FxHashMap<u64, (u8, Vec<CommandView>)>,
-    /// Two keys have the same hash: a command may be missing in the index. Only a deliberately constructed line
-    /// does this, and no command can be excluded in it.
-    has_collision: bool,
-    /// Commands whose name is known only at run time.
-    unknown: Vec<CommandView>,
-    looks: WorkBudget,
-}
-
-impl CommandIndex {
-    pub(crate) fn from_commands(all: &CollectedCommands) -> Self {
-        let mut found = Self {
-            at: FxHashMap::default(),
-            has_collision: false,
-            unknown: Vec::new(),
-            looks: WorkBudget::new(MAX_STEPS),
-        };
-        for view in &all.views {
-            let words = all.words(*view);
-            let Some(first) = words.first() else { continue };
-            // `~/bin/git` is git as well.
-            let is_name_known = first.is_literal() || is_at_home(first);
-            if !is_name_known {
-                // Store one more than the maximum, so that a lookup sees that there are too many.
-                if found.unknown.len() <= MAX_GUESSES {
-                    found.unknown.push(*view);
-                }
-                continue;
-            }
-            let program = program_name(&first.text);
-            found.add(all, CommandKey::Program(program), *view, 1);
-            match words.get(1) {
-                None if view.open => found.add(all, CommandKey::Odd(program), *view, usize::MAX),
-                None => found.add(all, CommandKey::Alone(program), *view, 1),
-                Some(word) if word.is_literal() && !is_option(&word.text) => {
-                    found.add(all, CommandKey::Argument(program, &word.text), *view, usize::MAX);
-                }
-                Some(_) => found.add(all, CommandKey::Odd(program), *view, usize::MAX),
-            }
-        }
-        for view in &all.maybe {
-            if let Some(first) = all.words(*view).first() {
-                found.add(all, CommandKey::Maybe(program_name(&first.text)), *view, MAX_GUESSES + 1);
-            }
-        }
-        found
-    }
-
-    /// Stores at most `max` commands for a key.
-    fn add(&mut self, all: &CollectedCommands, key: CommandKey<'_>, view: CommandView, max: usize) {
-        let (kind, program) = key.kind_and_program();
-        let (first_kind, views) =
-            self.at.entry(FxBuildHasher.hash_one(key)).or_insert_with(|| (kind, Vec::new()));
-        let is_same =
-            |first: &CommandView| kind == *first_kind && program_name(&all.words(*first)[0].text) == program;
-        self.has_collision |= !views.first().is_none_or(is_same);
-        if views.len() < max {
-            views.push(view);
-        }
-    }
-
-    fn at(&self, key: CommandKey<'_>) -> &[CommandView] {
-        self.at.get(&FxBuildHasher.hash_one(key)).map_or(&[], |(_, views)| views)
-    }
-}
-
-/// git's own options without a value.
-const GIT_FLAGS: &[&str] = &[
-    "-p",
-    "-P",
-    "-v",
-    "-h",
-    "--version",
-    "--help",
-    "--paginate",
-    "--no-pager",
-    "--bare",
-    "--no-replace-objects",
-    "--no-lazy-fetch",
-    "--no-optional-locks",
-    "--no-advice",
-    "--literal-pathspecs",
-    "--glob-pathspecs",
-    "--noglob-pathspecs",
-    "--icase-pathspecs",
-    "--html-path",
-    "--man-path",
-    "--info-path",
-    "--exec-path",
-];
-
 /// Maximum number of inspected options before a subcommand.
 const MAX_OPTIONS: usize = 2_000;
 
@@ -363,35 +220,34 @@ fn match_command(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> (
     let here = compare(arguments, rest, exact, open);
     let mut found = here;
     if found < PatternMatch::Yes && rest.first().is_some_and(|word| !word.starts_with('-')) {
-        let is_git = program_name(wanted) == "git";
-        let mut at = 0;
         // Options before the subcommand, with their values where that is known or possible.
+        let own = own_options(program_name(wanted));
+        let mut at = 0;
         while let Some(word) = arguments.get(at) {
             if !word.text.starts_with('-') && !word.text.starts_with('+') {
                 break;
             }
-            let known = is_git && GIT_VALUES.contains(&word.text.as_str());
-            // An option that sets `alias.…` may give the wanted command another name.
-            let names = |word: &Word| word.text.to_ascii_lowercase().contains("alias.");
-            if is_git && (names(word) || known && arguments.get(at + 1).is_some_and(names)) {
-                found = found.max(PatternMatch::Perhaps);
-            }
-            // A value that is not literal may expand to several words, or none.
-            if known && arguments.get(at + 1).is_some_and(|value| !value.is_literal()) {
-                found = found.max(PatternMatch::Perhaps);
-            }
-            if !is_git && at + 2 <= arguments.len() {
+            let takes_value = own.is_some_and(|own| own.texts.has(&word.text));
+            if let Some(own) = own {
+                let value = arguments.get(at + 1).filter(|_| takes_value);
+                // An option that sets `alias.…` may give the wanted command another name.
+                let names_alias = |word: &Word| word.text.to_ascii_lowercase().contains("alias.");
+                // A value that is not literal may expand to several words, or none.
+                if names_alias(word) || value.is_some_and(|value| names_alias(value) || !value.is_literal()) {
+                    found = found.max(PatternMatch::Perhaps);
+                }
+                // An unknown option may take the next word.
+                if !takes_value && !own.flags.has(&word.text) && !word.text.contains('=') {
+                    let rest_behind = arguments.get(at + 2..).unwrap_or(&[]);
+                    found = found.max(compare(rest_behind, rest, exact, open).min(PatternMatch::Perhaps));
+                }
+            } else if at + 2 <= arguments.len() {
                 found = found.max(compare(&arguments[at + 2..], rest, exact, open));
             }
-            at += if known { 2 } else { 1 };
+            at += if takes_value { 2 } else { 1 };
             inspected_words += 1;
             found = found.max(compare(arguments.get(at..).unwrap_or(&[]), rest, exact, open));
-            // An unknown option may take the next word.
-            if is_git && !known && !GIT_FLAGS.contains(&word.text.as_str()) && !word.text.contains('=') {
-                let behind = compare(arguments.get(at + 1..).unwrap_or(&[]), rest, exact, open);
-                found = found.max(behind.min(PatternMatch::Perhaps));
-            }
-            if at > MAX_OPTIONS && !is_git {
+            if at > MAX_OPTIONS && own.is_none() {
                 found = found.max(PatternMatch::Perhaps);
                 break;
             }

@@ -164,8 +164,8 @@ pub(crate) fn check_words(words: &[Word]) -> Result<(), String> {
     }
     // The word may be empty, and then the next one takes its position.
     let may_be_nothing = |word: &Word| word.marks.has(Marks::NUMBER) && word.text == "$!";
-    let mut behind = words.iter().skip_while(|word| !may_be_nothing(word));
-    if first.text != "echo" && behind.any(|word| !may_be_nothing(word)) {
+    let mut rest = words.iter().skip_while(|word| !may_be_nothing(word));
+    if first.text != "echo" && rest.any(|word| !may_be_nothing(word)) {
         return Err("$! may be empty, and then the next word takes its place".into());
     }
     Ok(())

@@ -123,16 +123,16 @@ impl Lexer<'_> {
                 list.needs = true;
                 // The brackets are optional.
                 let mut at = self.at;
-                while let Some((b' ' | b'\t', behind)) = self.peek_from(at) {
-                    at = behind;
+                while let Some((b' ' | b'\t', after)) = self.peek_from(at) {
+                    at = after;
                 }
                 if let Some((b'(', inner)) = self.peek_from(at) {
                     let mut at = inner;
-                    while let Some((b' ' | b'\t', behind)) = self.peek_from(at) {
-                        at = behind;
+                    while let Some((b' ' | b'\t', after)) = self.peek_from(at) {
+                        at = after;
                     }
-                    if let Some((b')', behind)) = self.peek_from(at) {
-                        self.at = behind;
+                    if let Some((b')', after)) = self.peek_from(at) {
+                        self.at = after;
                     }
                 }
                 true
@@ -149,8 +149,8 @@ impl Lexer<'_> {
                 list.head = Head::None;
                 // `coproc NAME {`: the word is a name only before a compound command.
                 let mut at = self.at;
-                while let Some((b' ' | b'\t', behind)) = self.peek_from(at) {
-                    at = behind;
+                while let Some((b' ' | b'\t', after)) = self.peek_from(at) {
+                    at = after;
                 }
                 matches!(self.peek_from(at), Some((b'{' | b'(', _))) && bare.is_some_and(|name| name != "{")
             }
@@ -301,7 +301,7 @@ impl Lexer<'_> {
             command.derived = derived;
             command.substituted = substituted;
             command.is_looped = is_looped;
-            command.fed_by = list.feeds_next.take();
+            command.piped_from = list.feeds_next.take();
             list.commands += 1;
             list.last_command = (!list.compound).then_some(index);
             self.script.commands.push(command);

@@ -122,9 +122,9 @@ impl Lexer<'_> {
                 self.at += 1;
             }
             b')' if !square => match self.peek_from(self.at + 1) {
-                Some((b')', behind)) => {
+                Some((b')', after)) => {
                     self.close();
-                    self.at = behind;
+                    self.at = after;
                     if command && self.list().head == Head::None {
                         let list = self.list();
                         list.compound = true;
@@ -159,15 +159,15 @@ impl Lexer<'_> {
     pub(super) fn dollar(&mut self, quoted: bool) {
         let dollar = self.at;
         match self.peek_from(self.at + 1) {
-            Some((b'(', behind)) if quoted && self.begins_literal_text(behind) => {
-                self.open_literal_text(behind);
+            Some((b'(', after)) if quoted && self.begins_literal_text(after) => {
+                self.open_literal_text(after);
             }
-            Some((b'(', behind)) => {
+            Some((b'(', after)) => {
                 self.mark(Marks::EXPANDS);
-                let first = behind - 1;
-                let double = matches!(self.peek_from(behind), Some((b'(', _)));
+                let first = after - 1;
+                let double = matches!(self.peek_from(after), Some((b'(', _)));
                 if double && !self.plain_brackets.contains(&first) && *self.again > 0 {
-                    let inner = self.peek_from(behind).map_or(behind, |(_, at)| at);
+                    let inner = self.peek_from(after).map_or(after, |(_, at)| at);
                     self.note(UnsupportedSyntax::Arithmetic);
                     self.open(Frame::Arithmetic { opened: first, square: false, depth: 0, command: false });
                     self.at = inner;
@@ -176,16 +176,16 @@ impl Lexer<'_> {
                         self.note(UnsupportedSyntax::Unsure);
                     }
                     self.note(UnsupportedSyntax::Substitution);
-                    self.at = behind;
+                    self.at = after;
                     self.open_list(Kind::Substitution);
                 }
             }
-            Some((b'{', behind)) if self.push_loop_variable(behind, true, quoted) => {}
-            Some((c, behind))
-                if c.is_ascii_alphabetic() && self.push_loop_variable(behind - 1, false, quoted) => {}
-            Some((b'{', behind)) => {
+            Some((b'{', after)) if self.push_loop_variable(after, true, quoted) => {}
+            Some((c, after))
+                if c.is_ascii_alphabetic() && self.push_loop_variable(after - 1, false, quoted) => {}
+            Some((b'{', after)) => {
                 self.note(UnsupportedSyntax::Parameter);
-                let name = &self.text[behind..];
+                let name = &self.text[after..];
                 let length = name.iter().position(|c| !is_name_byte(*c)).unwrap_or(name.len());
                 // `${HOME}/x` is stored as `$HOME/x`.
                 let mut raw = b"$".to_vec();
@@ -196,43 +196,43 @@ impl Lexer<'_> {
                 self.push_bytes(&raw, false);
                 self.mark(Marks::EXPANDS);
                 self.open(Frame::Parameter);
-                self.at = behind + length;
+                self.at = after + length;
             }
-            Some((b'[', behind)) => {
+            Some((b'[', after)) => {
                 self.note(UnsupportedSyntax::Arithmetic);
                 self.mark(Marks::EXPANDS);
                 self.open(Frame::Arithmetic { opened: dollar, square: true, depth: 0, command: false });
-                self.at = behind;
+                self.at = after;
             }
-            Some((b'\'', behind)) if !quoted => {
+            Some((b'\'', after)) if !quoted => {
                 self.note(UnsupportedSyntax::DollarQuote);
                 self.mark(Marks::DOLLAR_QUOTE);
-                let (text, length, closed) = ansi(&self.text[behind..]);
+                let (text, length, closed) = ansi(&self.text[after..]);
                 if !closed {
                     self.note(UnsupportedSyntax::Syntax);
                 }
                 self.push_bytes(&text, false);
                 self.mark(Marks::QUOTED);
-                self.at = behind + length;
+                self.at = after + length;
             }
             Some((b'"', _)) if !quoted => {
                 self.note(UnsupportedSyntax::DollarQuote);
                 self.mark(Marks::DOLLAR_QUOTE);
                 self.at = dollar + 1;
             }
-            Some((c @ (b'?' | b'#' | b'!' | b'$'), behind)) => {
+            Some((c @ (b'?' | b'#' | b'!' | b'$'), after)) => {
                 self.push_bytes(&[b'$', c], false);
                 self.mark(Marks::NUMBER);
-                self.at = behind;
+                self.at = after;
             }
-            Some((c, behind)) if is_name_byte(c) || matches!(c, b'*' | b'@' | b'-') => {
+            Some((c, after)) if is_name_byte(c) || matches!(c, b'*' | b'@' | b'-') => {
                 self.note(UnsupportedSyntax::Parameter);
                 let mut raw = vec![b'$', c];
-                let mut at = behind;
+                let mut at = after;
                 if c.is_ascii_alphabetic() || c == b'_' {
-                    while let Some((c, behind)) = self.peek_from(at).filter(|(c, _)| is_name_byte(*c)) {
+                    while let Some((c, after)) = self.peek_from(at).filter(|(c, _)| is_name_byte(*c)) {
                         raw.push(c);
-                        at = behind;
+                        at = after;
                     }
                 }
                 self.push_bytes(&raw, false);

@@ -132,7 +132,7 @@ impl Lexer<'_> {
         let text = &text[skip_blanks(text)..];
         let is_here = text.strip_prefix(b"cat").is_some_and(|rest| {
             let sign = rest[skip_blanks(rest)..].strip_prefix(b"<<");
-            sign.is_some_and(|behind| !behind.starts_with(b"<"))
+            sign.is_some_and(|after| !after.starts_with(b"<"))
         });
         is_here && matches!(self.frames.last(), Some(Frame::Quote)) && self.list().expansions == 0
     }

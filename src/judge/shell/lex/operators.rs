@@ -26,7 +26,7 @@ impl Lexer<'_> {
 
     pub(super) fn redirection(&mut self) {
         let sign = self.text[self.at];
-        let Some((next, behind)) = self.peek_from(self.at + 1) else {
+        let Some((next, after)) = self.peek_from(self.at + 1) else {
             self.end_word();
             self.note(UnsupportedSyntax::Syntax);
             self.at += 1;
@@ -35,7 +35,7 @@ impl Lexer<'_> {
         if next == b'(' {
             self.note(UnsupportedSyntax::ProcessSubstitution);
             self.mark(Marks::EXPANDS);
-            self.at = behind;
+            self.at = after;
             self.open_list(Kind::Substitution);
             return;
         }
@@ -65,21 +65,21 @@ impl Lexer<'_> {
         if named {
             start = place.saturating_sub(1);
         }
-        let (kind, behind, strips) = match (sign, next) {
-            (b'<', b'<') => match self.peek_from(behind) {
-                Some((b'<', behind)) => (RedirKind::HereString, behind, false),
-                Some((b'-', behind)) => (RedirKind::Here, behind, true),
-                _ => (RedirKind::Here, behind, false),
+        let (kind, after, strips) = match (sign, next) {
+            (b'<', b'<') => match self.peek_from(after) {
+                Some((b'<', after)) => (RedirKind::HereString, after, false),
+                Some((b'-', after)) => (RedirKind::Here, after, true),
+                _ => (RedirKind::Here, after, false),
             },
-            (_, b'&') => (RedirKind::Duplicate, behind, false),
-            (b'<', b'>') => (RedirKind::Both, behind, false),
-            (b'>', b'>' | b'|') => (RedirKind::Output, behind, false),
+            (_, b'&') => (RedirKind::Duplicate, after, false),
+            (b'<', b'>') => (RedirKind::Both, after, false),
+            (b'>', b'>' | b'|') => (RedirKind::Output, after, false),
             (b'<', _) => (RedirKind::Input, self.at + 1, false),
             _ => (RedirKind::Output, self.at + 1, false),
         };
         // `>&file` is output to a file; the target decides.
         self.begin_redirection(kind, named, strips || (sign == b'>' && next == b'&'), start);
-        self.at = behind;
+        self.at = after;
     }
 
     fn begin_redirection(&mut self, kind: RedirKind, named: bool, flag: bool, start: usize) {
@@ -108,31 +108,31 @@ impl Lexer<'_> {
             return;
         }
         if first == b'&'
-            && let Some((b'>', behind)) = next
+            && let Some((b'>', after)) = next
         {
-            let behind = match self.peek_from(behind) {
-                Some((b'>', behind)) => behind,
-                _ => behind,
+            let after = match self.peek_from(after) {
+                Some((b'>', after)) => after,
+                _ => after,
             };
             let start = self.at;
             self.begin_redirection(RedirKind::Output, false, false, start);
-            self.at = behind;
+            self.at = after;
             return;
         }
-        let (operator, behind) = match (first, next) {
-            (b'&', Some((b'&', behind))) => (Operator::And, behind),
+        let (operator, after) = match (first, next) {
+            (b'&', Some((b'&', after))) => (Operator::And, after),
             (b'&', _) => (Operator::Background, self.at + 1),
-            (b'|', Some((b'|' | b'&', behind))) => (Operator::Joins, behind),
+            (b'|', Some((b'|' | b'&', after))) => (Operator::Joins, after),
             (b'|', _) => (Operator::Joins, self.at + 1),
-            (b';', Some((b';', behind))) => match self.peek_from(behind) {
-                Some((b'&', behind)) => (Operator::EndsCase, behind),
-                _ => (Operator::EndsCase, behind),
+            (b';', Some((b';', after))) => match self.peek_from(after) {
+                Some((b'&', after)) => (Operator::EndsCase, after),
+                _ => (Operator::EndsCase, after),
             },
-            (b';', Some((b'&', behind))) => (Operator::EndsCase, behind),
+            (b';', Some((b'&', after))) => (Operator::EndsCase, after),
             _ => (Operator::Semicolon, self.at + 1),
         };
         if self.list().head == Head::CasePattern && operator == Operator::Joins {
-            self.at = behind;
+            self.at = after;
             return;
         }
         if operator == Operator::Background {
@@ -143,7 +143,7 @@ impl Lexer<'_> {
         let list = self.list();
         list.feeds_next = list.last_command.filter(|_| is_pipe);
         self.list().piped = first == b'|' && operator == Operator::Joins && !matches!(next, Some((b'|', _)));
-        self.at = behind;
+        self.at = after;
     }
 
     pub(super) fn bracket(&mut self) {
@@ -186,15 +186,15 @@ impl Lexer<'_> {
         if self.list().started {
             // `name ()` defines a function; anything else is invalid.
             let mut at = first + 1;
-            while let Some((b' ' | b'\t', behind)) = self.peek_from(at) {
-                at = behind;
+            while let Some((b' ' | b'\t', after)) = self.peek_from(at) {
+                at = after;
             }
-            if let Some((b')', behind)) = self.peek_from(at)
+            if let Some((b')', after)) = self.peek_from(at)
                 && self.list().command.words.len() == 1
                 && self.list().command.redirs.is_empty()
             {
                 self.note(UnsupportedSyntax::Function);
-                self.at = behind;
+                self.at = after;
                 self.reset_command();
                 self.list().needs = true;
                 return;

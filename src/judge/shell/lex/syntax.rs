@@ -66,7 +66,7 @@ pub(crate) struct SimpleCommand {
     /// Whether it is in the body of a `for` loop that is understood.
     pub(crate) is_looped: bool,
     /// The command before it in its pipeline, an index of [`Script::commands`].
-    pub(crate) fed_by: Option<usize>,
+    pub(crate) piped_from: Option<usize>,
     /// It is the `cat` of `"$(cat <<'EOF' … )"`, which yields the text of the here-document.
     pub(crate) yields_text: bool,
 }

@@ -17,13 +17,13 @@ pub(crate) fn choices(text: &str) -> Option<Vec<String>> {
             done.push(text);
             continue;
         };
-        let (before, behind) = (&text[..group.start], &text[group.end..]);
+        let (before, after) = (&text[..group.start], &text[group.end..]);
         match group.pieces {
             Some(pieces) => {
-                let expand = |piece: &String| ([before, piece, behind].concat(), group.start);
+                let expand = |piece: &String| ([before, piece, after].concat(), group.start);
                 open.extend(pieces.iter().map(expand));
             }
-            None => open.push((format!("{before}*{behind}"), group.start + 1)),
+            None => open.push((format!("{before}*{after}"), group.start + 1)),
         }
     }
     done.reverse();

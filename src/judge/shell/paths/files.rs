@@ -7,21 +7,21 @@ use crate::shell::paths::resolve::{Folders, PathProtection};
 use crate::shell::paths::sensitive_paths;
 use crate::shell::paths::write_targets::{WriteTargets, created_paths};
 use crate::shell::programs::call::program_name;
-use crate::shell::programs::escape_options::may_become_an_option;
-use crate::shell::programs::lookup::{ProgramRows, stem};
-use crate::shell::programs::table::FileEffect;
+use crate::shell::programs::lookup::{CommandRecords, stem};
+use crate::shell::programs::operands::may_become_an_option;
+use crate::shell::programs::record::FileEffect;
 
 /// Checks the words that no grant contains as files: which need a request for reading or writing.
 pub(crate) fn refuse(
-    rows: ProgramRows,
+    records: CommandRecords,
     words: &[Word],
     granted_count: usize,
     cwds: &[String],
     special: bool,
     folders: &Folders,
 ) -> Result<(), String> {
-    let written = WriteTargets::from_rows(rows, words);
-    for (word, source) in created_paths(rows, words, &folders.work_budget) {
+    let written = WriteTargets::new(records, words);
+    for (word, source) in created_paths(records, words, &folders.work_budget) {
         let wild = word.marks.has(Marks::GLOB) || word.marks.has(Marks::BRACE);
         let is_there = |cwd: &String| {
             let path = resolve::resolve(&word.text, false, cwd, folders);
@@ -36,7 +36,7 @@ pub(crate) fn refuse(
         let worth =
             special || word.text.contains(['/', '~', '$', '*', '?', '[', '{', '.']) || !word.text.is_ascii();
         if worth {
-            check_word(rows.kind(), word, written.is(at), cwds, folders)?;
+            check_word(records.effect(), word, written.is(at), cwds, folders)?;
         }
     }
     Ok(())

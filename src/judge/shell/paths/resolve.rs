@@ -331,7 +331,7 @@ pub(crate) fn path_protection(path: &str, wild: bool, folders: &Folders) -> Path
             &[]
         };
         if !daemons.is_empty() {
-            let named: Vec<usize> = daemons.iter().map(|behind| at + behind).collect();
+            let named: Vec<usize> = daemons.iter().map(|after| at + after).collect();
             found = found.max(certain(&named));
         }
         if found == PathProtection::Protected {

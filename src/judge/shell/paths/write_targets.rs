@@ -3,86 +3,8 @@
 use crate::shell::lex::word::{Marks, Word};
 use crate::shell::paths::braces;
 use crate::shell::programs::call::WorkBudget;
-use crate::shell::programs::lookup::{ProgramRows, stem};
-use crate::shell::programs::option_spec::OptionSpec;
-use crate::shell::programs::table::FileEffect;
-
-/// A program that copies, with the options that do not change what is written. With options that create
-/// links, both names are one file.
-struct CopyProgram {
-    names: &'static str,
-    options: OptionSpec,
-    /// Options whose value is the target folder.
-    targets: &'static [&'static str],
-    /// Options that make it create all its operands as folders.
-    makes_all: &'static [&'static str],
-}
-
-/// Options that set the target folder of copying, moving or linking.
-const TARGET_OPTIONS: &[&str] = &["t", "--target-directory"];
-
-const COPY_PROGRAMS: &[CopyProgram] = &[
-    CopyProgram {
-        names: "cp|gcp",
-        options: OptionSpec {
-            letters: "abdfHiLnPpRrS~t:TuvxZ",
-            long: [
-                "--archive --attributes-only --backup? --copy-contents --force --interactive --dereference --no-clobber --no-dereference --preserve? --no-preserve= --parents --recursive --reflink? --remove-destination --sparse= --strip-trailing-slashes --suffix~ --no-target-directory --update? --verbose --one-file-system",
-                "--target-directory:",
-            ],
-        },
-        targets: TARGET_OPTIONS,
-        makes_all: &[],
-    },
-    CopyProgram {
-        names: "install|ginstall",
-        options: OptionSpec {
-            letters: "bcCdDg~m~o~psS~t:TvZ",
-            long: [
-                "--backup? --compare --directory --group~ --mode~ --owner~ --preserve-timestamps --strip --suffix~ --no-target-directory --verbose",
-                "--target-directory:",
-            ],
-        },
-        targets: TARGET_OPTIONS,
-        makes_all: &["d", "--directory"],
-    },
-    CopyProgram {
-        names: "mv|gmv",
-        options: OptionSpec {
-            letters: "bfinS~t:TuvZ",
-            long: [
-                "--backup? --debug --exchange --force --interactive --no-clobber --no-copy --strip-trailing-slashes --suffix~ --no-target-directory --update? --verbose",
-                "--target-directory:",
-            ],
-        },
-        targets: TARGET_OPTIONS,
-        makes_all: &[],
-    },
-    CopyProgram {
-        names: "ln|gln",
-        options: OptionSpec {
-            letters: "bdfFiLnPrsS~t:Tv",
-            long: [
-                "--backup? --directory --force --interactive --logical --no-dereference --physical --relative --symbolic --suffix~ --no-target-directory --verbose",
-                "--target-directory:",
-            ],
-        },
-        targets: TARGET_OPTIONS,
-        makes_all: &[],
-    },
-    CopyProgram {
-        names: "rsync",
-        options: OptionSpec {
-            letters: "046AaB#bCcDdEFgHhIiJKkLlmNnOoPpqRrSstUuvWXxyz",
-            long: [
-                "--archive --verbose --recursive --compress --dry-run --partial --progress --human-readable --times --perms --owner --group --devices --specials --links --copy-links --hard-links --acls --xattrs --checksum --update --whole-file --no-whole-file --one-file-system --sparse --quiet --itemize-changes --stats --inplace --existing --ignore-existing --size-only --ignore-times --relative --no-relative --mkpath --prune-empty-dirs --numeric-ids --append --append-verify --force --omit-dir-times --fuzzy --safe-links --copy-unsafe-links --munge-links --cvs-exclude --dirs --keep-dirlinks --list-only --executability --no-perms --no-owner --no-group --no-times",
-                "--delete --delete-before --delete-during --delete-delay --delay-updates --delete-after --delete-excluded --exclude~ --include~ --info= --suffix~ --max-size~ --min-size~ --bwlimit~ --timeout# --chmod~ --chown~ --modify-window# --out-format~ --port#",
-            ],
-        },
-        targets: &[],
-        makes_all: &[],
-    },
-];
+use crate::shell::programs::lookup::{CommandRecords, arguments, stem};
+use crate::shell::programs::record::{FileEffect, Record};
 
 /// The words of a command that name files to be written.
 pub(crate) enum WriteTargets {
@@ -92,17 +14,14 @@ pub(crate) enum WriteTargets {
 }
 
 impl WriteTargets {
-    pub(crate) fn from_rows(rows: ProgramRows, words: &[Word]) -> Self {
-        match rows.kind() {
+    pub(crate) fn new(records: CommandRecords, words: &[Word]) -> Self {
+        match records.effect() {
             FileEffect::Reads => Self::None,
-            FileEffect::Writes | FileEffect::Tool => Self::All,
-            FileEffect::Copies => {
-                let name = words.first().map_or("", |first| stem(&first.text));
-                match COPY_PROGRAMS.iter().find(|row| row.names.split('|').any(|own| own == name)) {
-                    Some(row) => row.written(words).map_or(Self::All, Self::These),
-                    None => Self::These(trailing_words(words)),
-                }
-            }
+            FileEffect::Writes | FileEffect::Any => Self::All,
+            FileEffect::Copies => match copy_record(words) {
+                Some(record) => written_words(record, words).map_or(Self::All, Self::These),
+                None => Self::These(trailing_words(words)),
+            },
         }
     }
 
@@ -119,13 +38,13 @@ impl WriteTargets {
 /// its own name, and the word that it comes from. Once the budget is spent, the rest is left out and
 /// nothing allows the line.
 pub(crate) fn created_paths<'w>(
-    rows: ProgramRows,
+    records: CommandRecords,
     words: &'w [Word],
     work_budget: &WorkBudget,
 ) -> Vec<(Word, &'w Word)> {
     let name = words.first().map_or("", |first| stem(&first.text));
-    let row = COPY_PROGRAMS.iter().find(|row| row.names.split('|').any(|own| own == name));
-    if row.is_none() && rows.kind() != FileEffect::Copies {
+    let record = copy_record(words);
+    if record.is_none() && records.effect() != FileEffect::Copies {
         return Vec::new();
     }
     let is_whole = words.iter().any(|word| {
@@ -134,7 +53,7 @@ pub(crate) fn created_paths<'w>(
         text.len() >= "--pa".len() && "--parents".starts_with(text)
             || name == "rsync" && (text == "--relative" || letters.contains('R'))
     });
-    let (sources, targets, suffix) = ends(row, words, work_budget);
+    let (sources, targets, suffix) = sources_and_targets(record, words, work_budget);
     let suffix = suffix.filter(|suffix| suffix.len() <= MAX_NAME_BYTES && !suffix.contains('/'));
     let mut all = Vec::new();
     // With a backup suffix, the program stores the old content under this name.
@@ -176,8 +95,8 @@ pub(crate) fn created_paths<'w>(
 type ExpandedWord<'w> = (String, &'w Word);
 
 /// The sources, the possible targets, and the possible endings of backup names.
-fn ends<'w>(
-    row: Option<&CopyProgram>,
+fn sources_and_targets<'w>(
+    record: Option<&Record>,
     words: &'w [Word],
     work_budget: &WorkBudget,
 ) -> (Vec<ExpandedWord<'w>>, Vec<String>, Option<&'w str>) {
@@ -189,11 +108,12 @@ fn ends<'w>(
         };
         all.into_iter().map(move |text| (text, word))
     };
-    if let Some((row, parts)) = row.and_then(|row| Some((row, row.options.parts(words)?))) {
+    let parsed = record.and_then(|record| Some((record, record.options.as_ref()?.parse(words)?)));
+    if let Some((record, parsed)) = parsed {
         let mut operands: Vec<ExpandedWord<'_>> =
-            parts.operands.iter().flat_map(|at| texts(&words[*at])).collect();
-        let target_option = parts.options.iter().find(|option| row.targets.contains(&option.name));
-        let suffix = parts.options.iter().find(|option| matches!(option.name, "S" | "--suffix"));
+            parsed.operands.iter().flat_map(|at| texts(&words[*at])).collect();
+        let target_option = parsed.options.iter().find(|option| record.target_options.has(option.name));
+        let suffix = parsed.options.iter().find(|option| matches!(option.name, "-S" | "--suffix"));
         let target = match target_option.and_then(|option| option.value) {
             Some(target) => Some(target.to_owned()),
             // `ln -s x/y` creates y in the current folder.
@@ -209,7 +129,7 @@ fn ends<'w>(
         words[1..].iter().filter(|word| !is_option(word)).flat_map(texts).collect();
     let mut targets: Vec<String> = operands.last().map(|(text, _)| text.clone()).into_iter().collect();
     // For rsync, `-t` is not a folder.
-    let has_target = row.is_none_or(|row| !row.targets.is_empty());
+    let has_target = record.is_none_or(|record| !record.target_options.is_empty());
     for (at, word) in words.iter().enumerate().skip(1).filter(|_| has_target) {
         let value = match word.text.strip_prefix('-') {
             Some(long) if long.starts_with("-t") => long.split_once('=').map(|(_, value)| value),
@@ -240,23 +160,28 @@ const MAX_NAME_BYTES: usize = 255;
 /// Maximum number of words that may be the target folder.
 const MAX_TARGETS: usize = 4;
 
-impl CopyProgram {
-    /// The written words, if every option is known and every word is literal.
-    fn written(&self, words: &[Word]) -> Option<Vec<usize>> {
-        if words[1..].iter().any(may_be_nothing) {
-            return None;
-        }
-        let parts = self.options.parts(words)?;
-        if parts.has(self.makes_all) {
-            return Some(parts.operands);
-        }
-        let targets = parts.options.iter().filter(|option| self.targets.contains(&option.name));
-        let targets: Vec<usize> = targets.filter_map(|option| option.value_at).collect();
-        if targets.is_empty() {
-            Some(parts.operands.last().copied().into_iter().collect())
-        } else {
-            Some(targets)
-        }
+/// The record of a program that copies, moves or links, whose options are known.
+fn copy_record(words: &[Word]) -> Option<&'static Record> {
+    let record = arguments(stem(&words.first()?.text))?;
+    let copies = record.effect == Some(FileEffect::Copies) || !record.target_options.is_empty();
+    (copies && record.options.is_some()).then_some(record)
+}
+
+/// The written words, if every option is known and every word is literal.
+fn written_words(record: &Record, words: &[Word]) -> Option<Vec<usize>> {
+    if words[1..].iter().any(may_be_nothing) {
+        return None;
+    }
+    let parsed = record.options.as_ref()?.parse(words)?;
+    if parsed.has(&record.all_written_with) {
+        return Some(parsed.operands);
+    }
+    let targets = parsed.options.iter().filter(|option| record.target_options.has(option.name));
+    let targets: Vec<usize> = targets.filter_map(|option| option.value_at).collect();
+    if targets.is_empty() {
+        Some(parsed.operands.last().copied().into_iter().collect())
+    } else {
+        Some(targets)
     }
 }
 

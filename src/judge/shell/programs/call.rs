@@ -4,6 +4,9 @@ use std::cell::Cell;
 
 use crate::shell::lex::word::Word;
 
+/// Reason for a command with too many arguments to inspect.
+pub(crate) const TOO_COMPLEX: &str = "there is too much in this line to be judged";
+
 /// One command under judgement.
 pub(crate) struct CommandCall<'a> {
     /// All its words, the name first.

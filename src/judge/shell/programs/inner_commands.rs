@@ -1,17 +1,17 @@
 //! Programs that run a command given by their arguments.
 
 use crate::shell::lex::word::Word;
-use crate::shell::programs::escape_exceptions::is_behind_names;
-use crate::shell::programs::escape_options::{is_understood, names_a_script};
-use crate::shell::programs::lookup::own_verb;
-use crate::shell::programs::runners::{Runner, runner};
+use crate::shell::programs::exceptions::names_follow;
+use crate::shell::programs::granted::is_understood;
+use crate::shell::programs::lookup::{Runner, own_verb, runner};
+use crate::shell::programs::operands::{has_word, names_a_script};
 use crate::shell::programs::transparent_wrappers::{WrapperMatch, match_wrapper};
 
 /// The inner commands of a command.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct InnerCommands {
     /// Positions of the words at which commands begin.
-    pub(crate) at: Vec<usize>,
+    pub(crate) starts: Vec<usize>,
     /// Texts that a shell will parse.
     pub(crate) texts: Vec<String>,
     /// More words come from elsewhere (`xargs`), or the command is not literal.
@@ -21,7 +21,12 @@ pub(crate) struct InnerCommands {
     /// Whether the program runs other commands at all.
     pub(crate) runs: bool,
     /// Positions at which commands may begin, if the program runs commands or has unknown options.
-    pub(crate) maybe: Vec<usize>,
+    pub(crate) possible_starts: Vec<usize>,
+}
+
+/// Whether options or verbs of a program mark where a command begins: `find -exec`, `git bisect run`.
+pub(crate) fn marks_inner_commands(program: &str) -> bool {
+    has_word("find fd fdfind git", program)
 }
 
 /// The inner commands. `words` begins with the program.
@@ -29,22 +34,23 @@ pub(crate) fn inner_commands(words: &[Word]) -> InnerCommands {
     let Some(first) = words.first() else { return InnerCommands::default() };
     let name = first.text.rsplit('/').next().unwrap_or(&first.text);
     let runner = runner(name);
-    let mut found = inner_command(words, name, runner);
+    let mut inner = inner_command(words, name, runner);
     if !first.is_literal() {
-        return found;
+        return inner;
     }
-    if found.runs {
-        let by_mark = matches!(name, "find" | "fd" | "fdfind" | "git" | "eval" | "trap" | "source" | ".");
-        if !by_mark
-            && !runner.shell
+    if inner.runs {
+        let shows_its_commands =
+            marks_inner_commands(name) || matches!(name, "eval" | "trap" | "source" | ".");
+        if !shows_its_commands
+            && !runner.is_shell
             && matches!(match_wrapper(words), WrapperMatch::No | WrapperMatch::Unparsed)
         {
-            runner_starts(words, runner, &mut found);
+            runner_starts(words, runner, &mut inner);
         }
-    } else if !runner.builtin && name != "command" && !is_understood(words) {
-        unknown_starts(words, &mut found);
+    } else if !runner.never_runs && name != "command" && !is_understood(words) {
+        unknown_starts(words, &mut inner);
     }
-    found
+    inner
 }
 
 /// Maximum number of words before a runner's command that are inspected.
@@ -52,15 +58,15 @@ const MAX_WORDS_BEFORE_COMMAND: usize = 32;
 
 /// Possible positions of a runner's command: after its options, their possible values, and the words
 /// that belong to the runner.
-fn runner_starts(words: &[Word], runner: Runner, found: &mut InnerCommands) {
-    let (values, mut skips) = runner.known.unwrap_or_default();
+fn runner_starts(words: &[Word], runner: Runner, inner: &mut InnerCommands) {
+    let mut words_before = runner.words_before;
     let mut after_option = false;
     let mut is_value = false;
     let mut doubt = false;
     for (at, word) in words.iter().enumerate().skip(1) {
         let text = word.text.as_str();
         if at > MAX_WORDS_BEFORE_COMMAND || doubt {
-            found.maybe.extend(at..words.len());
+            inner.possible_starts.extend(at..words.len());
             return;
         }
         if std::mem::take(&mut is_value) && !text.starts_with('-') {
@@ -68,10 +74,10 @@ fn runner_starts(words: &[Word], runner: Runner, found: &mut InnerCommands) {
             continue;
         }
         if text.starts_with(['-', '+']) && text.len() > 1 {
-            is_value = values.split_whitespace().any(|value| value == text);
+            is_value = runner.takes_value.contains(&text);
             after_option = text != "--" && !text.contains('=');
             if let Some((_, value)) = text.split_once('=').filter(|(_, value)| value.contains(' ')) {
-                found.texts.push(value.to_owned());
+                inner.texts.push(value.to_owned());
             }
             continue;
         }
@@ -80,20 +86,20 @@ fn runner_starts(words: &[Word], runner: Runner, found: &mut InnerCommands) {
         }
         let number = text.bytes().all(|c| c.is_ascii_digit() || matches!(c, b'.' | b':' | b'-'));
         if text.contains([' ', '\t', '\n']) {
-            join(std::slice::from_ref(word), found);
+            join(std::slice::from_ref(word), inner);
         }
         if std::mem::take(&mut after_option) {
             if !number {
-                found.at.push(at);
+                inner.starts.push(at);
                 // Either this word is the command, or it is the option's value and the next word is the
                 // command.
                 doubt = !text.contains([' ', '\t', '\n']);
             }
-        } else if skips > 0 {
-            skips -= 1;
-            found.maybe.push(at);
+        } else if words_before > 0 {
+            words_before -= 1;
+            inner.possible_starts.push(at);
         } else {
-            found.at.push(at);
+            inner.starts.push(at);
             return;
         }
     }
@@ -101,11 +107,11 @@ fn runner_starts(words: &[Word], runner: Runner, found: &mut InnerCommands) {
 
 /// Possible inner commands of an unknown program: any of its words, and the text after an option for a
 /// command.
-fn unknown_starts(words: &[Word], found: &mut InnerCommands) {
+fn unknown_starts(words: &[Word], inner: &mut InnerCommands) {
     for (at, word) in words.iter().enumerate().skip(1) {
         let text = word.text.as_str();
         let Some(option) = text.strip_prefix('-').filter(|rest| !rest.is_empty()) else {
-            found.maybe.push(at);
+            inner.possible_starts.push(at);
             continue;
         };
         let (option, joined) = option.split_once('=').map_or((option, None), |(o, value)| (o, Some(value)));
@@ -121,43 +127,43 @@ fn unknown_starts(words: &[Word], found: &mut InnerCommands) {
         let takes_code = long.split(['-', '_']).any(says_code)
             || !option.starts_with('-') && option.ends_with(['c', 'e', 'x']);
         if takes_code {
-            found.texts.push(value.to_owned());
+            inner.texts.push(value.to_owned());
         }
     }
 }
 
 /// The inner command by the tables.
 fn inner_command(words: &[Word], name: &str, runner: Runner) -> InnerCommands {
-    let mut found = InnerCommands::default();
+    let mut inner = InnerCommands::default();
     if name == "command"
         && words.iter().skip(1).take_while(|w| w.text.starts_with('-')).any(|w| w.text.contains(['v', 'V']))
     {
         // `command -v` only prints the location of a command.
-        return found;
+        return inner;
     }
-    if let Some((values, skips)) = runner.known.filter(|_| runner.runs) {
-        found.runs = true;
-        found.open = name == "xargs";
-        after_options(words, values, skips, &mut found);
+    if runner.runs_command {
+        inner.runs = true;
+        inner.open = name == "xargs";
+        after_options(words, runner, &mut inner);
         if name == "env" {
-            split_string(words, &mut found);
+            split_string(words, &mut inner);
         }
         if matches!(name, "runuser" | "npx" | "unshare" | "gdb") {
-            text_of(words, &["-c", "--command", "--call", "-ex"], &mut found);
+            text_of(words, &["-c", "--command", "--call", "-ex"], &mut inner);
         }
-        return found;
+        return inner;
     }
-    if runner.shell {
-        found.runs = true;
-        shell_text(words, &mut found);
-        return found;
+    if runner.is_shell {
+        inner.runs = true;
+        shell_text(words, &mut inner);
+        return inner;
     }
     match name {
-        "find" => by_marks(words, &["-exec", "-execdir", "-ok", "-okdir"], &mut found),
-        "fd" | "fdfind" => by_marks(words, &["-x", "--exec", "-X", "--exec-batch"], &mut found),
+        "find" => by_marks(words, &["-exec", "-execdir", "-ok", "-okdir"], &mut inner),
+        "fd" | "fdfind" => by_marks(words, &["-x", "--exec", "-X", "--exec-batch"], &mut inner),
         "eval" | "watch" | "ssh" | "parallel" | "sem" => {
-            found.runs = true;
-            found.open = name == "parallel";
+            inner.runs = true;
+            inner.open = name == "parallel";
             let mut from = 1;
             while words
                 .get(from)
@@ -170,47 +176,47 @@ fn inner_command(words: &[Word], name: &str, runner: Runner) -> InnerCommands {
             }
             // `ssh -p 22 host cmd`: an option's value moves the command.
             for from in from..(from + 2).min(words.len()) {
-                found.at.push(from);
+                inner.starts.push(from);
             }
-            join(&words[from.min(words.len())..], &mut found);
+            join(&words[from.min(words.len())..], &mut inner);
         }
         "source" | "." => {
-            found.runs = true;
-            found.hidden = true;
+            inner.runs = true;
+            inner.hidden = true;
         }
         "trap" => {
-            found.runs = true;
+            inner.runs = true;
             if let Some(word) = words.iter().skip(1).find(|word| !word.text.starts_with('-')) {
-                join(std::slice::from_ref(word), &mut found);
+                join(std::slice::from_ref(word), &mut inner);
             }
         }
         "alias" => {
             for word in words.iter().skip(1) {
                 if let Some((_, value)) = word.text.split_once('=') {
-                    found.texts.push(value.to_owned());
+                    inner.texts.push(value.to_owned());
                 }
             }
         }
         "su" | "script" | "flock" | "nix-shell" | "hyperfine" | "tmux" | "screen" | "expect" => {
-            found.runs = true;
-            text_of(words, &["-c", "--command", "--run"], &mut found);
+            inner.runs = true;
+            text_of(words, &["-c", "--command", "--run"], &mut inner);
             for word in words.iter().skip(1).filter(|word| word.text.contains(' ')) {
-                join(std::slice::from_ref(word), &mut found);
+                join(std::slice::from_ref(word), &mut inner);
             }
-            found.at.extend(2..words.len().min(6));
+            inner.starts.extend(2..words.len().min(6));
         }
-        "mapfile" | "readarray" => text_of(words, &["-C"], &mut found),
-        "git" => git(words, &mut found),
+        "mapfile" | "readarray" => text_of(words, &["-C"], &mut inner),
+        "git" => git(words, &mut inner),
         _ => {}
     }
     if name == "jobs" && words.iter().any(|word| word.text == "-x") {
-        found.runs = true;
+        inner.runs = true;
     }
-    if runner.other {
-        found.runs = true;
-        text_of(words, &["-c"], &mut found);
-        if found.at.is_empty() && found.texts.is_empty() {
-            found.at.extend(1..words.len().min(12));
+    if runner.is_unknown {
+        inner.runs = true;
+        text_of(words, &["-c"], &mut inner);
+        if inner.starts.is_empty() && inner.texts.is_empty() {
+            inner.starts.extend(1..words.len().min(12));
         }
     }
     if !runner.verbs.is_empty()
@@ -219,20 +225,20 @@ fn inner_command(words: &[Word], name: &str, runner: Runner) -> InnerCommands {
     {
         // `docker compose exec`: the verb may be the second word.
         let later = words.iter().enumerate().skip(at).take(3);
-        let runs = |at: usize, word: &Word| {
-            runner.verbs.contains(&word.text.as_str()) && !is_behind_names(words, at)
-        };
+        let runs =
+            |at: usize, word: &Word| runner.verbs.contains(&word.text.as_str()) && !names_follow(words, at);
         if let Some((at, _)) = later.into_iter().find(|(at, word)| runs(*at, word)) {
-            found.runs = true;
-            text_of(&words[at..], &["-c", "--call"], &mut found);
-            found.at.extend((at + 1)..words.len().min(at + 12));
+            inner.runs = true;
+            text_of(&words[at..], &["-c", "--call"], &mut inner);
+            inner.starts.extend((at + 1)..words.len().min(at + 12));
         }
     }
-    found
+    inner
 }
 
-fn after_options(words: &[Word], values: &str, skips: usize, found: &mut InnerCommands) {
-    let values: Vec<&str> = values.split_whitespace().collect();
+/// The command after the options of a runner and the words that belong to it.
+fn after_options(words: &[Word], runner: Runner, inner: &mut InnerCommands) {
+    let (takes_value, words_before) = (runner.takes_value, runner.words_before);
     let mut at = 1;
     let mut doubt = false;
     while let Some(word) = words.get(at) {
@@ -246,29 +252,31 @@ fn after_options(words: &[Word], values: &str, skips: usize, found: &mut InnerCo
             break;
         }
         doubt = false;
-        if values.contains(&text) {
+        if takes_value.contains(&text) {
             at += 1;
-        } else if !text.contains('=') && !values.iter().any(|v| v.len() == 2 && text.starts_with(v)) {
+        } else if !text.contains('=')
+            && !takes_value.iter().any(|option| option.len() == 2 && text.starts_with(option))
+        {
             // The option may take the next word as its value.
             doubt = text != "-";
         }
         at += 1;
     }
-    let mut begin = at + skips;
-    while words.get(begin).is_some_and(|word| word.is_assignment() || skips > 0 && word.text.starts_with('-'))
-    {
+    let mut begin = at + words_before;
+    let is_skipped = |word: &Word| word.is_assignment() || words_before > 0 && word.text.starts_with('-');
+    while words.get(begin).is_some_and(is_skipped) {
         begin += 1;
     }
     if begin < words.len() {
-        found.at.push(begin);
+        inner.starts.push(begin);
     }
     if doubt && begin + 1 < words.len() {
-        found.at.push(begin + 1);
+        inner.starts.push(begin + 1);
     }
 }
 
 /// `env -S 'cmd args'`, also joined, abbreviated and in a cluster.
-fn split_string(words: &[Word], found: &mut InnerCommands) {
+fn split_string(words: &[Word], inner: &mut InnerCommands) {
     let mut after_option = false;
     let mut is_split = false;
     for (at, word) in words.iter().enumerate().skip(1) {
@@ -297,16 +305,16 @@ fn split_string(words: &[Word], found: &mut InnerCommands) {
         let rest = words.get(at + 1 + usize::from(joined.is_none())..).unwrap_or_default();
         // env splits only the first value. A later one is an ordinary word.
         if !std::mem::replace(&mut is_split, true) && !rest.is_empty() {
-            found.hidden |= rest.iter().any(|word| !word.is_literal());
+            inner.hidden |= rest.iter().any(|word| !word.is_literal());
             let quoted = |word: &Word| format!(" '{}'", word.text.replace('\'', "'\\''"));
-            found.texts.push(format!("{}{}", &value[..ends], rest.iter().map(quoted).collect::<String>()));
+            inner.texts.push(format!("{}{}", &value[..ends], rest.iter().map(quoted).collect::<String>()));
         }
-        found.texts.push(value);
+        inner.texts.push(value);
     }
 }
 
 /// `sh -c TEXT`, with any other options.
-fn shell_text(words: &[Word], found: &mut InnerCommands) {
+fn shell_text(words: &[Word], inner: &mut InnerCommands) {
     let mut wants_text = false;
     let mut at = 1;
     while let Some(word) = words.get(at) {
@@ -330,50 +338,50 @@ fn shell_text(words: &[Word], found: &mut InnerCommands) {
         }
     }
     if !wants_text {
-        found.hidden = true;
+        inner.hidden = true;
         return;
     }
     match words.get(at) {
-        Some(word) => join(std::slice::from_ref(word), found),
-        None => found.hidden = true,
+        Some(word) => join(std::slice::from_ref(word), inner),
+        None => inner.hidden = true,
     }
 }
 
 /// Joins words into one text for a shell.
-fn join(words: &[Word], found: &mut InnerCommands) {
+fn join(words: &[Word], inner: &mut InnerCommands) {
     if words.iter().any(|word| !word.is_literal()) {
-        found.hidden = true;
+        inner.hidden = true;
     }
     let text: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
     if !text.is_empty() {
-        found.texts.push(text.join(" "));
+        inner.texts.push(text.join(" "));
     }
 }
 
 /// Adds the values of these options as texts for a shell.
-fn text_of(words: &[Word], options: &[&str], found: &mut InnerCommands) {
+fn text_of(words: &[Word], options: &[&str], inner: &mut InnerCommands) {
     for (at, word) in words.iter().enumerate() {
         let text = word.text.as_str();
         if options.contains(&text)
             && let Some(next) = words.get(at + 1)
         {
-            join(std::slice::from_ref(next), found);
+            join(std::slice::from_ref(next), inner);
         } else if let Some((option, value)) = text.split_once('=')
             && options.contains(&option)
         {
-            found.texts.push(value.to_owned());
+            inner.texts.push(value.to_owned());
         } else if let Some(value) = text.strip_prefix("-c").filter(|value| value.contains(' ')) {
-            found.texts.push(value.to_owned());
+            inner.texts.push(value.to_owned());
         }
     }
 }
 
 /// Commands after marks, as in `find . -exec cmd`.
-fn by_marks(words: &[Word], marks: &[&str], found: &mut InnerCommands) {
+fn by_marks(words: &[Word], marks: &[&str], inner: &mut InnerCommands) {
     for (at, word) in words.iter().enumerate().skip(1) {
         if marks.contains(&word.text.as_str()) && at + 1 < words.len() {
-            found.runs = true;
-            found.at.push(at + 1);
+            inner.runs = true;
+            inner.starts.push(at + 1);
         }
     }
 }
@@ -382,27 +390,27 @@ fn by_marks(words: &[Word], marks: &[&str], found: &mut InnerCommands) {
 const MAX_GIT_VERBS: usize = 4;
 
 /// Commands that git runs.
-fn git(words: &[Word], found: &mut InnerCommands) {
+fn git(words: &[Word], inner: &mut InnerCommands) {
     for (at, word) in words.iter().enumerate().skip(1) {
         let text = word.text.as_str();
         if matches!(text, "run" | "foreach") && at > 1 {
-            if found.at.len() == MAX_GIT_VERBS {
-                found.hidden = true;
+            if inner.starts.len() == MAX_GIT_VERBS {
+                inner.hidden = true;
                 return;
             }
             let from = at + 1 + words[at + 1..].iter().take_while(|word| word.text.starts_with('-')).count();
             if from < words.len() {
-                found.at.push(from);
-                join(&words[from..], found);
+                inner.starts.push(from);
+                join(&words[from..], inner);
             }
         } else if matches!(text, "-x" | "--exec" | "--tree-filter" | "--index-filter" | "--msg-filter")
             && let Some(next) = words.get(at + 1)
         {
-            found.texts.push(next.text.clone());
+            inner.texts.push(next.text.clone());
         } else if let Some(value) = text.strip_prefix("--exec=") {
-            found.texts.push(value.to_owned());
+            inner.texts.push(value.to_owned());
         } else if let Some((_, value)) = text.split_once("=!").filter(|(name, _)| name.contains("alias.")) {
-            found.texts.push(value.to_owned());
+            inner.texts.push(value.to_owned());
         }
     }
 }

@@ -1,14 +1,14 @@
 //! Knowledge about shell programs: their options, whether they read or write, and which of them run
-//! other commands.
+//! other commands. The records in `data` say what each program does; [`record`] describes them.
 
 pub(super) mod call;
-pub(super) mod escape_exceptions;
-pub(super) mod escape_options;
+pub(super) mod exceptions;
+pub(super) mod granted;
 pub(super) mod inner_commands;
+pub(super) mod listed_arguments;
 pub(super) mod lookup;
-pub(super) mod option_spec;
-pub(super) mod records;
-pub(super) mod runners;
+pub(super) mod operands;
+pub(super) mod record;
 pub(super) mod special;
-pub(super) mod table;
+pub(super) mod text_rules;
 pub(super) mod transparent_wrappers;

@@ -2,6 +2,8 @@
 //! effect. A grant applies to the command inside them.
 
 use crate::shell::lex::word::Word;
+use crate::shell::programs::lookup::transparent_wrapper;
+use crate::shell::programs::record::runs::Transparent;
 
 /// For a transparent wrapper, the position of the inner command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,25 +22,8 @@ pub(crate) enum WrapperMatch {
 /// the options that have no other effect.
 pub(crate) fn match_wrapper(words: &[Word]) -> WrapperMatch {
     let Some(first) = words.first().filter(|first| first.is_literal()) else { return WrapperMatch::No };
-    // Options with a value, options without, words before the command.
-    let (values, flags, skips): (&[&str], &[&str], usize) = match first.text.as_str() {
-        "time" => (&[], &["-p", "--portability", "-v", "--verbose"], 0),
-        "timeout" => (
-            &["-s", "--signal", "-k", "--kill-after"],
-            &["--foreground", "--preserve-status", "-v", "--verbose", "-f", "-p"],
-            1,
-        ),
-        "nice" => (&["-n", "--adjustment"], &[], 0),
-        "nohup" => (&[], &[], 0),
-        "stdbuf" => (&["-i", "-o", "-e", "--input", "--output", "--error"], &[], 0),
-        "command" => (&[], &["-p"], 0),
-        "xargs" => (
-            &["-d", "-E", "-I", "-L", "-n", "-P", "-s", "--delimiter", "--max-args", "--max-procs"],
-            &["-0", "--null", "-r", "--no-run-if-empty", "-t", "--verbose", "-x", "--exit"],
-            0,
-        ),
-        _ => return WrapperMatch::No,
-    };
+    let Some(wrapper) = transparent_wrapper(&first.text) else { return WrapperMatch::No };
+    let Transparent { flags, takes_value, durations_before } = wrapper;
     let name = first.text.as_str();
     let mut at = 1;
     let mut replaces = None;
@@ -61,10 +46,10 @@ pub(crate) fn match_wrapper(words: &[Word]) -> WrapperMatch {
             Some((option, value)) if option.starts_with("--") => (option, Some(value)),
             _ => (text, None),
         };
-        if flags.contains(&option) && joined.is_none() {
+        if flags.has(option) && joined.is_none() {
             continue;
         }
-        if values.contains(&option) {
+        if takes_value.has(option) {
             let value = match joined {
                 Some(value) => value,
                 None => {
@@ -81,7 +66,7 @@ pub(crate) fn match_wrapper(words: &[Word]) -> WrapperMatch {
             continue;
         }
         // Joined: `-n10`, `-oL`, `-I{}`, `-k5s`; for `nice` also `-10`; clusters like `-0r`.
-        let short = values.iter().find(|value| value.len() == 2 && text.starts_with(**value));
+        let short = takes_value.iter().find(|own| own.len() == 2 && text.starts_with(**own));
         if let Some(short) = short {
             if *short == "-I" {
                 replaces = Some(text[2..].to_owned());
@@ -102,7 +87,7 @@ pub(crate) fn match_wrapper(words: &[Word]) -> WrapperMatch {
         let Some(letter) = rest.chars().next().filter(|c| c.is_ascii_alphabetic() && flags_before > 0) else {
             return WrapperMatch::Unparsed;
         };
-        if !values.iter().any(|value| value.len() == 2 && value.ends_with(letter)) {
+        if !takes_value.iter().any(|own| own.len() == 2 && own.ends_with(letter)) {
             return WrapperMatch::Unparsed;
         }
         let value = if rest.len() > 1 {
@@ -118,7 +103,7 @@ pub(crate) fn match_wrapper(words: &[Word]) -> WrapperMatch {
             replaces = Some(value);
         }
     }
-    for _ in 0..skips {
+    for _ in 0..*durations_before {
         let is_duration = words.get(at).is_some_and(|word| {
             word.is_literal()
                 && word.text.starts_with(|c: char| c.is_ascii_digit() || c == '.')

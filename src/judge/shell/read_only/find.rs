@@ -1,8 +1,8 @@
 //! `find` with only read-only tests and actions.
 
 use crate::shell::lex::word::Word;
+use crate::shell::programs::record::read_only::FileOutput;
 use crate::shell::read_only::ReadPaths;
-use crate::shell::read_only::programs::FileOutput;
 
 /// Tests and actions without an argument.
 const FLAGS: &str = "-not ! ( ) -a -and -o -or , -depth -d -mount -xdev -empty -executable -readable -writable -true -false -print -print0 -ls -prune -quit -daystart -nouser -nogroup -noleaf -warn -nowarn -ignore_readdir_race -noignore_readdir_race";

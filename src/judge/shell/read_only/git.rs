@@ -2,12 +2,13 @@
 
 use crate::file_facts::{Selection, TreeSearch};
 use crate::shell::lex::word::{Marks, Word};
-use crate::shell::paths::resolve::Folders;
-use crate::shell::paths::resolve::Repository;
-use crate::shell::programs::option_spec::{GivenOption, ParsedOptions};
-use crate::shell::read_only::programs;
-use crate::shell::read_only::programs::{FileOutput, OperandKinds};
-use crate::shell::read_only::{ReadPaths, names_a_file, values_that_may_be_paths};
+use crate::shell::paths::resolve::{Folders, Repository};
+use crate::shell::programs::lookup;
+use crate::shell::programs::record::options::{GivenOption, ParsedOptions};
+use crate::shell::programs::record::read_only::{FileOutput, Operands};
+use crate::shell::read_only::ReadPaths;
+use crate::shell::read_only::names::names_a_file;
+use crate::shell::read_only::recorded::values_that_may_be_paths;
 
 /// Position of the verb, or of the last word if there is none.
 pub(super) fn verb_at(words: &[Word]) -> usize {
@@ -23,48 +24,54 @@ pub(super) fn read_paths(words: &[Word], cwds: &[String], folders: &Folders) -> 
         return None;
     }
     let literal = |at: usize| words.get(at).filter(|word| word.is_literal()).map(|word| word.text.as_str());
-    let name = literal(verb_at(words))?;
-    let in_two = literal(verb_at(words) + 1).and_then(|second| programs::git_in_two(name, second));
-    let at = verb_at(words) + usize::from(in_two.is_some());
+    let first = verb_at(words);
+    let (record, has_two_words) =
+        lookup::read_only_verb(&words[0].text, literal(first)?, literal(first + 1))?;
+    let (read_only, options) = (record.read_only.as_ref()?, record.options.as_ref()?);
+    let at = first + usize::from(has_two_words);
     let call = &words[at..];
-    let verb = in_two.or_else(|| programs::git(name))?;
-    let parts = verb.options.parts(call)?;
+    let parsed = options.parse(call)?;
     // For many options git itself does not take the next word as the value.
     let is_odd = |option: &GivenOption<'_>| {
         option.value_at.is_some_and(|at| at != option.at && call[at].text.starts_with('-'))
     };
-    let formats = parts.options.iter().filter(|option| matches!(option.name, "--format" | "--pretty"));
+    let formats = parsed.options.iter().filter(|option| matches!(option.name, "--format" | "--pretty"));
     let mut formats = formats.map(|option| option.value.unwrap_or_default());
-    let lists = match verb.operands {
-        OperandKinds::Shown => false,
-        OperandKinds::Searched => return search_paths(call, at, &parts),
-        OperandKinds::Listed(flags) if parts.operands.is_empty() || parts.has(flags) => true,
-        OperandKinds::Listed(_) => return None,
+    let lists = match read_only.operands {
+        Operands::Shown => false,
+        Operands::Searched => return search_paths(call, at, &parsed),
+        Operands::Listed if parsed.operands.is_empty() || parsed.has(&read_only.lists_with) => true,
+        _ => return None,
     };
     let is_plain = |at: &usize| call[*at].is_literal() || !lists && call[*at].marks.has(Marks::GLOB);
-    let passes = !parts.options.iter().any(is_odd)
-        && parts.operands.iter().all(is_plain)
-        && formats.all(is_tame_format)
-        && !(call[0].text == "diff" && may_compare_folders(call, &parts, folders.repository));
+    let passes = !parsed.options.iter().any(is_odd)
+        && parsed.operands.iter().all(is_plain)
+        && formats.all(is_harmless_format)
+        && !(call[0].text == "diff" && may_compare_folders(call, &parsed, folders.repository));
     if !passes {
         return None;
     }
-    let moved = |paths: Vec<usize>| paths.into_iter().map(|path| at + path).collect();
-    let operands = if lists { Vec::new() } else { moved(parts.operands.clone()) };
-    let shows = if verb.lists_names { FileOutput::Names } else { FileOutput::Content };
-    let patches = shows_patches(call, &parts).then(|| moved(path_limits(call, &parts)));
-    let values = moved(values_that_may_be_paths(&parts));
-    Some(ReadPaths { values, patches, ..ReadPaths::new(shows, operands) })
+    let in_words = |paths: Vec<usize>| paths.into_iter().map(|path| at + path).collect();
+    let operands = if lists { Vec::new() } else { in_words(parsed.operands.clone()) };
+    let patches = shows_patches(call, &parsed).then(|| in_words(path_limits(call, &parsed)));
+    let values = in_words(values_that_may_be_paths(&parsed));
+    Some(ReadPaths {
+        values,
+        patches,
+        of_repository: true,
+        checked_from: first + 1,
+        ..ReadPaths::new(read_only.shows, operands)
+    })
 }
 
 /// Options with which a verb shows the content of changes, whatever else is given.
 const PATCHES: &[&str] = &[
-    "p",
-    "u",
-    "U",
-    "L",
-    "W",
-    "m",
+    "-p",
+    "-u",
+    "-U",
+    "-L",
+    "-W",
+    "-m",
     "--patch",
     "--unified",
     "--binary",
@@ -78,7 +85,7 @@ const PATCHES: &[&str] = &[
 
 /// Options with which `diff` and `show` show only names and numbers.
 const SUMMARIES: &[&str] = &[
-    "s",
+    "-s",
     "--no-patch",
     "--stat",
     "--numstat",
@@ -92,9 +99,9 @@ const SUMMARIES: &[&str] = &[
 ];
 
 /// Whether the command may show content of files that its words do not name. A hash may be that of a file.
-fn shows_patches(call: &[Word], parts: &ParsedOptions<'_>) -> bool {
-    let summarises = parts.has(SUMMARIES) && !parts.has(PATCHES);
-    let operands: Vec<&str> = parts.operands.iter().map(|at| call[*at].text.as_str()).collect();
+fn shows_patches(call: &[Word], parsed: &ParsedOptions<'_>) -> bool {
+    let summarises = parsed.has(SUMMARIES) && !parsed.has(PATCHES);
+    let operands: Vec<&str> = parsed.operands.iter().map(|at| call[*at].text.as_str()).collect();
     let is_hash = |text: &&str| text.len() >= 4 && text.bytes().all(|c| c.is_ascii_hexdigit());
     // `REVISION:PATH` names its file; of a folder, only names are shown. `:/TEXT` and `HEAD^{/TEXT}` search commits.
     let is_file = |text: &&str| {
@@ -105,9 +112,9 @@ fn shows_patches(call: &[Word], parts: &ParsedOptions<'_>) -> bool {
     match call[0].text.as_str() {
         "diff" => !summarises,
         "show" => !names_files && (!summarises || operands.iter().any(is_hash)),
-        "cat-file" => !names_files && parts.has(&["p"]),
-        "log" | "reflog" => parts.has(PATCHES),
-        "status" => parts.has(&["v", "--verbose"]),
+        "cat-file" => !names_files && parsed.has(&["-p"]),
+        "log" | "reflog" => parsed.has(PATCHES),
+        "status" => parsed.has(&["-v", "--verbose"]),
         _ => false,
     }
 }
@@ -118,7 +125,7 @@ fn is_name_character(c: char) -> bool {
 
 /// The operands that may limit a command to paths: those after `--`, or without `--` all that are not
 /// certainly a revision.
-fn path_limits(call: &[Word], parts: &ParsedOptions<'_>) -> Vec<usize> {
+fn path_limits(call: &[Word], parsed: &ParsedOptions<'_>) -> Vec<usize> {
     let is_head = |text: &str| {
         let rest = text.strip_prefix("HEAD").or_else(|| text.strip_prefix('@'));
         let is_ancestor = |rest: &str| rest.bytes().all(|c| matches!(c, b'~' | b'^') || c.is_ascii_digit());
@@ -129,15 +136,15 @@ fn path_limits(call: &[Word], parts: &ParsedOptions<'_>) -> Vec<usize> {
         Some(end) => end < *at,
         None => !is_head(&call[*at].text),
     };
-    parts.operands.iter().copied().filter(is_limit).collect()
+    parsed.operands.iter().copied().filter(is_limit).collect()
 }
 
 /// `git grep`: it reads the tracked files, never links. An operand may also be a revision; then no such
 /// file exists, and the disk does not show what it contains.
-fn search_paths(call: &[Word], at: usize, parts: &ParsedOptions<'_>) -> Option<ReadPaths> {
-    let is_given = parts.has(&["e"]);
-    let operands = parts.operands.get(usize::from(!is_given)..)?;
-    if !parts.operands.iter().all(|operand| call[*operand].is_literal()) {
+fn search_paths(call: &[Word], at: usize, parsed: &ParsedOptions<'_>) -> Option<ReadPaths> {
+    let is_given = parsed.has(&["-e"]);
+    let operands = parsed.operands.get(usize::from(!is_given)..)?;
+    if !parsed.operands.iter().all(|operand| call[*operand].is_literal()) {
         return None;
     }
     let operands: Vec<usize> = operands.iter().map(|operand| at + operand).collect();
@@ -145,14 +152,16 @@ fn search_paths(call: &[Word], at: usize, parts: &ParsedOptions<'_>) -> Option<R
     Some(ReadPaths {
         searches_here: operands.is_empty(),
         search: Some(search),
+        of_repository: true,
+        checked_from: at + 1,
         ..ReadPaths::new(FileOutput::Content, operands)
     })
 }
 
-/// `--format=…` without parts that run gpg: `%G?` and similar, also with modifiers after `%`
+/// `--format=…` without parsed that run gpg: `%G?` and similar, also with modifiers after `%`
 /// (git-log(1), "PRETTY FORMATS"). A name that git does not define is one of the settings, and may
 /// contain anything.
-fn is_tame_format(format: &str) -> bool {
+fn is_harmless_format(format: &str) -> bool {
     const NAMES: &[&str] = &["", "oneline", "short", "medium", "full", "fuller", "reference", "email", "raw"];
     let verifies =
         |(at, _): (usize, &str)| format[at + 1..].trim_start_matches(['-', '+', ' ']).starts_with('G');
@@ -162,8 +171,8 @@ fn is_tame_format(format: &str) -> bool {
 /// Whether `git diff` may compare two folders. Without a usable repository it compares the content of
 /// two paths, with everything below them (git-diff(1), `--no-index`). With more than two paths it does
 /// not.
-fn may_compare_folders(call: &[Word], parts: &ParsedOptions<'_>, repository: Repository) -> bool {
-    let operands: Vec<&Word> = parts.operands.iter().map(|at| &call[*at]).collect();
+fn may_compare_folders(call: &[Word], parsed: &ParsedOptions<'_>, repository: Repository) -> bool {
+    let operands: Vec<&Word> = parsed.operands.iter().map(|at| &call[*at]).collect();
     // A pattern may expand to any number of paths.
     let may_be_two = operands.len() == 2 || operands.iter().any(|word| word.marks.has(Marks::GLOB));
     // git may refuse an existing repository: it belongs to another user, or is broken.
@@ -180,4 +189,45 @@ fn may_compare_folders(call: &[Word], parts: &ParsedOptions<'_>, repository: Rep
     may_be_two
         && (repository == Repository::Nowhere || !is_of_revisions())
         && !operands.iter().all(|word| names_a_file(&word.text))
+}
+
+/// Whether a command names all files whose content it shows.
+pub(super) fn names_what_it_shows(words: &[Word]) -> bool {
+    let from = verb_at(words);
+    let rest = &words[from + 1..];
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
+    let tells_names = |word: &Word| {
+        let text = word.text.as_str();
+        !text.starts_with('-')
+            || matches!(text, "--oneline" | "--graph" | "--stat" | "--all" | "--decorate" | "-n")
+            || text.strip_prefix('-').is_some_and(is_number)
+    };
+    match words[from].text.as_str() {
+        // With `-v` it shows the changes.
+        "status" => {
+            let is_verbose = |text: &str| {
+                text.starts_with("--v")
+                    || !text.starts_with("--") && text.starts_with('-') && text.contains('v')
+            };
+            !rest.iter().any(|word| is_verbose(&word.text))
+        }
+        "rev-parse" | "ls-files" | "describe" | "merge-base" | "branch" | "tag" | "remote" | "shortlog" => {
+            true
+        }
+        "log" => rest.iter().all(tells_names),
+        _ => false,
+    }
+}
+
+/// For `git ls-files`: the tracked files whose names it prints.
+pub(super) fn listed_files(words: &[Word]) -> Option<TreeSearch> {
+    words.get(1).filter(|word| word.is_literal() && word.text == "ls-files")?;
+    let is_plain = |word: &Word| word.is_literal() && !word.text.starts_with(['-', ':']);
+    let ending = |word: &Word| word.text.strip_prefix("*.").map(|_| word.text.clone());
+    let patterns = &words[2..];
+    if !patterns.iter().all(is_plain) {
+        return None;
+    }
+    let includes = patterns.iter().map(ending).collect::<Option<Vec<_>>>().unwrap_or_default();
+    Some(TreeSearch { selection: Selection::Tracked, hidden: true, includes, ..TreeSearch::default() })
 }

@@ -1,39 +1,29 @@
 //! Lists of files for `xargs`: commands that print the names of files, and commands that read them.
 
-use crate::file_facts::{FileRead, LinkUse, NameRule, ReadKind, Selection, TreeSearch};
+use crate::file_facts::{FileRead, LinkUse, NameRule, ReadKind, TreeSearch};
 use crate::shell::lex::word::Word;
 use crate::shell::paths::resolve::Folders;
-use crate::shell::programs::option_spec::ParsedOptions;
-use crate::shell::read_only::programs::{self, FileOutput, Operands};
-use crate::shell::read_only::{file_reads, find, push_reads, read_paths};
+use crate::shell::programs::lookup;
+use crate::shell::programs::operands::has_word;
+use crate::shell::programs::record::Record;
+use crate::shell::programs::record::options::ParsedOptions;
+use crate::shell::programs::record::read_only::{FileOutput, Operands};
+use crate::shell::read_only::reads::push_reads;
+use crate::shell::read_only::{file_reads, find, git, read_paths};
 
 /// Options with which a search prints only names of files.
-const NAMES_ONLY: &[&str] = &["l", "--files-with-matches", "--files"];
+const NAMES_ONLY: &[&str] = &["-l", "--files-with-matches", "--files"];
 
 /// Programs that print lines of their input, with the options that keep each line whole.
-const FILTERS: &[(&str, &[&str])] = &[
-    ("head", &["n", "q", "--lines", "--quiet"]),
-    ("tail", &["n", "q", "--lines", "--quiet"]),
-    ("sort", &["f", "h", "n", "r", "u", "V", "--numeric-sort", "--reverse", "--unique", "--version-sort"]),
-    ("uniq", &["d", "i", "u", "--repeated", "--unique"]),
+const FILTERS: &[(&str, &str)] = &[
+    ("head", "-n -q --lines --quiet"),
+    ("tail", "-n -q --lines --quiet"),
+    ("sort", "-f -h -n -r -u -V --numeric-sort --reverse --unique --version-sort"),
+    ("uniq", "-d -i -u --repeated --unique"),
     (
         "grep",
-        &[
-            "E",
-            "e",
-            "F",
-            "i",
-            "P",
-            "v",
-            "w",
-            "x",
-            "--extended-regexp",
-            "--fixed-strings",
-            "--ignore-case",
-            "--invert-match",
-            "--perl-regexp",
-            "--regexp",
-        ],
+        "-E -e -F -i -P -v -w -x --extended-regexp --fixed-strings --ignore-case --invert-match --perl-regexp \
+         --regexp",
     ),
 ];
 
@@ -41,11 +31,12 @@ const FILTERS: &[(&str, &[&str])] = &[
 pub(crate) fn passes_lines(words: &[Word]) -> bool {
     let Some(name) = words.first().map(|word| word.text.as_str()) else { return false };
     let Some((_, whole)) = FILTERS.iter().find(|(filter, _)| *filter == name) else { return false };
-    let parts = programs::program(name).and_then(|row| row.options.parts(words));
-    let patterns = |parts: &ParsedOptions<'_>| usize::from(name == "grep" && !parts.has(&["e", "--regexp"]));
-    parts.is_some_and(|parts| {
-        parts.operands.len() == patterns(&parts)
-            && parts.options.iter().all(|option| whole.contains(&option.name))
+    let parsed = lookup::read_only(name).and_then(|record| record.options.as_ref()?.parse(words));
+    let patterns =
+        |parsed: &ParsedOptions<'_>| usize::from(name == "grep" && !parsed.has(&["-e", "--regexp"]));
+    parsed.is_some_and(|parsed| {
+        parsed.operands.len() == patterns(&parsed)
+            && parsed.options.iter().all(|option| has_word(whole, option.name))
     })
 }
 
@@ -64,39 +55,27 @@ pub(crate) fn listed_files(
     };
     match literal(0)? {
         "find" => {
-            let look = find::parse(words)?;
-            let search = TreeSearch { hidden: true, includes: look.names?, ..TreeSearch::default() };
-            if look.folders.is_empty() {
+            let call = find::parse(words)?;
+            let search = TreeSearch { hidden: true, includes: call.names?, ..TreeSearch::default() };
+            if call.folders.is_empty() {
                 add(".", search.clone());
             }
-            words[look.folders].iter().for_each(|folder| add(&folder.text, search.clone()));
+            words[call.folders].iter().for_each(|folder| add(&folder.text, search.clone()));
         }
-        "git" if literal(1) == Some("ls-files") => {
-            let is_plain = |word: &Word| word.is_literal() && !word.text.starts_with(['-', ':']);
-            let ending = |word: &Word| word.text.strip_prefix("*.").map(|_| word.text.clone());
-            let patterns = &words[2..];
-            if !patterns.iter().all(is_plain) {
-                return None;
-            }
-            let includes = patterns.iter().map(ending).collect::<Option<Vec<_>>>().unwrap_or_default();
-            add(
-                ".",
-                TreeSearch { selection: Selection::Tracked, hidden: true, includes, ..TreeSearch::default() },
-            );
-        }
+        name if lookup::has_read_only_verbs(name) => add(".", git::listed_files(words)?),
         name => {
-            let row = programs::program(name)?;
-            let parts = row.options.parts(words)?;
-            let search = row.search.and_then(|spec| spec.search(&parts))?;
-            if !row.prints_names && !parts.has(NAMES_ONLY) || parts.has(&["0", "--null", "Z", "c", "--json"])
-            {
+            let record = lookup::read_only(name)?;
+            let parsed = record.options.as_ref()?.parse(words)?;
+            let search = record.search.as_ref().and_then(|search| search.search(&parsed))?;
+            let prints_names = record.read_only.as_ref()?.prints_names || parsed.has(NAMES_ONLY);
+            if !prints_names || parsed.has(&["-0", "--null", "-Z", "-c", "--json"]) {
                 return None;
             }
-            let look = read_paths(words, piped, cwds, folders)?;
-            if look.operands.is_empty() {
+            let paths = read_paths(words, piped, cwds, folders)?;
+            if paths.operands.is_empty() {
                 add(".", search.clone());
             }
-            for at in look.operands {
+            for at in paths.operands {
                 if !words[at].is_literal() {
                     return None;
                 }
@@ -107,8 +86,8 @@ pub(crate) fn listed_files(
     Some(reads)
 }
 
-/// What a command reads that `xargs` gives more files.
-pub(crate) fn fed_reads(
+/// What a command reads that gets the listed files as more arguments from `xargs`.
+pub(crate) fn reads_with_listed_files(
     words: &[Word],
     listed: Vec<FileRead>,
     cwds: &[String],
@@ -116,19 +95,21 @@ pub(crate) fn fed_reads(
 ) -> Result<Vec<FileRead>, String> {
     let name = words[0].text.as_str();
     let refused = || format!("{name} gets arguments that are not in the text");
-    let takes_files = |row: &&programs::ReadOnlyProgram| {
-        row.search.is_none_or(|spec| !spec.recurses.is_empty() && !spec.is_flat)
-            && matches!(row.operands, Operands::Paths | Operands::PatternThenPaths)
+    let takes_files = |record: &&Record| {
+        record.search.as_ref().is_none_or(|search| !search.recurses.is_empty() && !search.is_flat)
+            && record.read_only.as_ref().is_some_and(|read_only| {
+                matches!(read_only.operands, Operands::Paths | Operands::PatternThenPaths)
+            })
     };
-    programs::program(name).filter(takes_files).ok_or_else(refused)?;
+    lookup::read_only(name).filter(takes_files).ok_or_else(refused)?;
     let mut whole = words.to_vec();
     whole.push(Word { text: "listed".into(), ..Word::default() });
-    let look = read_paths(&whole, true, cwds, folders).ok_or_else(refused)?;
-    if look.search.is_some() || look.operands.last() != Some(&words.len()) {
+    let paths = read_paths(&whole, true, cwds, folders).ok_or_else(refused)?;
+    if paths.search.is_some() || paths.operands.last() != Some(&words.len()) {
         return Err(refused());
     }
     let mut reads = file_reads(&whole, true, cwds, folders)?;
-    if look.shows == FileOutput::Content && folders.has_file_rules {
+    if paths.shows == FileOutput::Content && folders.has_file_rules {
         return Err(refused());
     }
     reads.extend(listed.into_iter().map(|read| {

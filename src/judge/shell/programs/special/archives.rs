@@ -40,15 +40,6 @@ pub(crate) fn tar(call: &CommandCall<'_>) -> Option<String> {
     })
 }
 
-/// Archivers write to the named folder.
-pub(crate) fn archive(call: &CommandCall<'_>) -> Option<String> {
-    // `-:` of unzip allows member names with `..` to leave the folder.
-    let climbs = call.words[0].text.ends_with("unzip");
-    let climbs = |text: &str| climbs && text.starts_with('-') && text.contains(':');
-    let outside = |text: &str| !text.starts_with('-') && (call.outside)(text) || climbs(text);
-    any(call, "this lies outside the workspace", outside)
-}
-
 pub(crate) fn seven(call: &CommandCall<'_>) -> Option<String> {
     // `-spf` keeps full paths; list files contain names that the text does not show.
     any(call, "this lies outside the workspace, or may", |text| {

@@ -3,47 +3,6 @@
 use crate::shell::programs::call::CommandCall;
 use crate::shell::programs::special::{any, reason_for, wrong_after_dashes};
 
-/// make: variables on the command line can name programs.
-pub(crate) fn make(call: &CommandCall<'_>) -> Option<String> {
-    const HARMLESS: &[&str] = &[
-        "V",
-        "VERBOSE",
-        "DEBUG",
-        "CI",
-        "JOBS",
-        "VERSION",
-        "RELEASE",
-        "PROFILE",
-        "MODE",
-        "TARGET",
-        "ARCH",
-        "FEATURES",
-        "N",
-        "Q",
-        "TEST",
-        "NAME",
-        "BUILD",
-        "BUILD_TYPE",
-        "CONFIG",
-        "PLATFORM",
-        "OS",
-        "NO_COLOR",
-        "FAST",
-        "STRICT",
-        "COVERAGE",
-        "SILENT",
-    ];
-    any(call, "a variable of make may name a program", |text| {
-        if text.starts_with('-') {
-            return false;
-        }
-        let Some((name, value)) = text.split_once('=') else { return false };
-        let name = name.trim_end_matches([':', '+', '?', '!']);
-        let tame = value.bytes().all(|c| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'_' | b'-'));
-        !(HARMLESS.contains(&name) && tame)
-    })
-}
-
 /// cmake -D: variables that name programs or code.
 pub(crate) fn cmake(call: &CommandCall<'_>) -> Option<String> {
     let words = call.words;
@@ -145,11 +104,6 @@ pub(crate) fn compiler(call: &CommandCall<'_>) -> Option<String> {
             || text.starts_with("-fpass-plugin")
             || text.strip_prefix("-o").is_some_and(|path| !path.is_empty() && (call.outside)(path))
     })
-}
-
-/// ldd may start the inspected program.
-pub(crate) fn ldd(call: &CommandCall<'_>) -> Option<String> {
-    any(call, "ldd may run the program", |text| !text.starts_with('-'))
 }
 
 pub(crate) fn protoc(call: &CommandCall<'_>) -> Option<String> {

@@ -1,8 +1,8 @@
 //! Package managers and tools of other languages.
 
 use crate::shell::programs::call::CommandCall;
-use crate::shell::programs::escape_options::operands;
 use crate::shell::programs::lookup::verb;
+use crate::shell::programs::operands::{names_a_script, operands};
 use crate::shell::programs::special::{any, reason_for};
 
 /// npm: addresses of code, which npm downloads and runs.
@@ -41,9 +41,9 @@ pub(crate) fn npm(call: &CommandCall<'_>) -> Option<String> {
     }
     // The words after `--` are for the project's script.
     let dashes = call.words.iter().position(|word| word.text == "--");
-    let scripts = crate::shell::programs::escape_options::names_a_script(call.words);
-    let behind = dashes.filter(|_| scripts).map_or(&[][..], |at| &call.words[at..]);
-    let is_for_script = |text: &str| behind.iter().any(|word| word.text == text);
+    let scripts = names_a_script(call.words);
+    let script_words = dashes.filter(|_| scripts).map_or(&[][..], |at| &call.words[at..]);
+    let is_for_script = |text: &str| script_words.iter().any(|word| word.text == text);
     // `npm install ../x` runs the install scripts of the folder.
     any(call, "another project", |text| {
         let path = text.rsplit_once("file:").map_or(text, |(_, path)| path);
@@ -86,17 +86,17 @@ pub(crate) fn uv(call: &CommandCall<'_>) -> Option<String> {
             && (rest.starts_with(|c: char| c.is_ascii_digit()) || rest.is_empty() && !name.is_empty())
             && rest.bytes().all(|c| c.is_ascii_alphanumeric() || b".,<>=~!".contains(&c))
     };
-    let found = call.ungranted_words().find(|(at, text)| {
+    let python = call.ungranted_words().find(|(at, text)| {
         let before = call.words[at - 1].text.as_str();
         // `-qpX`
         let cluster = text.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
-        let behind = cluster.and_then(|rest| rest.split_once('p')).map(|(_, value)| value);
-        let joined = text.strip_prefix("--python=").or(behind.filter(|value| !value.is_empty()));
+        let rest = cluster.and_then(|rest| rest.split_once('p')).map(|(_, value)| value);
+        let joined = text.strip_prefix("--python=").or(rest.filter(|value| !value.is_empty()));
         let waits = |word: &str| word.starts_with('-') && !word.starts_with("--") && word.ends_with('p');
         let value = if waits(before) || before == "--python" { Some(*text) } else { joined };
         value.is_some_and(|value| !is_version(value.trim_start_matches('=')))
     });
-    found.and_then(|(_, text)| reason_for(text, "a Python that the line names"))
+    python.and_then(|(_, text)| reason_for(text, "a Python that the line names"))
 }
 
 /// pytest: tests outside the workspace are foreign code; `-o` sets options.
@@ -150,23 +150,5 @@ pub(crate) fn go(call: &CommandCall<'_>) -> Option<String> {
             || text.contains("-extldflags")
             || text.contains("-toolexec")
             || text.contains("-linkmode")
-    })
-}
-
-pub(crate) fn dotnet(call: &CommandCall<'_>) -> Option<String> {
-    any(call, "code or properties named on the command line", |text| {
-        let lower = text.to_ascii_lowercase();
-        lower.ends_with(".dll")
-            || lower.ends_with(".exe")
-            || lower.ends_with(".csx")
-            || lower.starts_with("-p:")
-            || lower.starts_with("/p:")
-            || lower.starts_with("-property:")
-            || lower.starts_with("--property:")
-            || lower.starts_with("@")
-            || lower.starts_with("-logger:")
-            || lower.starts_with("-t:")
-            || lower.starts_with("-target:")
-            || lower.starts_with("--target:")
     })
 }

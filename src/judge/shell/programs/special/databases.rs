@@ -1,8 +1,8 @@
 //! Clients of databases: commands that run code, write files or change the server.
 
 use crate::shell::programs::call::CommandCall;
-use crate::shell::programs::escape_options::operands;
-use crate::shell::programs::special::clients::{has_word, statement};
+use crate::shell::programs::lookup::stem;
+use crate::shell::programs::operands::operands;
 use crate::shell::programs::special::{any, reason_for};
 
 /// Without a command these clients execute their input: a pipe, a file, a here-document.
@@ -126,7 +126,7 @@ pub(crate) fn psql(call: &CommandCall<'_>) -> Option<String> {
         let lower = text.to_ascii_lowercase();
         lower.contains('\\') && !is_tame_backslash(&lower)
             || lower.contains("program")
-            || has_word(&lower, &["copy", "language", "extension", "load"])
+            || has_any_word(&lower, &["copy", "language", "extension", "load"])
             || statement(text).contains("alter system")
             || lower.contains("lo_export")
             || lower.contains("lo_import")
@@ -154,10 +154,7 @@ fn is_tame_backslash(text: &str) -> bool {
 }
 
 pub(crate) fn mysql(call: &CommandCall<'_>) -> Option<String> {
-    let client = matches!(
-        crate::shell::programs::lookup::stem(&call.words[0].text),
-        "mysql" | "mariadb" | "mycli" | "mysqlsh"
-    );
+    let client = matches!(stem(&call.words[0].text), "mysql" | "mariadb" | "mycli" | "mysqlsh");
     let values = ['h', 'P', 'u', 'p', 'D', 'S'];
     let long = ["--execute", "--version", "--help"];
     let has_command =
@@ -191,4 +188,18 @@ pub(crate) fn mysql(call: &CommandCall<'_>) -> Option<String> {
         .iter()
         .any(|word| lower.contains(word))
     })
+}
+
+/// A statement for a database in lower case, with single blanks and no blank before a bracket.
+fn statement(text: &str) -> String {
+    let mut plain = text.split_whitespace().collect::<Vec<_>>().join(" ").to_ascii_lowercase();
+    while plain.contains(" (") {
+        plain = plain.replace(" (", "(");
+    }
+    plain
+}
+
+/// Whether a statement contains one of the words.
+fn has_any_word(statement: &str, words: &[&str]) -> bool {
+    statement.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).any(|word| words.contains(&word))
 }

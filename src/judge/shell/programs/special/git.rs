@@ -1,133 +1,21 @@
 //! git: its own commands, the files that they write, and its configuration.
 
 use crate::shell::programs::call::CommandCall;
-use crate::shell::programs::escape_options::operands;
+use crate::shell::programs::lookup::{is_known_verb, own_options, stem};
+use crate::shell::programs::operands::operands;
 use crate::shell::programs::special::{any, reason_for};
+use crate::shell::programs::text_rules::is_outside_path;
 
-/// git's own options before its subcommand that take the next word as a value.
-pub(crate) const GIT_VALUES: &[&str] = &[
-    "-C",
-    "-c",
-    "--git-dir",
-    "--work-tree",
-    "--namespace",
-    "--config-env",
-    "--super-prefix",
-    "--attr-source",
-    "--shallow-file",
-];
+/// git's own options that do not pass, besides those with a value.
+const ASKING_FLAGS: &[&str] = &["-p", "--paginate", "--bare", "--no-advice"];
 
-/// git's own commands; any other may be an alias that runs anything.
-const GIT_VERBS: &[&str] = &[
-    "status",
-    "log",
-    "diff",
-    "show",
-    "add",
-    "commit",
-    "push",
-    "pull",
-    "fetch",
-    "clone",
-    "checkout",
-    "switch",
-    "restore",
-    "branch",
-    "tag",
-    "merge",
-    "rebase",
-    "reset",
-    "revert",
-    "cherry-pick",
-    "stash",
-    "remote",
-    "rev-parse",
-    "rev-list",
-    "describe",
-    "blame",
-    "annotate",
-    "grep",
-    "ls-files",
-    "ls-tree",
-    "ls-remote",
-    "shortlog",
-    "reflog",
-    "worktree",
-    "submodule",
-    "init",
-    "mv",
-    "rm",
-    "clean",
-    "config",
-    "bisect",
-    "archive",
-    "bundle",
-    "apply",
-    "am",
-    "format-patch",
-    "cat-file",
-    "diff-tree",
-    "diff-index",
-    "diff-files",
-    "for-each-ref",
-    "show-ref",
-    "symbolic-ref",
-    "name-rev",
-    "merge-base",
-    "cherry",
-    "count-objects",
-    "fsck",
-    "gc",
-    "prune",
-    "repack",
-    "notes",
-    "range-diff",
-    "whatchanged",
-    "sparse-checkout",
-    "check-ignore",
-    "check-attr",
-    "hash-object",
-    "write-tree",
-    "read-tree",
-    "commit-tree",
-    "update-ref",
-    "update-index",
-    "pack-refs",
-    "version",
-    "help",
-    "show-branch",
-    "verify-commit",
-    "verify-tag",
-    "mktree",
-    "mktag",
-    "interpret-trailers",
-    "stripspace",
-    "check-mailmap",
-    "check-ref-format",
-    "merge-tree",
-    "merge-file",
-    "rerere",
-    "replace",
-    "whatsnew",
-    "diff-pairs",
-    "refs",
-    "patch-id",
-    "get-tar-commit-id",
-    "cat",
-    "lfs",
-    "fetch-pack",
-    "send-pack",
-    "checkout-index",
-    "ls-patches",
-    "index-pack",
-    "pack-objects",
-    "unpack-objects",
-    "verify-pack",
-    "backfill",
-];
-
+/// git: its own options, addresses of other repositories, and verbs that remove files or run programs.
 pub(crate) fn git(call: &CommandCall<'_>) -> Option<String> {
     let words = call.words;
+    let name = stem(&words[0].text);
+    let Some(own_options) = own_options(name) else {
+        return reason_for(name, "its own options are not known");
+    };
     let mut at = 1;
     while let Some(word) = words.get(at) {
         let text = word.text.as_str();
@@ -146,30 +34,16 @@ pub(crate) fn git(call: &CommandCall<'_>) -> Option<String> {
                 return reason_for(text, "another project");
             }
             "-C" | "--work-tree" => {}
-            "--version"
-            | "--help"
-            | "--no-pager"
-            | "-P"
-            | "--no-optional-locks"
-            | "--literal-pathspecs"
-            | "--glob-pathspecs"
-            | "--noglob-pathspecs"
-            | "--icase-pathspecs"
-            | "--no-replace-objects"
-            | "--no-lazy-fetch"
-            | "-v"
-            | "-h"
-            | "--html-path"
-            | "--man-path"
-            | "--info-path" => {}
-            "--exec-path" if joined.is_none() => {}
+            _ if own_options.flags.has(name)
+                && !ASKING_FLAGS.contains(&name)
+                && (name != "--exec-path" || joined.is_none()) => {}
             _ if free => return reason_for(text, "settings or programs for git on the command line"),
             _ => {}
         }
-        at += if GIT_VALUES.contains(&text) { 2 } else { 1 };
+        at += if own_options.texts.has(text) { 2 } else { 1 };
     }
     let verb = words.get(at)?;
-    if at >= call.granted && (!verb.is_literal() || !GIT_VERBS.contains(&verb.text.as_str())) {
+    if at >= call.granted && (!verb.is_literal() || !is_known_verb(name, &verb.text)) {
         return reason_for(
             &verb.text,
             "not a command of git itself that is known to be harmless; it may be an alias",
@@ -201,9 +75,7 @@ pub(crate) fn git(call: &CommandCall<'_>) -> Option<String> {
             || text.starts_with('-') && text.contains("::")
     })
     .or_else(|| {
-        let outside = |text: &str| {
-            (text.starts_with(['/', '~']) || text.split('/').any(|part| part == "..")) && (call.outside)(text)
-        };
+        let outside = |text: &str| is_outside_path(text, call);
         match verb.text.as_str() {
             "fetch" | "pull" | "push" | "clone" | "ls-remote" | "remote" | "submodule" => {
                 any(call, "another project", |text| outside(text.strip_prefix("--repo=").unwrap_or(text)))
@@ -270,12 +142,12 @@ fn removes_all(call: &CommandCall<'_>, verb: usize) -> Option<String> {
 
 /// The target folder of a clone.
 pub(crate) fn clone(call: &CommandCall<'_>) -> Option<String> {
-    let found = operands(
+    let operands = operands(
         call.words,
         "-b --branch -o --origin --depth -j --jobs --filter --shallow-since --shallow-exclude --server-option",
     );
     // git, clone, address, folder
-    let (at, folder) = found.get(2)?;
+    let (at, folder) = operands.get(2)?;
     (*at >= call.granted && (call.outside)(&folder.text))
         .then(|| format!("{}: outside the workspace", folder.text))
 }

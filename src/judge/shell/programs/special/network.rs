@@ -157,15 +157,6 @@ pub(crate) fn protocols(call: &CommandCall<'_>) -> Option<String> {
     })
 }
 
-/// Request items of httpie: `field@file`, `field=@file`, `@file`.
-pub(crate) fn http_items(call: &CommandCall<'_>) -> Option<String> {
-    any(call, "a local file is sent", |text| {
-        text.starts_with('@')
-            || text.contains("=@")
-            || (text.contains('@') && !text.contains("://") && !text.starts_with('-'))
-    })
-}
-
 /// `host:path`: a file is sent or fetched.
 pub(crate) fn remote(call: &CommandCall<'_>) -> Option<String> {
     any(call, "this names another machine", |text| {

@@ -1,56 +1,50 @@
-//! Options of programs as written: if a table knows every option of a call, the meaning of each word is
-//! known.
+//! The harmless options of a program, and the meaning of a call in which every option is one of them.
 //!
-//! The table of [`crate::shell::programs::escape_options`] lists arguments that must not pass
-//! under a rule, in any spelling. This table works the other way round: an unlisted option is unknown,
-//! and so are all words after it.
+//! An option that is not recorded is unknown, and so are all words after it.
+
+use std::collections::HashMap;
 
 use crate::shell::lex::word::Word;
+use crate::shell::programs::record::words::Words;
 
-/// Kind of an option's value, by the sign after it in a table.
+/// Options as the manual documents them: a letter as `-x`, also used in a cluster, and `--word`, never abbreviated.
+/// Each list is for another kind of value.
+#[derive(Clone, Debug, Default, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Options {
+    /// Names of groups of the family whose options it has as well.
+    pub(crate) groups: Words,
+    /// Without a value.
+    pub(crate) flags: Words,
+    /// `-5` is a number.
+    pub(crate) dash_number: bool,
+    /// With a number, perhaps with a sign and a unit.
+    pub(crate) numbers: Words,
+    /// With a text that may be the name of a file.
+    pub(crate) texts: Words,
+    /// With a text that is never a file name, whatever it looks like.
+    pub(crate) patterns: Words,
+    /// With a text directly after the letter or after `=`, or nothing. It may be the name of a file.
+    pub(crate) optional: Words,
+    /// With a text only after `=`. It may be the name of a file.
+    pub(crate) joined: Words,
+    /// With the next word, and the letter ends its own. It may be the name of a file.
+    pub(crate) next_word: Words,
+    /// With the next two words, neither of which is a file name: `--arg NAME VALUE`.
+    pub(crate) pairs: Words,
+}
+
+/// Kind of an option's value: see [`Options`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OptionValue {
     Nothing,
-    /// `#`: a number, perhaps with a sign and a unit.
     Number,
-    /// `:`: a text; it may be the name of a file.
     Text,
-    /// `~`: a text that is never a file name, whatever it looks like.
     Pattern,
-    /// `?`: a text directly after the letter or after `=`, or nothing. It may be the name of a file.
-    Maybe,
-    /// `=`: a text, only after `=`. It may be the name of a file.
+    Optional,
     Joined,
-    /// `.`: the next word, and the letter ends its own. It may be the name of a file.
-    Next,
-    /// `&`: the next two words, neither of which is a file name: `--arg NAME VALUE`.
+    NextWord,
     Pair,
-}
-
-impl OptionValue {
-    fn from_sign(sign: &str) -> Option<Self> {
-        match sign {
-            "" => Some(Self::Nothing),
-            "#" => Some(Self::Number),
-            ":" => Some(Self::Text),
-            "~" => Some(Self::Pattern),
-            "?" => Some(Self::Maybe),
-            "=" => Some(Self::Joined),
-            "." => Some(Self::Next),
-            "&" => Some(Self::Pair),
-            _ => None,
-        }
-    }
-}
-
-/// Known options of a program; their meaning is documented in its manual.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct OptionSpec {
-    /// Letters, alone or in a cluster, each with its sign. A leading `#`: `-5` is a number.
-    pub(crate) letters: &'static str,
-    /// Options with more than one letter, with their dashes and signs, separated by blanks. They are
-    /// not abbreviated.
-    pub(crate) long: [&'static str; 2],
 }
 
 /// An option of a call.
@@ -58,8 +52,8 @@ pub(crate) struct OptionSpec {
 pub(crate) struct GivenOption<'w> {
     /// Index of its word.
     pub(crate) at: usize,
-    /// `n` or `--lines`; empty for `-5`.
-    pub(crate) name: &'w str,
+    /// As recorded: `-n` or `--lines`.
+    pub(crate) name: &'static str,
     pub(crate) value_kind: OptionValue,
     /// Its value and the index of the value's word, if it has one.
     pub(crate) value: Option<&'w str>,
@@ -80,12 +74,27 @@ impl ParsedOptions<'_> {
     }
 }
 
-impl OptionSpec {
+impl Options {
+    pub(crate) fn add_groups(&mut self, groups: &HashMap<String, Self>) {
+        for name in std::mem::take(&mut self.groups).iter() {
+            let group = groups.get(*name).expect("a group of the family");
+            self.dash_number |= group.dash_number;
+            self.flags.extend(&group.flags);
+            self.numbers.extend(&group.numbers);
+            self.texts.extend(&group.texts);
+            self.patterns.extend(&group.patterns);
+            self.optional.extend(&group.optional);
+            self.joined.extend(&group.joined);
+            self.next_word.extend(&group.next_word);
+            self.pairs.extend(&group.pairs);
+        }
+    }
+
     /// The meaning of the words after the first, if every option among them is known. Words that are
     /// not literal count as operands if they cannot begin with `-`. The caller must consider that they
     /// may expand to several words or none.
-    pub(crate) fn parts<'w>(&self, words: &'w [Word]) -> Option<ParsedOptions<'w>> {
-        let mut parts = ParsedOptions::default();
+    pub(crate) fn parse<'w>(&self, words: &'w [Word]) -> Option<ParsedOptions<'w>> {
+        let mut parsed = ParsedOptions::default();
         let mut ended = false;
         let mut at = 1;
         while let Some(word) = words.get(at) {
@@ -93,23 +102,28 @@ impl OptionSpec {
             let is_option = text.starts_with('-') && text.len() > 1;
             match text {
                 "--" if !ended => ended = true,
-                _ if !is_option => parts.operands.push(at),
+                _ if !is_option => parsed.operands.push(at),
                 // Other implementations of the program still treat this word as an option.
                 _ if ended || !word.is_literal() => return None,
-                _ => at = self.option(words, at, &mut parts)?,
+                _ => at = self.parse_option(words, at, &mut parsed)?,
             }
             at += 1;
         }
-        Some(parts)
+        Some(parsed)
     }
 
     /// Adds the options of one word; returns the last word that belongs to them.
-    fn option<'w>(&self, words: &'w [Word], at: usize, parts: &mut ParsedOptions<'w>) -> Option<usize> {
+    fn parse_option<'w>(
+        &self,
+        words: &'w [Word],
+        at: usize,
+        parsed: &mut ParsedOptions<'w>,
+    ) -> Option<usize> {
         let text = words[at].text.as_str();
-        let mut give = |name: &'w str, value_kind: OptionValue, joined: Option<&'w str>| {
+        let mut add = |(name, value_kind): (&'static str, OptionValue), joined: Option<&'w str>| {
             let value_at = match (value_kind, joined) {
-                (OptionValue::Nothing | OptionValue::Maybe, None) => None,
-                (OptionValue::Nothing | OptionValue::Next | OptionValue::Pair, Some(_))
+                (OptionValue::Nothing | OptionValue::Optional, None) => None,
+                (OptionValue::Nothing | OptionValue::NextWord | OptionValue::Pair, Some(_))
                 | (OptionValue::Joined, None) => {
                     return None;
                 }
@@ -125,7 +139,7 @@ impl OptionSpec {
                 }
                 value = Some(text);
             }
-            parts.options.push(GivenOption { at, name, value_kind, value, value_at });
+            parsed.options.push(GivenOption { at, name, value_kind, value, value_at });
             if value_kind == OptionValue::Pair {
                 return words.get(at + 2).filter(|word| word.is_literal()).map(|_| at + 2);
             }
@@ -134,35 +148,42 @@ impl OptionSpec {
         if text.starts_with("--") {
             let (name, value) =
                 text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
-            return give(name, self.long(name)?, value);
+            return add(self.find(|option| option == name)?, value);
         }
         let letters = &text[1..];
-        if self.letters.starts_with('#') && letters.bytes().all(|c| c.is_ascii_digit()) {
+        if self.dash_number && letters.bytes().all(|c| c.is_ascii_digit()) {
             return Some(at);
         }
         for (place, letter) in letters.char_indices() {
-            let behind = &letters[place + letter.len_utf8()..];
-            let value_kind = self.letter(letter)?;
-            let name = &letters[place..place + letter.len_utf8()];
-            if value_kind != OptionValue::Nothing {
-                return give(name, value_kind, Some(behind).filter(|value| !value.is_empty()));
+            let rest = &letters[place + letter.len_utf8()..];
+            let option = self.letter(letter)?;
+            if option.1 != OptionValue::Nothing {
+                return add(option, Some(rest).filter(|value| !value.is_empty()));
             }
-            give(name, value_kind, None)?;
+            add(option, None)?;
         }
         Some(at)
     }
 
-    /// The value of a long option that matches a table entry exactly. `--colo` does not match
-    /// `--color`, because a letter would remain, which is no sign.
-    fn long(&self, name: &str) -> Option<OptionValue> {
-        let items = self.long.iter().flat_map(|list| list.split_whitespace());
-        items.filter_map(|item| item.strip_prefix(name)).find_map(OptionValue::from_sign)
+    fn letter(&self, letter: char) -> Option<(&'static str, OptionValue)> {
+        let letter = u8::try_from(letter).ok().filter(u8::is_ascii_alphanumeric)?;
+        self.find(|option| option.as_bytes() == [b'-', letter])
     }
 
-    fn letter(&self, letter: char) -> Option<OptionValue> {
-        let place = self.letters.find(letter).filter(|_| letter.is_ascii_alphanumeric())?;
-        let sign = self.letters.get(place + 1..place + 2).and_then(OptionValue::from_sign);
-        Some(sign.unwrap_or(OptionValue::Nothing))
+    fn find(&self, is_wanted: impl Fn(&str) -> bool) -> Option<(&'static str, OptionValue)> {
+        let lists = [
+            (&self.flags, OptionValue::Nothing),
+            (&self.numbers, OptionValue::Number),
+            (&self.texts, OptionValue::Text),
+            (&self.patterns, OptionValue::Pattern),
+            (&self.optional, OptionValue::Optional),
+            (&self.joined, OptionValue::Joined),
+            (&self.next_word, OptionValue::NextWord),
+            (&self.pairs, OptionValue::Pair),
+        ];
+        lists.into_iter().find_map(|(names, value_kind)| {
+            names.iter().find(|name| is_wanted(name)).map(|name| (*name, value_kind))
+        })
     }
 }
 
@@ -177,19 +198,27 @@ fn is_number(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use crate::shell::evaluate::collect::collect;
-    use crate::shell::programs::option_spec::*;
+    use crate::shell::programs::record::options::*;
 
-    const TEST_SPEC: OptionSpec = OptionSpec {
-        letters: "#abn#t:e~C?L.1",
-        long: ["--all --color? --lines# --to:", "--only= --expr~ --arg&"],
-    };
+    const TEST_OPTIONS: &str = r#"
+        flags = "-a -b -1 --all"
+        dash_number = true
+        numbers = "-n --lines"
+        texts = "-t --to"
+        patterns = "-e --expr"
+        optional = "-C --color"
+        joined = "--only"
+        next_word = "-L"
+        pairs = "--arg"
+    "#;
 
     type NamedOption = (String, Option<usize>);
 
     /// Each option with the word of its value, and the operands.
     fn parts(line: &str) -> Option<(Vec<NamedOption>, Vec<usize>)> {
         let all = collect(line);
-        let parts = TEST_SPEC.parts(&all.main().commands[0].words)?;
+        let options: Options = toml::from_str(TEST_OPTIONS).expect("options");
+        let parts = options.parse(&all.main().commands[0].words)?;
         let options = parts.options.iter().map(|it| (it.name.to_owned(), it.value_at)).collect();
         Some((options, parts.operands))
     }
@@ -201,16 +230,16 @@ mod tests {
 
     #[test]
     fn words_are_parsed_as_options_values_or_operands() {
-        check("x f -ab g", &[("a", None), ("b", None)], &[1, 3]);
-        check("x -n 5 f", &[("n", Some(2))], &[3]);
-        check("x -n5 f", &[("n", Some(1))], &[2]);
-        check("x -an -5K f", &[("a", None), ("n", Some(2))], &[3]);
+        check("x f -ab g", &[("-a", None), ("-b", None)], &[1, 3]);
+        check("x -n 5 f", &[("-n", Some(2))], &[3]);
+        check("x -n5 f", &[("-n", Some(1))], &[2]);
+        check("x -an -5K f", &[("-a", None), ("-n", Some(2))], &[3]);
         check("x -20 f -", &[], &[2, 3]);
         check("x -1 f", &[], &[2]);
-        check("x -e -t -t -- -- f", &[("e", Some(2)), ("t", Some(4))], &[6]);
-        check("x -C f", &[("C", None)], &[2]);
-        check("x -C5 f", &[("C", Some(1))], &[2]);
-        check("x -aL 2 f", &[("a", None), ("L", Some(2))], &[3]);
+        check("x -e -t -t -- -- f", &[("-e", Some(2)), ("-t", Some(4))], &[6]);
+        check("x -C f", &[("-C", None)], &[2]);
+        check("x -C5 f", &[("-C", Some(1))], &[2]);
+        check("x -aL 2 f", &[("-a", None), ("-L", Some(2))], &[3]);
         check("x --color f --color=on", &[("--color", None), ("--color", Some(3))], &[2]);
         check(
             "x --lines 5 --to=a --to b",

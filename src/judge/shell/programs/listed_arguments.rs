@@ -1,0 +1,186 @@
+//! Arguments that a record lists as ones that need a request, in each way in which they can be written: `-o f`,
+//! `-of`, `-uof`, `--output f`, `--output=f`, and `--outp=f`, because most programs accept any unambiguous
+//! abbreviation.
+
+use crate::shell::programs::call::{CommandCall, TOO_COMPLEX};
+use crate::shell::programs::exceptions::{
+    has_no_effect, is_read_only_verb, is_short_for, names_follow, passes_in_this_program, short_verbs,
+};
+use crate::shell::programs::lookup::{stem, verb};
+use crate::shell::programs::operands::names_a_script;
+use crate::shell::programs::record::{Arguments, Record};
+
+impl Record {
+    /// Whether the command begins with a verb after which all other words are plain names.
+    fn looks_up(&self, call: &CommandCall<'_>) -> bool {
+        let first = if self.is_verb { 2 } else { 1 };
+        call.words.get(first).is_some_and(|word| self.lookups.has(&word.text))
+            && call.words[first + 1..]
+                .iter()
+                .all(|word| word.is_literal() && !word.text.starts_with('-') && !word.text.contains('/'))
+    }
+
+    /// Whether the grant contains the code that runs. Such code may take any arguments.
+    pub(crate) fn is_code_granted(&self, call: &CommandCall<'_>) -> bool {
+        call.granted > 1
+            && self.arguments == Arguments::Code
+            && call.words.get(call.granted - 1).is_some_and(|last| !last.text.starts_with('-'))
+            && !self.has_options_after_code(call)
+    }
+
+    /// Whether an option after code on the command line still belongs to the interpreter: `perl -ne CODE
+    /// -i`.
+    fn has_options_after_code(&self, call: &CommandCall<'_>) -> bool {
+        let word_before_last = call.granted.checked_sub(2).and_then(|at| call.words.get(at));
+        let option = word_before_last.map_or("", |word| &word.text);
+        let gives_code = option.starts_with('-')
+            && (option.ends_with(['e', 'E', 'p']) || option == "--eval" || option == "--print");
+        let next = call.words.get(call.granted).map_or("", |word| word.text.as_str());
+        gives_code
+            && self.options_after_code.has(stem(&call.words[0].text))
+            && next.starts_with('-')
+            && !matches!(next, "-" | "--")
+    }
+}
+
+pub(crate) fn more_than_granted(text: &str) -> Option<String> {
+    Some(format!("{text} makes the program do more than its grant says"))
+}
+
+/// Why an argument that the record lists needs a request, if the call has one.
+pub(crate) fn listed_argument_reason(record: &Record, call: &CommandCall<'_>) -> Option<String> {
+    if !record.lists_arguments() || record.is_code_granted(call) || record.looks_up(call) {
+        return None;
+    }
+    let words = call.words;
+    let is_free = |at: usize| at >= call.granted;
+    // Such a program passes on the words after `--`, and never treats it as a value. In all other
+    // programs it may be a value, and find ignores it: a word that looks like an option is judged as one.
+    let mut passed_on = false;
+    let mut after_dashes = false;
+    // Whether the word before takes this one as its value, by the record. Many options take a value only
+    // directly attached, and records may be wrong: a word with a leading `-` is always judged.
+    let mut is_next_value = false;
+    let is_script = names_a_script(words);
+    let short_verbs = words.first().and_then(|first| short_verbs(stem(&first.text)));
+    let verb_at = short_verbs.and_then(|_| verb(words, Some(record))).unwrap_or(0);
+    for (at, word) in words.iter().enumerate().skip(1) {
+        let text = word.text.as_str();
+        let next = words.get(at + 1).map(|word| word.text.as_str());
+        let is_value = std::mem::take(&mut is_next_value);
+        if is_value && !(text.starts_with('-') && text.len() > 1) {
+            // A pattern that selects tests is not a path.
+            let is_pattern = matches!(words[at - 1].text.as_str(), "-k" | "-m");
+            if record.operands_inside && is_free(at) && !is_pattern && (call.outside)(text) {
+                return more_than_granted(text);
+            }
+            continue;
+        }
+        if text == "--" && !passed_on {
+            // A `--` that is an option's value does not end the options.
+            passed_on = !is_value && record.passes_words_on;
+            after_dashes |= !is_value;
+            continue;
+        }
+        let compared = match text.starts_with('-') {
+            true => record.asks.len() + record.asks_outside.len(),
+            false => record.asks_for.len(),
+        };
+        if !call.work_budget.spend(4 + compared + text.len() / 8) {
+            return Some(TOO_COMPLEX.to_owned());
+        }
+        if record.arguments != Arguments::Listed && is_free(at) && !record.harmless.has(text) {
+            return more_than_granted(text);
+        }
+        let looks_like_option = text.starts_with('-') && text != "-";
+        if after_dashes || !looks_like_option {
+            let needs_request = || {
+                let is_listed = record.asks_for.has(text) && !is_script
+                    || short_verbs
+                        .is_some_and(|known| at == verb_at && is_short_for(text, known, &record.asks_for));
+                is_listed && !is_read_only_verb(words, at) && !names_follow(words, at)
+                    || record.operands_inside && (call.outside)(text)
+            };
+            if is_free(at) && needs_request() {
+                return more_than_granted(text);
+            }
+            if passed_on || !looks_like_option {
+                continue;
+            }
+        }
+        let (option, joined) = match text.split_once('=') {
+            Some((option, value)) => (option, Some(value)),
+            None => (text, None),
+        };
+        let takes_value = record.takes_value.has(option);
+        is_next_value = takes_value && joined.is_none();
+        if record.harmless.has(option)
+            || record.harmless.has(text)
+            || passes_in_this_program(record, call, text)
+        {
+            continue;
+        }
+        // Long options, with two dashes or with one.
+        let value = joined.or(next).unwrap_or_default();
+        let is_long = |own: &&&str| own.len() > 2 && is_option(record, own, option, takes_value);
+        if is_free(at) && !has_no_effect(record, option, value) && record.asks.iter().any(|own| is_long(&own))
+        {
+            return more_than_granted(option);
+        }
+        if record.asks_outside.iter().any(|own| is_long(&own)) {
+            is_next_value |= joined.is_none();
+            let is_value_free = is_free(at) || joined.is_none() && is_free(at + 1);
+            if is_value_free && (call.outside)(value) {
+                return more_than_granted(&format!("{option} {value}"));
+            }
+        }
+        // A separate word with one dash: `-pl`.
+        if option.len() > 2 && takes_value || option.starts_with("--") || record.letters.is_empty() {
+            continue;
+        }
+        // A cluster of letters.
+        for (place, letter) in text.char_indices().skip(1) {
+            let rest = &text[place + letter.len_utf8()..];
+            let value = if rest.is_empty() { next.unwrap_or_default() } else { rest };
+            if record.letters.asks.has(letter) && is_free(at) {
+                if has_no_effect(record, &format!("-{letter}"), value) {
+                    break;
+                }
+                return more_than_granted(&format!("-{letter}"));
+            }
+            if record.letters.asks_outside.has(letter) {
+                let value = value.strip_prefix('=').unwrap_or(value);
+                is_next_value |= rest.is_empty();
+                if is_free(if rest.is_empty() { at + 1 } else { at }) && (call.outside)(value) {
+                    return more_than_granted(&format!("-{letter} {value}"));
+                }
+                break;
+            }
+            if record.letters.takes_value.has(letter) {
+                is_next_value |= rest.is_empty();
+                break;
+            }
+        }
+    }
+    None
+}
+
+/// Whether an option of a call is this one of a record, perhaps abbreviated. An option that takes a
+/// value by the record is no abbreviation of a longer one.
+fn is_option(record: &Record, recorded: &str, given: &str, takes_value: bool) -> bool {
+    let is_same = match (recorded.strip_prefix("--"), given.strip_prefix("--")) {
+        (Some(recorded), Some(given)) if takes_value => recorded == given,
+        (Some(recorded), Some(given)) => !given.is_empty() && recorded.starts_with(given),
+        _ => recorded.trim_start_matches('-') == given.trim_start_matches('-'),
+    };
+    is_same || record.options_ignore_case && !takes_value && is_alike(recorded, given)
+}
+
+/// Whether two long options are equal except for case and dashes.
+fn is_alike(one: &str, other: &str) -> bool {
+    let letters = |text| {
+        let letters = str::bytes(str::trim_start_matches(text, '-')).filter(|c| *c != b'-');
+        letters.map(|c| c.to_ascii_lowercase())
+    };
+    one.starts_with('-') && other.starts_with("--") && letters(one).eq(letters(other))
+}
