@@ -177,7 +177,9 @@ pub(crate) async fn stop(
         // A daemon of another protocol understands a signal.
         Err(CallError::Fault(fault)) if fault.kind() == "unsupported_version" => {
             return match LockHolder::find(&reach.places.data_dir) {
-                Some(holder) if !reach.listens_elsewhere() => stop_unreachable(reach, holder, params.mode, out).await,
+                Some(holder) if !reach.listens_elsewhere() => {
+                    stop_unreachable(reach, holder, params.mode, out).await
+                }
                 _ => Err(CallError::Fault(fault).into()),
             };
         }
