@@ -7639,229 +7639,229 @@ export interface WorktreeRemoveParams {
 
 /** The parameters and the reply of each method. */
 export interface Methods {
-  /** The OpenRPC document of this daemon. */
+  /** Returns the OpenRPC document of this daemon. */
   "rpc.discover": { params?: Record<string, never>; reply: Record<string, unknown> };
-  /** Agree on the protocol version and say who is calling. Optional, but others then see your name. */
+  /** Agrees on the protocol version and returns it with the name and the role of the client. The call is optional; without it, other clients see no name. */
   "daemon.hello": { params?: HelloParams; reply: HelloReply };
-  /** Version, places, numbers and the health of the storage. */
+  /** Returns the version, the paths, the sizes and the health of the storage. */
   "daemon.status": { params?: Record<string, never>; reply: StatusReply };
-  /** What the daemon has done since it started, in numbers. `GET /metrics` on the socket gives them as text for Prometheus. */
+  /** Returns counters of what the daemon has done since its start. `GET /metrics` on the socket returns them as text for Prometheus. */
   "daemon.metrics": { params?: Record<string, never>; reply: Metrics };
-  /** The configuration in force, with the place that each value comes from. Secrets are masked. */
+  /** Returns the configuration in force, with the origin of each value. Secrets are masked. */
   "daemon.config": { params?: ConfigParams; reply: ConfigReply };
-  /** Follow all sessions, also those of sub-agents: created, changed and ended ones come as `daemon.event` notifications. Changes of one session that come together are one notification. After a very long pause of the reader, deleted sessions may be missing: list them again. Jobs and schedules come too, and `daemon.restarting` before a planned stop. End it with session.unsubscribe. */
+  /** Follows all sessions, also those of sub-agents, and returns the id of the subscription. Created, changed and ended sessions arrive as `daemon.event` notifications; changes of one session that come together are one notification. A reader that pauses for very long can miss deleted sessions, so it lists the sessions again. Changes of jobs and schedules arrive too, and `daemon.restarting` before a planned stop. `session.unsubscribe` ends the subscription. */
   "daemon.subscribe": { params?: DaemonSubscribeParams; reply: SubscriptionId };
-  /** Read the configuration again. What runs keeps what it began with; a wrong configuration is refused with its file and line, and the one in force stays. */
+  /** Reads the configuration again and returns the changed keys. Running work keeps the old values. A wrong configuration is refused with its file and line, and the old one stays. */
   "daemon.reload": { params?: ReloadParams; reply: ReloadReply };
-  /** Copy the whole database to a new file while it is in use. The copy is checked and readable for its owner alone. */
+  /** Copies the whole database to a new file while it is in use, checks the copy, and returns its path and size. Only the owner can read the file. */
   "daemon.backup": { params: BackupParams; reply: BackupReply };
-  /** Read the whole database to see whether it is sound. */
+  /** Reads the whole database and returns its problems. */
   "daemon.check": { params?: Record<string, never>; reply: CheckReply };
-  /** Stop the daemon. Sessions are kept; interrupted turns go on after the next start. */
+  /** Stops the daemon. Sessions are kept, and interrupted turns continue after the next start. */
   "daemon.shutdown": { params?: ShutdownParams; reply: Done };
-  /** Make a session in a folder. */
+  /** Creates a session in a folder and returns it. */
   "session.create": { params: CreateParams; reply: SessionReply };
-  /** Sessions with their live state, newest first. */
+  /** Returns a page of the sessions with their live state, newest first. */
   "session.list": { params?: ListParams; reply: ListReply };
-  /** One session. */
+  /** Returns one session. */
   "session.get": { params: SessionParams; reply: SessionReply };
-  /** Give the session something to do. The reply means that it is on disk. */
+  /** Gives the session an input and returns the turn that handles it. When the reply arrives, the input is on disk. */
   "session.submit": { params: SubmitParams; reply: SubmitOutcome };
-  /** Stop the running turn, or one tool call. Replies when the work has stopped. */
+  /** Stops the running turn, or one tool call, and returns what was stopped after the work has ended. */
   "session.abort": { params: AbortParams; reply: AbortReply };
-  /** Summarise the conversation, so that it fills less of the model's context window. A turn does it, when the running turn has ended. */
+  /** Summarises the conversation, so that it fills less of the model's context window, and returns the turn that does it. The turn starts when the running one has ended. */
   "session.compact": { params: CompactParams; reply: CompactReply };
-  /** What fills the context window of the session's model. */
+  /** Returns what fills the context window of the session's model. */
   "session.context": { params: SessionParams; reply: ContextView };
-  /** The next request to the model as it would be sent now, with the system prompt and the tools. MCP servers are not started for it. */
+  /** Returns the next request to the model as it would be sent now, with the system prompt and the tools. It starts no MCP servers. */
   "session.request": { params: SessionParams; reply: RequestView };
-  /** Answer a permission request, or several. The first answer wins. */
+  /** Answers a permission request, or several, and returns the grant that each answer stored. The first answer wins. */
   "session.approve": { params?: ApproveParams; reply: ApproveReply };
-  /** Change a session's title, model, approval mode, limits, tools, folders or other options, also while a turn runs. */
+  /** Changes a session's title, model, approval mode, limits, tools, folders or other options, also while a turn runs, and returns the session. */
   "session.update": { params: UpdateParams; reply: SessionReply };
-  /** Answer a question: what to do about a call whose outcome is unknown, or whether an interrupted turn goes on. The first answer wins. */
+  /** Answers a question of the model, about a call with an unknown outcome, or about an interrupted turn, and returns the seq of its end. The first answer wins. */
   "session.answer": { params: AnswerParams; reply: AnswerReply };
-  /** Choose one of two answers of the model (binary feedback). The first choice wins. */
+  /** Chooses one of two answers of the model (binary feedback) and returns the seq of the choice. The first choice wins. */
   "session.feedback": { params: FeedbackParams; reply: AnswerReply };
-  /** The inputs that wait for the running turn, in the order of their start. */
+  /** Returns the inputs that wait for the running turn, in the order of their start. */
   "session.queue.list": { params: QueueListParams; reply: QueueReply };
-  /** Remove all queued inputs. The running turn goes on. */
+  /** Removes all queued inputs and returns the queue. The running turn continues. */
   "session.queue.clear": { params: QueueClearParams; reply: QueueReply };
-  /** Replace the input of a queued turn. */
+  /** Replaces the input of a queued turn and returns the queue. */
   "session.queue.update": { params: QueueUpdateParams; reply: QueueReply };
-  /** Remove one queued input. */
+  /** Removes one queued input and returns the queue. */
   "session.queue.remove": { params: QueueRemoveParams; reply: QueueReply };
-  /** Move a queued turn to another place in the queue. */
+  /** Moves a queued turn to another place and returns the queue. */
   "session.queue.move": { params: QueueMoveParams; reply: QueueReply };
-  /** Wait until the session is in one of several states. It needs not be loaded. */
+  /** Waits until the session is in one of several states, and returns it with the result of its newest turn. The session need not be loaded. */
   "session.wait": { params: WaitParams; reply: WaitReply };
-  /** Archive a session, or restore it. An archived session is kept, hidden from `agentctl ps`, and takes no input. */
+  /** Archives a session, or restores it, and returns it. An archived session is kept, is hidden from `agentctl ps`, and takes no input. */
   "session.archive": { params: ArchiveParams; reply: SessionReply };
-  /** Create a session that starts with the conversation of another one, up to an item. Requests, running calls, the queue and costs are not copied. */
+  /** Creates a session that starts with the conversation of another one, up to an item, and returns it. Requests, running calls, the queue and costs are not copied. */
   "session.fork": { params: ForkParams; reply: SessionReply };
-  /** Make an earlier item the last one of the conversation, and restore the files that the session changed since. All or nothing. */
+  /** Makes an earlier item the last one of the conversation, with `files` restores the files that the session changed since, and returns what was removed and restored. If a part fails, nothing changes. */
   "session.rewind": { params: RewindParams; reply: RewindReply };
-  /** A page of a session as JSON Lines, Markdown or HTML. */
+  /** Returns a page of a session as JSON Lines, Markdown or HTML. */
   "session.export": { params: ExportParams; reply: ExportReply };
-  /** Create a session from an export as JSON Lines, in one or several parts. A damaged file creates nothing. */
+  /** Creates a session from an export as JSON Lines, in one or several parts, and returns it after the last part. A damaged file creates nothing. */
   "session.import": { params: ImportParams; reply: ImportReply };
-  /** Abort what runs and end the session; its history stays readable. */
+  /** Aborts the running work, ends the session, and returns what was stopped. The history stays readable. */
   "session.kill": { params: EndParams; reply: AbortReply };
-  /** Replay what lies after a cursor, then follow live, without a gap or a duplicate. */
+  /** Sends the events after a cursor and then the new ones, without a gap or a duplicate, and returns the id of the subscription. */
   "session.subscribe": { params: SubscribeParams; reply: SubscriptionId };
-  /** End a subscription; false if there was none. */
+  /** Ends a subscription and returns whether there was one. */
   "session.unsubscribe": { params: UnsubscribeParams; reply: boolean };
-  /** A page of the journal, for clients that poll. */
+  /** Returns a page of the journal, for clients that poll. */
   "session.events": { params: EventsParams; reply: EventsReply };
-  /** A page of the conversation, oldest first. */
+  /** Returns a page of the conversation, oldest first. */
   "session.items": { params: ItemsParams; reply: ItemsReply };
-  /** A part of what is too large for an event: of a text that was cut, of a whole tool result, of a picture. */
+  /** Returns a part of content that is too large for an event: a text that was cut, a complete tool result, or a picture. */
   "session.blob": { params: BlobParams; reply: BlobReply };
-  /** All the changes of files that the session's file tools made: of each file from before the first to after the last. What commands (Bash) changed is not in it. */
+  /** Returns the changes that the session's file tools made: for each file from before the first change to after the last one. Changes by commands (Bash) are not included. */
   "session.diff": { params: DiffParams; reply: DiffReply };
-  /** Abort what runs and remove the session with its history. */
+  /** Aborts the running work and removes the session with its history. */
   "session.delete": { params: EndParams; reply: Done };
-  /** Pending permission requests, of one session or of all. */
+  /** Returns the pending permission requests of one session or of all. */
   "permission.list": { params?: PermissionListParams; reply: PermissionListReply };
-  /** What rules would say of a call: judged from just the rules given, nothing runs. */
+  /** Judges a call by just the given rules and returns the verdict. Nothing runs. */
   "permission.explain": { params: ExplainParams; reply: ExplainReply };
-  /** The same as session.approve. */
+  /** Does the same as `session.approve`. */
   "permission.respond": { params?: ApproveParams; reply: ApproveReply };
-  /** Follow the permission requests of all sessions: first those that are pending, then every request and its end, as `permission.event` notifications that hold the session's event. End it with session.unsubscribe. */
+  /** Follows the permission requests of all sessions and returns the id of the subscription. First come the pending requests, then every new request and its end, as `permission.event` notifications with the session's event. `session.unsubscribe` ends the subscription. */
   "permission.subscribe": { params?: Record<string, never>; reply: SubscriptionId };
-  /** Permission rules with where they come from. */
+  /** Returns the permission rules with their origins. */
   "permission.rules": { params?: RulesParams; reply: RulesReply };
-  /** Add a rule for a session, a folder, or everywhere. It counts from the next verdict on, also in sessions that run. */
+  /** Adds a rule for a session, for a folder, or for everything, and returns whether that changed anything. The next verdict uses the rule, also in running sessions. */
   "permission.add_rule": { params: RuleParams; reply: RuleReply };
-  /** Take a rule or a grant back. That counts from the next verdict on. */
+  /** Removes a rule or a grant and returns whether that changed anything. The next verdict does not use it. */
   "permission.remove_rule": { params: RuleParams; reply: RuleReply };
-  /** The audit log: every decision, who made it and by which rule, oldest first. */
+  /** Returns a page of the audit log, oldest first: each decision with its author and its rule. */
   "permission.audit": { params?: AuditParams; reply: AuditReply };
-  /** Read the whole audit log to see whether a row was changed, left out, put in or moved. */
+  /** Reads the whole audit log and returns its faults: rows that were changed, removed, inserted or moved. */
   "permission.verify_audit": { params?: VerifyAuditParams; reply: VerifyAuditReply };
-  /** The notes about the project in a folder, or one of them with its text. */
+  /** Returns the notes about the project in a folder, or one of them with its text. */
   "memory.list": { params: MemoryListParams; reply: MemoryListReply };
-  /** Write a note about the project in a folder, or replace it. Later sessions know its first line. */
+  /** Writes a note about the project in a folder, or replaces it, and returns the note. Later sessions know its first line. */
   "memory.set": { params: MemorySetParams; reply: MemorySetReply };
-  /** Remove a note about the project in a folder. */
+  /** Removes a note about the project in a folder and returns its name. */
   "memory.remove": { params: MemoryRemoveParams; reply: MemoryRemoveReply };
-  /** The agents that sessions in a folder can use: those of the trusted project, of the user, and the built-in ones. Each is a type of sub-agent for the tool Task. */
+  /** Returns the agents that sessions in a folder can use: those of the trusted project, of the user, and the built-in ones. The tool Task starts each of them as a sub-agent. */
   "agent.list": { params: AgentListParams; reply: AgentListReply };
-  /** The slash commands of a session or a folder: the built-in ones, the user's, and those of a trusted project. */
+  /** Returns the slash commands of a session or a folder: the built-in ones, the user's, and those of a trusted project. */
   "command.list": { params?: CommandListParams; reply: CommandListReply };
-  /** The tools that sessions offer their models, by name: what each does, the JSON Schema of its input, whether it changes nothing, and whether its calls run in parallel. */
+  /** Returns the tools that sessions offer their models, by name: the purpose, the JSON Schema of the input, whether the tool changes anything, and whether its calls run in parallel. */
   "tool.list": { params?: ToolListParams; reply: ToolListReply };
-  /** The MCP servers of a folder, or of the user, with their states and tools. Servers that may run are started, and end after a while without use. */
+  /** Returns the MCP servers of a folder, or of the user, with their states and tools. It starts the servers that may run; they end after a while without use. */
   "mcp.list": { params?: McpListParams; reply: McpListReply };
-  /** The tools of an MCP server, with the schemas of their inputs. */
+  /** Returns the tools of an MCP server with the schemas of their inputs. */
   "mcp.tools": { params: McpServerParams; reply: McpToolsReply };
-  /** The resources of an MCP server, which users can attach to their inputs. */
+  /** Returns the resources of an MCP server, which users can attach to their inputs. */
   "mcp.resources": { params: McpServerParams; reply: McpResourceList };
-  /** Start an MCP server and report how that went. A server that pauses after failures is started at once. */
+  /** Starts an MCP server and returns the result of the start. A server that pauses after failures starts at once. */
   "mcp.test": { params?: McpTestParams; reply: McpTest };
-  /** The newest lines that an MCP server wrote. */
+  /** Returns the newest lines that an MCP server wrote. */
   "mcp.logs": { params: McpServerParams; reply: McpLogsReply };
-  /** Add an MCP server for the user, or to a project's .mcp.json. Sessions use it from their next turn. */
+  /** Adds an MCP server for the user, or to a project's .mcp.json, and returns its name. Sessions use it from their next turn on. */
   "mcp.add": { params: McpAddParams; reply: McpChangeReply };
-  /** Remove an MCP server that was added. */
+  /** Removes an MCP server that was added and returns its name. */
   "mcp.remove": { params: McpRemoveParams; reply: McpChangeReply };
-  /** Models to choose from, with what is known of them: capabilities, prices and where those come from. What is not known is null. */
+  /** Returns the models with their capabilities and prices, and the origin of these. Unknown values are null. */
   "model.list": { params?: ModelListParams; reply: ModelListReply };
-  /** Try the address and the key of each provider, in parallel and for at most 10 seconds. It spends no tokens. */
+  /** Tries the address and the key of each provider, in parallel and for at most 10 seconds, and returns the results. It spends no tokens. */
   "model.check": { params?: ModelCheckParams; reply: ModelCheckReply };
-  /** The cost ledger: tokens, calls and money by session and model, with the sum. Deleted sessions stay in it. */
+  /** Returns tokens, calls and money from the cost ledger, by session and model, with their sum. Deleted sessions stay in the ledger. */
   "model.usage": { params?: ModelUsageParams; reply: ModelUsageReply };
-  /** What of a folder hangs on its user's trust, and whether it is trusted as it is now. */
+  /** Returns the parts of a folder that need trust, and whether the folder is trusted in its present state. */
   "workspace.status": { params: WorkspaceParams; reply: TrustStatus };
-  /** Every rule, hook, agent and server restriction in force in a folder, and each one that could not be read. */
+  /** Returns every rule, hook, agent and server restriction that is in force in a folder, and each one that could not be read. */
   "workspace.restrictions": { params: RestrictionsParams; reply: Restrictions };
-  /** Trust a folder as workspace.status showed it, or as it is. A change of what was trusted ends that. */
+  /** Trusts a folder in the state that `workspace.status` showed, or in its present state, and returns its trust. A later change of the trusted parts ends the trust. */
   "workspace.trust": { params: TrustParams; reply: TrustStatus };
-  /** Take the trust in a folder back. */
+  /** Ends the trust in a folder and returns its trust. */
   "workspace.untrust": { params: UntrustParams; reply: TrustStatus };
-  /** Index a workspace, or update its index. The reply comes at once with the job and an estimate; `knowledge.subscribe` reports the progress. */
+  /** Indexes a workspace, or updates its index, and returns the index job and an estimate at once. `knowledge.subscribe` reports the progress. */
   "knowledge.index": { params: KnowledgeIndexParams; reply: StartedIndexJob };
-  /** Add documents that are not files to the index of a workspace. */
+  /** Adds documents that are not files to the index of a workspace and returns the result for each document. */
   "knowledge.insert": { params: KnowledgeInsertParams; reply: KnowledgeInsertReply };
-  /** Ask a question about an index. Without `stream` the reply is the result; every path has one, with `status` success, no_context or failed. */
+  /** Asks an index a question and returns the answer, with the `status` success, no_context or failed. With `stream` it returns an id, and `knowledge.subscribe` reports the answer. */
   "knowledge.query": { params: QueryParams; reply: KnowledgeQueryReply };
-  /** The documents of an index by path. */
+  /** Returns a page of the documents of an index, sorted by path. */
   "knowledge.documents.list": { params: KnowledgeDocumentsParams; reply: KnowledgeDocumentsReply };
-  /** One document with its chunks. */
+  /** Returns one document of an index with its chunks. */
   "knowledge.documents.get": { params: KnowledgeDocumentParams; reply: KnowledgeDocumentReply };
-  /** Remove a document from an index. What other documents say about its entities stays. */
+  /** Removes a document from an index and returns the result. What other documents say about its entities stays. */
   "knowledge.documents.delete": { params: KnowledgeDocumentDeleteParams; reply: KnowledgeDocumentDeleteReply };
-  /** A part of the graph around an entity, also as Mermaid, DOT, GraphML or HTML. */
+  /** Returns a part of the graph around an entity, as JSON, Mermaid, DOT, GraphML or HTML. */
   "knowledge.graph": { params: KnowledgeGraphParams; reply: KnowledgeGraphReply };
-  /** State and size of an index, and its newest job. */
+  /** Returns the state and the size of an index, and its newest index job. */
   "knowledge.status": { params: KnowledgeStatusParams; reply: IndexStatus };
-  /** Stop an index job or a query. A stopped job goes on with the next `knowledge.index`. */
+  /** Stops an index job or a query and returns whether it was running. The next `knowledge.index` continues a stopped index job. */
   "knowledge.cancel": { params: KnowledgeCancelParams; reply: KnowledgeCancelReply };
-  /** Follow an index job or a query as `knowledge.event` notifications. The last one is `done`, `failed` or `cancelled`. End it with session.unsubscribe. */
+  /** Follows an index job or a query as `knowledge.event` notifications and returns the id of the subscription. The last notification is `done`, `failed` or `cancelled`. `session.unsubscribe` ends the subscription. */
   "knowledge.subscribe": { params: KnowledgeWorkParams; reply: SubscriptionId };
-  /** Forget answers of models that an index keeps. */
+  /** Deletes cached answers of models from an index and returns how many. */
   "knowledge.cache.clear": { params: KnowledgeCacheClearParams; reply: KnowledgeCacheClearReply };
-  /** Delete the index of a workspace with all inserted documents. Files of the workspace stay. */
+  /** Deletes the index of a workspace with all inserted documents and returns whether there was one. Files of the workspace stay. */
   "knowledge.delete": { params: KnowledgeDeleteParams; reply: KnowledgeDeleteReply };
-  /** Add an entity to the graph. */
+  /** Adds an entity to the graph and returns it. */
   "knowledge.entity.create": { params: KnowledgeEntityParams; reply: KnowledgeEntityReply };
-  /** Change name, type or description of an entity. Later index jobs keep the change. */
+  /** Changes the name, type or description of an entity and returns it. Later index jobs keep the change. */
   "knowledge.entity.update": { params: KnowledgeEntityParams; reply: KnowledgeEntityReply };
-  /** Join entities into one. */
+  /** Merges entities into one and returns it. */
   "knowledge.entity.merge": { params: KnowledgeEntityMergeParams; reply: KnowledgeEntityReply };
-  /** Remove an entity and its relations. */
+  /** Removes an entity and its relations from the graph. */
   "knowledge.entity.delete": { params: KnowledgeEntityParams; reply: KnowledgeEntityReply };
-  /** Add a relation between two entities. */
+  /** Adds a relation between two entities and returns it. */
   "knowledge.relation.create": { params: KnowledgeRelationParams; reply: KnowledgeRelationReply };
-  /** Change keywords, description or weight of a relation. */
+  /** Changes the keywords, description or weight of a relation and returns it. */
   "knowledge.relation.update": { params: KnowledgeRelationParams; reply: KnowledgeRelationReply };
-  /** Remove a relation. */
+  /** Removes a relation from the graph. */
   "knowledge.relation.delete": { params: KnowledgeRelationParams; reply: KnowledgeRelationReply };
-  /** Create a job. It starts when a slot is free. */
+  /** Creates a job and returns it. The job starts when a slot is free. */
   "job.create": { params?: JobRequest; reply: JobCreateReply };
-  /** Jobs of all states, newest first. */
+  /** Returns a page of the jobs in all states, newest first. */
   "job.list": { params?: JobListParams; reply: JobListReply };
-  /** One job with its stored content. */
+  /** Returns one job with its stored content. */
   "job.get": { params: JobParams; reply: JobGetReply };
-  /** Change a job that has not started, or raise its limits. */
+  /** Changes a job that has not started, or raises the limits of a running one, and returns the job. */
   "job.update": { params: JobUpdateParams; reply: JobReply };
-  /** Cancel a job. Replies when the work has stopped. */
+  /** Cancels a job and returns it when its work has stopped. */
   "job.cancel": { params: JobCancelParams; reply: JobCancelReply };
-  /** Give a job that failed, was cancelled or expired one more attempt. */
+  /** Gives one more attempt to a job that failed, expired or was cancelled, and returns the job. */
   "job.retry": { params: JobRetryParams; reply: JobReply };
-  /** Wait until a job is over. */
+  /** Waits until a job has ended and returns it. */
   "job.wait": { params: JobWaitParams; reply: JobWaitReply };
-  /** The events of an attempt's session, from its journal. */
+  /** Returns a page of the events of an attempt's session. */
   "job.logs": { params: JobLogsParams; reply: JobLogsReply };
-  /** The numbered events of a job. They are never removed. */
+  /** Returns a page of the numbered events of a job. They are never removed. */
   "job.events": { params: JobEventsParams; reply: JobEventsReply };
-  /** Start no further jobs, also after a restart of the daemon. Running jobs go on. */
+  /** Stops the start of jobs, also after a restart of the daemon, and returns whether starts are stopped. Running jobs continue. */
   "job.pause": { params?: JobPauseParams; reply: JobPauseReply };
-  /** Start jobs again. */
+  /** Lets jobs start again and returns whether starts are stopped. */
   "job.resume": { params?: JobPauseParams; reply: JobPauseReply };
-  /** Templates of the user, and with a folder those of its trusted project. */
+  /** Returns the user's templates, and for a folder those of its trusted project. */
   "job.templates": { params?: JobTemplatesParams; reply: JobTemplatesReply };
-  /** Create a schedule: what creates jobs at given times. */
+  /** Creates a schedule, which creates jobs at given times, and returns it. */
   "schedule.create": { params: NewSchedule; reply: ScheduleReply };
-  /** Change a schedule. Its jobs stay as they are. */
+  /** Changes a schedule and returns it. Its jobs stay as they are. */
   "schedule.update": { params: ScheduleUpdate; reply: ScheduleReply };
-  /** One schedule. */
+  /** Returns one schedule. */
   "schedule.get": { params: ScheduleParams; reply: ScheduleReply };
-  /** All schedules, oldest first. */
+  /** Returns all schedules, oldest first. */
   "schedule.list": { params?: Record<string, never>; reply: ScheduleListReply };
-  /** Delete a schedule. Its jobs stay. */
+  /** Deletes a schedule and returns it. Its jobs stay. */
   "schedule.delete": { params: ScheduleChangeParams; reply: ScheduleReply };
-  /** Create a job of the schedule now, whatever its times and its earlier jobs are. */
+  /** Creates a job of the schedule now, whatever its times and its earlier jobs are, and returns the schedule. */
   "schedule.trigger": { params: ScheduleChangeParams; reply: ScheduleReply };
-  /** The next times of a pattern. */
+  /** Returns the next times of a pattern. */
   "schedule.next": { params: ScheduleNextParams; reply: ScheduleNextReply };
-  /** The git worktrees that the daemon made and that exist. */
+  /** Returns the git worktrees that the daemon created and that exist. */
   "worktree.list": { params?: Record<string, never>; reply: WorktreeListReply };
-  /** Merge the branch of a worktree into the branch that its repository's folder has checked out. Uncommitted changes of the worktree are committed first. Never merges with conflicts. */
+  /** Merges the branch of a worktree into the branch that its repository's folder has checked out, and returns that branch with its newest commit. It commits uncommitted changes of the worktree first, and never merges with conflicts. */
   "worktree.merge": { params?: WorktreeMergeParams; reply: WorktreeMergeReply };
-  /** Remove a worktree that no session and no job uses. Its branch stays if it has a commit of its own. */
+  /** Removes a worktree that no session and no job uses. Its branch stays if it has a commit of its own. */
   "worktree.remove": { params?: WorktreeRemoveParams; reply: Done };
-  /** The changes of a worktree since the commit that it started from. */
+  /** Returns the changes of a worktree since the commit that it started from. */
   "worktree.diff": { params?: WorktreeDiffParams; reply: WorktreeDiffReply };
 }
 
