@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Notify, broadcast, mpsc, watch};
+use tokio::sync::{Notify, Semaphore, broadcast, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::command::{CREATE, Cancelled, Command, Created, NewJob, corrupt, for_lists, parse, parse_record};
@@ -35,6 +35,10 @@ const COMMAND_CAPACITY: usize = 256;
 /// Number of changes that a subscriber may miss. If it misses more, it reads the list again.
 const CHANGE_CAPACITY: usize = 4_096;
 
+/// Maximum number of contents that are checked at the same time. Each check reads folders on a blocking thread, and such a
+/// thread keeps its memory.
+const CHECKS_AT_ONCE: usize = 8;
+
 /// All jobs. Cloning is cheap.
 #[derive(Clone)]
 pub struct Jobs {
@@ -45,6 +49,7 @@ pub struct Jobs {
     /// Told when a message about a job became owed.
     owed_messages: Arc<Notify>,
     counters: Arc<JobCounters>,
+    checks: Arc<Semaphore>,
 }
 
 /// A change of a job by a client. Absent values stay.
@@ -80,7 +85,8 @@ impl Jobs {
             told,
             Arc::clone(&counters),
         );
-        (Self { registry, commands, changes, settings, owed_messages, counters }, runner)
+        let checks = Arc::new(Semaphore::new(CHECKS_AT_ONCE));
+        (Self { registry, commands, changes, settings, owed_messages, counters, checks }, runner)
     }
 
     /// Subscribes to all later changes of jobs.
@@ -100,6 +106,7 @@ impl Jobs {
     /// # Errors
     /// A field is invalid.
     pub async fn check(&self, request: &JobRequest, origin: &Origin) -> Result<(), JobsError> {
+        let _turn = self.checks.acquire().await.map_err(|_| JobsError::ShuttingDown)?;
         create::check(&self.registry, &self.settings(), request.clone(), origin, None, None).await.map(|_| ())
     }
 
@@ -114,7 +121,10 @@ impl Jobs {
         }
         let settings = self.settings();
         let (request, slot, job_id) = (new.request.clone(), new.slot, new.job_id);
-        let checked = create::check(&self.registry, &settings, request, &new.origin, slot, job_id).await?;
+        let checked = {
+            let _turn = self.checks.acquire().await.map_err(|_| JobsError::ShuttingDown)?;
+            create::check(&self.registry, &settings, request, &new.origin, slot, job_id).await?
+        };
         self.ask(|reply| Command::Create(Box::new((checked, new)), reply)).await
     }
 

@@ -371,6 +371,6 @@ async fn archive(services: &Services, record: &JobRecord, session_id: SessionId)
         session.archive(true, None, daemon_origin()).await
     };
     if let Err(error) = archiving.await {
-        tracing::debug!(job = %record.job.job_id, %error, "the session of an attempt stays unarchived");
+        tracing::warn!(job = %record.job.job_id, %error, "the session of an attempt stays unarchived");
     }
 }
