@@ -51,6 +51,7 @@ pub(super) fn read(file: &Path, text: &str) -> HookFile {
                     return HookFile::unreadable(file, reason);
                 }
             },
+            "permissions" => reader.show_rules(node),
             _ => {}
         }
     }
@@ -62,6 +63,24 @@ struct ClaudeReader<'f> {
 }
 
 impl ClaudeReader<'_> {
+    /// The daemon does not read the rules of this file. Somebody who wrote a rule that restricts has to know that.
+    fn show_rules(&mut self, permissions: Node<'_>) {
+        for (kind, rules) in permissions.fields().unwrap_or_default() {
+            let option = match kind.to_ascii_lowercase().as_str() {
+                "deny" => "--deny",
+                "ask" => "--ask",
+                _ => continue,
+            };
+            if rules.is_null() || rules.items().is_some_and(|rules| rules.is_empty()) {
+                continue;
+            }
+            let reason = format!(
+                "permissions.{kind}: the daemon does not read the rules of this file; `agentctl rules add {option} RULE` adds one"
+            );
+            self.files.show(rules.line(), reason);
+        }
+    }
+
     fn read_event(&mut self, name: &str, node: Node<'_>) {
         let Some(event) = find_event(name) else {
             let reason = format!("hooks.{name} is not an event that this daemon has; its hooks do not run");

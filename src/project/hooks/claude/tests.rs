@@ -34,7 +34,7 @@ fn settings_in_the_manner_of_public_ones_give_their_hooks() {
         // Formatting after edits, with the schema and permissions around it.
         (
             r#"{"$schema": "https://json.schemastore.org/claude-code-settings.json",
-                "permissions": {"allow": ["Bash(npm run lint)"], "deny": ["Read(./.env)"]}, "env": {"A": "1"},
+                "permissions": {"allow": ["Bash(npm run lint)"], "deny": []}, "env": {"A": "1"},
                 "hooks": {"PostToolUse": [{"matcher": "Edit|MultiEdit|Write", "hooks": [
                     {"type": "command", "command": "jq -r .tool_input.file_path | xargs npx prettier --write"}]}]}}"#,
             &["post_tool_use/Edit|MultiEdit|Write/jq -r .tool_input.file_path | xargs npx prettier --write"]
@@ -84,6 +84,23 @@ fn settings_in_the_manner_of_public_ones_give_their_hooks() {
         assert_eq!(listed(&file), hooks, "{text}");
         assert!(file.problems.is_empty(), "{text}: {:?}", file.problems);
     }
+}
+
+#[test]
+fn rules_that_the_daemon_does_not_read_are_shown_and_no_call_asks() {
+    let file = read_text(
+        "{\n\"permissions\": {\"allow\": [\"Bash(make)\"],\n\"deny\": [\"Read(./.env)\"],\n\"ask\": \"Bash(git push:*)\"},\n\
+         \"hooks\": {\"Stop\": [{\"hooks\": [{\"command\": \"a\"}]}]}}",
+    );
+    assert_eq!(listed(&file), ["stop/*/a"]);
+    let shown: Vec<(usize, &str)> = file
+        .problems
+        .iter()
+        .map(|problem| (problem.line, problem.reason.split(':').next().unwrap_or("")))
+        .collect();
+    assert_eq!(shown, [(3, "permissions.deny"), (4, "permissions.ask")]);
+    assert_eq!(asking(&file, OnFailure::Ask), [""; 0]);
+    assert!(file.problems[1].reason.contains("agentctl rules add --ask RULE"), "{:?}", file.problems);
 }
 
 #[test]
