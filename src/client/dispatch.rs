@@ -120,7 +120,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
     }
     // The connection carries the user's answers, so no process of the same user may trace this one. If
     // the kernel refuses, there is no alternative.
-    let _ = nix::sys::prctl::set_dumpable(false);
+    let _ = base::proc::refuse_inspection();
     if let Some(Command::Host { what }) = cli.command {
         return host::host(&env, cli.host.as_deref(), what, out);
     }

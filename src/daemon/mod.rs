@@ -187,7 +187,7 @@ pub async fn run(options: Options) -> Result<(), DaemonError> {
 fn protect_process() -> std::io::Result<Signal> {
     transport::set_process_name();
     // The environment may contain keys. Other processes of the user must not read it from /proc.
-    if let Err(error) = nix::sys::prctl::set_dumpable(false) {
+    if let Err(error) = base::proc::refuse_inspection() {
         tracing::warn!(%error, "could not protect the daemon's memory from other processes");
     }
     // A write beyond the file size limit must return an error instead of killing the daemon. A handler, unlike

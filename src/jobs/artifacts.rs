@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
-use project::folders::{open_resolved, read_up_to};
+use base::open::open_resolved;
+use project::folders::read_up_to;
 use types::blob::Blob;
 use types::job::Artifact;
 

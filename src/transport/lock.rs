@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use nix::fcntl::OFlag;
 
 use super::error::TransportError;
+use base::proc::read_process;
 
 /// The line of a lock file, after the process id, that says that the holder is stopping.
 const STOPPING_LINE: &str = "stopping";
@@ -148,10 +149,11 @@ impl Drop for StateLock {
     }
 }
 
-/// Whether no process with this id runs any more. A zombie counts as dead; see proc_pid_stat(5).
+/// Whether no process with this id runs any more.
 fn is_dead(pid: u32) -> bool {
-    match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
-        Ok(stat) => stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with(['Z', 'X'])),
+    let Ok(pid) = i32::try_from(pid) else { return true };
+    match read_process(pid) {
+        Ok(process) => process.is_dead,
         Err(error) => error.kind() == std::io::ErrorKind::NotFound,
     }
 }

@@ -13,7 +13,7 @@
 //! If the origin cannot be determined, the peer counts as a tool's process.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
-use base::proc;
+use base::proc::{self, PeerHandle, is_alive, is_shortage};
 
 /// Time limit of one inspection: a process can make its own environment unreadable for any time.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(2);
@@ -67,7 +67,7 @@ pub(super) async fn inspect_peer(
     let look = async {
         loop {
             let permit = LOOKUPS.acquire().await.ok()?;
-            let handle = match peer_handle(socket.as_fd()) {
+            let handle = match PeerHandle::open(socket.as_fd()) {
                 Err(error) if is_shortage(&error) => {
                     drop(permit);
                     tokio::time::sleep(RETRY_INTERVAL).await;
@@ -97,62 +97,8 @@ pub(super) async fn inspect_peer(
 
 const ENDED: &str = "its process had ended before it could be looked at";
 
-/// Out of descriptors or memory: that is temporary and says nothing about the peer.
-fn is_shortage(error: &io::Error) -> bool {
-    use nix::libc::{EMFILE, ENFILE, ENOMEM};
-    error.raw_os_error().is_some_and(|code| [EMFILE, ENFILE, ENOMEM].contains(&code))
-}
-
-/// A handle on the peer's process; `None` if the kernel (before 6.5) does not support it.
-///
-/// # Errors
-/// The process has ended.
-fn peer_handle(socket: BorrowedFd<'_>) -> io::Result<Option<OwnedFd>> {
-    let mut handle: nix::libc::c_int = -1;
-    let mut length = size_of_val(&handle) as nix::libc::socklen_t;
-    #[expect(unsafe_code, reason = "this option of unix(7) has no safe wrapper")]
-    // SAFETY: both pointers are to live variables of the sizes that are passed to the call.
-    let done = unsafe {
-        nix::libc::getsockopt(
-            socket.as_raw_fd(),
-            nix::libc::SOL_SOCKET,
-            nix::libc::SO_PEERPIDFD,
-            (&raw mut handle).cast(),
-            &raw mut length,
-        )
-    };
-    if done == 0 && handle >= 0 {
-        #[expect(unsafe_code, reason = "the kernel hands out a bare number")]
-        // SAFETY: the call has just created this descriptor, and no other code owns it.
-        return Ok(Some(unsafe { OwnedFd::from_raw_fd(handle) }));
-    }
-    let error = io::Error::last_os_error();
-    if error.raw_os_error() == Some(nix::libc::ENOPROTOOPT) { Ok(None) } else { Err(error) }
-}
-
-/// Whether the process behind a handle still has this pid and runs. Without a handle only the pid is
-/// checked. `None`: no descriptor was free.
-fn is_alive(pid: i32, handle: Option<&OwnedFd>) -> Option<bool> {
-    if let Some(handle) = handle {
-        // The pid in `fdinfo` is -1 once the parent has collected the exit status. Only then can another
-        // process get the pid.
-        let is_same_pid =
-            |line: &str| line.strip_prefix("Pid:").is_some_and(|id| id.trim() == pid.to_string());
-        match std::fs::read_to_string(format!("/proc/self/fdinfo/{}", handle.as_raw_fd())) {
-            Ok(info) if info.lines().any(is_same_pid) => {}
-            Err(error) if is_shortage(&error) => return None,
-            Ok(_) | Err(_) => return Some(false),
-        }
-    }
-    match proc::read_process(pid) {
-        Ok(process) => Some(!process.is_dead),
-        Err(error) if is_shortage(&error) => None,
-        Err(_) => Some(false),
-    }
-}
-
 /// `None`: no descriptor was free.
-fn read_origin(pid: i32, handle: Option<&OwnedFd>, mark: Option<&[u8]>) -> Option<PeerOrigin> {
+fn read_origin(pid: i32, handle: Option<&PeerHandle>, mark: Option<&[u8]>) -> Option<PeerOrigin> {
     if !is_alive(pid, handle)? {
         return Some(PeerOrigin::from_tool(ENDED));
     }
@@ -167,9 +113,9 @@ fn read_origin(pid: i32, handle: Option<&OwnedFd>, mark: Option<&[u8]>) -> Optio
         }
     };
     // A process that is not dumpable shows only its name to other processes of its user.
-    let name = || std::fs::read_to_string(format!("/proc/{pid}/comm")).ok();
-    let exe = std::fs::read_link(format!("/proc/{pid}/exe")).ok();
-    let exe = exe.or_else(|| name().map(|name| PathBuf::from(format!("[{}]", name.trim()))));
+    let name = || proc::name(pid).ok();
+    let exe = proc::program(pid).ok();
+    let exe = exe.or_else(|| name().map(|name| PathBuf::from(format!("[{name}]"))));
     let others = OtherDaemons::without_parents(own);
     let carries = |entry: &dyn Fn(&[u8]) -> bool| {
         let has = |environ: Vec<u8>| environ.split(|byte| *byte == 0).any(entry);
@@ -202,8 +148,8 @@ const NAME: &str = "agentd";
 
 /// Makes this process recognisable as a daemon to other processes of its user.
 pub fn set_process_name() {
-    // Do not use prctl(2), which names only the thread. If this fails, the marker still identifies the daemon.
-    let _ = std::fs::write("/proc/self/comm", NAME);
+    // If this fails, the marker still identifies the daemon.
+    let _ = proc::set_own_name(NAME);
 }
 
 /// Other daemons, except the parents of this one: a client inside a tool of a parent daemon is an
@@ -223,8 +169,7 @@ impl OtherDaemons {
     }
 
     fn is_daemon(&self, link: Link) -> bool {
-        let name = || std::fs::read_to_string(format!("/proc/{}/comm", link.pid)).unwrap_or_default();
-        !self.lineage.contains(&link) && name().trim_end() == NAME
+        !self.lineage.contains(&link) && proc::name(link.pid).is_ok_and(|name| name == NAME)
     }
 
     fn is_mark(&self, entry: &[u8]) -> bool {

@@ -22,6 +22,7 @@ use tokio::net::UnixListener;
 
 use super::error::TransportError;
 use crate::private_dir::{open_folder, private_folder};
+use base::proc::peer_pid;
 
 /// Maximum bytes of a Unix socket path: 108 bytes with the closing zero.
 const MAX_PATH_BYTES: usize = 107;
@@ -229,9 +230,7 @@ enum ListenerState {
 fn probe(path: &Path) -> Result<ListenerState, Errno> {
     let fd = new_socket()?;
     socket::connect(fd.as_raw_fd(), &UnixAddr::new(path)?)?;
-    // On the connecting side, SO_PEERCRED is the process that called listen(2) (unix(7)). A pid of 0 means a
-    // process that this namespace cannot see.
-    let pid = socket::getsockopt(&fd, socket::sockopt::PeerCredentials)?.pid();
+    let pid = peer_pid(&fd).map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or_default()))?;
     let is_gone = pid > 0 && kill(Pid::from_raw(pid), None) == Err(Errno::ESRCH);
     Ok(if is_gone { ListenerState::Dead } else { ListenerState::Alive })
 }

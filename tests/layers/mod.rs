@@ -23,6 +23,7 @@ const SHARED_CRATES: &[(&str, &[FolderImports])] = &[
         &[
             ("charset", &[]),
             ("crash", &[]),
+            ("open", &[]),
             ("sync", &[]),
             ("proc", &["sync"]),
             ("test_skip", &[]),
@@ -106,6 +107,29 @@ const WORDS: &[(&[&str], &[&str])] = &[
         &["store", "model", "tools", "workspace", "transport", "session", "rpc", "knowledge"],
         &["SystemTime::now"],
     ),
+    // Interfaces of Linux: a port to another system fills in `base/proc`, `base/open` and `tools/shell`.
+    (
+        &[
+            "types",
+            "api",
+            "engine",
+            "judge",
+            "project",
+            "knowledge",
+            "mcp",
+            "model",
+            "store",
+            "tools",
+            "transport",
+            "session",
+            "jobs",
+            "rpc",
+            "client",
+            "daemon",
+            "bin",
+        ],
+        &["openat2", "OpenHow", "O_PATH", "prctl", "PeerCredentials", "SO_PEERPIDFD"],
+    ),
     // The store of an index is the one place with SQL; see WORD_EXCEPTIONS.
     (&["knowledge"], &["sqlx", "rusqlite", "reqwest", "std::fs"]),
 ];
@@ -122,6 +146,11 @@ const WORD_EXCEPTIONS: &[(&str, &str)] = &[
     // It requests vectors over HTTP, and reads static vectors from a folder.
     ("knowledge/embed/", "reqwest"),
     ("knowledge/embed/", "std::fs"),
+    // The sandbox is an interface of Linux as a whole.
+    ("tools/shell/", "openat2"),
+    ("tools/shell/", "OpenHow"),
+    ("tools/shell/", "O_PATH"),
+    ("tools/shell/", "prctl"),
 ];
 
 /// Folders and words that their texts must not contain, in upper or lower case.
@@ -146,6 +175,10 @@ const TEXTS: &[(&[&str], &[&str])] = &[
     ),
     // Only the code that calls models may name providers.
     (&["rpc", "session", "store", "transport", "knowledge"], &["anthropic", "openai"]),
+    (
+        &["project", "store", "transport", "rpc", "client", "daemon", "jobs", "mcp"],
+        &["/proc/{", "/proc/self"],
+    ),
 ];
 
 /// Maximum number of lines of a file.

@@ -1,7 +1,9 @@
 //! Reads processes from `/proc`, proc(5).
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
 /// A process at the moment of reading.
@@ -89,11 +91,62 @@ pub fn has_entry(environ: &[u8], entry: &[u8]) -> bool {
     environ.split(|byte| *byte == 0).any(|known| known == entry)
 }
 
+/// The name of a process. Readable also for a process that refuses inspection.
+///
+/// # Errors
+/// The process has ended.
+pub fn name(pid: i32) -> io::Result<String> {
+    Ok(fs::read_to_string(format!("/proc/{pid}/comm"))?.trim_end().to_owned())
+}
+
+/// The program that a process runs.
+///
+/// # Errors
+/// The process has ended or refuses inspection.
+pub fn program(pid: i32) -> io::Result<PathBuf> {
+    fs::read_link(format!("/proc/{pid}/exe"))
+}
+
+/// A process and the ones above it, as far as they can be read.
+#[must_use]
+pub fn lineage(pid: i32) -> Vec<i32> {
+    let mut pids = vec![pid];
+    while let Some(process) = pids.last().and_then(|pid| read_process(*pid).ok())
+        && !pids.contains(&process.parent)
+    {
+        pids.push(process.parent);
+    }
+    pids
+}
+
+/// The processes that hold this file open for writing. Those of other users, and those that refuse inspection, cannot be
+/// seen.
+pub fn writers(file: &Metadata) -> impl Iterator<Item = i32> {
+    let wanted = (file.dev(), file.ino());
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(move |pid: &i32| {
+        let mut open = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        open.any(|fd| {
+            let is_file = fs::metadata(fd.path()).is_ok_and(|file| (file.dev(), file.ino()) == wanted);
+            // The mode of the link shows whether the file was opened for writing, proc_pid_fd(5).
+            is_file && fd.metadata().is_ok_and(|link| link.mode() & 0o200 != 0)
+        })
+    })
+}
+
+/// The lines of `/proc/PID/cgroup`: `ID:CONTROLLERS:PATH`.
+///
+/// # Errors
+/// The process has ended.
+pub fn cgroups(pid: i32) -> io::Result<String> {
+    fs::read_to_string(format!("/proc/{pid}/cgroup"))
+}
+
 /// The process's path in the cgroup v2 hierarchy, from `/proc/PID/cgroup`.
 #[must_use]
 pub fn cgroup(pid: i32) -> Option<String> {
-    let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
-    text.lines().find_map(|line| line.strip_prefix("0::")).map(str::to_owned)
+    cgroups(pid).ok()?.lines().find_map(|line| line.strip_prefix("0::")).map(str::to_owned)
 }
 
 /// Resident memory of this process in bytes; 0 if it cannot be read.

@@ -42,9 +42,9 @@ impl LockHolder {
         let pid: i32 = note.pid?.try_into().ok().filter(|pid| *pid > 1)?;
         // Read the process name before trying the lock. If the process is gone, the lock is not tried, so a
         // starting daemon cannot find it taken by this client.
-        let comm = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+        let name = base::proc::name(pid).ok()?;
         let (socket, is_stopping) = (note.socket, note.is_stopping);
-        is_held(&file).then_some(Self { pid, socket, is_stopping, is_agentd: comm.trim() == "agentd" })
+        is_held(&file).then_some(Self { pid, socket, is_stopping, is_agentd: name == "agentd" })
     }
 
     /// Sends SIGTERM to the process. Returns false if this client may not signal it, or if it is no `agentd`.

@@ -20,7 +20,7 @@ impl Service {
     /// The service to which a process belongs, if it is one of agentd: a daemon that `agentctl` started inside
     /// another service is none.
     pub(crate) fn find(pid: u32) -> Option<Self> {
-        let cgroups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+        let cgroups = base::proc::cgroups(i32::try_from(pid).ok()?).ok()?;
         cgroups.lines().find_map(Self::in_cgroup)
     }
 

@@ -1,14 +1,15 @@
 //! Standard input as text: the whole task, or text that was piped in addition to a task.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::os::fd::AsFd as _;
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::os::unix::fs::FileTypeExt as _;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 use crate::failure::Failure;
 use crate::terminal::out::OutputStreams;
+use base::proc;
 
 /// Maximum bytes of standard input: more than the context window of every model, and well below the size
 /// limit of a message to the daemon.
@@ -35,39 +36,14 @@ pub(crate) fn read_piped(out: &mut OutputStreams) -> Result<Option<String>, Fail
     if !(kind.is_file() || kind.is_fifo() || kind.is_socket()) {
         return Ok(None);
     }
-    read_until_end(input, SILENCE_TIMEOUT, || kind.is_file() || has_writer((meta.dev(), meta.ino())), out)
+    read_until_end(input, SILENCE_TIMEOUT, || kind.is_file() || has_writer(&meta), out)
 }
 
 /// Whether a program that is no ancestor of this one holds the other end of the pipe, as in `make 2>&1
-/// | agentctl …`. Pipes of other users' programs, and of processes that hide their descriptors, cannot
-/// be seen.
-fn has_writer(pipe: (u64, u64)) -> bool {
-    let ancestors = ancestors();
-    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    numbers.filter(|pid| !ancestors.contains(pid)).any(|pid: i32| {
-        let open = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-        open.into_iter().any(|fd| {
-            let is_pipe = std::fs::metadata(fd.path()).is_ok_and(|file| (file.dev(), file.ino()) == pipe);
-            // The mode of the link shows whether the file was opened for writing, proc_pid_fd(5).
-            is_pipe && fd.metadata().is_ok_and(|link| link.mode() & 0o200 != 0)
-        })
-    })
-}
-
-/// This process, its parent, and so on.
-fn ancestors() -> Vec<i32> {
-    let mut pids = vec![std::process::id().cast_signed()];
-    while let Some(parent) = pids.last().and_then(|pid| parent(*pid)).filter(|pid| !pids.contains(pid)) {
-        pids.push(parent);
-    }
-    pids
-}
-
-fn parent(pid: i32) -> Option<i32> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // Search for the last `)`, because state and parent follow the name, which may contain anything.
-    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+/// | agentctl …`.
+fn has_writer(pipe: &Metadata) -> bool {
+    let lineage = proc::lineage(std::process::id().cast_signed());
+    proc::writers(pipe).any(|pid| !lineage.contains(&pid))
 }
 
 fn read_until_end(
@@ -185,12 +161,11 @@ mod tests {
     #[test]
     fn pipe_writer_is_detected_unless_it_is_ancestor() {
         let (input, writer) = io::pipe().expect("a pipe");
-        let meta = File::from(std::os::fd::OwnedFd::from(input)).metadata().expect("a pipe");
-        let pipe = (meta.dev(), meta.ino());
-        assert!(!has_writer(pipe), "this process holds it");
+        let pipe = File::from(std::os::fd::OwnedFd::from(input)).metadata().expect("a pipe");
+        assert!(!has_writer(&pipe), "this process holds it");
         let mut child =
             std::process::Command::new("sleep").arg("1000").stdout(writer).spawn().expect("started");
-        let is_seen = has_writer(pipe);
+        let is_seen = has_writer(&pipe);
         child.kill().expect("killed");
         child.wait().expect("ended");
         assert!(is_seen);

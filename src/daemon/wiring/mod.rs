@@ -87,8 +87,7 @@ pub(super) fn components(
         instance: host.instance.clone(),
         socket: Some(places.socket.clone()),
         open_files: host.open_files,
-        // This path names the running program, even after its file was replaced.
-        converter: Some(PathBuf::from("/proc/self/exe")),
+        converter: Some(base::proc::own_program()),
         web_allowed_private,
         spool_folder: Some(places.data_dir.join("blobs")),
         undo_folder: Some(places.data_dir.join(orphans::UNDO_FOLDER)),

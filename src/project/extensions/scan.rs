@@ -5,8 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::Diagnostic;
-use crate::folders::{open_resolved, read_up_to, user_target};
+use crate::folders::{read_up_to, user_target};
 use base::charset;
+use base::open::open_resolved;
 
 /// Maximum bytes of one file.
 const MAX_FILE_BYTES: u64 = 256 * 1024;

@@ -1,11 +1,9 @@
 //! Links to files of agents, such as `.claude/skills/x -> ../../.agents/skills/x`: where they may lead.
 
-use std::fs::{self, File};
-use std::io;
+use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
 use nix::unistd::geteuid;
 use types::{names, secret_names};
 
@@ -68,26 +66,4 @@ fn is_text_for_agents(below_home: &[&str]) -> bool {
     };
     matches!(below, ["skills" | "agents" | "commands" | "plugins", ..])
         || below.last().is_some_and(|name| name.ends_with(".md"))
-}
-
-/// Opens a regular file by a path without links. Never blocks on a pipe.
-///
-/// # Errors
-/// A part of the path is a link, it is no regular file, or it cannot be opened.
-pub fn open_resolved(path: &Path) -> io::Result<File> {
-    // A path that has become a link since it was resolved is an attack.
-    let how = OpenHow::new()
-        .flags(OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC)
-        .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
-    let file = openat2(AT_FDCWD, path, how).map(File::from).map_err(io::Error::from)?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a file")) }
-}
-
-/// Opens a folder by a path without links. What is opened by this handle then lies in this folder, whatever the path leads
-/// to later.
-pub(crate) fn open_folder(path: &Path) -> io::Result<File> {
-    let how = OpenHow::new()
-        .flags(OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC)
-        .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
-    openat2(AT_FDCWD, path, how).map(File::from).map_err(io::Error::from)
 }

@@ -4,8 +4,7 @@ mod links;
 mod plain_file;
 mod project_folders;
 
-pub use links::open_resolved;
-pub(crate) use links::{open_folder, project_target, refuse_secret, user_target};
+pub(crate) use links::{project_target, refuse_secret, user_target};
 pub use plain_file::read_up_to;
 pub(crate) use plain_file::{open_plain, open_plain_at};
 pub use project_folders::ProjectFolders;

@@ -5,9 +5,10 @@ use std::collections::HashSet;
 use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
-use crate::folders::{ProjectFolders, open_resolved, refuse_secret, user_target};
+use crate::folders::{ProjectFolders, refuse_secret, user_target};
 use crate::markdown::{FenceLine, Fences, without_code};
 use base::charset;
+use base::open::open_resolved;
 
 /// Bytes of one file that are read.
 const MAX_FILE_BYTES: u64 = 64 * 1024;

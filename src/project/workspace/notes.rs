@@ -2,12 +2,16 @@
 //! that is the only one. The file is replaced as a whole, and only inside the workspace.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read as _, Write as _};
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
+use nix::fcntl::OFlag;
+use nix::sys::stat::Mode;
+
+use base::open;
 
 const AGENTS: &str = "AGENTS.md";
 const CLAUDE: &str = "CLAUDE.md";
@@ -69,17 +73,11 @@ impl NoteFile {
         let (folder, name) = self.path.parent().zip(self.path.file_name()).ok_or(io::ErrorKind::NotFound)?;
         // Open the folder first. The handle stays on the same folder, even if its name is replaced by a link
         // meanwhile.
-        let how = OpenHow::new()
-            .flags(OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC)
-            .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
-        let folder = openat2(AT_FDCWD, folder, how).map(File::from)?;
-        let how = |flags: OFlag| {
-            OpenHow::new().flags(flags | OFlag::O_CLOEXEC).resolve(ResolveFlag::RESOLVE_NO_SYMLINKS)
-        };
+        let folder = open::open_folder(folder)?;
         let (mut text, mut mode) = (Vec::new(), 0o644);
         if !self.is_new {
-            let old = openat2(&folder, Path::new(name), how(OFlag::O_RDONLY | OFlag::O_NONBLOCK))
-                .map(File::from)?;
+            let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK;
+            let old = open::open_without_links(Some(folder.as_fd()), Path::new(name), flags, Mode::empty())?;
             let meta = old.metadata()?;
             if !meta.is_file() || meta.len() > MAX_FILE_BYTES {
                 return Err(io::Error::other(format!("it is not a file of at most {MAX_FILE_BYTES} bytes")));
@@ -94,9 +92,10 @@ impl NoteFile {
         let mut temporary = OsString::from(".");
         temporary.push(name);
         temporary.push(format!(".agentd-{}", std::process::id()));
-        let create = how(OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW)
-            .mode(nix::sys::stat::Mode::from_bits_truncate(0o600));
-        let mut file = openat2(&folder, Path::new(&temporary), create).map(File::from)?;
+        let create = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW;
+        let private = Mode::from_bits_truncate(0o600);
+        let mut file =
+            open::open_without_links(Some(folder.as_fd()), Path::new(&temporary), create, private)?;
         let written = file
             .write_all(&text)
             .and_then(|()| file.set_permissions(fs::Permissions::from_mode(mode)))

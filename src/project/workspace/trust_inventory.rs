@@ -19,10 +19,11 @@ use nix::sys::stat::Mode;
 use sha2::{Digest as _, Sha256};
 
 use crate::folders::{ProjectFolders, may_exist};
-use crate::folders::{open_plain, open_resolved, project_target, read_up_to};
+use crate::folders::{open_plain, project_target, read_up_to};
 use crate::workspace::git_settings::git_settings;
 use crate::workspace::project;
 use crate::workspace::project::Project;
+use base::open::{self, open_resolved};
 use types::hex;
 
 /// Maximum bytes of one file whose content is used. Larger files, such as programs of hooks, are still part
@@ -338,8 +339,8 @@ impl InventoryWalk<'_> {
 /// Reads a file below a folder without following any link. `None` if it does not exist.
 fn read_below(folder: &Path, path: &Path, most: u64) -> io::Result<Option<Vec<u8>>> {
     let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
-    // The daemon watches the folder, and opening it for reading wakes the watcher. O_PATH does not.
-    let folder_flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+    // The daemon watches the folder, and opening it for reading wakes the watcher. A handle does not.
+    let folder_flags = open::HANDLE | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
     let mut at = File::options().read(true).custom_flags(folder_flags.bits()).open(folder)?;
     for name in path {
         match openat(&at, Path::new(name), flags, Mode::empty()).map_err(io::Error::from) {

@@ -11,8 +11,9 @@ use nix::sys::stat::Mode;
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
 use super::WorktreeProblem;
-use crate::folders::{open_folder, open_plain_at, read_up_to};
+use crate::folders::{open_plain_at, read_up_to};
 use crate::git::path_of;
+use base::open::open_folder;
 
 /// Why the worktree is locked, for users of `git worktree list -v`. A lock keeps `git worktree prune` away.
 pub(super) const LOCK_REASON: &str = "agentd made this worktree; see agentctl worktrees";

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use super::WorktreeProblem;
 use super::repository::Repository;
-use crate::folders::open_resolved;
 use crate::git::path_of;
+use base::open::open_resolved;
 
 /// Maximum number of files that are copied.
 const MAX_FILES: usize = 20_000;

@@ -6,7 +6,6 @@ use std::time::SystemTime;
 
 use globset::{GlobBuilder, GlobMatcher, GlobSet, GlobSetBuilder};
 use ignore::overrides::{Override, OverrideBuilder};
-use nix::fcntl::OFlag;
 use nix::sys::stat::Mode;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -15,10 +14,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::call;
 use crate::context::ToolContext;
-use crate::disk;
 use crate::error::{ToolError, cancelled};
 use crate::files::walk;
 use crate::fs::pinned::PinnedPath;
+use base::open;
 use types::glob_brackets;
 use types::tool::{PreparedCall, Subject, ToolOutcome};
 
@@ -177,7 +176,7 @@ pub(crate) fn run(
     let folder = root.folder_handle()?;
     let is_still_below = |path: &PathBuf| {
         let below = path.strip_prefix(&root.path).unwrap_or(path);
-        disk::open_below(folder.as_fd(), below, OFlag::O_PATH, Mode::empty()).is_ok()
+        open::open_below(folder.as_fd(), below, open::HANDLE, Mode::empty()).is_ok()
     };
     let newest = found.iter().map(|(_, path)| path).take(MAX_MATCHES);
     let mut lines: Vec<String> =

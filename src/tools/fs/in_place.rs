@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::disk;
 use base::crash;
+use base::open;
 use types::ids::CallId;
 
 /// Ending of undo records, and of those whose file another program has changed.
@@ -195,7 +196,7 @@ fn restore(record: &Path) -> io::Result<Restored> {
     let below = head.path.strip_prefix("/").map_err(|_| damaged())?;
     let slash = disk::open_root()?;
     let flags = OFlag::O_RDWR | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
-    let mut file = match disk::open_below(slash.as_fd(), below, flags, Mode::empty()) {
+    let mut file = match open::open_below(slash.as_fd(), below, flags, Mode::empty()) {
         Ok(fd) => File::from(fd),
         Err(nix::errno::Errno::ENOENT) => return Ok(Restored::Intact),
         Err(errno) => return Err(errno.into()),

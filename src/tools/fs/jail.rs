@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use nix::errno::Errno;
-use nix::fcntl::OFlag;
 use nix::sys::stat::Mode;
 use serde_json::json;
 
@@ -23,6 +22,7 @@ use crate::fs::pinned::{OtherNames, PinnedFolder, PinnedObject, PinnedPath};
 use crate::fs::resolve;
 use crate::sensitivity::git_config_paths;
 use crate::sensitivity::{Access, SensitivePaths, is_directory, sensitivity, strictest};
+use base::open;
 use base::sync::lock;
 use types::ids::SessionId;
 use types::names;
@@ -169,7 +169,7 @@ impl Jail {
             Some(_) => None,
         };
         let nearest = found.as_ref().map_or(&folder, |found| &found.handle);
-        if disk::is_of_processes(nearest) && !path.starts_with("/proc") {
+        if open::is_of_processes(nearest) && !path.starts_with("/proc") {
             return Err(resolve::process_file_error(&path));
         }
         let mut sensitivity = sensitivity(&path, access, &self.places);
@@ -303,7 +303,7 @@ fn hold_above(
 }
 
 fn find(folder: &File, name: &Path, path: &Path) -> Result<Option<Arc<PinnedObject>>, ToolError> {
-    match disk::open_below(folder.as_fd(), name, OFlag::O_PATH, Mode::empty()) {
+    match open::open_below(folder.as_fd(), name, open::HANDLE, Mode::empty()) {
         Ok(fd) => PinnedObject::new(File::from(fd))
             .map(|found| Some(Arc::new(found)))
             .map_err(|e| ToolError::io(path, &e)),

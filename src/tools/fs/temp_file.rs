@@ -10,6 +10,7 @@ use nix::unistd::UnlinkatFlags;
 
 use crate::disk;
 use crate::error::ToolError;
+use base::open;
 use types::ids::CallId;
 
 /// Prefix of the names of temporary files; the call id follows.
@@ -41,7 +42,7 @@ pub(super) fn create_temp(
 ) -> Result<(String, File), ToolError> {
     let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL;
     let name = temp_name(call_id);
-    match disk::open_below(folder, Path::new(&name), flags, Mode::from_bits_truncate(mode)) {
+    match open::open_below(folder, Path::new(&name), flags, Mode::from_bits_truncate(mode)) {
         Ok(fd) => Ok((name, File::from(fd))),
         Err(e) => Err(disk::refused(path, e)),
     }

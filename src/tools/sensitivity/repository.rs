@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use nix::fcntl::OFlag;
 use nix::sys::stat::Mode;
 
-use crate::disk;
 use crate::disk::is_missing;
+use base::open;
 
 /// Maximum bytes that are read of a file: more than any configuration that a user writes.
 const MAX_CONFIG_BYTES: u64 = 64 * 1024;
@@ -99,7 +99,7 @@ fn is_bare_name(part: &str) -> bool {
 pub(crate) fn is_directory(folder: BorrowedFd<'_>) -> bool {
     ["HEAD", "objects", "refs"]
         .iter()
-        .filter(|name| disk::open_below(folder, Path::new(name), OFlag::O_PATH, Mode::empty()).is_ok())
+        .filter(|name| open::open_below(folder, Path::new(name), open::HANDLE, Mode::empty()).is_ok())
         .count()
         >= 2
 }

@@ -9,7 +9,6 @@ use serde_json::json;
 
 use crate::call;
 use crate::context::ToolContext;
-use crate::disk;
 use crate::settings::Limits;
 use crate::shell::limits::CgroupControllers;
 use crate::shell::limits::LimitBreach;
@@ -17,6 +16,7 @@ use crate::shell::output::OutputExcerpt;
 use crate::shell::process_tree::TreeEnd;
 use crate::shell::sandbox;
 use crate::shell::sandbox::{CallSandbox, SandboxView};
+use base::open;
 use types::blob::BlobRef;
 use types::tool::{Barrier, Blocked, Confinement, ToolOutcome, ToolStatus};
 
@@ -224,7 +224,7 @@ pub(super) fn is_plain_folder(path: &Path) -> bool {
     path.is_dir()
         && path.to_str().is_some()
         && nix::unistd::access(path, AccessFlags::X_OK).is_ok()
-        && disk::real(path).is_ok_and(|real| real.as_os_str() == path.as_os_str())
+        && open::real(path).is_ok_and(|real| real.as_os_str() == path.as_os_str())
 }
 
 impl CommandReport<'_> {

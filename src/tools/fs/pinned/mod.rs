@@ -25,6 +25,7 @@ use serde_json::json;
 use crate::disk::{self, FileIdentity};
 use crate::error::ToolError;
 use crate::fs::content_hash::ContentHash;
+use base::open;
 use types::tool::ResolvedPath;
 
 /// Larger files, in bytes, are not loaded into memory: they can be read in parts, but not edited.
@@ -249,7 +250,7 @@ fn read_full(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
 
 /// Opens a handle that can be synced.
 fn reopen(folder: &File, name: &Path) -> Result<File, Errno> {
-    disk::open_below(folder.as_fd(), name, OFlag::O_RDONLY | OFlag::O_DIRECTORY, Mode::empty())
+    open::open_below(folder.as_fd(), name, OFlag::O_RDONLY | OFlag::O_DIRECTORY, Mode::empty())
         .map(File::from)
 }
 
@@ -260,7 +261,7 @@ pub(crate) fn open_regular(
     path: &Path,
 ) -> Result<Option<(File, Metadata)>, ToolError> {
     let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
-    let file = match disk::open_below(folder, name, flags, Mode::empty()) {
+    let file = match open::open_below(folder, name, flags, Mode::empty()) {
         Ok(fd) => File::from(fd),
         Err(Errno::ENOENT) => return Ok(None),
         Err(errno) => return Err(disk::refused(path, errno)),

@@ -21,6 +21,7 @@ use crate::error::ToolError;
 use crate::fs::in_place;
 use crate::fs::temp_file::{TempGuard, create_temp, temp_name};
 use base::crash;
+use base::open;
 use types::ids::CallId;
 
 impl PinnedPath {
@@ -162,7 +163,7 @@ impl PinnedPath {
         self.require_place()?;
         self.require_unchanged(before)?;
         let flags = OFlag::O_RDWR | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
-        let opened = disk::open_below(self.folder.as_fd(), Path::new(name), flags, Mode::empty());
+        let opened = open::open_below(self.folder.as_fd(), Path::new(name), flags, Mode::empty());
         let mut file = File::from(opened.map_err(|e| disk::refused(path, e))?);
         let meta = file.metadata().map_err(io)?;
         if FileIdentity::from_metadata(&meta) != FileIdentity::from_metadata(&self.require_found()?.meta) {

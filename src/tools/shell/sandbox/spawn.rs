@@ -15,7 +15,6 @@ use nix::sys::resource::setrlimit;
 use seccompiler::BpfProgram;
 use tokio::process::Command;
 
-use crate::disk;
 use crate::shell::cgroup::CallCgroup;
 use crate::shell::limits::Rlimit;
 use crate::shell::sandbox::bwrap;
@@ -30,6 +29,7 @@ use crate::shell::sandbox::seccomp;
 use crate::shell::sandbox::seccomp::FilterOptions;
 use crate::shell::sandbox::sockets::socket_covers;
 use crate::shell::sandbox::temp::{self, EmptySources};
+use base::open;
 use base::proc;
 use types::ids::SessionId;
 
@@ -311,7 +311,7 @@ impl ChildRestrictions {
             stages += 1;
             temp::stage(root, stages, is_file)
         };
-        let hidden = bwrap::take_hidden_mounts(&mut mounts, &disk::real(root)?);
+        let hidden = bwrap::take_hidden_mounts(&mut mounts, &open::real(root)?);
         let staged = bwrap::stage_mounts(&mut mounts, inner, &mut next)?;
         let guards = ReadonlyMounts::new(staged.into_iter().chain(hidden).collect(), &nothing)?;
         let mut wrapper = vec![here.bwrap.clone().into()];

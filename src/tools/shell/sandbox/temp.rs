@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
-use crate::disk;
 use crate::shell::sandbox::placeholders::NOTES_FOLDER;
+use base::open;
 use types::hex;
 use types::ids::SessionId;
 
@@ -41,7 +41,7 @@ fn name_of(session: SessionId) -> String {
 pub(crate) fn folder_of(root: &Path, session: SessionId) -> io::Result<PathBuf> {
     create_own_root(root)?;
     // The path of the root may contain links; its last component may not.
-    let folder = disk::real(root)?.join(name_of(session));
+    let folder = open::real(root)?.join(name_of(session));
     create_untrusted_folder(&folder)?;
     Ok(folder)
 }
@@ -189,7 +189,7 @@ fn staged(root: &Path, name: &str, own_it: fn(&Path) -> io::Result<()>) -> io::R
     let stage = stages.join(name);
     own_it(&stage)?;
     // Without links, as the path is looked up later.
-    disk::real(&stage)
+    open::real(&stage)
 }
 
 /// A mount point in a folder.

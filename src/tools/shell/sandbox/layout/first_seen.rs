@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use crate::disk::is_plain;
 use crate::shell::sandbox::layout::secrets::Located;
+use base::open::is_plain;
 use base::sync::lock;
 
 /// First locations of hidden paths. They are kept as long as the daemon runs, also across reloads of the

@@ -18,8 +18,9 @@ use unreadable::{closed_parent, find_link, resolve_foreign_links, unsearchable_a
 use super::level::{CallSandbox, Level};
 use super::temp;
 use crate::context::ToolContext;
-use crate::disk::{is_missing, real};
+use crate::disk::is_missing;
 use crate::shell::sandbox::placeholders::{is_placeholder, notes_path};
+use base::open::real;
 
 /// Maximum number of folders above the workspace whose protected files are guarded.
 const MAX_FOLDERS_ABOVE: usize = 256;

@@ -9,9 +9,10 @@ use std::sync::LazyLock;
 use nix::fcntl::{AtFlags, OFlag};
 use nix::sys::stat::{Mode, SFlag, fstatat};
 
-use crate::disk::{is_missing, is_plain, real};
+use crate::disk::is_missing;
 use crate::sensitivity;
 use crate::shell::sandbox::layout::unreadable::{find_link, unsearchable_ancestor};
+use base::open::{is_plain, real};
 use types::credentials::CREDENTIALS;
 
 /// Secrets of the machine, and sockets of services that would run forbidden operations for a command.

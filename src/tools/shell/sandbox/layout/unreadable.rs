@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use nix::unistd::{AccessFlags, eaccess};
 
-use crate::disk::{is_missing, is_plain};
+use crate::disk::is_missing;
+use base::open::is_plain;
 
 /// Links in one path; the kernel's own limit, path_resolution(7).
 const MAX_LINKS: usize = 40;
