@@ -44,6 +44,7 @@ impl BackgroundTasks {
         tasks.spawn(index_watch::run(indexes.clone()));
         tasks.spawn(file_watch::run(registry.clone()));
         tasks.spawn(jobs.clone().deliver());
+        tasks.spawn(jobs::unarchived::run(store.clone(), registry.clone()));
         tasks.spawn(jobs::retention::run(store.clone(), registry.clone(), job_settings.subscribe()));
         tasks.spawn(notifier::run(registry.clone(), schedule_changes, channels));
         Self(tasks)

@@ -3,6 +3,7 @@
 
 mod attempt;
 mod commands;
+pub(crate) mod end;
 mod steps;
 
 use std::collections::HashMap;
@@ -79,8 +80,8 @@ enum Phase {
     Starting(CancellationToken),
     /// The session works, and its changes count.
     Following,
-    /// The result is being read, or the session is being stopped.
-    Ending,
+    /// The session is being stopped, or its result is read; the token leaves little time for that.
+    Ending(CancellationToken),
 }
 
 /// The end of a piece of work.
@@ -93,8 +94,12 @@ enum WorkDone {
     StartAgain(JobId),
     /// The attempt is over.
     Ended(JobId, Box<AttemptEnd>, Vec<i32>),
+    /// The attempt is not over: a client gave its session more work.
+    GoesOn(JobId),
 }
 
+    /// The daemon stops.
+    ShuttingDown,
 impl JobRunner {
     pub(crate) fn new(
         store: Store,
@@ -222,7 +227,10 @@ impl JobRunner {
     /// Goes on with the attempts that lived when the daemon stopped. Each step of a start can be repeated.
     async fn resume_attempts(&mut self) -> Result<(), JobsError> {
         self.can_start = true;
-        for id in self.queue.living().collect::<Vec<_>>() {
+        // A cancel may have begun to stop an attempt already.
+        let is_idle =
+            |id: &JobId| self.attempts.get(id).is_some_and(|attempt| matches!(attempt.phase, Phase::Idle));
+        for id in self.queue.living().filter(is_idle).collect::<Vec<_>>() {
             if let Some((record, _)) = self.read_or_forget(id).await? {
                 self.go_on(record);
             }
@@ -301,8 +309,10 @@ impl JobRunner {
         let Some(id) = self.by_session.get(&change.session_id).copied() else { return Ok(()) };
         if !self.attempts.get(&id).is_some_and(|attempt| matches!(attempt.phase, Phase::Following)) {
             return Ok(());
+    /// A session has changed its state. The change may be an old one, for example that the session was restored for this
+    /// attempt, so its state of now counts.
         }
-        self.follow(id, change.state, change.requires).await
+        self.look_at(id, change.session_id).await
     }
 
     /// Takes over the state of an attempt's session.
@@ -389,7 +399,8 @@ impl JobRunner {
             }
         };
         match done {
-            WorkDone::Started(id) => {
+            WorkDone::ShuttingDown => return Err(JobsError::ShuttingDown),
+            WorkDone::Started(id) | WorkDone::GoesOn(id) => {
                 let Some(attempt) = self.attempts.get_mut(&id) else { return Ok(()) };
                 attempt.phase = Phase::Following;
                 let session_id = attempt.session_id;

@@ -112,7 +112,7 @@ impl Registry {
             return;
         }
         let message = format!("agentd: work of session {id}");
-        if let Err(error) = self.finish_worktree(&row.name, &message).await {
+        if let Err(error) = self.finish_worktree(&row.name, &message, &CancellationToken::new()).await {
             tracing::warn!(session = %id, %error, "could not finish the worktree of an ended session");
         }
     }
