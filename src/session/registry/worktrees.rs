@@ -204,7 +204,7 @@ impl Registry {
     }
 
     /// What uses a worktree, for users: a session that is not over, or a job.
-    async fn user_of(&self, row: &WorktreeRow) -> Result<Option<String>, SessionError> {
+    pub(super) async fn user_of(&self, row: &WorktreeRow) -> Result<Option<String>, SessionError> {
         let store = &self.inner.shared.store;
         if let Some(id) = store.session_in_folder(&row.path, SessionActivity::NotEnded).await? {
             return Ok(Some(format!(
