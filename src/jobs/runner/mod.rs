@@ -6,7 +6,7 @@ mod commands;
 pub(crate) mod end;
 mod steps;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,6 +60,8 @@ pub struct JobRunner {
     /// Whether sessions are recovered. Before that no attempt starts.
     can_start: bool,
     mint: Mint,
+    /// The names of the models of jobs.
+    models: HashSet<Arc<str>>,
     /// Told when a message about a job became owed.
     owed_messages: Arc<Notify>,
 }
@@ -92,14 +94,14 @@ enum WorkDone {
     Placed(JobId, Box<WorktreePlace>),
     /// The attempt could not be started now, because the storage failed; it is tried again.
     StartAgain(JobId),
-    /// The attempt is over.
-    Ended(JobId, Box<AttemptEnd>, Vec<i32>),
     /// The attempt is not over: a client gave its session more work.
     GoesOn(JobId),
-}
-
+    /// The attempt is over.
+    Ended(JobId, Box<AttemptEnd>, Vec<i32>),
     /// The daemon stops.
     ShuttingDown,
+}
+
 impl JobRunner {
     pub(crate) fn new(
         store: Store,
@@ -125,6 +127,7 @@ impl JobRunner {
             is_paused: false,
             can_start: false,
             mint: Mint::new(0, Seed::random()),
+            models: HashSet::new(),
             owed_messages,
             counters,
         }
@@ -252,6 +255,7 @@ impl JobRunner {
             return Ok(());
         }
         let now = self.now();
+        self.queue.set_paused_models(self.registry.shared().rate_limits().paused_models(now));
         for id in self.queue.due(now) {
             self.step_or_forget(id, JobInput::Due).await?;
         }
@@ -305,12 +309,12 @@ impl JobRunner {
         Some(Duration::from_millis(next.since(now).max(1)).min(MAX_SLEEP))
     }
 
+    /// A session has changed its state. The change may be an old one, for example that the session was restored for this
+    /// attempt, so its state of now counts.
     async fn session_changed(&mut self, change: StatusChange) -> Result<(), JobsError> {
         let Some(id) = self.by_session.get(&change.session_id).copied() else { return Ok(()) };
         if !self.attempts.get(&id).is_some_and(|attempt| matches!(attempt.phase, Phase::Following)) {
             return Ok(());
-    /// A session has changed its state. The change may be an old one, for example that the session was restored for this
-    /// attempt, so its state of now counts.
         }
         self.look_at(id, change.session_id).await
     }
