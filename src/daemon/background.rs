@@ -38,12 +38,13 @@ impl BackgroundTasks {
         tasks.spawn(store.reader().keep_backups(daemon.backups.clone(), backups, Arc::clone(&daemon.clock)));
         tasks.spawn(orphans::sweep_temp(registry.clone()));
         tasks.spawn(retention::run(registry.clone()));
-        tasks.spawn(memory::run(registry.clone()));
+        tasks.spawn(memory::run(registry.clone(), store.clone()));
         tasks.spawn(old_worktrees::run(registry.clone(), job_settings.subscribe()));
         tasks.spawn(index_files::run(indexes.clone()));
         tasks.spawn(index_watch::run(indexes.clone()));
         tasks.spawn(file_watch::run(registry.clone()));
         tasks.spawn(jobs.clone().deliver());
+        tasks.spawn(jobs::unarchived::run(store.clone(), registry.clone()));
         tasks.spawn(jobs::retention::run(store.clone(), registry.clone(), job_settings.subscribe()));
         tasks.spawn(notifier::run(registry.clone(), schedule_changes, channels));
         Self(tasks)

@@ -164,6 +164,7 @@ fn new_record(
         job,
         creator: Creator::from(origin),
         attempts: Vec::new(),
+        model: request.model.clone(),
         concurrency,
         start_before_ms: request.start_deadline.map(|deadline| run_at.plus(deadline.millis())),
         unique_key: request.unique.as_ref().map(|unique| unique_key(unique, now)),

@@ -25,7 +25,7 @@ use tools::Toolbox;
 use types::daemon_event::JobNotification;
 use types::event::Origin;
 use types::ids::JobId;
-use types::job::{FailedDelivery, Job, JobCounts, JobEvent};
+use types::job::{FailedDelivery, Job, JobCounts, JobEvent, QueueReason};
 use types::job_request::{JobRequest, RetryMode};
 use types::time::Timestamp;
 use types::usage::Budgets;
@@ -316,6 +316,10 @@ impl Jobs {
             let Some(session_id) = record.living_session() else { continue };
             if let Ok(view) = self.registry.view(session_id).await {
                 record.job.activity = view.summary.activity;
+            }
+            let shared = self.registry.shared();
+            if shared.rate_limits().is_waiting(session_id, shared.clock.now()) {
+                record.job.reason = Some(QueueReason::RateLimited);
             }
             let query = LedgerQuery { session_id: Some(session_id), ..LedgerQuery::default() };
             let is_continued = record.attempts.iter().filter(|it| it.session_id == session_id).count() > 1;

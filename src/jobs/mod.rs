@@ -20,6 +20,7 @@ mod session_events;
 mod settings;
 mod task;
 pub mod template;
+pub mod unarchived;
 mod worktree;
 
 pub use command::{Cancelled, Created, NewJob};

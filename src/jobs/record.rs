@@ -21,6 +21,9 @@ pub struct JobRecord {
     /// All attempts, the first one first.
     #[serde(default)]
     pub attempts: Vec<JobAttempt>,
+    /// The model that the first request goes to, as `PROVIDER/MODEL`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub model: Option<String>,
     /// How many jobs with the same key run at a time.
     pub concurrency: Concurrency,
     /// When the job expires if it has not started.

@@ -5,10 +5,10 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::command::parse;
+use crate::services::daemon_origin;
 use crate::settings::JobSettings;
 use session::{Registry, SessionError};
 use store::{JobCommit, JobWrite, Store, StoreError};
-use types::event::Origin;
 use types::ids::SessionId;
 
 /// Time between two removals; a change of the configuration causes one as well.
@@ -55,8 +55,7 @@ async fn remove(store: &Store, registry: &Registry, keep_ms: u64) -> Result<usiz
         let mut sessions: Vec<SessionId> = record.attempts.iter().map(|attempt| attempt.session_id).collect();
         sessions.dedup();
         for session_id in sessions {
-            let origin = Origin { client: "agentd jobs".into(), ..Origin::default() };
-            match registry.delete(session_id, None, origin).await {
+            match registry.delete(session_id, None, daemon_origin()).await {
                 Ok(()) | Err(SessionError::NotFound) => {}
                 // A damaged session must not keep its job for ever.
                 Err(error) => {

@@ -76,11 +76,15 @@ fn name(record: &JobRecord) -> String {
 /// have stopped after it made the worktree and before the job knew of it, so the name counts.
 ///
 /// # Errors
-/// The repository is gone, or git or the disk failed. The worktree is kept then.
-pub(crate) async fn finish(services: &Services, record: &JobRecord) -> Result<Option<GitResult>, JobError> {
+/// The repository is gone, git or the disk failed, or the token stopped git. The worktree is kept then.
+pub(crate) async fn finish(
+    services: &Services,
+    record: &JobRecord,
+    cancel: &CancellationToken,
+) -> Result<Option<GitResult>, JobError> {
     let message =
         format!("{}\n\nMade by {}, attempt {}.", record.job.title, record.job.job_id, record.job.attempt);
-    match services.registry.finish_worktree(&name(record), &message).await {
+    match services.registry.finish_worktree(&name(record), &message, cancel).await {
         Ok(git) => Ok(Some(git)),
         Err(SessionError::Worktree(WorktreeError::NotFound)) if record.worktree_place.is_none() => Ok(None),
         Err(failure) => Err(error(&failure)),

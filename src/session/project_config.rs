@@ -25,14 +25,34 @@ pub(super) struct ProjectLayer {
     pub values: ProjectValues,
 }
 
+/// Whether a project may have such files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct MayHaveSettings(bool);
+
 impl ProjectLayer {
+    /// Whether a project may have such files. Most have none, and a scan reads every file that trust covers. Reads the disk.
+    pub fn may_have_settings(project: &ProjectFolders) -> MayHaveSettings {
+        MayHaveSettings(project.may_have(&[PROJECT_FILE]))
+    }
+
     /// Reads the files of a project.
     pub async fn load(shared: &Shared, project: ProjectFolders) -> Result<Self, StoreError> {
-        let found = tokio::task::spawn_blocking(move || {
-            // Most projects have no such file, and a scan reads every file that trust covers.
-            (project.may_have(&[PROJECT_FILE]), project)
-        });
-        let Ok((true, project)) = found.await else { return Ok(Self::default()) };
+        let found = tokio::task::spawn_blocking(move || (Self::may_have_settings(&project), project));
+        match found.await {
+            Ok((may_have, project)) => Self::load_if(may_have, shared, project).await,
+            Err(_) => Ok(Self::default()),
+        }
+    }
+
+    /// Reads the files of a project that was looked at before.
+    pub async fn load_if(
+        may_have: MayHaveSettings,
+        shared: &Shared,
+        project: ProjectFolders,
+    ) -> Result<Self, StoreError> {
+        if !may_have.0 {
+            return Ok(Self::default());
+        }
         let (inventory, is_trusted) = trust::inspect(shared, project).await?;
         let files = inventory.settings;
         let values = files.iter().map(|file| file.project.values.clone()).reduce(merge_values);

@@ -12,6 +12,7 @@ use crate::background_hooks::BackgroundHooks;
 use crate::error::SessionError;
 use crate::loaded_workspaces::LoadedWorkspaces;
 use crate::metrics::MetricCounters;
+use crate::rate_limits::RateLimits;
 use crate::session_environments::SessionEnvironments;
 use crate::stream::feed::FeedPool;
 use crate::worktree_bases::WorktreeBases;
@@ -195,6 +196,8 @@ pub struct Shared {
     pub(super) aborted_at_load: Mutex<HashSet<SessionId>>,
     /// Held shared while a worktree is made, and alone while the start completes one that a crash left.
     pub(super) worktree_sweep: tokio::sync::RwLock<()>,
+    /// Which sessions wait because a provider limits the rate of requests.
+    pub(super) rate_limits: RateLimits,
     /// Git facts of the workspaces, for system prompts.
     pub(super) git_facts: GitFacts,
     /// Memory for the newest events of all sessions.
@@ -243,6 +246,7 @@ impl Shared {
             worktree_bases: WorktreeBases::default(),
             aborted_at_load: Mutex::default(),
             worktree_sweep: tokio::sync::RwLock::default(),
+            rate_limits: RateLimits::default(),
             git_facts: GitFacts::default(),
             feed_pool: Arc::default(),
             background_hooks: BackgroundHooks::default(),
@@ -307,6 +311,12 @@ impl Shared {
         if let Some(observer) = &self.observer {
             observer.on_commit(envelope);
         }
+    }
+
+    /// Which sessions wait because a provider limits the rate of requests.
+    #[must_use]
+    pub fn rate_limits(&self) -> &RateLimits {
+        &self.rate_limits
     }
 
     /// Subscribes to all later changes of pending requests, in all sessions.

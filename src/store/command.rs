@@ -40,5 +40,7 @@ pub(crate) enum WriterCommand {
     Job(Box<JobCommit>, ReplyTo<()>),
     /// Writes audit rows that belong to no journal.
     Record(Vec<AuditNote>, Durability, ReplyTo<()>),
+    /// Frees the page cache.
+    ReleaseCache(ReplyTo<()>),
     Close,
 }

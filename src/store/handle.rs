@@ -162,6 +162,12 @@ impl Store {
         self.ask(|answer| WriterCommand::KeepReply(Box::new(reply), answer)).await
     }
 
+    /// Frees the page cache of the writer, which keeps up to 16 MB after a burst of writes. Pages that are needed later are
+    /// read again.
+    pub async fn release_cache(&self) -> Result<(), StoreError> {
+        self.ask(WriterCommand::ReleaseCache).await
+    }
+
     /// Reports trouble with the storage. If the last write failed, tries another write now, so that past
     /// trouble is not reported forever.
     ///

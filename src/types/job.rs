@@ -114,7 +114,7 @@ pub enum QueueReason {
     Budget,
     /// New starts are stopped (`job.pause`).
     Paused,
-    /// The provider asked for a pause.
+    /// The provider of its model limits the rate of requests, and an attempt or a session waits for it.
     RateLimited,
     /// No node can take it.
     Node,
@@ -135,7 +135,7 @@ pub struct Job {
     pub job_id: JobId,
     /// Its state.
     pub state: JobState,
-    /// Why it does not start yet.
+    /// Why it does not start yet. With a living attempt only `rate_limited`: the attempt waits for its provider.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reason: Option<QueueReason>,
     /// Short name.

@@ -173,6 +173,9 @@ pub struct SessionWorktree {
     pub branch: String,
     /// The commit that it started from.
     pub base: String,
+    /// For a fork: the session with which it shares the worktree. The worktree stays until both have ended.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub shared_with: Option<SessionId>,
 }
 
 /// A worktree that the daemon made.

@@ -147,3 +147,71 @@ async fn worktree_whose_end_failed_is_ended_by_the_next_start() {
     assert!(path.join("new.txt").exists(), "it has changes, so it is kept");
     assert_eq!(git(&path, &["status", "--porcelain"]), "");
 }
+
+#[tokio::test]
+async fn background_command_ends_with_the_attempt_that_began_it() {
+    let daemon = TestDaemon::builder().config(BASH_ALLOWED).start().await;
+    let client = daemon.client("alice").await;
+    let command = json!({"command": "sleep 600", "run_in_background": true});
+    daemon.models.push(Step::calls([("Bash", command)]));
+    daemon.models.push(Step::text("It runs."));
+    let job = create(&client, &daemon, json!({})).await;
+    let done = wait(&client, &job).await;
+    assert_eq!(done["state"], "succeeded", "{done}");
+    assert!(daemon.tool_processes().is_empty(), "the work has stopped");
+    let session = client.call("session.get", json!({"session_id": done["session_id"]})).await;
+    assert_eq!(session["session"]["state"], "archived", "{session}");
+}
+
+/// A client with the name under which the daemon acts for jobs restores a session: that is the state in which a daemon
+/// that dies at the end of a continued attempt leaves it.
+#[tokio::test]
+async fn session_that_the_daemon_left_unarchived_is_archived_by_the_next_start() {
+    let mut daemon = TestDaemon::start().await;
+    let (client, runner) = (daemon.client("alice").await, daemon.client("agentd jobs").await);
+    let mut sessions = Vec::new();
+    for restoring in [&runner, &client] {
+        daemon.models.push(Step::text("Done."));
+        let job = create(&client, &daemon, json!({})).await;
+        let done = wait(&client, &job).await;
+        assert_eq!(done["state"], "succeeded", "{done}");
+        let restore = json!({"session_id": done["session_id"], "archived": false});
+        restoring.call("session.archive", restore).await;
+        sessions.push(done["session_id"].clone());
+    }
+    daemon.crash_and_restart().await;
+    let client = daemon.client("alice").await;
+    let state = async |session: &Value| {
+        client.call("session.get", json!({"session_id": session})).await["session"]["state"].clone()
+    };
+    let id = json!({"session_id": sessions[0]});
+    let is_archived = |got: &Value| (got["session"]["state"] == "archived").then_some(());
+    poll(&client, "session.get", id, is_archived).await;
+    assert_eq!(state(&sessions[1]).await, "idle", "a user restored it");
+}
+
+#[tokio::test]
+async fn continued_attempts_of_many_jobs_end_with_their_own_results() {
+    const JOBS: usize = 12;
+    let daemon = TestDaemon::builder().config("[jobs]\nconcurrent = 12").start().await;
+    let client = daemon.client("alice").await;
+    daemon.models.set_fallback(|request| {
+        let prompts = json!(request.messages()).to_string().matches("Do it.").count();
+        match prompts {
+            1 => Step::error(400, "invalid_request_error", "no"),
+            _ => Step::text("one two three four five six").drip(20),
+        }
+    });
+    let retry = json!({"attempts": 2, "backoff": "10ms", "max_backoff": "10ms", "mode": "continue"});
+    let mut jobs = Vec::new();
+    for number in 0..JOBS {
+        let key = json!({"key": number.to_string(), "limit": 1});
+        jobs.push(create(&client, &daemon, json!({"retry": retry, "concurrency": key})).await);
+    }
+    for job in &jobs {
+        let done = wait(&client, job).await;
+        assert_eq!((&done["state"], &done["attempt"]), (&json!("succeeded"), &json!(2)), "{done}");
+        let session = client.call("session.get", json!({"session_id": done["session_id"]})).await;
+        assert_eq!(session["session"]["state"], "archived", "{session}");
+    }
+}

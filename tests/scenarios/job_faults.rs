@@ -7,9 +7,10 @@ use serde_json::{Value, json};
 use super::agentctl::ctl;
 use super::bash;
 use super::jobs::{content, create, get, reaches, wait};
+use super::worktrees::{git, start, worktrees};
 use crate::support::daemon::{CrashMode, TestDaemon};
 use crate::support::model_server::{Gate, Step};
-use crate::support::wait::with_deadline;
+use crate::support::wait::{POLL_INTERVAL, with_deadline};
 
 /// Members of a job with a key of its own.
 fn keyed(key: &str, more: Value) -> Value {
@@ -218,4 +219,71 @@ async fn crontab_keeps_its_zone_and_names_patterns_that_cannot_be_taken_over() {
         matches!(told[..], [pattern, zone] if pattern.contains("1#2") && zone.contains("timezone")),
         "{printed:?}"
     );
+}
+
+#[tokio::test]
+async fn rate_limit_is_the_reason_of_the_attempt_that_waits_and_of_queued_jobs() {
+    let daemon = TestDaemon::start().await;
+    let client = daemon.client("alice").await;
+    let limited = Step::error(429, "rate_limit_error", "slow down").header("retry-after", "4");
+    daemon.models.push(limited);
+    daemon.models.set_fallback(|_| Step::text("Done."));
+    let first = create(&client, &daemon, keyed("a", json!({"prompt": "first"}))).await;
+    let waits = async {
+        while get(&client, &first).await["reason"] != "rate_limited" {
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+    };
+    with_deadline("the wait of the attempt", || daemon.log(), waits).await;
+    let second = create(&client, &daemon, keyed("b", json!({"prompt": "second"}))).await;
+    let queued = get(&client, &second).await;
+    assert_eq!((&queued["state"], &queued["reason"]), (&json!("queued"), &json!("rate_limited")));
+    for job in [&first, &second] {
+        let done = wait(&client, job).await;
+        assert_eq!((&done["state"], done.get("reason")), (&json!("succeeded"), None));
+    }
+}
+
+/// A limit on the size of files stops git as a disk without space does: in the middle of a file.
+#[tokio::test]
+async fn disk_that_fills_in_git_worktree_add_fails_the_job_and_leaves_nothing() {
+    const LIMIT_BYTES: usize = 12 << 20;
+    let Some(daemon) = start(TestDaemon::builder()).await else { return };
+    let client = daemon.client("alice").await;
+    let folder = daemon.workspace();
+    std::fs::write(folder.join("big.bin"), vec![b'x'; 2 * LIMIT_BYTES]).expect("written");
+    git(&folder, &["add", "big.bin"]);
+    git(&folder, &["commit", "-q", "-m", "big"]);
+    let limit = |bytes: &str| {
+        let fsize = format!("--fsize={bytes}:unlimited");
+        std::process::Command::new("prlimit").args(["--pid", &daemon.pid().to_string(), &fsize]).status()
+    };
+    if !limit(&LIMIT_BYTES.to_string()).is_ok_and(|status| status.success()) {
+        base::skip_test!("prlimit cannot limit the daemon");
+        return;
+    }
+    let job = create(&client, &daemon, json!({"worktree": true})).await;
+    let failed = wait(&client, &job).await;
+    assert_eq!((&failed["state"], &failed["error"]["kind"]), (&json!("failed"), &json!("worktree")));
+    assert!(daemon.models.requests().is_empty(), "no session starts");
+    let entries = std::fs::read_dir(worktrees(&daemon)).map(Iterator::count).unwrap_or(0);
+    assert_eq!(entries, 0, "the partial worktree is removed");
+    assert_eq!(git(&folder, &["worktree", "list"]).lines().count(), 1);
+    assert_eq!(git(&folder, &["branch", "--list", "agentd/*"]), "");
+    assert!(limit("unlimited").is_ok_and(|status| status.success()));
+    daemon.models.push(Step::text("Done."));
+    client.call("job.retry", json!({"job_id": job["job_id"]})).await;
+    assert_eq!(wait(&client, &job).await["state"], "succeeded");
+}
+
+#[tokio::test]
+async fn job_beyond_the_length_of_the_queue_is_refused_until_there_is_room() {
+    let daemon = TestDaemon::builder().config("[jobs]\nmax_queued = 2\npaused = true").start().await;
+    let client = daemon.client("alice").await;
+    let first = create(&client, &daemon, json!({})).await;
+    create(&client, &daemon, json!({"delay": "1h"})).await;
+    let refusal = client.refused("job.create", content(&daemon, json!({}))).await;
+    assert_eq!(refusal.code, -32001, "{refusal:?}");
+    client.call("job.cancel", json!({"job_id": first["job_id"]})).await;
+    create(&client, &daemon, json!({})).await;
 }

@@ -8,7 +8,7 @@ use super::bash;
 use super::worktrees::{create_apart, git, list, path_of, run_calls, start, worktrees, write};
 use crate::support::client::Client;
 use crate::support::daemon::TestDaemon;
-use crate::support::model_server::Step;
+use crate::support::model_server::{Gate, Step};
 use crate::support::wait::{POLL_INTERVAL, poll_until, with_deadline};
 
 const ALLOW_BASH: &str = "[permissions]\nallow = [\"Bash\"]";
@@ -76,18 +76,54 @@ async fn lock_of_command_on_repository_holds_no_job() {
     assert_eq!(done["state"], "succeeded", "{done}");
 }
 
-#[tokio::test]
-async fn cancel_ends_job_that_waits_for_its_repository() {
-    let Some(daemon) = start_allowing().await else { return };
-    let alice = daemon.client("alice").await;
-    assert_eq!(run_job(&daemon, &alice, "true").await["state"], "succeeded");
-    // As if another worktree of the repository were being made.
-    let state = worktrees(&daemon).with_file_name("worktree-git");
+/// Locks the only repository with worktrees, as if another worktree of it were being made.
+fn lock_repository(daemon: &TestDaemon) -> std::fs::File {
+    let state = worktrees(daemon).with_file_name("worktree-git");
     let files = std::fs::read_dir(&state).expect("read").flatten().map(|entry| entry.path());
     let locks: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|it| it == "lock")).collect();
     assert_eq!(locks.len(), 1, "{locks:?}");
     let lock = std::fs::File::open(&locks[0]).expect("open");
     lock.lock().expect("locked");
+    lock
+}
+
+#[tokio::test]
+async fn cancel_ends_job_whose_end_waits_for_its_repository() {
+    let Some(daemon) = start_allowing().await else { return };
+    let alice = daemon.client("alice").await;
+    let gate = Gate::new();
+    daemon.models.push(Step::calls(vec![bash("echo new > new.txt")]));
+    daemon.models.push(Step::text("Done.").hold(&gate));
+    let params = json!({"prompt": "Do it.", "cwd": daemon.workspace(), "worktree": true});
+    let job = alice.call("job.create", params).await["job"].clone();
+    gate.wait_reached().await;
+    let lock = lock_repository(&daemon);
+    gate.open();
+    let id = json!({"job_id": job["job_id"]});
+    let ending = async {
+        loop {
+            let session = alice.call("job.get", id.clone()).await["job"]["session_id"].clone();
+            let session = alice.call("session.get", json!({"session_id": session})).await;
+            if session["session"]["state"] == "archived" {
+                return;
+            }
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+    };
+    with_deadline("the end of the work", || daemon.log(), ending).await;
+    let cancelled = alice.call("job.cancel", id).await;
+    assert_eq!(cancelled["job"]["state"], "cancelled", "{cancelled}");
+    drop(lock);
+    let path = worktrees(&daemon).join(job["job_id"].as_str().expect("an id"));
+    assert!(path.join("new.txt").exists(), "the worktree is kept");
+}
+
+#[tokio::test]
+async fn cancel_ends_job_that_waits_for_its_repository() {
+    let Some(daemon) = start_allowing().await else { return };
+    let alice = daemon.client("alice").await;
+    assert_eq!(run_job(&daemon, &alice, "true").await["state"], "succeeded");
+    let lock = lock_repository(&daemon);
     let params = json!({"prompt": "Do it.", "cwd": daemon.workspace(), "worktree": true});
     let job = alice.call("job.create", params).await["job"].clone();
     let id = json!({"job_id": job["job_id"]});

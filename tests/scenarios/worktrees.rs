@@ -453,3 +453,20 @@ async fn agentctl_runs_in_worktree_shows_and_merges_it() {
     assert_eq!(ctl(&daemon, &["worktrees", "rm", &id]).await.code, 0);
     assert!(ctl(&daemon, &["worktrees"]).await.out.is_empty());
 }
+
+#[tokio::test]
+async fn worktree_shared_with_a_fork_stays_until_both_have_ended() {
+    let Some(daemon) = start(TestDaemon::builder()).await else { return };
+    let alice = daemon.client("alice").await;
+    let session = create_apart(&daemon, &alice, json!({})).await;
+    run_calls(&daemon, &session, vec![("LS", json!({"path": "."}))]).await;
+    let fork = alice.call("session.fork", json!({"session_id": session.id})).await["session"].clone();
+    assert_eq!(fork["worktree"]["shared_with"], json!(session.id), "{fork}");
+    let path = path_of(&daemon, &session);
+    session.call("kill", json!({})).await;
+    assert!(path.exists(), "the fork works in it");
+    let refused = alice.refused("worktree.remove", json!({"session_id": session.id, "force": true})).await;
+    assert!(refused.message.contains(fork["session_id"].as_str().expect("an id")), "{refused:?}");
+    alice.call("session.kill", json!({"session_id": fork["session_id"]})).await;
+    assert!(!path.exists(), "it has no change, so it goes with the last session");
+}

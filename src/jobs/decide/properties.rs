@@ -46,6 +46,7 @@ pub(crate) fn new_record(attempts: u32) -> JobRecord {
         },
         creator: Creator::default(),
         attempts: Vec::new(),
+        model: None,
         concurrency: Concurrency { key: "/w".into(), limit: 1 },
         start_before_ms: None,
         unique_key: None,

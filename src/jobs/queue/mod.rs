@@ -1,7 +1,7 @@
 //! The jobs that are not over: which one starts next, when something is due, and why a job does not start. Pure.
 //!
 //! Every question is answered without looking at all jobs, because the runner asks them after each input and thousands
-//! of jobs may wait. Only a limit on the day's money may need a look at all of them.
+//! of jobs may wait. Only a limit on the day's money and a pause of a model may need a look at all of them.
 
 #[cfg(test)]
 mod properties;
@@ -29,6 +29,8 @@ pub(crate) struct QueueEntry {
     pub run_at: Timestamp,
     /// When it expires if it has not started.
     pub start_before: Option<Timestamp>,
+    /// The model that its first request goes to, as `PROVIDER/MODEL`; `None` if it is not known.
+    pub model: Option<Arc<str>>,
     /// Jobs with the same key run at most `limit` at a time.
     pub key: Arc<str>,
     pub limit: u32,
@@ -121,6 +123,8 @@ pub(crate) struct JobQueue {
     used_slots: u32,
     /// The money that jobs with a living attempt, and those that retry, keep from others.
     reserved_usd_micros: u128,
+    /// Models whose provider limits the rate of requests, with the end of the pause that it asked for.
+    paused_models: HashMap<String, Timestamp>,
 }
 
 impl JobQueue {
@@ -164,10 +168,16 @@ impl JobQueue {
         up_to(&self.expiries, now)
     }
 
-    /// The next time at which a job is due or expires.
+    /// The next time at which a job is due or expires, or a pause of a model ends that a job may wait for.
     pub fn next_time(&self) -> Option<Timestamp> {
         let first = |times: &BTreeSet<(Timestamp, JobId)>| times.first().map(|(at, _)| *at);
-        first(&self.due).into_iter().chain(first(&self.expiries)).min()
+        let pauses = self.paused_models.values().copied().filter(|_| self.has_queued());
+        first(&self.due).into_iter().chain(first(&self.expiries)).chain(pauses).min()
+    }
+
+    /// Replaces the models that no job may begin with, each with the end of its pause.
+    pub fn set_paused_models(&mut self, paused: HashMap<String, Timestamp>) {
+        self.paused_models = paused;
     }
 
     /// Whether a job is queued.
@@ -180,8 +190,8 @@ impl JobQueue {
         if limits.is_paused || self.used_slots >= limits.concurrent {
             return None;
         }
-        if limits.day_usd_micros_left.is_some() {
-            // A job with a lower limit may start before those that the money does not suffice for.
+        if limits.day_usd_micros_left.is_some() || !self.paused_models.is_empty() {
+            // A job with a lower limit or another model may start before those that wait for money or for their model.
             let entries = self.queued.iter().filter_map(|(.., id)| self.entries.get(id));
             let can_start = entries.filter(|entry| self.reason(entry, limits).is_none());
             return can_start.min_by_key(|entry| entry.rank(now)).map(|entry| entry.job_id);
@@ -211,6 +221,8 @@ impl JobQueue {
             Some(QueueReason::Paused)
         } else if left.is_some_and(|left| left == 0 || entry.reserve_usd_micros > left) {
             Some(QueueReason::Budget)
+        } else if entry.model.as_ref().is_some_and(|model| self.paused_models.contains_key(&**model)) {
+            Some(QueueReason::RateLimited)
         } else if self.used_key(&entry.key) >= entry.limit {
             Some(QueueReason::Concurrency)
         } else if self.used_slots >= limits.concurrent {

@@ -35,6 +35,7 @@ impl Model {
             priority: record.job.priority,
             run_at: record.job.run_at_ms,
             start_before: None,
+            model: None,
             key: Arc::from(record.job.job_id.to_string()),
             limit: 1,
             reserve_usd_micros: record.remaining().usd_micros.unwrap_or(0),

@@ -15,6 +15,7 @@ fn entries(jobs: &[JobFacts<'_>]) -> Vec<QueueEntry> {
         priority: *priority,
         run_at: Timestamp(*run_at),
         start_before: None,
+        model: None,
         key: Arc::from(*key),
         limit: 1,
         reserve_usd_micros: *reserve,
@@ -123,6 +124,22 @@ impl AllJobs {
     }
 }
 
+#[test]
+fn job_waits_while_the_rate_of_its_model_is_limited_and_others_start() {
+    let now = Timestamp(100);
+    let mut all = entries(&[(JobState::Queued, 5, 0, "a", 0), (JobState::Queued, 0, 0, "b", 0)]);
+    all[0].model = Some(Arc::from("p/busy"));
+    all[1].model = Some(Arc::from("p/other"));
+    let mut queue = queue_of(&all);
+    queue.set_paused_models([("p/busy".to_owned(), Timestamp(900))].into());
+    assert_eq!(queue.next_to_start(FREE, now), Some(all[1].job_id));
+    assert_eq!(queue.find_reason(all[0].job_id, FREE), Some(QueueReason::RateLimited));
+    assert_eq!(queue.next_time(), Some(Timestamp(900)), "it may start then");
+    queue.set_paused_models(HashMap::new());
+    assert_eq!(queue.next_to_start(FREE, now), Some(all[0].job_id));
+    assert_eq!((queue.find_reason(all[0].job_id, FREE), queue.next_time()), (None, None));
+}
+
 const STATES: [JobState; 6] = [
     JobState::Queued,
     JobState::Scheduled,
@@ -144,6 +161,7 @@ fn change() -> impl Strategy<Value = (usize, QueueEntry)> {
                 priority,
                 run_at: Timestamp(ages * AGEING_MS + ms),
                 start_before: expiry.map(Timestamp),
+                model: None,
                 key: Arc::from(["a", "b", "c"][key]),
                 limit,
                 reserve_usd_micros: reserve,

@@ -274,8 +274,10 @@ impl JobRunner {
         Ok(paused)
     }
 
-    async fn find_reasons(&self, ids: &[JobId]) -> Result<Vec<Option<QueueReason>>, JobsError> {
-        let limits = self.limits(self.now()).await?;
+    async fn find_reasons(&mut self, ids: &[JobId]) -> Result<Vec<Option<QueueReason>>, JobsError> {
+        let now = self.now();
+        let limits = self.limits(now).await?;
+        self.queue.set_paused_models(self.registry.shared().rate_limits().paused_models(now));
         Ok(ids.iter().map(|id| self.queue.find_reason(*id, limits)).collect())
     }
 

@@ -3,9 +3,10 @@
 
 mod attempt;
 mod commands;
+pub(crate) mod end;
 mod steps;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,6 +60,8 @@ pub struct JobRunner {
     /// Whether sessions are recovered. Before that no attempt starts.
     can_start: bool,
     mint: Mint,
+    /// The names of the models of jobs.
+    models: HashSet<Arc<str>>,
     /// Told when a message about a job became owed.
     owed_messages: Arc<Notify>,
 }
@@ -79,8 +82,8 @@ enum Phase {
     Starting(CancellationToken),
     /// The session works, and its changes count.
     Following,
-    /// The result is being read, or the session is being stopped.
-    Ending,
+    /// The session is being stopped, or its result is read; the token leaves little time for that.
+    Ending(CancellationToken),
 }
 
 /// The end of a piece of work.
@@ -91,8 +94,12 @@ enum WorkDone {
     Placed(JobId, Box<WorktreePlace>),
     /// The attempt could not be started now, because the storage failed; it is tried again.
     StartAgain(JobId),
+    /// The attempt is not over: a client gave its session more work.
+    GoesOn(JobId),
     /// The attempt is over.
     Ended(JobId, Box<AttemptEnd>, Vec<i32>),
+    /// The daemon stops.
+    ShuttingDown,
 }
 
 impl JobRunner {
@@ -120,6 +127,7 @@ impl JobRunner {
             is_paused: false,
             can_start: false,
             mint: Mint::new(0, Seed::random()),
+            models: HashSet::new(),
             owed_messages,
             counters,
         }
@@ -222,7 +230,10 @@ impl JobRunner {
     /// Goes on with the attempts that lived when the daemon stopped. Each step of a start can be repeated.
     async fn resume_attempts(&mut self) -> Result<(), JobsError> {
         self.can_start = true;
-        for id in self.queue.living().collect::<Vec<_>>() {
+        // A cancel may have begun to stop an attempt already.
+        let is_idle =
+            |id: &JobId| self.attempts.get(id).is_some_and(|attempt| matches!(attempt.phase, Phase::Idle));
+        for id in self.queue.living().filter(is_idle).collect::<Vec<_>>() {
             if let Some((record, _)) = self.read_or_forget(id).await? {
                 self.go_on(record);
             }
@@ -244,6 +255,7 @@ impl JobRunner {
             return Ok(());
         }
         let now = self.now();
+        self.queue.set_paused_models(self.registry.shared().rate_limits().paused_models(now));
         for id in self.queue.due(now) {
             self.step_or_forget(id, JobInput::Due).await?;
         }
@@ -297,12 +309,14 @@ impl JobRunner {
         Some(Duration::from_millis(next.since(now).max(1)).min(MAX_SLEEP))
     }
 
+    /// A session has changed its state. The change may be an old one, for example that the session was restored for this
+    /// attempt, so its state of now counts.
     async fn session_changed(&mut self, change: StatusChange) -> Result<(), JobsError> {
         let Some(id) = self.by_session.get(&change.session_id).copied() else { return Ok(()) };
         if !self.attempts.get(&id).is_some_and(|attempt| matches!(attempt.phase, Phase::Following)) {
             return Ok(());
         }
-        self.follow(id, change.state, change.requires).await
+        self.look_at(id, change.session_id).await
     }
 
     /// Takes over the state of an attempt's session.
@@ -389,7 +403,8 @@ impl JobRunner {
             }
         };
         match done {
-            WorkDone::Started(id) => {
+            WorkDone::ShuttingDown => return Err(JobsError::ShuttingDown),
+            WorkDone::Started(id) | WorkDone::GoesOn(id) => {
                 let Some(attempt) = self.attempts.get_mut(&id) else { return Ok(()) };
                 attempt.phase = Phase::Following;
                 let session_id = attempt.session_id;

@@ -21,6 +21,9 @@ use types::time::Timestamp;
 /// Wait before a failed write of a step without a caller is repeated.
 const WRITE_RETRY: Duration = Duration::from_millis(500);
 
+/// Number of names of models after which those that no job uses are forgotten.
+const MAX_MODELS: usize = 64;
+
 /// What a step writes besides the job and its events.
 #[derive(Default)]
 pub(super) struct Extras {
@@ -261,6 +264,21 @@ impl JobRunner {
         }
     }
 
+    /// The shared copy of a model's name. There are few, and thousands of jobs.
+    fn intern(&mut self, model: &str) -> Arc<str> {
+        match self.models.get(model) {
+            Some(known) => Arc::clone(known),
+            None => {
+                let name: Arc<str> = Arc::from(model);
+                if self.models.len() >= MAX_MODELS {
+                    self.models.retain(|known| Arc::strong_count(known) > 1);
+                }
+                self.models.insert(Arc::clone(&name));
+                name
+            }
+        }
+    }
+
     /// Takes over the state of a job into the queue.
     pub(super) fn track(&mut self, record: &JobRecord) {
         let job = &record.job;
@@ -271,12 +289,14 @@ impl JobRunner {
         }
         let before = self.queue.get(job.job_id).map(|known| known.state);
         self.counters.moved(before, job.state);
+        let model = record.model.as_deref().map(|model| self.intern(model));
         self.queue.set(QueueEntry {
             job_id: job.job_id,
             state: job.state,
             priority: job.priority,
             run_at: job.run_at_ms.max(job.created_at_ms),
             start_before: record.start_before_ms.filter(|_| record.attempts.is_empty()),
+            model,
             key: Arc::from(record.concurrency.key.as_str()),
             limit: record.concurrency.limit,
             reserve_usd_micros: record.remaining().usd_micros.unwrap_or(0),

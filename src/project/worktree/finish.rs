@@ -1,5 +1,7 @@
 //! The end of a job's or session's work in a worktree.
 
+use tokio_util::sync::CancellationToken;
+
 use super::private_git::Checkout;
 use super::remove::remove_worktree;
 use super::repository::Repository;
@@ -25,13 +27,16 @@ pub struct Finished {
 /// or is not a new one. No process of a tool may run in the worktree. A call can be repeated, also after the removal.
 ///
 /// # Errors
-/// The repository is missing, git does not know the worktree, or git or the disk failed. The worktree is kept then.
+/// The repository is missing, git does not know the worktree, git or the disk failed, or the token stopped git. The worktree is kept then.
 pub async fn finish(
     own: &OwnWorktree,
     choice: &WorktreeChoice,
     message: &str,
+    cancel: &CancellationToken,
 ) -> Result<Finished, WorktreeProblem> {
-    let repository = Repository::find_owner(own).await?;
+    let found = cancel.run_until_cancelled(Repository::find_owner(own)).await;
+    let found = found.unwrap_or_else(|| Err(WorktreeProblem::new("worktree", "the work was cancelled")));
+    let repository = found?.with_cancel(cancel);
     let lock = repository.lock(&StateFolder::open(&own.path)?).await?;
     repository.require_plain_branch(&own.branch)?;
     let checkout = Checkout::open(&repository, own).await?;

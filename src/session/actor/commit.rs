@@ -148,6 +148,7 @@ impl Actor {
         self.feed.publish(entries);
         for entry in &plan.events {
             self.shared.on_commit(&entry.envelope);
+            self.shared.rate_limits.on_event(&entry.envelope, self.engine.model());
             self.state.spans.on_event(&entry.envelope);
             if let Some(change) = status_change(&entry.envelope) {
                 self.shared.notify_status(change);

@@ -46,7 +46,7 @@ impl Registry {
             None => Ok(None),
         };
         if let Some(known) = known().await? {
-            return self.view(known).await;
+            return self.view_with_details(known).await;
         }
         shared.check_journal_quota()?;
         // The handle keeps the session from being deleted while its blobs are copied.
@@ -71,8 +71,11 @@ impl Registry {
         let copy = copy_journal(shared, (id, key), item_id, point, (fork_id, limits), |spec| {
             spec.title = title;
             spec.forked_from = Some(forked_from);
-            // The fork is no sub-agent, so it has no parent call.
-            spec.parent = None;
+            // The fork is no sub-agent, so it has no parent call, and no attempt of a job.
+            (spec.parent, spec.job_id) = (None, None);
+            if let Some(worktree) = &mut spec.worktree {
+                worktree.shared_with = Some(id);
+            }
         })
         .await?;
         let idempotency = request.keyed.clone().and_then(|keyed| keyed.row(method::FORK, id, &fork_id));
@@ -88,11 +91,11 @@ impl Registry {
         match shared.database.create(new).await {
             Ok(_) => {
                 shared.notify_session(fork_id, SessionChangeKind::Created);
-                self.view(fork_id).await
+                self.view_with_details(fork_id).await
             }
             // Another call with the same key was faster.
             Err(StoreError::Taken) => match known().await? {
-                Some(known) => self.view(known).await,
+                Some(known) => self.view_with_details(known).await,
                 None => Err(SessionError::Conflict("idempotency_key")),
             },
             Err(error) => Err(error.into()),

@@ -409,7 +409,7 @@ impl Registry {
             let why = "an unattended session has no user who could choose an answer; leave it out";
             return Err(SessionError::BadParam("binary_feedback", why.into()));
         }
-        let cwd = self.folder(&request.cwd).await?;
+        let (cwd, project, may_have_settings) = self.folder_with_project(&request.cwd).await?;
         let worktree = self.require_own_worktree(&cwd, request).await?;
         let options = self.resolve_options(request.options.clone()).await?;
         let mut spec = SessionSpec {
@@ -430,9 +430,8 @@ impl Registry {
                 && !request.background,
             ..SessionSpec::default()
         };
-        let project = self.inner.shared.find_project(Path::new(&spec.cwd)).await;
         spec.project_root = Some(project.root().display().to_string());
-        let layer = ProjectLayer::load(&self.inner.shared, project).await?;
+        let layer = ProjectLayer::load_if(may_have_settings, &self.inner.shared, project).await?;
         let user_budgets = spec.budgets;
         let mut notices = self.apply_project(&layer, &mut spec);
         let mut options = options;

@@ -1,9 +1,12 @@
 //! The folders that clients name: resolved, and checked as workspaces.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::error::SessionError;
+use crate::project_config::{MayHaveSettings, ProjectLayer};
 use crate::registry::Registry;
+use project::folders::ProjectFolders;
 
 /// Maximum number of additional folders of a session.
 const MAX_ADDITIONAL_DIRS: usize = 16;
@@ -23,6 +26,32 @@ impl Registry {
     }
 
     async fn resolve_folder(&self, name: &'static str, requested: &str) -> Result<String, SessionError> {
+        self.look_at_folder(name, requested, |_| ()).await.map(|(folder, ())| folder)
+    }
+
+    /// The canonical path of the folder of a new session, with its project and whether that may have settings. All of it is
+    /// one trip to a blocking thread.
+    pub(crate) async fn folder_with_project(
+        &self,
+        requested: &str,
+    ) -> Result<(String, ProjectFolders, MayHaveSettings), SessionError> {
+        let shared = &self.inner.shared;
+        let (workspaces, home) = (Arc::clone(&shared.workspaces), shared.components().settings.home.clone());
+        let look = move |cwd: &Path| {
+            let project = workspaces.project_folders(cwd, &home);
+            (ProjectLayer::may_have_settings(&project), project)
+        };
+        let (cwd, (may_have, project)) = self.look_at_folder("cwd", requested, look).await?;
+        Ok((cwd, project, may_have))
+    }
+
+    /// Resolves a folder, and calls `look` with it on a blocking thread.
+    async fn look_at_folder<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        requested: &str,
+        look: impl FnOnce(&Path) -> T + Send + 'static,
+    ) -> Result<(String, T), SessionError> {
         let path = Path::new(requested);
         if !path.is_absolute() {
             let why = format!("expected an absolute path, got {requested:?}");
@@ -32,17 +61,20 @@ impl Registry {
         let resolution = tokio::task::spawn_blocking(move || {
             let cwd = owned_path.canonicalize()?;
             let is_folder = cwd.metadata()?.is_dir();
-            Ok((cwd, is_folder))
+            let seen = is_folder.then(|| look(&cwd));
+            Ok((cwd, seen))
         });
-        let cwd = match resolution.await.unwrap_or_else(|error| Err(std::io::Error::other(error))) {
-            Ok((cwd, true)) => cwd,
+        let (cwd, seen) = match resolution.await.unwrap_or_else(|error| Err(std::io::Error::other(error))) {
+            Ok((cwd, Some(seen))) => (cwd, seen),
             Ok(_) => return Err(SessionError::BadParam(name, format!("{requested} is not a folder"))),
             Err(error) => {
                 return Err(SessionError::BadParam(name, format!("could not open {requested}: {error}")));
             }
         };
-        let cwd = cwd.to_str().map(String::from);
-        cwd.ok_or_else(|| SessionError::BadParam(name, "the path is not valid UTF-8".into()))
+        match cwd.to_str() {
+            Some(cwd) => Ok((cwd.to_owned(), seen)),
+            None => Err(SessionError::BadParam(name, "the path is not valid UTF-8".into())),
+        }
     }
 
     /// Checks additional workspace folders. Each must exist and must not be the root or a folder of the system

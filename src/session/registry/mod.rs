@@ -247,6 +247,7 @@ impl Registry {
         self.inner.shared.database.delete(handle.key(), idempotency, self.inner.shared.clock.now()).await?;
         self.inner.live.remove(&id);
         self.finish_worktree_of_session(id).await;
+        self.finish_worktree_left_to(id, &view.cwd).await;
         self.remove_servers(id).await;
         self.remove_environment(id).await;
         self.inner.shared.notify_status(StatusChange { session_id: id, state: None, requires: None });
@@ -266,6 +267,7 @@ impl Registry {
             Box::pin(self.kill(child, None, origin.clone())).await?;
         }
         self.finish_worktree_of_session(id).await;
+        self.finish_worktree_left_to(id, &self.view(id).await?.cwd).await;
         Ok(outcome)
     }
 

@@ -82,7 +82,8 @@ impl Registry {
         };
         match row.filter(is_own) {
             Some(WorktreeRow { path, base_folder, branch, base, .. }) => {
-                Ok(Some(Box::new(SessionWorktree { path, base_folder, branch, base })))
+                let worktree = SessionWorktree { path, base_folder, branch, base, shared_with: None };
+                Ok(Some(Box::new(worktree)))
             }
             None => {
                 let why = format!("{cwd} lies in a worktree of the daemon, which belongs to another session");
@@ -112,8 +113,25 @@ impl Registry {
             return;
         }
         let message = format!("agentd: work of session {id}");
-        if let Err(error) = self.finish_worktree(&row.name, &message).await {
+        if let Err(error) = self.finish_worktree(&row.name, &message, &CancellationToken::new()).await {
             tracing::warn!(session = %id, %error, "could not finish the worktree of an ended session");
+        }
+    }
+
+    /// Ends the work in a worktree that its owner left to this session, a fork, if no other session uses it. A failure is
+    /// logged.
+    pub(super) async fn finish_worktree_left_to(&self, id: SessionId, cwd: &str) {
+        let shared = &self.inner.shared;
+        let Some(path) = shared.components().tools.worktree_of(Path::new(cwd)) else { return };
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let Ok(Some(row)) = shared.store.worktree_named(&name).await else { return };
+        let is_left = row.finished_at.is_some() && row.removed_at.is_none() && row.session_id != Some(id);
+        if !is_left || !matches!(self.user_of(&row).await, Ok(None)) {
+            return;
+        }
+        let message = format!("agentd: work of session {id}");
+        if let Err(error) = self.finish_worktree(&name, &message, &CancellationToken::new()).await {
+            tracing::warn!(session = %id, %error, "could not finish the worktree of an ended fork");
         }
     }
 }

@@ -137,15 +137,25 @@ impl Registry {
     /// dropped.
     ///
     /// # Errors
-    /// There is no such worktree, or git or the store failed. The worktree is kept then.
-    pub async fn finish_worktree(&self, name: &str, message: &str) -> Result<GitResult, SessionError> {
+    /// There is no such worktree, git or the store failed, or the token stopped git. The worktree is kept then.
+    pub async fn finish_worktree(
+        &self,
+        name: &str,
+        message: &str,
+        cancel: &CancellationToken,
+    ) -> Result<GitResult, SessionError> {
         let row = self.inner.shared.store.worktree_named(name).await?.filter(|row| row.is_complete);
         let row = row.ok_or(SessionError::Worktree(WorktreeError::NotFound))?;
-        let (registry, message) = (self.clone(), message.to_owned());
-        run_to_end(async move { registry.finish(row, &message).await }).await
+        let (registry, message, cancel) = (self.clone(), message.to_owned(), cancel.clone());
+        run_to_end(async move { registry.finish(row, &message, &cancel).await }).await
     }
 
-    async fn finish(&self, mut row: WorktreeRow, message: &str) -> Result<GitResult, SessionError> {
+    async fn finish(
+        &self,
+        mut row: WorktreeRow,
+        message: &str,
+        cancel: &CancellationToken,
+    ) -> Result<GitResult, SessionError> {
         let shared = &self.inner.shared;
         let user = shared.store.session_in_folder(&row.path, SessionActivity::NotEnded).await?;
         let mut choice = row.choice.clone();
@@ -153,7 +163,7 @@ impl Registry {
             choice.keep = KeepWorktree::Always;
         }
         let Finished { mut git, is_removed, uncommitted } =
-            worktree::finish(&own(&row), &choice, message).await.map_err(failed)?;
+            worktree::finish(&own(&row), &choice, message, cancel).await.map_err(failed)?;
         if uncommitted > 0 {
             tracing::info!(path = row.path, uncommitted, "a worktree was kept with uncommitted changes");
         }
@@ -194,7 +204,7 @@ impl Registry {
     }
 
     /// What uses a worktree, for users: a session that is not over, or a job.
-    async fn user_of(&self, row: &WorktreeRow) -> Result<Option<String>, SessionError> {
+    pub(super) async fn user_of(&self, row: &WorktreeRow) -> Result<Option<String>, SessionError> {
         let store = &self.inner.shared.store;
         if let Some(id) = store.session_in_folder(&row.path, SessionActivity::NotEnded).await? {
             return Ok(Some(format!(
@@ -348,7 +358,8 @@ impl Registry {
         if let Some(job_id) = row.job_id {
             // A living job continues by itself.
             if self.is_job_over(job_id).await? {
-                self.finish(row, &format!("agentd: work of job {job_id}")).await?;
+                let message = format!("agentd: work of job {job_id}");
+                self.finish(row, &message, &CancellationToken::new()).await?;
             }
             return Ok(());
         }

@@ -168,6 +168,34 @@ impl StoreReader {
         self.report_damage(read.await)
     }
 
+    /// Sessions of attempts that are over that nothing uses and that are not archived, at most `limit` with an id above
+    /// `after`. Those that a client other than `daemon` restored from the archive are left out.
+    pub async fn unarchived_attempts(
+        &self,
+        daemon: &str,
+        after: Option<SessionId>,
+        limit: u32,
+    ) -> Result<Vec<SessionId>, StoreError> {
+        let read = async {
+            let rows = sqlx::query(
+                "select s.session_id from session s join job j on j.job_id = s.job_id where s.job_id is not null \
+                 and s.state in ('idle', 'failed') and s.session_id > ?1 and json_valid(j.record) \
+                 and not (j.state in ('running', 'waiting') and j.record ->> '$.job.session_id' = s.session_id) \
+                 and coalesce((select json_valid(body) and body ->> '$.archived' = 0 \
+                 and coalesce(body ->> '$.origin.client', '') <> ?2 from event where session = s.id \
+                 and kind = 'session.archived' order by seq desc limit 1), 0) = 0 order by s.session_id limit ?3",
+            )
+            .bind(after.map(|id| id.to_string()).unwrap_or_default())
+            .bind(daemon)
+            .bind(limit)
+            .fetch_all(&self.readers.current_pool().await)
+            .await?;
+            let ids = rows.iter().map(|row| row.try_get::<String, _>("session_id"));
+            ids.map(|id| id?.parse().map_err(|_| StoreError::Corrupt("the id of a session".into()))).collect()
+        };
+        self.report_damage(read.await)
+    }
+
     /// What jobs have spent: all of them since a time, and each living attempt since its start.
     pub async fn job_spending(&self, since: Timestamp) -> Result<JobSpending, StoreError> {
         let read = async {

@@ -144,6 +144,10 @@ impl Writer {
                     WriterCommand::Record(notes, sync, answer) => {
                         drop(answer.send(self.record(sync, SqlBatch::default(), &notes)));
                     }
+                    WriterCommand::ReleaseCache(answer) => {
+                        let released = self.connection.execute_batch("pragma shrink_memory");
+                        drop(answer.send(released.map_err(StoreError::from)));
+                    }
                     WriterCommand::Close => closing = true,
                 }
             }

@@ -238,7 +238,7 @@ async fn show(reach: &Connector, name: &str, json: bool, out: &mut OutputStreams
         return Ok(out.json(&reply)?);
     }
     let names = schedule_names(&client, [&reply.job]).await?;
-    view::details(&reply, &names, now()).iter().try_for_each(|line| Ok(out.line(line)?))
+    view::details(&reply, &names, now()).iter().try_for_each(|line| Ok(out.wrapped_line(line)?))
 }
 
 /// Waits for the end of a job and prints its answer. The exit code is that of the job.

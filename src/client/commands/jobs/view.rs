@@ -155,7 +155,11 @@ pub(super) fn details(reply: &JobGetReply, names: &ScheduleNames, now: Timestamp
     for delivery in &job.deliveries {
         let status = delivery.status.name();
         let error = delivery.error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
-        let text = format!("{}  {status} after {} tries{error}", delivery.target, delivery.tries);
+        let tries = match delivery.tries {
+            1 => "1 try".to_owned(),
+            tries => format!("{tries} tries"),
+        };
+        let text = format!("{}  {status} after {tries}{error}", delivery.target);
         row("told", Tone::Plain, text);
     }
     if let Some(turn) = result.turn.as_ref().filter(|turn| !turn.text.trim().is_empty()) {

@@ -16,6 +16,15 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use types::worktree::WorktreeChoice;
 
+/// Ends the work in a worktree. Nothing cancels it.
+async fn finish(
+    own: &OwnWorktree,
+    choice: &WorktreeChoice,
+    message: &str,
+) -> Result<Finished, WorktreeProblem> {
+    crate::worktree::finish(own, choice, message, &CancellationToken::new()).await
+}
+
 /// A repository with one commit, and a folder for worktrees next to it.
 struct Place {
     dir: TempDir,
