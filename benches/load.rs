@@ -46,6 +46,8 @@ mod streaming_execution;
 mod submit;
 #[path = "load/terminal.rs"]
 mod terminal;
+#[path = "load/trivial.rs"]
+mod trivial;
 #[path = "load/wire.rs"]
 mod wire;
 
@@ -58,7 +60,7 @@ type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 type Part = fn() -> Outcome<()>;
 
 /// The parts: name on the command line, and function.
-const PARTS: [(&str, Part); 17] = [
+const PARTS: [(&str, Part); 18] = [
     ("b1", cold::run),
     ("b2", memory::run),
     ("b3", submit::run),
@@ -72,6 +74,7 @@ const PARTS: [(&str, Part); 17] = [
     ("b11", restart::run),
     ("streaming", streaming_execution::run),
     ("terminal", terminal::run),
+    ("trivial", trivial::run),
     ("jobs", jobs::run),
     ("s13", isolation::run),
     ("flood", isolation::run_flooding_tool),

@@ -6,8 +6,8 @@ use std::io::{IsTerminal as _, Write as _};
 use clap::FromArgMatches as _;
 
 use super::args::{
-    AcpArgs, AuditCommand, Cli, Command, ConfigCommand, DaemonCommand, PermissionsCommand, Thinking,
-    command as command_line, folder,
+    AcpArgs, AuditCommand, BridgeCli, BridgeCommand, Cli, Command, ConfigCommand, ConnectionArgs,
+    DaemonCommand, PermissionsCommand, Thinking, command as command_line, folder,
 };
 use super::failure::{Failure, code};
 use crate::acp;
@@ -51,6 +51,9 @@ where
             }
         }
     }
+    if let Some(bridge) = BridgeCli::parse_line(&args) {
+        return finish(serve_editor(bridge));
+    }
     let parsed =
         command_line().try_get_matches_from(args).and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = match parsed {
@@ -60,10 +63,15 @@ where
             return if error.use_stderr() { code::USAGE } else { code::SUCCESS };
         }
     };
+    finish(dispatch(cli))
+}
+
+/// Runs a command to its end and prints why it failed.
+fn finish(command: impl Future<Output = Result<(), Failure>>) -> u8 {
     let outcome =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::from).and_then(
             |runtime| {
-                let outcome = runtime.block_on(dispatch(cli));
+                let outcome = runtime.block_on(command);
                 // A read of standard input that is no longer needed must not delay the exit.
                 runtime.shutdown_background();
                 outcome
@@ -78,6 +86,25 @@ where
             failure.code
         }
     }
+}
+
+/// Runs `agentctl acp`, as [`run_command`] does after the whole command line was read.
+async fn serve_editor(
+    BridgeCli { connection, command: BridgeCommand::Acp(args) }: BridgeCli,
+) -> Result<(), Failure> {
+    let _ = nix::sys::prctl::set_dumpable(false);
+    let reach = connector(&connection, None)?;
+    if connection.config.is_some()
+        && let Some(remark) = reach.unread_config().await
+    {
+        OutputStreams::standard().note(&remark)?;
+    }
+    serve_acp(&reach, args).await
+}
+
+async fn serve_acp(reach: &Connector, AcpArgs { work_dir }: AcpArgs) -> Result<(), Failure> {
+    let folder = work_dir.as_deref().map(|dir| folder(dir, reach.machine())).transpose()?;
+    acp::serve(reach, folder).await
 }
 
 /// Prints the reason of a failure. On a terminal, rows break between words.
@@ -122,10 +149,10 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
     // the kernel refuses, there is no alternative.
     let _ = base::proc::refuse_inspection();
     if let Some(Command::Host { what }) = cli.command {
-        return host::host(&env, cli.host.as_deref(), what, out);
+        return host::host(&env, cli.connection.host.as_deref(), what, out);
     }
-    let is_config_named = cli.config.is_some();
-    let reach = connector(&cli)?;
+    let is_config_named = cli.connection.config.is_some();
+    let reach = connector(&cli.connection, cli.command.as_ref())?;
     if is_config_named
         && !matches!(cli.command, Some(Command::Doctor { .. } | Command::Daemon { .. }))
         && let Some(remark) = reach.unread_config().await
@@ -225,10 +252,7 @@ async fn run_command(
         Command::Approvals { requests, json } => approve::list(reach, &requests, json, out).await,
         Command::Trust { dir, yes } => trust::trust(reach, dir.as_deref(), yes, out).await,
         Command::Untrust { dir } => trust::untrust(reach, dir.as_deref(), out).await,
-        Command::Acp(AcpArgs { work_dir }) => {
-            let folder = work_dir.as_deref().map(|dir| folder(dir, reach.machine())).transpose()?;
-            acp::serve(reach, folder).await
-        }
+        Command::Acp(args) => serve_acp(reach, args).await,
         Command::Mcp { what } => mcp::mcp(reach, what, out).await,
         Command::Audit { what: Some(AuditCommand::Verify { known }), .. } => {
             audit::verify(reach, known, out).await
@@ -254,43 +278,43 @@ async fn run_command(
 }
 
 /// The daemon that the command line and the environment name.
-fn connector(cli: &Cli) -> Result<Connector, Failure> {
+fn connector(given: &ConnectionArgs, command: Option<&Command>) -> Result<Connector, Failure> {
     let env = base::proc::variable;
-    let is_dial = matches!(cli.command, Some(Command::Daemon { what: DaemonCommand::DialStdio { .. } }));
+    let is_dial = matches!(command, Some(Command::Daemon { what: DaemonCommand::DialStdio { .. } }));
     // The other side of a connection over ssh uses its own daemon, whatever its user chose for other commands.
-    let target = match is_dial && cli.host.is_none() {
-        true => cli.socket.clone().map_or(HostTarget::Default, HostTarget::Socket),
-        false => choose(&env, cli.host.as_deref(), cli.socket.clone())?.target,
+    let target = match is_dial && given.host.is_none() {
+        true => given.socket.clone().map_or(HostTarget::Default, HostTarget::Socket),
+        false => choose(&env, given.host.as_deref(), given.socket.clone())?.target,
     };
     let (socket, host) = match target {
         HostTarget::Default => (None, None),
         HostTarget::Socket(path) => (Some(path), None),
         HostTarget::Ssh(host) => (None, Some(host)),
     };
-    let config = cli.config.clone();
+    let config = given.config.clone();
     if let Some(host) = &host {
-        refuse_remote(cli, host)?;
+        refuse_remote(given, command, host)?;
     }
     let mut places = ClientPaths::find(&env, socket, config)?;
-    if let Some(host) = &cli.host {
+    if let Some(host) = &given.host {
         places.flags = ["--host".to_owned(), host.clone()].into();
     }
     // `doctor` reports a missing configuration file as a finding. Another machine has a configuration of its own.
-    if !matches!(cli.command, Some(Command::Doctor { .. })) && host.is_none() {
+    if !matches!(command, Some(Command::Doctor { .. })) && host.is_none() {
         places.check_named_config()?;
     }
     let role = ClientRole::Controller;
-    Ok(Connector { places, host, may_start: !cli.no_start, role, name: NAME.into() })
+    Ok(Connector { places, host, may_start: !given.no_start, role, name: NAME.into() })
 }
 
 /// Refuses what concerns the machine on which it is typed.
-fn refuse_remote(cli: &Cli, host: &SshHost) -> Result<(), Failure> {
-    if cli.config.is_some() {
+fn refuse_remote(given: &ConnectionArgs, command: Option<&Command>, host: &SshHost) -> Result<(), Failure> {
+    if given.config.is_some() {
         return Err(Failure::usage(format!(
             "--config names a file of this machine, and the daemon is at {host}; leave it out"
         )));
     }
-    let (words, reason) = match &cli.command {
+    let (words, reason) = match command {
         Some(Command::Login { provider }) => {
             (format!("login {}", escape::line(provider)), "a key stays on the machine where it is typed")
         }

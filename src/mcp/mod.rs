@@ -58,7 +58,7 @@ pub use of_sessions::SessionServerFiles;
 pub use pool::{Lease, Pool, ServerUse};
 pub use resource::ResourcePart;
 pub use sampling::{SamplingAnswer, SamplingRequest, ServerModelCall};
-pub use schema::server_validator;
+pub use schema::{argument_mistakes, server_validator};
 pub use server::{CallError, ServerView};
 pub use server_requests::{ServerQuestion, ServerRequest};
 pub use settings::PoolSettings;

@@ -1,5 +1,6 @@
 //! Checks values against a JSON Schema that a server wrote.
 
+use jsonschema::error::ValidationErrorKind;
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 
@@ -10,11 +11,39 @@ pub fn server_validator(schema: &Value) -> Option<Validator> {
     jsonschema::options().with_pattern_options(PatternOptions::regex()).build(schema).ok()
 }
 
+/// What is wrong with the arguments of a call, with the place of each mistake.
+///
+/// A value that fits several schemas of a `oneOf` is no mistake here: most authors mean `anyOf`, and the server judges
+/// such a value itself.
+pub fn argument_mistakes<'v>(
+    validator: &'v Validator,
+    arguments: &'v Value,
+) -> impl Iterator<Item = String> + 'v {
+    validator
+        .iter_errors(arguments)
+        .filter(|error| !matches!(error.kind(), ValidationErrorKind::OneOfMultipleValid { .. }))
+        .map(|error| {
+            let path = error.instance_path().to_string();
+            if path.is_empty() { error.to_string() } else { format!("at {path}: {error}") }
+        })
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn value_that_fits_several_schemas_is_no_mistake() {
+        let branch = |name: &str| json!({"type": "object", "properties": {name: {"type": "string"}}});
+        let schema = json!({"type": "object", "oneOf": [branch("a"), branch("b")]});
+        let validator = server_validator(&schema).expect("a validator");
+        let mistakes = |value| argument_mistakes(&validator, &value).collect::<Vec<_>>();
+        assert_eq!(mistakes(json!({"a": "x"})), Vec::<String>::new());
+        assert_eq!(mistakes(json!({"a": 1, "b": 2})).len(), 1);
+        assert!(mistakes(json!("x"))[0].contains("object"));
+    }
 
     #[test]
     fn pattern_of_server_never_backtracks() {

@@ -15,6 +15,8 @@ pub(super) struct RequestTarget<'a> {
     pub is_vendor: bool,
     /// The field of the output limit (Chat Completions).
     pub max_tokens_field: Option<MaxTokensField>,
+    /// Whether the server refuses to report the use of a stream (Chat Completions).
+    pub refuses_stream_options: bool,
     /// Whether the provider stores its answer, so that a later request can continue it.
     pub store: bool,
     /// Id of the answer that the request continues: all messages up to it are omitted.

@@ -11,7 +11,7 @@ use crate::files::input_files::{self, IngestedFile, InputFile, InputSource};
 use crate::mcp_context::McpServers;
 use mcp::{
     CallChannels, CallError, FormAnswer, ResultMedia, ServerModelCall, ServerQuestion, ServerRequest,
-    ToolAnswer, server_validator,
+    ToolAnswer, argument_mistakes, server_validator,
 };
 use types::blob::{Attachment, AttachmentKind};
 use types::ids::CallId;
@@ -84,14 +84,7 @@ pub(super) fn parse(call: &ToolCall, context: &SessionContext) -> Result<McpCall
                 input = fitted;
             }
         }
-        let mistakes: Vec<String> = validator
-            .iter_errors(&input)
-            .take(MAX_MISTAKES)
-            .map(|error| {
-                let path = error.instance_path().to_string();
-                if path.is_empty() { error.to_string() } else { format!("at {path}: {error}") }
-            })
-            .collect();
+        let mistakes: Vec<String> = argument_mistakes(&validator, &input).take(MAX_MISTAKES).collect();
         if !mistakes.is_empty() {
             let text = format!("the arguments of {} are wrong: {}", call.tool, mistakes.join("; "));
             return Err(ToolError::new("invalid_input", text).with(json!({ "problems": mistakes })));

@@ -64,6 +64,25 @@ async fn configured_output_limit_field_is_sent_as_it_is() {
 }
 
 #[tokio::test]
+async fn refused_stream_options_are_left_out_and_remembered() {
+    let server = ModelServer::start().await;
+    let models = models(ProviderKind::OpenAiChat, &server);
+    server.push(Step::error(400, "invalid_request_error", "Unrecognized request argument: stream_options"));
+    server.push(Step::text("one"));
+    server.push(Step::text("two"));
+    for _ in 0..2 {
+        assert!(call(&models, &hello()).await.1.is_ok());
+    }
+    let sent: Vec<bool> =
+        server.requests().iter().map(|request| request.body.get("stream_options").is_some()).collect();
+    assert_eq!(sent, [true, false, false]);
+    // An error about something else is not retried.
+    server.push(Step::error(400, "invalid_request_error", "Unrecognized request argument: messages"));
+    assert_eq!(fault(&models, &hello()).await.kind, FaultKind::BadRequest);
+    assert_eq!(server.requests().len(), 4);
+}
+
+#[tokio::test]
 async fn query_and_headers_are_sent_with_every_request() {
     for kind in ALL {
         let server = ModelServer::start().await;

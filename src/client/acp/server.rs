@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::conversation::{Command, Conversation, Opening, Shared, ShowHistory};
 use super::daemon::Daemon;
@@ -29,12 +29,15 @@ use crate::connection::session_calls::idempotency_key;
 use crate::failure::Failure;
 use api::params::{ArchiveParams, CreateParams, UpdateParams};
 use api::{ApiMethod as _, Code, methods};
+use base::proc;
 use base::sync::lock;
 use types::ids::SessionId;
 use types::session::{SessionState, SessionView};
 
 /// How long requests may take after the end of the input. The prompts of turns are not among them.
 const END_TIMEOUT: Duration = Duration::from_millis(60);
+/// Time after which the first session has certainly been opened and shown.
+const START_DURATION: Duration = Duration::from_secs(1);
 
 /// Serves until the editor closes its side. Sessions and their turns live on.
 ///
@@ -43,10 +46,14 @@ pub(crate) async fn serve(reach: &Connector, work_dir: Option<String>) -> Result
     let (output, lines) = Output::new();
     let mut writer = JoinSet::new();
     writer.spawn(write_lines(lines, tokio::io::stdout()));
+    let first_session = Arc::new(Notify::new());
+    let mut trimmer = JoinSet::new();
+    trimmer.spawn(release_startup_memory(Arc::clone(&first_session)));
     let server = Arc::new(Server {
         reach: reach.clone(),
         work_dir,
         output,
+        first_session,
         shared: OnceLock::new(),
         conversations: Mutex::default(),
         tasks: Mutex::default(),
@@ -76,10 +83,22 @@ pub(crate) async fn serve(reach: &Connector, work_dir: Option<String>) -> Result
     Ok(())
 }
 
+/// Releases what only the start needs, once a session is open. An editor keeps a bridge for each of its windows, and
+/// reading the command line and finding the daemon touch most of the program's pages.
+async fn release_startup_memory(first_session: Arc<Notify>) {
+    first_session.notified().await;
+    sleep(START_DURATION).await;
+    // It may take long, so it must not block the lines.
+    let release = || (proc::release_startup_pages(), proc::release_free_memory());
+    let _ = tokio::task::spawn_blocking(release).await;
+}
+
 struct Server {
     reach: Connector,
     work_dir: Option<String>,
     output: Output,
+    /// Told when a session opens.
+    first_session: Arc<Notify>,
     /// Set by `initialize`.
     shared: OnceLock<Arc<Shared>>,
     conversations: Mutex<HashMap<SessionId, mpsc::Sender<Command>>>,
@@ -275,6 +294,7 @@ impl Server {
 
     /// Starts the task of a session.
     async fn begin(&self, shared: Arc<Shared>, view: &SessionView, opening: Opening) {
+        self.first_session.notify_one();
         let choices = match shared.daemon.choices().await {
             Ok(choices) => choices,
             Err(error) => {

@@ -174,9 +174,20 @@ pub(super) fn parse(line: &[u8]) -> Incoming {
 /// Parses parameters. Absent parameters count as an empty object.
 pub(super) fn params<T: DeserializeOwned>(params: Value) -> Result<T, AcpError> {
     let params = if params.is_null() { json!({}) } else { params };
-    serde_json::from_value(params).map_err(|error| {
-        AcpError::new(Code::InvalidParams, format!("could not read the parameters: {error}"))
+    T::deserialize(&params).map_err(|error| match wrong_param::<T>(&params, &error) {
+        Some(name) => AcpError::param(name, &error.to_string()),
+        None => AcpError::new(Code::InvalidParams, format!("could not read the parameters: {error}")),
     })
+}
+
+/// The parameter that an error is about: without it, there is no error or another one.
+fn wrong_param<'p, T: DeserializeOwned>(params: &'p Value, error: &serde_json::Error) -> Option<&'p str> {
+    let is_wrong = |name: &&String| {
+        let mut others = params.clone();
+        others.as_object_mut().map(|fields| fields.remove(*name));
+        T::deserialize(&others).map_or_else(|other| other.to_string() != error.to_string(), |_| true)
+    };
+    params.as_object()?.keys().find(is_wrong).map(String::as_str)
 }
 
 /// Reports a problem on standard error, which editors show in their logs.
@@ -399,6 +410,20 @@ mod tests {
             Incoming::Invalid { id, error } => (id.get().to_owned(), error.code),
             other => panic!("{other:?}"),
         }
+    }
+
+    #[test]
+    fn parameter_of_another_type_is_named() {
+        use super::super::schema::NewSessionParams;
+        let wrong = |input: Value| params::<NewSessionParams>(input).err().map(|error| error.message);
+        let named = |input: Value, name: &str| {
+            assert!(wrong(input).is_some_and(|message| message.starts_with(name)), "{name}");
+        };
+        named(json!({"cwd": null, "mcpServers": []}), "cwd: ");
+        named(json!({"cwd": 5}), "cwd: ");
+        named(json!({"cwd": "/", "mcpServers": "x"}), "mcpServers: ");
+        named(json!({"mcpServers": []}), "could not read the parameters: missing field `cwd`");
+        assert_eq!(wrong(json!({"cwd": "/"})), None);
     }
 
     #[test]

@@ -95,7 +95,7 @@ pub struct QueryArgs {
     /// The question
     #[arg(required = true)]
     pub query: Vec<String>,
-    /// Which parts of the index are read
+    /// Which parts of the index are read; mix if none is given
     #[arg(long, value_enum)]
     pub mode: Option<ModeArg>,
     /// A keyword for a theme; with this or --name no model is asked for keywords

@@ -16,9 +16,10 @@ mod session;
 mod turn_args;
 mod values;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::Parser;
+use clap::{Args, Parser, Subcommand};
 
 use crate::connection::environment::EnvironmentArgs;
 pub use commands::Command;
@@ -38,14 +39,9 @@ pub(crate) use turn_args::json_file;
 pub use turn_args::{TurnArgs, folder};
 pub use values::{Output, Since, Thinking};
 
-/// Run coding-agent sessions in the background and manage them.
-///
-/// Sessions live in a daemon (agentd) and continue when this program ends. Exit codes: 0 success, 1
-/// permission denied, 2 model error, 3 aborted, 4 internal or execution error, 5 a budget or turn
-/// limit, 6 output limit, 64 wrong use, 69 no daemon.
-#[derive(Debug, Parser)]
-#[command(name = "agentctl", version, propagate_version = true)]
-pub struct Cli {
+/// The daemon that a command uses.
+#[derive(Clone, Debug, Args)]
+pub struct ConnectionArgs {
     /// The daemon to use: ssh://[USER@]HOST[:PORT], or a name of `agentctl host` [env: AGENTD_HOST]
     #[arg(short = 'H', long, global = true, value_name = "HOST")]
     pub host: Option<String>,
@@ -58,6 +54,45 @@ pub struct Cli {
     /// Fail instead of starting a daemon
     #[arg(long, global = true)]
     pub no_start: bool,
+}
+
+/// `agentctl acp` alone. An editor starts it once for each of its windows, and the tree of all commands with their
+/// help texts would be most of the memory that the bridge touches.
+#[derive(Debug, Parser)]
+#[command(name = "agentctl")]
+pub struct BridgeCli {
+    #[command(flatten)]
+    pub connection: ConnectionArgs,
+    #[command(subcommand)]
+    pub command: BridgeCommand,
+}
+
+/// The only command of [`BridgeCli`].
+#[derive(Debug, Subcommand)]
+pub enum BridgeCommand {
+    /// As [`Command::Acp`].
+    Acp(AcpArgs),
+}
+
+impl BridgeCli {
+    /// Reads a command line of the bridge. Everything else, also `--help` and mistakes, is for [`Cli`].
+    pub fn parse_line(args: &[OsString]) -> Option<Self> {
+        let may_be_bridge = args.iter().any(|arg| arg == "acp");
+        may_be_bridge.then(|| Self::try_parse_from(args).ok()).flatten()
+    }
+}
+
+/// Run coding-agent sessions in the background and manage them.
+///
+/// Sessions live in a daemon (agentd) and continue when this program ends. Exit codes: 0 success, 1
+/// permission denied, 2 model error, 3 aborted, 4 internal or execution error, 5 a budget or turn
+/// limit, 6 output limit, 64 wrong use, 69 no daemon.
+#[derive(Debug, Parser)]
+#[command(name = "agentctl", version, propagate_version = true)]
+pub struct Cli {
+    /// The daemon, and how it is reached.
+    #[command(flatten)]
+    pub connection: ConnectionArgs,
     /// Lines with words instead of a screen with signs, for screen readers and logs [env: AGENTCTL_PLAIN]
     #[arg(long, global = true)]
     pub plain: bool,

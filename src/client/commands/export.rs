@@ -26,17 +26,16 @@ pub(crate) async fn export(
 ) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
     let session_id = resolve_id::session(&client, name).await?.session_id;
-    let mut target =
-        match file {
-            // Conversations may contain private text, so only the owner can read the file.
-            Some(path) => {
-                let open = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
-                Some(open.map_err(|error| {
-                    Failure::internal(format!("could not write {}: {error}", path.display()))
-                })?)
-            }
-            None => None,
-        };
+    let mut target = match file {
+        // Conversations may contain private text, so only the owner can read the file.
+        Some(path) => {
+            let open = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
+            Some(
+                open.map_err(|error| Failure::usage(format!("could not write {}: {error}", path.display())))?,
+            )
+        }
+        None => None,
+    };
     let params = ExportParams { session_id, format, cursor: None, include: Include::default() };
     let mut pages = client.pages::<methods::session::Export>(params);
     while let Some(page) = pages.next().await? {
@@ -53,7 +52,7 @@ pub(crate) async fn import(reach: &Connector, file: &Path, out: &mut OutputStrea
         stdin::read_all()?
     } else {
         std::fs::read_to_string(file)
-            .map_err(|error| Failure::internal(format!("could not read {}: {error}", file.display())))?
+            .map_err(|error| Failure::usage(format!("could not read {}: {error}", file.display())))?
     };
     let client = reach.connect_or_start().await?;
     let (mut rest, mut import_id) = (text.as_str(), None);

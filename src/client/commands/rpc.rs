@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::connection::client::CallError;
 use crate::connection::connector::Connector;
 use crate::connection::stdin;
-use crate::failure::{Failure, code};
+use crate::failure::Failure;
 use crate::terminal::out::{OutputStreams, harmless_json};
 
 pub(crate) async fn rpc(
@@ -33,7 +33,7 @@ pub(crate) async fn rpc(
                     line,
                 ))?;
             }
-            Err(Failure::silent(code::INTERNAL))
+            Err(Failure::silent(Failure::from(CallError::Fault(fault)).code))
         }
         Err(other) => Err(other.into()),
     }
@@ -54,7 +54,7 @@ mod tests {
         let (mut out, text, side) = captured_output();
         rpc(&fake.connector(), "echo", Some(r#"{"a":"\u202e"}"#.into()), &mut out).await.expect("a result");
         assert_eq!(text.text(), "{\n  \"a\": \"\\u202e\"\n}\n");
-        assert_eq!(rpc(&fake.connector(), "none", None, &mut out).await.expect_err("a fault").code, 4);
+        assert_eq!(rpc(&fake.connector(), "none", None, &mut out).await.expect_err("a fault").code, 64);
         let error: Value = serde_json::from_str(&side.text()).expect("json");
         assert_eq!(error, json!({"code": -32601, "message": "no", "data": {"kind": "method_not_found"}}));
         assert_eq!(

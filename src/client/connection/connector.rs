@@ -17,6 +17,7 @@ use crate::connection::lock_holder;
 use crate::connection::lock_holder::LockHolder;
 use crate::connection::paths::ClientPaths;
 use crate::connection::ssh::{DaemonStart, Prompts, SshHost};
+use crate::connection::wire::no_answer;
 use crate::failure::{Failure, code};
 use crate::terminal::escape;
 use api::params::{ClientRole, NoParams, StatusReply};
@@ -37,6 +38,9 @@ const REBIND_TIMEOUT: Duration = Duration::from_millis(800);
 
 /// Time before another attempt if the started daemon found the lock taken.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
+
+/// How often a client that waits for the daemon checks whether a signal stopped it.
+const SUSPENSION_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Connects to the daemon, and starts it if needed.
 #[derive(Clone, Debug)]
@@ -91,7 +95,11 @@ impl Connector {
         let start = Instant::now();
         loop {
             let now = Instant::now();
-            match self.dial().await {
+            let outcome = tokio::select! {
+                outcome = self.dial() => outcome,
+                () = self.until_suspended() => Err(no_answer()),
+            };
+            match outcome {
                 Err(error) if is_broken(&error) && now < start + ENDING_TIMEOUT => {
                     sleep(Duration::from_millis(10)).await;
                 }
@@ -112,6 +120,22 @@ impl Connector {
     /// replaced, and the daemon makes it again.
     fn has_serving_daemon(&self) -> bool {
         LockHolder::find(&self.places.data_dir).is_some_and(|holder| holder.is_serving())
+    }
+
+    /// The daemon of this data folder, if a signal stopped it.
+    fn suspended_daemon(&self) -> Option<LockHolder> {
+        let holder = self.host.is_none().then(|| LockHolder::find(&self.places.data_dir)).flatten();
+        holder.filter(LockHolder::is_suspended)
+    }
+
+    /// Ends once a signal has stopped the daemon, so that the user needs not wait until it certainly does not answer.
+    async fn until_suspended(&self) {
+        loop {
+            sleep(SUSPENSION_INTERVAL).await;
+            if self.suspended_daemon().is_some() {
+                return;
+            }
+        }
     }
 
     /// A notice for the user, if the running daemon did not read the configuration file that the user named.
@@ -224,9 +248,10 @@ impl Connector {
     pub(crate) fn absence_message(&self, error: &io::Error) -> String {
         let socket = self.places.socket.display().to_string();
         let socket = escape::line(&socket);
+        let suspended = (error.kind() == io::ErrorKind::TimedOut).then(|| self.suspended_daemon()).flatten();
         match error.kind() {
-            _ if is_absent(error) => {
-                if let Some(holder) = LockHolder::find(&self.places.data_dir) {
+            _ if is_absent(error) || suspended.is_some() => {
+                if let Some(holder) = suspended.or_else(|| LockHolder::find(&self.places.data_dir)) {
                     let (what, fix) = holder.explain(&self.places.socket);
                     return format!("no daemon answers at {socket}; {what}: {fix}");
                 }

@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::OFlag;
@@ -57,6 +57,11 @@ impl LockHolder {
         !self.is_stopping && self.socket.is_some()
     }
 
+    /// Whether the process cannot answer, because a signal such as SIGSTOP stopped it.
+    pub(crate) fn is_suspended(&self) -> bool {
+        is_suspended(self.pid)
+    }
+
     /// Whether nothing can reach the daemon any more: its socket was removed while it ran.
     fn lost_its_socket(&self) -> bool {
         let Some(socket) = &self.socket else { return false };
@@ -80,6 +85,13 @@ impl LockHolder {
                 format!("agentd (process {pid}) listens at {}", shown(socket)),
                 format!("use --socket {}", shown(socket)),
             ),
+            Some(_) if is_suspended(pid) => {
+                (format!("agentd (process {pid}) is suspended"), format!("kill -CONT {pid}"))
+            }
+            Some(socket) if is_other_file(socket) => (
+                format!("agentd runs as process {pid}, but {} is no socket", shown(socket)),
+                "remove that file: the daemon makes its socket again".into(),
+            ),
             Some(_) => (
                 format!("agentd (process {pid}) takes no connections there"),
                 "look into `agentctl daemon logs`".into(),
@@ -90,6 +102,18 @@ impl LockHolder {
             ),
         }
     }
+}
+
+/// Whether something else stands at the path of a socket.
+fn is_other_file(socket: &Path) -> bool {
+    std::fs::symlink_metadata(socket).is_ok_and(|metadata| !metadata.file_type().is_socket())
+}
+
+/// Whether a process was stopped by a signal such as SIGSTOP.
+fn is_suspended(pid: i32) -> bool {
+    // The state follows the name in brackets, proc(5).
+    std::fs::read_to_string(format!("/proc/{pid}/stat"))
+        .is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['T', 't'])))
 }
 
 fn open(data_dir: &Path) -> io::Result<File> {
@@ -164,6 +188,35 @@ mod tests {
         lock.note_stopping();
         let explanation = explain();
         assert!(explanation.contains("is stopping") && !explanation.contains("kill"), "{explanation}");
+    }
+
+    #[test]
+    fn other_file_at_the_socket_path_is_named() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let lock = StateLock::try_lock(&dir.path().join("agentd.lock")).expect("free");
+        let socket = dir.path().join("s.sock");
+        std::fs::write(&socket, "").expect("written");
+        lock.note_socket(&socket);
+        let (what, fix) = LockHolder::find(dir.path()).expect("held").explain(&socket);
+        assert!(
+            what.ends_with("s.sock is no socket") && fix.starts_with("remove that file"),
+            "{what}; {fix}"
+        );
+    }
+
+    #[test]
+    fn suspended_process_is_told_from_a_running_one() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("started");
+        let pid = Pid::from_raw(child.id().cast_signed());
+        assert!(!is_suspended(pid.as_raw()));
+        kill(pid, Signal::SIGSTOP).expect("sent");
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        while !is_suspended(pid.as_raw()) {
+            assert!(std::time::Instant::now() < end, "it runs on");
+            std::thread::yield_now();
+        }
+        child.kill().expect("sent");
+        child.wait().expect("ended");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
@@ -58,6 +59,8 @@ struct JobRun<'a> {
     cancel: &'a CancellationToken,
     spent: Arc<UsedBudget>,
     counts: IndexSummary,
+    /// The file that took the longest to read and parse.
+    slowest: Option<(Duration, String)>,
 }
 
 impl<'a> JobRun<'a> {
@@ -67,7 +70,8 @@ impl<'a> JobRun<'a> {
         sink: &'a Arc<dyn JobSink>,
         cancel: &'a CancellationToken,
     ) -> Self {
-        Self { request, indexer, sink, cancel, spent: Arc::default(), counts: IndexSummary::default() }
+        let (spent, counts) = (Arc::default(), IndexSummary::default());
+        Self { request, indexer, sink, cancel, spent, counts, slowest: None }
     }
 
     fn now_ms(&self) -> i64 {
@@ -175,6 +179,9 @@ impl<'a> JobRun<'a> {
         }
         let written = self.write_batch(writing).await?;
         self.count_batch(written, &mut progress);
+        if let Some((time, file)) = &self.slowest {
+            tracing::debug!(file, ms = time.as_millis(), "the slowest file of an index job");
+        }
         let forgotten = found.gone_skipped;
         store.write(move |writer| writer.note_skipped(&[], &forgotten)).await?;
         for id in found.removed_documents {
@@ -202,6 +209,7 @@ impl<'a> JobRun<'a> {
                         return Err(KnowledgeError::cancelled());
                     }
                     batch.files += 1;
+                    let (start, path) = (Instant::now(), entry.path.clone());
                     match read_file(files.as_ref(), &entry, known.get(&entry.path), level) {
                         ReadFile::Text { text, hash } => {
                             // The next scan compares the size of the file, not that of its text.
@@ -236,6 +244,7 @@ impl<'a> JobRun<'a> {
                             batch.changes.push(Change::Fail(new, reason));
                         }
                     }
+                    batch.slowest = batch.slowest.take().max(Some((start.elapsed(), path)));
                 }
                 Ok(batch)
             })
@@ -286,6 +295,7 @@ impl<'a> JobRun<'a> {
         self.counts.skipped += batch.skipped;
         self.counts.failed += batch.failed;
         self.counts.plain += batch.plain;
+        self.slowest = self.slowest.take().max(batch.slowest);
         progress.advance(batch.files);
     }
 
@@ -320,6 +330,7 @@ struct Batch {
     skipped: u64,
     failed: u64,
     plain: u64,
+    slowest: Option<(Duration, String)>,
 }
 
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use crate::graph::{CutPoint, Mention, Outline, Symbol, WorkLimit, language_of_path, outline};
 
@@ -30,26 +30,51 @@ struct NotebookCell {
     is_code: bool,
 }
 
+/// Programs write notebooks with `null` or other values where the format wants an object. Such a part is left out, so that
+/// the other cells are read.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Lenient<T> {
+    Valid(T),
+    Other(serde::de::IgnoredAny),
+}
+
+fn lenient<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(input: D) -> Result<T, D::Error> {
+    Ok(match Lenient::deserialize(input)? {
+        Lenient::Valid(value) => value,
+        Lenient::Other(_) => T::default(),
+    })
+}
+
+fn lenient_list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(input: D) -> Result<Vec<T>, D::Error> {
+    let list: Option<Vec<Lenient<T>>> = Option::deserialize(input)?;
+    let valid = |entry| match entry {
+        Lenient::Valid(value) => Some(value),
+        Lenient::Other(_) => None,
+    };
+    Ok(list.into_iter().flatten().filter_map(valid).collect())
+}
+
 #[derive(Deserialize)]
 struct NotebookFile {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient_list")]
     cells: Vec<CellFile>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient_list")]
     worksheets: Vec<Worksheet>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     metadata: NotebookMetadata,
 }
 
 /// The cells of nbformat 3.
 #[derive(Deserialize)]
 struct Worksheet {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient_list")]
     cells: Vec<CellFile>,
 }
 
 #[derive(Deserialize)]
 struct CellFile {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     cell_type: String,
     #[serde(default, alias = "input")]
     source: CellSource,
@@ -72,20 +97,25 @@ impl Default for CellSource {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct NotebookMetadata {
+    #[serde(deserialize_with = "lenient")]
     language_info: LanguageInfo,
+    #[serde(deserialize_with = "lenient")]
     kernelspec: KernelSpec,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct LanguageInfo {
+    #[serde(deserialize_with = "lenient")]
     file_extension: String,
+    #[serde(deserialize_with = "lenient")]
     name: String,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct KernelSpec {
+    #[serde(deserialize_with = "lenient")]
     language: String,
 }
 
@@ -210,6 +240,12 @@ mod tests {
             "metadata": {"kernelspec": {"language": "Python"}}}"#;
         let notebook = read(old).expect("a notebook");
         assert_eq!((notebook.text.as_str(), notebook.language), ("# %%\nx = 1\n\n", Some("python")));
+        let odd = r#"{"cells": [5, null, {"cell_type": null, "source": null}, {"cell_type": "code", "source": "def odd(): pass",
+            "metadata": null}], "worksheets": null,
+            "metadata": {"language_info": null, "kernelspec": {"language": "python", "name": 3}}}"#;
+        let notebook = read(odd).expect("a notebook");
+        assert_eq!((notebook.cells.len(), notebook.language), (2, Some("python")));
+        assert!(notebook.text.ends_with("# %%\ndef odd(): pass\n\n"), "{}", notebook.text);
         for text in ["", "[]", "{", "{\"cells\": []}", "{\"cells\": 3}", "null"] {
             assert_eq!(read(text), None, "{text}");
         }

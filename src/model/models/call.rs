@@ -29,6 +29,22 @@ use types::tool::ToolDefinition;
 /// The result of one or more requests of a call.
 type Outcome = Result<ModelReply, ModelFault>;
 
+/// Words of an error about a field that the server does not know.
+const REFUSALS: [&str; 12] = [
+    "unsupported",
+    "not supported",
+    "unrecognized",
+    "unrecognised",
+    "unknown",
+    "unexpected",
+    "not permitted",
+    "not allowed",
+    "extra",
+    "deprecated",
+    "instead",
+    "invalid param",
+];
+
 /// A call whose request may be sent several times.
 struct PendingCall<'a> {
     models: &'a Models,
@@ -50,6 +66,8 @@ struct PendingCall<'a> {
     offering: Cow<'a, ModelRequest>,
     /// Field of the output limit (Chat Completions).
     field: Option<MaxTokensField>,
+    /// Whether the request does not ask for the use of a stream (Chat Completions).
+    refuses_stream_options: bool,
     /// Id of the answer that the request continues.
     previous: Option<&'a str>,
     /// The recording of the last request.
@@ -78,6 +96,7 @@ impl Models {
         let outcome = call.send().await;
         let outcome = call.retry_with_changed_key(outcome).await;
         let outcome = call.retry_with_other_field(outcome).await;
+        let outcome = call.retry_without_stream_options(outcome).await;
         let outcome = call.retry_without_refused_tools(outcome, unfit).await;
         let mut outcome = call.retry_with_whole_conversation(outcome).await;
         if let Ok(reply) = &mut outcome {
@@ -138,6 +157,7 @@ impl Models {
             headers,
             offering,
             field: self.max_tokens_field(address, &request.model),
+            refuses_stream_options: self.refuses_stream_options(&request.model),
             previous: request.previous_response_id.as_deref().filter(|_| address.store),
             tape: None,
             is_cacheable: true,
@@ -151,6 +171,16 @@ impl<'a> PendingCall<'a> {
         self.address.api.body(&self.offering, &self.settings, to, &self.models.inner.request_cache)
     }
 
+    /// The target of a request that sends the whole conversation.
+    fn target(&self) -> RequestTarget<'static> {
+        RequestTarget {
+            is_vendor: self.address.is_vendor,
+            max_tokens_field: self.field,
+            refuses_stream_options: self.refuses_stream_options,
+            ..RequestTarget::default()
+        }
+    }
+
     /// The place of the answer in the cache. A conversation that the provider stores changes with each answer, so no
     /// request repeats an earlier one.
     fn cache_key(&self) -> Result<Option<(&'a ResponseCache, ResponseKey)>, ModelFault> {
@@ -158,19 +188,13 @@ impl<'a> PendingCall<'a> {
         if self.address.store || self.request.is_repeated {
             return Ok(None);
         }
-        let is_vendor = self.address.is_vendor;
-        let body =
-            self.body(RequestTarget { is_vendor, max_tokens_field: self.field, ..RequestTarget::default() })?;
+        let body = self.body(self.target())?;
         Ok(Some((cache, ResponseKey::from_request(self.name, &self.address.url, &self.headers, &body))))
     }
 
     async fn send(&mut self) -> Outcome {
-        let body = self.body(RequestTarget {
-            is_vendor: self.address.is_vendor,
-            max_tokens_field: self.field,
-            store: self.address.store,
-            previous: self.previous,
-        })?;
+        let body =
+            self.body(RequestTarget { store: self.address.store, previous: self.previous, ..self.target() })?;
         let exchange = Exchange {
             client: self.client.clone(),
             provider: self.name,
@@ -220,6 +244,27 @@ impl<'a> PendingCall<'a> {
         }
         if !second.as_ref().is_err_and(is_bad) {
             lock(&self.models.inner.max_tokens_fields).insert(self.request.model.to_string(), other);
+        }
+        second
+    }
+
+    /// Older servers with this API do not know `stream_options`. Without it the use of tokens is estimated.
+    async fn retry_without_stream_options(&mut self, outcome: Outcome) -> Outcome {
+        let is_sent = self.field.is_some() && self.settings.streaming && !self.refuses_stream_options;
+        let is_refused = |fault: &ModelFault| {
+            let text = fault.message.to_ascii_lowercase();
+            fault.kind == FaultKind::BadRequest
+                && names_word(&text, "stream_options")
+                && REFUSALS.iter().any(|refusal| text.contains(refusal))
+        };
+        if !is_sent || !outcome.as_ref().is_err_and(is_refused) {
+            return outcome;
+        }
+        self.refuses_stream_options = true;
+        self.is_cacheable = false;
+        let second = self.send().await;
+        if second.is_ok() {
+            lock(&self.models.inner.without_stream_options).insert(self.request.model.to_string());
         }
         second
     }
@@ -289,20 +334,6 @@ fn mark_cut(reply: &mut ModelReply, limit: Option<u32>) {
 /// Whether a request was refused because the server does not know the field of the output limit. A limit that is too
 /// high is another error.
 fn refuses_field(fault: &ModelFault, sent: MaxTokensField) -> bool {
-    const REFUSALS: [&str; 12] = [
-        "unsupported",
-        "not supported",
-        "unrecognized",
-        "unrecognised",
-        "unknown",
-        "unexpected",
-        "not permitted",
-        "not allowed",
-        "extra",
-        "deprecated",
-        "instead",
-        "invalid param",
-    ];
     let text = fault.message.to_ascii_lowercase();
     let is_about_size = fault.overflow.is_some() || text.contains("too large");
     fault.kind == FaultKind::BadRequest
@@ -311,10 +342,14 @@ fn refuses_field(fault: &ModelFault, sent: MaxTokensField) -> bool {
         && (names_field(&text, sent.other()) || REFUSALS.iter().any(|refusal| text.contains(refusal)))
 }
 
-/// Whether a text names the field as a whole word.
 fn names_field(text: &str, field: MaxTokensField) -> bool {
+    names_word(text, field.name())
+}
+
+/// Whether a text names the field as a whole word.
+fn names_word(text: &str, field: &str) -> bool {
     let is_part = |char: char| char.is_ascii_alphanumeric() || char == '_';
-    text.split(|char| !is_part(char)).any(|word| word == field.name())
+    text.split(|char| !is_part(char)).any(|word| word == field)
 }
 
 /// Whether the answer that the request continues no longer exists.

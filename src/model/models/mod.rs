@@ -43,6 +43,8 @@ struct Inner {
     reported_unsampled: Mutex<BTreeSet<String>>,
     /// The field of the output limit that a server accepted after it refused the usual one, by model.
     max_tokens_fields: Mutex<BTreeMap<String, MaxTokensField>>,
+    /// Models whose server refused `stream_options`.
+    without_stream_options: Mutex<BTreeSet<String>>,
     clients: Clients,
     /// Tools that providers refused.
     refused_tools: RefusedTools,
@@ -79,6 +81,7 @@ impl Models {
                 reported_unthinking: Mutex::default(),
                 reported_unsampled: Mutex::default(),
                 max_tokens_fields: Mutex::default(),
+                without_stream_options: Mutex::default(),
                 refused_tools: RefusedTools::default(),
                 reported_unfit: Mutex::default(),
                 request_cache: RequestCache::default(),
@@ -244,6 +247,10 @@ impl Models {
         Some(address.max_tokens_field.or_else(learned).unwrap_or(usual))
     }
 
+    fn refuses_stream_options(&self, model: &ModelRef) -> bool {
+        lock(&self.inner.without_stream_options).contains(&model.to_string())
+    }
+
     /// Builds the HTTP clients that the providers will need, so that the first call is faster. The call itself
     /// reports problems.
     pub async fn prepare_clients(&self) {
@@ -300,7 +307,9 @@ impl Models {
                 let max_tokens_field = self.max_tokens_field(address, &request.model);
                 let previous = request.previous_response_id.as_deref().filter(|_| address.store);
                 let (is_vendor, store) = (address.is_vendor, address.store);
-                let to = RequestTarget { is_vendor, max_tokens_field, store, previous };
+                let refuses_stream_options = self.refuses_stream_options(&request.model);
+                let to =
+                    RequestTarget { is_vendor, max_tokens_field, refuses_stream_options, store, previous };
                 let settings = self.model(&request.model);
                 address.api.body(request, &settings, to, &RequestCache::default()).ok()
             }

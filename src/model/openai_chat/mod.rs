@@ -23,7 +23,7 @@ pub(super) static ROW: ApiRow = ApiRow {
     has_max_tokens_fields: true,
     stores_conversations: false,
     sees_pictures: false,
-    body: |request, settings, to, _| request::body(request, settings, to.is_vendor, to.max_tokens_field),
+    body: |request, settings, to, _| request::body(request, settings, to),
     output_limit: request::output_limit,
     asks_to_think: |_, _| false,
     beta: |_, _| None,

@@ -14,6 +14,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::super::settings::{MaxTokensField, ModelSettings, ReplayReasoning};
+use crate::api_row::RequestTarget;
 use crate::catalog::capabilities::effort;
 use crate::catalog::capabilities::{MAX_CHAT_CALL_ID_CHARS, wire_call_id, wire_tool_name};
 use crate::request::media::{AcceptedMedia, MediumContent, file_name};
@@ -138,9 +139,9 @@ struct CalledFunction<'a> {
 pub(in super::super) fn body(
     request: &ModelRequest,
     settings: &ModelSettings,
-    vendor: bool,
-    max_tokens_field: Option<MaxTokensField>,
+    to: RequestTarget<'_>,
 ) -> Result<Vec<u8>, serde_json::Error> {
+    let vendor = to.is_vendor;
     let mut messages = Vec::with_capacity(request.messages.len() + 1);
     let mut preface = None;
     if !request.system.trim().is_empty() {
@@ -180,11 +181,12 @@ pub(in super::super) fn body(
         }));
     }
     let limit = output_limit(request, settings);
-    let is_newer = max_tokens_field.map_or(vendor, |field| field == MaxTokensField::MaxCompletionTokens);
+    let is_newer = to.max_tokens_field.map_or(vendor, |field| field == MaxTokensField::MaxCompletionTokens);
     serde_json::to_vec(&Body {
         model: &request.model.model,
         stream: settings.streaming,
-        stream_options: settings.streaming.then_some(StreamOptions { include_usage: true }),
+        stream_options: (settings.streaming && !to.refuses_stream_options)
+            .then_some(StreamOptions { include_usage: true }),
         max_tokens: limit.filter(|_| !is_newer),
         max_completion_tokens: limit.filter(|_| is_newer),
         reasoning_effort: effort(request.thinking, settings),

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::super::settings::ModelSettings;
 use super::super::testing::{assert_any_split_reads_alike, assert_deltas_tell_the_reply, read, read_whole};
+use crate::api_row::RequestTarget;
 use crate::settings::Api;
 use types::ids::{Mint, Seed};
 use types::message::{Block, Message, Role, ToolCall};
@@ -408,8 +409,12 @@ fn request() -> ModelRequest {
     }
 }
 
+fn target(is_vendor: bool) -> RequestTarget<'static> {
+    RequestTarget { is_vendor, ..RequestTarget::default() }
+}
+
 fn body(settings: &ModelSettings, vendor: bool) -> Value {
-    serde_json::from_slice(&super::request::body(&request(), settings, vendor, None).unwrap()).unwrap()
+    serde_json::from_slice(&super::request::body(&request(), settings, target(vendor)).unwrap()).unwrap()
 }
 
 #[test]
@@ -469,7 +474,7 @@ fn long_call_ids_are_shortened_for_vendor_only() {
     }
     for (vendor, is_kept) in [(true, false), (false, true)] {
         let body =
-            super::request::body(&model_request, &ModelSettings::default(), vendor, None).expect("a body");
+            super::request::body(&model_request, &ModelSettings::default(), target(vendor)).expect("a body");
         let body: Value = serde_json::from_slice(&body).expect("JSON");
         let messages = body["messages"].as_array().expect("a list");
         let calls =

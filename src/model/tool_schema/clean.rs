@@ -1,6 +1,6 @@
 //! Makes a schema and all schemas in it valid for providers, and gives properties names that providers accept.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Number, Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::kinds::{known_type, required_names};
@@ -35,6 +35,21 @@ pub(super) const MAP_KEYS: [&str; 5] =
     ["properties", "$defs", "definitions", "patternProperties", "dependentSchemas"];
 /// Keys that hold a text.
 const TEXT_KEYS: [&str; 6] = ["description", "title", "format", "pattern", "$ref", "$comment"];
+
+/// Keys that hold a number.
+const NUMBER_KEYS: [&str; 11] = [
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "minProperties",
+    "maxProperties",
+];
 
 /// Makes a schema and all schemas in it valid for providers.
 pub(super) fn clean(schema: &mut Value, changed: &mut Vec<(String, String)>) {
@@ -128,6 +143,16 @@ fn clean_values(fields: &mut Map<String, Value>) {
         if fields.get(key).is_some_and(|value| !value.is_string()) {
             fields.remove(key);
         }
+    }
+    for key in NUMBER_KEYS {
+        let Some(value) = fields.get(key).filter(|value| !value.is_number()) else { continue };
+        match value.as_str().and_then(|text| serde_json::from_str::<Number>(text).ok()) {
+            Some(number) => _ = fields.insert(key.into(), number.into()),
+            None => _ = fields.remove(key),
+        }
+    }
+    if fields.get("uniqueItems").is_some_and(|value| !value.is_boolean()) {
+        fields.remove("uniqueItems");
     }
     if fields.get("enum").is_some_and(|values| values.as_array().is_none_or(Vec::is_empty)) {
         fields.remove("enum");

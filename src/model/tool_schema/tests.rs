@@ -172,6 +172,11 @@ fn parts_that_no_draft_has_are_removed_or_rewritten() {
             json!({"properties": {"a": {"minimum": 0, "exclusiveMinimum": true, "exclusiveMaximum": false}}}),
             json!({"a": {"exclusiveMinimum": 0}}),
         ),
+        (
+            json!({"properties": {"a": {"minimum": "1", "maxLength": "many", "multipleOf": [], "maxItems": true,
+                "uniqueItems": "yes"}}}),
+            json!({"a": {"minimum": 1}}),
+        ),
         (json!({"properties": {"a": {"description": 5, "title": "t"}}}), json!({"a": {"title": "t"}})),
         (
             json!({"properties": {"a": {"properties": {"b": {}}}}}),

@@ -3,6 +3,8 @@
 //! Files that probably contain secrets are searched only if the call names them. Otherwise, a search of the
 //! whole workspace would bypass the permission request for reading them.
 
+use std::borrow::Cow;
+
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use ignore::WalkBuilder;
 use ignore::overrides::OverrideBuilder;
@@ -91,6 +93,10 @@ pub(crate) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCa
 fn build_matcher(input: &Input) -> Result<RegexMatcher, ToolError> {
     let mut builder = RegexMatcherBuilder::new();
     builder.case_insensitive(input.ignore_case).multi_line(true).dot_matches_new_line(input.multiline);
+    let pattern = match input.multiline {
+        true => any_line_end(&input.pattern),
+        false => Cow::Borrowed(input.pattern.as_str()),
+    };
     let mut build = |crlf: bool| {
         builder.crlf(crlf);
         // The order counts: `crlf` also sets the terminator.
@@ -99,7 +105,7 @@ fn build_matcher(input: &Input) -> Result<RegexMatcher, ToolError> {
         } else if !crlf {
             builder.line_terminator(Some(b'\n'));
         }
-        builder.build(&input.pattern)
+        builder.build(&pattern)
     };
     // The end of a line is before `\r\n` as well. A pattern that contains `\r` is refused with this, and means it.
     let ends_lines = input.pattern.contains('$').then(|| build(true).ok()).flatten();
@@ -107,6 +113,34 @@ fn build_matcher(input: &Input) -> Result<RegexMatcher, ToolError> {
         ToolError::new("invalid_regex", format!("{:?} is not a valid regular expression: {e}", input.pattern))
             .with(json!({ "pattern": input.pattern }))
     })
+}
+
+/// Lets `\n` of a pattern that spans lines match `\r\n` as well, since the model does not know how a file ends its lines.
+fn any_line_end(pattern: &str) -> Cow<'_, str> {
+    const LINE_END: &str = r"(?:\r?\n)";
+    if !pattern.contains("\\n") && !pattern.contains('\n') || pattern.contains("(?x") {
+        return Cow::Borrowed(pattern);
+    }
+    let (mut any, mut class_depth) = (String::new(), 0_usize);
+    let mut chars = pattern.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => match chars.next() {
+                Some('n') if class_depth == 0 => any.push_str(LINE_END),
+                escaped => any.extend(std::iter::once(c).chain(escaped)),
+            },
+            '\n' if class_depth == 0 => any.push_str(LINE_END),
+            _ => {
+                match c {
+                    '[' => class_depth += 1,
+                    ']' => class_depth = class_depth.saturating_sub(1),
+                    _ => {}
+                }
+                any.push(c);
+            }
+        }
+    }
+    Cow::Owned(any)
 }
 
 /// Selects the files to search, in addition to ignore rules.

@@ -163,14 +163,17 @@ impl Search<'_> {
         let mut hits = FileHits::default();
         let mut sink = HitCollector { hits: &mut hits, wanted: self.wanted, is_binary: false };
         let search = |searcher: &mut Searcher, sink: &mut HitCollector<'_>| {
-            let text = StoppableFile { file: &file, search: self, shared };
+            let mut text = StoppableFile { file: &file, search: self, shared, head_bytes: 0, is_ascii: true };
             // A file with a read error shows the matches before the error.
-            let _ = searcher.search_reader(&self.wanted.matcher, text, sink);
+            let _ = searcher.search_reader(&self.wanted.matcher, &mut text, sink);
+            text.is_ascii
         };
-        search(searcher, &mut sink);
-        // The search itself recognises UTF-16 by its mark only.
-        if sink.is_binary
-            && let Some(encoding) = utf16_of(&file)
+        let is_ascii = search(searcher, &mut sink);
+        // The search itself recognises UTF-16 by its mark only, and takes all other files for UTF-8.
+        let is_found = sink.hits.matches > 0 && self.wanted.mode == OutputMode::FilesWithMatches;
+        if (sink.is_binary || !is_ascii)
+            && !is_found
+            && let Some(encoding) = encoding_of(&file, sink.is_binary)
         {
             *sink.hits = FileHits::default();
             search(&mut self.wanted.searcher().encoding(Some(encoding)).build(), &mut sink);
@@ -179,15 +182,18 @@ impl Search<'_> {
     }
 }
 
-/// The encoding of a file in UTF-16 without a mark. Leaves the file at its beginning.
-fn utf16_of(mut file: &File) -> Option<Encoding> {
+/// The encoding of a file without a mark that is not in UTF-8, as Read decodes it. A binary file is a text only in UTF-16.
+/// Leaves the file at its beginning.
+fn encoding_of(mut file: &File, is_binary: bool) -> Option<Encoding> {
     file.rewind().ok()?;
     let mut head = Vec::new();
     // One more byte says that this is not the whole file.
     file.take(text::DETECTION_BYTES as u64 + 1).read_to_end(&mut head).ok()?;
     file.rewind().ok()?;
-    let charset = text::detect(&head, false);
-    (!charset.is_ascii_compatible()).then(|| Encoding::new(charset.encoding.name()).ok()).flatten()
+    let charset = text::detect(&head, !is_binary && head.len() <= text::DETECTION_BYTES);
+    let is_text = charset.is_ascii_compatible() != is_binary;
+    let is_unknown = charset.bom == 0 && charset != text::Charset::UTF8;
+    (is_text && is_unknown).then(|| Encoding::new(charset.encoding.name()).ok()).flatten()
 }
 
 fn relative_path<'e>(entry: &'e DirEntry, root: &Path) -> Option<&'e Path> {
@@ -199,6 +205,10 @@ struct StoppableFile<'a> {
     file: &'a File,
     search: &'a Search<'a>,
     shared: &'a SharedResults,
+    /// Number of bytes that were read, up to [`text::DETECTION_BYTES`].
+    head_bytes: usize,
+    /// Whether these bytes are ASCII.
+    is_ascii: bool,
 }
 
 impl Read for StoppableFile<'_> {
@@ -208,7 +218,11 @@ impl Read for StoppableFile<'_> {
         }
         let files = || format!("{} files searched", self.shared.files.load(Relaxed));
         self.search.context.progress.report(files);
-        self.file.read(buffer)
+        let count = self.file.read(buffer)?;
+        let head = count.min(text::DETECTION_BYTES - self.head_bytes);
+        self.head_bytes += head;
+        self.is_ascii &= buffer.get(..head).is_none_or(<[u8]>::is_ascii);
+        Ok(count)
     }
 }
 

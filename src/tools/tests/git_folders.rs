@@ -46,7 +46,7 @@ fn repository_with_all_layouts(root: &Path) {
 async fn command_commits_in_any_layout_but_protected_git_files_stay_closed() {
     for level in SANDBOX_LEVELS {
         if level == LevelSetting::Landlock && AvailableLevels::probe_once().await.guards().is_err() {
-            eprintln!("SKIPPED: level 2 cannot guard here");
+            base::skip_test!("level 2 cannot guard here");
             continue;
         }
         let Some(mut fixture) = fixture_with_sandbox(level, NetworkSetting::Off).await else { continue };

@@ -287,6 +287,10 @@ async fn grep_finds_line_ends_in_any_encoding_and_line_ending() {
         (r"^end.*\bx$", false, all),
         ("x;$", true, all),
         ("(x;|y)$", false, all),
+        (r"x;\n\nend", true, all),
+        (r"x;$\n+end", true, all),
+        ("x;\n", true, all),
+        (r"x;[^\n]*\n", true, all),
         ("x;\r$", false, "crlf.txt\nunmarked.txt\nutf16.txt\nutf16be.txt"),
         ("x;.", false, "crlf.txt\nunmarked.txt\nutf16.txt\nutf16be.txt"),
         (r"\$", false, "No matches found."),
@@ -298,6 +302,25 @@ async fn grep_finds_line_ends_in_any_encoding_and_line_ending() {
         .run("Grep", json!({"pattern": "x;$", "output_mode": "content", "glob": "{crlf,unmarked}.txt"}))
         .await;
     assert_eq!(completed(&outcome), "crlf.txt:1:let x;\nunmarked.txt:1:let x;");
+}
+
+#[tokio::test]
+async fn grep_reads_files_in_the_encoding_that_read_shows() {
+    let mut fixture = ToolFixture::new();
+    fixture.write_file("latin1.txt", b"die Gr\xF6\xDFe der T\xFCr ist gro\xDF;\r\nnext\r\n");
+    fixture.write_file("sjis.txt", b"\x93\xFA\x96{\x8C\xEA\x82\xCC\x83e\x83L\x83X\x83g\x82\xC5\x82\xB7\n");
+    fixture.write_file("utf8.txt", "die Größe; 日本語\n");
+    for (pattern, mode, expected) in [
+        ("Größe", "files_with_matches", "latin1.txt\nutf8.txt"),
+        ("^die.*groß;$", "content", "latin1.txt:1:die Größe der Tür ist groß;"),
+        (r"^\w+ T.r", "count", "No matches found."),
+        (r"Gr..e", "count", "latin1.txt:1\nutf8.txt:1\n(2 matching lines in 2 files)"),
+        ("^日本語のテキスト", "content", "sjis.txt:1:日本語のテキストです"),
+        ("next", "content", "latin1.txt:2:next"),
+    ] {
+        let outcome = fixture.run("Grep", json!({"pattern": pattern, "output_mode": mode})).await;
+        assert_eq!(completed(&outcome), expected, "{pattern}");
+    }
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::terminal::escape;
 use crate::terminal::out::OutputStreams;
 use api::params::{KnowledgeQueryReply, KnowledgeWorkParams};
-use types::knowledge::{ChatMessage, KnowledgeEvent, QueryParams, QueryResult, QueryStatus};
+use types::knowledge::{ChatMessage, KnowledgeEvent, QueryMode, QueryParams, QueryResult, QueryStatus};
 
 pub(super) async fn query(target: &Target, args: QueryArgs, out: &mut OutputStreams) -> Result<(), Failure> {
     let (json, shows_results, shows_prompt) = (args.json, args.context, args.prompt);
@@ -42,7 +42,8 @@ fn params(workspace: String, args: QueryArgs) -> Result<QueryParams, Failure> {
     Ok(QueryParams {
         workspace,
         query: args.query.join(" "),
-        mode: args.mode.map(Into::into),
+        // A user also means texts without a symbol; the method's own default reads the graph alone.
+        mode: Some(args.mode.map_or(QueryMode::Mix, Into::into)),
         hl_keywords: list(args.themes),
         ll_keywords: list(args.names),
         only_need_context: args.context.then_some(true),

@@ -116,7 +116,7 @@ pub(super) async fn graph(target: &Target, args: GraphArgs, out: &mut OutputStre
     match args.output {
         Some(path) => {
             let failed = |error: std::io::Error| {
-                Failure::internal(format!("could not write {}: {error}", path.display()))
+                Failure::usage(format!("could not write {}: {error}", path.display()))
             };
             // Descriptions may contain private text, so only the owner can read the file.
             let open = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path);

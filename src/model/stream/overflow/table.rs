@@ -77,6 +77,7 @@ pub(super) const OVERFLOW_TEXTS: &[&str] = &[
     "when context the overflows",
     "greater than the context length",
     "reached context length of {limit} tokens",
+    "n_keep: {input} >= n_ctx: {limit}",
     // TabbyAPI, ExLlama, oobabooga
     "prompt length {input} is greater than (the )?max_seq_len {limit}",
     "context length {limit} is shorter than.{0,40}prompt",
@@ -130,7 +131,7 @@ pub(super) const OTHER_LIMITS: &str = "per (minute|hour|day|second)|\\b[tr]p[md]
                             try again (later|in)|throttl";
 
 /// Words that an unknown text about the window may contain.
-pub(super) const SUSPECT_WORDS: &str = "context|tokens\\b|token (limit|count|length|budget)|too (long|large|big|many)|exceed|longer than|length|maximum|超|过长|长度";
+pub(super) const SUSPECT_WORDS: &str = "context|tokens\\b|token (limit|count|length|budget)|too (long|large|big|many)|exceed|longer than|larger than|length|maximum|window\\b|n_ctx|\\bctx|doesn't fit|not fit|超|过长|长度|上限|контекст|длин";
 
 /// Words of errors that a shorter request does not repair: keys, time limits, the output limit, the form of the
 /// request, and single parameters.

@@ -270,6 +270,9 @@ fn unknown_error_about_length_is_suspect() {
         "sequence length 9000 is longer than 8192",
         "too many tokens",
         "内容超出长度限制",
+        "the conversation doesn't fit into the 4096-token window of this model",
+        "{\"detail\":\"ctx_len_error\"}",
+        "Запрос слишком длинный",
     ] {
         assert!(is_suspect(text), "{text}");
     }

@@ -97,12 +97,13 @@ impl App {
             }
             Event::TurnCompleted { .. } => {
                 self.end_stop_hint();
+                self.hint_at_unanswered_input();
                 self.show_todos();
             }
             // A hint is about the turn before it.
             Event::TurnStarted { .. } => {
                 self.notice.clear();
-                if matches!(self.line.next_key, NextKey::Rewinds | NextKey::Leaves) {
+                if matches!(self.line.next_key, NextKey::Rewinds | NextKey::Leaves | NextKey::AsksForAnswer) {
                     self.line.next_key = NextKey::Usual;
                 }
             }
@@ -208,9 +209,12 @@ impl App {
             // The steered inputs are now part of the conversation.
             Event::MessageCompleted { item, .. } if item.kind == ItemKind::UserMessage => {
                 let text = item.text.as_deref().unwrap_or_default();
-                self.queue.steered.retain(|steered| !text.contains(steered.as_str()));
+                let is_read = |steered: &mut String| text.contains(steered.as_str());
+                self.queue.unanswered =
+                    self.queue.steered.extract_if(.., is_read).last().or(self.queue.unanswered.take());
                 self.line.editor.remember(&own_words(item));
             }
+            Event::MessageStarted { .. } => self.queue.unanswered = None,
             Event::TurnCompleted { .. } => self.queue.steered.clear(),
             _ => {}
         }

@@ -57,6 +57,8 @@ pub(super) enum NextKey {
     Rewinds,
     /// After Ctrl-C on an empty line, or while a turn stops: Ctrl-C leaves.
     Leaves,
+    /// After a stop, while an input has no answer: Enter on the empty line asks for it.
+    AsksForAnswer,
     /// Enter confirms the answer to a question.
     Confirms(UnconfirmedAnswer),
     /// It chooses the place of this note.

@@ -10,14 +10,19 @@ use crate::terminal::style::StyledLine;
 use crate::ui::attach::app::composer::SendTime;
 use crate::ui::attach::app::input_line::{NextKey, UnconfirmedAnswer};
 use crate::ui::attach::app::overlay::Overlay;
-use crate::ui::attach::app::{App, Effect};
+use crate::ui::attach::app::{App, Effect, Submission};
 use crate::ui::cursor::Step;
 use crate::ui::pager::PagerOutcome;
 use crate::ui::question;
 use crate::ui::request_timing::Phase;
+use crate::ui::summary::one_line;
 use api::params::FeedbackParams;
 use types::session::SessionState;
 
+/// Sent for an input that is in the conversation already and has no answer.
+const ASK_FOR_ANSWER: &str = "Please answer my last message.";
+/// Columns of an input in the hint that it has no answer.
+const UNANSWERED_COLUMNS: usize = 30;
 /// The start of the hint while a turn stops.
 const STOPPING: &str = "stopping…";
 
@@ -128,6 +133,9 @@ impl App {
             KeyCode::F(2) if !self.warnings.is_empty() => {
                 self.overlay = Some(Overlay::Warnings);
                 None
+            }
+            KeyCode::Enter if matches!(after, NextKey::AsksForAnswer) && self.line.editor.is_empty() => {
+                Some(Effect::Submit(Submission::new(ASK_FOR_ANSWER.into(), None)))
             }
             KeyCode::Enter if !(alt || key.modifiers.contains(KeyModifiers::SHIFT)) => {
                 self.send(SendTime::AfterStep)
@@ -289,6 +297,18 @@ impl App {
         if self.notice.starts_with(STOPPING) {
             self.notice.clear();
         }
+    }
+
+    /// Says what became of a steering input that a turn received and did not answer before it was stopped. It is part
+    /// of the conversation, so sending it again would repeat it.
+    pub(super) fn hint_at_unanswered_input(&mut self) {
+        let Some(input) = self.queue.unanswered.take() else { return };
+        if self.setup.one_turn.is_some() || !self.line.editor.is_empty() {
+            return;
+        }
+        let input = one_line(&input, UNANSWERED_COLUMNS);
+        self.notice = format!("“{input}” has no answer yet: Enter asks for it");
+        self.line.next_key = NextKey::AsksForAnswer;
     }
 
     fn on_control(&mut self, c: char, after: NextKey) -> Option<Effect> {

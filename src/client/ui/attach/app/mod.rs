@@ -94,6 +94,8 @@ pub(super) struct InputQueue {
     pub(super) inputs: Vec<(TurnId, String)>,
     /// Inputs that the running turn receives after its step.
     pub(super) steered: Vec<String>,
+    /// A steering input in the conversation that the model has not begun to answer.
+    pub(super) unanswered: Option<String>,
 }
 
 /// Shell commands that the user runs.

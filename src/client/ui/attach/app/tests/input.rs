@@ -313,6 +313,43 @@ fn stop_brings_queued_inputs_back_into_input_line() {
 }
 
 #[test]
+fn steering_input_without_answer_is_asked_again_by_enter() {
+    let text = "use io::Error";
+    let steered = || json!({"type": "turn.steered", "input": [{"type": "text", "text": text}]});
+    let read = || {
+        json!({"type": "message.completed", "item": {"item_id": ITEM, "turn_id": TURN, "kind": "user_message",
+            "status": "completed", "first_seq": 1, "last_seq": 2, "text": text}})
+    };
+    let ended = || crate::fake_daemon::turn_completed("aborted");
+    let stopped = || {
+        let mut app = app();
+        state(&mut app, "running");
+        feed(&mut app, steered());
+        keys(&mut app, "\u{1b}");
+        feed(&mut app, read());
+        app
+    };
+    let mut app = stopped();
+    feed(&mut app, ended());
+    state(&mut app, "idle");
+    assert_eq!(app.notice, "“use io::Error” has no answer yet: Enter asks for it");
+    let sent = keys(&mut app, "\n");
+    let [Effect::Submit(sent)] = sent.as_slice() else { panic!("{sent:?}") };
+    assert_eq!((sent.text.as_str(), sent.when_busy), ("Please answer my last message.", None));
+    // Typed text is sent as it is: the model sees both.
+    let mut app = stopped();
+    feed(&mut app, ended());
+    state(&mut app, "idle");
+    assert_effects(&keys(&mut app, "and test it\n"), &[submit("and test it")]);
+    // The model has begun to answer.
+    let mut app = stopped();
+    feed(&mut app, json!({"type": "message.started", "model": "a/b", "attempt": 1}));
+    feed(&mut app, ended());
+    assert_eq!(app.notice, "");
+    assert!(keys(&mut app, "\n").is_empty());
+}
+
+#[test]
 fn hint_about_a_stop_ends_with_the_turn() {
     let ended = crate::fake_daemon::turn_completed("aborted");
     for typed in ["\u{1b}", "^c"] {
