@@ -2,9 +2,9 @@
 
 use tokio_util::sync::CancellationToken;
 
+use super::content::read_content;
 use super::end::{end, stop_and_end};
 use super::{JobRunner, Phase, WorkDone};
-use crate::command::corrupt;
 use crate::create::session_request;
 use crate::decide::AttemptEnd;
 use crate::error::JobsError;
@@ -16,7 +16,6 @@ use session::{SettingsUpdate, Submission, SubmittedInput};
 use store::StoreError;
 use types::ids::{JobId, SessionId};
 use types::job::JobError;
-use types::job_request::JobRequest;
 use types::message::InputBlock;
 use types::session::SessionState;
 use types::turn_options::TurnOptions;
@@ -185,11 +184,6 @@ async fn start_session(
     let input = SubmittedInput { blocks: vec![InputBlock::Text { text }], blobs: Vec::new() };
     let submitted = registry.submit(session_id, submission, |error| error, async { Ok(input) }).await;
     submitted.map(|_| ()).map_err(failure)
-}
-
-pub(super) async fn read_content(services: &Services, id: JobId) -> Result<JobRequest, JobsError> {
-    let stored = services.store.job(id).await?.ok_or(JobsError::NotFound)?;
-    serde_json::from_str(&stored.request).map_err(|error| corrupt(&error))
 }
 
 async fn create_session(registry: &Registry, new: NewSessionRequest) -> Result<(), StartFailure> {

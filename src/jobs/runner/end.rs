@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::attempt::read_content;
+use super::content::read_content;
 use super::{WorkDone, retry_wait};
 use crate::artifacts;
 use crate::decide::AttemptEnd;

@@ -3,6 +3,7 @@
 
 mod attempt;
 mod commands;
+mod content;
 pub(crate) mod end;
 mod steps;
 
