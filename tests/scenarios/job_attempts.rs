@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::bash;
 use super::jobs::{create, wait};
+use super::subagents::begins_with;
 use super::worktrees::{git, start};
 use crate::support::client::Client;
 use crate::support::daemon::TestDaemon;
@@ -163,6 +164,37 @@ async fn background_command_ends_with_the_attempt_that_began_it() {
     assert_eq!(session["session"]["state"], "archived", "{session}");
 }
 
+#[tokio::test]
+async fn background_subagent_ends_with_the_attempt_that_began_it() {
+    let daemon = TestDaemon::start().await;
+    let client = daemon.client("alice").await;
+    let gate = Gate::new();
+    let held = gate.clone();
+    daemon.models.set_fallback(move |request| match request.tool_results().len() {
+        _ if !begins_with(request).contains("Do it.") => Step::text("Found it.").hold(&held),
+        0 => {
+            let input = json!({"description": "d", "prompt": "look", "subagent_type": "explore",
+                               "run_in_background": true});
+            Step::calls([("Task", input)])
+        }
+        _ => Step::text("It runs."),
+    });
+    let job = create(&client, &daemon, json!({})).await;
+    let done = wait(&client, &job).await;
+    assert_eq!(done["state"], "succeeded", "{done}");
+    let parent = done["session_id"].clone();
+    // The sub-agent would wait for its answer for ever.
+    let params = json!({"session_id": parent, "limit": 500});
+    let completed = |read: &Value| {
+        let events = read["events"].as_array()?;
+        events.iter().find(|event| event["type"] == "subagent.completed").cloned()
+    };
+    let completed = poll(&client, "session.events", params, completed).await;
+    assert_eq!(completed["result"]["subtype"], "aborted", "{completed}");
+    let session = client.call("session.get", json!({"session_id": parent})).await;
+    assert_eq!(session["session"]["state"], "archived", "{session}");
+}
+
 /// A client with the name under which the daemon acts for jobs restores a session: that is the state in which a daemon
 /// that dies at the end of a continued attempt leaves it.
 #[tokio::test]
@@ -190,11 +222,20 @@ async fn session_that_the_daemon_left_unarchived_is_archived_by_the_next_start()
     assert_eq!(state(&sessions[1]).await, "idle", "a user restored it");
 }
 
+/// Questions keep the task that owns jobs busy, so that it reads changes of sessions late.
 #[tokio::test]
-async fn continued_attempts_of_many_jobs_end_with_their_own_results() {
+async fn continued_attempts_end_with_their_own_results_while_the_daemon_is_busy() {
     const JOBS: usize = 12;
-    let daemon = TestDaemon::builder().config("[jobs]\nconcurrent = 12").start().await;
+    let config = "[jobs]\nconcurrent = 12\nusd_per_day = 1000.0";
+    let daemon = TestDaemon::builder().config(config).start().await;
     let client = daemon.client("alice").await;
+    let later = create(&client, &daemon, json!({"delay": "1h"})).await;
+    let mut asking = tokio::task::JoinSet::new();
+    for number in 0..6 {
+        let client = daemon.client(&format!("asker {number}")).await;
+        let id = json!({"job_id": later["job_id"]});
+        asking.spawn(async move { while client.call_or_none("job.get", id.clone()).await.is_some() {} });
+    }
     daemon.models.set_fallback(|request| {
         let prompts = json!(request.messages()).to_string().matches("Do it.").count();
         match prompts {
