@@ -2931,7 +2931,7 @@ class Job(TypedDict):
     """From -100 to 100."""
 
     reason: NotRequired[QueueReason]
-    """Why it does not start yet."""
+    """Why it does not start yet. With a living attempt only `rate_limited`: the attempt waits for its provider."""
 
     result: NotRequired[JobResult]
     """The result of its last turn, with the attempts. Lists omit its text."""
@@ -8010,6 +8010,9 @@ class SessionWorktree(TypedDict):
 
     path: str
     """Its folder, absolute."""
+
+    shared_with: NotRequired[SessionId]
+    """For a fork: the session with which it shares the worktree. The worktree stays until both have ended."""
 
 # How a permission request or a question was settled.
 SettledBy: TypeAlias = "Literal['answer', 'abort', 'submit', 'timeout', 'no_approver', 'rule', 'mode']"

@@ -2164,7 +2164,7 @@ export interface Job {
   node?: string;
   /** From -100 to 100. */
   priority: number;
-  /** Why it does not start yet. */
+  /** Why it does not start yet. With a living attempt only `rate_limited`: the attempt waits for its provider. */
   reason?: QueueReason;
   /** The result of its last turn, with the attempts. Lists omit its text. */
   result?: JobResult;
@@ -5886,6 +5886,8 @@ export interface SessionWorktree {
   branch: string;
   /** Its folder, absolute. */
   path: string;
+  /** For a fork: the session with which it shares the worktree. The worktree stays until both have ended. */
+  shared_with?: SessionId;
 }
 
 /** How a permission request or a question was settled. */
