@@ -186,7 +186,7 @@ fn utf16_of(mut file: &File) -> Option<Encoding> {
     // One more byte says that this is not the whole file.
     file.take(text::DETECTION_BYTES as u64 + 1).read_to_end(&mut head).ok()?;
     file.rewind().ok()?;
-    let charset = text::detect(&head, false);
+    let charset = text::detect(&head, text::Extent::Beginning);
     (!charset.is_ascii_compatible()).then(|| Encoding::new(charset.encoding.name()).ok()).flatten()
 }
 
