@@ -46,7 +46,7 @@ impl ModelCatalog {
 
 impl fmt::Debug for ModelCatalog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Known")
+        f.write_str("ModelCatalog")
     }
 }
 

@@ -106,8 +106,10 @@ impl Engine {
     #[must_use]
     pub fn prompt_spec(&self) -> SessionSpec {
         let mut spec = (*self.state.spec).clone();
-        if let Some(turn) = self.state.turn.as_ref().filter(|turn| turn.options.change_system_prompt()) {
-            spec.set(&turn.options);
+        if let Some(turn) =
+            self.state.turn.as_ref().filter(|turn| turn.settings.options.change_system_prompt())
+        {
+            spec.set(&turn.settings.options);
         }
         spec
     }
@@ -128,13 +130,13 @@ impl Engine {
     /// How much the model may think, by the running turn or the session.
     #[must_use]
     pub fn thinking(&self) -> Option<Thinking> {
-        self.state.turn.as_ref().map_or(self.state.spec.thinking, |turn| turn.thinking)
+        self.state.turn.as_ref().map_or(self.state.spec.thinking, |turn| turn.settings.thinking)
     }
 
     /// The sampling settings of the running turn or the session.
     #[must_use]
     pub fn sampling(&self) -> Sampling {
-        self.state.turn.as_ref().map_or(self.state.spec.sampling, |turn| turn.sampling)
+        self.state.turn.as_ref().map_or(self.state.spec.sampling, |turn| turn.settings.sampling)
     }
 
     /// The fallback model of the running turn or the session; `None` if the configuration's fallback model applies.
@@ -183,7 +185,7 @@ impl Engine {
     /// Whether an abort is in progress.
     #[must_use]
     pub fn is_aborting(&self) -> bool {
-        self.state.turn.as_ref().is_some_and(|turn| turn.aborting)
+        self.state.turn.as_ref().is_some_and(|turn| turn.stop.is_aborting)
     }
 
     /// The running turn.
@@ -207,14 +209,14 @@ impl Engine {
     /// Allow rules of the running turn's slash command that hold only while the folder is trusted.
     #[must_use]
     pub fn rules_that_need_trust(&self) -> &[String] {
-        let command = self.state.turn.as_ref().and_then(|turn| turn.options.command.as_ref());
+        let command = self.state.turn.as_ref().and_then(|turn| turn.settings.options.command.as_ref());
         command.filter(|command| command.needs_trust).map_or(&[], |command| &command.allow_rules)
     }
 
     /// Rules and grants of this session, together with the rules of the running turn's slash command that need no trust.
     #[must_use]
     pub fn rules_in_force(&self) -> Arc<SessionRules> {
-        let command = self.state.turn.as_ref().and_then(|turn| turn.options.command.as_ref());
+        let command = self.state.turn.as_ref().and_then(|turn| turn.settings.options.command.as_ref());
         let is_own = |command: &&SlashCommand| !command.allow_rules.is_empty() && !command.needs_trust;
         let Some(command) = command.filter(is_own) else {
             return self.rules();
@@ -365,7 +367,7 @@ impl Engine {
     #[must_use]
     pub fn questions(&self) -> Vec<QuestionId> {
         let Some(turn) = &self.state.turn else { return Vec::new() };
-        let held = match turn.hold {
+        let held = match turn.restart.hold {
             Some(Hold::Paused { request_id, .. }) => Some(request_id),
             _ => None,
         };
@@ -379,7 +381,7 @@ impl Engine {
     /// The model of the running turn, else of the next turn.
     #[must_use]
     pub fn model(&self) -> &str {
-        self.state.turn.as_ref().map_or(&self.state.spec.model, |turn| &turn.model)
+        self.state.turn.as_ref().map_or(&self.state.spec.model, |turn| &turn.settings.model)
     }
 }
 
@@ -427,9 +429,12 @@ impl Engine {
     /// Running commands that end with the aborted turn. The turn ends only after they have ended.
     #[must_use]
     pub fn aborted_commands(&self) -> Vec<CallId> {
-        let Some(turn) = self.state.turn.as_ref().filter(|turn| turn.aborting) else { return Vec::new() };
-        let goes =
-            |it: &&Arc<BackgroundTask>| it.is_running() && (turn.ending || it.turn_id == Some(turn.id));
+        let Some(turn) = self.state.turn.as_ref().filter(|turn| turn.stop.is_aborting) else {
+            return Vec::new();
+        };
+        let goes = |it: &&Arc<BackgroundTask>| {
+            it.is_running() && (turn.stop.is_ending || it.turn_id == Some(turn.id))
+        };
         self.state.commands.iter().filter(goes).map(|it| it.known.call_id).collect()
     }
 }

@@ -12,6 +12,7 @@ use types::usage::{Budgets, ModelUsage};
 use types::worktree::WorktreeChoice;
 
 /// The state of a job. Its content (`JobRequest`) is stored next to it.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobRecord {
     /// The job as clients see it, with its whole result.
@@ -27,10 +28,8 @@ pub struct JobRecord {
     /// How many jobs with the same key run at a time.
     pub concurrency: Concurrency,
     /// When the job expires if it has not started.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub start_before_ms: Option<Timestamp>,
     /// The key that prevents a second job, with its scope.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub unique_key: Option<UniqueKey>,
     /// When a failed attempt is repeated.
     pub retry: RetryPolicy,
@@ -40,19 +39,15 @@ pub struct JobRecord {
     #[serde(default)]
     pub spent: Spent,
     /// A cancel that is committed, while its attempt is being stopped.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cancelling: Option<Cancelling>,
     /// What the next attempt starts from.
     #[serde(default)]
     pub next_mode: RetryMode,
     /// The worktree that the job wants.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub worktree: Option<WorktreeChoice>,
     /// The commit that the first worktree started from. Further attempts start from it too.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub worktree_base: Option<String>,
     /// The worktree of the newest attempt.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub worktree_place: Option<WorktreePlace>,
 }
 

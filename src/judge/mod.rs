@@ -7,10 +7,12 @@
 
 mod bash;
 mod decide;
+mod domain;
 mod file_facts;
 mod glob;
 mod policy;
 mod rule;
+mod rules;
 mod shell;
 mod suggest;
 mod within;
@@ -29,7 +31,8 @@ pub use file_facts::{
     FileFacts, FileRead, LinkUse, NameRule, Obstacle, ObstacleKind, ReadKind, Selection, TreeSearch,
 };
 pub use policy::{BypassGuard, Policy, key_folders};
-pub use rule::{BadRule, Rule, Rules, stored_rule_note};
+pub use rule::{BadRule, Rule, stored_rule_note};
+pub use rules::Rules;
 pub use shell::Repository;
 pub use within::is_within;
 

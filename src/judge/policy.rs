@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::file_facts::FileFacts;
-use super::rule::{Rule, Rules, verdict};
+use super::rule::{Rule, verdict};
+use super::rules::Rules;
 use super::shell::Repository;
 use types::permission::{Mode, Verdict, VerdictKind};
 

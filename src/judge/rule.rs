@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use super::domain::Domain;
 use super::glob::PathPattern;
 use super::shell::CommandPattern;
 use super::written::{Problem, normalise};
@@ -53,41 +54,6 @@ pub(super) enum Pattern {
     Unsandboxed,
     /// Sub-agents whose name has this slug.
     Agent(String),
-}
-
-/// A host name, or with a leading `*.` all of its subdomains.
-#[derive(Clone)]
-pub(super) struct Domain {
-    host: String,
-    sub_domains: bool,
-}
-
-impl Domain {
-    fn parse(text: &str) -> Option<Self> {
-        let (host, sub_domains) = match text.strip_prefix("*.") {
-            Some(host) => (host, true),
-            None => (text, false),
-        };
-        is_host(host).then(|| Self { host: host.to_ascii_lowercase(), sub_domains })
-    }
-
-    /// The part of `host` (lower case) before the rule's name: empty for the host itself.
-    fn prefix_of_host<'h>(&self, host: &'h str) -> Option<&'h str> {
-        let before = host.strip_suffix('.').unwrap_or(host).strip_suffix(&self.host)?;
-        (before.is_empty() || before.ends_with('.')).then_some(before)
-    }
-
-    /// Whether an allow rule covers `host`. Without `*.` only the host itself, because its subdomains
-    /// may belong to others (`*.github.io`); with `*.` only the subdomains.
-    pub(super) fn covers_host(&self, host: &str) -> bool {
-        self.prefix_of_host(host).is_some_and(|before| before.is_empty() != self.sub_domains)
-    }
-
-    /// Whether an ask or deny rule covers `host`: the subdomains, and without `*.` also the host
-    /// itself.
-    pub(super) fn covers(&self, host: &str) -> bool {
-        self.prefix_of_host(host).is_some_and(|before| !(before.is_empty() && self.sub_domains))
-    }
 }
 
 /// The kind of object that a rule covers, by its tool name.
@@ -142,13 +108,13 @@ impl Rule {
         Some(Self { pattern: Pattern::Path(pattern.with_base(folder)?), ..self.clone() })
     }
 
-    fn is_relative(&self) -> bool {
+    pub(super) fn is_relative(&self) -> bool {
         matches!(&self.pattern, Pattern::Path(pattern) if pattern.is_relative())
     }
 
     /// The same rule for the targets of its path, if the path is a link or lies below one; `real`
     /// returns the target.
-    fn with_resolved_links(
+    pub(super) fn with_resolved_links(
         &self,
         workspace: &Path,
         home: &Path,
@@ -210,16 +176,6 @@ fn names_tool(text: &str, name: &str) -> bool {
         None => name.strip_prefix(text).is_some_and(|rest| rest.starts_with("__")),
     };
     text == name || text.starts_with(MCP_PREFIX) && is_begin
-}
-
-fn is_host(text: &str) -> bool {
-    let is_label = |label: &str| {
-        !label.is_empty()
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-            && label.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
-    };
-    text.len() <= 253 && text.split('.').all(is_label)
 }
 
 impl FromStr for Rule {
@@ -342,64 +298,6 @@ impl PartialEq for Rule {
 
 impl Eq for Rule {}
 
-/// The rules of all scopes together. The scope does not matter for the verdict.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rules {
-    /// Rules for calls that run without a permission request.
-    pub allow: Vec<Rule>,
-    /// Rules for calls that always need a permission request.
-    pub ask: Vec<Rule>,
-    /// Rules for calls that never run.
-    pub deny: Vec<Rule>,
-}
-
-impl Rules {
-    /// Parses three lists. The error names the first rule that is invalid, or that only a session may
-    /// have.
-    pub fn parse<S: AsRef<str>>(allow: &[S], ask: &[S], deny: &[S]) -> Result<Self, BadRule> {
-        let lasting = |kind, text: &S| match Rule::in_list(kind, text.as_ref()) {
-            Ok(rule) if rule.is_unsandboxed() => Err(BadRule {
-                text: rule.text,
-                problem: "running outside the sandbox is granted to a session only, when it is asked".into(),
-            }),
-            parsed => parsed,
-        };
-        let all =
-            |kind, list: &[S]| list.iter().map(|text| lasting(kind, text)).collect::<Result<Vec<_>, _>>();
-        Ok(Self {
-            allow: all(RuleKind::Allow, allow)?,
-            ask: all(RuleKind::Ask, ask)?,
-            deny: all(RuleKind::Deny, deny)?,
-        })
-    }
-
-    /// The ask and deny rules with relative paths, which start at `folder` instead of the workspace. `None` if one of them
-    /// has no such form; see [`Rule::with_base`].
-    #[must_use]
-    pub fn relative_at(&self, folder: &Path) -> Option<Self> {
-        let based = |rules: &[Rule]| {
-            let relative = rules.iter().filter(|rule| rule.is_relative());
-            relative.map(|rule| rule.with_base(folder)).collect::<Option<Vec<Rule>>>()
-        };
-        Some(Self { allow: Vec::new(), ask: based(&self.ask)?, deny: based(&self.deny)? })
-    }
-
-    /// Additional rules for links: an ask or deny rule that names a path through a link also covers the
-    /// real path. `real` returns the target of an existing path. Empty if there are no links.
-    #[must_use]
-    pub fn with_resolved_links(
-        &self,
-        workspace: &Path,
-        home: &Path,
-        real: &dyn Fn(&Path) -> Option<PathBuf>,
-    ) -> Self {
-        let target_rules = |rules: &[Rule]| {
-            rules.iter().flat_map(|rule| rule.with_resolved_links(workspace, home, real)).collect()
-        };
-        Self { allow: Vec::new(), ask: target_rules(&self.ask), deny: target_rules(&self.deny) }
-    }
-}
-
 /// A verdict without suggestions and parts.
 pub(super) fn verdict(kind: VerdictKind, rule: Option<&Rule>, reason: impl Into<String>) -> Verdict {
     Verdict {
@@ -416,6 +314,7 @@ pub(super) fn verdict(kind: VerdictKind, rule: Option<&Rule>, reason: impl Into<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rules::Rules;
 
     fn check(text: &str, expected: Result<(), &str>) {
         match (text.parse::<Rule>(), expected) {

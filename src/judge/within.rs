@@ -2,7 +2,8 @@
 
 use super::decide::judge;
 use super::policy::{BypassGuard, Policy};
-use super::rule::{Rule, Rules};
+use super::rule::Rule;
+use super::rules::Rules;
 use types::permission::{Mode, VerdictKind};
 use types::tool::Subject;
 

@@ -38,11 +38,11 @@ impl TransportKind {
 }
 
 /// `[mcp.NAME]`
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerConfig {
     /// The program of a stdio server.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
     /// Its arguments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -51,19 +51,16 @@ pub struct ServerConfig {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
     /// Its folder; the workspace if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<PathBuf>,
     /// The address of an HTTP server.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     /// Headers of each request.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
     /// A shell command that prints more headers as a JSON object. It runs before each connection.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub headers_command: Option<String>,
     /// The transport; by default `stdio` with `command` and `http` with `url`.
-    #[serde(skip_serializing_if = "Option::is_none", alias = "type")]
+    #[serde(alias = "type")]
     pub transport: Option<TransportKind>,
     /// Whether the server is used.
     pub enabled: bool,
@@ -71,17 +68,14 @@ pub struct ServerConfig {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub disabled: bool,
     /// Time limit of a call.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<ConfigDuration>,
     /// Time limit of a start: the program, the handshake and the first lists.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub startup_timeout: Option<ConfigDuration>,
     /// Whether the server receives the workspace as its root.
     #[serde(skip_serializing_if = "Clone::clone")]
     pub roots: bool,
     /// The only tools that are used; `*` stands for any characters.
     #[serde(
-        skip_serializing_if = "Option::is_none",
         alias = "includeTools",
         alias = "include_tools",
         alias = "allowedTools",
@@ -104,12 +98,7 @@ pub struct ServerConfig {
     )]
     pub deny_tools: Vec<String>,
     /// Tools that another program calls without a request. It has no effect: rules allow calls.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        alias = "alwaysAllow",
-        alias = "autoApprove",
-        alias = "auto_approve"
-    )]
+    #[serde(alias = "alwaysAllow", alias = "autoApprove", alias = "auto_approve")]
     pub always_allow: Option<Value>,
     /// Whether the server runs in the sandbox of commands.
     #[serde(skip_serializing_if = "std::ops::Not::not")]

@@ -29,22 +29,28 @@ struct LogLines {
 
 struct LogLine {
     text: String,
-    /// Whether the daemon wrote the line.
-    is_note: bool,
+    origin: LineOrigin,
+}
+
+/// The writer of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LineOrigin {
+    Server,
+    Daemon,
 }
 
 impl ServerLog {
     /// Adds a line of the server.
     pub fn add(&self, line: &str) {
-        self.push(line, false);
+        self.push(line, LineOrigin::Server);
     }
 
     /// Adds a note of the daemon. Errors of the server do not repeat it.
     pub fn note(&self, line: &str) {
-        self.push(&format!("[agentd] {line}"), true);
+        self.push(&format!("[agentd] {line}"), LineOrigin::Daemon);
     }
 
-    fn push(&self, line: &str, is_note: bool) {
+    fn push(&self, line: &str, origin: LineOrigin) {
         let line = line.trim_end();
         if line.is_empty() {
             return;
@@ -52,7 +58,7 @@ impl ServerLog {
         let cut = line.floor_char_boundary(MAX_LINE_BYTES);
         let mut log = lock(&self.lines);
         log.bytes += cut;
-        log.lines.push_back(LogLine { text: line[..cut].to_owned(), is_note });
+        log.lines.push_back(LogLine { text: line[..cut].to_owned(), origin });
         while log.bytes > MAX_BYTES {
             let Some(oldest) = log.lines.pop_front() else { break };
             log.bytes -= oldest.text.len();
@@ -67,7 +73,7 @@ impl ServerLog {
     /// The newest lines of the server in one line, for an error.
     pub fn tail(&self) -> Option<String> {
         let log = lock(&self.lines);
-        let of_server = log.lines.iter().rev().filter(|line| !line.is_note);
+        let of_server = log.lines.iter().rev().filter(|line| line.origin == LineOrigin::Server);
         let mut newest: Vec<&str> = of_server.take(3).map(|line| line.text.as_str()).collect();
         newest.reverse();
         let text = newest.join(" | ");

@@ -112,7 +112,7 @@ impl KeySource {
                     Some(text) => text,
                     // A file that cannot be looked at is no reason to send a request without a key.
                     None if tokio::fs::try_exists(file).await.unwrap_or(true) => {
-                        from_file(file, true).await.map_err(missing)?
+                        from_private_file(file).await.map_err(missing)?
                     }
                     None => {
                         let Some(name) = variable else { return Ok(None) };
@@ -120,7 +120,7 @@ impl KeySource {
                     }
                 }
             }
-            KeySource::File(path) => from_file(path, true).await.map_err(missing)?,
+            KeySource::File(path) => from_private_file(path).await.map_err(missing)?,
             KeySource::Credential(name) => {
                 let folder = std::env::var_os(CREDENTIALS);
                 from_credentials(folder.map(PathBuf::from), name).await.map_err(missing)?
@@ -156,10 +156,10 @@ impl KeySource {
                 let named = variable.as_ref().and_then(|name| std::env::var(name).ok());
                 match named.filter(|text| !text.is_empty()) {
                     Some(text) => Some(text),
-                    None => from_file(file, false).await.ok(),
+                    None => from_file(file).await.ok(),
                 }
             }
-            KeySource::File(path) => from_file(path, false).await.ok(),
+            KeySource::File(path) => from_file(path).await.ok(),
             KeySource::Credential(name) => {
                 from_credentials(std::env::var_os(CREDENTIALS).map(PathBuf::from), name).await.ok()
             }
@@ -177,7 +177,7 @@ pub async fn read_secret_file(path: &Path) -> Result<String, String> {
     let credential = path.to_str().and_then(|path| path.strip_prefix(CREDENTIAL_PREFIX));
     let text = match credential {
         Some(name) => from_credentials(std::env::var_os(CREDENTIALS).map(PathBuf::from), name).await?,
-        None => from_file(path, true).await?,
+        None => from_private_file(path).await?,
     };
     match text.trim() {
         "" => Err(format!("{} is empty", path.display())),
@@ -185,20 +185,35 @@ pub async fn read_secret_file(path: &Path) -> Result<String, String> {
     }
 }
 
-/// The text of a file. If it is `private`, a file that other users may read or write is refused, as in ssh.
-async fn from_file(path: &Path, private: bool) -> Result<String, String> {
-    let failed = |error| format!("could not read {} ({error})", path.display());
+/// The text of a private file. A file that other users may read or write is refused, as in ssh.
+async fn from_private_file(path: &Path) -> Result<String, String> {
+    let failed = |error| read_failure(path, &error);
     let file = tokio::fs::File::open(path).await.map_err(failed)?;
     let mode = file.metadata().await.map_err(failed)?.permissions().mode() & 0o777;
-    if private && mode & 0o077 != 0 {
+    if mode & 0o077 != 0 {
         let path = path.display();
         return Err(format!(
             "{path} is open to others (mode {mode:04o}), so it is not used: chmod 600 {path}"
         ));
     }
+    read_key(path, file).await
+}
+
+/// The text of a file, whatever its mode is.
+async fn from_file(path: &Path) -> Result<String, String> {
+    let file = tokio::fs::File::open(path).await.map_err(|error| read_failure(path, &error))?;
+    read_key(path, file).await
+}
+
+async fn read_key(path: &Path, file: tokio::fs::File) -> Result<String, String> {
     let mut text = String::new();
-    file.take(MAX_KEY_BYTES).read_to_string(&mut text).await.map_err(failed)?;
+    let read = file.take(MAX_KEY_BYTES).read_to_string(&mut text).await;
+    read.map_err(|error| read_failure(path, &error))?;
     Ok(text)
+}
+
+fn read_failure(path: &Path, error: &std::io::Error) -> String {
+    format!("could not read {} ({error})", path.display())
 }
 
 async fn from_credentials(folder: Option<PathBuf>, name: &str) -> Result<String, String> {
@@ -208,7 +223,7 @@ async fn from_credentials(folder: Option<PathBuf>, name: &str) -> Result<String,
              LoadCredential={name}:FILE"
         )
     })?;
-    from_file(&folder.join(name), false).await
+    from_file(&folder.join(name)).await
 }
 
 /// Kills a command's process group when it is dropped.

@@ -50,12 +50,8 @@ pub(super) async fn ingest(
                 blocks.push(InputBlock::Text { text });
                 continue;
             }
-            SubmitBlock::Image(content) => {
-                input_file(ctx, session_id, index, content, true).await?.into_block(false)
-            }
-            SubmitBlock::File(content) => {
-                input_file(ctx, session_id, index, content, false).await?.into_block(false)
-            }
+            SubmitBlock::Image(content) => input_file(ctx, session_id, index, content).await?.into_image(),
+            SubmitBlock::File(content) => input_file(ctx, session_id, index, content).await?.into_file(),
             SubmitBlock::Document(DocumentContent {
                 text: Some(text),
                 path,
@@ -74,15 +70,13 @@ pub(super) async fn ingest(
             }
             SubmitBlock::Document(content) => {
                 let content = located_document(index, content)?;
-                input_file(ctx, session_id, index, content, false).await?.into_block(true)
+                input_file(ctx, session_id, index, content).await?.into_document()
             }
             SubmitBlock::ResourceLink(ResourceLink { uri, name, server: Some(server) }) => {
                 read_server_resource(ctx, session_id, index, (&server, &uri, name)).await?
             }
             SubmitBlock::ResourceLink(link) => match resource(index, link)? {
-                Resource::File(content) => {
-                    input_file(ctx, session_id, index, content, false).await?.into_block(false)
-                }
+                Resource::File(content) => input_file(ctx, session_id, index, content).await?.into_file(),
                 Resource::Reference(text) => {
                     blocks.push(InputBlock::Text { text });
                     continue;
@@ -162,8 +156,17 @@ type BlockFiles = (String, Vec<InputFile>, bool);
 struct NamedFile(String, InputFile);
 
 impl NamedFile {
-    fn into_block(self, is_document: bool) -> BlockFiles {
-        (self.0, vec![self.1], is_document)
+    fn into_image(mut self) -> BlockFiles {
+        self.1.picture = true;
+        self.into_file()
+    }
+
+    fn into_file(self) -> BlockFiles {
+        (self.0, vec![self.1], false)
+    }
+
+    fn into_document(self) -> BlockFiles {
+        (self.0, vec![self.1], true)
     }
 }
 
@@ -253,7 +256,6 @@ async fn input_file(
     session_id: SessionId,
     index: usize,
     content: FileContent,
-    picture: bool,
 ) -> Result<NamedFile, Fault> {
     let bad = |field: &str, why: &str| {
         let path = format!("input[{index}]{field}");
@@ -271,14 +273,14 @@ async fn input_file(
                 let view = ctx.registry.view(session_id).await.map_err(convert::fault)?;
                 file = std::path::Path::new(&view.cwd).join(file);
             }
-            let file = InputFile { source: InputSource::File(file), name, picture };
+            let file = InputFile { source: InputSource::File(file), name, picture: false };
             Ok(NamedFile(format!("input[{index}].path"), file))
         }
         (None, Some(data)) => {
             let data: Vec<u8> = data.into_bytes().into_iter().filter(|b| !b.is_ascii_whitespace()).collect();
             let bytes =
                 STANDARD.decode(data).map_err(|error| bad(".data", &format!("no base64: {error}")))?;
-            let file = InputFile { source: InputSource::Bytes(bytes), name, picture };
+            let file = InputFile { source: InputSource::Bytes(bytes), name, picture: false };
             Ok(NamedFile(format!("input[{index}].data"), file))
         }
         (Some(_), Some(_)) => Err(bad("", "give path or data, not both")),

@@ -115,7 +115,7 @@ impl SentCall {
     /// Books a call that has its answer. An answer from the response cache costs nothing.
     async fn book(mut self, usage: Usage, is_free: bool) {
         let cost = if is_free { Some(0) } else { self.model_snapshot.cost_usd_micros(&usage) };
-        let booking = self.booking(usage, cost, false);
+        let booking = self.booking(usage, cost);
         if let Some(report) = self.report.take() {
             // Fails if the session has ended.
             let _ = report.send(Box::new(Input::BookUsage(Box::new(booking)))).await;
@@ -135,15 +135,19 @@ impl SentCall {
         let estimated = estimate_usage(&self.request, self.received, &self.model_snapshot);
         let usage = settle_usage(estimated, reported);
         let cost = self.model_snapshot.cost_usd_micros(&usage);
-        let booking = self.booking(usage, cost, true);
+        let booking = self.lost_booking(usage, cost);
         if report.try_send(Box::new(Input::BookUsage(Box::new(booking)))).is_err() {
             tracing::warn!("the usage of a model call for an MCP server was not recorded");
         }
     }
 
-    fn booking(&self, usage: Usage, cost_usd_micros: Option<u64>, is_lost: bool) -> OutsideUsage {
+    fn lost_booking(&self, usage: Usage, cost_usd_micros: Option<u64>) -> OutsideUsage {
+        OutsideUsage { is_lost: true, ..self.booking(usage, cost_usd_micros) }
+    }
+
+    fn booking(&self, usage: Usage, cost_usd_micros: Option<u64>) -> OutsideUsage {
         let (model, model_snapshot) = (self.request.model.to_string(), self.model_snapshot);
-        OutsideUsage { purpose: Purpose::Mcp, model, usage, cost_usd_micros, model_snapshot, is_lost }
+        OutsideUsage { purpose: Purpose::Mcp, model, usage, cost_usd_micros, model_snapshot, is_lost: false }
     }
 }
 

@@ -31,8 +31,8 @@ pub fn edit(data: &[u8]) {
     let (old, new) = (unify(old), unify(new));
 
     let _kind = text::binary_kind(file);
-    let _charset = text::detect(file, false);
-    let charset = text::detect(file, true);
+    let _charset = text::detect(file, text::Extent::Beginning);
+    let charset = text::detect(file, text::Extent::Whole);
     let Some(original) = charset.decode(file) else { return };
     assert_eq!(charset.encode(&original).as_deref(), Some(file), "{} does not come back", charset.name());
 
@@ -98,7 +98,7 @@ pub fn encoding(data: &[u8]) {
     let whole = show(file.len());
     assert_eq!(show(usize::from(*cut)), whole, "cut at {cut}");
     let (charset, text) = text::text_of(file);
-    assert_eq!(charset, text::detect(file, true));
+    assert_eq!(charset, text::detect(file, text::Extent::Whole));
     if let (Some((excerpt, total)), Some(text)) = (&whole, &text) {
         let feed = if file.contains(&b'\r') && !file.contains(&b'\n') { '\r' } else { '\n' };
         let lines: Vec<&str> = text.split_inclusive(feed).collect();

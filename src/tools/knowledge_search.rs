@@ -71,14 +71,7 @@ fn invalid_input(field: &str, why: String) -> ToolError {
 pub(super) fn prepare(input: &Input) -> Result<PreparedCall, ToolError> {
     input.params()?;
     let shown: String = input.query.chars().take(80).collect();
-    Ok(PreparedCall {
-        subject: Subject::Session { tool: NAME.into() },
-        summary: format!("Search the index for {shown}"),
-        diff: None,
-        read_only: true,
-        change: None,
-        sandbox: None,
-    })
+    Ok(PreparedCall::read(Subject::Session { tool: NAME.into() }, format!("Search the index for {shown}")))
 }
 
 pub(super) async fn run(

@@ -107,14 +107,8 @@ pub(super) fn prepare(context: &ToolContext, call: &McpCall) -> PreparedCall {
     });
     let shown = escape_name(&format!("{}:{} {}", tool.server, tool.tool, Value::Object(arguments.clone())));
     let short: String = shown.chars().take(MAX_SUMMARY_CHARS).collect();
-    PreparedCall {
-        subject: subject(tool, &session_context.mcp.catalog, is_changed),
-        summary: if short.len() < shown.len() { format!("{short} …") } else { short },
-        diff: None,
-        read_only: false,
-        change: None,
-        sandbox: None,
-    }
+    let summary = if short.len() < shown.len() { format!("{short} …") } else { short };
+    PreparedCall::new(subject(tool, &session_context.mcp.catalog, is_changed), summary)
 }
 
 fn subject(tool: &McpTool, catalog: &McpCatalog, is_changed: bool) -> Subject {

@@ -65,6 +65,7 @@ impl AuditKind {
 pub const NO_SANDBOX: &str = "none";
 
 /// One decision without its position in the log.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AuditNote {
     /// Time of the decision.
@@ -72,39 +73,29 @@ pub struct AuditNote {
     /// Kind of the decision.
     pub kind: AuditKind,
     /// The session that it was about.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub session_id: Option<SessionId>,
     /// The event of the session's journal about this decision; both were written in one transaction.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub seq: Option<Seq>,
     /// The tool call that it was about.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub call_id: Option<CallId>,
     /// The tool, or the called method.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub tool: Option<String>,
     /// SHA-256 of the subject, in hexadecimal: for a tool call of the JSON list of tool, input, folder and
     /// session.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub digest: Option<String>,
     /// The decision: allow, deny, refused, trusted, untrusted, or the choice of the user.
     pub verdict: String,
     /// The rule that decided, or the grant that was given.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub rule: Option<String>,
     /// The reason, as text for users.
     pub reason: String,
     /// Name of the client that decided, as the client gave it; absent if no client decided.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub client: Option<String>,
     /// Its user id.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub uid: Option<u32>,
     /// Its process id when it connected.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub pid: Option<i32>,
     /// The program it ran when it connected.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub exe: Option<String>,
     /// The confinement of the command. It is `none` for other decisions: file tools, which have their own
     /// rules, and changes of rules, modes and trust. (`unknown` in rows of old versions.)

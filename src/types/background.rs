@@ -120,24 +120,20 @@ pub struct BackgroundCommand {
 }
 
 /// How a background command ended.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BackgroundEnd {
     /// Exit code of the shell; after a signal 128 plus its number.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub exit_code: Option<i32>,
     /// Number of the signal that ended it.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub signal: Option<i32>,
     /// The cause of its end, with `killed`.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub killed_by: Option<KilledBy>,
     /// Total bytes of its output.
     pub output_bytes: u64,
     /// Its full output, as far as the daemon kept it; absent without output.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub output_blob: Option<BlobRef>,
     /// A note about its end, for example an exceeded limit, or output that could not be kept.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub note: Option<String>,
     /// Ids of its processes that could not be ended.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]

@@ -82,15 +82,14 @@ pub struct DaemonNotification {
 }
 
 /// The change of a schedule.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScheduleNotification {
     /// What happened.
     pub kind: ScheduleChange,
     /// The slot that fired or was skipped.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slot_ms: Option<Timestamp>,
     /// The job that the slot made.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_id: Option<JobId>,
     /// The schedule as `schedule.list` shows it.
     pub schedule: Schedule,

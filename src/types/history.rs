@@ -43,6 +43,7 @@ pub struct RewoundFile {
 }
 
 /// A file before a tool call changes it.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileCheckpoint {
     /// Absolute path.
@@ -50,13 +51,10 @@ pub struct FileCheckpoint {
     /// Whether the file exists.
     pub exists: bool,
     /// SHA-256 of its content, in hexadecimal; absent if there is no file, or if it could not be read.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sha256: Option<String>,
     /// Its content. If it is absent although the file exists, it was not kept, because it is too large.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub content: Option<BlobRef>,
     /// Permission bits of the file.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub mode: Option<u32>,
 }
 

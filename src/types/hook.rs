@@ -84,6 +84,7 @@ pub enum HookDecision {
 }
 
 /// One run of a hook.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HookRun {
     /// The event.
@@ -91,18 +92,14 @@ pub struct HookRun {
     /// The command of the hook.
     pub command: String,
     /// Its decision, if it made one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<HookDecision>,
     /// The reason that it gave.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Duration in milliseconds.
     pub duration_ms: u64,
     /// Why it gave no result.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Its text for the user.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
 

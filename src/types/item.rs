@@ -73,6 +73,7 @@ impl ItemStatus {
 }
 
 /// One entry of the conversation.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Item {
     /// Its id.
@@ -88,19 +89,15 @@ pub struct Item {
     /// Seq of its newest permanent event.
     pub last_seq: Seq,
     /// Messages: all the text. Tool calls: the output for the model.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub text: Option<String>,
     /// Messages: the author.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub role: Option<Role>,
     /// Messages: the blocks.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub content: Vec<Block>,
     /// Tool calls: details.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub call: Option<CallView>,
     /// Inputs of users: the slash command whose expansion is the text.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub command: Option<SlashCommand>,
     /// In replies: truncated values of this item. Inside an event, the event has the list.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]

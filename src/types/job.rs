@@ -254,6 +254,7 @@ pub struct JobResult {
 }
 
 /// One session that worked on a job.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct JobAttempt {
     /// Its number, from 1.
@@ -261,15 +262,12 @@ pub struct JobAttempt {
     /// Its session.
     pub session_id: SessionId,
     /// The daemon that worked on it, in a fleet.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub node: Option<String>,
     /// Time of its start.
     pub started_at_ms: Timestamp,
     /// Time of its end.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub ended_at_ms: Option<Timestamp>,
     /// How its last turn ended.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub subtype: Option<Subtype>,
 }
 
@@ -286,6 +284,7 @@ pub struct Artifact {
 }
 
 /// A notification about a job.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Delivery {
     /// Id of the message, the same for all tries.
@@ -299,10 +298,8 @@ pub struct Delivery {
     /// Number of tries so far.
     pub tries: u32,
     /// Time of the next try.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub next_try_ms: Option<Timestamp>,
     /// Why the last try failed, without addresses and keys.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub error: Option<String>,
 }
 
@@ -354,6 +351,7 @@ pub struct JobEvent {
 }
 
 /// What happened to a job.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type")]
 pub enum JobEventKind {
@@ -371,7 +369,6 @@ pub enum JobEventKind {
         /// Its session.
         session_id: SessionId,
         /// The daemon, in a fleet.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         node: Option<String>,
     },
     /// The attempt waits for a person.
@@ -399,7 +396,6 @@ pub enum JobEventKind {
     #[serde(rename = "job.cancelling")]
     Cancelling {
         /// Why.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         reason: Option<String>,
     },
     /// It has a final state.
@@ -408,10 +404,8 @@ pub enum JobEventKind {
         /// The final state.
         state: JobState,
         /// The result; absent if no attempt was started.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         result: Option<Box<JobResult>>,
         /// Why it failed.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         error: Option<JobError>,
     },
     /// A notification was delivered, failed or was given up.

@@ -16,14 +16,13 @@ use super::worktree::{WorktreeChoice, optional_worktree};
 
 /// The content of a job. Later changes of a template or of the configuration do not change it, except that deny rules
 /// and lower limits count at once.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct JobRequest {
     /// The text for the model, sent as it is. Not together with `template`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
     /// Name of a template, whose fields apply where the request has none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
     /// Values of the template's parameters.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -31,53 +30,38 @@ pub struct JobRequest {
     /// An existing folder, absolute.
     pub cwd: String,
     /// Short name; by default the first words of the prompt.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// `PROVIDER/MODEL`, or the name of a pointer of `[models]`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Approval mode.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
     /// Name of the agent as which the attempts work.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// The tools on offer; absent for all.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<ToolChoice>,
     /// Replaces the default system prompt.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
     /// Limits of the job over all attempts. Missing ones come from `[permissions.unattended]`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub budgets: Option<Budgets>,
     /// JSON Schema of the result. A job without a valid value is `failed`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
     /// Whether the job works in a git worktree of its own: `true`, or an object.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "optional_worktree")]
+    #[serde(deserialize_with = "optional_worktree")]
     pub worktree: Option<WorktreeChoice>,
     /// When a failed attempt is repeated; by default never.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub retry: Option<RetryPolicy>,
     /// From -100 to 100; jobs with a higher number start first. 0 by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<i32>,
     /// How many jobs with the same key run at a time. A job without a worktree has the key of its real folder with
     /// limit 1 by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<Concurrency>,
     /// Prevents a second job with the same key.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub unique: Option<Unique>,
     /// The job does not start before this time. Not together with `delay`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub run_at_ms: Option<Timestamp>,
     /// The job does not start before this time has passed since its creation.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<ConfigDuration>,
     /// A job that has not started this long after it was due becomes `expired`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub start_deadline: Option<ConfigDuration>,
     /// Who is told of the end of the job.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -89,7 +73,6 @@ pub struct JobRequest {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
     /// A repeated call with the same key returns the reply of the first call. It is not stored with the job.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
 
@@ -189,17 +172,15 @@ pub enum OnConflict {
 }
 
 /// Who is told of the end of a job. Exactly one of `webhook` and `command` names a table `[jobs.notify.NAME]`.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct OnComplete {
     /// A table with a `url`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub webhook: Option<String>,
     /// A table with a `command`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
     /// The states that are reported; by default all final ones except `skipped`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub on: Option<Vec<NotifyState>>,
 }
 

@@ -23,6 +23,7 @@ pub struct JobTemplate {
 }
 
 /// A parameter of a template.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TemplateParameter {
     /// `string`, `integer`, `number` or `boolean`.
@@ -32,13 +33,11 @@ pub struct TemplateParameter {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
     /// Its value if none is given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
     /// The only possible values.
-    #[serde(rename = "enum", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "enum", default)]
     pub choices: Option<Vec<Value>>,
     /// A regular expression that the whole value matches.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
     /// Whether a value must be given.
     #[serde(default)]

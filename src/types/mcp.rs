@@ -122,6 +122,7 @@ impl McpCatalog {
 }
 
 /// One MCP server.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct McpServerView {
     /// Its name.
@@ -135,10 +136,8 @@ pub struct McpServerView {
     /// Names of its tools for the model.
     pub tools: Vec<String>,
     /// Why it is not ready.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Its instructions for the model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
     /// Parts of its configuration without effect, and tools that are left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -146,15 +145,14 @@ pub struct McpServerView {
 }
 
 /// The result of `mcp.test`.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct McpTest {
     /// The state after the start.
     pub state: McpState,
     /// Why it is not ready.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// The revision of the Model Context Protocol that the server uses.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<String>,
     /// Names of its tools for the model.
     pub tools: Vec<String>,
@@ -165,6 +163,7 @@ pub struct McpTest {
 }
 
 /// One resource of an MCP server. A user attaches it with an input block `resource_link`.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct McpResource {
     /// Its URI.
@@ -172,13 +171,10 @@ pub struct McpResource {
     /// Its name.
     pub name: String,
     /// Its description.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Its media type, as the server reports it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
     /// Its size in bytes, as the server reports it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
 }
 

@@ -194,6 +194,7 @@ pub enum BlockKind {
 }
 
 /// The result of trying a provider.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProviderCheck {
     /// Name of the provider.
@@ -201,13 +202,11 @@ pub struct ProviderCheck {
     /// Whether its address answers and accepts the key.
     pub ok: bool,
     /// Time until the answer, in milliseconds; absent if the provider cannot be used.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_ms: Option<u64>,
     /// Names of the models that the provider offers, at most 1,000; absent if it has no list.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub models: Vec<String>,
     /// Why the provider cannot be used, without secrets.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::ids::{ItemId, Seq, TurnId};
 
 /// The result of a submit, the reply of `session.submit`: the input is on disk.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SubmitOutcome {
     /// The turn that processes the input. A command that needs no model belongs to the running turn, if there is one.
@@ -17,10 +18,8 @@ pub struct SubmitOutcome {
     pub seq: Seq,
     /// The item that the user's message has, or will have once its turn starts or the model receives it. Absent for a
     /// command without a message.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub item_id: Option<ItemId>,
     /// The answer of a command that needs no model. The event `command.completed` contains it as well.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
 

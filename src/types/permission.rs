@@ -256,6 +256,7 @@ impl RuleScope {
 }
 
 /// A rule with its origin.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RuleView {
     /// Whether the rule allows, asks or denies.
@@ -265,20 +266,17 @@ pub struct RuleView {
     /// Scope of the rule.
     pub scope: RuleScope,
     /// The file that contains it; absent for rules of a session.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// Time at which it was added, if known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub added_at_ms: Option<Timestamp>,
     /// The client that added it, if known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Origin>,
     /// Why the rule matches nothing, or why it would be refused if it were written now.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
 /// A rule to add or remove: the parameters of `permission.add_rule` and `permission.remove_rule`.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RuleParams {
     /// The rule, for example `Bash(npm run:*)`.
@@ -289,30 +287,25 @@ pub struct RuleParams {
     /// `session`, `project` (its folder) or `user` (everywhere).
     pub scope: RuleScope,
     /// With scope `session`: the session. With scope `project`: a session in the folder.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
     /// With scope `project`: the folder, absolute.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
     /// The same key with the same parameters returns the first reply: for a session's rule until the session is
     /// deleted, else within 24 hours.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
 
 /// A call to judge and the values that its verdict depends on: the parameters of `permission.explain`.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ExplainParams {
     /// The folder of the session that would call, absolute. It need not exist.
     pub workspace: PathBuf,
     /// The user's home folder, absolute; that of the daemon's user by default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub home: Option<PathBuf>,
     /// The session's mode; `default` by default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
     /// Whether read-only commands run without a rule; true by default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub safe_commands: Option<bool>,
     /// Allow rules, for example `Bash(git status:*)`.
     #[serde(default)]

@@ -52,13 +52,13 @@ impl PermissionAnswer {
 }
 
 /// A permission request as clients receive it.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PermissionRequest {
     /// Its id; a restart does not change it.
     pub request_id: PermissionId,
     /// For a request of a sub-agent, shown in the sessions above it: the session that waits. The answer goes to that
     /// session.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub child_session_id: Option<SessionId>,
     /// The subject of the request. With `sandbox`, the command of this call has run and the sandbox blocked it (see
     /// `tool.blocked` before this event). An allowed command runs again from its beginning, outside the sandbox.
@@ -77,10 +77,8 @@ pub struct PermissionRequest {
     /// Why this needs a request.
     pub reason: String,
     /// For kind `sandbox`: the part of the sandbox that probably blocked the command.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub blocked: Option<Blocked>,
     /// Unified diff, for edits.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub diff: Option<String>,
     /// Possible grants, narrowest first.
     pub suggestions: Vec<String>,
@@ -93,10 +91,8 @@ pub struct PermissionRequest {
     pub read_only_command: bool,
     /// Deadline of the request; absent in attended sessions, which wait without limit. A restart does not
     /// change it.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub deadline_ms: Option<Timestamp>,
     /// The action at the deadline.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub on_timeout: Option<OnTimeout>,
     /// The folder in which the call would run.
     #[serde(skip_serializing_if = "String::is_empty", default)]
@@ -107,6 +103,7 @@ pub struct PermissionRequest {
 }
 
 /// One pending request with its session.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PendingRequest {
     /// Id of the session.
@@ -127,9 +124,7 @@ pub struct PendingRequest {
     #[serde(default)]
     pub read_only: bool,
     /// For calls that change a file: its content hash before and after.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub change: Option<PlannedChange>,
     /// For commands: their confinement.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sandbox: Option<Confinement>,
 }

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A tool call whose targets and change were determined without running it. It is judged before the call may start.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PreparedCall {
     /// The subject that the permission rules judge.
@@ -17,16 +18,13 @@ pub struct PreparedCall {
     /// One line for users. For Bash the first line of the command, then the model's description of it.
     pub summary: String,
     /// The change as a unified diff, for calls that change a file.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub diff: Option<String>,
     /// Whether the call changes nothing.
     pub read_only: bool,
     /// For calls that change a file: its content hash before and after. It is in the journal before the file is
     /// touched, so that after a crash the file shows whether the change took effect.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub change: Option<PlannedChange>,
     /// For commands: their confinement.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sandbox: Option<Confinement>,
 }
 
@@ -138,6 +136,18 @@ pub struct Blocked {
 }
 
 impl PreparedCall {
+    /// A call that may change something, without a planned change of a file.
+    #[must_use]
+    pub fn new(subject: Subject, summary: impl Into<String>) -> Self {
+        Self { subject, summary: summary.into(), diff: None, read_only: false, change: None, sandbox: None }
+    }
+
+    /// A call that changes nothing.
+    #[must_use]
+    pub fn read(subject: Subject, summary: impl Into<String>) -> Self {
+        Self { read_only: true, ..Self::new(subject, summary) }
+    }
+
     /// Whether the call may run in parallel with other such calls: it changes nothing on this machine.
     #[must_use]
     pub fn can_run_in_parallel(&self) -> bool {
@@ -235,15 +245,14 @@ pub enum PlannedChange {
 }
 
 /// The planned change of one of several files.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedFile {
     /// The file, resolved.
     pub path: PathBuf,
     /// SHA-256 of the content before the change, in hexadecimal; absent for a new file.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sha256_before: Option<String>,
     /// SHA-256 of the content after the change, in hexadecimal; absent if the file is removed.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sha256_after: Option<String>,
     /// Lines added.
     pub added: u64,
@@ -388,6 +397,26 @@ impl Subject {
     #[must_use]
     pub fn command(text: impl Into<String>) -> Self {
         Subject::Bash { command: text.into(), background: false, cwd: None }
+    }
+
+    /// The paths of the files that the call writes or removes.
+    #[must_use]
+    pub fn changed_paths(&self) -> Vec<&Path> {
+        match self {
+            Subject::Edit { path } | Subject::Delete { path } => vec![&path.path],
+            Subject::Several { parts } => parts.iter().flat_map(Subject::changed_paths).collect(),
+            Subject::Read { .. }
+            | Subject::Web { .. }
+            | Subject::Bash { .. }
+            | Subject::Background { .. }
+            | Subject::Blob { .. }
+            | Subject::Session { .. }
+            | Subject::Task { .. }
+            | Subject::Question { .. }
+            | Subject::ProposedPlan(_)
+            | Subject::Mcp { .. }
+            | Subject::Tool { .. } => Vec::new(),
+        }
     }
 
     /// Whether the call only changes files, so that after a crash the files show its outcome.

@@ -8,29 +8,25 @@ use serde_json::Value;
 use super::ids::{CallId, QuestionId, SessionId};
 
 /// A question as clients receive it.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Question {
     /// Its id; a restart does not change it.
     pub request_id: QuestionId,
     /// For a question of a sub-agent, shown in the sessions above it: the session that waits. The answer goes to that
     /// session.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub child_session_id: Option<SessionId>,
     /// The subject of the question.
     pub kind: QuestionKind,
     /// The question as text for users. If a model asks several questions, this is the first one.
     pub text: String,
     /// The call that it is about, if any.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub call_id: Option<CallId>,
     /// The call's tool.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub tool: Option<String>,
     /// The call's full arguments.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub input: Option<Value>,
     /// The call's output so far; only head and tail if it is long.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub output: Option<String>,
     /// The possible answers of the kinds `unknown_outcome`, `resume` and `repeated_call`.
     pub options: Vec<Choice>,

@@ -10,6 +10,7 @@ use super::permission::Mode;
 use super::time::Timestamp;
 
 /// An input that waits for the running turn to end.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct QueuedTurn {
     /// The turn that will process the input.
@@ -21,13 +22,10 @@ pub struct QueuedTurn {
     /// Whether it was queued before the other turns, by `when_busy: "interrupt"`.
     pub front: bool,
     /// Its model, if not the session's.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub model: Option<String>,
     /// Its approval mode, if not the session's.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub mode: Option<Mode>,
     /// The client that submitted it.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub origin: Option<Origin>,
 }
 

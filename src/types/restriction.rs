@@ -18,6 +18,7 @@ pub enum RestrictionKind {
 }
 
 /// One restriction.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Restriction {
     /// Its kind.
@@ -25,10 +26,8 @@ pub struct Restriction {
     /// The restriction in force, or why it could not be read.
     pub text: String,
     /// The file that holds it; absent for restrictions of a session.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// Its line in the file, from 1, if known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
 }
 

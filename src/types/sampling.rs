@@ -8,13 +8,12 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// Sampling settings. Absent values use the model's default.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Sampling {
     /// From 0, which nearly always selects the most likely token, to 2.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub temperature: Option<Temperature>,
     /// The probability mass of the most likely tokens to choose from, from 0 to 1.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub top_p: Option<TopP>,
 }
 

@@ -9,6 +9,7 @@ use super::job_request::JobRequest;
 use super::time::Timestamp;
 
 /// A new schedule: `schedule.create`. Exactly one of `cron` and `every` is given.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NewSchedule {
     /// Short name for people.
@@ -16,16 +17,12 @@ pub struct NewSchedule {
     /// The content of each job. It has no `idempotency_key` and no `run_at_ms`.
     pub job: Box<JobRequest>,
     /// Five fields of cron, or `@hourly`, `@daily`, `@weekly`, `@monthly`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cron: Option<String>,
     /// A slot after each interval since the creation, at least `1m`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every: Option<ConfigDuration>,
     /// IANA name of the zone of `cron`; by default the zone of the daemon's machine at creation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,
     /// Random delay of each slot, below this time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<ConfigDuration>,
     /// What happens while a job of the schedule is not over.
     #[serde(default)]
@@ -34,19 +31,15 @@ pub struct NewSchedule {
     #[serde(default)]
     pub catch_up: CatchUp,
     /// Missed slots that are older do not fire; 24 hours by default, at most 31 days.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub catch_up_window: Option<ConfigDuration>,
     /// No slot after this time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_ms: Option<Timestamp>,
     /// After so many failures in a row the schedule is disabled; 5 by default, 0 for never.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_failures: Option<u32>,
     /// Whether it fires.
     #[serde(default = "enabled")]
     pub enabled: bool,
     /// A repeated call with the same key returns the reply of the first call.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
 
@@ -81,6 +74,7 @@ pub enum CatchUp {
 }
 
 /// A schedule as the methods return it.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Schedule {
     /// Its id.
@@ -90,10 +84,8 @@ pub struct Schedule {
     /// The content of each job. Lists and events leave out its prompt, system prompt and schema.
     pub job: Box<JobRequest>,
     /// The pattern.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cron: Option<String>,
     /// The interval.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every: Option<ConfigDuration>,
     /// IANA name of the zone in which `cron` counts.
     pub timezone: String,
@@ -106,7 +98,6 @@ pub struct Schedule {
     /// Missed slots that are older do not fire.
     pub catch_up_window: ConfigDuration,
     /// No slot after this time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_ms: Option<Timestamp>,
     /// After so many failures in a row the schedule is disabled; 0 for never.
     pub max_failures: u32,
@@ -115,18 +106,14 @@ pub struct Schedule {
     /// Time of its creation.
     pub created_at_ms: Timestamp,
     /// When it fires next, with its random delay; absent if it is disabled or has no further slot.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_fire_ms: Option<Timestamp>,
     /// The newest slot that fired.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_slot_ms: Option<Timestamp>,
     /// Its newest job.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_job_id: Option<JobId>,
     /// Failures in a row since it was enabled.
     pub failures: u32,
     /// Why it was disabled, or why its last slot made no job.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
@@ -166,48 +153,36 @@ pub enum ScheduleChange {
 }
 
 /// Changes of a schedule: `schedule.update`. Absent fields stay as they are.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScheduleUpdate {
     /// Id of the schedule.
     pub schedule_id: ScheduleId,
     /// Short name for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The content of each later job, in place of the whole earlier one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<Box<JobRequest>>,
     /// A pattern, in place of the earlier pattern or interval.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cron: Option<String>,
     /// An interval, in place of the earlier pattern or interval.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every: Option<ConfigDuration>,
     /// IANA name of the zone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,
     /// Random delay of each slot; `0s` for none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<ConfigDuration>,
     /// What happens while a job of the schedule is not over.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overlap: Option<Overlap>,
     /// What happens to missed slots.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub catch_up: Option<CatchUp>,
     /// Missed slots that are older do not fire.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub catch_up_window: Option<ConfigDuration>,
     /// No slot after this time; 0 removes the end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_ms: Option<Timestamp>,
     /// After so many failures in a row the schedule is disabled; 0 for never.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_failures: Option<u32>,
     /// Whether it fires. To enable it also sets the count of failures to 0; slots before that are not missed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
     /// A repeated call with the same key returns the reply of the first call.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
 

@@ -81,6 +81,7 @@ pub enum OnRestart {
 }
 
 /// Settings with which a session is created.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionSpec {
     /// The working folder, absolute and free of links.
@@ -98,22 +99,18 @@ pub struct SessionSpec {
     #[serde(default)]
     pub safe_mode: bool,
     /// Handling of a turn that a restart interrupts; absent for the configured default.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub on_restart: Option<OnRestart>,
     /// Limits of each turn.
     #[serde(default)]
     pub budgets: Budgets,
     /// How much its models may think; absent for the vendor's default.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub thinking: Option<Thinking>,
     /// Sampling settings of its models.
     #[serde(flatten)]
     pub sampling: Sampling,
     /// Replaces the default system prompt.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub system_prompt: Option<String>,
     /// Appended to the system prompt.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub append_system_prompt: Option<String>,
     /// The tools on offer.
     #[serde(skip_serializing_if = "ToolChoice::is_all", default)]
@@ -122,11 +119,9 @@ pub struct SessionSpec {
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub additional_dirs: Vec<String>,
     /// For a fork: the session and the item with which its history begins.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub forked_from: Option<ForkedFrom>,
     /// `PROVIDER/MODEL` that replaces an overloaded, missing or unreachable model; by default `[models]
     /// fallback`.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fallback_model: Option<String>,
     /// Texts at which its models stop their answers.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
@@ -144,29 +139,22 @@ pub struct SessionSpec {
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub binary_feedback: bool,
     /// SHA-256 of the messages with which the session begins, if there are any.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub initial_digest: Option<String>,
     /// JSON Schema that the results of turns must satisfy.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub output_schema: Option<Value>,
     /// Whether the session only plans and gives its work to sub-agents; fixed when the session is created.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub coordinator: bool,
     /// For a sub-agent: the call that started it; fixed when the session is created.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub parent: Option<ParentCall>,
     /// The agent as which the session works; fixed when the session is created.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub agent: Option<AgentProfile>,
     /// The root of the project that held the folder when the session was created. Later changes on the disk can move
     /// the root outwards only.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub project_root: Option<String>,
     /// The job that the session is an attempt of; fixed when the session is created.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub job_id: Option<JobId>,
     /// The worktree of the daemon that the session works in; fixed when the session is created.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub worktree: Option<Box<SessionWorktree>>,
 }
 
@@ -221,6 +209,7 @@ pub struct SessionSummary {
 }
 
 /// A session as `session.list` and `session.get` return it.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionView {
     /// Its id.
@@ -248,29 +237,25 @@ pub struct SessionView {
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub background_commands: Vec<BackgroundCommand>,
     /// For a fork: the session and the item with which its history begins.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub forked_from: Option<ForkedFrom>,
     /// For a sub-agent: the session whose `Task` call started it.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub parent_session_id: Option<SessionId>,
     /// For a sub-agent: the `Task` call that started it.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub parent_call_id: Option<CallId>,
     /// Name of the agent as which the session works.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub agent: Option<String>,
     /// The job that the session is an attempt of.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub job_id: Option<JobId>,
     /// With `search`: the newest messages that contain the words, at most three.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub matches: Vec<TextMatch>,
     /// Its settings and attached clients. Lists omit them.
-    #[serde(flatten, skip_serializing_if = "Option::is_none", default)]
+    #[serde(flatten, default)]
     pub details: Option<Box<SessionDetails>>,
 }
 
 /// Settings and attached clients of a session, as `session.get` and `session.update` return them.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionDetails {
     /// Attached clients.
@@ -286,16 +271,12 @@ pub struct SessionDetails {
     /// Handling of a turn that a restart interrupts.
     pub on_restart: OnRestart,
     /// Replaces the default system prompt.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub system_prompt: Option<String>,
     /// Appended to the system prompt.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub append_system_prompt: Option<String>,
     /// `PROVIDER/MODEL` that replaces an overloaded, missing or unreachable model, if the session has its own.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fallback_model: Option<String>,
     /// JSON Schema that the results of turns must satisfy.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub output_schema: Option<Value>,
     /// Texts at which its models stop their answers.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
@@ -318,13 +299,10 @@ pub struct SessionDetails {
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub coordinator: bool,
     /// The root of the session's project: the files of all folders from there to `cwd` count.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub project_root: Option<String>,
     /// Names of the variables that a client sent for its commands; absent if they get those of the daemon.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub env: Option<Vec<String>>,
     /// The worktree that the session works in.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub worktree: Option<Box<SessionWorktree>>,
 }
 

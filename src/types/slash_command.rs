@@ -99,6 +99,7 @@ pub enum CommandSource {
 }
 
 /// One slash command.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CommandView {
     /// Its name without the slash.
@@ -106,11 +107,9 @@ pub struct CommandView {
     /// Description for users.
     pub description: String,
     /// Hint about its arguments, for users.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub argument_hint: Option<String>,
     /// Its origin.
     pub source: CommandSource,
     /// Path of the file that defines it, if there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
 }

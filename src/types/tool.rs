@@ -70,20 +70,18 @@ pub enum PermissionNeed {
 }
 
 /// The limits of a tool's calls.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolLimits {
     /// When its calls need a permission request.
     pub permission: PermissionNeed,
     /// Time limit of a call in milliseconds. Absent for tools that read or write local files; an abort ends their
     /// calls.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub timeout_ms: Option<u64>,
     /// Highest time limit that a call may request, in milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub max_timeout_ms: Option<u64>,
     /// Maximum characters of output that the tool keeps. Of longer output, the model receives the beginning and the
     /// end.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub max_output_chars: Option<u64>,
 }
 
@@ -276,6 +274,7 @@ impl ToolOutcome {
 }
 
 /// One changed file.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileChange {
     /// Absolute path.
@@ -287,10 +286,8 @@ pub struct FileChange {
     /// Lines removed.
     pub removed: u64,
     /// SHA-256 of the content before the change, in hexadecimal; absent for a new file.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sha256_before: Option<String>,
     /// SHA-256 of the content after the change, in hexadecimal; absent for a removed file.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sha256_after: Option<String>,
 }
 

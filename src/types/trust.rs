@@ -4,12 +4,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Whether the user trusts a folder: the reply of `workspace.*`.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TrustStatus {
     /// The folder, absolute and free of links.
     pub cwd: String,
     /// The root of the project that holds the folder: trust covers the files of all folders from there to `cwd`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project_root: Option<String>,
     /// Whether its current content is trusted.
     pub trusted: bool,
@@ -23,6 +23,5 @@ pub struct TrustStatus {
     pub programs: Vec<String>,
     /// With `count_changes`: number of files that `git status` lists, if the folder is trusted and in a repository.
     /// If there are very many, only a part is counted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed_files: Option<u64>,
 }

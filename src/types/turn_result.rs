@@ -167,15 +167,14 @@ impl TurnError {
 }
 
 /// The end of a session's last turn, for lists. `turn.completed` and `session.wait` have the whole result.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LastTurn {
     /// How it ended.
     pub subtype: Subtype,
     /// Code of its first error.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub kind: Option<String>,
     /// Text of its first error, at most 200 characters.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub message: Option<String>,
     /// Time of its end.
     pub ended_at_ms: Timestamp,

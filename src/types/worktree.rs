@@ -37,14 +37,13 @@ pub enum KeepWorktree {
 }
 
 /// The object form of [`WorktreeChoice`].
+#[serde_with::skip_serializing_none]
 #[derive(Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 struct WorktreeObject {
     /// The commit or branch that the worktree starts from; by default `HEAD`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     base: Option<String>,
     /// Its branch; by default `agentd/ID`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     branch: Option<String>,
     /// Whether it is kept at the end.
     keep: KeepWorktree,
@@ -52,7 +51,6 @@ struct WorktreeObject {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     include: Vec<String>,
     /// Whether uncommitted changes are committed at the end; `true` by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
     commit: Option<bool>,
 }
 
@@ -179,13 +177,12 @@ pub struct SessionWorktree {
 }
 
 /// A worktree that the daemon made.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Worktree {
     /// The job that it belongs to.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub job_id: Option<JobId>,
     /// The session that works in it; absent before its start.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub session_id: Option<SessionId>,
     /// Its folder, absolute.
     pub path: String,
@@ -198,10 +195,8 @@ pub struct Worktree {
     /// Time of its creation.
     pub created_at_ms: Timestamp,
     /// Whether it has changes that are not committed; absent if it was not looked at.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub uncommitted: Option<bool>,
     /// Commits of the branch that the base does not have; absent if it was not looked at.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub commits: Option<u64>,
     /// Whether a session or a job still uses it.
     #[serde(default)]

@@ -15,6 +15,7 @@ pub struct AgentListParams {
 }
 
 /// One agent.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentView {
     /// Its name, as its file has it.
@@ -31,22 +32,17 @@ pub struct AgentView {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub denied_tools: Vec<String>,
     /// Approval mode that it has at most.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
     /// Maximum number of model calls of a task.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_turns: Option<u64>,
     /// Its model: `PROVIDER/MODEL`, a pointer of `[models]`, one of `[models.aliases]`, or `inherit` for the model of
     /// the session. If it is absent or not known, the pointer `task` applies, or else the session's model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_name: Option<String>,
     /// The colour in which clients show it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub color: Option<String>,
     /// The owner of its definition.
     pub source: AgentSource,
     /// Its file; absent for a built-in agent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
 }
 

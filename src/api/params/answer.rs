@@ -8,22 +8,19 @@ use types::permission::{Decision, Mode, Scope};
 use types::question::UserAnswer;
 
 /// `session.approve`: one answer, or a list of them in `answers`.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ApproveParams {
     /// Id of the request; required without `answers`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<PermissionId>,
     /// Allow or deny; required without `answers`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
     /// How long an allow is valid.
     #[serde(default)]
     pub scope: Scope,
     /// The grant to give with scope `session` or `project`; by default the narrowest suggestion.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<String>,
     /// Feedback for the model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback: Option<String>,
     /// With `deny`: the turn ends as `permission_denied`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -35,20 +32,15 @@ pub struct ApproveParams {
     pub no_approver: bool,
     /// With `allow` and scope `once`: arguments that replace the model's. They are prepared and judged like the
     /// model's arguments. The history keeps the model's arguments, and the result reports the change.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated_input: Option<serde_json::Value>,
     /// The `digest` of the request that the user saw: the answer is refused if the pending request differs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
     /// 1 to 256 answers, each of which is accepted or refused separately. Only `idempotency_key` may be present with
     /// them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<Vec<ApproveParams>>,
     /// A repeated call with the same key returns the same reply.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
     /// With `allow` of a request of kind `plan`: the mode that follows plan mode; by default `default`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
 }
 
@@ -103,18 +95,16 @@ pub struct AnswerError {
 }
 
 /// `session.answer`
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct AnswerParams {
     /// Id of the question.
     pub request_id: QuestionId,
     /// For the kinds `unknown_outcome`, `resume` and `repeated_call`: one of the question's options, `continue` or `abort`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choice: Option<String>,
     /// A repeated call with the same key returns the same reply.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
     /// For the kind `question`: one answer for each of its questions, in their order.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<Vec<UserAnswer>>,
 }
 

@@ -7,13 +7,12 @@ use types::ids::SessionId;
 use types::slash_command::CommandView;
 
 /// `command.list`: exactly one of the two parameters must be present.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CommandListParams {
     /// The commands of this session.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
     /// The commands that a session in this folder has.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
 }
 

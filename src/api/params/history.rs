@@ -9,18 +9,16 @@ use types::ids::{ItemId, SessionId};
 use types::session::SessionView;
 
 /// `session.fork`
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ForkParams {
     /// The session to copy.
     pub session_id: SessionId,
     /// The last item to copy; by default the whole conversation is copied. The item must be complete.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub item_id: Option<ItemId>,
     /// Title of the new session; by default the old title with `(fork)`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// A repeated call with the same key returns the session of the first call.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
 
@@ -81,27 +79,25 @@ pub struct ExportReply {
 }
 
 /// `session.import`
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ImportParams {
     /// A part of an export as JSON Lines. All parts together have at most 64 MiB.
     pub data: String,
     /// Id of the import that this part continues; absent for the first part.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub import_id: Option<String>,
     /// Whether this is the last part. The last part creates the session, completely or not at all.
     pub last: bool,
     /// With `last`: a repeated call with the same key returns the session of the first call.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
 
 /// Reply of `session.import`
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ImportReply {
     /// Without `last`: the id of the import, for its next part.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub import_id: Option<String>,
     /// With `last`: the new session.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionView>,
 }

@@ -46,60 +46,52 @@ pub enum SubmitBlock {
 }
 
 /// A reference to a resource.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ResourceLink {
     /// Its URI, at most 2,000 bytes.
     pub uri: String,
     /// Its name, at most 200 bytes; by default its path or URI.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Name of the MCP server that has the resource, as in `mcp.list` for this session.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
 }
 
 /// The location of an image or a file: `path` or `data`.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FileContent {
     /// A file on the daemon's machine: absolute, or relative to the session's folder. The daemon reads it once, so
     /// later changes have no effect.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// The content itself, in base64.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
     /// Its media type, for display only. The daemon determines the type from the content.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
     /// Its name; by default its path.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
 
 /// The location of a document, or its text.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DocumentContent {
     /// A file on the daemon's machine: absolute, or relative to the session's folder. With `text` it is only a name, and
     /// nothing is read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// The content itself, in base64.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
     /// The text itself, for example a part of a file, or a buffer of an editor.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// Whether `text` differs from the file, because the user has not saved it. The model is told so.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unsaved: bool,
     /// Its media type, for display only. The daemon determines the type from the content.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
     /// Its name; by default its path.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
 

@@ -30,28 +30,22 @@ pub struct JobReply {
 }
 
 /// `job.list`
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct JobListParams {
     /// Only these states.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub states: Option<Vec<JobState>>,
     /// Only jobs of this schedule.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule_id: Option<ScheduleId>,
     /// Only jobs of this template.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
     /// Only jobs with this label: `NAME` or `NAME=VALUE`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// Only jobs of this folder.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     /// `next_cursor` of the previous page.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Jobs per page, 1 to 500; 100 by default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
 
@@ -82,37 +76,32 @@ pub struct JobGetReply {
 }
 
 /// `job.update`
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct JobUpdateParams {
     /// Id of the job.
     pub job_id: JobId,
     /// From -100 to 100.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<i32>,
     /// The job does not start before this time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_at_ms: Option<Timestamp>,
     /// All labels, in place of those that it has.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<BTreeMap<String, String>>,
     /// Higher limits, also of a running job.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budgets: Option<Budgets>,
     /// A repeated call with the same key returns the reply of the first call.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
 
 /// `job.cancel`
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct JobCancelParams {
     /// Id of the job.
     pub job_id: JobId,
     /// Why, for the log.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// A repeated call with the same key returns the reply of the first call.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
 
@@ -128,15 +117,14 @@ pub struct JobCancelReply {
 }
 
 /// `job.retry`
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct JobRetryParams {
     /// Id of the job.
     pub job_id: JobId,
     /// What the attempt starts from; by default as `retry` of the job says.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<RetryMode>,
     /// A repeated call with the same key returns the reply of the first call.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
 
@@ -160,18 +148,16 @@ pub struct JobWaitReply {
 }
 
 /// `job.logs`
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct JobLogsParams {
     /// Id of the job.
     pub job_id: JobId,
     /// Number of the attempt; by default the newest.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u32>,
     /// Only events after this seq.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_seq: Option<u64>,
     /// Events per page.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
 

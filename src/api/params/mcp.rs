@@ -8,15 +8,14 @@ use types::ids::SessionId;
 use types::mcp::McpServerView;
 
 /// `mcp.list`
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct McpListParams {
     /// The folder whose project servers are listed as well, absolute. Programs without a configured folder start in
     /// it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     /// The session whose servers are listed, including those that were given when it was created. Not together with
     /// `cwd`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
 }
 
@@ -38,6 +37,7 @@ pub enum McpScope {
 }
 
 /// `mcp.add`
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct McpAddParams {
     /// The name of the server.
@@ -47,14 +47,13 @@ pub struct McpAddParams {
     /// The scope in which it is added.
     pub scope: McpScope,
     /// The project's folder, absolute; needed with the scope `project`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     /// A repeated call with the same key and parameters returns the first reply, within 24 hours.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
 
 /// `mcp.remove`
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct McpRemoveParams {
     /// The name of the server.
@@ -62,10 +61,8 @@ pub struct McpRemoveParams {
     /// The scope in which it was added.
     pub scope: McpScope,
     /// The project's folder, absolute; needed with the scope `project`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     /// A repeated call with the same key and parameters returns the first reply, within 24 hours.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
 
@@ -77,35 +74,30 @@ pub struct McpChangeReply {
 }
 
 /// `mcp.test`: a configured server or a configuration.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct McpTestParams {
     /// The name of a configured server.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// A configuration, with the keys of `[mcp.NAME]`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<Value>,
     /// The folder, as in `mcp.list`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     /// The session, as in `mcp.list`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
     /// Repeating the call with the same key returns the first reply.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
 
 /// `mcp.tools`, `mcp.resources` and `mcp.logs`
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct McpServerParams {
     /// The name of the server.
     pub name: String,
     /// The folder, as in `mcp.list`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     /// The session, as in `mcp.list`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
 }
 

@@ -9,13 +9,12 @@ use types::model::{ModelView, ProviderCheck};
 use types::time::Timestamp;
 
 /// `model.list`
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ModelListParams {
     /// `next_cursor` of the previous page.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Models per page, at most 500; 100 by default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
 
@@ -45,22 +44,18 @@ pub struct ModelCheckReply {
 }
 
 /// `model.usage`
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ModelUsageParams {
     /// Only calls of this session, which may be a deleted one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
     /// Only calls at this time or later.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since_ms: Option<Timestamp>,
     /// Only calls before this time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_ms: Option<Timestamp>,
     /// `next_cursor` of the previous page.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Rows per page, at most 500; 100 by default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
 

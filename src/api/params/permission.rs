@@ -10,19 +10,16 @@ use types::permission_request::PendingRequest;
 use types::time::Timestamp;
 
 /// `permission.rules`
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RulesParams {
     /// A session whose rules, and the rules of its folder, are listed as well.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
     /// A folder whose rules are listed as well, absolute.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
     /// `next_cursor` of the previous page.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Rules per page, 1 to 500; 500 by default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
 
@@ -50,16 +47,14 @@ pub struct RuleReply {
 }
 
 /// `permission.list`
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct PermissionListParams {
     /// Only requests of this session.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
     /// `next_cursor` of the previous page.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Requests per page, 1 to 500; 100 by default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
 

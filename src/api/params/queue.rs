@@ -9,15 +9,14 @@ use types::queue::QueuedTurn;
 use types::session::{SessionState, SessionView, TurnResult};
 
 /// `session.queue.list`
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct QueueListParams {
     /// Id of the session.
     pub session_id: SessionId,
     /// `next_cursor` of the previous page.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Turns per page, 1 to 500, 100 by default; fewer if their inputs are long.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
 
@@ -68,6 +67,7 @@ pub struct QueueRemoveParams {
 }
 
 /// `session.queue.move`
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct QueueMoveParams {
     /// Id of the session.
@@ -75,23 +75,20 @@ pub struct QueueMoveParams {
     /// The queued turn.
     pub turn_id: TurnId,
     /// The queued turn that follows it afterwards; without it, the turn becomes the last one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<TurnId>,
     /// A repeated call with the same key changes nothing more, and returns the current queue.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
 
 /// `session.wait`
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct WaitParams {
     /// Id of the session.
     pub session_id: SessionId,
     /// States that end the wait; by default `idle`, `requires_action` and `ended`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Vec<SessionState>>,
     /// Maximum wait in milliseconds, at most 30 days; by default there is no limit. 0 returns at once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
 }
 

@@ -58,6 +58,7 @@ pub struct UnsubscribeParams {
 }
 
 /// `session.events`
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct EventsParams {
     /// Id of the session.
@@ -66,10 +67,8 @@ pub struct EventsParams {
     #[serde(default)]
     pub after_seq: Seq,
     /// `next_cursor` of the previous page; overrides `after_seq`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Events per page, 1 to 1,000, 500 by default; fewer if they are long.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
     /// Filter of the events; by default all of them.
     #[serde(default, skip_serializing_if = "Include::is_all")]
@@ -97,15 +96,14 @@ pub struct EventsReply {
 }
 
 /// `session.items`
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ItemsParams {
     /// Id of the session.
     pub session_id: SessionId,
     /// `next_cursor` of the previous page.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Items per page, 1 to 500, 100 by default; fewer if they are long.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
     /// Whether the newest item comes first. A cursor continues in the order of the call that returned it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -180,15 +178,14 @@ pub struct BlobReply {
 }
 
 /// `session.diff`
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct DiffParams {
     /// Id of the session.
     pub session_id: SessionId,
     /// `next_cursor` of the previous page.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Files per page, 1 to 500, 100 by default; fewer if their diffs are long.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
 

@@ -114,24 +114,20 @@ pub struct EndParams {
 }
 
 /// `session.list`
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ListParams {
     /// `next_cursor` of the previous page.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Sessions per page, 1 to 500; 100 by default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
     /// Only these states.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub states: Option<Vec<SessionState>>,
     /// Only sessions of this folder.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     /// Only sessions that match this text. Either the title, the folder or the last line contains the text, or a
     /// message contains all its words. The last word may be the beginning of a word. `matches` names the matching
     /// messages.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<String>,
     /// Whether the sessions of sub-agents are listed as well.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

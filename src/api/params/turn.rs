@@ -68,15 +68,14 @@ types::with_turn_options!(params {
 });
 
 /// `session.compact`
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CompactParams {
     /// Id of the session.
     pub session_id: SessionId,
     /// Instructions about the content that the summary must keep; at most 10,000 characters.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
     /// A repeated call with the same key returns the same reply.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
 
@@ -90,18 +89,16 @@ pub struct CompactReply {
 }
 
 /// `session.abort`
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct AbortParams {
     /// Id of the session.
     pub session_id: SessionId,
     /// The turn to stop; by default the running turn. If another turn runs, the daemon refuses the abort.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_id: Option<TurnId>,
     /// The only tool call to stop; the turn continues.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<CallId>,
     /// The same key with the same parameters returns the same `stopped`, and stops no work that started later.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
 

@@ -31,15 +31,14 @@ pub struct RestrictionsParams {
 }
 
 /// `workspace.trust`
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TrustParams {
     /// The folder, absolute.
     pub cwd: String,
     /// The digest from `workspace.status`: content that changed since is not trusted. Without it, the current
     /// content is trusted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
     /// A repeated call with the same key and parameters returns the first reply, within 24 hours.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }

@@ -29,19 +29,16 @@ pub enum MergeMethod {
 }
 
 /// `worktree.merge`. Exactly one of `session_id` and `job_id` is needed.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct WorktreeMergeParams {
     /// The session of the worktree.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
     /// The job of the worktree.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_id: Option<JobId>,
     /// A fast-forward by default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub how: Option<MergeMethod>,
     /// A repeated call with the same key returns the reply of the first call.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
 
@@ -60,30 +57,27 @@ pub struct WorktreeMergeReply {
 }
 
 /// `worktree.remove`. Exactly one of `session_id` and `job_id` is needed.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct WorktreeRemoveParams {
     /// The session of the worktree. It must have ended or be archived.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
     /// The job of the worktree. It must be over.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_id: Option<JobId>,
     /// Whether uncommitted changes are lost; otherwise they keep the worktree.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub force: bool,
     /// A repeated call with the same key returns the reply of the first call.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
 
 /// `worktree.diff`. Exactly one of `session_id` and `job_id` is needed.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct WorktreeDiffParams {
     /// The session of the worktree.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
     /// The job of the worktree.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_id: Option<JobId>,
 }
 

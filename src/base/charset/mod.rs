@@ -164,10 +164,18 @@ fn detect_utf16(bytes: &[u8]) -> Option<&'static Encoding> {
         })
 }
 
+/// How much of a file some bytes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    Whole,
+    /// Its beginning, whose last character may be incomplete.
+    Beginning,
+}
+
 /// Detects the encoding of a text: by its byte order mark, otherwise UTF-8 if valid, otherwise by its
-/// characters. `whole` means that `bytes` is the complete file; otherwise the last character may be incomplete.
+/// characters.
 #[must_use]
-pub fn detect(bytes: &[u8], whole: bool) -> Charset {
+pub fn detect(bytes: &[u8], extent: Extent) -> Charset {
     match bytes {
         [0xEF, 0xBB, 0xBF, ..] => return Charset { encoding: UTF_8, bom: 3 },
         [0xFF, 0xFE, ..] => return Charset { encoding: UTF_16LE, bom: 2 },
@@ -179,11 +187,11 @@ pub fn detect(bytes: &[u8], whole: bool) -> Charset {
     }
     match std::str::from_utf8(bytes) {
         Ok(_) => return Charset::UTF8,
-        Err(e) if !whole && e.error_len().is_none() => return Charset::UTF8,
+        Err(e) if extent == Extent::Beginning && e.error_len().is_none() => return Charset::UTF8,
         Err(_) => {}
     }
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
-    detector.feed(bytes, whole);
+    detector.feed(bytes, extent == Extent::Whole);
     let guessed = Charset { encoding: detector.guess(None, Utf8Detection::Deny), bom: 0 };
     // GBK and GB18030 decode equally, but only GB18030 can encode characters of four bytes
     // (encoding.spec.whatwg.org, "gb18030 encoder").
@@ -212,7 +220,7 @@ pub fn text_of(bytes: &[u8]) -> (Charset, Option<Cow<'_, str>>) {
     {
         return (Charset::UTF8, Some(Cow::Borrowed(text)));
     }
-    let charset = detect(bytes, true);
+    let charset = detect(bytes, Extent::Whole);
     (charset, charset.view(bytes))
 }
 
@@ -240,7 +248,7 @@ mod tests {
             (rare, "gb18030", Some("第一行：你好，世界。这是一个测试文件。\u{20000}\n")),
             (latin, "windows-1252", Some("café crème naïve façade\n")),
         ] {
-            let charset = detect(&bytes, true);
+            let charset = detect(&bytes, Extent::Whole);
             assert_eq!(text_of(&bytes), (charset, charset.view(&bytes)));
             assert_eq!(
                 (charset.name().as_str(), charset.decode(&bytes).as_deref()),

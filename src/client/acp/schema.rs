@@ -124,6 +124,7 @@ pub(super) struct ConfigValue {
 }
 
 /// A change that the editor shows.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "sessionUpdate", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub(super) enum SessionUpdate {
@@ -151,21 +152,18 @@ pub(super) enum SessionUpdate {
     UsageUpdate {
         used: u64,
         size: u64,
-        #[serde(skip_serializing_if = "Option::is_none")]
         cost: Option<Cost>,
     },
     /// Only with the client's capability `session.notices`.
     Notice {
         severity: &'static str,
         title: String,
-        #[serde(skip_serializing_if = "Option::is_none")]
         description: Option<String>,
     },
     /// Only with the client's capability `session.compaction`.
     CompactionUpdate {
         compaction_id: String,
         status: &'static str,
-        #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
 }
@@ -192,27 +190,20 @@ impl TextBlock {
 }
 
 /// A tool call, or what changes in one. Absent fields are unchanged; lists are complete.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ToolCall {
     pub(super) tool_call_id: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) title: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) name: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) kind: Option<ToolKind>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) status: Option<CallState>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) content: Option<Vec<CallContent>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) locations: Option<Vec<Location>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) raw_input: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) raw_output: Option<Value>,
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "_meta")]
     pub(super) meta: Option<TerminalMeta>,
 }
 
@@ -224,13 +215,11 @@ impl ToolCall {
 
 /// The output of a command for clients with the extension `terminal_output`: the client shows a terminal that this
 /// program fills.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(super) struct TerminalMeta {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) terminal_info: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) terminal_output: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) terminal_exit: Option<Value>,
 }
 

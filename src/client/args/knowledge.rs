@@ -271,6 +271,13 @@ pub struct GraphChange {
     pub json: bool,
 }
 
+impl GraphChange {
+    /// Only the names, without values.
+    pub(crate) fn of_names(names: GraphNames) -> Self {
+        Self { names, entity_type: None, description: None, keywords: None, weight: None, json: false }
+    }
+}
+
 /// An order of entities.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum EntityOrderArg {

@@ -28,7 +28,7 @@ pub use help::command;
 pub use host::{AcpArgs, HostCommand};
 pub use job_content::JobContentArgs;
 pub use jobs::{JobAddArgs, JobListArgs, JobsArgs, JobsCommand};
-pub use knowledge::{GraphArgs, GraphEdit, GraphNames, IndexArgs, KnowledgeCommand, QueryArgs};
+pub use knowledge::{GraphArgs, GraphChange, GraphEdit, IndexArgs, KnowledgeCommand, QueryArgs};
 pub use listing::{CostArgs, EventsArgs, InspectArgs, LogsArgs, PruneArgs, PsArgs, StatsArgs};
 pub use mcp::{McpAddArgs, McpCommand, McpScopeArg};
 pub use rules::{ApproveArgs, AuditCommand, ExplainArgs, PermissionsCommand, RuleArgs, RulesCommand};

@@ -155,10 +155,10 @@ fn mask_value(path: &[&str], value: Value) -> Value {
         _ => match value {
             // The path of a webhook is often its secret.
             Value::String(text) if name == "notify_url" || matches!(path, ["jobs", "notify", _, "url"]) => {
-                mask_url(&text, true).into()
+                mask_url(&text, PathSecrecy::Secret).into()
             }
             Value::String(text) if text.contains("://") || name == "web_proxy" => {
-                mask_url(&text, false).into()
+                mask_url(&text, PathSecrecy::Public).into()
             }
             other => other,
         },
@@ -185,8 +185,15 @@ fn mask_texts(value: Value) -> Value {
     }
 }
 
+/// Whether the path of an address is a secret, as in the addresses of webhooks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PathSecrecy {
+    Public,
+    Secret,
+}
+
 /// Removes user, password, query and fragment from an address, and also its path if that is secret.
-fn mask_url(text: &str, is_path_secret: bool) -> String {
+fn mask_url(text: &str, path_secrecy: PathSecrecy) -> String {
     let (scheme, rest) = text.split_once("://").map_or(("", text), |(scheme, rest)| (scheme, rest));
     let separator = if scheme.is_empty() { "" } else { "://" };
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -196,7 +203,7 @@ fn mask_url(text: &str, is_path_secret: bool) -> String {
         None => authority.to_owned(),
     };
     let path_end = tail.find(['?', '#']).unwrap_or(tail.len());
-    let path = match is_path_secret && path_end > 1 {
+    let path = match path_secrecy == PathSecrecy::Secret && path_end > 1 {
         true => format!("/{MASK}"),
         false => tail[..path_end].to_owned(),
     };

@@ -15,10 +15,10 @@ impl State {
             Event::CompactStarted { stage, trigger, tokens_before, messages } => {
                 if let Some(turn) = &mut self.turn {
                     if *trigger == CompactTrigger::Overflow {
-                        turn.compacted_step = turn.step;
-                        turn.is_shortened = true;
+                        turn.compaction.last_step = turn.step;
+                        turn.compaction.is_shortened = true;
                     }
-                    turn.compaction = Some(OpenCompaction {
+                    turn.compaction.open = Some(OpenCompaction {
                         stage: *stage,
                         trigger: *trigger,
                         item_id: envelope.item_id,
@@ -39,15 +39,15 @@ impl State {
                     };
                     self.compactions += u32::from(error.is_none());
                     if let Some(turn) = &mut self.turn {
-                        (turn.failures, turn.overloads) = (0, 0);
-                        turn.has_failed_summary |= error.is_some();
-                        turn.reduced_output_limit = None;
+                        (turn.model_call.failures, turn.model_call.overloads) = (0, 0);
+                        turn.compaction.has_failed_summary |= error.is_some();
+                        turn.model_call.reduced_output_limit = None;
                     }
                 }
                 if let Some(turn) = self.turn.as_mut().filter(|turn| {
-                    turn.compaction.as_ref().is_some_and(|compaction| compaction.stage == *stage)
+                    turn.compaction.open.as_ref().is_some_and(|compaction| compaction.stage == *stage)
                 }) {
-                    turn.compaction = None;
+                    turn.compaction.open = None;
                 }
                 if let Some(edit) = edit {
                     self.edit_window(edit);

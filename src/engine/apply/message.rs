@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::apply::turn::apply_answer;
 use crate::state::partial::PartialAnswer;
 use crate::state::transcript::last_line_of;
-use crate::state::{Activity, Candidate, State, TokenRatio, Turn};
+use crate::state::{Activity, Candidate, ModelAttempts, State, TokenRatio, Turn};
 use types::event::{Envelope, Event};
 use types::ids::RequestId;
 use types::message::{Block, Message, Role};
@@ -56,7 +56,7 @@ impl State {
                         Arc::make_mut(&mut self.answered_tokens).insert(model.clone(), *uncalibrated);
                     }
                     if let Some(turn) = &mut self.turn {
-                        turn.is_shortened = false;
+                        turn.compaction.is_shortened = false;
                     }
                 }
                 if let (Some(usage), Some(uncalibrated), Some(model)) = (usage, uncalibrated_tokens, model)
@@ -66,7 +66,7 @@ impl State {
                 }
                 if let Some(turn) = self.turn.as_mut().filter(|_| *cut_short) {
                     // The next request belongs to another step, so its failures are counted from zero.
-                    (turn.failures, turn.overloads) = (0, 0);
+                    (turn.model_call.failures, turn.model_call.overloads) = (0, 0);
                 }
                 // A candidate stays visible to clients until a client chooses an answer, so do not list
                 // it as discarded yet.
@@ -75,7 +75,7 @@ impl State {
                     // A step number counts one model call. The first candidate is an additional call,
                     // so count it here.
                     if turn.candidates.is_empty() {
-                        turn.unanswered_attempts += 1;
+                        turn.model_call.unanswered_attempts += 1;
                     }
                     Arc::make_mut(&mut turn.candidates).push(Candidate {
                         item: item.clone(),
@@ -92,26 +92,27 @@ impl State {
                         model.clone().zip(response_id.clone()).filter(|_| !item.content.is_empty());
                 }
                 if let (Some(_), Some(turn)) = (stop_reason, &mut self.turn) {
-                    turn.stop_reason = *stop_reason;
+                    turn.outcome.stop_reason = *stop_reason;
                 }
                 if let (Some(_), Some(turn)) = (usage, &mut self.turn) {
-                    (turn.failures, turn.overloads) = (0, 0);
+                    (turn.model_call.failures, turn.model_call.overloads) = (0, 0);
                     // The answer is requested again with a higher limit.
-                    turn.output_limit_raised |= *superseded && *stop_reason == Some(StopReason::MaxTokens);
+                    turn.model_call.output_limit_raised |=
+                        *superseded && *stop_reason == Some(StopReason::MaxTokens);
                     if *stop_reason != Some(StopReason::MaxTokens) {
-                        turn.continuations = 0;
+                        turn.model_call.continuations = 0;
                     }
                 }
                 if let Some(usage) = usage.filter(|usage| !*superseded && usage.all_tokens() > 0) {
                     self.context_tokens = usage.all_tokens();
                 }
                 if let (Some(ms), Some(turn)) = (duration_ms, &mut self.turn) {
-                    turn.model_ms += ms;
+                    turn.totals.model_ms += ms;
                 }
             }
             Event::FeedbackRequested { request_id, .. } => {
                 if let Some(turn) = &mut self.turn {
-                    turn.waiting_since.get_or_insert(envelope.at_ms);
+                    turn.totals.waiting_since.get_or_insert(envelope.at_ms);
                     turn.activity = Activity::Choosing { request_id: *request_id };
                 }
             }
@@ -121,7 +122,7 @@ impl State {
                 }
                 if let Some(turn) = &mut self.turn {
                     // Failures of the second answer do not count for the next request.
-                    (turn.failures, turn.overloads) = (0, 0);
+                    (turn.model_call.failures, turn.model_call.overloads) = (0, 0);
                 }
                 if let Some(turn) = &mut self.turn {
                     turn.candidates = Arc::default();
@@ -132,7 +133,7 @@ impl State {
             }
             Event::MessageTombstone { .. } => {
                 if let Some(turn) = &mut self.turn {
-                    turn.discarded_items.retain(|item_id| Some(*item_id) != envelope.item_id);
+                    turn.model_call.discarded_items.retain(|item_id| Some(*item_id) != envelope.item_id);
                 }
             }
             _ => {}
@@ -148,8 +149,8 @@ impl State {
                 }
                 match &mut self.turn {
                     Some(turn) if item.kind == ItemKind::Notice => {
-                        turn.continuations += 1;
-                        turn.continues_previous = true;
+                        turn.model_call.continuations += 1;
+                        turn.model_call.continues_previous = true;
                     }
                     Some(turn) if turn.is_expanding => {
                         turn.is_expanding = false;
@@ -167,7 +168,7 @@ impl State {
             ItemKind::AssistantMessage if item.status == ItemStatus::Interrupted => {
                 if let Some(Turn {
                     activity: Activity::Calling { partial, .. },
-                    discarded_items: orphans,
+                    model_call: ModelAttempts { discarded_items: orphans, .. },
                     ..
                 }) = &mut self.turn
                 {
@@ -183,12 +184,12 @@ impl State {
                     self.last_line = line;
                 }
                 if let Some(turn) = &mut self.turn {
-                    if std::mem::take(&mut turn.continues_previous) {
-                        turn.last_text = [&*turn.last_text, &text].concat().into();
+                    if std::mem::take(&mut turn.model_call.continues_previous) {
+                        turn.outcome.last_text = [&*turn.outcome.last_text, &text].concat().into();
                     } else {
-                        turn.last_text = text.into();
+                        turn.outcome.last_text = text.into();
                     }
-                    turn.discarded_items.clear();
+                    turn.model_call.discarded_items.clear();
                     turn.forget_settled_calls();
                     turn.activity = Activity::Tools;
                 }

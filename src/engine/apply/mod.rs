@@ -31,7 +31,7 @@ pub const TRANSIENT_KINDS: &[&str] = &[
     "hook.completed",
     "turn.phase",
     "turn.prompt_built",
-    "turn.parked",
+    "turn.restart.parked",
     "turn.resumed",
     "turn.steered",
     "command.completed",
@@ -90,7 +90,7 @@ impl State {
     pub fn apply(&mut self, envelope: &Envelope) {
         self.next_seq = self.next_seq.max(envelope.seq + 1);
         if let Some(turn) = self.turn.as_mut().filter(|turn| envelope.turn_id == Some(turn.id)) {
-            turn.parked = matches!(envelope.event, Event::TurnParked {});
+            turn.restart.parked = matches!(envelope.event, Event::TurnParked {});
         }
         if envelope.event.needs_sync() {
             self.updated_at = envelope.at_ms;
@@ -199,8 +199,8 @@ impl State {
         self.spent.add_record(booking);
         // The usage of a helper call counts for the session only.
         if let Some(turn) = self.turn.as_mut().filter(|turn| turn_id == Some(turn.id)) {
-            turn.spent.add_record(booking);
-            turn.usage_by_model.entry(booking.model.clone()).or_default().add_record(booking);
+            turn.totals.spent.add_record(booking);
+            turn.totals.usage_by_model.entry(booking.model.clone()).or_default().add_record(booking);
         }
     }
 }

@@ -34,7 +34,7 @@ impl State {
                     change: change.clone(),
                     sandbox: *sandbox,
                 });
-                turn.waiting_since.get_or_insert(envelope.at_ms);
+                turn.totals.waiting_since.get_or_insert(envelope.at_ms);
                 let stage = CallStage::Awaiting {
                     request_id: request.request_id,
                     prepared,

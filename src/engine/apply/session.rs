@@ -34,7 +34,7 @@ impl State {
                 }
                 spec.set(options);
                 if let (Some(mode), Some(turn)) = (options.mode, &mut self.turn) {
-                    turn.mode = mode;
+                    turn.settings.mode = mode;
                 }
             }
             Event::SessionStatus { state, requires } => {
@@ -65,7 +65,7 @@ impl State {
             Event::TurnOutputRejected { attempt, text, .. } => {
                 self.transcript.push_user_block(Block::Text { text: text.clone() });
                 if let Some(turn) = &mut self.turn {
-                    turn.rejected_outputs = *attempt;
+                    turn.outcome.rejected_outputs = *attempt;
                 }
             }
             Event::WorkspaceTrustRequired { digest, .. } => self.trust_asked = Some(digest.clone()),
@@ -124,14 +124,14 @@ impl State {
             } => {
                 if let Some(turn) = &mut self.turn {
                     // The summary call counts as a model call of the turn.
-                    turn.unanswered_attempts += 1;
-                    turn.model_calls += 1;
+                    turn.model_call.unanswered_attempts += 1;
+                    turn.totals.model_calls += 1;
                 }
             }
             Event::UsageBooked { purpose: Some(_), .. } => {}
             Event::UsageBooked { .. } => {
                 if let Some(turn) = &mut self.turn {
-                    turn.unanswered_attempts += 1;
+                    turn.model_call.unanswered_attempts += 1;
                     // The attempt has ended. Leaving `Calling` prevents a second booking.
                     if matches!(turn.activity, Activity::Calling { .. }) {
                         turn.activity = Activity::Waiting { token: envelope.seq, wait: None };

@@ -26,7 +26,7 @@ impl State {
             Event::SubagentCompleted { child_session_id, result, .. } => {
                 let known = self.subagents.iter().position(|it| it.child_session_id == *child_session_id);
                 let subagent = known.map(|at| self.subagents.remove(at));
-                let takes_result = self.turn.as_ref().is_some_and(|turn| !turn.aborting);
+                let takes_result = self.turn.as_ref().is_some_and(|turn| !turn.stop.is_aborting);
                 if let Some(subagent) = subagent.filter(|it| it.background)
                     && result.subtype == Subtype::Aborted
                     && !takes_result
@@ -53,11 +53,11 @@ impl State {
         for (model, usage) in &result.usage_by_model {
             self.spent.add(usage);
             if let Some(turn) = self.turn.as_mut().filter(|turn| envelope.turn_id == Some(turn.id)) {
-                turn.spent.add(usage);
-                turn.subagent_calls = turn.subagent_calls.saturating_add(usage.calls);
-                turn.usage_by_model.entry(model.clone()).or_default().add(usage);
+                turn.totals.spent.add(usage);
+                turn.totals.subagent_calls = turn.totals.subagent_calls.saturating_add(usage.calls);
+                turn.totals.usage_by_model.entry(model.clone()).or_default().add(usage);
             } else if let Some(turn) = &mut self.turn {
-                turn.spent_by_earlier_subagents.add(usage);
+                turn.totals.spent_by_earlier_subagents.add(usage);
             } else {
                 self.left_of_turn.subtract(usage);
             }

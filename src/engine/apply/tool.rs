@@ -53,7 +53,7 @@ impl State {
                     stage: CallStage::Requested,
                 };
                 turn.forget_settled_calls();
-                turn.tool_calls += 1;
+                turn.totals.tool_calls += 1;
                 turn.calls.push(call);
                 if turn.activity == Activity::Tools
                     && let Some(message) = self.transcript.last()
@@ -96,7 +96,7 @@ impl State {
                 cwd,
                 ..
             } => {
-                turn.tools_ms += duration_ms;
+                turn.totals.tools_ms += duration_ms;
                 if let Some(call) = turn.calls.iter_mut().find(|call| call.call.call_id == *call_id) {
                     call.blocked_run = Some(Arc::new(FirstRun {
                         blocked: blocked.clone(),
@@ -134,7 +134,7 @@ impl State {
                 if turn.calls.iter().any(|call| {
                     call.call.call_id == *call_id && (call.blocked_run.is_none() || call.has_begun())
                 }) {
-                    turn.tools_ms += duration_ms;
+                    turn.totals.tools_ms += duration_ms;
                 }
                 if let Some(cwd) = cwd {
                     self.cwd = PathBuf::from(cwd);
@@ -172,7 +172,7 @@ impl State {
             code: code.cloned(),
         };
         if status == ToolStatus::Denied {
-            Arc::make_mut(&mut turn.denials).push(Denial {
+            Arc::make_mut(&mut turn.outcome.denials).push(Denial {
                 tool: call.call.tool.clone(),
                 call_id,
                 input: call.call.input.clone(),

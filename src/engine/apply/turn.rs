@@ -29,12 +29,12 @@ impl State {
             }
             Event::TurnPromptBuilt { system, .. } => {
                 if let Some(turn) = &mut self.turn {
-                    turn.system = Some(Arc::from(system.as_str()));
+                    turn.settings.system = Some(Arc::from(system.as_str()));
                 }
             }
             Event::Notice { kind, .. } if kind == HISTORY_LOST => {
                 if let Some(turn) = &mut self.turn {
-                    turn.journal_truncated = true;
+                    turn.restart.journal_truncated = true;
                 }
             }
             Event::TurnCompleted { result } => {
@@ -42,7 +42,8 @@ impl State {
                 self.worked_ms = self.worked_ms.saturating_add(result.duration_ms);
                 self.last_turn = Some(LastTurn::from_result(result, envelope.at_ms));
                 if let Some(turn) = self.turn.take() {
-                    self.has_wrong_guess |= turn.is_shortened && result.subtype == Subtype::LlmError;
+                    self.has_wrong_guess |=
+                        turn.compaction.is_shortened && result.subtype == Subtype::LlmError;
                     self.left_of_turn = turn.remaining_budgets(envelope.at_ms);
                 }
             }
@@ -57,43 +58,43 @@ impl Turn {
         let turn = self;
         match &envelope.event {
             Event::TurnPhase { phase: Phase::ModelCall, uncalibrated_tokens } => {
-                turn.uncalibrated_tokens = *uncalibrated_tokens;
+                turn.model_call.uncalibrated_tokens = *uncalibrated_tokens;
                 let step = envelope.step.unwrap_or(turn.step);
                 if turn.step == step {
-                    turn.attempts += 1;
+                    turn.model_call.attempts += 1;
                 } else {
-                    turn.attempts = 1;
-                    (turn.reduced_output_limit, turn.is_fresh) = (None, false);
-                    turn.discarded_items.clear();
+                    turn.model_call.attempts = 1;
+                    (turn.model_call.reduced_output_limit, turn.model_call.is_fresh) = (None, false);
+                    turn.model_call.discarded_items.clear();
                 }
                 turn.step = step;
-                turn.model_calls = step + turn.unanswered_attempts;
-                turn.hold = None;
+                turn.totals.model_calls = step + turn.model_call.unanswered_attempts;
+                turn.restart.hold = None;
                 turn.calls.clear();
                 turn.has_results = false;
                 turn.activity = Activity::Calling { token: envelope.seq, partial: None };
             }
             Event::TurnPhase { phase: Phase::CompactCheck, .. } => {
-                turn.hold = None;
+                turn.restart.hold = None;
                 // Without an open compaction, nothing had to be summarised yet.
-                if let Some(compaction) = &mut turn.compaction {
+                if let Some(compaction) = &mut turn.compaction.open {
                     let step = envelope.step.unwrap_or(turn.step);
-                    (turn.compacted_step, compaction.step) = (step, step);
+                    (turn.compaction.last_step, compaction.step) = (step, step);
                     turn.calls.clear();
                     turn.has_results = false;
                     turn.activity = Activity::Calling { token: envelope.seq, partial: None };
                 }
             }
-            Event::TurnPhase { .. } => turn.hold = None,
+            Event::TurnPhase { .. } => turn.restart.hold = None,
             Event::TurnResumed { resumes, delay_ms } => {
-                turn.resumes = *resumes;
-                turn.hold = (*delay_ms > 0).then_some(Hold::Wait { token: envelope.seq });
+                turn.restart.resumes = *resumes;
+                turn.restart.hold = (*delay_ms > 0).then_some(Hold::Wait { token: envelope.seq });
             }
             Event::QuestionRequested { question } => apply_question(turn, question, envelope),
             Event::QuestionResolved { request_id, kind, .. } => {
                 match kind {
-                    QuestionKind::Resume => turn.hold = None,
-                    QuestionKind::RepeatedCall => (turn.hold, turn.repeated) = (None, None),
+                    QuestionKind::Resume => turn.restart.hold = None,
+                    QuestionKind::RepeatedCall => (turn.restart.hold, turn.repeated) = (None, None),
                     QuestionKind::UnknownOutcome | QuestionKind::Question => {}
                 }
                 apply_answer(turn, RequestId::Question(*request_id), envelope);
@@ -105,9 +106,9 @@ impl Turn {
             }
             // The answer is the result of a turn that the command started.
             Event::CommandCompleted { name, text, .. }
-                if turn.options.command.as_ref().is_some_and(|command| command.name == *name) =>
+                if turn.settings.options.command.as_ref().is_some_and(|command| command.name == *name) =>
             {
-                turn.last_text = text.as_str().into();
+                turn.outcome.last_text = text.as_str().into();
             }
             Event::HookCompleted { call_id: Some(call_id), run }
                 if run.decision == Some(HookDecision::Ask) =>
@@ -118,22 +119,25 @@ impl Turn {
                 turn.steered.push_back((envelope.item_id, Arc::new(input.clone())));
             }
             Event::TurnAborting { ending, subtype } => {
-                if !turn.aborting {
-                    turn.ends_as = *subtype;
+                if !turn.stop.is_aborting {
+                    turn.stop.ends_as = *subtype;
                 }
-                turn.aborting = true;
-                turn.ending |= ending;
+                turn.stop.is_aborting = true;
+                turn.stop.is_ending |= ending;
                 if envelope.origin.is_some() {
-                    turn.aborted_by.clone_from(&envelope.origin);
+                    turn.stop.aborted_by.clone_from(&envelope.origin);
                 }
             }
             Event::Retry { attempt, max, delay_ms, reason, kind, max_output_tokens } => {
-                turn.failures = turn.failures.saturating_add(1);
+                turn.model_call.failures = turn.model_call.failures.saturating_add(1);
                 let is = |kinds: &[FaultKind]| kinds.iter().any(|known| known.name() == kind);
-                turn.overloads = if is(&[FaultKind::Overloaded]) { turn.overloads + 1 } else { 0 };
-                turn.is_fresh = is(&[FaultKind::Interrupted, FaultKind::Idle, FaultKind::Unreachable]);
-                turn.reduced_output_limit = max_output_tokens.or(turn.reduced_output_limit);
-                if let Some(compaction) = turn.compaction.as_mut().filter(|_| kind == CONTEXT_OVERFLOW) {
+                turn.model_call.overloads =
+                    if is(&[FaultKind::Overloaded]) { turn.model_call.overloads + 1 } else { 0 };
+                turn.model_call.is_fresh =
+                    is(&[FaultKind::Interrupted, FaultKind::Idle, FaultKind::Unreachable]);
+                turn.model_call.reduced_output_limit =
+                    max_output_tokens.or(turn.model_call.reduced_output_limit);
+                if let Some(compaction) = turn.compaction.open.as_mut().filter(|_| kind == CONTEXT_OVERFLOW) {
                     compaction.overflows += u32::from(max_output_tokens.is_none());
                 }
                 let (reason, attempt) = (reason.clone(), *attempt);
@@ -146,17 +150,17 @@ impl Turn {
                 let (reason, attempt) = (reason.clone(), *attempt);
                 let (left_ms, reported_at, max) = (*remaining_ms, envelope.at_ms, *max);
                 let wait = Backoff { left_ms, reported_at, reason, attempt, max };
-                turn.hold = None;
+                turn.restart.hold = None;
                 turn.activity = Activity::Waiting { token: envelope.seq, wait: Some(wait) };
             }
-            Event::BudgetWarning { budget, .. } => turn.warned.push(*budget),
+            Event::BudgetWarning { budget, .. } => turn.totals.warned.push(*budget),
             Event::ModelSwitched { from, to, .. } => {
-                turn.tried_models.push(from.clone());
-                turn.model.clone_from(to);
-                (turn.failures, turn.overloads) = (0, 0);
-                (turn.reduced_output_limit, turn.is_fresh) = (None, false);
+                turn.model_call.tried_models.push(from.clone());
+                turn.settings.model.clone_from(to);
+                (turn.model_call.failures, turn.model_call.overloads) = (0, 0);
+                (turn.model_call.reduced_output_limit, turn.model_call.is_fresh) = (None, false);
             }
-            Event::Error { kind, message, causes } => turn.errors.push(TurnError {
+            Event::Error { kind, message, causes } => turn.outcome.errors.push(TurnError {
                 kind: kind.clone(),
                 message: message.clone(),
                 causes: causes.clone(),
@@ -168,11 +172,11 @@ impl Turn {
 
 /// Applies a new question, about a call or about the whole turn.
 fn apply_question(turn: &mut Turn, question: &Question, envelope: &Envelope) {
-    turn.waiting_since.get_or_insert(envelope.at_ms);
+    turn.totals.waiting_since.get_or_insert(envelope.at_ms);
     let request_id = question.request_id;
     let call_id = match (question.kind, question.call_id) {
         (QuestionKind::RepeatedCall, repeated_call) | (_, repeated_call @ None) => {
-            turn.hold = Some(Hold::Paused { request_id, repeated_call });
+            turn.restart.hold = Some(Hold::Paused { request_id, repeated_call });
             return;
         }
         (_, Some(call_id)) => call_id,
@@ -197,8 +201,8 @@ pub(super) fn apply_answer(turn: &mut Turn, request: RequestId, envelope: &Envel
         CallStage::Unknown { request_id, .. } => request != RequestId::Question(request_id),
         _ => call.open_question().is_some_and(|open| request != RequestId::Question(open.request_id)),
     };
-    let open = turn.calls.iter().any(is_waiting) || matches!(turn.hold, Some(Hold::Paused { .. }));
-    if !open && let Some(since) = turn.waiting_since.take() {
-        turn.permission_ms += envelope.at_ms.since(since);
+    let open = turn.calls.iter().any(is_waiting) || matches!(turn.restart.hold, Some(Hold::Paused { .. }));
+    if !open && let Some(since) = turn.totals.waiting_since.take() {
+        turn.totals.permission_ms += envelope.at_ms.since(since);
     }
 }

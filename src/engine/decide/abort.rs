@@ -58,7 +58,9 @@ impl PlanBuilder<'_> {
         match &call.stage {
             CallStage::Done { .. } => {}
             // The call was interrupted by a restart and does not run again yet, so there is no effect to stop.
-            CallStage::Running { .. } if self.state.turn.as_ref().is_some_and(|turn| turn.hold.is_some()) => {
+            CallStage::Running { .. }
+                if self.state.turn.as_ref().is_some_and(|turn| turn.restart.hold.is_some()) =>
+            {
                 self.withdraw_call(&call, model_texts::ABORTED);
             }
             CallStage::Running { .. } => self.add_effect(Effect::StopCall(call_id)),
@@ -87,7 +89,7 @@ impl PlanBuilder<'_> {
             if !self.state.subagents.is_empty() {
                 self.add_effect(Effect::StopSubagents);
             }
-        } else if !self.state.turn.as_ref().is_some_and(|turn| turn.ending) {
+        } else if !self.state.turn.as_ref().is_some_and(|turn| turn.stop.is_ending) {
             self.push_turn(Event::TurnAborting { ending: true, subtype: Subtype::Aborted });
             self.stop_turn();
         }
@@ -95,13 +97,13 @@ impl PlanBuilder<'_> {
 
     /// Writes the last event of a session; only events of its background commands may follow.
     pub fn end_session(&mut self) {
-        self.drop_helper(true);
+        self.drop_helper();
         self.push_session(Event::SessionEnded { reason: "killed".into() });
     }
 
     /// Whether a limit ends the turn, and not a user.
     fn is_stopped_by_limit(&self) -> bool {
-        let ends_as = self.state.turn.as_ref().map(|turn| turn.ends_as);
+        let ends_as = self.state.turn.as_ref().map(|turn| turn.stop.ends_as);
         !matches!(ends_as, None | Some(Subtype::Aborted | Subtype::PermissionDenied))
     }
 
@@ -151,10 +153,10 @@ impl PlanBuilder<'_> {
 
     /// Closes all open parts of the turn and ends it. Precondition: no effect of the turn runs.
     pub fn finish_stop(&mut self, model_snapshot: ModelSnapshot) {
-        let Some(turn) = self.state.turn.as_ref().filter(|turn| turn.aborting) else { return };
-        let ends_as = turn.ends_as;
+        let Some(turn) = self.state.turn.as_ref().filter(|turn| turn.stop.is_aborting) else { return };
+        let ends_as = turn.stop.ends_as;
         // The events that follow name the client that aborted as their origin.
-        self.origin = turn.aborted_by.clone();
+        self.origin = turn.stop.aborted_by.clone();
         if self.keep_streamed_calls(model_snapshot, None) {
             // The answer ends with its complete calls. The loop below gives them their results.
         } else if let Some(Activity::Calling { partial, .. }) =
@@ -172,7 +174,7 @@ impl PlanBuilder<'_> {
         if self.is_stopped_by_limit() {
             self.keep_first_answer();
         }
-        let lost = self.state.turn.as_ref().is_some_and(|turn| turn.journal_truncated);
+        let lost = self.state.turn.as_ref().is_some_and(|turn| turn.restart.journal_truncated);
         for call in self.state.calls().to_vec() {
             match call.stage {
                 CallStage::Done { .. } => {}

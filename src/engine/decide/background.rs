@@ -78,8 +78,8 @@ impl PlanBuilder<'_> {
 
     /// Stops the commands that end with the turn that is being aborted. When a session is killed, it stops all.
     pub fn stop_aborted_commands(&mut self) {
-        let Some(turn) = self.state.turn.as_ref().filter(|turn| turn.aborting) else { return };
-        let (ending, turn_id) = (turn.ending, turn.id);
+        let Some(turn) = self.state.turn.as_ref().filter(|turn| turn.stop.is_aborting) else { return };
+        let (ending, turn_id) = (turn.stop.is_ending, turn.id);
         let by = if ending { KilledBy::Session } else { KilledBy::Abort };
         self.stop_commands(by, |it| ending || it.turn_id == Some(turn_id));
     }

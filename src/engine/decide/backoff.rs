@@ -23,7 +23,7 @@ impl PlanBuilder<'_> {
         }
         let Some(turn) = &self.state.turn else { return };
         let Activity::Waiting { token: expected, wait } = &turn.activity else { return };
-        if *expected != token || turn.aborting || turn.hold.is_some() {
+        if *expected != token || turn.stop.is_aborting || turn.restart.hold.is_some() {
             return;
         }
         let (step, left_ms) = (turn.step, wait.as_ref().map_or(0, |wait| wait.left_ms));

@@ -97,10 +97,10 @@ impl State {
     /// reservations for running ones, count as well.
     fn turn_uses(&self, calls_made: u64, now: Timestamp) -> Vec<BudgetUse> {
         let Some(turn) = &self.turn else { return Vec::new() };
-        let (limits, spent, reserved) = (&turn.budgets, &turn.spent, self.reserved_use());
-        let earlier = &turn.spent_by_earlier_subagents;
+        let (limits, spent, reserved) = (&turn.settings.budgets, &turn.totals.spent, self.reserved_use());
+        let earlier = &turn.totals.spent_by_earlier_subagents;
         let elapsed = now.since(turn.started_at);
-        let calls = calls_made + turn.subagent_calls + earlier.calls + reserved.calls;
+        let calls = calls_made + turn.totals.subagent_calls + earlier.calls + reserved.calls;
         let cost = [earlier.cost_at_least_usd_micros, reserved.usd_micros]
             .into_iter()
             .fold(spent.cost_at_least_usd_micros, u64::saturating_add);
@@ -120,7 +120,9 @@ impl State {
 
     /// Whether the turn does something that a time limit must end. Waiting for a user is not work.
     fn does_timed_work(&self) -> bool {
-        let Some(turn) = self.turn.as_ref().filter(|turn| !turn.aborting && turn.hold.is_none()) else {
+        let Some(turn) =
+            self.turn.as_ref().filter(|turn| !turn.stop.is_aborting && turn.restart.hold.is_none())
+        else {
             return false;
         };
         let is_running = |call: &CallState| matches!(call.stage, CallStage::Running { .. });
@@ -132,13 +134,13 @@ impl State {
     pub(crate) fn next_time_check(&self) -> Option<Timestamp> {
         let turn = self.turn.as_ref().filter(|_| self.does_timed_work())?;
         let limits = [
-            (BudgetKind::WallTimeMs, turn.budgets.wall_time_ms),
-            (BudgetKind::SessionWallTimeMs, turn.budgets.session_wall_time_ms),
+            (BudgetKind::WallTimeMs, turn.settings.budgets.wall_time_ms),
+            (BudgetKind::SessionWallTimeMs, turn.settings.budgets.session_wall_time_ms),
             (BudgetKind::SessionWallTimeMs, self.spec.budgets.session_wall_time_ms),
         ];
         let check = |(kind, limit): (BudgetKind, Option<u64>)| {
             let base = if kind.is_of_session() { self.worked_ms } else { 0 };
-            let at = if turn.warned.contains(&kind) { limit? } else { warn_at(limit?) };
+            let at = if turn.totals.warned.contains(&kind) { limit? } else { warn_at(limit?) };
             Some(turn.started_at.plus(at.saturating_sub(base)))
         };
         limits.into_iter().filter_map(check).min()
@@ -155,7 +157,7 @@ impl PlanBuilder<'_> {
     /// The limit that forbids the model call of this step, if any.
     pub fn over_budget(&self, step: u64) -> Option<(Subtype, String)> {
         let turn = self.state.turn.as_ref()?;
-        let calls_made = step.saturating_sub(1) + turn.unanswered_attempts;
+        let calls_made = step.saturating_sub(1) + turn.model_call.unanswered_attempts;
         self.reached_limit(&self.state.turn_uses(calls_made, self.now.at))
     }
 
@@ -170,17 +172,20 @@ impl PlanBuilder<'_> {
 
     /// Warns of limits that are nearly used up, once for each limit and turn.
     pub fn warn_of_budgets(&mut self) {
-        let calls_made = self.state.turn.as_ref().map_or(0, |turn| turn.model_calls);
+        let calls_made = self.state.turn.as_ref().map_or(0, |turn| turn.totals.model_calls);
         for BudgetUse { kind: budget, used, limit } in self.uses_near_limits(calls_made) {
             self.push_turn(Event::BudgetWarning { budget, used, limit });
         }
     }
 
     fn uses_near_limits(&self, calls_made: u64) -> Vec<BudgetUse> {
-        let Some(turn) = self.state.turn.as_ref().filter(|turn| !turn.aborting) else { return Vec::new() };
+        let Some(turn) = self.state.turn.as_ref().filter(|turn| !turn.stop.is_aborting) else {
+            return Vec::new();
+        };
         let mut near = Vec::<BudgetUse>::new();
         for it in self.state.turn_uses(calls_made, self.now.at) {
-            let is_new = !turn.warned.contains(&it.kind) && near.iter().all(|other| other.kind != it.kind);
+            let is_new =
+                !turn.totals.warned.contains(&it.kind) && near.iter().all(|other| other.kind != it.kind);
             if it.is_near_limit() && is_new {
                 near.push(it);
             }
@@ -212,7 +217,8 @@ impl PlanBuilder<'_> {
         let tokens = partial.bytes as u64 / MAX_BYTES_PER_TOKEN;
         // This runs for each delta, and few turns have a limit on money. So look up the price only for those.
         let cost = || {
-            let price = self.engine.settings.known.capabilities(&turn.model).output_usd_micros_per_1k;
+            let price =
+                self.engine.settings.known.capabilities(&turn.settings.model).output_usd_micros_per_1k;
             price.map_or(0, |price| price.saturating_mul(tokens) / 1_000)
         };
         let more = |kind: BudgetKind| match kind.subtype() {
@@ -239,7 +245,7 @@ impl PlanBuilder<'_> {
 
     /// The error of a turn that a limit ended.
     pub fn budget_error(&self, subtype: Subtype) -> Option<TurnError> {
-        let calls_made = self.state.turn.as_ref().map_or(0, |turn| turn.model_calls);
+        let calls_made = self.state.turn.as_ref().map_or(0, |turn| turn.totals.model_calls);
         let is_budget = [
             Subtype::ErrorMaxTime,
             Subtype::ErrorMaxTokens,
@@ -262,7 +268,7 @@ impl PlanBuilder<'_> {
     ///
     /// Time is not divided, because sub-agents run at the same time.
     pub fn subagent_budgets(&self, shares: u64) -> Result<Budgets, String> {
-        let calls_made = self.state.turn.as_ref().map_or(0, |turn| turn.model_calls);
+        let calls_made = self.state.turn.as_ref().map_or(0, |turn| turn.totals.model_calls);
         let all = self.state.turn_uses(calls_made, self.now.at);
         let mut budgets = Budgets { session_wall_time_ms: self.time_left(), ..Budgets::default() };
         for it in &all {

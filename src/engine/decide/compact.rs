@@ -101,7 +101,7 @@ impl PlanBuilder<'_> {
             results: self.result_limits(),
         };
         self.run_stages(CompactTrigger::Auto, &limits);
-        let is_tried = self.state.turn.as_ref().is_none_or(|turn| turn.compacted_step == step);
+        let is_tried = self.state.turn.as_ref().is_none_or(|turn| turn.compaction.last_step == step);
         if self.sent_tokens() < size.threshold(&settings) || is_tried || !self.may_summarise() {
             return true;
         }
@@ -137,15 +137,15 @@ impl PlanBuilder<'_> {
     /// Whether the request can be made shorter after the provider refused it as too long.
     pub fn can_compact_after_overflow(&self) -> bool {
         let Some(turn) = &self.state.turn else { return false };
-        match &turn.compaction {
+        match &turn.compaction.open {
             Some(compaction) => {
                 compaction.overflows < MAX_SUMMARY_OVERFLOWS && self.can_shorten_summary(compaction)
             }
             // If an answer is being continued, the answer so far stays valid. The turn then ends
             // without compaction.
-            None if turn.continuations > 0 => false,
+            None if turn.model_call.continuations > 0 => false,
             None => {
-                turn.compacted_step != turn.step
+                turn.compaction.last_step != turn.step
                     && self.may_summarise()
                     && self
                         .can_replace(self.summary_count(CompactTrigger::Overflow), CompactTrigger::Overflow)

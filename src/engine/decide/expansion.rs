@@ -41,7 +41,7 @@ impl PlanBuilder<'_> {
     }
 
     fn command_parts(&self) -> Vec<CommandPart> {
-        let command = self.state.turn.as_ref().and_then(|turn| turn.options.command.as_ref());
+        let command = self.state.turn.as_ref().and_then(|turn| turn.settings.options.command.as_ref());
         command.map(|command| command.parts.clone()).unwrap_or_default()
     }
 
@@ -104,7 +104,7 @@ impl PlanBuilder<'_> {
                 }
             }
         }
-        let options = self.state.turn.as_ref().map(|turn| Arc::clone(&turn.options));
+        let options = self.state.turn.as_ref().map(|turn| Arc::clone(&turn.settings.options));
         let input = std::iter::once(InputBlock::Text { text }).chain(attached).collect();
         let item_id = self.state.turn.as_ref().and_then(|turn| turn.message_item);
         self.user_message(item_id, input, options.as_deref());

@@ -18,16 +18,16 @@ impl PlanBuilder<'_> {
         };
         let request_tokens = tokens::request_tokens(&self.state, &self.offered_tools());
         let past = RetryContext {
-            failures: turn.failures,
-            overloads: turn.overloads,
+            failures: turn.model_call.failures,
+            overloads: turn.model_call.overloads,
             unattended: self.state.spec.background,
             output_limit: self.output_limit(),
-            is_fitted: turn.reduced_output_limit.is_some(),
+            is_fitted: turn.model_call.reduced_output_limit.is_some(),
             shows: self.count_media() > 0,
             can_compact: self.can_compact_after_overflow(),
             is_longest: !self.state.has_wrong_guess
-                && self.state.is_longest_request(&turn.model, request_tokens),
-            is_summary: turn.compaction.is_some(),
+                && self.state.is_longest_request(&turn.settings.model, request_tokens),
+            is_summary: turn.compaction.open.is_some(),
             fallback_models: self.fallback_models(fault.overflow),
             time_left_ms: self.time_left(),
             random,
@@ -52,7 +52,9 @@ impl PlanBuilder<'_> {
     pub fn switch_model(&mut self, to: String, reason: SwitchReason, detail: &str) {
         let from = self.turn_model();
         self.push_turn(Event::ModelSwitched { from, to, reason, detail: detail.into() });
-        for item_id in self.state.turn.as_ref().map(|turn| turn.discarded_items.clone()).unwrap_or_default() {
+        for item_id in
+            self.state.turn.as_ref().map(|turn| turn.model_call.discarded_items.clone()).unwrap_or_default()
+        {
             self.push_item(item_id, Event::MessageTombstone { reason: TombstoneReason::ModelSwitched });
         }
     }
@@ -91,9 +93,11 @@ impl PlanBuilder<'_> {
     fn fallback_models(&self, overflow: Option<Overflow>) -> ModelPointers {
         let settings = &self.engine.settings;
         let Some(turn) = &self.state.turn else { return ModelPointers::default() };
-        let limits_money = turn.budgets.limits_money() || self.state.spec.budgets.limits_money();
+        let limits_money = turn.settings.budgets.limits_money() || self.state.spec.budgets.limits_money();
         let usable_model = |model: &Option<String>| {
-            let is_new = |model: &String| *model != turn.model && !turn.tried_models.contains(model);
+            let is_new = |model: &String| {
+                *model != turn.settings.model && !turn.model_call.tried_models.contains(model)
+            };
             let is_priced = |model: &String| !limits_money || settings.known.capabilities(model).has_price;
             model.clone().filter(|model| is_new(model) && is_priced(model))
         };

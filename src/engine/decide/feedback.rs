@@ -45,7 +45,7 @@ impl PlanBuilder<'_> {
         spec.binary_feedback
             && !spec.background
             && turn.calls.is_empty()
-            && !turn.continues_previous
+            && !turn.model_call.continues_previous
             && !reply.cache_hit
             && !reply.content.is_empty()
             && is_comparable(reply.stop_reason)
@@ -94,7 +94,7 @@ impl PlanBuilder<'_> {
 
     /// Handles a client's choice; the first one counts.
     pub fn choose_answer(&mut self, request_id: QuestionId, item_id: ItemId) -> Result<(), Refusal> {
-        let turn = self.state.turn.as_ref().filter(|turn| !turn.aborting);
+        let turn = self.state.turn.as_ref().filter(|turn| !turn.stop.is_aborting);
         let turn = turn.filter(|turn| turn.activity == Activity::Choosing { request_id });
         let candidates = Arc::clone(&turn.ok_or(Refusal::NotPending)?.candidates);
         let chosen = candidates.iter().find(|candidate| candidate.item.item_id == item_id);

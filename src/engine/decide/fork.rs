@@ -38,7 +38,7 @@ impl PlanBuilder<'_> {
             self.push_turn(Event::TurnAborting { ending: false, subtype: Subtype::Aborted });
             self.finish_stop(ModelSnapshot::default());
         }
-        self.drop_helper(true);
+        self.drop_helper();
         // The imported file provides the conversation. Its allow rules are removed, because only the
         // user grants permissions.
         let allowed = self.state.rules.allow.clone();

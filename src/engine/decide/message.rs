@@ -2,7 +2,7 @@
 
 use crate::decide::plan::PlanBuilder;
 use types::event::Event;
-use types::ids::{ItemId, Seq};
+use types::ids::{ItemId, Seq, TurnId};
 use types::message::{Block, Role};
 use types::session::{Item, ItemKind, ItemStatus};
 use types::slash_command::SlashCommand;
@@ -53,6 +53,31 @@ impl PlanBuilder<'_> {
             command,
             superseded,
         });
+    }
+
+    /// The item of an answer whose newest event is the next one.
+    pub fn answer_item(
+        &self,
+        (item_id, turn_id): (ItemId, TurnId),
+        first_seq: Seq,
+        status: ItemStatus,
+        text: String,
+        content: Vec<Block>,
+    ) -> Item {
+        Item {
+            item_id,
+            turn_id,
+            kind: ItemKind::AssistantMessage,
+            status,
+            first_seq,
+            last_seq: self.state.next_seq,
+            text: Some(text),
+            role: Some(Role::Assistant),
+            content,
+            call: None,
+            command: None,
+            truncated_fields: Vec::new(),
+        }
     }
 
     /// Adds a completed or interrupted message of the running turn.

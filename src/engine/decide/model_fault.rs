@@ -10,7 +10,7 @@ use types::event::{Event, Phase, UsageReason};
 use types::ids::Seq;
 use types::message::{Block, Role};
 use types::model::{FaultKind, ModelFault};
-use types::session::{Item, ItemKind, ItemStatus, Subtype, TurnError};
+use types::session::{ItemKind, ItemStatus, Subtype, TurnError};
 use types::usage::{ModelSnapshot, Usage};
 
 impl PlanBuilder<'_> {
@@ -40,7 +40,9 @@ impl PlanBuilder<'_> {
             self.use_first_answer();
             return;
         }
-        let Some((step, failures)) = self.state.turn.as_ref().map(|turn| (turn.step, turn.failures)) else {
+        let Some((step, failures)) =
+            self.state.turn.as_ref().map(|turn| (turn.step, turn.model_call.failures))
+        else {
             return;
         };
         match reaction {
@@ -71,7 +73,7 @@ impl PlanBuilder<'_> {
             RetryDecision::GiveUp(error) if self.state.compacting().is_some() => self.summary_failed(error),
             RetryDecision::GiveUp(error) => {
                 // Only the continuation of an answer did not fit, so the answer so far stays valid.
-                let is_rest = self.state.turn.as_ref().is_some_and(|turn| turn.continuations > 0);
+                let is_rest = self.state.turn.as_ref().is_some_and(|turn| turn.model_call.continuations > 0);
                 let is_full = is_rest && error.kind == CONTEXT_OVERFLOW;
                 self.finish_turn(
                     if is_full { Subtype::MaxOutputTokens } else { Subtype::LlmError },
@@ -90,7 +92,7 @@ impl PlanBuilder<'_> {
         wait: (u32, u64),
         max_output_tokens: Option<u32>,
     ) {
-        let failures = self.state.turn.as_ref().map_or(0, |turn| turn.failures);
+        let failures = self.state.turn.as_ref().map_or(0, |turn| turn.model_call.failures);
         let (max, delay_ms) = wait;
         let token = self.push_turn(Event::Retry {
             attempt: failures.saturating_add(1),
@@ -108,7 +110,7 @@ impl PlanBuilder<'_> {
     pub fn keep_streamed_calls(&mut self, model_snapshot: ModelSnapshot, reported: Option<&Usage>) -> bool {
         let Some(partial) = self.state.partial().cloned() else { return false };
         let Some(turn) = self.state.turn.as_ref().filter(|turn| !turn.calls.is_empty()) else { return false };
-        let (turn_id, model) = (turn.id, turn.model.clone());
+        let (turn_id, model) = (turn.id, turn.settings.model.clone());
         let usage = self.lost_usage(Some(&partial), reported, &model_snapshot);
         let mut content = partial.valid_content();
         let text = content.iter().filter_map(|block| match block {
@@ -117,20 +119,13 @@ impl PlanBuilder<'_> {
         });
         let text: String = text.collect();
         content.extend(self.state.calls().iter().map(|call| Block::ToolCall((*call.call).clone())));
-        let item = Item {
-            item_id: partial.item_id,
-            turn_id,
-            kind: ItemKind::AssistantMessage,
-            status: ItemStatus::Completed,
-            first_seq: partial.first_seq,
-            last_seq: self.state.next_seq,
-            text: Some(text),
-            role: Some(Role::Assistant),
+        let item = self.answer_item(
+            (partial.item_id, turn_id),
+            partial.first_seq,
+            ItemStatus::Completed,
+            text,
             content,
-            call: None,
-            command: None,
-            truncated_fields: Vec::new(),
-        };
+        );
         let mut completed = Event::message(item);
         if let Event::MessageCompleted { model: of, cut_short, .. } = &mut completed {
             (*of, *cut_short) = (Some(model), true);

@@ -9,9 +9,9 @@ use crate::input::OutsideUsage;
 use crate::state::{Activity, CallStage, CallState};
 use types::event::{Event, Phase, Purpose, UsageReason};
 use types::ids::{CallId, ItemId, Seq};
-use types::message::{Block, Role, ToolCall};
+use types::message::{Block, ToolCall};
 use types::model::{Delta, ModelReply, ReplyBlock, StopReason};
-use types::session::{Item, ItemKind, ItemStatus, Subtype, TurnError};
+use types::session::{ItemStatus, Subtype, TurnError};
 use types::usage::{ModelSnapshot, NestedUsage};
 
 /// Maximum bytes of one delta, so that a wire event stays under 64 KiB even when it is escaped.
@@ -89,7 +89,7 @@ impl PlanBuilder<'_> {
         self.state.turn.as_ref().is_some_and(|turn| {
             let is_current_call =
                 matches!(turn.activity, Activity::Calling { token: expected, .. } if expected == token);
-            is_current_call && !turn.aborting
+            is_current_call && !turn.stop.is_aborting
         })
     }
 
@@ -132,7 +132,7 @@ impl PlanBuilder<'_> {
             return Some((partial.item_id, partial.first_seq));
         }
         let turn = self.state.turn.as_ref()?;
-        let (model, attempt) = (turn.model.clone(), turn.attempts);
+        let (model, attempt) = (turn.settings.model.clone(), turn.model_call.attempts);
         let item_id = self.mint.item();
         Some((item_id, self.push_item(item_id, Event::MessageStarted { model, attempt })))
     }
@@ -156,8 +156,8 @@ impl PlanBuilder<'_> {
         let cut = (reply.stop_reason == StopReason::MaxTokens).then(|| drop_cut_call(&mut reply.content));
         let received = self.state.partial().map_or(0, |partial| partial.bytes);
         let Some(turn) = &self.state.turn else { return };
-        let (turn_id, model) = (turn.id, turn.model.clone());
-        let uncalibrated_tokens = turn.uncalibrated_tokens;
+        let (turn_id, model) = (turn.id, turn.settings.model.clone());
+        let uncalibrated_tokens = turn.model_call.uncalibrated_tokens;
         for text in std::mem::take(&mut reply.notices) {
             self.push_turn(Event::Notice { kind: "model".into(), text });
         }
@@ -181,23 +181,10 @@ impl PlanBuilder<'_> {
         let longer = !candidate && cut.is_some() && calls.is_empty() && self.can_raise_limit();
         let ReplyCost { usage, cost_usd_micros, is_estimated: estimated } =
             self.reply_cost(&reply, received, cost_usd_micros, &model_snapshot);
-        let seq = self.state.next_seq;
         let is_reasoning = |block: &Block| matches!(block, Block::Thinking { text, .. } if !text.is_empty());
         let reasoning_item_id = content.iter().any(is_reasoning).then(|| self.mint.item());
-        let item = Item {
-            item_id,
-            turn_id,
-            kind: ItemKind::AssistantMessage,
-            status: if longer || candidate { ItemStatus::Interrupted } else { ItemStatus::Completed },
-            first_seq,
-            last_seq: seq,
-            text: Some(text),
-            role: Some(Role::Assistant),
-            content,
-            call: None,
-            command: None,
-            truncated_fields: Vec::new(),
-        };
+        let status = if longer || candidate { ItemStatus::Interrupted } else { ItemStatus::Completed };
+        let item = self.answer_item((item_id, turn_id), first_seq, status, text, content);
         self.push_item(
             item_id,
             Event::MessageCompleted {

@@ -26,7 +26,7 @@ impl PlanBuilder<'_> {
     }
 
     fn turn_thinking(&self) -> Option<Thinking> {
-        self.state.turn.as_ref().map_or(self.state.spec.thinking, |turn| turn.thinking)
+        self.state.turn.as_ref().map_or(self.state.spec.thinking, |turn| turn.settings.thinking)
     }
 
     /// A request with these messages and the settings of the turn.
@@ -43,10 +43,14 @@ impl PlanBuilder<'_> {
             tools: self.offered_tools(),
             max_output_tokens: self.output_limit(),
             thinking: self.turn_thinking(),
-            sampling: self.state.turn.as_ref().map_or(self.state.spec.sampling, |turn| turn.sampling),
+            sampling: self
+                .state
+                .turn
+                .as_ref()
+                .map_or(self.state.spec.sampling, |turn| turn.settings.sampling),
             media: HashMap::new(),
             previous_response_id: self.previous_response_id(&model),
-            fresh_connection: self.state.turn.as_ref().is_some_and(|turn| turn.is_fresh),
+            fresh_connection: self.state.turn.as_ref().is_some_and(|turn| turn.model_call.is_fresh),
             is_helper_call: false,
             stop: self.state.stop_sequences().to_vec(),
             metadata: self.state.metadata().clone(),

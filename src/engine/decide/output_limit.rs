@@ -43,26 +43,29 @@ impl PlanBuilder<'_> {
     /// one answer can be very long.
     pub fn output_limit(&self) -> Option<u32> {
         let turn = self.state.turn.as_ref()?;
-        let most = self.engine.settings.known.capabilities(&turn.model).max_output_tokens;
+        let most = self.engine.settings.known.capabilities(&turn.settings.model).max_output_tokens;
         let wanted = self.engine.output_tokens();
         let usual = match most {
-            most if turn.output_limit_raised => most,
+            most if turn.model_call.output_limit_raised => most,
             Some(most) => Some(most.min(wanted)),
             // Some providers return an error for more than the model's maximum, so only a configured value is
             // sent.
             None => Some(wanted).filter(|wanted| *wanted < DEFAULT_OUTPUT_TOKENS),
         };
         let left = self.output_tokens_left().map(|left| u32::try_from(left.max(1)).unwrap_or(u32::MAX));
-        [usual, turn.reduced_output_limit, left].into_iter().flatten().min()
+        [usual, turn.model_call.reduced_output_limit, left].into_iter().flatten().min()
     }
 
     /// Whether the answer can be requested again with a higher limit than before.
     pub fn can_raise_limit(&self) -> bool {
         let Some(turn) = &self.state.turn else { return false };
-        let most = self.engine.settings.known.capabilities(&turn.model).max_output_tokens;
+        let most = self.engine.settings.known.capabilities(&turn.settings.model).max_output_tokens;
         let usual = self.engine.output_tokens();
         let has_budget = self.output_tokens_left().is_none_or(|left| left > u64::from(usual));
-        turn.reduced_output_limit.is_none() && !turn.output_limit_raised && most > Some(usual) && has_budget
+        turn.model_call.reduced_output_limit.is_none()
+            && !turn.model_call.output_limit_raised
+            && most > Some(usual)
+            && has_budget
     }
 
     /// Requests the answer `item_id`, closed as superseded, again with the highest limit.
@@ -78,7 +81,7 @@ impl PlanBuilder<'_> {
     /// Keeps the partial answer and asks the model for the rest of it.
     pub fn request_continuation(&mut self, cut: TruncatedAnswer) {
         let Some(turn) = &self.state.turn else { return };
-        if turn.continuations >= MAX_CONTINUATIONS {
+        if turn.model_call.continuations >= MAX_CONTINUATIONS {
             let message = match MAX_CONTINUATIONS {
                 0 => "the answer reached the model's output limit".to_string(),
                 times => {

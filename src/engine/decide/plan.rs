@@ -180,30 +180,30 @@ impl<'a> PlanBuilder<'a> {
             event if event.shows_request_of().is_some() => {}
             Event::PermissionRequested { request, .. } => {
                 self.call_item(Some(request.call_id), seq);
-                self.request_row(RequestId::Permission(request.request_id), seq, false);
+                self.add_pending_request(RequestId::Permission(request.request_id), seq);
             }
             Event::PermissionResolved { request_id, call_id, .. } => {
                 self.call_item(Some(*call_id), seq);
-                self.request_row(RequestId::Permission(*request_id), seq, true);
+                self.add_settled_request(RequestId::Permission(*request_id), seq);
             }
             Event::QuestionRequested { question } => {
                 // A repeated call has its result, so the question does not belong to its item.
                 if question.kind != QuestionKind::RepeatedCall {
                     self.call_item(question.call_id, seq);
                 }
-                self.request_row(RequestId::Question(question.request_id), seq, false);
+                self.add_pending_request(RequestId::Question(question.request_id), seq);
             }
             Event::FeedbackRequested { request_id, .. } => {
-                self.request_row(RequestId::Question(*request_id), seq, false);
+                self.add_pending_request(RequestId::Question(*request_id), seq);
             }
             Event::FeedbackCompleted { request_id: Some(request_id), .. } => {
-                self.request_row(RequestId::Question(*request_id), seq, true);
+                self.add_settled_request(RequestId::Question(*request_id), seq);
             }
             Event::QuestionResolved { request_id, kind, call_id, .. } => {
                 if *kind != QuestionKind::RepeatedCall {
                     self.call_item(*call_id, seq);
                 }
-                self.request_row(RequestId::Question(*request_id), seq, true);
+                self.add_settled_request(RequestId::Question(*request_id), seq);
             }
             _ => {}
         }
@@ -216,8 +216,12 @@ impl<'a> PlanBuilder<'a> {
         }
     }
 
-    fn request_row(&mut self, request_id: RequestId, seq: Seq, settled: bool) {
-        self.plan.requests.push(RequestChange { request_id, seq, settled });
+    fn add_pending_request(&mut self, request_id: RequestId, seq: Seq) {
+        self.plan.requests.push(RequestChange { request_id, seq, settled: false });
+    }
+
+    fn add_settled_request(&mut self, request_id: RequestId, seq: Seq) {
+        self.plan.requests.push(RequestChange { request_id, seq, settled: true });
     }
 
     fn item(&mut self, first_seq: Seq, last_seq: Seq, kind: ItemKind, status: ItemStatus) {
@@ -248,7 +252,7 @@ impl<'a> PlanBuilder<'a> {
             };
             return (state, None);
         };
-        let is_choice = match turn.hold {
+        let is_choice = match turn.restart.hold {
             Some(Hold::Paused { repeated_call: None, .. }) => {
                 return (SessionState::Paused, Some(Requires::Question));
             }

@@ -60,7 +60,7 @@ impl PlanBuilder<'_> {
 
     /// The open question that the whole turn waits for, if any.
     pub fn paused_by(&self) -> Option<QuestionId> {
-        match self.state.turn.as_ref()?.hold {
+        match self.state.turn.as_ref()?.restart.hold {
             Some(Hold::Paused { request_id, .. }) => Some(request_id),
             _ => None,
         }
@@ -68,7 +68,7 @@ impl PlanBuilder<'_> {
 
     /// The repeated call that the open question of the turn is about, if any.
     pub fn repeated_call(&self) -> Option<CallId> {
-        match self.state.turn.as_ref()?.hold {
+        match self.state.turn.as_ref()?.restart.hold {
             Some(Hold::Paused { repeated_call, .. }) => repeated_call,
             _ => None,
         }

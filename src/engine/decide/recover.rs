@@ -27,9 +27,9 @@ impl PlanBuilder<'_> {
     pub fn recovered(&mut self, recovery: Recovery) {
         self.repair_history();
         // Read this first, because the following events clear the flag of the clean shutdown.
-        let was_parked = self.state.turn.as_ref().is_some_and(|turn| turn.parked);
+        let was_parked = self.state.turn.as_ref().is_some_and(|turn| turn.restart.parked);
         self.close_lost_commands();
-        self.drop_helper(true);
+        self.drop_helper();
         if !self.is_aborting() {
             self.follow_background_subagents();
         }
@@ -41,7 +41,7 @@ impl PlanBuilder<'_> {
             }
             return;
         };
-        if turn.aborting {
+        if turn.stop.is_aborting {
             // An aborted turn ends as aborted once the files of its interrupted edits are inspected.
             let ends = self.end_subagents();
             if !self.inspect_edits() && !ends {
@@ -53,7 +53,7 @@ impl PlanBuilder<'_> {
             // The answer ends with its complete calls, and the turn continues with those calls.
         } else if let Activity::Calling { partial, .. } = &turn.activity {
             if let Some(partial) = partial {
-                self.interrupt_message(partial, turn.resumes < self.engine.settings.retry.resumes);
+                self.interrupt_message(partial, turn.restart.resumes < self.engine.settings.retry.resumes);
             }
             self.book_lost_attempt(partial.as_ref(), None, recovery.model_snapshot);
         }
@@ -78,13 +78,17 @@ impl PlanBuilder<'_> {
             self.ask_to_resume();
             return;
         }
-        self.resume(turn.resumes, was_parked);
+        self.resume(turn.restart.resumes, was_parked);
     }
 
-    /// Parks the session for a clean shutdown. `turn.parked` records that the turn did not cause the
+    /// Parks the session for a clean shutdown. `turn.restart.parked` records that the turn did not cause the
     /// stop, so its resume is not counted. `helped` says that a helper call was running.
     pub fn park_session(&mut self, helped: bool) {
-        self.drop_helper(helped);
+        if helped {
+            self.drop_helper();
+        } else {
+            self.drop_unsent_helper();
+        }
         if self.state.turn.is_some() && !self.is_aborting() {
             self.push_turn(Event::TurnParked {});
         }
@@ -119,7 +123,7 @@ impl PlanBuilder<'_> {
         let calls = self.state.calls();
         let moves = |call: &CallState| matches!(call.stage, CallStage::Requested | CallStage::Running { .. });
         calls.is_empty()
-            || matches!(turn.hold, Some(Hold::Wait { .. }))
+            || matches!(turn.restart.hold, Some(Hold::Wait { .. }))
             || calls.iter().all(CallState::is_done)
             || calls.iter().any(moves)
             || !self.startable_calls().is_empty()
@@ -158,7 +162,7 @@ impl PlanBuilder<'_> {
     /// Handles the end of the wait before a resume.
     pub fn end_resume_wait(&mut self, token: Seq) -> bool {
         let Some(turn) = &self.state.turn else { return false };
-        if turn.aborting || turn.hold != Some(Hold::Wait { token }) {
+        if turn.stop.is_aborting || turn.restart.hold != Some(Hold::Wait { token }) {
             return false;
         }
         if !self.state.calls().is_empty() {

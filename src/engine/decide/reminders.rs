@@ -28,7 +28,7 @@ impl PlanBuilder<'_> {
         let is_waiting = self.state.turn.as_ref().is_some_and(|turn| {
             turn.id == turn_id
                 && turn.activity == Activity::Context
-                && turn.hold.is_none()
+                && turn.restart.hold.is_none()
                 && !turn.is_expanding
         });
         if !is_waiting || self.is_aborting() || self.state.system.is_none() {

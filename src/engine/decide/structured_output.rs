@@ -103,12 +103,12 @@ impl PlanBuilder<'_> {
     /// schema of the turn.
     pub fn finish_answered(&mut self) {
         let Some(turn) = &self.state.turn else { return };
-        let Some(schema) = turn.options.output_schema.clone() else {
+        let Some(schema) = turn.settings.options.output_schema.clone() else {
             self.finish_turn(Subtype::Success, Vec::new());
             return;
         };
-        let rejected = turn.rejected_outputs;
-        match checked_value(&schema, &turn.last_text) {
+        let rejected = turn.outcome.rejected_outputs;
+        match checked_value(&schema, &turn.outcome.last_text) {
             Ok(value) => {
                 self.structured = Some(value);
                 self.finish_turn(Subtype::Success, Vec::new());

@@ -241,7 +241,7 @@ impl PlanBuilder<'_> {
         // Otherwise, sub-agents that start each other would never end.
         let budgets = match &self.state.turn {
             None => Some(self.state.left_of_turn),
-            Some(turn) if is_busy => Some(turn.budgets),
+            Some(turn) if is_busy => Some(turn.settings.budgets),
             Some(_) => None,
         };
         let text = model_texts::subagent_ended(&subagent.agent, &subagent.description, &outcome.output);

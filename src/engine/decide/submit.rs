@@ -111,7 +111,7 @@ impl PlanBuilder<'_> {
     }
 
     pub fn is_aborting(&self) -> bool {
-        self.state.turn.as_ref().is_some_and(|turn| turn.aborting)
+        self.state.turn.as_ref().is_some_and(|turn| turn.stop.is_aborting)
     }
 
     /// Writes the start of a turn; it uses the session's options unless the input names others. Returns the seq of
@@ -160,7 +160,7 @@ impl PlanBuilder<'_> {
             let title = line.trim().chars().take(MAX_TITLE_CHARS).collect();
             self.set_title(title, TitledBy::Prompt);
         }
-        let options = self.state.turn.as_ref().map(|turn| Arc::clone(&turn.options));
+        let options = self.state.turn.as_ref().map(|turn| Arc::clone(&turn.settings.options));
         if self.begin_expansion() {
             return seq;
         }
@@ -224,7 +224,8 @@ impl PlanBuilder<'_> {
         if self.state.system_prompt().is_some() || !is_waiting || self.is_aborting() {
             return;
         }
-        let is_of_turn = self.state.turn.as_ref().is_some_and(|turn| turn.options.change_system_prompt());
+        let is_of_turn =
+            self.state.turn.as_ref().is_some_and(|turn| turn.settings.options.change_system_prompt());
         // The session may build its prompt again, for example for another model. Report the same
         // skipped instructions only once.
         let is_new = self.state.skipped_instructions != skipped_instructions;
@@ -291,7 +292,8 @@ impl PlanBuilder<'_> {
             self.call_summary(compaction.step);
             return;
         }
-        let is_compaction = self.state.turn.as_ref().is_some_and(|turn| turn.options.compact.is_some());
+        let is_compaction =
+            self.state.turn.as_ref().is_some_and(|turn| turn.settings.options.compact.is_some());
         if is_compaction {
             if !self.start_summary(CompactTrigger::Manual, step) {
                 let text = "there is nothing to compact yet".into();
@@ -352,25 +354,26 @@ impl PlanBuilder<'_> {
         let Some(turn) = &self.state.turn else { return };
         let result = TurnResult {
             subtype,
-            text: turn.last_text.to_string(),
+            text: turn.outcome.last_text.to_string(),
             structured,
-            stop_reason: turn.stop_reason,
-            usage: turn.spent.usage,
-            usage_by_model: turn.usage_by_model.clone(),
-            cost_usd_micros: turn.spent.cost_usd_micros,
-            cost_at_least_usd_micros: turn.spent.cost_at_least_usd_micros,
+            stop_reason: turn.outcome.stop_reason,
+            usage: turn.totals.spent.usage,
+            usage_by_model: turn.totals.usage_by_model.clone(),
+            cost_usd_micros: turn.totals.spent.cost_usd_micros,
+            cost_at_least_usd_micros: turn.totals.spent.cost_at_least_usd_micros,
             duration_ms: self.now.at.since(turn.started_at),
-            model_ms: turn.model_ms,
-            tools_ms: turn.tools_ms,
-            permission_ms: turn.permission_ms,
-            model_calls: turn.model_calls,
-            tool_calls: turn.tool_calls,
-            cache_hit_tokens: turn.spent.usage.cache_read_tokens,
-            permission_denials: turn.denials.to_vec(),
-            errors: turn.errors.clone(),
+            model_ms: turn.totals.model_ms,
+            tools_ms: turn.totals.tools_ms,
+            permission_ms: turn.totals.permission_ms,
+            model_calls: turn.totals.model_calls,
+            tool_calls: turn.totals.tool_calls,
+            cache_hit_tokens: turn.totals.spent.usage.cache_read_tokens,
+            permission_denials: turn.outcome.denials.to_vec(),
+            errors: turn.outcome.errors.clone(),
         };
-        let (ending, step, text, budgets) = (turn.ending, turn.step, turn.last_text.clone(), turn.budgets);
-        let is_answer = turn.model_calls > 0 && turn.options.compact.is_none();
+        let (ending, step, text, budgets) =
+            (turn.stop.is_ending, turn.step, turn.outcome.last_text.clone(), turn.settings.budgets);
+        let is_answer = turn.totals.model_calls > 0 && turn.settings.options.compact.is_none();
         self.push_phase(Phase::Result, step);
         self.push_turn(Event::TurnCompleted { result });
         if ending {
@@ -388,7 +391,10 @@ impl PlanBuilder<'_> {
     }
 
     pub(crate) fn turn_model(&self) -> String {
-        self.state.turn.as_ref().map_or_else(|| self.state.spec.model.clone(), |turn| turn.model.clone())
+        self.state
+            .turn
+            .as_ref()
+            .map_or_else(|| self.state.spec.model.clone(), |turn| turn.settings.model.clone())
     }
 
     pub(crate) fn system_prompt(&self) -> Arc<str> {

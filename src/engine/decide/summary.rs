@@ -100,10 +100,10 @@ impl PlanBuilder<'_> {
     /// cannot be enforced for it.
     pub fn summary_model(&self) -> String {
         let configured = self.engine.settings.compaction.model.clone();
-        let Some(turn) = self.state.turn.as_ref().filter(|turn| !turn.has_failed_summary) else {
+        let Some(turn) = self.state.turn.as_ref().filter(|turn| !turn.compaction.has_failed_summary) else {
             return self.turn_model();
         };
-        let limits_money = turn.budgets.limits_money() || self.state.spec.budgets.limits_money();
+        let limits_money = turn.settings.budgets.limits_money() || self.state.spec.budgets.limits_money();
         let is_priced = |model: &String| self.engine.settings.known.capabilities(model).has_price;
         configured.filter(|model| !limits_money || is_priced(model)).unwrap_or_else(|| self.turn_model())
     }
@@ -140,7 +140,7 @@ impl PlanBuilder<'_> {
         let usable = usable >> compaction.overflows.min(MAX_SUMMARY_OVERFLOWS);
         let room = ratio.uncalibrated(usable).saturating_sub(fixed);
         let all: Vec<Arc<Message>> = self.state.transcript.iter().cloned().collect();
-        let request = self.state.turn.as_ref().and_then(|turn| turn.options.compact.as_ref());
+        let request = self.state.turn.as_ref().and_then(|turn| turn.settings.options.compact.as_ref());
         let instructions = request.and_then(|request| request.instructions.as_deref());
         let shown = summary_messages(&all, compaction.messages, instructions, room);
         let thinker = (conversation.thinking != Some(Thinking::Off)).then_some(name.as_str());

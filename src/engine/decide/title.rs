@@ -145,7 +145,7 @@ impl PlanBuilder<'_> {
                 if began || fault.usage.is_some() || fault.kind == FaultKind::Idle {
                     let usage = settle(helper.max_usage, fault.usage.as_deref());
                     let cost = helper.model_snapshot.cost_usd_micros(&usage);
-                    self.book_helper(&helper, UsageReason::LostAttempt, usage, cost, true);
+                    self.book_lost_helper(&helper, usage, cost);
                 }
                 (Some(fault.kind.name().to_owned()), Some(fault.message))
             }
@@ -153,15 +153,23 @@ impl PlanBuilder<'_> {
         self.end_helper(&helper, fault, detail, Some(duration_ms));
     }
 
-    /// Drops the helper call and ignores its later output. `sent` says that the request may have been
-    /// sent and charged.
-    pub fn drop_helper(&mut self, sent: bool) {
+    /// Drops the helper call and ignores its later output. Its request may have been sent and charged.
+    pub fn drop_helper(&mut self) {
         let Some(helper) = self.state.helper.clone() else { return };
-        if sent {
-            let cost = helper.model_snapshot.cost_usd_micros(&helper.max_usage);
-            self.book_helper(&helper, UsageReason::LostAttempt, helper.max_usage, cost, true);
-        }
+        let cost = helper.model_snapshot.cost_usd_micros(&helper.max_usage);
+        self.book_lost_helper(&helper, helper.max_usage, cost);
+        self.drop_unsent_helper();
+    }
+
+    /// Drops the helper call, whose request was not sent.
+    pub fn drop_unsent_helper(&mut self) {
+        let Some(helper) = self.state.helper.clone() else { return };
         self.end_helper(&helper, Some("stopped".into()), None, None);
+    }
+
+    /// Books a call without an answer, whose usage is an estimate.
+    fn book_lost_helper(&mut self, helper: &Helper, usage: Usage, cost_usd_micros: Option<u64>) {
+        self.book_helper(helper, UsageReason::LostAttempt, usage, cost_usd_micros, true);
     }
 
     fn book_helper(

@@ -69,9 +69,9 @@ impl PlanBuilder<'_> {
 
     /// Judges all calls before any of them raises a request, so that users see the requests together.
     pub fn judge_prepared_calls(&mut self, turn_id: TurnId, mode: Mode, calls: Vec<JudgedCall>) {
-        let current = self.state.turn.as_ref().filter(|turn| turn.id == turn_id && !turn.aborting);
+        let current = self.state.turn.as_ref().filter(|turn| turn.id == turn_id && !turn.stop.is_aborting);
         let Some(current) = current else { return };
-        if current.mode != mode {
+        if current.settings.mode != mode {
             // A client changed the mode during preparation, so prepare the calls again in the new mode.
             self.prepare_open_calls();
             return;
@@ -129,7 +129,7 @@ impl PlanBuilder<'_> {
         let is_off = self.state.spec.ablation.streaming_execution
             || self.state.spec.binary_feedback
             || self.state.safe_mode();
-        if is_off || turn.aborting {
+        if is_off || turn.stop.is_aborting {
             return;
         }
         let turn_id = turn.id;

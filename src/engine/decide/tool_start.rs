@@ -114,14 +114,14 @@ impl PlanBuilder<'_> {
     /// Acts on new verdicts of calls that waited. A user's answer to this very call outlasts a rule that asks, but
     /// no rule that denies.
     pub fn rules_checked(&mut self, turn_id: TurnId, mode: Mode, verdicts: Vec<(CallId, Verdict)>) {
-        let current = self.state.turn.as_ref().filter(|turn| turn.id == turn_id && !turn.aborting);
+        let current = self.state.turn.as_ref().filter(|turn| turn.id == turn_id && !turn.stop.is_aborting);
         let Some(current) = current else { return };
         let waits = |call: &CallState| matches!(call.stage, CallStage::Ready { .. });
         if !verdicts.iter().any(|(call_id, _)| self.state.call(*call_id).is_some_and(waits)) {
             return;
         }
         // If a client changed the mode meanwhile, `advance_tools` asks again.
-        let is_current = current.mode == mode;
+        let is_current = current.settings.mode == mode;
         for (call_id, verdict) in verdicts.into_iter().filter(|_| is_current) {
             let Some(call) = self.state.call(call_id).cloned() else { continue };
             let CallStage::Ready { prepared, allowed_by, answered, .. } = &call.stage else { continue };
@@ -148,7 +148,7 @@ impl PlanBuilder<'_> {
     /// Starts the startable calls. Calls the model again once every call has its result. Does nothing
     /// while recovery holds the turn.
     pub fn advance_tools(&mut self) {
-        if self.state.turn.as_ref().is_none_or(|turn| turn.hold.is_some()) {
+        if self.state.turn.as_ref().is_none_or(|turn| turn.restart.hold.is_some()) {
             return;
         }
         // A refusal can make another call startable, so repeat until neither check refuses anything.

@@ -83,6 +83,6 @@ impl PlanBuilder<'_> {
     }
 
     pub(super) fn choice(&self) -> &ToolChoice {
-        self.state.turn.as_ref().map_or(&self.state.spec.tools, |turn| &turn.tools)
+        self.state.turn.as_ref().map_or(&self.state.spec.tools, |turn| &turn.settings.tools)
     }
 }

@@ -25,7 +25,7 @@ pub(crate) use session::{Helper, QueuedInput, State};
 pub(crate) use subagent::Subagent;
 pub(crate) use token_ratio::TokenRatio;
 pub use turn::CONTEXT_OVERFLOW;
-pub(crate) use turn::{Activity, Candidate, Hold, OpenCompaction, Turn};
+pub(crate) use turn::{Activity, Candidate, Hold, ModelAttempts, OpenCompaction, Turn};
 use types::permission::RuleKind;
 
 /// Rules that users gave this session, in the order in which they were added.

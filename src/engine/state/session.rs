@@ -199,17 +199,17 @@ impl State {
 
     /// The summary call that is running, or that will be repeated next.
     pub fn compacting(&self) -> Option<&OpenCompaction> {
-        self.turn.as_ref()?.compaction.as_ref()
+        self.turn.as_ref()?.compaction.open.as_ref()
     }
 
     /// The mode for verdicts.
     pub fn mode(&self) -> Mode {
-        self.turn.as_ref().map_or(self.spec.mode, |turn| turn.mode)
+        self.turn.as_ref().map_or(self.spec.mode, |turn| turn.settings.mode)
     }
 
     /// The options of the running turn, which replace the session's options.
     fn turn_options(&self) -> Option<&TurnOptions> {
-        self.turn.as_ref().map(|turn| &*turn.options)
+        self.turn.as_ref().map(|turn| &*turn.settings.options)
     }
 
     /// Whether tools run one at a time and every call needs a request.
@@ -244,7 +244,7 @@ impl State {
     /// The system prompt of the running turn, or of the session; `None` if it must be built first.
     pub fn system_prompt(&self) -> Option<&Arc<str>> {
         match &self.turn {
-            Some(turn) if turn.options.change_system_prompt() => turn.system.as_ref(),
+            Some(turn) if turn.settings.options.change_system_prompt() => turn.settings.system.as_ref(),
             _ => self.system.as_ref(),
         }
     }

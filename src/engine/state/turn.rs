@@ -28,10 +28,40 @@ pub const CONTEXT_OVERFLOW: &str = "context_overflow";
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Turn {
     pub id: TurnId,
+    pub settings: TurnSettings,
+    pub started_at: Timestamp,
     /// Whether parts of the turn's command are filled in before its message.
     pub is_expanding: bool,
     /// The item that the turn's message will have, while it waits for these parts.
     pub message_item: Option<ItemId>,
+    /// Number of the model call, from 1; 0 before the first.
+    pub step: u64,
+    pub model_call: ModelAttempts,
+    pub activity: Activity,
+    /// With binary feedback: the candidates of this step, while none is chosen.
+    pub candidates: Arc<Vec<Candidate>>,
+    /// The tool calls of the newest answer. They are requested while the answer is still streaming.
+    pub calls: Vec<CallState>,
+    /// Whether the results of `calls` are in the transcript. If so, the next answer's calls replace `calls`.
+    pub has_results: bool,
+    /// The newest calls in a row that were identical, with identical results.
+    pub repeated: Option<RepeatedCall>,
+    /// Calls whose decision a hook leaves to the user. No rule and no mode settles their requests.
+    pub left_to_user: BTreeSet<CallId>,
+    /// Number of steps with tool calls since the todo list was changed or the turn began.
+    pub steps_since_todo: u32,
+    /// Inputs for the next request, each with the item that its message will have.
+    pub steered: VecDeque<(Option<ItemId>, Arc<Vec<InputBlock>>)>,
+    pub compaction: TurnCompaction,
+    pub restart: TurnRestart,
+    pub stop: TurnStop,
+    pub totals: TurnTotals,
+    pub outcome: TurnOutcome,
+}
+
+/// The settings of a turn, from its options and those of the session.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct TurnSettings {
     /// The options of `turn.started`.
     pub options: Arc<TurnOptions>,
     /// The turn's own system prompt, if its options need one and it was built.
@@ -44,17 +74,20 @@ pub(crate) struct Turn {
     /// The thinking level. It is constant during a turn, because a change would change the beginning of
     /// its requests.
     pub thinking: Option<Thinking>,
-    /// Sampling settings of the turn.
     pub sampling: Sampling,
-    /// Number of final answers that did not satisfy the schema of the result.
-    pub rejected_outputs: u32,
-    pub started_at: Timestamp,
-    /// Number of the model call, from 1; 0 before the first.
-    pub step: u64,
+}
+
+/// The attempts at the model call of the current step.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct ModelAttempts {
+    /// Number of attempts at this model call, including attempts that a restart interrupted.
+    pub attempts: u32,
     /// Number of failed attempts of this model at this call.
     pub failures: u32,
     /// Number of overloads at the end of `failures`.
     pub overloads: u32,
+    /// Number of attempts of the whole turn that were booked although they gave no answer.
+    pub unanswered_attempts: u64,
     /// Whether the next attempt uses a new connection, because the last connection broke.
     pub is_fresh: bool,
     /// Models that this turn switched away from.
@@ -69,10 +102,27 @@ pub(crate) struct Turn {
     pub continuations: u32,
     /// Whether the next answer continues the last one.
     pub continues_previous: bool,
-    /// Number of attempts at this model call, including attempts that a restart interrupted.
-    pub attempts: u32,
-    /// Number of attempts that were booked although they gave no answer.
-    pub unanswered_attempts: u64,
+    /// Uncalibrated tokens of the running model call's request.
+    pub uncalibrated_tokens: Option<u64>,
+}
+
+/// The compaction of the conversation during a turn.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct TurnCompaction {
+    /// The stage that started and has not completed.
+    pub open: Option<OpenCompaction>,
+    /// The step before which the last summary was requested; 0 for none. A step requests at most one summary.
+    pub last_step: u64,
+    /// Whether the conversation was compacted after a refusal, and the model has not answered since.
+    pub is_shortened: bool,
+    /// Whether a summary failed in this turn, so that the session's model writes the next one.
+    pub has_failed_summary: bool,
+}
+
+/// The effects of restarts of the daemon on a turn.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct TurnRestart {
+    /// Number of restarts after which the turn continued.
     pub resumes: u32,
     /// Whether the daemon stopped cleanly and no event of the turn followed.
     pub parked: bool,
@@ -80,56 +130,50 @@ pub(crate) struct Turn {
     pub journal_truncated: bool,
     /// After a restart: the condition for continuing the turn.
     pub hold: Option<Hold>,
-    pub activity: Activity,
-    /// With binary feedback: the candidates of this step, while none is chosen.
-    pub candidates: Arc<Vec<Candidate>>,
-    /// Limits about which a client was warned.
-    pub warned: Vec<BudgetKind>,
-    /// The tool calls of the newest answer. They are requested while the answer is still streaming.
-    pub calls: Vec<CallState>,
-    /// The newest calls in a row that were identical, with identical results.
-    pub repeated: Option<RepeatedCall>,
-    /// Number of tool calls that the model requested.
-    pub tool_calls: u64,
-    /// Number of steps with tool calls since the todo list was changed or the turn began.
-    pub steps_since_todo: u32,
-    /// Whether the results of `calls` are in the transcript. If so, the next answer's calls replace `calls`.
-    pub has_results: bool,
-    /// The stage of compaction that started and has not completed.
-    pub compaction: Option<OpenCompaction>,
-    /// The step before which the last summary was requested; 0 for none. A step requests at most one summary.
-    pub compacted_step: u64,
-    /// Whether the conversation was compacted after a refusal, and the model has not answered since.
-    pub is_shortened: bool,
-    /// Whether a summary failed in this turn, so that the session's model writes the next one.
-    pub has_failed_summary: bool,
-    /// Uncalibrated tokens of the running model call's request.
-    pub uncalibrated_tokens: Option<u64>,
-    pub aborting: bool,
-    pub ending: bool,
-    /// The client that aborted the turn, and the result that the turn will have.
+}
+
+/// How a turn that ends before its answer is stopped.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct TurnStop {
+    pub is_aborting: bool,
+    pub is_ending: bool,
+    /// The client that aborted the turn.
     pub aborted_by: Option<Origin>,
+    /// The result that the turn will have.
     pub ends_as: Subtype,
-    /// Inputs for the next request, each with the item that its message will have.
-    pub steered: VecDeque<(Option<ItemId>, Arc<Vec<InputBlock>>)>,
+}
+
+/// What a turn has used.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct TurnTotals {
     /// Usage of the turn's model calls.
     pub spent: ModelUsage,
     pub usage_by_model: BTreeMap<String, ModelUsage>,
-    pub model_ms: u64,
-    pub tools_ms: u64,
-    pub permission_ms: u64,
+    /// Usage of sub-agents of earlier turns that ended during this turn.
+    pub spent_by_earlier_subagents: ModelUsage,
     pub model_calls: u64,
     /// Model calls of sub-agents that have ended.
     pub subagent_calls: u64,
-    /// Usage of sub-agents of earlier turns that ended during this turn.
-    pub spent_by_earlier_subagents: ModelUsage,
+    /// Number of tool calls that the model requested.
+    pub tool_calls: u64,
+    pub model_ms: u64,
+    pub tools_ms: u64,
+    pub permission_ms: u64,
+    /// The start of the wait for an answer, which `permission_ms` does not contain yet.
     pub waiting_since: Option<Timestamp>,
-    /// Calls whose decision a hook leaves to the user. No rule and no mode settles their requests.
-    pub left_to_user: BTreeSet<CallId>,
-    pub denials: Arc<Vec<Denial>>,
-    pub errors: Vec<TurnError>,
+    /// Limits about which a client was warned.
+    pub warned: Vec<BudgetKind>,
+}
+
+/// The parts of the turn's result that are known so far.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct TurnOutcome {
     pub last_text: Arc<str>,
     pub stop_reason: Option<StopReason>,
+    pub denials: Arc<Vec<Denial>>,
+    pub errors: Vec<TurnError>,
+    /// Number of final answers that did not satisfy the schema of the result.
+    pub rejected_outputs: u32,
 }
 
 /// A stage of compaction that is not complete. Only a summary stays open between two decisions.
@@ -186,10 +230,10 @@ impl Turn {
     /// The part of the turn's limits that is not used when the turn ends at `at`. Running sub-agents
     /// are not counted.
     pub fn remaining_budgets(&self, at: Timestamp) -> Budgets {
-        let mut left = self.budgets;
+        let mut left = self.settings.budgets;
         // Do not use `model_calls`, because loading a session skips the events that count them.
-        left.subtract(&self.spent);
-        left.subtract(&self.spent_by_earlier_subagents);
+        left.subtract(&self.totals.spent);
+        left.subtract(&self.totals.spent_by_earlier_subagents);
         let elapsed = at.since(self.started_at);
         left.wall_time_ms = left.wall_time_ms.map(|limit| limit.saturating_sub(elapsed));
         left
@@ -198,7 +242,7 @@ impl Turn {
     /// Moves the times from which durations are computed, because the clock was set.
     pub fn move_times(&mut self, by_ms: i64) {
         self.started_at = self.started_at.moved(by_ms);
-        self.waiting_since = self.waiting_since.map(|since| since.moved(by_ms));
+        self.totals.waiting_since = self.totals.waiting_since.map(|since| since.moved(by_ms));
         if let Activity::Waiting { wait: Some(wait), .. } = &mut self.activity {
             wait.reported_at = wait.reported_at.moved(by_ms);
         }
@@ -220,6 +264,43 @@ impl Turn {
     pub fn new(id: TurnId, options: TurnOptions, spec: &SessionSpec, at: Timestamp) -> Self {
         Self {
             id,
+            started_at: at,
+            is_expanding: options.command.as_ref().is_some_and(|command| !command.parts.is_empty()),
+            message_item: None,
+            settings: TurnSettings::new(options, spec),
+            step: 0,
+            model_call: ModelAttempts::default(),
+            activity: Activity::Context,
+            candidates: Arc::default(),
+            calls: Vec::new(),
+            has_results: false,
+            repeated: None,
+            left_to_user: BTreeSet::new(),
+            steps_since_todo: 0,
+            steered: VecDeque::new(),
+            compaction: TurnCompaction::default(),
+            restart: TurnRestart::default(),
+            stop: TurnStop {
+                is_aborting: false,
+                is_ending: false,
+                aborted_by: None,
+                ends_as: Subtype::Aborted,
+            },
+            totals: TurnTotals::default(),
+            outcome: TurnOutcome {
+                last_text: Arc::from(""),
+                stop_reason: None,
+                denials: Arc::default(),
+                errors: Vec::new(),
+                rejected_outputs: 0,
+            },
+        }
+    }
+}
+
+impl TurnSettings {
+    fn new(options: TurnOptions, spec: &SessionSpec) -> Self {
+        Self {
             system: None,
             model: options.model.clone().unwrap_or_else(|| spec.model.clone()),
             mode: options.mode.unwrap_or(spec.mode),
@@ -227,59 +308,7 @@ impl Turn {
             budgets: options.budgets.unwrap_or_default(),
             thinking: options.thinking,
             sampling: options.sampling(),
-            message_item: None,
-            is_expanding: options.command.as_ref().is_some_and(|command| !command.parts.is_empty()),
             options: Arc::new(options),
-            rejected_outputs: 0,
-            started_at: at,
-            step: 0,
-            failures: 0,
-            overloads: 0,
-            is_fresh: false,
-            tried_models: Vec::new(),
-            discarded_items: Vec::new(),
-            reduced_output_limit: None,
-            output_limit_raised: false,
-            continuations: 0,
-            continues_previous: false,
-            attempts: 0,
-            unanswered_attempts: 0,
-            resumes: 0,
-            parked: false,
-            journal_truncated: false,
-            hold: None,
-            activity: Activity::Context,
-            candidates: Arc::default(),
-            warned: Vec::new(),
-            calls: Vec::new(),
-            repeated: None,
-            tool_calls: 0,
-            steps_since_todo: 0,
-            has_results: false,
-            compaction: None,
-            compacted_step: 0,
-            is_shortened: false,
-            has_failed_summary: false,
-            uncalibrated_tokens: None,
-            aborting: false,
-            ending: false,
-            aborted_by: None,
-            ends_as: Subtype::Aborted,
-            steered: VecDeque::new(),
-            spent: ModelUsage::default(),
-            usage_by_model: BTreeMap::new(),
-            model_ms: 0,
-            tools_ms: 0,
-            permission_ms: 0,
-            model_calls: 0,
-            subagent_calls: 0,
-            spent_by_earlier_subagents: ModelUsage::default(),
-            waiting_since: None,
-            left_to_user: BTreeSet::new(),
-            denials: Arc::default(),
-            errors: Vec::new(),
-            last_text: Arc::from(""),
-            stop_reason: None,
         }
     }
 }

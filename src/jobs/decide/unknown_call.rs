@@ -49,14 +49,7 @@ fn stays_inside(facts: &CallFacts<'_>, worktree: Option<&Path>) -> bool {
         return sandbox.level >= MIN_LEVEL && !sandbox.network;
     }
     let Some(subject) = facts.subject else { return false };
-    let call = PreparedCall {
-        subject: subject.clone(),
-        summary: String::new(),
-        diff: None,
-        read_only: false,
-        change: None,
-        sandbox: None,
-    };
+    let call = PreparedCall::new(subject.clone(), String::new());
     match call.access() {
         Access::Changes(paths) => paths.iter().all(|path| path.starts_with(worktree)),
         Access::Reads(_) | Access::ReadsAnything | Access::Subagent | Access::Everything => false,

@@ -5,7 +5,7 @@ use super::*;
 use VerdictKind::{Allow, Ask, Deny};
 
 use crate::policy::BypassGuard;
-use crate::rule::Rules;
+use crate::rules::Rules;
 
 const CAUGHT_COMMANDS: &[&str] = &[
     "rm -rf /",

@@ -3,7 +3,7 @@
 use super::*;
 use VerdictKind::{Allow, Ask, Deny};
 
-use crate::rule::Rules;
+use crate::rules::Rules;
 use types::tool::McpToolName;
 
 fn path(text: &str, sensitivity: PathSensitivity) -> ResolvedPath {

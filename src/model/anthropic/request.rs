@@ -31,20 +31,18 @@ use types::model::ModelRequest;
 use types::sampling::Sampling;
 
 /// A request without its messages, which follow.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 struct Body<'a> {
     model: &'a str,
     max_tokens: u32,
     stream: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
     thinking: Option<ThinkingParameter>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     output_config: Option<OutputConfig>,
     #[serde(flatten)]
     sampling: Sampling,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     stop_sequences: &'a [String],
-    #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<Metadata<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     system: Vec<ContentPart<'a>>,

@@ -52,7 +52,7 @@ impl AnswerCalls {
         } else {
             call.waiting.push_str(fragment.json);
         }
-        self.deliver_ready(false, answer, out);
+        self.deliver_ready(StreamStage::Open, answer, out);
     }
 
     /// Whether no call is open or waiting.
@@ -67,7 +67,7 @@ impl AnswerCalls {
 
     /// Closes all calls at the end of the stream.
     pub(super) fn finish(&mut self, answer: &mut Assembly, out: &mut Vec<Delta>) {
-        self.deliver_ready(true, answer, out);
+        self.deliver_ready(StreamStage::Ended, answer, out);
     }
 
     /// The index of the call that the fragment belongs to; a new one if it matches no known call. `None` for an
@@ -105,13 +105,13 @@ impl AnswerCalls {
         Some(self.calls.len() - 1)
     }
 
-    fn deliver_ready(&mut self, at_end: bool, answer: &mut Assembly, out: &mut Vec<Delta>) {
+    fn deliver_ready(&mut self, stage: StreamStage, answer: &mut Assembly, out: &mut Vec<Delta>) {
         loop {
             let more_follow = self.current + 1 < self.calls.len();
             let Some(call) = self.calls.get_mut(self.current) else { return };
             if !call.has_begun {
                 if call.tool.is_empty() {
-                    if !at_end {
+                    if stage == StreamStage::Open {
                         return;
                     }
                     // Without a name, the engine will tell the model that there is no such tool.
@@ -123,13 +123,20 @@ impl AnswerCalls {
             if !call.waiting.is_empty() {
                 answer.call_input(&std::mem::take(&mut call.waiting), out);
             }
-            if !(at_end || more_follow && call.shape.is_whole()) {
+            if !(stage == StreamStage::Ended || more_follow && call.shape.is_whole()) {
                 return;
             }
             answer.close(out);
             self.current += 1;
         }
     }
+}
+
+/// Whether more fragments may follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StreamStage {
+    Open,
+    Ended,
 }
 
 /// Tracks brackets and strings of a JSON object to detect its end, without parsing it at every fragment.

@@ -27,18 +27,15 @@ use types::message::{Block, Message, Role, ToolCall};
 use types::model::ModelRequest;
 use types::sampling::Sampling;
 
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 struct Body<'a> {
     model: &'a str,
     stream: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
     stream_options: Option<StreamOptions>,
     /// The output limit for all servers except the API's vendor, which renamed this parameter.
-    #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     max_completion_tokens: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_effort: Option<&'a str>,
     #[serde(flatten)]
     sampling: Sampling,

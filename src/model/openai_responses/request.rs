@@ -27,19 +27,16 @@ const MIN_OUTPUT_TOKENS: u32 = 16;
 
 const ASSISTANT: &str = "assistant";
 
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 struct Body<'a> {
     model: &'a str,
     stream: bool,
     /// Whether the server keeps the answer, so that it can be continued.
     store: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
     previous_response_id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     instructions: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     max_output_tokens: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     reasoning: Option<Reasoning<'a>>,
     #[serde(flatten)]
     sampling: Sampling,
@@ -57,11 +54,10 @@ struct Body<'a> {
 }
 
 /// The reasoning effort, and whether a summary of the reasoning is requested.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 struct Reasoning<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
     effort: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     summary: Option<&'static str>,
 }
 

@@ -51,6 +51,7 @@ impl Default for Header {
 }
 
 /// A recorded answer.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Recording {
@@ -59,10 +60,8 @@ pub(crate) struct Recording {
     /// HTTP status.
     pub status: u16,
     /// Index in the order of answers; if absent, the position in the file counts.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub at: Option<usize>,
     /// Hash of the request.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub hash: Option<String>,
     /// The bytes, as text.
     pub body: String,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::folders::{ProjectFolders, refuse_secret, user_target};
 use crate::markdown::{FenceLine, Fences, without_code};
-use base::charset;
+use base::charset::{self, Extent};
 use base::open::open_resolved;
 
 /// Bytes of one file that are read.
@@ -236,7 +236,7 @@ fn read_text(resolved: &Path) -> Result<(String, bool), String> {
     if let Some(kind) = charset::binary_kind(&bytes) {
         return Err(format!("is {kind} and no text"));
     }
-    let found = charset::detect(&bytes, !is_cut);
+    let found = charset::detect(&bytes, if is_cut { Extent::Beginning } else { Extent::Whole });
     let (text, _) = found.encoding.decode_without_bom_handling(&bytes[found.bom.min(bytes.len())..]);
     // The cut may have halved a character.
     let text = if is_cut { text.trim_end_matches('\u{fffd}') } else { &text };

@@ -47,7 +47,7 @@ impl Actor {
         let by_ms = self.state.clock.0.map_or(0, |before| now.change_since(&before));
         if by_ms.abs() >= MIN_CHANGE_MS && self.engine.turn_id().is_some() {
             tracing::warn!(session = %self.id, by_ms, "the system's clock was set during a turn");
-            if let Err(error) = self.decide_and_commit(Input::ClockSet { by_ms }, false).await {
+            if let Err(error) = self.decide_and_commit(Input::ClockSet { by_ms }).await {
                 tracing::debug!(session = %self.id, %error, "could not record the change of the clock yet");
                 return;
             }

@@ -56,10 +56,10 @@ impl Actor {
             }
             SessionCommand::BookUsage(usage, reply) => {
                 let booked = Input::BookUsage(usage);
-                let _ = reply.send(self.decide_and_commit(booked, false).await.map(|_| ()));
+                let _ = reply.send(self.decide_and_commit(booked).await.map(|_| ()));
             }
             SessionCommand::JobEvents(events, reply) => {
-                let recorded = self.decide_and_commit(Input::JobEvents(events), false).await;
+                let recorded = self.decide_and_commit(Input::JobEvents(events)).await;
                 let _ = reply.send(recorded.map(|_| ()));
             }
             SessionCommand::HooksRan(runs, problems, reply) => {
@@ -68,7 +68,7 @@ impl Actor {
                 }
                 let ran =
                     Input::HooksRan { call_id: None, runs, continues: None, stops: None, context: None };
-                let _ = reply.send(self.decide_and_commit(ran, false).await.map(|_| ()));
+                let _ = reply.send(self.decide_and_commit(ran).await.map(|_| ()));
             }
             SessionCommand::Command(command, reply) => {
                 let _ = reply.send(self.answer_command(*command).await);
@@ -130,7 +130,7 @@ impl Actor {
                 });
                 attachment.is_counted = true;
                 let origin = Some(attachment.origin.clone());
-                let result = self.decide_and_commit(Input::Attached { clients, origin }, true).await;
+                let result = self.decide_and_commit_until_written(Input::Attached { clients, origin }).await;
                 if result.is_err() {
                     // A failing disk must not prevent users from reading a session.
                     tracing::warn!(session = %self.id, "could not write session.attached");
@@ -247,7 +247,7 @@ impl Actor {
         rule: String,
         origin: Origin,
     ) -> Result<(), SessionError> {
-        self.decide_and_commit(Input::Rule { add, kind, rule, origin: Some(origin) }, false).await.map(|_| ())
+        self.decide_and_commit(Input::Rule { add, kind, rule, origin: Some(origin) }).await.map(|_| ())
     }
 
     async fn answer_question(&mut self, chosen: QuestionAnswer) -> Result<Seq, SessionError> {

@@ -376,17 +376,23 @@ impl Actor {
     /// repeated.
     async fn handle_input(&mut self, input: Input) {
         self.adopt_clock_change().await;
-        if let Err(error) = self.decide_and_commit(input, true).await {
+        if let Err(error) = self.decide_and_commit_until_written(input).await {
             tracing::debug!(session = %self.id, %error, "an input was not accepted");
         }
     }
 
-    /// Decides the result of an input and commits the decision. With `must_write`, a failed write is
-    /// repeated, because no caller could repeat the input.
-    async fn decide_and_commit(&mut self, mut input: Input, must_write: bool) -> Result<Reply, SessionError> {
+    /// Decides the result of an input and commits the decision. If the write fails, the caller may repeat the input.
+    async fn decide_and_commit(&mut self, mut input: Input) -> Result<Reply, SessionError> {
         self.record_survivors(&mut input);
         let decision = self.decide(input)?;
-        Box::pin(self.commit(UnwrittenPlan { must_write, ..UnwrittenPlan::new(decision) })).await
+        Box::pin(self.commit(UnwrittenPlan { must_write: false, ..UnwrittenPlan::new(decision) })).await
+    }
+
+    /// Same for an input that no caller could repeat, so a failed write is repeated.
+    async fn decide_and_commit_until_written(&mut self, mut input: Input) -> Result<Reply, SessionError> {
+        self.record_survivors(&mut input);
+        let decision = self.decide(input)?;
+        Box::pin(self.commit(UnwrittenPlan { must_write: true, ..UnwrittenPlan::new(decision) })).await
     }
 
     /// Records the processes that remain after work has ended. Also prevents the offer to run a command

@@ -158,12 +158,12 @@ impl Writer {
                 // writes are refused.
                 self.health.record_write::<()>(&Err(error));
             }
-            self.note_head(false);
+            self.note_head_sometimes();
             if closing {
                 break;
             }
         }
-        self.note_head(true);
+        self.note_head();
         self.checkpointer.end();
         if self.checkpointer.write_doubt().is_some() {
             wal::keep_log(&self.connection);
@@ -392,12 +392,19 @@ impl Writer {
         }
     }
 
-    /// Writes the newest row of the audit log to the head file, at most once per interval unless `now` is set.
-    fn note_head(&mut self, now: bool) {
+    /// Writes the newest row of the audit log to the head file, at most once per interval.
+    fn note_head_sometimes(&mut self) {
+        match self.noted {
+            HeadFileState::At(at) if at.elapsed() < HEAD_FILE_INTERVAL => {}
+            _ => self.note_head(),
+        }
+    }
+
+    /// Writes the newest row of the audit log to the head file.
+    fn note_head(&mut self) {
         let Some(head) = self.head.as_ref().filter(|head| head.id > 0) else { return };
         match self.noted {
             HeadFileState::Contradicts => return,
-            HeadFileState::At(at) if !now && at.elapsed() < HEAD_FILE_INTERVAL => return,
             HeadFileState::At(_) => {}
             HeadFileState::Unknown => {
                 if !audit::fits_note(&self.connection, &self.database_file.path) {

@@ -65,21 +65,7 @@ pub struct RestoreStep {
 
 /// The paths that a call will change.
 pub(crate) fn paths_of(subject: &Subject) -> Vec<PathBuf> {
-    match subject {
-        Subject::Edit { path } | Subject::Delete { path } => vec![path.path.clone()],
-        Subject::Several { parts } => parts.iter().flat_map(paths_of).collect(),
-        Subject::Read { .. }
-        | Subject::Web { .. }
-        | Subject::Bash { .. }
-        | Subject::Background { .. }
-        | Subject::Blob { .. }
-        | Subject::Session { .. }
-        | Subject::Task { .. }
-        | Subject::Question { .. }
-        | Subject::ProposedPlan(_)
-        | Subject::Mcp { .. }
-        | Subject::Tool { .. } => Vec::new(),
-    }
+    subject.changed_paths().into_iter().map(Path::to_path_buf).collect()
 }
 
 /// The current versions of files. Contents of more than `max_bytes` are left out.

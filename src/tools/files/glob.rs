@@ -41,14 +41,7 @@ pub(crate) const DESCRIPTION: &str = "Finds files by a glob pattern. Newest firs
 pub(crate) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCall, ToolError> {
     let (path, _) = search_target(context, input)?;
     let summary = format!("Glob {}", input.pattern);
-    Ok(PreparedCall {
-        subject: Subject::Read { path: path.resolved },
-        summary,
-        diff: None,
-        read_only: true,
-        change: None,
-        sandbox: None,
-    })
+    Ok(PreparedCall::read(Subject::Read { path: path.resolved }, summary))
 }
 
 /// A pattern relative to a folder.

@@ -87,7 +87,7 @@ pub(crate) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCa
     choose_files(context, input, &held, &mut WalkBuilder::new(&held.path))?;
     let summary = format!("Grep {:?} in {}", input.pattern, context.show(&held.path));
     let subject = Subject::Read { path: held.resolved };
-    Ok(PreparedCall { subject, summary, diff: None, read_only: true, change: None, sandbox: None })
+    Ok(PreparedCall::read(subject, summary))
 }
 
 fn build_matcher(input: &Input) -> Result<RegexMatcher, ToolError> {

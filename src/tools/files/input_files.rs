@@ -104,7 +104,9 @@ pub(crate) async fn ingest(settings: &Settings, input_file: InputFile) -> Result
             ),
         ));
     }
-    let text = text::detect(&bytes, true).decode(&bytes).ok_or_else(|| broken("it is not valid text"))?;
+    let text = text::detect(&bytes, text::Extent::Whole)
+        .decode(&bytes)
+        .ok_or_else(|| broken("it is not valid text"))?;
     Ok(document(Blob::text(&text), name, text))
 }
 

@@ -61,24 +61,10 @@ pub(crate) fn inspect(context: &ToolContext, call_id: CallId, prepared: &Prepare
 }
 
 fn remove_temps(context: &ToolContext, subject: &Subject, call_id: CallId) {
-    match subject {
-        Subject::Edit { path } | Subject::Delete { path } => {
-            if let Ok(held) = context.hold(&path.path, Access::Edit) {
-                held.remove_temp(call_id);
-            }
+    for path in subject.changed_paths() {
+        if let Ok(held) = context.hold(path, Access::Edit) {
+            held.remove_temp(call_id);
         }
-        Subject::Several { parts } => parts.iter().for_each(|part| remove_temps(context, part, call_id)),
-        Subject::Read { .. }
-        | Subject::Web { .. }
-        | Subject::Bash { .. }
-        | Subject::Background { .. }
-        | Subject::Blob { .. }
-        | Subject::Session { .. }
-        | Subject::Task { .. }
-        | Subject::Question { .. }
-        | Subject::ProposedPlan(_)
-        | Subject::Mcp { .. }
-        | Subject::Tool { .. } => {}
     }
 }
 

@@ -33,14 +33,7 @@ pub(crate) const DESCRIPTION: &str = "Lists a folder, hidden files included. Fol
 pub(crate) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCall, ToolError> {
     let path = walk::search_root(context, input.path.as_deref())?;
     let summary = format!("List {}", context.show(&path.path));
-    Ok(PreparedCall {
-        subject: Subject::Read { path: path.resolved },
-        summary,
-        diff: None,
-        read_only: true,
-        change: None,
-        sandbox: None,
-    })
+    Ok(PreparedCall::read(Subject::Read { path: path.resolved }, summary))
 }
 
 pub(crate) fn run(

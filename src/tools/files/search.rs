@@ -190,7 +190,9 @@ fn encoding_of(mut file: &File, is_binary: bool) -> Option<Encoding> {
     // One more byte says that this is not the whole file.
     file.take(text::DETECTION_BYTES as u64 + 1).read_to_end(&mut head).ok()?;
     file.rewind().ok()?;
-    let charset = text::detect(&head, !is_binary && head.len() <= text::DETECTION_BYTES);
+    let is_whole = !is_binary && head.len() <= text::DETECTION_BYTES;
+    let extent = if is_whole { text::Extent::Whole } else { text::Extent::Beginning };
+    let charset = text::detect(&head, extent);
     let is_text = charset.is_ascii_compatible() != is_binary;
     let is_unknown = charset.bom == 0 && charset != text::Charset::UTF8;
     (is_text && is_unknown).then(|| Encoding::new(charset.encoding.name()).ok()).flatten()

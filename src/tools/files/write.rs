@@ -72,7 +72,7 @@ fn plan(context: &ToolContext, input: &Input, path: &PinnedPath) -> Result<Prepa
         refuse_binary(&path.path, &before.bytes)?;
         edit_guard::require_known(context, &path.path, &before, RequiredRead::Whole)?;
     }
-    let detected = text::detect(&before.bytes, true);
+    let detected = text::detect(&before.bytes, text::Extent::Whole);
     let old = detected.decode(&before.bytes);
     let endings = old.as_deref().map_or(LineEndings::None, LineEndings::detect);
     let content = match endings {

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-pub(crate) use base::charset::{Charset, DETECTION_BYTES, binary_kind, detect, text_of};
+pub(crate) use base::charset::{Charset, DETECTION_BYTES, Extent, binary_kind, detect, text_of};
 
 /// The line endings of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -32,14 +32,7 @@ pub(super) fn prepare(input: &Input) -> Result<PreparedCall, ToolError> {
     check(&input.questions)?;
     let first = input.questions.first().map(|question| question.question.as_str()).unwrap_or_default();
     let line: String = first.lines().next().unwrap_or_default().chars().take(120).collect();
-    Ok(PreparedCall {
-        subject: Subject::Question { questions: input.questions.clone() },
-        summary: format!("Ask: {line}"),
-        diff: None,
-        read_only: false,
-        change: None,
-        sandbox: None,
-    })
+    Ok(PreparedCall::new(Subject::Question { questions: input.questions.clone() }, format!("Ask: {line}")))
 }
 
 fn check(questions: &[UserQuestion]) -> Result<(), ToolError> {

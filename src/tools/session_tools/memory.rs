@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::session_tools::{data_error, prepare_session_call, project_data};
+use crate::session_tools::{data_error, prepare_session_read, project_data};
 use types::memory::MemoryNote;
 use types::tool::{PreparedCall, Subject, ToolOutcome};
 
@@ -41,7 +41,7 @@ pub(super) const DESCRIPTION: &str = "Notes about this project that are kept ove
 
 pub(super) fn prepare(input: &Input) -> Result<PreparedCall, ToolError> {
     let name = match (input.action, &input.name) {
-        (Action::List, _) => return Ok(prepare_session_call(NAME, "List the notes of the project", true)),
+        (Action::List, _) => return Ok(prepare_session_read(NAME, "List the notes of the project")),
         (_, Some(name)) => name,
         (_, None) => return Err(missing_field_error("name")),
     };
@@ -58,7 +58,7 @@ pub(super) fn prepare(input: &Input) -> Result<PreparedCall, ToolError> {
         Action::Write if input.text.is_none() => Err(missing_field_error("text")),
         Action::Write => Ok(changes(format!("Keep the note {shown} about this project"), None)),
         Action::Remove => Ok(changes(format!("Remove the note {shown} about this project"), None)),
-        Action::List | Action::Read => Ok(prepare_session_call(NAME, format!("Read the note {shown}"), true)),
+        Action::List | Action::Read => Ok(prepare_session_read(NAME, format!("Read the note {shown}"))),
     }
 }
 

@@ -47,7 +47,7 @@ pub(crate) fn parse(call: &ToolCall) -> Result<Option<SessionCall>, ToolError> {
 pub(crate) fn prepare(context: &ToolContext, call: &SessionCall) -> Result<PreparedCall, ToolError> {
     match call {
         SessionCall::TodoWrite(input) => todo::prepare_write(input),
-        SessionCall::TodoRead(_) => Ok(prepare_session_call(todo::READ, "Read the todo list", true)),
+        SessionCall::TodoRead(_) => Ok(prepare_session_read(todo::READ, "Read the todo list")),
         SessionCall::AskUser(input) => ask_user::prepare(input),
         SessionCall::ExitPlanMode(input) => plan_mode::prepare(context, input),
         SessionCall::ToolSearch(input) => tool_search::prepare(input),
@@ -106,13 +106,18 @@ fn data_error(error: DataError) -> ToolError {
     ToolError::new(error.code, error.text)
 }
 
-/// A call that reaches only the session itself.
-fn prepare_session_call(tool: &str, summary: impl Into<String>, read_only: bool) -> PreparedCall {
+/// A call that reads the session itself and changes nothing.
+fn prepare_session_read(tool: &str, summary: impl Into<String>) -> PreparedCall {
+    PreparedCall { read_only: true, ..prepare_session_change(tool, summary) }
+}
+
+/// A call that changes only the session itself.
+fn prepare_session_change(tool: &str, summary: impl Into<String>) -> PreparedCall {
     PreparedCall {
         subject: Subject::Session { tool: tool.into() },
         summary: summary.into(),
         diff: None,
-        read_only,
+        read_only: false,
         change: None,
         sandbox: None,
     }

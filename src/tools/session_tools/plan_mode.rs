@@ -47,14 +47,7 @@ pub(super) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCa
     if input.plan.len() > MAX_PLAN_BYTES {
         return wrong(format!("{} bytes; expected at most {MAX_PLAN_BYTES}", input.plan.len()));
     }
-    Ok(PreparedCall {
-        subject: Subject::ProposedPlan(ProposedPlan {}),
-        summary: "Leave plan mode with this plan".into(),
-        diff: None,
-        read_only: false,
-        change: None,
-        sandbox: None,
-    })
+    Ok(PreparedCall::new(Subject::ProposedPlan(ProposedPlan {}), "Leave plan mode with this plan"))
 }
 
 /// This runs only if the user changed the mode while the plan waited for its answer.

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::session_tools::{data_error, prepare_session_call, project_data};
+use crate::session_tools::{data_error, prepare_session_read, project_data};
 use types::tool::{PreparedCall, ToolOutcome};
 
 pub(super) const NAME: &str = "Skill";
@@ -49,7 +49,7 @@ pub(super) fn prepare(input: &Input) -> Result<PreparedCall, ToolError> {
         Wanted::Skill(name) => format!("Load the skill {}", shorten(name)),
         Wanted::Matches(query) => format!("Find skills for {}", shorten(query)),
     };
-    Ok(prepare_session_call(NAME, summary, true))
+    Ok(prepare_session_read(NAME, summary))
 }
 
 /// Blocks on the disk.

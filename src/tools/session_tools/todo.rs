@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::error::ToolError;
-use crate::session_tools::prepare_session_call;
+use crate::session_tools::prepare_session_change;
 use types::todo::{self, Todo, TodoStatus};
 use types::tool::{PreparedCall, ToolOutcome};
 
@@ -40,7 +40,7 @@ pub(super) fn prepare_write(input: &WriteInput) -> Result<PreparedCall, ToolErro
         0 => "Clear the todo list".to_owned(),
         all => format!("Update the todo list: {done} of {all} done"),
     };
-    Ok(prepare_session_call(WRITE, summary, false))
+    Ok(prepare_session_change(WRITE, summary))
 }
 
 fn check(todos: &[Todo]) -> Result<(), ToolError> {

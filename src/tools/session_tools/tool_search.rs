@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::error::ToolError;
 use crate::mcp_context::McpContext;
-use crate::session_tools::prepare_session_call;
+use crate::session_tools::prepare_session_change;
 use types::mcp::{McpTool, TOOL_SEARCH};
 use types::tool::{PreparedCall, ToolOutcome};
 
@@ -29,7 +29,7 @@ pub(super) const DESCRIPTION: &str = "Finds tools of MCP servers and makes them 
 
 pub(super) fn prepare(input: &Input) -> Result<PreparedCall, ToolError> {
     let shown: String = input.query.chars().take(80).collect();
-    Ok(prepare_session_call(TOOL_SEARCH, format!("Search tools: {shown}"), false))
+    Ok(prepare_session_change(TOOL_SEARCH, format!("Search tools: {shown}")))
 }
 
 pub(super) fn run(input: &Input, mcp: &McpContext) -> ToolOutcome {

@@ -52,21 +52,21 @@ pub(crate) const KILL: &str = "Ends a background command with all that it starte
 pub(crate) fn prepare_output(context: &ToolContext, input: &OutputInput) -> Result<PreparedCall, ToolError> {
     filter(input)?;
     let bash_id = find(context, &input.bash_id)?.command.bash_id;
-    Ok(prepare_task_call(bash_id, format!("Read the output of {bash_id}"), true))
+    Ok(prepare_task_read(bash_id, format!("Read the output of {bash_id}")))
 }
 
 pub(crate) fn prepare_kill(context: &ToolContext, input: &KillInput) -> Result<PreparedCall, ToolError> {
     let command = &find(context, &input.shell_id)?.command;
-    Ok(prepare_task_call(
-        command.bash_id,
-        format!("End {} ({})", command.bash_id, one_line(&command.command)),
-        false,
-    ))
+    Ok(prepare_task_end(command.bash_id, format!("End {} ({})", command.bash_id, one_line(&command.command))))
 }
 
-fn prepare_task_call(bash_id: BashId, summary: String, read_only: bool) -> PreparedCall {
+fn prepare_task_read(bash_id: BashId, summary: String) -> PreparedCall {
+    PreparedCall { read_only: true, ..prepare_task_end(bash_id, summary) }
+}
+
+fn prepare_task_end(bash_id: BashId, summary: String) -> PreparedCall {
     let subject = Subject::Background { bash_id };
-    PreparedCall { subject, summary, diff: None, read_only, change: None, sandbox: None }
+    PreparedCall { subject, summary, diff: None, read_only: false, change: None, sandbox: None }
 }
 
 fn find<'c>(context: &'c ToolContext, text: &str) -> Result<&'c BackgroundTaskView, ToolError> {

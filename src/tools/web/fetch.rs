@@ -44,14 +44,8 @@ pub(crate) const DESCRIPTION: &str = "Fetches a page of the public web and gives
 
 pub(crate) fn prepare(input: &Input) -> Result<PreparedCall, ToolError> {
     let url = parse(&input.url)?;
-    Ok(PreparedCall {
-        summary: format!("Fetch {url}"),
-        subject: Subject::Web { host: host(&url), url: url.into() },
-        diff: None,
-        read_only: false,
-        change: None,
-        sandbox: None,
-    })
+    let summary = format!("Fetch {url}");
+    Ok(PreparedCall::new(Subject::Web { host: host(&url), url: url.into() }, summary))
 }
 
 pub(crate) async fn run(
@@ -267,7 +261,7 @@ fn decode(body: &[u8], charset: Option<&str>, is_html: bool) -> String {
     });
     let encoding = match encoding_rs::Encoding::for_bom(body) {
         Some((encoding, _)) => encoding,
-        None => declared_encoding.unwrap_or_else(|| text::detect(body, true).encoding),
+        None => declared_encoding.unwrap_or_else(|| text::detect(body, text::Extent::Whole).encoding),
     };
     encoding.decode(body).0.into_owned()
 }

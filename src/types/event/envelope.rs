@@ -18,6 +18,7 @@ pub const HISTORY_LOST: &str = "history_lost";
 pub const EVENT_VERSION: u32 = 1;
 
 /// One event as it is stored in the journal and sent on the wire.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Envelope {
     /// Its position in the session's journal, from 1.
@@ -25,22 +26,17 @@ pub struct Envelope {
     /// Id of the session.
     pub session_id: SessionId,
     /// The turn, if the event belongs to one.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub turn_id: Option<TurnId>,
     /// The item, if the event belongs to one.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub item_id: Option<ItemId>,
     /// The step of the turn: number of the model call, from 1. Deltas of messages omit it; they have the step of their
     /// item.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub step: Option<u64>,
     /// The tool call of another session that started this session. Absent in sessions that a client created.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub parent_call_id: Option<CallId>,
     /// Time of the event.
     pub at_ms: Timestamp,
     /// The client that caused it, if any.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub origin: Option<Origin>,
     /// Truncated values of this event, which are too large for an event (64 KiB): `session.blob` reads the
     /// complete value. Absent if the event is complete.

@@ -32,6 +32,7 @@ use crate::turn_options::TurnOptions;
 use crate::usage::{BudgetKind, Budgets, ModelSnapshot, Usage};
 
 /// The type and the content of an event. The `type` on the wire is dotted.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type")]
 pub enum Event {
@@ -43,10 +44,8 @@ pub enum Event {
     #[serde(rename = "session.updated")]
     SessionUpdated {
         /// New title.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         title: Option<String>,
         /// Source of the title, if no client set it.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         titled_by: Option<TitledBy>,
         /// New options. An empty value removes the session's own.
         #[serde(flatten)]
@@ -58,7 +57,6 @@ pub enum Event {
         /// New state of the session.
         state: SessionState,
         /// The kind of decision that it waits for.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         requires: Option<Requires>,
     },
     /// The system prompt was built. It is stored, so that it stays byte-identical.
@@ -70,7 +68,6 @@ pub enum Event {
         sources: Vec<String>,
         /// The files with project instructions that it contains. A reminder reports a later change of them to the
         /// model. Absent in journals of older versions.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         instructions: Option<Vec<FileVersion>>,
         /// Instructions that were left out, each with the reason.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
@@ -222,7 +219,6 @@ pub enum Event {
     #[serde(rename = "turn.queue_moved")]
     TurnQueueMoved {
         /// The queued turn that now follows it; absent if it is the last one.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         before: Option<TurnId>,
     },
     /// A turn started.
@@ -247,7 +243,6 @@ pub enum Event {
         /// The new phase.
         phase: Phase,
         /// With `model_call`: tokens of the request, counted from its characters without calibration.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         uncalibrated_tokens: Option<u64>,
     },
     /// The daemon stops cleanly, and the turn is at a point where it can continue. Its resume does not count in
@@ -331,10 +326,8 @@ pub enum Event {
         /// Position of the block.
         index: u32,
         /// For reasoning: the provider's signature over its text.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         signature: Option<String>,
         /// For encrypted reasoning: the complete data.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         data: Option<String>,
     },
     /// A message is complete (or was interrupted: then `item.status` is `interrupted`).
@@ -343,31 +336,24 @@ pub enum Event {
         /// The item with the complete message.
         item: Item,
         /// Id of the item of kind `reasoning`, if there is one. Its text is in `item`.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         reasoning_item_id: Option<ItemId>,
         /// `PROVIDER/MODEL` of an answer.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         model: Option<String>,
         /// Why the answer ended.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         stop_reason: Option<StopReason>,
         /// Tokens of the call.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         usage: Option<Usage>,
         /// Whether `usage` is an upper estimate, because the provider reported none.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         estimated: bool,
         /// Cost of the call, in millionths of a dollar; absent if the price is unknown.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         cost_usd_micros: Option<u64>,
         /// Limits and price of the model at the time of the call.
-        #[serde(skip_serializing_if = "Option::is_none", default, alias = "terms")]
+        #[serde(default, alias = "terms")]
         model_snapshot: Option<ModelSnapshot>,
         /// Duration of the call, in milliseconds.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         duration_ms: Option<u64>,
         /// The provider's id of the answer.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         response_id: Option<String>,
         /// For an `interrupted` message: the model's next answer replaces this text. Clients must not show both.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
@@ -378,7 +364,6 @@ pub enum Event {
         cache_hit: bool,
         /// For an answer: tokens of its request, estimated from its characters. The ratio of the reported tokens to
         /// this number corrects later estimates.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         uncalibrated_tokens: Option<u64>,
         /// Whether the stream broke off after complete tool calls, which may have run. The answer then ends with
         /// these calls.
@@ -402,7 +387,6 @@ pub enum Event {
     #[serde(rename = "feedback.completed")]
     FeedbackCompleted {
         /// The request; absent if no client was asked.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         request_id: Option<QuestionId>,
         /// How it was chosen.
         by: FeedbackBy,
@@ -437,7 +421,6 @@ pub enum Event {
         /// Tokens of the next request, as far as they are known.
         tokens_before: u64,
         /// For `autocompact`: number of messages, from the oldest, that the summary replaces.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         messages: Option<u64>,
     },
     /// A stage of compaction ended. Later requests contain less; the journal keeps all events.
@@ -452,11 +435,9 @@ pub enum Event {
         /// Tokens of the next request after the stage, estimated.
         tokens_after: u64,
         /// Why the stage changed nothing: a code of `error`, `empty_summary`, `no_saving`, or `aborted`.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         error: Option<String>,
         /// The change of the messages that later requests contain. Absent after an error, and for a result that was
         /// shortened when its call ended: its `tool.completed` has the short text.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         edit: Option<WindowEdit>,
     },
     /// Tokens were booked that belong to no complete answer of a turn. They count like tokens of an answer, and the
@@ -469,15 +450,13 @@ pub enum Event {
         /// Tokens and searches of the call.
         usage: Usage,
         /// Cost of the tokens and searches, in millionths of a dollar; absent if the price is unknown.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         cost_usd_micros: Option<u64>,
         /// Limits and price of the model at the time of the call.
-        #[serde(skip_serializing_if = "Option::is_none", default, alias = "terms")]
+        #[serde(default, alias = "terms")]
         model_snapshot: Option<ModelSnapshot>,
         /// Reason of the booking.
         reason: UsageReason,
         /// Purpose of the call, if it was a helper call.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         purpose: Option<Purpose>,
         /// Whether `usage` is an upper estimate: one token for every two bytes of the request and of the answer, or
         /// the maximum usage of a helper call. Reported input tokens replace the estimate. Reported output tokens
@@ -507,13 +486,10 @@ pub enum Event {
         model: String,
         /// Stable code of the failure: a code of `error`, or `unusable` (an answer that is no title), or
         /// `stopped` (with the daemon or the session). Absent after a success.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         fault: Option<String>,
         /// The failure as text for users.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         detail: Option<String>,
         /// Duration of the call in milliseconds, if its end was recorded.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         duration_ms: Option<u64>,
     },
     /// The model requested a tool call. The rest of its message may still be streaming.
@@ -530,7 +506,6 @@ pub enum Event {
         #[serde(skip_serializing_if = "String::is_empty", default)]
         summary: String,
         /// The provider's id of the call, if its message is still streaming.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         provider_id: Option<String>,
     },
     /// The call may run after the calls before it have ended.
@@ -543,7 +518,6 @@ pub enum Event {
         /// The rule, mode or request that allows it.
         allowed_by: String,
         /// Arguments from a hook, which replace the model's.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         updated_input: Option<Value>,
     },
     /// Execution starts. The event is written and synced before the tool runs.
@@ -558,10 +532,8 @@ pub enum Event {
         /// Whether it changes nothing.
         read_only: bool,
         /// For calls that change a file: its content hash before and after.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         change: Option<PlannedChange>,
         /// For commands: their confinement.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         sandbox: Option<Confinement>,
         /// Number of the run; 1 if absent. 2 means that the command runs again, outside the sandbox that blocked its
         /// first run.
@@ -584,18 +556,14 @@ pub enum Event {
         /// Output of the first run, as the model would receive it.
         output: String,
         /// The full output, if `output` is only its beginning and its end.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         output_blob: Option<BlobRef>,
         /// A stable code of the failure.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         code: Option<String>,
         /// Additional data for clients: exit code, counts.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         detail: Option<Value>,
         /// Duration from start to end, in milliseconds.
         duration_ms: u64,
         /// The folder for further commands, if it changed.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         cwd: Option<String>,
     },
     /// Output of a running tool, or of a background command until it ends. Pruned.
@@ -621,16 +589,13 @@ pub enum Event {
         /// The output for the model.
         output: String,
         /// The full output, if `output` is only its beginning and its end.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         output_blob: Option<BlobRef>,
         /// Pictures and documents that the model receives with the result.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         attachments: Vec<Attachment>,
         /// A stable code of a failure.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         code: Option<String>,
         /// Additional data for clients: exit code, counts, encoding.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         detail: Option<Value>,
         /// Duration from start to end, in milliseconds; 0 if it never ran.
         duration_ms: u64,
@@ -638,10 +603,9 @@ pub enum Event {
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         reads: Vec<ReadRecord>,
         /// The folder for further commands, if it changed.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         cwd: Option<String>,
         /// For BashOutput: how much of a background command's output the model has now received.
-        #[serde(skip_serializing_if = "Option::is_none", default, alias = "told")]
+        #[serde(default, alias = "told")]
         background_read: Option<BackgroundRead>,
     },
     /// All calls of an answer ended. Only an answer with two or more calls has a summary.
@@ -663,10 +627,9 @@ pub enum Event {
         /// State of the command.
         state: BackgroundState,
         /// The beginning of the command, with `running`.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         command: Option<String>,
         /// The end of the command, if it ended.
-        #[serde(flatten, skip_serializing_if = "Option::is_none", default)]
+        #[serde(flatten, default)]
         end: Option<BackgroundEnd>,
     },
     /// The content of files was stored before a tool call changes them, so that a rewind can restore it.
@@ -702,10 +665,8 @@ pub enum Event {
         #[serde(default)]
         read_only: bool,
         /// For calls that change a file: its content hash before and after.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         change: Option<PlannedChange>,
         /// For commands: their confinement.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         sandbox: Option<Confinement>,
     },
     /// A permission request was settled.
@@ -720,27 +681,21 @@ pub enum Event {
         /// How long an allow is valid.
         scope: Scope,
         /// The grant that the user gave with the answer.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         grant: Option<String>,
         /// Feedback of the user for the model.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         feedback: Option<String>,
         /// How it was settled: an answer, an abort, a rule, a change of mode, or a missing answer.
         by: SettledBy,
         /// For `rule` or `mode`: the rule or mode that allows the call.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         rule: Option<String>,
         /// The user's arguments, which replace the model's.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         updated_input: Option<Value>,
         /// The call as prepared with the changed arguments.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         prepared: Option<PreparedCall>,
         /// Whether the turn ends with this denial.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         stop: bool,
         /// For a request of a sub-agent: the session that waited.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         child_session_id: Option<SessionId>,
     },
     /// A permission request was not answered by its deadline. With `pause` it stays pending; else
@@ -754,7 +709,6 @@ pub enum Event {
         /// The action that applies.
         on_timeout: OnTimeout,
         /// For a request of a sub-agent: the session that waits.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         child_session_id: Option<SessionId>,
     },
     /// A `Task` call starts a sub-agent. The session `child_session_id` is created after this event.
@@ -796,7 +750,6 @@ pub enum Event {
     #[serde(rename = "hook.completed")]
     HookCompleted {
         /// The call that it was about, if any.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         call_id: Option<CallId>,
         /// The result of the hook.
         #[serde(flatten)]
@@ -840,10 +793,8 @@ pub enum Event {
         /// Subject of the question.
         kind: QuestionKind,
         /// The call that it was about, if any.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         call_id: Option<CallId>,
         /// The chosen option of the kinds `unknown_outcome`, `resume` and `repeated_call`.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         choice: Option<Choice>,
         /// With kind `question`: the answer to each question; empty if an abort settled them.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
@@ -851,7 +802,6 @@ pub enum Event {
         /// How it was settled: an answer, an abort or a submit.
         by: SettledBy,
         /// For a question of a sub-agent: the session that waited.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         child_session_id: Option<SessionId>,
     },
     /// A model call failed and is retried after a wait.
@@ -871,7 +821,6 @@ pub enum Event {
         kind: String,
         /// With `context_overflow`: the next attempt requests an answer of at most this many tokens, according
         /// to the limits that the provider reported.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         max_output_tokens: Option<u32>,
     },
     /// The daemon still waits before another attempt. Sent every `[retry] heartbeat` during a long wait.
@@ -884,7 +833,6 @@ pub enum Event {
         /// Remaining wait, in milliseconds.
         remaining_ms: u64,
         /// Maximum number of attempts; 0 means no maximum. Absent in old journals.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         max: Option<u32>,
     },
     /// The provider has sent nothing for a while (`[retry] idle_warn`). This is only a warning: after

@@ -61,13 +61,13 @@ pub enum DocumentSource {
 }
 
 /// A document of an index.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "IndexDocument")]
 pub struct Document {
     /// Its id.
     pub id: String,
     /// Its path; absent for an inserted document without one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// `pending`, `processing`, `processed` or `failed`.
     #[schemars(with = "String")]
@@ -79,10 +79,8 @@ pub struct Document {
     #[schemars(with = "String")]
     pub source: DocumentSource,
     /// Why it failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Its language, if known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub language: Option<String>,
     /// Size of its text in bytes.
     pub bytes: u64,
@@ -93,13 +91,12 @@ pub struct Document {
 }
 
 /// A text for the index that is not a file.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct InsertedDocument {
     /// An id that the client chooses. If it is absent, the daemon derives one from the text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// A name with which results refer to the document.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// The text.
     pub text: String,

@@ -8,6 +8,7 @@ use super::query::QueryStage;
 use super::result::{QueryError, QueryResult, RawData};
 
 /// An event of an index job or a query, for a subscription. The last event is `done`, `failed` or `cancelled`.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum KnowledgeEvent {
@@ -44,10 +45,8 @@ pub enum KnowledgeEvent {
     /// The job or query is done.
     Done {
         /// The result of a query.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         result: Option<Box<QueryResult>>,
         /// The result of a job.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         summary: Option<IndexSummary>,
     },
     /// The job or query failed.
@@ -55,7 +54,6 @@ pub enum KnowledgeEvent {
         /// The reason.
         error: QueryError,
         /// The result of a query up to the failure.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         result: Option<Box<QueryResult>>,
     },
     /// The job or query was cancelled.

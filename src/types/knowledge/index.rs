@@ -149,6 +149,7 @@ pub struct StartedIndexJob {
 }
 
 /// The newest job of an index.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct IndexJobView {
     /// Its id.
@@ -156,23 +157,20 @@ pub struct IndexJobView {
     /// `running`, `done`, `failed` or `cancelled`.
     pub state: String,
     /// Its progress.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<IndexProgress>,
     /// Its result.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<IndexSummary>,
     /// Why it failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
 /// State and size of an index: the reply of `knowledge.status`.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct IndexStatus {
     /// State of the index.
     pub state: IndexState,
     /// The level of the index.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<IndexLevel>,
     /// Number of documents.
     pub documents: u64,
@@ -187,14 +185,12 @@ pub struct IndexStatus {
     /// A number that rises with each change of the index.
     pub generation: u64,
     /// The newest job since the daemon started.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<IndexJobView>,
     /// Whether the daemon watches its files and starts a job when one changes.
     #[serde(default)]
     pub watched: bool,
     /// A notice for the user, for example about data that was lost with a damaged file. The next `knowledge.index`
     /// removes the notice.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notice: Option<String>,
     /// Folders that the last job over the whole workspace left out, because they hold dependencies or results of
     /// builds, at most 100. A job whose `paths` name one of them reads it.

@@ -27,6 +27,7 @@ pub struct QueryError {
 }
 
 /// The result of a query.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct QueryResult {
     /// How it ended.
@@ -35,12 +36,10 @@ pub struct QueryResult {
     pub response: String,
     /// The whole prompt, if the client requested it with `only_need_context` or `include_context`; empty if nothing was
     /// found.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
     /// The data that the query found.
     pub raw_data: RawData,
     /// Why it failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<QueryError>,
 }
 
@@ -91,6 +90,7 @@ pub struct FoundRelation {
 }
 
 /// A chunk in a result.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FoundChunk {
     /// Its id.
@@ -104,12 +104,10 @@ pub struct FoundChunk {
     /// Last line.
     pub end_line: u32,
     /// The symbol or heading that it contains.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub symbol: Option<String>,
     /// Its text.
     pub content: String,
     /// Score of the reranker, if there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rerank_score: Option<f64>,
 }
 

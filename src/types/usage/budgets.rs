@@ -9,32 +9,25 @@ use crate::config_values::{ConfigDuration, dollars, micros};
 // Events show them too, so a client must ignore limits of a later version. The readers of parameters and of templates
 // refuse unknown limits.
 /// Limits of one turn, and of a whole session. An absent limit does not apply.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Budgets {
     /// Money, in millionths of a dollar.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub usd_micros: Option<u64>,
     /// Model calls.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub model_calls: Option<u64>,
     /// Output tokens.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u64>,
     /// Wall time in milliseconds. It also ends a running tool or answer, but not a wait for a user.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub wall_time_ms: Option<u64>,
     /// Money of the whole session, in millionths of a dollar.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub session_usd_micros: Option<u64>,
     /// Model calls of the whole session.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub session_model_calls: Option<u64>,
     /// Output tokens of the whole session.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub session_output_tokens: Option<u64>,
     /// Wall time of all turns of the session together, in milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub session_wall_time_ms: Option<u64>,
 }
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::{ServiceTier, Usage};
 
 /// Prices in US dollars per million tokens, as vendors publish them.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Price {
@@ -27,11 +28,11 @@ pub struct Price {
     #[schemars(with = "f64")]
     pub cache_write: f64,
     /// Input written to a cache for an hour, if it has a different price.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "optional_dollars")]
+    #[serde(deserialize_with = "optional_dollars")]
     #[schemars(with = "Option<f64>")]
     pub cache_write_1h: Option<f64>,
     /// Price of a thousand web searches, in US dollars.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "optional_dollars")]
+    #[serde(deserialize_with = "optional_dollars")]
     #[schemars(with = "Option<f64>")]
     pub web_search: Option<f64>,
     /// Factors on the prices of tokens in other service tiers.
@@ -40,23 +41,24 @@ pub struct Price {
 }
 
 /// Factors on the prices of tokens, by service tier. The standard tier has the factor 1.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TierFactors {
     /// Factor of `priority`; without it, the cost of such a call is unknown.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "optional_dollars")]
+    #[serde(deserialize_with = "optional_dollars")]
     #[schemars(with = "Option<f64>")]
     pub priority: Option<f64>,
     /// Factor of `flex`; without it, the standard price is an upper limit.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "optional_dollars")]
+    #[serde(deserialize_with = "optional_dollars")]
     #[schemars(with = "Option<f64>")]
     pub flex: Option<f64>,
     /// Factor of `batch`; without it, the standard price is an upper limit.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "optional_dollars")]
+    #[serde(deserialize_with = "optional_dollars")]
     #[schemars(with = "Option<f64>")]
     pub batch: Option<f64>,
     /// Factor of `scale`; without it, the cost of such a call is unknown.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "optional_dollars")]
+    #[serde(deserialize_with = "optional_dollars")]
     #[schemars(with = "Option<f64>")]
     pub scale: Option<f64>,
 }
@@ -124,17 +126,15 @@ impl Price {
 
 /// Limits and price of a model at the time of a call. It is stored with the call, so later changes do not
 /// affect old calls.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ModelSnapshot {
     /// Tokens that fit in a request and its answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub context_window: Option<u32>,
     /// Tokens of the longest answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u32>,
     /// Price of the model.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
 }
 

@@ -25,18 +25,16 @@ pub struct KnowledgeInsertReply {
 }
 
 /// `knowledge.documents.list`
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct KnowledgeDocumentsParams {
     /// The workspace folder, absolute.
     pub workspace: String,
     /// Only documents in this state: `pending`, `processing`, `processed` or `failed`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
     /// `next_cursor` of the previous page.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Documents per page, at most 500; 100 by default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
 
@@ -112,15 +110,14 @@ pub struct KnowledgeDocumentDeleteReply {
 }
 
 /// `knowledge.cache.clear`
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct KnowledgeCacheClearParams {
     /// The workspace folder, absolute.
     pub workspace: String,
     /// The kinds to delete. By default `query` and `keywords`, which cost least to request again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kinds: Option<Vec<CacheKind>>,
     /// A repeated call with the same key returns the same reply.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
 

@@ -23,18 +23,16 @@ pub enum GraphFormatParam {
 }
 
 /// `knowledge.graph`
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct KnowledgeGraphParams {
     /// The workspace folder, absolute.
     pub workspace: String,
     /// Name of the central entity. If it is absent, the graph contains the entities with the most relations.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Maximum number of relations between the central entity and another one, 1 to 8; 2 by default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub depth: Option<u32>,
     /// Maximum number of entities, 1 to 1,000; 200 by default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_nodes: Option<u32>,
     /// The format of the graph.
     #[serde(default)]
@@ -70,6 +68,7 @@ pub struct KnowledgeGraphReply {
 }
 
 /// `knowledge.entity.create`, `.update`, `.delete`
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct KnowledgeEntityParams {
     /// The workspace folder, absolute.
@@ -77,16 +76,13 @@ pub struct KnowledgeEntityParams {
     /// Name of the entity.
     pub name: String,
     /// With `update`: its new name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_name: Option<String>,
     /// Its type; needed with `create`.
-    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+    #[serde(default, rename = "type")]
     pub entity_type: Option<String>,
     /// Its description; needed with `create`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// A repeated call with the same key returns the same reply.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
 
@@ -113,6 +109,7 @@ pub struct KnowledgeEntityReply {
 }
 
 /// `knowledge.relation.create`, `.update`, `.delete`
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct KnowledgeRelationParams {
     /// The workspace folder, absolute.
@@ -122,16 +119,12 @@ pub struct KnowledgeRelationParams {
     /// Name of the entity at the other end.
     pub target: String,
     /// Its keywords, separated by commas.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keywords: Option<String>,
     /// Its description; needed with `create`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Its strength, 1.0 by default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<f64>,
     /// A repeated call with the same key returns the same reply.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
 

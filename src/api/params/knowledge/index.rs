@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use types::knowledge::IndexLevel;
 
 /// Limits of an index job.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum IndexBudget {
@@ -14,34 +15,29 @@ pub enum IndexBudget {
     /// Limits by name; at least one.
     Limits {
         /// Maximum tokens of the model, input and output together.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         tokens: Option<u64>,
         /// Maximum cost in US dollars.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         usd: Option<f64>,
     },
 }
 
 /// `knowledge.index`
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct KnowledgeIndexParams {
     /// The workspace folder, absolute.
     pub workspace: String,
     /// At most 1,000 files and folders to index, relative to the workspace; absent for all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paths: Option<Vec<String>>,
     /// How much is extracted; by default the level of the configuration.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<IndexLevel>,
     /// Limits for the level `semantic`. Without them, the daemon refuses this level, and the error gives the
     /// estimate.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<IndexBudget>,
     /// Whether the daemon only estimates the job and does not start it.
     #[serde(default)]
     pub dry_run: bool,
     /// A repeated call with the same key returns the same reply.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
 
@@ -53,31 +49,28 @@ pub struct KnowledgeStatusParams {
 }
 
 /// `knowledge.cancel`: selects a job or a query.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct KnowledgeCancelParams {
     /// The workspace folder, absolute.
     pub workspace: String,
     /// Id of the job.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_id: Option<String>,
     /// Id of the query.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub query_id: Option<String>,
     /// Repeating the call with the same key returns the first reply.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
 
 /// `knowledge.subscribe`: selects a job or a query.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct KnowledgeWorkParams {
     /// The workspace folder, absolute.
     pub workspace: String,
     /// Id of the job.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_id: Option<String>,
     /// Id of the query.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub query_id: Option<String>,
 }
 

@@ -53,19 +53,23 @@ fn fail(what: impl Into<String>, fix: impl Into<String>) -> Finding {
 pub(crate) async fn doctor(reach: &Connector, out: &mut OutputStreams) -> Result<(), Failure> {
     let mut findings = Vec::new();
     for (file, required) in &reach.places.config_files {
-        findings.push(config(file, *required));
+        findings.push(check_config_file(file, *required));
     }
     findings.push(check_config(reach).await);
     if let Some(folder) = reach.places.socket.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        findings.push(private("socket", folder, "[daemon] socket or AGENTD_SOCKET"));
+        findings.push(check_private_folder("socket", folder, "[daemon] socket or AGENTD_SOCKET"));
     }
-    findings.push(private("data", &reach.places.data_dir, "[daemon] data_dir or AGENTD_DATA_DIR"));
-    findings.extend(disk(&reach.places.data_dir));
+    findings.push(check_private_folder(
+        "data",
+        &reach.places.data_dir,
+        "[daemon] data_dir or AGENTD_DATA_DIR",
+    ));
+    findings.extend(check_disk_space(&reach.places.data_dir));
     findings.extend(daemon(reach).await);
-    findings.extend(project(reach).await);
-    findings.extend(restrictions(reach).await);
+    findings.extend(check_project_trust(reach).await);
+    findings.extend(list_restrictions(reach).await);
     let path = std::env::var("PATH").unwrap_or_default();
-    findings.push(program_in(&path, "bash", "the Bash tool runs commands with it"));
+    findings.push(find_program(&path, "bash", "the Bash tool runs commands with it"));
     report(&findings, out)
 }
 
@@ -95,7 +99,7 @@ fn report(findings: &[Finding], out: &mut OutputStreams) -> Result<(), Failure> 
     if failed { Err(Failure::silent(code::INTERNAL)) } else { Ok(()) }
 }
 
-fn config(file: &Path, required: bool) -> Finding {
+fn check_config_file(file: &Path, required: bool) -> Finding {
     let name = file.display();
     match fs::read_to_string(file) {
         Ok(text) => match text.parse::<toml::Table>() {
@@ -142,7 +146,7 @@ async fn check_config(reach: &Connector) -> Finding {
 }
 
 /// Checks that only the owner can access a folder of the daemon, by the same rules as the daemon.
-fn private(what: &str, folder: &Path, choose: &str) -> Finding {
+fn check_private_folder(what: &str, folder: &Path, choose: &str) -> Finding {
     let name = folder.display();
     let meta = match fs::symlink_metadata(folder) {
         Ok(meta) => meta,
@@ -170,7 +174,7 @@ const CRITICAL_SPACE_BYTES: u64 = 100 << 20;
 const LOW_SPACE_BYTES: u64 = 1 << 30;
 
 /// The free space of the disk that holds the data folder. `None` if it cannot be read.
-fn disk(folder: &Path) -> Option<Finding> {
+fn check_disk_space(folder: &Path) -> Option<Finding> {
     // The folder may not exist yet. Its nearest existing ancestor is on the same disk.
     let existing = folder.ancestors().find(|folder| folder.is_dir())?;
     let stat = nix::sys::statvfs::statvfs(existing).ok()?;
@@ -190,7 +194,7 @@ fn judge_disk(free: u64, folder: &str) -> Finding {
 }
 
 /// The restrictions of the current folder, and those that could not be read. Without a daemon there is none to ask.
-async fn restrictions(reach: &Connector) -> Vec<Finding> {
+async fn list_restrictions(reach: &Connector) -> Vec<Finding> {
     let Ok(cwd) = crate::connection::paths::current_folder() else { return Vec::new() };
     let Ok(client) = reach.connect().await else { return Vec::new() };
     let params = RestrictionsParams { cwd: cwd.to_string_lossy().into_owned() };
@@ -221,7 +225,7 @@ async fn restrictions(reach: &Connector) -> Vec<Finding> {
 }
 
 /// The project of the current folder, if a daemon runs: the folder whose files count, and whether they are trusted.
-async fn project(reach: &Connector) -> Option<Finding> {
+async fn check_project_trust(reach: &Connector) -> Option<Finding> {
     let client = reach.connect().await.ok()?;
     let cwd = crate::connection::paths::current_folder().ok()?.to_str()?.to_owned();
     let params = WorkspaceParams { cwd, count_changes: false };
@@ -241,7 +245,7 @@ fn project_finding(status: &TrustStatus) -> Finding {
     }
 }
 
-fn program_in(path: &str, program: &str, purpose: &str) -> Finding {
+fn find_program(path: &str, program: &str, purpose: &str) -> Finding {
     let file = std::env::split_paths(path).map(|dir| dir.join(program)).find(|file| {
         fs::metadata(file).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
     });
@@ -267,7 +271,7 @@ mod tests {
                 Some(text) => fs::write(&file, text).expect("written"),
                 None => drop(fs::remove_file(&file)),
             }
-            let finding = config(&file, required);
+            let finding = check_config_file(&file, required);
             assert_eq!(finding.grade, grade, "{finding:?}");
             finding.what
         };
@@ -281,7 +285,7 @@ mod tests {
     fn doctor_fails_shared_socket_folder_with_advice() {
         let dir = tempfile::tempdir().expect("a folder");
         let folder = dir.path().join("run");
-        let look = || private("socket", &folder, "AGENTD_SOCKET");
+        let look = || check_private_folder("socket", &folder, "AGENTD_SOCKET");
         assert_eq!(look().grade, Grade::Ok, "the daemon makes it");
         fs::create_dir(&folder).expect("made");
         for (mode, grade, fix) in [
@@ -352,7 +356,7 @@ mod tests {
         for (free, grade) in [(5 << 20, Grade::Fail), (500 << 20, Grade::Warn), (5 << 30, Grade::Ok)] {
             assert_eq!(judge_disk(free, "/d").grade, grade);
         }
-        assert!(disk(Path::new("/nonexistent/below")).is_some());
+        assert!(check_disk_space(Path::new("/nonexistent/below")).is_some());
     }
 
     #[test]
@@ -380,7 +384,7 @@ mod tests {
 
     #[test]
     fn doctor_searches_programs_in_path() {
-        assert_eq!(program_in("/nonexistent:/bin:/usr/bin", "sh", "x").grade, Grade::Ok);
-        assert_eq!(program_in("/nonexistent", "sh", "x").grade, Grade::Warn);
+        assert_eq!(find_program("/nonexistent:/bin:/usr/bin", "sh", "x").grade, Grade::Ok);
+        assert_eq!(find_program("/nonexistent", "sh", "x").grade, Grade::Warn);
     }
 }

@@ -3,7 +3,7 @@
 use api::methods;
 
 use super::Target;
-use crate::args::{GraphEdit, GraphNames};
+use crate::args::{GraphChange, GraphEdit};
 use crate::failure::Failure;
 use crate::terminal::escape;
 use crate::terminal::out::OutputStreams;
@@ -16,15 +16,7 @@ pub(super) async fn edit(target: &Target, edit: GraphEdit, out: &mut OutputStrea
     match edit {
         GraphEdit::Add(args) => {
             let json = args.json;
-            match part(
-                target,
-                args.names,
-                None,
-                args.entity_type,
-                args.keywords,
-                args.description,
-                args.weight,
-            )? {
+            match part(target, args, None)? {
                 GraphPart::Entity(params) => {
                     let reply = target.client.call::<methods::knowledge::EntityCreate>(&params).await?;
                     show_entity(&reply, "added", json, out)
@@ -37,15 +29,7 @@ pub(super) async fn edit(target: &Target, edit: GraphEdit, out: &mut OutputStrea
         }
         GraphEdit::Edit { change: args, rename } => {
             let json = args.json;
-            match part(
-                target,
-                args.names,
-                rename,
-                args.entity_type,
-                args.keywords,
-                args.description,
-                args.weight,
-            )? {
+            match part(target, args, rename)? {
                 GraphPart::Entity(params) => {
                     let reply = target.client.call::<methods::knowledge::EntityUpdate>(&params).await?;
                     show_entity(&reply, "changed", json, out)
@@ -66,7 +50,7 @@ pub(super) async fn edit(target: &Target, edit: GraphEdit, out: &mut OutputStrea
             let reply = target.client.call::<methods::knowledge::EntityMerge>(&params).await?;
             show_entity(&reply, "merged", json, out)
         }
-        GraphEdit::Rm { names, json } => match part(target, names, None, None, None, None, None)? {
+        GraphEdit::Rm { names, json } => match part(target, GraphChange::of_names(names), None)? {
             GraphPart::Entity(params) => {
                 let reply = target.client.call::<methods::knowledge::EntityDelete>(&params).await?;
                 show_entity(&reply, "removed", json, out)
@@ -86,15 +70,8 @@ enum GraphPart {
     Relation(KnowledgeRelationParams),
 }
 
-fn part(
-    target: &Target,
-    names: GraphNames,
-    new_name: Option<String>,
-    entity_type: Option<String>,
-    keywords: Option<String>,
-    description: Option<String>,
-    weight: Option<f64>,
-) -> Result<GraphPart, Failure> {
+fn part(target: &Target, change: GraphChange, new_name: Option<String>) -> Result<GraphPart, Failure> {
+    let GraphChange { names, entity_type, keywords, description, weight, .. } = change;
     let refuse =
         |option: &str, what: &str| Err(Failure::usage(format!("{option} is for {what}; leave it out")));
     let workspace = target.workspace.clone();

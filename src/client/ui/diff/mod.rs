@@ -172,8 +172,14 @@ fn file_name(before: &str, after: &str) -> String {
     }
 }
 
-/// Pieces of a line, and whether each of them is changed.
-type LineWords = Vec<(bool, String)>;
+/// Pieces of a line.
+type LineWords = Vec<(WordChange, String)>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WordChange {
+    Same,
+    Changed,
+}
 
 fn marked_line(digits: usize, number: usize, sign: char, row: &Row, words: Option<&LineWords>) -> StyledLine {
     let (tone, changed) = match sign {
@@ -184,11 +190,9 @@ fn marked_line(digits: usize, number: usize, sign: char, row: &Row, words: Optio
     let number = if number == 0 { String::new() } else { number.to_string() };
     let line = StyledLine::new(Tone::Dim, format!("{number:>digits$} "));
     match (words, row) {
-        (Some(words), _) => {
-            words.iter().fold(line.and(tone, sign.to_string()), |line, (is_changed, text)| {
-                line.and(if *is_changed { changed } else { tone }, text.as_str())
-            })
-        }
+        (Some(words), _) => words.iter().fold(line.and(tone, sign.to_string()), |line, (change, text)| {
+            line.and(if *change == WordChange::Changed { changed } else { tone }, text.as_str())
+        }),
         (None, Row::Removed(_, text) | Row::Added(_, text)) => {
             line.and(tone, format!("{sign}{}", escape::exact_line(text)))
         }
@@ -209,19 +213,19 @@ fn words(old: &str, new: &str) -> Option<(LineWords, LineWords)> {
         return None;
     }
     let (mut before, mut after) = (LineWords::new(), LineWords::new());
-    let add = |words: &mut LineWords, is_changed: bool, text: &str| match words.last_mut() {
-        Some((last, piece)) if *last == is_changed => piece.push_str(text),
-        _ => words.push((is_changed, text.to_owned())),
+    let add = |words: &mut LineWords, change: WordChange, text: &str| match words.last_mut() {
+        Some((last, piece)) if *last == change => piece.push_str(text),
+        _ => words.push((change, text.to_owned())),
     };
     for change in diff.iter_all_changes() {
         let text = change.value();
         match change.tag() {
             ChangeTag::Equal => {
-                add(&mut before, false, text);
-                add(&mut after, false, text);
+                add(&mut before, WordChange::Same, text);
+                add(&mut after, WordChange::Same, text);
             }
-            ChangeTag::Delete => add(&mut before, true, text),
-            ChangeTag::Insert => add(&mut after, true, text),
+            ChangeTag::Delete => add(&mut before, WordChange::Changed, text),
+            ChangeTag::Insert => add(&mut after, WordChange::Changed, text),
         }
     }
     Some((before, after))

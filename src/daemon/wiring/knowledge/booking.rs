@@ -115,7 +115,7 @@ impl SentCall {
     pub async fn book_answer(mut self, usage: Usage, is_cached: bool) -> ModelUsage {
         self.is_open = false;
         let cost = if is_cached { Some(0) } else { self.snapshot.cost_usd_micros(&usage) };
-        let booking = self.booking(usage, cost, false);
+        let booking = self.booking(usage, cost);
         self.bookings.book(self.workspace.clone(), booking).await;
         model_usage(&usage, cost)
     }
@@ -125,7 +125,7 @@ impl SentCall {
     pub async fn book_lost(mut self, reported: Option<&Usage>) -> ModelUsage {
         self.is_open = false;
         let (usage, cost) = self.lost_usage(reported);
-        let booking = self.booking(usage, cost, true);
+        let booking = self.lost_booking(usage, cost);
         self.bookings.book(self.workspace.clone(), booking).await;
         model_usage(&usage, cost)
     }
@@ -141,7 +141,11 @@ impl SentCall {
         (usage, self.snapshot.cost_usd_micros(&usage))
     }
 
-    fn booking(&self, usage: Usage, cost_usd_micros: Option<u64>, is_lost: bool) -> OutsideUsage {
+    fn lost_booking(&self, usage: Usage, cost_usd_micros: Option<u64>) -> OutsideUsage {
+        OutsideUsage { is_lost: true, ..self.booking(usage, cost_usd_micros) }
+    }
+
+    fn booking(&self, usage: Usage, cost_usd_micros: Option<u64>) -> OutsideUsage {
         let model = self.request.model.to_string();
         OutsideUsage {
             purpose: Purpose::Knowledge,
@@ -149,7 +153,7 @@ impl SentCall {
             usage,
             cost_usd_micros,
             model_snapshot: self.snapshot,
-            is_lost,
+            is_lost: false,
         }
     }
 }
@@ -158,7 +162,7 @@ impl Drop for SentCall {
     fn drop(&mut self) {
         if self.is_open {
             let (usage, cost) = self.lost_usage(None);
-            let booking = self.booking(usage, cost, true);
+            let booking = self.lost_booking(usage, cost);
             self.bookings.spawn(std::mem::take(&mut self.workspace), booking, None);
         }
     }

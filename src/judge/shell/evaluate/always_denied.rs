@@ -9,7 +9,7 @@ use crate::shell::lex::word::{Marks, Word};
 use crate::shell::paths::braces;
 use crate::shell::paths::cwd_tracking::PossibleFolders;
 use crate::shell::paths::resolve;
-use crate::shell::paths::resolve::{PathProtection, may_name_protected_path};
+use crate::shell::paths::resolve::{PathProtection, WordUse, may_name_protected_path};
 use crate::shell::paths::write_targets::{WriteTargets, created_paths};
 use crate::shell::programs::call::CommandCall;
 use crate::shell::programs::call::program_name;
@@ -138,7 +138,7 @@ impl ParsedLine<'_> {
                 let special = cwds.special;
                 let found = words.iter().find(|word| {
                     (special || may_name_protected_path(&word.text))
-                        && self.protection_within(word, cwds, true) == PathProtection::Protected
+                        && self.protection_within(word, cwds, WordUse::Text) == PathProtection::Protected
                 });
                 if let Some(word) = found {
                     return Some(format!(
@@ -208,11 +208,12 @@ impl ParsedLine<'_> {
             if !(special || may_name_protected_path(&word.text)) || !written() {
                 return None;
             }
+            let word_use = if needs_request { WordUse::Text } else { WordUse::Argument };
             let is_chosen = |text: String| {
                 let home = text.starts_with("~/");
                 self.protection_of(&text, home, word, cwds) == PathProtection::Protected
             };
-            (self.protection_within(word, cwds, needs_request) == PathProtection::Protected
+            (self.protection_within(word, cwds, word_use) == PathProtection::Protected
                 || by_choice && self.choices(word).into_iter().any(is_chosen))
             .then_some(word.text.as_str())
         })
@@ -247,7 +248,7 @@ impl ParsedLine<'_> {
         let found = (1..inner).filter(|at| names_file(*at)).map(|at| &words[at]);
         let mut found = found.filter(|word| cwds.special || may_name_protected_path(&word.text));
         found
-            .find(|word| self.protection_within(word, cwds, false) == PathProtection::Protected)
+            .find(|word| self.protection_within(word, cwds, WordUse::Argument) == PathProtection::Protected)
             .map(|word| word.text.as_str())
     }
 
@@ -257,8 +258,8 @@ impl ParsedLine<'_> {
     }
 
     /// The protection of the path that a word names, and of the paths within the word.
-    fn protection_within(&self, word: &Word, cwds: &[String], texts: bool) -> PathProtection {
-        resolve::candidates(word, texts)
+    fn protection_within(&self, word: &Word, cwds: &[String], word_use: WordUse) -> PathProtection {
+        resolve::candidates_in(word, word_use)
             .into_iter()
             .map(|(text, home)| self.protection_of(text, home, word, cwds))
             .max()

@@ -165,8 +165,7 @@ impl ParsedLine<'_> {
     /// expansions, or a path within it. If the last component matches every name (`~/*`), its folder is
     /// checked.
     fn may_reach(&self, word: &Word, cwds: &PossibleFolders, is: impl Fn(&str) -> bool) -> bool {
-        let own =
-            resolve::candidates(word, false).into_iter().map(|(text, home)| (Cow::Borrowed(text), home));
+        let own = resolve::candidates(word).into_iter().map(|(text, home)| (Cow::Borrowed(text), home));
         let choices = self.choices(word).into_iter().map(|text| {
             let home = text == "~" || text.starts_with("~/");
             (Cow::Owned(text), home)

@@ -182,9 +182,9 @@ impl ParsedLine<'_> {
             "pwd" | "true" | "false" | ":" => Ok(Some("has no effect".into())),
             "cd" => {
                 let target = folder(words).ok_or("cd to a folder that is not spelled out")?;
-                let inside = cwds.iter().all(|cwd| {
-                    self.folders.contains_path(&resolve::resolve(target, false, cwd, self.folders))
-                });
+                let inside = cwds
+                    .iter()
+                    .all(|cwd| self.folders.contains_path(&resolve::resolve_in(target, cwd, self.folders)));
                 if inside && cwds.len() < MAX_FOLDERS {
                     Ok(Some("stays in the workspace".into()))
                 } else {

@@ -32,6 +32,7 @@ use invisible_chars::invisible_character;
 use oversized::condense;
 pub(crate) use parts::PartOutcome;
 use pattern::{CommandPattern, PatternMatch};
+use tree_sitter_check::{TextForm, agrees};
 
 /// Maximum bytes of a line that can be allowed.
 const MAX_LINE_BYTES: usize = 64 * 1024;
@@ -224,8 +225,8 @@ impl<'a> ParsedLine<'a> {
     /// Whether the second parser finds the same commands as the lexer.
     pub(crate) fn is_confirmed(&self) -> bool {
         let script = self.all.main();
-        self.tree_sitter_commands().is_some_and(|found| tree_sitter_check::agrees(found, script, false))
-            || self.eased().is_some_and(|found| tree_sitter_check::agrees(found, script, true))
+        self.tree_sitter_commands().is_some_and(|found| agrees(found, script, TextForm::Whole))
+            || self.eased().is_some_and(|found| agrees(found, script, TextForm::Eased))
     }
 
     /// Whether a command of the line changes the working directory.

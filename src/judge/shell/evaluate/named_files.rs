@@ -77,7 +77,7 @@ impl ParsedLine<'_> {
             });
             let named = |word: &Word| {
                 let find_in_word = |word: &Word| {
-                    let mut paths = resolve::candidates(word, false);
+                    let mut paths = resolve::candidates(word);
                     paths.retain(|(text, _)| !text.is_empty());
                     paths.into_iter().find_map(|(text, home)| look(text, home, false))
                 };
@@ -99,7 +99,7 @@ impl ParsedLine<'_> {
                 let is_checkable =
                     !text.is_empty() && self.folders.work_budget.spend(rules * (10 + text.len()));
                 is_checkable
-                    .then(|| check_file(Path::new(&resolve::resolve(text, false, top, self.folders)), false))
+                    .then(|| check_file(Path::new(&resolve::resolve_in(text, top, self.folders)), false))
                     .flatten()
             };
             let has_text_verb = || {

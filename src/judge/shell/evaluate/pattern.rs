@@ -143,17 +143,20 @@ impl CommandPattern {
         match self {
             // The same commands in another form: with other blanks, in another order, among others.
             Self::Exact { words: None, commands, .. } => {
-                let is_there =
-                    |words: &Vec<Word>| find_words(&texts(words), true, all, programs) > PatternMatch::No;
+                let is_there = |words: &Vec<Word>| {
+                    find_words(&texts(words), PatternEnd::Exact, all, programs) > PatternMatch::No
+                };
                 match all.hidden || !commands.is_empty() && commands.iter().all(is_there) {
                     true => PatternMatch::Perhaps,
                     false => PatternMatch::No,
                 }
             }
-            Self::Exact { words: Some(words), .. } => find_words(&texts(words), true, all, programs),
+            Self::Exact { words: Some(words), .. } => {
+                find_words(&texts(words), PatternEnd::Exact, all, programs)
+            }
             Self::Prefix(words) => {
                 let own: Vec<&str> = words.iter().map(String::as_str).collect();
-                find_words(&own, false, all, programs)
+                find_words(&own, PatternEnd::Open, all, programs)
             }
         }
     }
@@ -163,16 +166,28 @@ fn texts(words: &[Word]) -> Vec<&str> {
     words.iter().map(|word| word.text.as_str()).collect()
 }
 
+/// Whether more words may follow those of a pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PatternEnd {
+    Exact,
+    Open,
+}
+
 /// Searches all commands of a line for one that consists of these words, or begins with them.
-fn find_words(own: &[&str], exact: bool, all: &CollectedCommands, programs: &CommandIndex) -> PatternMatch {
+fn find_words(
+    own: &[&str],
+    end: PatternEnd,
+    all: &CollectedCommands,
+    programs: &CommandIndex,
+) -> PatternMatch {
     // If the line is too large, only the first words are compared.
-    let exact = exact && !all.over;
+    let end = if all.over { PatternEnd::Open } else { end };
     let is_uncertain = all.hidden || programs.has_collision;
     let mut found = if is_uncertain { PatternMatch::Perhaps } else { PatternMatch::No };
     let Some((wanted, rest)) = own.split_first() else { return found };
     let program = program_name(wanted);
     let plain = rest.first().filter(|argument| !is_option(argument));
-    let whole = (rest.is_empty() && !exact).then_some(CommandKey::Program(program));
+    let whole = (rest.is_empty() && end == PatternEnd::Open).then_some(CommandKey::Program(program));
     let places = [
         plain.map(|argument| CommandKey::Argument(program, argument)),
         Some(CommandKey::Alone(program)),
@@ -180,7 +195,7 @@ fn find_words(own: &[&str], exact: bool, all: &CollectedCommands, programs: &Com
         whole,
     ];
     for view in places.into_iter().flatten().flat_map(|place| programs.at(place)) {
-        let (now, inspected_words) = match_command(all.words(*view), own, exact, view.open);
+        let (now, inspected_words) = match_command(all.words(*view), own, end, view.open);
         found = found.max(now);
         if found == PatternMatch::Yes {
             return found;
@@ -195,7 +210,7 @@ fn find_words(own: &[&str], exact: bool, all: &CollectedCommands, programs: &Com
         return PatternMatch::Perhaps;
     }
     for view in programs.unknown.iter().chain(maybe) {
-        let (now, inspected_words) = match_command(all.words(*view), own, false, view.open);
+        let (now, inspected_words) = match_command(all.words(*view), own, PatternEnd::Open, view.open);
         if now > PatternMatch::No || !programs.looks.spend(inspected_words) {
             return PatternMatch::Perhaps;
         }
@@ -208,16 +223,16 @@ const MAX_OPTIONS: usize = 2_000;
 
 /// Whether the command at the start of `words` is the one of the pattern, and how many words were
 /// inspected.
-fn match_command(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> (PatternMatch, usize) {
+fn match_command(words: &[Word], pattern: &[&str], end: PatternEnd, open: bool) -> (PatternMatch, usize) {
     let (Some((program, arguments)), Some((wanted, rest))) = (words.split_first(), pattern.split_first())
     else {
         return (PatternMatch::No, 1);
     };
-    if !can_equal(program, wanted, true) {
+    if !can_be_program(program, wanted) {
         return (PatternMatch::No, 1);
     }
-    let mut inspected_words = if exact { 1 + arguments.len() / 4 } else { 1 };
-    let here = compare(arguments, rest, exact, open);
+    let mut inspected_words = if end == PatternEnd::Exact { 1 + arguments.len() / 4 } else { 1 };
+    let here = compare(arguments, rest, end, open);
     let mut found = here;
     if found < PatternMatch::Yes && rest.first().is_some_and(|word| !word.starts_with('-')) {
         // Options before the subcommand, with their values where that is known or possible.
@@ -239,14 +254,14 @@ fn match_command(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> (
                 // An unknown option may take the next word.
                 if !takes_value && !own.flags.has(&word.text) && !word.text.contains('=') {
                     let rest_behind = arguments.get(at + 2..).unwrap_or(&[]);
-                    found = found.max(compare(rest_behind, rest, exact, open).min(PatternMatch::Perhaps));
+                    found = found.max(compare(rest_behind, rest, end, open).min(PatternMatch::Perhaps));
                 }
             } else if at + 2 <= arguments.len() {
-                found = found.max(compare(&arguments[at + 2..], rest, exact, open));
+                found = found.max(compare(&arguments[at + 2..], rest, end, open));
             }
             at += if takes_value { 2 } else { 1 };
             inspected_words += 1;
-            found = found.max(compare(arguments.get(at..).unwrap_or(&[]), rest, exact, open));
+            found = found.max(compare(arguments.get(at..).unwrap_or(&[]), rest, end, open));
             if at > MAX_OPTIONS && own.is_none() {
                 found = found.max(PatternMatch::Perhaps);
                 break;
@@ -259,11 +274,12 @@ fn match_command(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> (
     )
 }
 
-fn compare(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> PatternMatch {
+fn compare(words: &[Word], pattern: &[&str], end: PatternEnd, open: bool) -> PatternMatch {
+    let exact = end == PatternEnd::Exact;
     // Compare the first word first, because most commands differ in it and the other words need no
     // check.
     if let (Some(word), Some(wanted)) = (words.first(), pattern.first())
-        && !can_equal(word, wanted, false)
+        && !can_equal(word, wanted)
     {
         return PatternMatch::No;
     }
@@ -275,7 +291,7 @@ fn compare(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> Pattern
         match words.get(at) {
             // A word that is not literal may expand to any number of words.
             Some(word) if !word.is_literal() => {
-                return if can_equal(word, wanted, false) { PatternMatch::Perhaps } else { PatternMatch::No };
+                return if can_equal(word, wanted) { PatternMatch::Perhaps } else { PatternMatch::No };
             }
             Some(word) if word.text == *wanted => {}
             Some(_) => return PatternMatch::No,
@@ -295,33 +311,50 @@ fn compare(words: &[Word], pattern: &[&str], exact: bool, open: bool) -> Pattern
 /// A longer word with shell signs may expand to any word.
 const MAX_NAME_BYTES: usize = 255;
 
-/// Whether the shell may expand a word to `wanted`.
-fn can_equal(word: &Word, wanted: &str, program: bool) -> bool {
+/// Whether the shell may expand a word to the name or a path of the program `wanted`.
+fn can_be_program(word: &Word, wanted: &str) -> bool {
+    let (text, name) = (program_name(&word.text), program_name(wanted));
     if word.is_literal() {
-        return if program { program_name(&word.text) == program_name(wanted) } else { word.text == wanted };
+        return text == name;
     }
+    can_expand_to(word, text, name)
+        .or_else(|| can_number_be(word, wanted))
+        .unwrap_or(word.marks.has(Marks::HOME) && text == name)
+}
+
+/// Whether the shell may expand a word to `wanted`.
+fn can_equal(word: &Word, wanted: &str) -> bool {
+    if word.is_literal() {
+        return word.text == wanted;
+    }
+    can_expand_to(word, &word.text, wanted).or_else(|| can_number_be(word, wanted)).unwrap_or(false)
+}
+
+/// Whether wildcards and expansions in a word that is not literal let its part `text` become `wanted`; `None` if it has no such mark.
+fn can_expand_to(word: &Word, text: &str, wanted: &str) -> Option<bool> {
     // This runs for every rule: a pattern longer than any name is not compared.
     if word.text.len() > MAX_NAME_BYTES
         || word.marks.has(Marks::EXPANDS)
         || word.marks.has(Marks::BRACE)
         || word.marks.has(Marks::TILDE)
     {
-        return true;
+        return Some(true);
     }
     if word.marks.has(Marks::GLOB) {
-        let text = if program { program_name(&word.text) } else { &word.text };
         let special = |c: char| matches!(c, '*' | '?' | '[');
         let (Some(first), Some(last)) = (text.find(special), text.rfind([']', '*', '?', '['])) else {
-            return true;
+            return Some(true);
         };
-        let wanted = if program { program_name(wanted) } else { wanted };
-        return wanted.starts_with(&text[..first]) && wanted.ends_with(&text[last + 1..]);
+        return Some(wanted.starts_with(&text[..first]) && wanted.ends_with(&text[last + 1..]));
     }
-    if word.marks.has(Marks::NUMBER) {
-        // `$!` may be empty, and then the next word takes its position.
-        return word.text == "$!" || wanted.bytes().any(|c| c.is_ascii_digit());
-    }
-    word.marks.has(Marks::HOME) && program && program_name(&word.text) == program_name(wanted)
+    None
+}
+
+/// Whether a word with a number that only the shell knows can be `wanted`; `None` if it has no such number.
+fn can_number_be(word: &Word, wanted: &str) -> Option<bool> {
+    // `$!` may be empty, and then the next word takes its position.
+    let can_be = || word.text == "$!" || wanted.bytes().any(|c| c.is_ascii_digit());
+    word.marks.has(Marks::NUMBER).then(can_be)
 }
 
 #[cfg(test)]

@@ -21,15 +21,22 @@ const READ_BYTES: usize = 512;
 const MAX_READS: usize = 6;
 const READ_AHEAD_BYTES: usize = 32 * 1024;
 
-/// Whether the grammar finds exactly these commands, at these positions; `eased`: in the text without
-/// here-documents and prefixes.
-pub(crate) fn agrees(found: &[usize], script: &Script, eased: bool) -> bool {
+/// The text that the grammar has read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TextForm {
+    Whole,
+    /// Without here-documents and prefixes.
+    Eased,
+}
+
+/// Whether the grammar finds exactly these commands, at these positions.
+pub(crate) fn agrees(found: &[usize], script: &Script, form: TextForm) -> bool {
     let mut found = found.to_vec();
     let mut own: Vec<usize> = script
         .commands
         .iter()
         .filter(|command| !command.derived && !command.words.is_empty())
-        .map(|command| command.timed.filter(|_| !eased).unwrap_or(command.words[0].start))
+        .map(|command| command.timed.filter(|_| form == TextForm::Whole).unwrap_or(command.words[0].start))
         .collect();
     own.sort_unstable();
     found.sort_unstable();

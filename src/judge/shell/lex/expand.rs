@@ -1,8 +1,9 @@
 //! Quotes and expansions.
 
 use super::{Frame, Head, Kind, Lexer, TextJob, is_name_byte};
+use crate::shell::lex::loops::VariableForm;
 use crate::shell::lex::syntax::UnsupportedSyntax;
-use crate::shell::lex::word::Marks;
+use crate::shell::lex::word::{Marks, Quoting};
 
 impl Lexer<'_> {
     pub(super) fn single_quote(&mut self) {
@@ -12,15 +13,15 @@ impl Lexer<'_> {
         if end.is_none() {
             self.note(UnsupportedSyntax::Syntax);
         }
-        self.push_bytes(&text, false);
+        self.push_bytes(&text, Quoting::Quoted);
         self.mark(Marks::QUOTED);
         self.at = inner + text.len() + usize::from(end.is_some());
     }
 
     /// Inside `"…"`, and inside the body of a here-document, where `"` is literal.
-    pub(super) fn in_quote(&mut self, body: bool) {
+    pub(super) fn in_quote(&mut self) {
         match self.text[self.at] {
-            b'"' if !body => {
+            b'"' if !matches!(self.frames.last(), Some(Frame::Body)) => {
                 self.close();
                 self.at += 1;
             }
@@ -28,21 +29,21 @@ impl Lexer<'_> {
                 Some(b'\n') => self.at += 2,
                 Some(next @ (b'$' | b'`' | b'"' | b'\\')) => {
                     let next = *next;
-                    self.push_bytes(&[next], false);
+                    self.push_bytes(&[next], Quoting::Quoted);
                     self.at += 2;
                 }
                 _ => {
-                    self.push_bytes(b"\\", false);
+                    self.push_bytes(b"\\", Quoting::Quoted);
                     self.at += 1;
                 }
             },
-            b'$' => self.dollar(true),
-            b'`' => self.backquote(true),
+            b'$' => self.dollar(Quoting::Quoted),
+            b'`' => self.backquote(Quoting::Quoted),
             _ => {
                 let rest = &self.text[self.at..];
                 let length = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | b'$' | b'`'));
                 let run = rest[..length.unwrap_or(rest.len()).max(1)].to_vec();
-                self.push_bytes(&run, false);
+                self.push_bytes(&run, Quoting::Quoted);
                 self.at += run.len();
             }
         }
@@ -83,8 +84,8 @@ impl Lexer<'_> {
     pub(super) fn in_expansion(&mut self) {
         match self.text[self.at] {
             b'\\' => self.at = (self.at + 2).min(self.text.len()),
-            b'$' => self.dollar(true),
-            b'`' => self.backquote(true),
+            b'$' => self.dollar(Quoting::Quoted),
+            b'`' => self.backquote(Quoting::Quoted),
             b'<' | b'>' if self.text.get(self.at + 1) == Some(&b'(') => {
                 self.note(UnsupportedSyntax::ProcessSubstitution);
                 self.at += 2;
@@ -156,10 +157,11 @@ impl Lexer<'_> {
     }
 
     /// At a `$`. Inside quotes `$'` and `$"` have no special meaning.
-    pub(super) fn dollar(&mut self, quoted: bool) {
+    pub(super) fn dollar(&mut self, quoting: Quoting) {
         let dollar = self.at;
+        let is_quoted = quoting == Quoting::Quoted;
         match self.peek_from(self.at + 1) {
-            Some((b'(', after)) if quoted && self.begins_literal_text(after) => {
+            Some((b'(', after)) if is_quoted && self.begins_literal_text(after) => {
                 self.open_literal_text(after);
             }
             Some((b'(', after)) => {
@@ -180,9 +182,10 @@ impl Lexer<'_> {
                     self.open_list(Kind::Substitution);
                 }
             }
-            Some((b'{', after)) if self.push_loop_variable(after, true, quoted) => {}
+            Some((b'{', after)) if self.push_loop_variable(after, VariableForm::Braced, quoting) => {}
             Some((c, after))
-                if c.is_ascii_alphabetic() && self.push_loop_variable(after - 1, false, quoted) => {}
+                if c.is_ascii_alphabetic()
+                    && self.push_loop_variable(after - 1, VariableForm::Plain, quoting) => {}
             Some((b'{', after)) => {
                 self.note(UnsupportedSyntax::Parameter);
                 let name = &self.text[after..];
@@ -193,7 +196,7 @@ impl Lexer<'_> {
                 if name.get(length) != Some(&b'}') {
                     raw.push(b'?');
                 }
-                self.push_bytes(&raw, false);
+                self.push_bytes(&raw, Quoting::Quoted);
                 self.mark(Marks::EXPANDS);
                 self.open(Frame::Parameter);
                 self.at = after + length;
@@ -204,24 +207,24 @@ impl Lexer<'_> {
                 self.open(Frame::Arithmetic { opened: dollar, square: true, depth: 0, command: false });
                 self.at = after;
             }
-            Some((b'\'', after)) if !quoted => {
+            Some((b'\'', after)) if !is_quoted => {
                 self.note(UnsupportedSyntax::DollarQuote);
                 self.mark(Marks::DOLLAR_QUOTE);
                 let (text, length, closed) = ansi(&self.text[after..]);
                 if !closed {
                     self.note(UnsupportedSyntax::Syntax);
                 }
-                self.push_bytes(&text, false);
+                self.push_bytes(&text, Quoting::Quoted);
                 self.mark(Marks::QUOTED);
                 self.at = after + length;
             }
-            Some((b'"', _)) if !quoted => {
+            Some((b'"', _)) if !is_quoted => {
                 self.note(UnsupportedSyntax::DollarQuote);
                 self.mark(Marks::DOLLAR_QUOTE);
                 self.at = dollar + 1;
             }
             Some((c @ (b'?' | b'#' | b'!' | b'$'), after)) => {
-                self.push_bytes(&[b'$', c], false);
+                self.push_bytes(&[b'$', c], Quoting::Quoted);
                 self.mark(Marks::NUMBER);
                 self.at = after;
             }
@@ -235,19 +238,19 @@ impl Lexer<'_> {
                         at = after;
                     }
                 }
-                self.push_bytes(&raw, false);
+                self.push_bytes(&raw, Quoting::Quoted);
                 self.mark(Marks::EXPANDS);
                 self.at = at;
             }
             _ => {
                 // The sign is literal.
-                self.push_bytes(b"$", false);
+                self.push_bytes(b"$", Quoting::Quoted);
                 self.at = dollar + 1;
             }
         }
     }
 
-    pub(super) fn backquote(&mut self, quoted: bool) {
+    pub(super) fn backquote(&mut self, quoting: Quoting) {
         self.note(UnsupportedSyntax::Substitution);
         self.mark(Marks::EXPANDS);
         let mut inner = Vec::new();
@@ -267,7 +270,7 @@ impl Lexer<'_> {
                         inner.push(*next);
                         at += 2;
                     }
-                    Some(b'"') if quoted => {
+                    Some(b'"') if quoting == Quoting::Quoted => {
                         inner.push(b'"');
                         at += 2;
                     }

@@ -3,7 +3,7 @@
 
 use super::{Block, Frame, Head, HereDocument, Kind, Lexer, LiteralText, is_name_byte};
 use crate::shell::lex::syntax::{ForLoop, RedirKind, Script, SimpleCommand, UnsupportedSyntax};
-use crate::shell::lex::word::{Marks, Word};
+use crate::shell::lex::word::{Marks, Quoting, Word};
 
 /// Maximum number of commands that the values of loop variables may yield for one command.
 const MAX_CHOICES: usize = 64;
@@ -13,6 +13,15 @@ const MAX_LITERAL_HEAD_BYTES: usize = 32;
 
 /// Names of variables that no program reads, if they are not in lower case.
 const HARMLESS_NAMES: &[&str] = &["F", "FILE", "D", "DIR", "I", "N", "X"];
+
+/// How a word names a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum VariableForm {
+    /// `$name`.
+    Plain,
+    /// `${name}`.
+    Braced,
+}
 
 /// Whether a loop may assign this variable. Programs read many variables, most of them in upper
 /// case; an inherited variable stays exported when a loop assigns it.
@@ -102,7 +111,8 @@ impl Lexer<'_> {
 
     /// Parses `$name` or `${name}` if it is the variable of an enclosing loop. `at` is the position of
     /// the name.
-    pub(super) fn push_loop_variable(&mut self, at: usize, braces: bool, quoted: bool) -> bool {
+    pub(super) fn push_loop_variable(&mut self, at: usize, form: VariableForm, quoting: Quoting) -> bool {
+        let braces = form == VariableForm::Braced;
         let in_word = matches!(self.frames.last(), Some(Frame::List | Frame::Quote));
         let kind = self.list().kind;
         if !in_word || self.list().expansions > 0 || matches!(kind, Kind::Array | Kind::Conditional) {
@@ -116,9 +126,9 @@ impl Lexer<'_> {
         let name = &rest[..length];
         let Some(of) = self.variable_of_loop(name).filter(|_| is_whole) else { return false };
         let raw = [b"$", name].concat();
-        self.push_bytes(b"", true);
+        self.push_bytes(b"", Quoting::Bare);
         if let Some(draft) = &mut self.list().draft {
-            draft.push_variable(&raw, of, quoted);
+            draft.push_variable(&raw, of, quoting);
         }
         self.at = at + length + usize::from(braces);
         true
@@ -180,7 +190,7 @@ impl Lexer<'_> {
                 while body.last() == Some(&b'\n') {
                     body.pop();
                 }
-                self.push_bytes(&body, false);
+                self.push_bytes(&body, Quoting::Quoted);
             }
             _ => {
                 let (end, at) = (self.at, literal.dollar);

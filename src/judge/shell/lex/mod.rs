@@ -16,7 +16,7 @@ pub(super) mod syntax;
 pub(super) mod word;
 
 use syntax::{RedirKind, Script, SimpleCommand, UnsupportedSyntax};
-use word::{Marks, WordBuilder};
+use word::{Marks, Quoting, WordBuilder};
 
 /// Maximum bytes of nested texts that may be parsed again, for a text of this length.
 pub(super) fn max_reparsed_bytes(length: usize) -> usize {
@@ -236,8 +236,7 @@ impl Lexer<'_> {
             self.script.depth = self.script.depth.max(depth);
             match self.frames.last() {
                 Some(Frame::List) => self.in_list(),
-                Some(Frame::Quote) => self.in_quote(false),
-                Some(Frame::Body) => self.in_quote(true),
+                Some(Frame::Quote | Frame::Body) => self.in_quote(),
                 Some(Frame::Parameter) => self.in_parameter(),
                 Some(Frame::Arithmetic { .. }) => self.in_arithmetic(),
                 None => break,
@@ -298,16 +297,16 @@ impl Lexer<'_> {
     }
 
     /// Appends to the current word. Text inside an expansion belongs to no word.
-    fn push_bytes(&mut self, bytes: &[u8], bare: bool) {
+    fn push_bytes(&mut self, bytes: &[u8], quoting: Quoting) {
         let at = self.at;
         let list = self.list();
         if list.expansions == 0 {
-            list.draft.get_or_insert_with(|| WordBuilder::new(at)).push(bytes, bare);
+            list.draft.get_or_insert_with(|| WordBuilder::new(at)).push(bytes, quoting);
         }
     }
 
     fn mark(&mut self, mark: Marks) {
-        self.push_bytes(b"", true);
+        self.push_bytes(b"", Quoting::Bare);
         if let Some(draft) = &mut self.list().draft {
             draft.mark(mark);
         }
@@ -405,12 +404,12 @@ impl Lexer<'_> {
                 Some(_) => {
                     let text = self.text;
                     let length = character(&text[self.at + 1..]);
-                    self.push_bytes(&text[self.at + 1..self.at + 1 + length], false);
+                    self.push_bytes(&text[self.at + 1..self.at + 1 + length], Quoting::Quoted);
                     self.at += 1 + length;
                 }
                 None => {
                     self.note(UnsupportedSyntax::Syntax);
-                    self.push_bytes(b"\\", false);
+                    self.push_bytes(b"\\", Quoting::Quoted);
                     self.at += 1;
                 }
             }
@@ -429,13 +428,13 @@ impl Lexer<'_> {
             }
             b'\'' => self.single_quote(),
             b'"' => {
-                self.push_bytes(b"", false);
+                self.push_bytes(b"", Quoting::Quoted);
                 self.mark(Marks::QUOTED);
                 self.open(Frame::Quote);
                 self.at += 1;
             }
-            b'$' => self.dollar(false),
-            b'`' => self.backquote(false),
+            b'$' => self.dollar(Quoting::Bare),
+            b'`' => self.backquote(Quoting::Bare),
             b'<' | b'>' => self.redirection(),
             b'&' | b'|' | b';' => self.operator(),
             b'(' => self.bracket(),
@@ -446,7 +445,7 @@ impl Lexer<'_> {
                 while end < text.len() && !ENDS_RUN[usize::from(text[end])] {
                     end += 1;
                 }
-                self.push_bytes(&text[self.at..end], true);
+                self.push_bytes(&text[self.at..end], Quoting::Bare);
                 self.at = end;
             }
         }

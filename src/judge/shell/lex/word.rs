@@ -119,6 +119,13 @@ fn is_target(text: &str) -> bool {
         && name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_')
 }
 
+/// Whether a text is quoted or escaped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Quoting {
+    Bare,
+    Quoted,
+}
+
 /// A word under construction: its bytes, and which of them were quoted.
 #[derive(Debug, Default)]
 pub(crate) struct WordBuilder {
@@ -146,19 +153,20 @@ impl WordBuilder {
         }
     }
 
-    pub(crate) fn push(&mut self, bytes: &[u8], bare: bool) {
+    pub(crate) fn push(&mut self, bytes: &[u8], quoting: Quoting) {
         self.bytes.extend_from_slice(bytes);
-        self.bare.resize(self.bytes.len(), bare);
-        if !bare {
+        self.bare.resize(self.bytes.len(), quoting == Quoting::Bare);
+        if quoting == Quoting::Quoted {
             self.marks.add(Marks::QUOTED);
         }
     }
 
     /// Appends the variable of a loop, as written.
-    pub(crate) fn push_variable(&mut self, name: &[u8], of: usize, quoted: bool) {
+    pub(crate) fn push_variable(&mut self, name: &[u8], of: usize, quoting: Quoting) {
         let start = self.bytes.len();
-        self.push(name, false);
+        self.push(name, Quoting::Quoted);
         self.marks.add(Marks::EXPANDS);
+        let quoted = quoting == Quoting::Quoted;
         self.variables.push(LoopVariable { start, end: self.bytes.len(), of, quoted });
     }
 

@@ -24,7 +24,7 @@ pub(crate) fn refuse(
     for (word, source) in created_paths(records, words, &folders.work_budget) {
         let wild = word.marks.has(Marks::GLOB) || word.marks.has(Marks::BRACE);
         let is_there = |cwd: &String| {
-            let path = resolve::resolve(&word.text, false, cwd, folders);
+            let path = resolve::resolve_in(&word.text, cwd, folders);
             folders.contains_path(&path)
                 && resolve::path_protection(&path, wild, folders) > PathProtection::Ordinary
         };
@@ -81,7 +81,7 @@ fn check_word(
     let wild = word.marks.has(Marks::GLOB);
     // `--exclude` takes a pattern of files that are not written.
     let changed = written && !word.text.starts_with("--exclude");
-    for (text, home) in resolve::candidates(word, false) {
+    for (text, home) in resolve::candidates(word) {
         for cwd in cwds {
             let path = resolve::resolve(text, home, cwd, folders);
             if sensitive_paths::is_private(&path, folders)

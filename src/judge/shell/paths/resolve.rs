@@ -116,7 +116,7 @@ impl Folders {
     pub(crate) fn may_name_secret(&self, text: &str, cwds: &[String]) -> bool {
         self.may_be_secret(text)
             || cwds.iter().filter(|cwd| **cwd != self.workspace).any(|cwd| {
-                let path = resolve(text, false, cwd, self);
+                let path = resolve_in(text, cwd, self);
                 let root = self.roots().find(|root| is_in(&path, root)).unwrap_or_default();
                 self.may_be_secret(&path[root.trim_end_matches('/').len()..])
             })
@@ -146,6 +146,11 @@ pub(crate) enum PathProtection {
 
 /// The absolute path of a word, without dots and double slashes. Once the budget is spent, the result
 /// is `/`, which lies outside the workspace.
+pub(crate) fn resolve_in(word: &str, folder: &str, folders: &Folders) -> String {
+    resolve(word, false, folder, folders)
+}
+
+/// Same as `resolve_in`. With `is_home`, the word begins with the tilde of the home folder.
 pub(crate) fn resolve(word: &str, is_home: bool, folder: &str, folders: &Folders) -> String {
     if !folders.work_budget.spend(12 + (word.len() + folder.len()) / 4) {
         return "/".to_owned();
@@ -411,12 +416,27 @@ pub(crate) fn may_be_secret(part: &str) -> bool {
 
 /// The texts within a word that may be paths, each with whether it begins with `~`. These are the whole
 /// word, the text after `=`, `:`, `@` or `,`, the text before `:`, and the text directly after an
-/// option's letter. With `texts`, also the parts between blanks and quotes.
-pub(crate) fn candidates(word: &Word, texts: bool) -> Vec<(&str, bool)> {
+/// option's letter.
+pub(crate) fn candidates(word: &Word) -> Vec<(&str, bool)> {
+    candidates_in(word, WordUse::Argument)
+}
+
+/// How a program reads a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WordUse {
+    /// As one argument.
+    Argument,
+    /// As a text for another program, so that paths in it stand between blanks and quotes.
+    Text,
+}
+
+/// The texts within a word that may be paths, as `candidates` has them. In a text for another program, also the parts
+/// between blanks and quotes.
+pub(crate) fn candidates_in(word: &Word, word_use: WordUse) -> Vec<(&str, bool)> {
     let text = word.text.as_str();
     let mut found = vec![(text, word.marks.has(Marks::HOME))];
     let has_signs = text.bytes().any(|c| matches!(c, b'=' | b':' | b'@' | b','));
-    if !(has_signs || texts || text.starts_with('-')) {
+    if !(has_signs || word_use == WordUse::Text || text.starts_with('-')) {
         return found;
     }
     let tilde = |rest: &str| rest.starts_with("~/") || rest == "~";
@@ -445,8 +465,7 @@ pub(crate) fn candidates(word: &Word, texts: bool) -> Vec<(&str, bool)> {
             found.push(("/", false));
         }
     }
-    if texts {
-        // The word is a text for another program, so paths in it stand between blanks and quotes.
+    if word_use == WordUse::Text {
         for part in text.split([' ', '\'', '"', '(', ')', ';', '\t', '\n', '>', '<']).take(64) {
             if part.contains('/') {
                 found.push((part, tilde(part)));

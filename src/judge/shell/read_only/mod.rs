@@ -180,7 +180,7 @@ fn check_word(
         return Err(format!("{text} may name a file that likely holds secrets"));
     }
     // This includes `git show HEAD:.env`.
-    for (path, home) in resolve::candidates(word, false).iter().filter(|(path, _)| !path.is_empty()) {
+    for (path, home) in resolve::candidates(word).iter().filter(|(path, _)| !path.is_empty()) {
         let leaves = path.starts_with('/') || path.split('/').any(|part| part == "..");
         if *home || leaves && (is_outside(path, cwds, folders) || is_output(path)) {
             return Err(format!("{text} lies outside the workspace"));

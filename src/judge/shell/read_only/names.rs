@@ -40,7 +40,7 @@ pub(crate) fn is_outside(text: &str, cwds: &[String], folders: &Folders) -> bool
     if matches!(text, "/dev/null" | "/dev/stdin" | "/dev/stdout" | "/dev/stderr") {
         return false;
     }
-    cwds.iter().any(|cwd| !folders.contains_path(&resolve::resolve(text, false, cwd, folders)))
+    cwds.iter().any(|cwd| !folders.contains_path(&resolve::resolve_in(text, cwd, folders)))
 }
 
 /// Whether a path has an extension that folders rarely have.

@@ -34,7 +34,7 @@ pub(super) fn reads_of(
     };
     let searches_here = paths.searches_here || paths.patches.as_ref().is_some_and(Vec::is_empty);
     for at in values {
-        for (path, _) in resolve::candidates(&words[*at], false) {
+        for (path, _) in resolve::candidates(&words[*at]) {
             push_reads(&mut reads, path, &kind, NameRule::Any, cwds);
         }
     }

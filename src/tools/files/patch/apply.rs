@@ -44,14 +44,7 @@ pub(crate) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCa
     let sections = parse(&patch)?;
     let targets = targets(context, &sections)?;
     let subject = subject(&targets);
-    let bare = |summary: String| PreparedCall {
-        subject: subject.clone(),
-        summary,
-        diff: None,
-        read_only: false,
-        change: None,
-        sandbox: None,
-    };
+    let bare = |summary: String| PreparedCall::new(subject.clone(), summary);
     let names = || {
         let names: Vec<String> = targets.iter().map(|target| context.show(&target.path.path)).collect();
         names.join(", ")

@@ -236,7 +236,7 @@ pub(super) fn remove(context: &ToolContext, path: PinnedPath) -> Result<FileStep
     let shown = context.show(&path.path);
     let text = text::binary_kind(&before.bytes)
         .is_none()
-        .then(|| text::detect(&before.bytes, true).decode(&before.bytes))
+        .then(|| text::detect(&before.bytes, text::Extent::Whole).decode(&before.bytes))
         .flatten();
     let diff = match text {
         Some(text) => diff::unified(&shown, Some(&ShownText::new(&text).text), None),

@@ -18,14 +18,7 @@ const CHUNK_BYTES: usize = 1 << 20;
 
 pub(super) fn prepare(context: &ToolContext, blob_id: BlobId) -> Result<PreparedCall, ToolError> {
     find(context, blob_id)?;
-    Ok(PreparedCall {
-        subject: Subject::Blob { blob_id },
-        summary: format!("Read {blob_id}"),
-        diff: None,
-        read_only: true,
-        change: None,
-        sandbox: None,
-    })
+    Ok(PreparedCall::read(Subject::Blob { blob_id }, format!("Read {blob_id}")))
 }
 
 fn find(context: &ToolContext, blob_id: BlobId) -> Result<(&dyn Blobs, BlobRef), ToolError> {

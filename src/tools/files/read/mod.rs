@@ -85,14 +85,7 @@ pub(crate) fn prepare(context: &ToolContext, input: &Input) -> Result<PreparedCa
         path.open().map_err(|refusal| with_similar_path(context, &path.path, refusal))?;
     }
     let summary = format!("Read {}", context.show(&path.path));
-    Ok(PreparedCall {
-        subject: Subject::Read { path: path.resolved },
-        summary,
-        diff: None,
-        read_only: true,
-        change: None,
-        sandbox: None,
-    })
+    Ok(PreparedCall::read(Subject::Read { path: path.resolved }, summary))
 }
 
 /// The blob id in the arguments, if there is one. A file with such a name can be read by a path with a slash.
@@ -202,7 +195,8 @@ fn read(
 /// Detects the encoding and the line ending, or refuses binary content.
 fn detect_charset(head: &[u8], path: &Path) -> Result<(Charset, char), ToolError> {
     refuse_binary(path, head)?;
-    let charset = text::detect(head, head.len() < DETECTION_BYTES);
+    let extent = if head.len() < DETECTION_BYTES { text::Extent::Whole } else { text::Extent::Beginning };
+    let charset = text::detect(head, extent);
     let is_cr = head.contains(&b'\r') && !head.contains(&b'\n');
     Ok((charset, if is_cr { '\r' } else { '\n' }))
 }
@@ -233,7 +227,7 @@ fn read_notebook(
         )
         .with(json!({ "path": path, "problem": why }))
     };
-    let charset = text::detect(&bytes, true);
+    let charset = text::detect(&bytes, text::Extent::Whole);
     let text = charset.decode(&bytes).ok_or_else(|| bad("it is not valid text".into()))?;
     let window = notebook::CellWindow {
         first: input.offset.unwrap_or(1).max(1),

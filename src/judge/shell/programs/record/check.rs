@@ -48,14 +48,14 @@ pub(crate) enum Check {
     Mysql,
     /// Packages by name, path or address.
     Npm,
-    /// `+COMMAND`.
-    Plus,
+    /// `+COMMAND`, which a pager runs.
+    PlusCommand,
     /// A format.
     Printf,
     /// `--NAME_out=OPTIONS:PATH`.
     Protoc,
-    /// Filters with a grammar of their own.
-    Protocols,
+    /// Addresses and filters of ffmpeg, with a grammar of their own.
+    MediaFilter,
     /// Statements for a database.
     Psql,
     /// The same, for a client that runs its input.
@@ -64,10 +64,10 @@ pub(crate) enum Check {
     Pytest,
     /// Commands of a database in any case.
     Redis,
-    /// `HOST:PATH`.
-    Remote,
-    /// Classes as values.
-    Response,
+    /// An operand `HOST:PATH` is on another machine.
+    RemoteCopy,
+    /// Arguments that name code: classes as values, files with options.
+    CodeArgument,
     /// `HOST:PATH`, and the folder in which files are removed.
     Rsync,
     /// `-C NAME=value`, by the name.
@@ -75,7 +75,7 @@ pub(crate) enum Check {
     /// Its first operand is a script.
     Sed,
     /// Switches with a path in the same word.
-    Seven,
+    SevenZip,
     /// Statements for a database.
     Sqlite,
     /// The first word may be a cluster of letters whose values follow.

@@ -40,7 +40,7 @@ pub(crate) fn tar(call: &CommandCall<'_>) -> Option<String> {
     })
 }
 
-pub(crate) fn seven(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn seven_zip(call: &CommandCall<'_>) -> Option<String> {
     // `-spf` keeps full paths; list files contain names that the text does not show.
     any(call, "this lies outside the workspace, or may", |text| {
         // Its switches are case-insensitive.

@@ -116,7 +116,7 @@ const CURL_VALUES: &[char] = &[
 ];
 
 /// ffmpeg: addresses of files, and filters that load code or files, or write some.
-pub(crate) fn protocols(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn media_filter(call: &CommandCall<'_>) -> Option<String> {
     const FILTERS: &[&str] = &[
         "ladspa",
         "lv2",
@@ -158,7 +158,7 @@ pub(crate) fn protocols(call: &CommandCall<'_>) -> Option<String> {
 }
 
 /// `host:path`: a file is sent or fetched.
-pub(crate) fn remote(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn remote_copy(call: &CommandCall<'_>) -> Option<String> {
     any(call, "this names another machine", |text| {
         !text.starts_with('-')
             && (text.contains("://")
@@ -177,5 +177,5 @@ pub(crate) fn rsync(call: &CommandCall<'_>) -> Option<String> {
     if everything && call.words.iter().any(removes) {
         return reason_for(&last.text, "files that are not in the other folder are removed");
     }
-    remote(call)
+    remote_copy(call)
 }

@@ -67,145 +67,154 @@ pub(crate) fn sed(call: &CommandCall<'_>) -> Option<String> {
 
 /// Whether a sed script consists only of harmless commands.
 fn is_tame_sed(script: &str) -> bool {
-    let s = script.as_bytes();
-    let mut at = 0;
     // The next script would continue this command.
     if script.ends_with('\\') {
         return false;
     }
-    let is_sign = |sign: u8| sign.is_ascii() && !matches!(sign, b'\\' | b'\n' | b'[' | b']');
-    // Finds the end of a text that an unescaped delimiter ends. `None` if the line ends first, or if a
-    // bracket expression of a pattern contains the delimiter.
-    let delimited = |mut at: usize, sign: u8, pattern: bool| -> Option<usize> {
+    let mut reader = SedReader { text: script.as_bytes(), at: 0 };
+    loop {
+        reader.skip_while(|c| matches!(c, b' ' | b'\t' | b'\n' | b';'));
+        if reader.skip_addresses().is_none() {
+            return false;
+        }
+        reader.skip_while(|c| matches!(c, b' ' | b'!'));
+        let Some(command) = reader.peek() else { return true };
+        reader.at += 1;
+        if reader.skip_arguments(command).is_none() {
+            return false;
+        }
+        reader.skip_while(|c| c == b' ');
+        let is_end = matches!(reader.peek(), None | Some(b';' | b'\n' | b'}' | b'#'));
+        if !is_end && !matches!(command, b'{' | b'}') {
+            return false;
+        }
+    }
+}
+
+/// Whether a delimited text of sed is a pattern, in which a class `[…]` may hold the delimiter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SedText {
+    Pattern,
+    Replacement,
+}
+
+/// Reads a sed script. Its methods return `None` at what is not known to be harmless.
+struct SedReader<'s> {
+    text: &'s [u8],
+    at: usize,
+}
+
+impl SedReader<'_> {
+    fn peek(&self) -> Option<u8> {
+        self.text.get(self.at).copied()
+    }
+
+    fn skip_while(&mut self, is_skipped: impl Fn(u8) -> bool) {
+        while self.peek().is_some_and(&is_skipped) {
+            self.at += 1;
+        }
+    }
+
+    /// The byte that delimits the texts of a command.
+    fn delimiter(&self, at: usize) -> Option<u8> {
+        let sign = *self.text.get(at)?;
+        (sign.is_ascii() && !matches!(sign, b'\\' | b'\n' | b'[' | b']')).then_some(sign)
+    }
+
+    /// Moves behind a text that an unescaped delimiter ends. `None` if the line ends first, or if a
+    /// bracket expression of a pattern contains the delimiter.
+    fn skip_delimited(&mut self, start: usize, sign: u8, kind: SedText) -> Option<()> {
+        let mut at = start;
         let mut class = false;
-        while let Some(&c) = s.get(at) {
+        while let Some(&c) = self.text.get(at) {
             match c {
                 b'\\' => at += 1,
                 b'\n' => return None,
-                b'[' if pattern && !class => {
+                b'[' if kind == SedText::Pattern && !class => {
                     class = true;
                     // A `]` directly after the opening is one of the characters.
-                    if s.get(at + 1) == Some(&b'^') {
+                    if self.text.get(at + 1) == Some(&b'^') {
                         at += 1;
                     }
-                    if s.get(at + 1) == Some(&b']') {
+                    if self.text.get(at + 1) == Some(&b']') {
                         at += 1;
                     }
                 }
                 b']' if class => class = false,
                 // Implementations differ on whether a class hides the sign: not harmless.
                 c if c == sign && class => return None,
-                c if c == sign => return Some(at + 1),
+                c if c == sign => {
+                    self.at = at + 1;
+                    return Some(());
+                }
                 _ => {}
             }
             at += 1;
         }
         None
-    };
-    loop {
-        while s.get(at).is_some_and(|c| matches!(c, b' ' | b'\t' | b'\n' | b';')) {
-            at += 1;
-        }
-        // Addresses.
+    }
+
+    /// Moves behind up to two addresses: numbers, `$`, or patterns.
+    fn skip_addresses(&mut self) -> Option<()> {
         for _ in 0..2 {
-            match s.get(at) {
+            match self.peek() {
                 Some(b'0'..=b'9' | b'$' | b'+' | b'~') => {
-                    at += 1;
-                    while s.get(at).is_some_and(|c| c.is_ascii_digit() || matches!(c, b'~' | b'$')) {
-                        at += 1;
-                    }
+                    self.at += 1;
+                    self.skip_while(|c| c.is_ascii_digit() || matches!(c, b'~' | b'$'));
                 }
-                Some(b'/') => match delimited(at + 1, b'/', true) {
-                    Some(end) => at = end,
-                    None => return false,
-                },
+                Some(b'/') => self.skip_delimited(self.at + 1, b'/', SedText::Pattern)?,
                 Some(b'\\') => {
-                    let Some(&sign) = s.get(at + 1).filter(|sign| is_sign(**sign)) else { return false };
-                    match delimited(at + 2, sign, true) {
-                        Some(end) => at = end,
-                        None => return false,
-                    }
+                    let sign = self.delimiter(self.at + 1)?;
+                    self.skip_delimited(self.at + 2, sign, SedText::Pattern)?;
                 }
                 _ => {}
             }
-            while s.get(at).is_some_and(|c| matches!(c, b'I' | b'M')) {
-                at += 1;
-            }
-            while s.get(at) == Some(&b' ') {
-                at += 1;
-            }
-            if s.get(at) == Some(&b',') {
-                at += 1;
-                while s.get(at) == Some(&b' ') {
-                    at += 1;
-                }
+            self.skip_while(|c| matches!(c, b'I' | b'M'));
+            self.skip_while(|c| c == b' ');
+            if self.peek() == Some(b',') {
+                self.at += 1;
+                self.skip_while(|c| c == b' ');
             }
         }
-        while s.get(at).is_some_and(|c| matches!(c, b' ' | b'!')) {
-            at += 1;
-        }
-        let Some(&command) = s.get(at) else { return true };
-        at += 1;
+        Some(())
+    }
+
+    /// Moves behind the arguments of a harmless command.
+    fn skip_arguments(&mut self, command: u8) -> Option<()> {
         match command {
             b'{' | b'}' | b'p' | b'P' | b'd' | b'D' | b'g' | b'G' | b'h' | b'H' | b'n' | b'N' | b'x'
             | b'=' | b'z' | b'F' => {}
-            b'q' | b'Q' | b'l' | b'L' => {
-                while s.get(at).is_some_and(|c| c.is_ascii_digit() || *c == b' ') {
-                    at += 1;
-                }
-            }
-            b'#' => {
-                while s.get(at).is_some_and(|c| *c != b'\n') {
-                    at += 1;
-                }
-            }
+            b'q' | b'Q' | b'l' | b'L' => self.skip_while(|c| c.is_ascii_digit() || c == b' '),
+            b'#' => self.skip_while(|c| c != b'\n'),
             b'b' | b't' | b'T' | b':' => {
-                while s.get(at) == Some(&b' ') {
-                    at += 1;
-                }
+                self.skip_while(|c| c == b' ');
                 // A blank ends a label (GNU sed 4.3 and later), and another command may follow.
-                while s.get(at).is_some_and(|c| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'-' | b'.'))
-                {
-                    at += 1;
-                }
+                self.skip_while(|c| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'-' | b'.'));
                 // Versions differ on other ends.
-                if s.get(at) == Some(&b'#') {
-                    return false;
+                if self.peek() == Some(b'#') {
+                    return None;
                 }
             }
             b'a' | b'i' | b'c' => {
                 // Text to the end of the line; a backslash continues it.
-                while let Some(&c) = s.get(at) {
-                    match c {
-                        b'\\' => at += 1,
-                        b'\n' => break,
-                        _ => {}
-                    }
-                    at += 1;
+                while let Some(c) = self.peek().filter(|c| *c != b'\n') {
+                    self.at += if c == b'\\' { 2 } else { 1 };
                 }
             }
             b's' | b'y' => {
-                let Some(&sign) = s.get(at).filter(|sign| is_sign(**sign)) else { return false };
-                let Some(middle) = delimited(at + 1, sign, command == b's') else { return false };
-                let Some(end) = delimited(middle, sign, false) else { return false };
-                at = end;
+                let sign = self.delimiter(self.at)?;
+                let kind = if command == b's' { SedText::Pattern } else { SedText::Replacement };
+                self.skip_delimited(self.at + 1, sign, kind)?;
+                self.skip_delimited(self.at, sign, SedText::Replacement)?;
                 if command == b's' {
-                    while s.get(at).is_some_and(|c| {
+                    self.skip_while(|c| {
                         c.is_ascii_digit() || matches!(c, b'g' | b'p' | b'i' | b'I' | b'm' | b'M')
-                    }) {
-                        at += 1;
-                    }
+                    });
                 }
             }
-            _ => return false,
+            _ => return None,
         }
-        while s.get(at) == Some(&b' ') {
-            at += 1;
-        }
-        if !matches!(s.get(at), None | Some(b';' | b'\n' | b'}' | b'#')) && command != b'{' && command != b'}'
-        {
-            return false;
-        }
+        Some(())
     }
 }
 

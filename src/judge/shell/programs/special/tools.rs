@@ -35,7 +35,7 @@ pub(crate) fn printf(call: &CommandCall<'_>) -> Option<String> {
 
 /// Pagers run `+cmd` as a command. A line number, the end and a pattern of plain characters are
 /// harmless, because they are positions in the text.
-pub(crate) fn plus(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn plus_command(call: &CommandCall<'_>) -> Option<String> {
     let is_place = |text: &str| {
         let is_pattern = |rest: &str| rest.chars().all(|c| c.is_alphanumeric() || matches!(c, ' ' | '_'));
         matches!(text, "G" | "F")
@@ -58,7 +58,7 @@ pub(crate) fn jq(call: &CommandCall<'_>) -> Option<String> {
 }
 
 /// Options from a file: `@file`; code after a colon; a class that writes the report.
-pub(crate) fn response(call: &CommandCall<'_>) -> Option<String> {
+pub(crate) fn code_argument(call: &CommandCall<'_>) -> Option<String> {
     let class = |text: &str| text.contains('.') && !text.contains('/');
     let is_program = |name: &str| stem(&call.words[0].text) == name;
     let named = call.ungranted_words().find(|(at, text)| {
