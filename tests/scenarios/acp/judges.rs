@@ -161,7 +161,7 @@ async fn judged(daemon: &TestDaemon, mut command: Command) {
 async fn python_sdk_drives_the_bridge() {
     let daemon = TestDaemon::start().await;
     let Some(python) = python_with_sdk(&daemon.path("")).await else {
-        eprintln!("SKIPPED: Python cannot install the SDK of the Agent Client Protocol here");
+        base::skip_test!("Python cannot install the SDK of the Agent Client Protocol");
         return;
     };
     let program = daemon.path("client.py");
@@ -175,7 +175,7 @@ async fn python_sdk_drives_the_bridge() {
 async fn typescript_sdk_drives_the_bridge() {
     let daemon = TestDaemon::start().await;
     let Some(folder) = folder_with_node_sdk(&daemon.path("")).await else {
-        eprintln!("SKIPPED: npm cannot install the SDK of the Agent Client Protocol here");
+        base::skip_test!("npm cannot install the SDK of the Agent Client Protocol");
         return;
     };
     // Node resolves the package from the folder of the program.
