@@ -3,6 +3,7 @@
 //! - `stat`: data of a process; nothing is cached, and a process may have ended when its data is used.
 //! - `child`, `spawn_in_cgroup`: a child, and one that starts inside a cgroup.
 //! - `release_startup_pages`: pages of the program's own file.
+//! - `thread_cpu_time`: the processor time of a thread.
 //! - `release_free_memory`: freed memory that the allocator still holds.
 //! - `detach`: a program that keeps nothing of this process.
 //! - `bind_to_parent`: a program that ends with this process.
@@ -21,6 +22,7 @@ mod release_free_memory;
 mod release_startup_pages;
 mod spawn_in_cgroup;
 mod stat;
+mod thread_cpu_time;
 mod variable;
 
 pub use bind_to_parent::bind_to_parent;
@@ -36,4 +38,5 @@ pub use stat::{
     Process, boot_id, cgroup, cgroups, environ, has_entry, is_there, lineage, list_processes, name, program,
     read_process, resident_bytes, writers,
 };
+pub use thread_cpu_time::thread_cpu_time;
 pub use variable::variable;

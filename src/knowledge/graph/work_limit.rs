@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use base::proc::thread_cpu_time;
 use tokio_util::sync::CancellationToken;
 
 /// Processor time for the structure of one file. Some texts that are not code take very long; they are indexed as plain
@@ -46,12 +47,6 @@ impl WorkLimit {
     pub fn is_cancelled(&self) -> bool {
         self.cancel.is_cancelled()
     }
-}
-
-/// The processor time of this thread: the first number of its file in proc(5).
-fn thread_cpu_time() -> Option<Duration> {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    text.split_ascii_whitespace().next()?.parse().ok().map(Duration::from_nanos)
 }
 
 #[cfg(test)]
