@@ -11,6 +11,7 @@ use rmcp::model::{
 };
 use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
+use serde_json::{Value, json};
 
 use crate::server_log::ServerLog;
 
@@ -76,7 +77,7 @@ impl<T> HandshakeFilter<T> {
             Awaited::Discover(_) if id.is_none() => self.unnamed = Some(message.clone()),
             Awaited::Initialize { id: wanted, .. } if is_reply_to(wanted) => {
                 self.awaited = None;
-                return Some(message);
+                return Some(completed_reply(message));
             }
             Awaited::Initialize { id: wanted, discover: Some(discover) } if is_reply_to(discover) => {
                 if let Some(result) = late_discovery(&message) {
@@ -91,6 +92,31 @@ impl<T> HandshakeFilter<T> {
         let id = id.map_or_else(|| "no request".to_owned(), |id| format!("the request {id}"));
         self.log.note(&format!("ignored during the handshake: {what} to {id}"));
         None
+    }
+}
+
+/// A reply to `initialize` with the fields that some servers leave out: a name, a version, or abilities.
+fn completed_reply(message: ServerJsonRpcMessage) -> ServerJsonRpcMessage {
+    let ServerJsonRpcMessage::Response(JsonRpcResponse {
+        result: ServerResult::CustomResult(read), id, ..
+    }) = &message
+    else {
+        return message;
+    };
+    let Some(mut fields) = read.0.as_object().cloned() else { return message };
+    if !fields.get("capabilities").is_some_and(Value::is_object) {
+        // Its tools are asked for in any case; the server may still refuse.
+        fields.insert("capabilities".into(), json!({"tools": {}}));
+    }
+    let text = |name: &str| fields.get("serverInfo")?.get(name)?.as_str().map(str::to_owned);
+    let server = json!({"name": text("name").unwrap_or_else(|| "unnamed".into()), "version": text("version").unwrap_or_default()});
+    fields.insert("serverInfo".into(), server);
+    if fields.get("instructions").is_some_and(|text| !text.is_string()) {
+        fields.remove("instructions");
+    }
+    match serde_json::from_value::<InitializeResult>(fields.into()) {
+        Ok(result) => ServerJsonRpcMessage::response(ServerResult::InitializeResult(result), id.clone()),
+        Err(_) => message,
     }
 }
 
@@ -163,8 +189,6 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for HandshakeFilter<T> {
 mod tests {
     use std::collections::VecDeque;
 
-    use serde_json::{Value, json};
-
     use super::*;
 
     fn message(value: Value) -> ServerJsonRpcMessage {
@@ -214,6 +238,25 @@ mod tests {
         let mut asking = filter(&["server/discover"]);
         let notification = message(json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
         assert!(asking.filter(notification).is_some());
+    }
+
+    #[test]
+    fn reply_with_missing_fields_completes_handshake() {
+        for result in [
+            json!({"protocolVersion": "2024-11-05", "capabilities": {"tools": {}}}),
+            json!({"protocolVersion": "2024-11-05", "capabilities": null, "serverInfo": {"name": "s"}}),
+            json!({"protocolVersion": "2025-06-18", "serverInfo": "s", "instructions": null}),
+            json!({"protocolVersion": "2025-06-18", "capabilities": [], "serverInfo": null, "instructions": 3}),
+        ] {
+            let mut filter = filter(&["initialize"]);
+            let reply = filter.filter(message(json!({"jsonrpc": "2.0", "id": 0, "result": result})));
+            let Some(ServerJsonRpcMessage::Response(reply)) = reply else { panic!("{result}: {reply:?}") };
+            let ServerResult::InitializeResult(read) = reply.result else {
+                panic!("{result}: {:?}", reply.result)
+            };
+            assert!(read.capabilities.tools.is_some(), "{result}");
+            assert!(["s", "unnamed"].contains(&read.server_info.name.as_str()), "{result}");
+        }
     }
 
     /// A transport that receives these messages and then nothing.
