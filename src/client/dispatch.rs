@@ -92,7 +92,7 @@ fn finish(command: impl Future<Output = Result<(), Failure>>) -> u8 {
 async fn serve_editor(
     BridgeCli { connection, command: BridgeCommand::Acp(args) }: BridgeCli,
 ) -> Result<(), Failure> {
-    let _ = nix::sys::prctl::set_dumpable(false);
+    let _ = base::proc::refuse_inspection();
     let reach = connector(&connection, None)?;
     if connection.config.is_some()
         && let Some(remark) = reach.unread_config().await

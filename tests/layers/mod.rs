@@ -114,7 +114,12 @@ const WORDS: &[(&[&str], &[&str])] = &[
             "api",
             "engine",
             "judge",
-            "project",
+            "folders",
+            "worktree",
+            "workspace",
+            "extensions",
+            "hooks",
+            "policy",
             "knowledge",
             "mcp",
             "model",
@@ -176,7 +181,7 @@ const TEXTS: &[(&[&str], &[&str])] = &[
     // Only the code that calls models may name providers.
     (&["rpc", "session", "store", "transport", "knowledge"], &["anthropic", "openai"]),
     (
-        &["project", "store", "transport", "rpc", "client", "daemon", "jobs", "mcp"],
+        &["workspace", "store", "transport", "rpc", "client", "daemon", "jobs", "mcp"],
         &["/proc/{", "/proc/self"],
     ),
 ];

@@ -21,6 +21,8 @@ pub struct Process {
     pub started: u64,
     /// Whether the process has ended and only its exit status remains to be collected.
     pub is_dead: bool,
+    /// Whether a signal such as SIGSTOP or a debugger has stopped it.
+    pub is_suspended: bool,
 }
 
 /// All processes except kernel threads.
@@ -73,7 +75,8 @@ fn parse(pid: i32, stat: &[u8]) -> Option<Process> {
     let started = fields.nth(1)?.parse().ok()?;
     // The kernel also shows a process as a zombie if its first thread has ended while other threads run.
     let is_dead = matches!(state, "Z" | "X" | "x") && threads <= 1;
-    Some(Process { pid, parent, group, session, started, is_dead })
+    let is_suspended = matches!(state, "T" | "t");
+    Some(Process { pid, parent, group, session, started, is_dead, is_suspended })
 }
 
 /// The initial environment of a process; entries end with NUL. Empty for a process without an environment,

@@ -109,11 +109,8 @@ fn is_other_file(socket: &Path) -> bool {
     std::fs::symlink_metadata(socket).is_ok_and(|metadata| !metadata.file_type().is_socket())
 }
 
-/// Whether a process was stopped by a signal such as SIGSTOP.
 fn is_suspended(pid: i32) -> bool {
-    // The state follows the name in brackets, proc(5).
-    std::fs::read_to_string(format!("/proc/{pid}/stat"))
-        .is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['T', 't'])))
+    base::proc::read_process(pid).is_ok_and(|process| process.is_suspended)
 }
 
 fn open(data_dir: &Path) -> io::Result<File> {

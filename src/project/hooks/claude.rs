@@ -63,7 +63,7 @@ struct ClaudeReader<'f> {
 }
 
 impl ClaudeReader<'_> {
-    /// The daemon does not read the rules of this file. Somebody who wrote a rule that restricts has to know that.
+    /// The daemon does not read the rules of this file. A user who wrote a rule that restricts has to know that.
     fn show_rules(&mut self, permissions: Node<'_>) {
         for (kind, rules) in permissions.fields().unwrap_or_default() {
             let option = match kind.to_ascii_lowercase().as_str() {

@@ -303,7 +303,7 @@ mod tests {
     use crate::shell::process_tree::*;
 
     fn process(pid: i32, session: i32, started: u64) -> Process {
-        Process { pid, parent: 1, group: session, session, started, is_dead: false }
+        Process { pid, parent: 1, group: session, session, started, is_dead: false, is_suspended: false }
     }
 
     #[test]

@@ -138,7 +138,7 @@ mod tests {
     use types::ids::{Mint, Seed};
 
     fn process(pid: i32, session: i32, started: u64) -> Process {
-        Process { pid, parent: 1, group: session, session, started, is_dead: false }
+        Process { pid, parent: 1, group: session, session, started, is_dead: false, is_suspended: false }
     }
 
     #[test]
