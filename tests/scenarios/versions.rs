@@ -121,7 +121,7 @@ async fn unknown_method_of_older_daemon_names_the_program_to_update() {
     assert!(code == 4 && text.contains("job.list") && text.contains(words), "{code}: {text}");
     // What a user typed is not the daemon's fault.
     let (code, text) = run_against(Value::Null, older, &["rpc", "no.method"]).await;
-    assert!(code != 0 && !text.contains("older"), "{code}: {text}");
+    assert!(code == 64 && !text.contains("older"), "{code}: {text}");
 }
 
 #[tokio::test]

@@ -370,7 +370,7 @@ fn call(script: &Value, params: &Value, peer: &dyn ToolClient) -> Value {
             eprintln!("dying as asked");
             std::process::exit(3)
         }
-        "huge" => text(&"x".repeat(100 << 20)),
+        "huge" => text(&"x".repeat(20 << 20)),
         "flood" => loop {
             peer.send(
                 json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "flood"}}),

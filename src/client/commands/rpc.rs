@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::connection::client::CallError;
 use crate::connection::connector::Connector;
 use crate::connection::stdin;
-use crate::failure::Failure;
+use crate::failure::{Failure, code};
 use crate::terminal::out::{OutputStreams, harmless_json};
 
 pub(crate) async fn rpc(
@@ -33,7 +33,10 @@ pub(crate) async fn rpc(
                     line,
                 ))?;
             }
-            Err(Failure::silent(Failure::from(CallError::Fault(fault)).code))
+            // Elsewhere an unknown method means a daemon of another version; here it was typed.
+            let is_typed_wrong = fault.kind() == "method_not_found";
+            let code = if is_typed_wrong { code::USAGE } else { Failure::from(CallError::Fault(fault)).code };
+            Err(Failure::silent(code))
         }
         Err(other) => Err(other.into()),
     }

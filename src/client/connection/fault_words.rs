@@ -57,7 +57,7 @@ pub(super) fn failure(fault: &WireFault) -> Failure {
     };
     match fault.kind() {
         "shutting_down" => Failure::unreachable("the daemon is stopping; try again in a moment"),
-        "invalid_params" | "unsupported" | "method_not_found" => Failure::usage(message),
+        "invalid_params" | "unsupported" => Failure::usage(message),
         // A session that was killed is known.
         "not_found" if !has_state => Failure::usage(message),
         "" => Failure::internal(message),
