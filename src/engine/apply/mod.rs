@@ -31,7 +31,7 @@ pub const TRANSIENT_KINDS: &[&str] = &[
     "hook.completed",
     "turn.phase",
     "turn.prompt_built",
-    "turn.restart.parked",
+    "turn.parked",
     "turn.resumed",
     "turn.steered",
     "command.completed",

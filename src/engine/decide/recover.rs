@@ -81,7 +81,7 @@ impl PlanBuilder<'_> {
         self.resume(turn.restart.resumes, was_parked);
     }
 
-    /// Parks the session for a clean shutdown. `turn.restart.parked` records that the turn did not cause the
+    /// Parks the session for a clean shutdown. `turn.parked` records that the turn did not cause the
     /// stop, so its resume is not counted. `helped` says that a helper call was running.
     pub fn park_session(&mut self, helped: bool) {
         if helped {
