@@ -31,6 +31,10 @@ async fn allow(client: &Client, request: &Value) {
     client.call("session.approve", answer).await;
 }
 
+fn at_ms(event: &Value) -> u64 {
+    event["at_ms"].as_u64().expect("a time")
+}
+
 /// Waits until the log has `count` events of this kind.
 async fn count_of(log: &mut Log, kind: &str, count: usize) -> Vec<Value> {
     while log.events_of(kind).len() < count {
@@ -81,6 +85,10 @@ async fn three_parallel_subagents_ask_through_one_session() {
     let result = log.turn_ends("success").await;
     assert_eq!(result["text"], "All done.");
     assert_eq!(count_of(&mut log, "permission.resolved", 3).await.len(), 3);
+    // The requests overlap: the turn waited for the user from the first one to the last answer.
+    let (asked, resolved) = (log.events_of("permission.requested"), log.events_of("permission.resolved"));
+    let waited = at_ms(&resolved[2]) - at_ms(&asked[0]);
+    assert_eq!(result["permission_ms"], waited, "{result}");
     let done = log.events_of("subagent.completed");
     assert_eq!(done.len(), 3);
     let mut ran: Vec<String> = daemon.read("ran.txt").lines().map(str::to_owned).collect();

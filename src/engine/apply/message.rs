@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::apply::turn::apply_answer;
+use crate::apply::turn::end_wait;
 use crate::state::partial::PartialAnswer;
 use crate::state::transcript::last_line_of;
 use crate::state::{Activity, Candidate, ModelAttempts, State, TokenRatio, Turn};
@@ -127,7 +127,7 @@ impl State {
                 if let Some(turn) = &mut self.turn {
                     turn.candidates = Arc::default();
                     if let Some(request_id) = request_id {
-                        apply_answer(turn, RequestId::Question(*request_id), envelope);
+                        end_wait(turn, &self.subagents, Some(RequestId::Question(*request_id)), envelope);
                     }
                 }
             }

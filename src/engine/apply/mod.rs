@@ -143,7 +143,7 @@ impl State {
             | Event::HookCompleted { .. }
             | Event::Error { .. } => {
                 if let Some(turn) = &mut self.turn {
-                    turn.apply(envelope);
+                    turn.apply(envelope, &self.subagents);
                 }
             }
             Event::MessageStarted { .. }

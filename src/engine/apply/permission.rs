@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::apply::tool::set_stage;
-use crate::apply::turn::apply_answer;
+use crate::apply::turn::end_wait;
 use crate::state::{CallStage, CallState, Deadline, State};
 use types::event::{Envelope, Event};
 use types::ids::{RequestId, SessionId};
@@ -65,7 +65,7 @@ impl State {
                     }
                     apply_settled(call, session_id, &envelope.event);
                 }
-                apply_answer(turn, RequestId::Permission(*request_id), envelope);
+                end_wait(turn, &self.subagents, Some(RequestId::Permission(*request_id)), envelope);
                 if let Event::PermissionResolved {
                     decision: Decision::Allow,
                     scope: Scope::Session,

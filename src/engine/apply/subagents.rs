@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::apply::turn::end_wait;
 use crate::state::{State, Subagent};
 use types::event::{Envelope, Event};
 use types::ids::RequestId;
@@ -26,6 +27,11 @@ impl State {
             Event::SubagentCompleted { child_session_id, result, .. } => {
                 let known = self.subagents.iter().position(|it| it.child_session_id == *child_session_id);
                 let subagent = known.map(|at| self.subagents.remove(at));
+                if let (Some(subagent), Some(turn)) = (&subagent, &mut self.turn)
+                    && subagent.holds_up(turn)
+                {
+                    end_wait(turn, &self.subagents, None, envelope);
+                }
                 let takes_result = self.turn.as_ref().is_some_and(|turn| !turn.stop.is_aborting);
                 if let Some(subagent) = subagent.filter(|it| it.background)
                     && result.subtype == Subtype::Aborted
@@ -64,8 +70,8 @@ impl State {
         }
     }
 
-    /// Records the pending requests of sub-agents. This session only shows them; the sub-agents' own
-    /// sessions wait for the answers.
+    /// Records the pending requests of sub-agents. The sub-agents' own sessions wait for the answers. The turn waits
+    /// too while it needs their results.
     pub(super) fn apply_subagent_request(&mut self, envelope: &Envelope) {
         let opened = match &envelope.event {
             Event::PermissionRequested { request, .. } => Some(RequestId::Permission(request.request_id)),
@@ -81,11 +87,19 @@ impl State {
             let is_its = |it: &&mut Arc<Subagent>| it.item_id == envelope.item_id;
             if let Some(subagent) = self.subagents.iter_mut().find(is_its) {
                 Arc::make_mut(subagent).requests.push(request_id);
+                if let Some(turn) = self.turn.as_mut().filter(|turn| subagent.holds_up(turn)) {
+                    turn.totals.waiting_since.get_or_insert(envelope.at_ms);
+                }
             }
         }
         if let Some(request_id) = settled {
+            let mut held_up = false;
             for subagent in self.subagents.iter_mut().filter(|it| it.requests.contains(&request_id)) {
                 Arc::make_mut(subagent).requests.retain(|id| *id != request_id);
+                held_up |= self.turn.as_ref().is_some_and(|turn| subagent.holds_up(turn));
+            }
+            if let Some(turn) = self.turn.as_mut().filter(|_| held_up) {
+                end_wait(turn, &self.subagents, None, envelope);
             }
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::decide::recover::RESUMED_TOO_OFTEN;
 use crate::state::backoff::Backoff;
-use crate::state::{Activity, CONTEXT_OVERFLOW, CallStage, CallState, Hold, OpenQuestion, State, Turn};
+use crate::state::{Activity, CONTEXT_OVERFLOW, CallStage, CallState, Hold, OpenQuestion, State, Subagent, Turn};
 use types::event::{Envelope, Event, HISTORY_LOST, Phase};
 use types::hook::HookDecision;
 use types::ids::RequestId;
@@ -54,7 +54,7 @@ impl State {
 
 impl Turn {
     /// Events in the course of the running turn.
-    pub(super) fn apply(&mut self, envelope: &Envelope) {
+    pub(super) fn apply(&mut self, envelope: &Envelope, subagents: &[Arc<Subagent>]) {
         let turn = self;
         match &envelope.event {
             Event::TurnPhase { phase: Phase::ModelCall, uncalibrated_tokens } => {
@@ -97,7 +97,7 @@ impl Turn {
                     QuestionKind::RepeatedCall => (turn.restart.hold, turn.repeated) = (None, None),
                     QuestionKind::UnknownOutcome | QuestionKind::Question => {}
                 }
-                apply_answer(turn, RequestId::Question(*request_id), envelope);
+                end_wait(turn, subagents, Some(RequestId::Question(*request_id)), envelope);
                 for call in &mut turn.calls {
                     if let CallStage::Running { question, .. } = &mut call.stage {
                         question.take_if(|open| open.request_id == *request_id);
@@ -194,15 +194,24 @@ fn apply_question(turn: &mut Turn, question: &Question, envelope: &Envelope) {
     }
 }
 
-/// Applies a user's answer: without other pending requests, the waiting time ends.
-pub(super) fn apply_answer(turn: &mut Turn, request: RequestId, envelope: &Envelope) {
+/// Ends the time of waiting unless another request is open: one of the turn, or one of a sub-agent that it waits for.
+/// `answered` is the request that the event settles.
+pub(super) fn end_wait(
+    turn: &mut Turn,
+    subagents: &[Arc<Subagent>],
+    answered: Option<RequestId>,
+    envelope: &Envelope,
+) {
+    let is_open = |request: RequestId| answered != Some(request);
     let is_waiting = |call: &CallState| match call.stage {
-        CallStage::Awaiting { request_id, .. } => request != RequestId::Permission(request_id),
-        CallStage::Unknown { request_id, .. } => request != RequestId::Question(request_id),
-        _ => call.open_question().is_some_and(|open| request != RequestId::Question(open.request_id)),
+        CallStage::Awaiting { request_id, .. } => is_open(RequestId::Permission(request_id)),
+        CallStage::Unknown { request_id, .. } => is_open(RequestId::Question(request_id)),
+        _ => call.open_question().is_some_and(|open| is_open(RequestId::Question(open.request_id))),
     };
-    let open = turn.calls.iter().any(is_waiting) || matches!(turn.restart.hold, Some(Hold::Paused { .. }));
-    if !open && let Some(since) = turn.totals.waiting_since.take() {
+    let is_open = turn.calls.iter().any(is_waiting)
+        || matches!(turn.restart.hold, Some(Hold::Paused { .. }))
+        || subagents.iter().any(|it| it.holds_up(turn) && !it.requests.is_empty());
+    if !is_open && let Some(since) = turn.totals.waiting_since.take() {
         turn.totals.permission_ms += envelope.at_ms.since(since);
     }
 }

@@ -1,5 +1,6 @@
 //! A sub-agent that runs: the session that a `Task` call started.
 
+use crate::state::Turn;
 use types::ids::{CallId, ItemId, RequestId, SessionId, TurnId};
 use types::usage::Budgets;
 
@@ -21,4 +22,11 @@ pub(crate) struct Subagent {
     pub background: bool,
     /// Pending permission requests and questions of the sub-agent and of its own sub-agents.
     pub requests: Vec<RequestId>,
+}
+
+impl Subagent {
+    /// Whether the turn waits for the result of the sub-agent.
+    pub fn holds_up(&self, turn: &Turn) -> bool {
+        !self.background && self.turn_id == Some(turn.id)
+    }
 }

@@ -1,9 +1,11 @@
 //! Prompts, steering and cancelling. A prompt is open until its own turn ends, whatever else happens in the session.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::{Conversation, Shared, log};
 use crate::acp::mapper::{InputOrigin, failure_text};
@@ -37,6 +39,16 @@ enum PromptStage {
     /// contains the answer.
     Answered { seq: Seq, turn_id: TurnId },
 }
+
+/// A cancel that waits for the replies to the submits before it.
+pub(super) struct PendingCancel {
+    /// The turn that ran when the user cancelled.
+    running: Option<TurnId>,
+    pub(super) until: Instant,
+}
+
+/// How long a cancel waits for the replies to submits. A hook of the user can hold them up.
+const SUBMIT_WAIT: Duration = Duration::from_millis(500);
 
 /// The reply to a submit.
 pub(super) struct Submitted {
@@ -120,7 +132,9 @@ impl Conversation {
                     return;
                 };
                 prompt.stage = stage;
-                if prompt.is_cancelled && matches!(stage, PromptStage::Turn(_)) {
+                if self.cancel.is_some() {
+                    self.cancel_after_submits();
+                } else if prompt.is_cancelled && matches!(stage, PromptStage::Turn(_)) {
                     self.abort(vec![outcome.turn_id]);
                 }
             }
@@ -131,25 +145,48 @@ impl Conversation {
                 {
                     prompt.responder.refuse(error.clone()).await;
                 }
+                if self.cancel.is_some() {
+                    self.cancel_after_submits();
+                }
             }
         }
     }
 
-    /// Cancels what this client queued, and the running turn, which the user sees. Idle, it has no effect: a later
-    /// prompt is not touched.
+    /// Cancels what this client submitted, and the running turn, which the user sees. Idle, it has no effect: a later
+    /// prompt is not touched. While the daemon has not replied to a submit, the running turn goes on for a moment: its
+    /// end would start that prompt.
     pub(super) fn cancel(&mut self) {
-        let mut turns = Vec::new();
         for prompt in &mut self.prompts {
-            match prompt.stage {
-                PromptStage::Submitting(_) => prompt.is_cancelled = true,
-                PromptStage::Turn(turn_id) => turns.push(turn_id),
-                PromptStage::Answered { .. } => {}
-            }
+            prompt.is_cancelled = true;
         }
+        let since = self.cancel.take();
+        self.cancel = Some(PendingCancel {
+            running: self.mapper.turn.or(since.as_ref().and_then(|cancel| cancel.running)),
+            until: since.map_or_else(|| Instant::now() + SUBMIT_WAIT, |cancel| cancel.until),
+        });
+        self.cancel_after_submits();
+    }
+
+    /// Carries out a cancel once no cancelled prompt waits for the reply to its submit.
+    fn cancel_after_submits(&mut self) {
+        let is_submitting = |prompt: &OpenPrompt| matches!(prompt.stage, PromptStage::Submitting(_));
+        if !self.prompts.iter().any(|prompt| prompt.is_cancelled && is_submitting(prompt)) {
+            self.cancel_now();
+        }
+    }
+
+    /// Carries out a cancel that waited for submits.
+    pub(super) fn cancel_now(&mut self) {
+        let Some(cancel) = self.cancel.take() else { return };
+        let turn_of = |prompt: &OpenPrompt| match prompt.stage {
+            PromptStage::Turn(turn_id) if prompt.is_cancelled => Some(turn_id),
+            _ => None,
+        };
+        let mut turns: Vec<TurnId> = self.prompts.iter().filter_map(turn_of).collect();
         // The queued turns first, so that none of them starts when the running one ends.
-        turns.retain(|turn| Some(*turn) != self.mapper.turn);
+        turns.retain(|turn| Some(*turn) != cancel.running);
         turns.reverse();
-        turns.extend(self.mapper.turn);
+        turns.extend(cancel.running);
         self.abort(turns);
     }
 

@@ -16,7 +16,7 @@ use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use serde::Serialize;
 use tokio::sync::mpsc;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::daemon::Daemon;
 use super::mapper::{Features, InputOrigin, Mapper};
@@ -32,7 +32,7 @@ use crate::failure::{Failure, code};
 use api::methods;
 use api::params::{CommandListParams, UpdateParams};
 use history::Replay;
-use inputs::{OpenPrompt, Submitted};
+use inputs::{OpenPrompt, PendingCancel, Submitted};
 use requests::UserRequest;
 use types::event::{Envelope, Event};
 use types::ids::{RequestId, Seq, SessionId, TurnId};
@@ -118,6 +118,7 @@ pub(super) struct Conversation {
     last_seq: Seq,
     replay: Option<Replay>,
     prompts: Vec<OpenPrompt>,
+    cancel: Option<PendingCancel>,
     /// Submits without a reply.
     submits: Work<Submitted>,
     /// Other calls, and requests that wait for the user.
@@ -164,6 +165,7 @@ impl Conversation {
             last_seq: 0,
             replay: None,
             prompts: Vec::new(),
+            cancel: None,
             submits: FuturesUnordered::new(),
             work: FuturesUnordered::new(),
             held: None,
@@ -211,6 +213,7 @@ impl Conversation {
     async fn step(&mut self) -> Result<bool, Failure> {
         let can_follow = self.held.is_none();
         let is_following = self.follower.is_some();
+        let cancel_at = self.cancel.as_ref().map(|cancel| cancel.until);
         let follow = async {
             match &mut self.follower {
                 Some(follower) => Some(follower.next().await),
@@ -232,6 +235,9 @@ impl Conversation {
                 }
             }
             Some(()) = self.work.next(), if !self.work.is_empty() => {}
+            () = async { sleep_until(cancel_at.unwrap_or_else(Instant::now)).await }, if cancel_at.is_some() => {
+                self.cancel_now();
+            }
             step = follow, if can_follow || !is_following => match step {
                 Some(Ok(FollowStep::Event(event))) => self.on_received(*event).await,
                 Some(Ok(FollowStep::Restarting(_) | FollowStep::Lost)) => {}
