@@ -1,10 +1,11 @@
 //! Random scripts against the properties.
 
 use std::collections::BTreeSet;
+use std::sync::Mutex;
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
-use proptest::test_runner::{Config, TestRunner};
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 use crate::{script, setup, simulator};
 
@@ -23,8 +24,6 @@ const MAX_SCRIPTS: usize = 10_000;
 /// The scripts must reach every event and result. Otherwise, properties over few states would hold trivially.
 #[test]
 fn random_scripts_reach_every_event_and_result() {
-    let mut runner = TestRunner::deterministic();
-    let mut seen: BTreeSet<String> = BTreeSet::new();
     let wanted = [
         "budget.warning",
         "clock.changed",
@@ -122,16 +121,29 @@ fn random_scripts_reach_every_event_and_result() {
         "usage",
         "workspace.trust_required",
     ];
-    // The rarest result needs three truncated answers in a row, so many scripts are necessary.
-    for _ in 0..MAX_SCRIPTS {
-        if wanted.iter().all(|kind| seen.contains(*kind)) {
-            return;
+    // The rarest results need thousands of scripts: two threads share them.
+    let is_complete = |seen: &BTreeSet<String>| wanted.iter().all(|kind| seen.contains(*kind));
+    let seen = Mutex::new(BTreeSet::new());
+    std::thread::scope(|scope| {
+        for seed in [1, 2] {
+            let (seen, is_complete) = (&seen, &is_complete);
+            scope.spawn(move || {
+                let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[seed; 32]);
+                let mut runner = TestRunner::new_with_rng(Config::default(), rng);
+                for _ in 0..MAX_SCRIPTS / 2 {
+                    if is_complete(&seen.lock().expect("no thread failed")) {
+                        return;
+                    }
+                    let case =
+                        (setup::setup(), script::script()).new_tree(&mut runner).expect("a script").current();
+                    let played = simulator::play(&case.0, &case.1);
+                    played.result.expect("the properties hold");
+                    seen.lock().expect("no thread failed").extend(played.seen);
+                }
+            });
         }
-        let case = (setup::setup(), script::script()).new_tree(&mut runner).expect("a script").current();
-        let played = simulator::play(&case.0, &case.1);
-        played.result.expect("the properties hold");
-        seen.extend(played.seen);
-    }
+    });
+    let seen = seen.into_inner().expect("no thread failed");
     let missing: Vec<_> = wanted.iter().filter(|kind| !seen.contains(**kind)).collect();
     assert!(missing.is_empty(), "never met: {missing:?}");
 }
