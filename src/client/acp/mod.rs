@@ -1,7 +1,8 @@
-//! `agentctl acp`: the Agent Client Protocol, version 1, on standard streams, bridged to the daemon. An editor starts
-//! the bridge; sessions live in the daemon and outlive both.
+//! `agentctl acp`: the Agent Client Protocol on standard streams, bridged to the daemon. An editor starts the bridge;
+//! sessions live in the daemon and outlive both. Version 2 is a preview and answered only with `--experimental-v2`.
 //!
-//! - `wire`: JSON-RPC messages, one per line; `reader`: lines with a limit; `schema`: the types of the protocol.
+//! - `wire`: JSON-RPC messages, one per line; `reader`: lines with a limit; `schema`: the types of the protocol, and
+//!   how version 2 writes them.
 //! - `mapper`: one function from events to updates, for stored and for live events.
 //! - `prompt`: content blocks to the input of a submit; `options`: modes and settings; `mcp`: the editor's servers.
 //! - `permission`, `question`, `trust`: requests to the user, and what an answer means.
@@ -26,4 +27,5 @@ mod server;
 mod trust;
 mod wire;
 
+pub(crate) use schema::Version;
 pub(crate) use server::serve;

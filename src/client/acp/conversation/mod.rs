@@ -22,20 +22,20 @@ use super::daemon::Daemon;
 use super::mapper::{Features, InputOrigin, Mapper};
 use super::options::{Choices, SettingChange, Settings};
 use super::prompt::PromptInput;
-use super::schema::{AvailableCommand, CommandInput, NewSessionReply, SessionUpdate};
+use super::schema::{AvailableCommand, CommandInput, NewSessionReply, SessionUpdate, Version, Versioned, v2};
 use super::trust;
 use super::wire::{AcpError, Output, Responder};
 use crate::connection::follow::{FollowStep, SessionFollower};
 use crate::connection::session_calls::idempotency_key;
 use crate::connection::wire::ReceivedEvent;
 use crate::failure::{Failure, code};
-use api::methods;
 use api::params::{CommandListParams, UpdateParams};
+use api::{Code, methods};
 use history::Replay;
 use inputs::{OpenPrompt, PendingCancel, Submitted};
 use requests::UserRequest;
 use types::event::{Envelope, Event};
-use types::ids::{RequestId, Seq, SessionId, TurnId};
+use types::ids::{ItemId, RequestId, Seq, SessionId, TurnId};
 use types::session::SessionView;
 
 /// Commands that wait for a conversation.
@@ -49,6 +49,8 @@ pub(super) enum Command {
     Prompt {
         responder: Responder,
         input: PromptInput,
+        /// The client's idempotency key.
+        key: Option<String>,
     },
     Steer {
         responder: Responder,
@@ -58,6 +60,15 @@ pub(super) enum Command {
     Cancel,
     /// Cancels the prompt with this id, as the client wrote it.
     CancelPrompt(String),
+    /// Cancels the tool call with this id.
+    CancelCall {
+        responder: Responder,
+        call: String,
+    },
+    /// Cancels the work and ends the conversation.
+    Close {
+        responder: Responder,
+    },
     /// `notes` are for the user.
     Load {
         responder: Responder,
@@ -75,10 +86,26 @@ pub(super) enum Command {
     },
 }
 
+impl Command {
+    /// The duty to reply, if the command has one.
+    pub(super) fn into_responder(self) -> Option<Responder> {
+        match self {
+            Self::Prompt { responder, .. }
+            | Self::Steer { responder, .. }
+            | Self::Load { responder, .. }
+            | Self::SetMode { responder, .. }
+            | Self::SetOption { responder, .. }
+            | Self::CancelCall { responder, .. }
+            | Self::Close { responder } => Some(responder),
+            Self::Cancel | Self::CancelPrompt(_) => None,
+        }
+    }
+}
+
 /// Whether the history is sent to the editor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ShowHistory {
-    /// `session/load`
+    /// `session/load`, and `session/resume` with `replayFrom`
     Yes,
     /// `session/resume`
     No,
@@ -103,6 +130,19 @@ pub(super) struct Shared {
     pub(super) daemon: Arc<Daemon>,
     pub(super) output: Output,
     pub(super) features: Features,
+}
+
+impl Shared {
+    async fn send_update(&self, session_id: SessionId, update: &SessionUpdate) {
+        let written = match self.features.version {
+            Version::V1 => vec![Versioned::V1(update)],
+            Version::V2 => v2::updates(update).into_iter().map(Versioned::V2).collect(),
+        };
+        for update in written {
+            let params = UpdateNotification { session_id: session_id.to_string(), update };
+            self.output.notify("session/update", &params).await;
+        }
+    }
 }
 
 type Work<T> = FuturesUnordered<Pin<Box<dyn Future<Output = T> + Send>>>;
@@ -135,15 +175,27 @@ pub(super) struct Conversation {
     steered: VecDeque<InputOrigin>,
     /// Whether the conversation shows the first input of the running turn already.
     has_first_input: bool,
+    /// Messages of users in the conversation. Only in version 2, as the next one.
+    inserted: HashSet<ItemId>,
+    /// Turns that left the queue without a message.
+    dropped_turns: HashSet<TurnId>,
     requests: HashMap<RequestId, UserRequest>,
     notes: Vec<String>,
+    closing: Option<Closing>,
+}
+
+/// A close whose work has not ended.
+struct Closing {
+    responder: Responder,
+    /// The turn that ran when the editor closed the session.
+    turn: Option<TurnId>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct UpdateNotification<'a> {
     session_id: String,
-    update: &'a SessionUpdate,
+    update: Versioned<&'a SessionUpdate>,
 }
 
 impl Conversation {
@@ -174,8 +226,11 @@ impl Conversation {
             own_seqs: HashSet::new(),
             steered: VecDeque::new(),
             has_first_input: false,
+            inserted: HashSet::new(),
+            dropped_turns: HashSet::new(),
             requests: HashMap::new(),
             notes: Vec::new(),
+            closing: None,
         };
         (conversation, sender)
     }
@@ -244,13 +299,42 @@ impl Conversation {
                 Some(Ok(FollowStep::Back(client))) => self.shared.daemon.replace(client),
                 Some(Err(failure)) if failure.code == code::UNREACHABLE => {
                     self.follower = None;
-                    self.fail_prompts(&failure.into()).await;
+                    let error = failure.into();
+                    self.fail_prompts(&error).await;
+                    if let Some(closing) = self.closing.take() {
+                        closing.responder.refuse(error).await;
+                    }
                 }
                 Some(Err(failure)) => return Err(failure),
                 None => self.reattach().await?,
             },
         }
-        Ok(true)
+        Ok(!self.finish_close().await)
+    }
+
+    /// Begins to close: cancels as `session/cancel` does. After a load, this begins again.
+    fn start_close(&mut self) {
+        self.cancel();
+        if let Some(closing) = &mut self.closing {
+            closing.turn = self.mapper.turn;
+        }
+    }
+
+    /// Replies to a close once the cancelled work has ended. `true` if it did.
+    async fn finish_close(&mut self) -> bool {
+        let Some(closing) = &self.closing else { return false };
+        let is_own = |turn: TurnId| closing.turn == Some(turn) || self.own_turns.contains(&turn);
+        let is_busy = self.cancel.is_some()
+            || self.replay.is_some()
+            || !self.submits.is_empty()
+            || !self.prompts.is_empty()
+            || self.mapper.turn.is_some_and(is_own);
+        let Some(closing) = self.closing.take_if(|_| !is_busy) else { return false };
+        for (_, request) in self.requests.drain() {
+            request.withdraw(&self.shared.output).await;
+        }
+        closing.responder.reply(Ok(serde_json::json!({}))).await;
+        true
     }
 
     async fn begin(&mut self, responder: Responder) {
@@ -258,13 +342,14 @@ impl Conversation {
             return responder.refuse(error).await;
         }
         let session_id = self.session_id.to_string();
-        let settings = self.mapper.choices().settings(&self.mapper.settings);
+        let settings = self.mapper.choices().settings(&self.mapper.settings).written(self.version());
         responder.reply(Ok(NewSessionReply { session_id: &session_id, settings })).await;
         self.after_opening().await;
         let (shared, session_id) = (Arc::clone(&self.shared), self.session_id);
         let cwd = self.mapper.cwd().to_owned();
         self.work.push(Box::pin(async move {
-            log(trust::ask_once(&shared.daemon, &shared.output, session_id, cwd).await.err());
+            let version = shared.features.version;
+            log(trust::ask_once(&shared.daemon, &shared.output, version, session_id, cwd).await.err());
         }));
     }
 
@@ -299,13 +384,24 @@ impl Conversation {
     }
 
     async fn on_command(&mut self, command: Command) {
+        if self.closing.is_some() {
+            if let Some(responder) = command.into_responder() {
+                responder.refuse(AcpError::new(Code::NotFound, "the session is being closed")).await;
+            }
+            return;
+        }
         match command {
-            Command::Prompt { responder, input } => self.submit_prompt(responder, input),
+            Command::Prompt { responder, input, key } => self.submit_prompt(responder, input, key),
             Command::Steer { responder, input, needs_running_turn } => {
                 self.steer(responder, input, needs_running_turn).await;
             }
             Command::Cancel => self.cancel(),
             Command::CancelPrompt(id) => self.cancel_prompt(&id),
+            Command::CancelCall { responder, call } => self.cancel_call(responder, &call).await,
+            Command::Close { responder } => {
+                self.closing = Some(Closing { responder, turn: None });
+                self.start_close();
+            }
             Command::Load { responder, show, notes } => {
                 self.notes.extend(notes);
                 self.load(responder, show).await;
@@ -335,12 +431,17 @@ impl Conversation {
             SettingChange::Unchanged => {}
         }
         let (shared, choices) = (Arc::clone(&self.shared), self.mapper.choices().clone());
+        let version = self.version();
         self.work.push(Box::pin(async move {
             let updated = shared.daemon.call::<methods::session::Update>(&params).await;
             let reply = updated.map(|reply| match form {
                 ReplyForm::Empty => serde_json::json!({}),
                 ReplyForm::AllOptions => {
-                    serde_json::json!({ "configOptions": choices.options(&settings(&reply.session)) })
+                    let options = choices.options(&settings(&reply.session));
+                    match version {
+                        Version::V1 => serde_json::json!({ "configOptions": options }),
+                        Version::V2 => v2::settings(&options),
+                    }
                 }
             });
             responder.reply(reply).await;
@@ -373,6 +474,7 @@ impl Conversation {
                 }
             }
         }
+        self.end_inserted(&envelope).await;
         self.on_request_event(&envelope).await;
         match &envelope.event {
             Event::TurnCompleted { result } => {
@@ -401,8 +503,7 @@ impl Conversation {
     }
 
     async fn send(&mut self, update: &SessionUpdate) {
-        let params = UpdateNotification { session_id: self.session_id.to_string(), update };
-        self.shared.output.notify("session/update", &params).await;
+        self.shared.send_update(self.session_id, update).await;
     }
 
     fn send_commands(&mut self) {
@@ -419,9 +520,8 @@ impl Conversation {
                 input: command.argument_hint.map(|hint| CommandInput { hint }),
             };
             let available_commands = commands.into_iter().map(command).collect();
-            let update = &SessionUpdate::AvailableCommandsUpdate { available_commands };
-            let params = UpdateNotification { session_id: session_id.to_string(), update };
-            shared.output.notify("session/update", &params).await;
+            let update = SessionUpdate::AvailableCommandsUpdate { available_commands };
+            shared.send_update(session_id, &update).await;
         }));
     }
 }
