@@ -7,13 +7,14 @@
 //! - `prompt`: content blocks to the input of a submit; `options`: modes and settings; `mcp`: the editor's servers.
 //! - `permission`, `question`, `trust`: requests to the user, and what an answer means.
 //! - `daemon`: calls that survive a restart; `conversation`: the task of one open session; `listing`: all sessions;
-//!   `server`: the methods.
+//!   `initialize`: the version and the capabilities; `server`: the methods.
 //!
 //! The bridge never uses the editor's file system or terminals: the daemon reads the disk, and what an editor sends of
 //! an unsaved buffer is named as such. End of input detaches; no session ends with its editor.
 
 mod conversation;
 mod daemon;
+mod initialize;
 mod listing;
 mod mapper;
 mod mcp;

@@ -1,8 +1,11 @@
 //! One open session: the task that follows its events, submits prompts and passes requests on. All lines about a
 //! session come from this task, so that they keep their order: the updates of a turn precede the reply to its prompt.
 //!
-//! - `inputs`: prompts, steering and cancelling; `requests`: decisions of the user; `history`: what a load shows.
+//! - `command`: what the server passes on; `inputs`: prompts, steering and cancelling; `requests`: decisions of the
+//!   user; `history`: what a load shows; `close`: the end of a conversation in version 2.
 
+mod close;
+mod command;
 mod history;
 mod inputs;
 mod requests;
@@ -21,7 +24,6 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::daemon::Daemon;
 use super::mapper::{Features, InputOrigin, Mapper};
 use super::options::{Choices, SettingChange, Settings};
-use super::prompt::PromptInput;
 use super::schema::{AvailableCommand, CommandInput, NewSessionReply, SessionUpdate, Version, Versioned, v2};
 use super::trust;
 use super::wire::{AcpError, Output, Responder};
@@ -31,6 +33,8 @@ use crate::connection::wire::ReceivedEvent;
 use crate::failure::{Failure, code};
 use api::params::{CommandListParams, UpdateParams};
 use api::{Code, methods};
+use close::Closing;
+pub(super) use command::{Command, Opening, ShowHistory};
 use history::Replay;
 use inputs::{OpenPrompt, PendingCancel, Submitted};
 use requests::UserRequest;
@@ -43,87 +47,6 @@ const COMMAND_CAPACITY: usize = 64;
 
 /// Time between attempts to follow the session again while the daemon is absent.
 const REATTACH_INTERVAL: Duration = Duration::from_secs(2);
-
-/// What the editor wants from a conversation.
-pub(super) enum Command {
-    Prompt {
-        responder: Responder,
-        input: PromptInput,
-        /// The client's idempotency key.
-        key: Option<String>,
-    },
-    Steer {
-        responder: Responder,
-        input: PromptInput,
-        needs_running_turn: bool,
-    },
-    Cancel,
-    /// Cancels the prompt with this id, as the client wrote it.
-    CancelPrompt(String),
-    /// Cancels the tool call with this id.
-    CancelCall {
-        responder: Responder,
-        call: String,
-    },
-    /// Cancels the work and ends the conversation.
-    Close {
-        responder: Responder,
-    },
-    /// `notes` are for the user.
-    Load {
-        responder: Responder,
-        show: ShowHistory,
-        notes: Vec<String>,
-    },
-    SetMode {
-        responder: Responder,
-        mode: String,
-    },
-    SetOption {
-        responder: Responder,
-        id: String,
-        value: String,
-    },
-}
-
-impl Command {
-    /// The duty to reply, if the command has one.
-    pub(super) fn into_responder(self) -> Option<Responder> {
-        match self {
-            Self::Prompt { responder, .. }
-            | Self::Steer { responder, .. }
-            | Self::Load { responder, .. }
-            | Self::SetMode { responder, .. }
-            | Self::SetOption { responder, .. }
-            | Self::CancelCall { responder, .. }
-            | Self::Close { responder } => Some(responder),
-            Self::Cancel | Self::CancelPrompt(_) => None,
-        }
-    }
-}
-
-/// Whether the history is sent to the editor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ShowHistory {
-    /// `session/load`, and `session/resume` with `replayFrom`
-    Yes,
-    /// `session/resume`
-    No,
-}
-
-/// How a conversation begins.
-pub(super) enum Opening {
-    /// A session that was just created. `notes` are for the user.
-    New {
-        responder: Responder,
-        notes: Vec<String>,
-    },
-    Existing {
-        responder: Responder,
-        show: ShowHistory,
-        notes: Vec<String>,
-    },
-}
 
 /// What all conversations share.
 pub(super) struct Shared {
@@ -182,13 +105,6 @@ pub(super) struct Conversation {
     requests: HashMap<RequestId, UserRequest>,
     notes: Vec<String>,
     closing: Option<Closing>,
-}
-
-/// A close whose work has not ended.
-struct Closing {
-    responder: Responder,
-    /// The turn that ran when the editor closed the session.
-    turn: Option<TurnId>,
 }
 
 #[derive(Serialize)]
@@ -312,31 +228,6 @@ impl Conversation {
         Ok(!self.finish_close().await)
     }
 
-    /// Begins to close: cancels as `session/cancel` does. After a load, this begins again.
-    fn start_close(&mut self) {
-        self.cancel();
-        if let Some(closing) = &mut self.closing {
-            closing.turn = self.mapper.turn;
-        }
-    }
-
-    /// Replies to a close once the cancelled work has ended. `true` if it did.
-    async fn finish_close(&mut self) -> bool {
-        let Some(closing) = &self.closing else { return false };
-        let is_own = |turn: TurnId| closing.turn == Some(turn) || self.own_turns.contains(&turn);
-        let is_busy = self.cancel.is_some()
-            || self.replay.is_some()
-            || !self.submits.is_empty()
-            || !self.prompts.is_empty()
-            || self.mapper.turn.is_some_and(is_own);
-        let Some(closing) = self.closing.take_if(|_| !is_busy) else { return false };
-        for (_, request) in self.requests.drain() {
-            request.withdraw(&self.shared.output).await;
-        }
-        closing.responder.reply(Ok(serde_json::json!({}))).await;
-        true
-    }
-
     async fn begin(&mut self, responder: Responder) {
         if let Err(error) = self.follow(0).await {
             return responder.refuse(error).await;
@@ -398,10 +289,7 @@ impl Conversation {
             Command::Cancel => self.cancel(),
             Command::CancelPrompt(id) => self.cancel_prompt(&id),
             Command::CancelCall { responder, call } => self.cancel_call(responder, &call).await,
-            Command::Close { responder } => {
-                self.closing = Some(Closing { responder, turn: None });
-                self.start_close();
-            }
+            Command::Close { responder } => self.close(responder),
             Command::Load { responder, show, notes } => {
                 self.notes.extend(notes);
                 self.load(responder, show).await;
