@@ -199,12 +199,16 @@ async fn cancelled_prompts_and_calls_end_as_the_editor_asked() {
     // A repeated prompt has its first reply, and no effect.
     assert_eq!(editor.call("session/prompt", keyed.clone()).await, first);
     assert_eq!(of_kind(&editor.updates(&session), "user_message").len(), 2);
+    let mut second = start(&daemon, json!({})).await;
+    let place = json!({"sessionId": session, "cwd": daemon.workspace()});
+    second.call("session/resume", place).await;
+    assert_eq!(second.call("session/prompt", keyed.clone()).await, first, "on another connection");
     for wrong in [json!(""), json!(7), json!("x".repeat(256))] {
         let mut params = keyed.clone();
         params["idempotencyKey"] = wrong;
         assert_eq!(editor.refused("session/prompt", params).await["code"], -32602);
     }
-    judge(&daemon, vec![editor]).await;
+    judge(&daemon, vec![editor, second]).await;
 }
 
 #[tokio::test]
