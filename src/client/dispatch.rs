@@ -102,9 +102,10 @@ async fn serve_editor(
     serve_acp(&reach, args).await
 }
 
-async fn serve_acp(reach: &Connector, AcpArgs { work_dir }: AcpArgs) -> Result<(), Failure> {
+async fn serve_acp(reach: &Connector, AcpArgs { work_dir, experimental_v2 }: AcpArgs) -> Result<(), Failure> {
     let folder = work_dir.as_deref().map(|dir| folder(dir, reach.machine())).transpose()?;
-    acp::serve(reach, folder).await
+    let newest = if experimental_v2 { acp::Version::V2 } else { acp::Version::V1 };
+    acp::serve(reach, folder, newest).await
 }
 
 /// Prints the reason of a failure. On a terminal, rows break between words.

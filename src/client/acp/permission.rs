@@ -86,15 +86,20 @@ pub(super) fn permission_params(session_id: SessionId, request: &PermissionReque
     }
     if request.kind == RequestKind::Plan {
         content.push(CallContent::text(ProposedPlan::text(&request.input)));
-    } else if !request.reason.is_empty() {
-        content.push(CallContent::text(request.reason.clone()));
     }
+    let has_reason = request.kind != RequestKind::Plan && !request.reason.is_empty();
     let tool_call = ToolCall {
         content: Some(content),
         locations: Some(places).filter(|places| !places.is_empty()),
         ..requested_call(request)
     };
-    PermissionParams { session_id: session_id.to_string(), tool_call, options }
+    PermissionParams {
+        session_id: session_id.to_string(),
+        tool_call,
+        options,
+        reason: has_reason.then(|| request.reason.clone()),
+        is_about_call: true,
+    }
 }
 
 /// The answer for the daemon. `reply` is the editor's result; `None` for an error.
@@ -108,7 +113,7 @@ pub(super) fn permission_answer(request: &PermissionRequest, reply: Option<&Valu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::acp::schema::CallState;
+    use crate::acp::schema::{CallState, Version};
     use serde_json::json;
     use types::permission::{Decision, Mode, Scope};
 
@@ -193,17 +198,14 @@ mod tests {
             diff: Some("--- a/f\n+++ b/f\n@@ -1 +1 @@\n-x\n+y\n".into()),
             ..request("tool", &[])
         };
-        let content = permission_params(session, &edit).tool_call.content.expect("a diff");
-        assert_eq!(
-            content,
-            [
-                CallContent::Diff {
-                    path: "/w/f".into(),
-                    old_text: Some("x\n".into()),
-                    new_text: "y\n".into()
-                },
-                CallContent::text("no rule allows it"),
-            ]
-        );
+        let written = |version| json!(permission_params(session, &edit).written(version));
+        let diff = json!({"type": "diff", "path": "/w/f", "oldText": "x\n", "newText": "y\n"});
+        let reason = json!({"type": "content", "content": {"type": "text", "text": "no rule allows it"}});
+        assert_eq!(written(Version::V1)["toolCall"]["content"], json!([diff, reason]));
+        let second = written(Version::V2);
+        assert_eq!(second["description"], "no rule allows it");
+        let content = &second["subject"]["toolCall"]["content"];
+        assert_eq!(content.as_array().map(Vec::len), Some(1), "{content}");
+        assert_eq!(content[0]["changes"][0]["operation"], "modify");
     }
 }

@@ -3,8 +3,10 @@
 
 use serde_json::{Map, Value, json};
 
+use super::mapper::Features;
 use super::schema::{
-    CallContent, CallState, OptionKind, PermissionOption, PermissionParams, ToolCall, ToolKind, chosen_option,
+    CallContent, CallState, OptionKind, PermissionOption, PermissionParams, ToolCall, ToolKind, Versioned,
+    chosen_option,
 };
 use super::wire::{OpenRequest, Output};
 use crate::answer::question as answer;
@@ -20,11 +22,14 @@ pub(super) async fn ask(
     output: &Output,
     session_id: SessionId,
     question: &Question,
-    has_forms: bool,
+    features: Features,
     open: &OpenRequest,
 ) -> Option<AnswerParams> {
-    let params =
-        |tool_call, options| PermissionParams { session_id: session_id.to_string(), tool_call, options };
+    let params = |tool_call, options| -> Versioned<PermissionParams> {
+        let session_id = session_id.to_string();
+        let params = PermissionParams { session_id, tool_call, options, reason: None, is_about_call: false };
+        params.written(features.version)
+    };
     if !answer::is_typed(question) {
         let call = decision_call(question);
         let reply =
@@ -32,7 +37,7 @@ pub(super) async fn ask(
         let choice = Choice::of_name(chosen_option(reply.as_ref())?)?;
         return Some(answer::params(question.request_id, choice.name()));
     }
-    if has_forms {
+    if features.forms {
         let reply = open.ask(output, "elicitation/create", &form(session_id, question)).await?;
         return Some(answer::answers(question.request_id, form_answers(question, reply.as_ref())));
     }

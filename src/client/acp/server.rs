@@ -12,14 +12,14 @@ use tokio::time::{sleep, timeout};
 
 use super::conversation::{Command, Conversation, Opening, Shared, ShowHistory};
 use super::daemon::Daemon;
+use super::initialize::{agreed_version, described_client, reply};
 use super::listing::list;
-use super::mapper::Features;
 use super::mcp::{EditorServers, editor_servers};
 use super::prompt::prompt_input;
 use super::reader::{InputLine, LineReader, MAX_LINE_BYTES};
 use super::schema::{
-    InitializeParams, NewSessionParams, OpenSessionParams, PROTOCOL_VERSION, PromptParams, SessionParams,
-    SetModeParams, SetOptionParams,
+    CancelCallParams, InitializeParams, NewSessionParams, OpenSessionParams, PromptParams, SessionParams,
+    SetModeParams, SetOptionParams, Version,
 };
 use super::wire::{AcpError, Incoming, Output, Responder, invalid, log, params, parse, write_lines};
 use crate::connection::connector::Connector;
@@ -41,8 +41,13 @@ const START_DURATION: Duration = Duration::from_secs(1);
 
 /// Serves until the editor closes its side. Sessions and their turns live on.
 ///
-/// New sessions work in `work_dir` if it is given, otherwise in the folder that the editor names.
-pub(crate) async fn serve(reach: &Connector, work_dir: Option<String>) -> Result<(), Failure> {
+/// New sessions work in `work_dir` if it is given, otherwise in the folder that the editor names. `newest` is the newest
+/// version that the bridge may speak.
+pub(crate) async fn serve(
+    reach: &Connector,
+    work_dir: Option<String>,
+    newest: Version,
+) -> Result<(), Failure> {
     let (output, lines) = Output::new();
     let mut writer = JoinSet::new();
     writer.spawn(write_lines(lines, tokio::io::stdout()));
@@ -52,6 +57,7 @@ pub(crate) async fn serve(reach: &Connector, work_dir: Option<String>) -> Result
     let server = Arc::new(Server {
         reach: reach.clone(),
         work_dir,
+        newest,
         output,
         first_session,
         shared: OnceLock::new(),
@@ -96,6 +102,7 @@ async fn release_startup_memory(first_session: Arc<Notify>) {
 struct Server {
     reach: Connector,
     work_dir: Option<String>,
+    newest: Version,
     output: Output,
     /// Told when a session opens.
     first_session: Arc<Notify>,
@@ -137,13 +144,24 @@ impl Server {
             return responder.refuse(error).await;
         };
         let this = Arc::clone(server);
+        let version = shared.features.version;
         // Commands for a conversation are passed on at once, so that they keep their order.
         let refused = match method {
             "session/new" => return server.spawn(async move { this.create(shared, responder, input).await }),
-            "session/load" | "session/resume" => {
-                let show = if method == "session/load" { ShowHistory::Yes } else { ShowHistory::No };
+            "session/load" | "session/resume" if method == "session/resume" || version == Version::V1 => {
+                let show = match history_wanted(version, method, &input) {
+                    Ok(show) => show,
+                    Err(error) => return responder.refuse(error).await,
+                };
                 return server.spawn(async move { this.open(shared, responder, input, show).await });
             }
+            "session/close" if version == Version::V2 => server.close(responder, input).await,
+            "tool_call/cancel" if version == Version::V2 => match params::<CancelCallParams>(input) {
+                Ok(CancelCallParams { session_id, tool_call_id: call }) => {
+                    server.pass(&session_id, Command::CancelCall { responder, call }).await
+                }
+                Err(error) => Err((responder, error)),
+            },
             "session/list" => {
                 return server.spawn(async move {
                     responder.reply(list(&shared, this.work_dir.as_deref(), input).await).await
@@ -154,14 +172,19 @@ impl Server {
             }
             "session/prompt" => server.prompt(responder, input).await,
             "_session/steering" => server.steer(responder, input).await,
-            "session/set_mode" => match params::<SetModeParams>(input) {
+            "session/set_mode" if version == Version::V1 => match params::<SetModeParams>(input) {
                 Ok(SetModeParams { session_id, mode_id: mode }) => {
                     server.pass(&session_id, Command::SetMode { responder, mode }).await
                 }
                 Err(error) => Err((responder, error)),
             },
             "session/set_config_option" => match params::<SetOptionParams>(input) {
-                Ok(SetOptionParams { session_id, config_id: id, value: Value::String(value) }) => {
+                Ok(SetOptionParams {
+                    session_id,
+                    config_id: id,
+                    value: Value::String(value),
+                    value_type,
+                }) if version == Version::V1 || value_type == "id" => {
                     server.pass(&session_id, Command::SetOption { responder, id, value }).await
                 }
                 Ok(_) => {
@@ -169,7 +192,9 @@ impl Server {
                 }
                 Err(error) => Err((responder, error)),
             },
-            "authenticate" => Err((responder, AcpError::param("methodId", "no sign-in is needed"))),
+            "authenticate" if version == Version::V1 => {
+                Err((responder, AcpError::param("methodId", "no sign-in is needed")))
+            }
             _ => match method.strip_prefix("_agentd/").filter(|method| READ_METHODS.contains(method)) {
                 Some(read) => {
                     let read = read.to_owned();
@@ -214,25 +239,15 @@ impl Server {
             return Err(AcpError::new(Code::InvalidRequest, "initialize was called before"));
         }
         let wanted: InitializeParams = params(input)?;
-        let reach = Connector { name: client_name(wanted.client_info.as_ref()).into(), ..self.reach.clone() };
+        let version = agreed_version(self.newest, &wanted)?;
+        let (name, features) = described_client(version, &wanted);
+        let reach = Connector { name: name.into(), ..self.reach.clone() };
         let client = reach.connect_or_start().await?;
         client.prepare_subscription();
-        let features = features(&wanted.client_capabilities);
         let daemon = Arc::new(Daemon::new(reach, client));
         let shared = Shared { daemon, output: self.output.clone(), features };
         let _ = self.shared.set(Arc::new(shared));
-        Ok(json!({
-            "protocolVersion": PROTOCOL_VERSION,
-            "agentCapabilities": {
-                "loadSession": true,
-                "promptCapabilities": {"image": true, "audio": false, "embeddedContext": true},
-                "mcpCapabilities": {"http": true, "sse": false},
-                "sessionCapabilities": {"list": {}, "resume": {}, "delete": {}, "additionalDirectories": {}},
-            },
-            "agentInfo": {"name": "agentd", "title": "agentd", "version": env!("CARGO_PKG_VERSION")},
-            "authMethods": [],
-            "_meta": {"steering": {"supported": true}},
-        }))
+        Ok(reply(version))
     }
 
     async fn create(&self, shared: Arc<Shared>, responder: Responder, input: Value) {
@@ -321,24 +336,37 @@ impl Server {
             },
             None => command,
         };
-        match refused {
-            Command::Prompt { responder, .. }
-            | Command::Steer { responder, .. }
-            | Command::Load { responder, .. }
-            | Command::SetMode { responder, .. }
-            | Command::SetOption { responder, .. } => {
-                let message = format!("the session {session_id:?} is not open here; session/load opens it");
-                Err((responder, AcpError::new(Code::NotFound, message)))
-            }
-            Command::Cancel | Command::CancelPrompt(_) => Ok(()),
+        let Some(responder) = refused.into_responder() else { return Ok(()) };
+        let opener = match self.shared.get().map(|shared| shared.features.version) {
+            Some(Version::V2) => "session/resume",
+            _ => "session/load",
+        };
+        let message = format!("the session {session_id:?} is not open here; {opener} opens it");
+        Err((responder, AcpError::new(Code::NotFound, message)))
+    }
+
+    /// A session that is not open is closed already.
+    async fn close(&self, responder: Responder, input: Value) -> Result<(), (Responder, AcpError)> {
+        let session_id = match params::<SessionParams>(input) {
+            Ok(wanted) => wanted.session_id,
+            Err(error) => return Err((responder, error)),
+        };
+        if let Err((responder, _)) = self.pass(&session_id, Command::Close { responder }).await {
+            responder.reply(Ok(json!({}))).await;
         }
+        Ok(())
     }
 
     async fn prompt(&self, responder: Responder, input: Value) -> Result<(), (Responder, AcpError)> {
-        let parsed =
-            params::<PromptParams>(input).and_then(|it| Ok((it.session_id, prompt_input(&it.prompt)?)));
+        let version = self.shared.get().map(|shared| shared.features.version).unwrap_or_default();
+        let parsed = params::<PromptParams>(input).and_then(|it| {
+            let key = Some(it.idempotency_key).filter(|key| version == Version::V2 && !key.is_null());
+            Ok((it.session_id, prompt_input(&it.prompt)?, key.as_ref().map(prompt_key).transpose()?))
+        });
         match parsed {
-            Ok((session_id, input)) => self.pass(&session_id, Command::Prompt { responder, input }).await,
+            Ok((session_id, input, key)) => {
+                self.pass(&session_id, Command::Prompt { responder, input, key }).await
+            }
             Err(error) => Err((responder, error)),
         }
     }
@@ -391,23 +419,21 @@ const READ_METHODS: [&str; 4] = [
     methods::daemon::Status::METHOD.name,
 ];
 
-/// The name of the editor, as other clients and the audit log see it.
-fn client_name(info: Option<&Value>) -> String {
-    let name = info.and_then(|info| info["name"].as_str()).unwrap_or_default();
-    let plain: String = name.chars().filter(|c| !c.is_control()).take(48).collect();
-    if plain.trim().is_empty() { "acp".into() } else { format!("acp:{}", plain.trim()) }
+/// Whether a method that opens a session shows the history.
+fn history_wanted(version: Version, method: &str, input: &Value) -> Result<ShowHistory, AcpError> {
+    match (version, method, &input["replayFrom"]) {
+        (Version::V1, "session/load", _) => Ok(ShowHistory::Yes),
+        (Version::V1, ..) | (Version::V2, _, Value::Null) => Ok(ShowHistory::No),
+        (Version::V2, _, from) if from["type"] == "start" => Ok(ShowHistory::Yes),
+        (Version::V2, ..) => Err(AcpError::param("replayFrom", "only the start is supported")),
+    }
 }
 
-fn features(capabilities: &Value) -> Features {
-    let has = |pointer: &str| {
-        capabilities.pointer(pointer).is_some_and(|value| !value.is_null() && *value != false)
-    };
-    Features {
-        terminal_output: has("/_meta/terminal_output"),
-        notices: has("/session/notices"),
-        compaction: has("/session/compaction"),
-        forms: has("/elicitation/form"),
-    }
+/// The idempotency key of a prompt.
+fn prompt_key(key: &Value) -> Result<String, AcpError> {
+    let is_valid = |key: &&str| (1..=255).contains(&key.chars().count());
+    let key = key.as_str().filter(is_valid).map(str::to_owned);
+    key.ok_or_else(|| AcpError::param("idempotencyKey", "expected a text of 1 to 255 characters"))
 }
 
 /// Checks a folder before the daemon does, because its error names the daemon's parameter.
@@ -475,31 +501,6 @@ async fn prepare_open(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn client_name_is_one_plain_line() {
-        let name = |info: Value| client_name(Some(&info));
-        assert_eq!(name(json!({"name": "zed", "version": "1"})), "acp:zed");
-        assert_eq!(name(json!({"name": "a\nb\u{1b}[2J"})), "acp:ab[2J");
-        for info in [json!({}), json!(4), json!({"name": 4}), json!({"name": " \n"})] {
-            assert_eq!(name(info), "acp");
-        }
-        assert_eq!(client_name(None), "acp");
-        assert!(name(json!({"name": "x".repeat(4_000)})).len() < 60);
-    }
-
-    #[test]
-    fn capabilities_count_only_if_given_and_not_off() {
-        let all = json!({"session": {"notices": {}, "compaction": {}}, "elicitation": {"form": {}},
-            "_meta": {"terminal_output": true}});
-        let expected = Features { terminal_output: true, notices: true, compaction: true, forms: true };
-        assert_eq!(features(&all), expected);
-        let none = json!({"session": {"notices": null}, "elicitation": {"form": null}, "terminal": true,
-            "fs": {"readTextFile": true}, "_meta": {"terminal_output": false}});
-        for capabilities in [none, json!({}), Value::Null, json!("x"), json!([])] {
-            assert_eq!(features(&capabilities), Features::default());
-        }
-    }
 
     #[test]
     fn folder_that_cannot_be_used_is_named() {

@@ -5,7 +5,8 @@ use serde_json::Value;
 
 use super::daemon::Daemon;
 use super::schema::{
-    CallContent, CallState, OptionKind, PermissionOption, PermissionParams, ToolCall, ToolKind, chosen_option,
+    CallContent, CallState, OptionKind, PermissionOption, PermissionParams, ToolCall, ToolKind, Version,
+    chosen_option,
 };
 use super::wire::{AcpError, OpenRequest, Output};
 use crate::connection::first_time::{ASKED_TRUST_FILE, is_first_time, is_recorded};
@@ -22,6 +23,7 @@ const NOT_NOW: &str = "not_now";
 pub(super) async fn ask_once(
     daemon: &Daemon,
     output: &Output,
+    version: Version,
     session_id: SessionId,
     cwd: String,
 ) -> Result<(), AcpError> {
@@ -31,8 +33,8 @@ pub(super) async fn ask_once(
     if status.trusted || untrusted_parts(&status.parts).is_empty() || is_recorded(&file, &status.cwd) {
         return Ok(());
     }
-    let reply =
-        OpenRequest::default().ask(output, "session/request_permission", &request(session_id, &status)).await;
+    let params = request(session_id, &status).written(version);
+    let reply = OpenRequest::default().ask(output, "session/request_permission", &params).await;
     match answer(reply.flatten().as_ref()) {
         Some(true) => {
             let params =
@@ -67,6 +69,8 @@ fn request(session_id: SessionId, status: &TrustStatus) -> PermissionParams {
             option(TRUST, "Trust it as it is now", OptionKind::AllowOnce),
             option(NOT_NOW, "Not now; the session works without it", OptionKind::RejectOnce),
         ],
+        reason: None,
+        is_about_call: false,
     }
 }
 

@@ -43,4 +43,7 @@ pub struct AcpArgs {
     /// The folder of new sessions, instead of the one that the editor names; for a daemon on another machine
     #[arg(short, long, value_name = "DIR")]
     pub work_dir: Option<PathBuf>,
+    /// Answer version 2 of the protocol, a preview, if the editor asks for it; otherwise version 1
+    #[arg(long)]
+    pub experimental_v2: bool,
 }

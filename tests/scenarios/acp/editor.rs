@@ -21,6 +21,8 @@ pub(super) struct Editor {
     seen: Arc<Mutex<Vec<Value>>>,
     news: watch::Sender<usize>,
     next_id: u64,
+    /// Every message to the bridge.
+    pub(super) sent: Vec<Value>,
     _reader: JoinHandle<()>,
 }
 
@@ -47,7 +49,7 @@ impl Editor {
             }
         });
         let input = child.stdin.take();
-        Self { child, input, seen, news, next_id: 1, _reader: reader }
+        Self { child, input, seen, news, next_id: 1, sent: Vec::new(), _reader: reader }
     }
 
     /// The bridge after `initialize` with these capabilities.
@@ -83,6 +85,7 @@ impl Editor {
     pub(super) async fn send(&mut self, message: Value) {
         record('>', &message.to_string());
         self.write(format!("{message}\n").as_bytes()).await;
+        self.sent.push(message);
     }
 
     /// Sends a request and returns its id.

@@ -113,6 +113,69 @@ console.log(JSON.stringify({ version: started.protocolVersion, stops, options, l
 process.exit(0);
 "#;
 
+/// The client of the same SDK for version 2, with a second client that resumes the session with its history.
+const NODE_CLIENT_V2: &str = r#"
+import { spawn } from "node:child_process";
+import { Readable, Writable } from "node:stream";
+import * as acp from "@agentclientprotocol/sdk/experimental/v2";
+
+function editor() {
+  const it = { updates: [], answers: [], waiting: [] };
+  it.app = acp.client({ name: "judge" })
+    .onRequest(acp.methods.client.session.requestPermission, ({ params }) => {
+      const wanted = it.answers.shift();
+      const option = params.options.find((option) => option.kind === wanted);
+      return { outcome: { outcome: "selected", optionId: option.optionId } };
+    })
+    .onNotification(acp.methods.client.session.update, ({ params }) => {
+      it.updates.push(params.update);
+      if (params.update.state === "idle") it.waiting.shift()?.(params.update.stopReason);
+    });
+  it.idle = () => new Promise((resolve) => it.waiting.push(resolve));
+  it.text = () => it.updates.filter((u) => u.sessionUpdate === "agent_message_chunk").map((u) => u.content.text).join("");
+  return it;
+}
+
+async function run(it, work) {
+  const child = spawn(process.argv[2], ["acp", "--experimental-v2"], { stdio: ["pipe", "pipe", "inherit"] });
+  const stream = acp.ndJsonStream(Writable.toWeb(child.stdin), Readable.toWeb(child.stdout));
+  const done = await it.app.connectWith(stream, async (agent) => {
+    const started = await agent.request(acp.methods.agent.initialize,
+      { protocolVersion: acp.PROTOCOL_VERSION, info: { name: "judge", version: "1" } });
+    return [started, await work(agent)];
+  });
+  child.stdin.end();
+  return done;
+}
+
+const first = editor();
+const cwd = process.cwd();
+const [started, [session, stops, options]] = await run(first, async (agent) => {
+  const made = await agent.request(acp.methods.agent.session.new, { cwd });
+  const stops = [];
+  for (const answer of ["allow_once", "reject_once"]) {
+    first.answers.push(answer);
+    const idle = first.idle();
+    const prompt = [{ type: "text", text: "write" }];
+    const { messageId } = await agent.request(acp.methods.agent.session.prompt, { sessionId: made.sessionId, prompt });
+    stops.push(await idle);
+    if (!first.updates.some((u) => u.sessionUpdate === "user_message" && u.messageId === messageId)) stops.push(messageId);
+  }
+  await agent.request(acp.methods.agent.session.close, { sessionId: made.sessionId });
+  return [made.sessionId, stops, made.configOptions.length];
+});
+const second = editor();
+const [, listed] = await run(second, async (agent) => {
+  const replayFrom = { type: "start" };
+  await agent.request(acp.methods.agent.session.resume, { sessionId: session, cwd, replayFrom });
+  return (await agent.request(acp.methods.agent.session.list, {})).sessions.length;
+});
+const kinds = [...new Set(first.updates.map((u) => u.sessionUpdate))].sort();
+console.log(JSON.stringify({ version: started.protocolVersion, stops, options, listed, text: first.text(),
+  replayed: second.text(), kinds }));
+process.exit(0);
+"#;
+
 /// A Python with the SDK: the one that `.ci/run` prepares, or a new environment.
 async fn python_with_sdk(folder: &Path) -> Option<PathBuf> {
     if let Some(prepared) = std::env::var_os("AGENTD_TEST_ACP_PYTHON") {
@@ -126,7 +189,7 @@ async fn python_with_sdk(folder: &Path) -> Option<PathBuf> {
 }
 
 /// A folder whose `node_modules` has the SDK: the one that `.ci/run` prepares, or a new one.
-async fn folder_with_node_sdk(folder: &Path) -> Option<PathBuf> {
+pub(super) async fn folder_with_node_sdk(folder: &Path) -> Option<PathBuf> {
     if let Some(prepared) = std::env::var_os("AGENTD_TEST_ACP_NODE") {
         return Some(prepared.into());
     }
@@ -134,7 +197,7 @@ async fn folder_with_node_sdk(folder: &Path) -> Option<PathBuf> {
     install("npm", &arguments, folder).await.then(|| folder.to_owned())
 }
 
-async fn judged(daemon: &TestDaemon, mut command: Command) {
+async fn judged(daemon: &TestDaemon, mut command: Command, version: u32) {
     for done in ["I wrote it.", "I see."] {
         daemon.models.push(Step::calls([("Write", json!({"file_path": "x.txt", "content": done}))]));
         daemon.models.push(Step::text(done));
@@ -147,7 +210,7 @@ async fn judged(daemon: &TestDaemon, mut command: Command) {
         tokio::time::timeout(Duration::from_secs(60), output).await.expect("in time").expect("started");
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     let seen: Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out}{err}"));
-    assert_eq!((&seen["version"], &seen["listed"]), (&json!(1), &json!(1)), "{seen}");
+    assert_eq!((&seen["version"], &seen["listed"]), (&json!(version), &json!(1)), "{seen}");
     assert_eq!(seen["stops"], json!(["end_turn", "end_turn"]), "{seen}");
     assert_eq!((&seen["text"], &seen["replayed"]), (&json!("I wrote it.I see."), &seen["text"]), "{seen}");
     assert!(
@@ -168,21 +231,30 @@ async fn python_sdk_drives_the_bridge() {
     std::fs::write(&program, PYTHON_CLIENT).expect("written");
     let mut command = Command::new(python);
     command.arg(&program);
-    judged(&daemon, command).await;
+    judged(&daemon, command, 1).await;
 }
 
 #[tokio::test]
 async fn typescript_sdk_drives_the_bridge() {
+    typescript_drives("client", NODE_CLIENT, 1).await;
+}
+
+#[tokio::test]
+async fn typescript_sdk_of_version_2_drives_the_bridge() {
+    typescript_drives("client-v2", NODE_CLIENT_V2, 2).await;
+}
+
+async fn typescript_drives(name: &str, client: &str, version: u32) {
     let daemon = TestDaemon::start().await;
     let Some(folder) = folder_with_node_sdk(&daemon.path("")).await else {
         base::skip_test!("npm cannot install the SDK of the Agent Client Protocol");
         return;
     };
     // Node resolves the package from the folder of the program.
-    let program = folder.join(format!("client-{}.mjs", std::process::id()));
-    std::fs::write(&program, NODE_CLIENT).expect("written");
+    let program = folder.join(format!("{name}-{}.mjs", std::process::id()));
+    std::fs::write(&program, client).expect("written");
     let mut command = Command::new("node");
     command.arg(&program);
-    judged(&daemon, command).await;
+    judged(&daemon, command, version).await;
     let _ = std::fs::remove_file(program);
 }

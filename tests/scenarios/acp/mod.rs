@@ -7,3 +7,5 @@ mod lines;
 mod prompts;
 mod remote;
 mod requests;
+mod schema;
+mod version_2;

@@ -5,7 +5,7 @@ use std::collections::{HashSet, VecDeque};
 
 use super::{Conversation, ShowHistory, settings};
 use crate::acp::mapper::Mapper;
-use crate::acp::schema::SessionUpdate;
+use crate::acp::schema::{SessionUpdate, Version};
 use crate::acp::wire::{AcpError, Responder};
 use api::params::SessionParams;
 use api::{Code, methods};
@@ -21,6 +21,7 @@ pub(super) struct Replay {
     pub(super) until: Seq,
     responder: Responder,
     show: ShowHistory,
+    version: Version,
     updates: VecDeque<(Option<ItemId>, SessionUpdate)>,
     /// Updates that are over the limit and are sent before the end.
     is_full: bool,
@@ -43,8 +44,15 @@ impl Replay {
             }
             _ => {}
         }
+        // In version 2, the state and notices are no part of a history.
+        let is_history = |update: &SessionUpdate| match update {
+            SessionUpdate::StateUpdate(_) => false,
+            SessionUpdate::Notice { .. } => self.version == Version::V1,
+            _ => true,
+        };
+        let updates = updates.into_iter().filter(is_history);
         if self.show == ShowHistory::Yes {
-            self.updates.extend(updates.into_iter().map(|update| (envelope.item_id, update)));
+            self.updates.extend(updates.map(|update| (envelope.item_id, update)));
         }
     }
 }
@@ -73,7 +81,8 @@ impl Conversation {
         self.steered.clear();
         self.mapper = Mapper::new(self.shared.features, self.mapper.choices().clone(), view.cwd.clone());
         self.mapper.settings = settings(&view);
-        self.replay = Some(Replay { until, responder, show, updates: VecDeque::new(), is_full: false });
+        let (updates, version) = (VecDeque::new(), self.shared.features.version);
+        self.replay = Some(Replay { until, responder, show, version, updates, is_full: false });
         if until == 0 {
             self.finish_load().await;
         }
@@ -96,8 +105,18 @@ impl Conversation {
         for (_, update) in &replay.updates {
             self.send(update).await;
         }
+        if replay.version == Version::V2 {
+            if replay.show == ShowHistory::Yes {
+                self.send(&SessionUpdate::ReplayComplete).await;
+            }
+            let state = self.mapper.state();
+            self.send(&state).await;
+        }
         let settings = self.mapper.choices().settings(&self.mapper.settings);
-        replay.responder.reply(Ok(settings)).await;
+        replay.responder.reply(Ok(settings.written(replay.version))).await;
+        if self.closing.is_some() {
+            return self.start_close();
+        }
         self.after_opening().await;
         self.send_pending_requests();
     }

@@ -8,25 +8,27 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::{Conversation, Shared, log};
-use crate::acp::mapper::{InputOrigin, failure_text};
+use crate::acp::mapper::{InputOrigin, command_id, stop_reason};
 use crate::acp::prompt::{PromptInput, without_unreadable};
+use crate::acp::schema::Version;
 use crate::acp::wire::{AcpError, Responder};
 use crate::connection::session_calls::idempotency_key;
 use api::params::{AbortParams, ArchiveParams, SubmitInput, SubmitParams};
 use api::{Code, methods};
 use types::event::{Envelope, Event};
-use types::ids::{Seq, SessionId, TurnId};
+use types::ids::{CallId, ItemId, Seq, SessionId, TurnId};
 use types::item::ItemKind;
-use types::model::StopReason;
 use types::outcome::{AcceptedState, SubmitOutcome};
 use types::queue::WhenBusy;
-use types::session::{Subtype, TurnResult};
+use types::session::TurnResult;
 
 /// A prompt without a reply.
 pub(super) struct OpenPrompt {
     pub(super) responder: Responder,
     stage: PromptStage,
     is_cancelled: bool,
+    /// The message of the prompt, once the daemon named it.
+    item_id: Option<ItemId>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,16 +63,18 @@ enum SubmitPurpose {
     Steer(Responder),
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct PromptReply {
-    stop_reason: &'static str,
+/// The reply to a prompt.
+#[derive(Clone, Serialize)]
+#[serde(untagged, rename_all_fields = "camelCase")]
+enum PromptReply {
+    /// In version 1: the end of its turn.
+    Ended { stop_reason: &'static str },
+    /// In version 2: its message is part of the conversation.
+    Inserted { message_id: String },
 }
 
-const CANCELLED: PromptReply = PromptReply { stop_reason: "cancelled" };
-
 impl Conversation {
-    pub(super) fn submit_prompt(&mut self, responder: Responder, input: PromptInput) {
+    pub(super) fn submit_prompt(&mut self, responder: Responder, input: PromptInput, key: Option<String>) {
         let taken = self.prompts.iter().filter_map(|prompt| match prompt.stage {
             PromptStage::Submitting(number) => Some(number + 1),
             _ => None,
@@ -80,8 +84,9 @@ impl Conversation {
             responder,
             stage: PromptStage::Submitting(number),
             is_cancelled: false,
+            item_id: None,
         });
-        self.submit(input, WhenBusy::Queue, SubmitPurpose::Prompt(number));
+        self.submit(input, WhenBusy::Queue, key, SubmitPurpose::Prompt(number));
     }
 
     pub(super) async fn steer(&mut self, responder: Responder, input: PromptInput, needs_running_turn: bool) {
@@ -89,13 +94,19 @@ impl Conversation {
             let reply = json!({"outcome": "promptRequired", "reason": "noRunningTurn"});
             return responder.reply(Ok(reply)).await;
         }
-        self.submit(input, WhenBusy::Steer, SubmitPurpose::Steer(responder));
+        self.submit(input, WhenBusy::Steer, None, SubmitPurpose::Steer(responder));
     }
 
-    fn submit(&mut self, input: PromptInput, when_busy: WhenBusy, purpose: SubmitPurpose) {
+    fn submit(
+        &mut self,
+        input: PromptInput,
+        when_busy: WhenBusy,
+        key: Option<String>,
+        purpose: SubmitPurpose,
+    ) {
         let (shared, session_id) = (Arc::clone(&self.shared), self.session_id);
         self.submits.push(Box::pin(async move {
-            let outcome = submit(&shared, session_id, input, when_busy).await;
+            let outcome = submit(&shared, session_id, input, when_busy, key).await;
             Submitted { outcome, purpose }
         }));
     }
@@ -132,9 +143,16 @@ impl Conversation {
                     return;
                 };
                 prompt.stage = stage;
-                if self.cancel.is_some() {
+                prompt.item_id = outcome.item_id;
+                let is_cancelled = prompt.is_cancelled;
+                if let Some(reply) = self.repeated_reply(&outcome) {
+                    let is_it = |prompt: &mut OpenPrompt| prompt.stage == stage;
+                    for prompt in self.prompts.extract_if(.., is_it).collect::<Vec<_>>() {
+                        prompt.responder.reply(reply.clone()).await;
+                    }
+                } else if self.cancel.is_some() {
                     self.cancel_after_submits();
-                } else if prompt.is_cancelled && matches!(stage, PromptStage::Turn(_)) {
+                } else if is_cancelled && matches!(stage, PromptStage::Turn(_)) {
                     self.abort(vec![outcome.turn_id]);
                 }
             }
@@ -149,6 +167,38 @@ impl Conversation {
                     self.cancel_after_submits();
                 }
             }
+        }
+    }
+
+    /// The reply to a prompt that was submitted before with the same key, and whose message is there or will not be.
+    fn repeated_reply(&self, outcome: &SubmitOutcome) -> Option<Result<PromptReply, AcpError>> {
+        if self.version() == Version::V1 {
+            return None;
+        }
+        if let Some(item_id) = outcome.item_id.filter(|item_id| self.inserted.contains(item_id)) {
+            return Some(Ok(PromptReply::Inserted { message_id: item_id.to_string() }));
+        }
+        if outcome.state == AcceptedState::Completed && outcome.seq <= self.last_seq {
+            return Some(Ok(PromptReply::Inserted { message_id: command_id(outcome.seq) }));
+        }
+        self.dropped_turns.contains(&outcome.turn_id).then(|| Err(not_inserted()))
+    }
+
+    pub(super) fn version(&self) -> Version {
+        self.shared.features.version
+    }
+
+    /// Replies, in version 2, to the prompts whose message this event is.
+    pub(super) async fn end_inserted(&mut self, envelope: &Envelope) {
+        let Event::MessageCompleted { item, .. } = &envelope.event else { return };
+        if self.version() == Version::V1 || item.kind != ItemKind::UserMessage {
+            return;
+        }
+        self.inserted.insert(item.item_id);
+        let is_it = |prompt: &mut OpenPrompt| prompt.item_id == Some(item.item_id);
+        for prompt in self.prompts.extract_if(.., is_it).collect::<Vec<_>>() {
+            let message_id = item.item_id.to_string();
+            prompt.responder.reply(Ok(PromptReply::Inserted { message_id })).await;
         }
     }
 
@@ -211,12 +261,26 @@ impl Conversation {
                     idempotency_key: Some(idempotency_key()),
                 };
                 let error = shared.daemon.call::<methods::session::Abort>(&params).await.err();
-                // It ended meanwhile.
-                let is_over = |error: &AcpError| {
-                    [Code::NotFound, Code::StalePrecondition].iter().any(|code| code.number() == error.code)
-                };
                 log(error.filter(|error| !is_over(error)));
             }
+        }));
+    }
+
+    /// Stops one call of the running turn, which continues.
+    pub(super) async fn cancel_call(&mut self, responder: Responder, id: &str) {
+        let not_running = || AcpError::param("toolCallId", &format!("no call {id:?} runs"));
+        let Some(call_id) = id.parse::<CallId>().ok().filter(|id| self.mapper.is_open(*id)) else {
+            return responder.refuse(not_running()).await;
+        };
+        let (shared, session_id, ended) = (Arc::clone(&self.shared), self.session_id, not_running());
+        self.work.push(Box::pin(async move {
+            let key = Some(idempotency_key());
+            let params =
+                AbortParams { session_id, turn_id: None, call_id: Some(call_id), idempotency_key: key };
+            let stopped = shared.daemon.call::<methods::session::Abort>(&params).await;
+            let reply =
+                stopped.map(|_| json!({})).map_err(|error| if is_over(&error) { ended } else { error });
+            responder.reply(reply).await;
         }));
     }
 
@@ -242,8 +306,9 @@ impl Conversation {
         if let Some(turn_id) = envelope.turn_id.filter(|_| !is_own_turn) {
             self.other_turns.insert(turn_id);
         }
-        // In a replay, the editor shows nothing yet.
+        // In a replay, the editor shows nothing yet; in version 2, it waits for the update.
         let is_live = self.replay.is_none();
+        let is_shown = is_live && self.version() == Version::V1;
         match &envelope.event {
             Event::TurnStarted { .. } => {
                 self.has_first_input = false;
@@ -251,18 +316,18 @@ impl Conversation {
                 InputOrigin::Other
             }
             Event::TurnSteered { .. } => {
-                self.steered.push_back(origin(is_live && self.own_seqs.remove(&envelope.seq)));
+                self.steered.push_back(origin(is_shown && self.own_seqs.remove(&envelope.seq)));
                 InputOrigin::Other
             }
             Event::MessageCompleted { item, .. } if item.kind == ItemKind::UserMessage => {
                 if std::mem::replace(&mut self.has_first_input, true) {
                     return self.steered.pop_front().unwrap_or(InputOrigin::Other);
                 }
-                origin(is_live && is_own_turn)
+                origin(is_shown && is_own_turn)
             }
             Event::CommandCompleted { .. } => {
                 let is_own = self.prompts.iter().any(|prompt| prompt.is_answered_by(envelope));
-                origin(is_live && (is_own || (is_own_turn && !self.has_first_input)))
+                origin(is_shown && (is_own || (is_own_turn && !self.has_first_input)))
             }
             Event::TurnCompleted { .. } => {
                 let turn = envelope.turn_id;
@@ -271,7 +336,7 @@ impl Conversation {
                 }
                 let is_open =
                     |prompt: &OpenPrompt| matches!(prompt.stage, PromptStage::Turn(id) if Some(id) == turn);
-                origin(is_live && self.prompts.iter().any(is_open))
+                origin(is_live && (!is_shown || self.prompts.iter().any(is_open)))
             }
             _ => InputOrigin::Other,
         }
@@ -289,21 +354,36 @@ impl Conversation {
 
     pub(super) async fn end_prompts(&mut self, turn_id: TurnId, result: &TurnResult) {
         for prompt in self.take_prompts(turn_id) {
-            prompt.responder.reply(prompt_reply(result)).await;
+            let reply = match (self.version(), stop_reason(result)) {
+                (Version::V1, Ok(stop_reason)) => Ok(PromptReply::Ended { stop_reason }),
+                (Version::V2, Ok(_)) => Err(not_inserted()),
+                (_, Err(error)) => Err(error),
+            };
+            prompt.responder.reply(reply).await;
         }
     }
 
     /// A queued turn was removed, by this client or by another one.
     pub(super) async fn drop_prompts(&mut self, turn_id: TurnId) {
+        if self.version() == Version::V2 {
+            self.dropped_turns.insert(turn_id);
+        }
         for prompt in self.take_prompts(turn_id) {
-            prompt.responder.reply(Ok(CANCELLED)).await;
+            prompt.responder.reply(self.cancelled()).await;
         }
     }
 
     pub(super) async fn cancel_all_prompts(&mut self) {
         let is_accepted = |prompt: &mut OpenPrompt| !matches!(prompt.stage, PromptStage::Submitting(_));
         for prompt in self.prompts.extract_if(.., is_accepted).collect::<Vec<_>>() {
-            prompt.responder.reply(Ok(CANCELLED)).await;
+            prompt.responder.reply(self.cancelled()).await;
+        }
+    }
+
+    fn cancelled(&self) -> Result<PromptReply, AcpError> {
+        match self.version() {
+            Version::V1 => Ok(PromptReply::Ended { stop_reason: "cancelled" }),
+            Version::V2 => Err(not_inserted()),
         }
     }
 
@@ -318,7 +398,11 @@ impl Conversation {
         let answered =
             self.prompts.extract_if(.., |prompt| prompt.is_answered_by(envelope)).collect::<Vec<_>>();
         for prompt in answered {
-            prompt.responder.reply(Ok(PromptReply { stop_reason: "end_turn" })).await;
+            let reply = match self.version() {
+                Version::V1 => PromptReply::Ended { stop_reason: "end_turn" },
+                Version::V2 => PromptReply::Inserted { message_id: command_id(envelope.seq) },
+            };
+            prompt.responder.reply(Ok(reply)).await;
         }
     }
 }
@@ -335,6 +419,11 @@ impl OpenPrompt {
     }
 }
 
+/// Whether the work to stop ended meanwhile.
+fn is_over(error: &AcpError) -> bool {
+    [Code::NotFound, Code::StalePrecondition].iter().any(|code| code.number() == error.code)
+}
+
 /// Submits an input. An archived session is restored first. An attachment that the daemon cannot use is replaced by a
 /// sentence, so that the model learns of it.
 async fn submit(
@@ -342,13 +431,14 @@ async fn submit(
     session_id: SessionId,
     input: PromptInput,
     when_busy: WhenBusy,
+    key: Option<String>,
 ) -> Result<SubmitOutcome, AcpError> {
     let mut blocks = input.blocks;
     let mut is_restored = false;
     loop {
         let params = SubmitParams {
             when_busy: Some(when_busy),
-            idempotency_key: Some(idempotency_key()),
+            idempotency_key: Some(key.clone().unwrap_or_else(idempotency_key)),
             raw: input.is_raw,
             ..SubmitParams::new(session_id, SubmitInput::Blocks(blocks.clone()))
         };
@@ -370,24 +460,7 @@ async fn submit(
     }
 }
 
-/// The reply to the prompt of a turn.
-fn prompt_reply(result: &TurnResult) -> Result<PromptReply, AcpError> {
-    if let Some(text) = failure_text(result) {
-        let code = match result.subtype {
-            Subtype::ErrorMaxBudgetUsd | Subtype::ErrorMaxTime | Subtype::ErrorRepeatedCall => Code::Budget,
-            _ => Code::Internal,
-        };
-        let kinds: Vec<&str> = result.errors.iter().map(|error| error.kind.as_str()).collect();
-        let data = Some(json!({"subtype": result.subtype.name(), "kinds": kinds}));
-        return Err(AcpError { data, ..AcpError::new(code, text) });
-    }
-    let stop_reason = match (result.subtype, result.stop_reason) {
-        (Subtype::Aborted | Subtype::PermissionDenied, _) => "cancelled",
-        (Subtype::MaxOutputTokens | Subtype::ErrorMaxTokens, _) => "max_tokens",
-        (Subtype::ErrorMaxTurns, _) => "max_turn_requests",
-        (_, Some(StopReason::Refusal)) => "refusal",
-        (_, Some(StopReason::MaxTokens)) => "max_tokens",
-        _ => "end_turn",
-    };
-    Ok(PromptReply { stop_reason })
+/// In version 2: the message of a prompt did not become part of the conversation.
+fn not_inserted() -> AcpError {
+    AcpError::new(Code::Cancelled, "the prompt was cancelled before it was part of the conversation")
 }

@@ -1,8 +1,11 @@
 //! One open session: the task that follows its events, submits prompts and passes requests on. All lines about a
 //! session come from this task, so that they keep their order: the updates of a turn precede the reply to its prompt.
 //!
-//! - `inputs`: prompts, steering and cancelling; `requests`: decisions of the user; `history`: what a load shows.
+//! - `command`: what the server passes on; `inputs`: prompts, steering and cancelling; `requests`: decisions of the
+//!   user; `history`: what a load shows; `close`: the end of a conversation in version 2.
 
+mod close;
+mod command;
 mod history;
 mod inputs;
 mod requests;
@@ -21,21 +24,22 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::daemon::Daemon;
 use super::mapper::{Features, InputOrigin, Mapper};
 use super::options::{Choices, SettingChange, Settings};
-use super::prompt::PromptInput;
-use super::schema::{AvailableCommand, CommandInput, NewSessionReply, SessionUpdate};
+use super::schema::{AvailableCommand, CommandInput, NewSessionReply, SessionUpdate, Version, Versioned, v2};
 use super::trust;
 use super::wire::{AcpError, Output, Responder};
 use crate::connection::follow::{FollowStep, SessionFollower};
 use crate::connection::session_calls::idempotency_key;
 use crate::connection::wire::ReceivedEvent;
 use crate::failure::{Failure, code};
-use api::methods;
 use api::params::{CommandListParams, UpdateParams};
+use api::{Code, methods};
+use close::Closing;
+pub(super) use command::{Command, Opening, ShowHistory};
 use history::Replay;
 use inputs::{OpenPrompt, PendingCancel, Submitted};
 use requests::UserRequest;
 use types::event::{Envelope, Event};
-use types::ids::{RequestId, Seq, SessionId, TurnId};
+use types::ids::{ItemId, RequestId, Seq, SessionId, TurnId};
 use types::session::SessionView;
 
 /// Commands that wait for a conversation.
@@ -44,65 +48,24 @@ const COMMAND_CAPACITY: usize = 64;
 /// Time between attempts to follow the session again while the daemon is absent.
 const REATTACH_INTERVAL: Duration = Duration::from_secs(2);
 
-/// What the editor wants from a conversation.
-pub(super) enum Command {
-    Prompt {
-        responder: Responder,
-        input: PromptInput,
-    },
-    Steer {
-        responder: Responder,
-        input: PromptInput,
-        needs_running_turn: bool,
-    },
-    Cancel,
-    /// Cancels the prompt with this id, as the client wrote it.
-    CancelPrompt(String),
-    /// `notes` are for the user.
-    Load {
-        responder: Responder,
-        show: ShowHistory,
-        notes: Vec<String>,
-    },
-    SetMode {
-        responder: Responder,
-        mode: String,
-    },
-    SetOption {
-        responder: Responder,
-        id: String,
-        value: String,
-    },
-}
-
-/// Whether the history is sent to the editor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ShowHistory {
-    /// `session/load`
-    Yes,
-    /// `session/resume`
-    No,
-}
-
-/// How a conversation begins.
-pub(super) enum Opening {
-    /// A session that was just created. `notes` are for the user.
-    New {
-        responder: Responder,
-        notes: Vec<String>,
-    },
-    Existing {
-        responder: Responder,
-        show: ShowHistory,
-        notes: Vec<String>,
-    },
-}
-
 /// What all conversations share.
 pub(super) struct Shared {
     pub(super) daemon: Arc<Daemon>,
     pub(super) output: Output,
     pub(super) features: Features,
+}
+
+impl Shared {
+    async fn send_update(&self, session_id: SessionId, update: &SessionUpdate) {
+        let written = match self.features.version {
+            Version::V1 => vec![Versioned::V1(update)],
+            Version::V2 => v2::updates(update).into_iter().map(Versioned::V2).collect(),
+        };
+        for update in written {
+            let params = UpdateNotification { session_id: session_id.to_string(), update };
+            self.output.notify("session/update", &params).await;
+        }
+    }
 }
 
 type Work<T> = FuturesUnordered<Pin<Box<dyn Future<Output = T> + Send>>>;
@@ -135,15 +98,20 @@ pub(super) struct Conversation {
     steered: VecDeque<InputOrigin>,
     /// Whether the conversation shows the first input of the running turn already.
     has_first_input: bool,
+    /// Messages of users in the conversation. Only in version 2, as the next one.
+    inserted: HashSet<ItemId>,
+    /// Turns that left the queue without a message.
+    dropped_turns: HashSet<TurnId>,
     requests: HashMap<RequestId, UserRequest>,
     notes: Vec<String>,
+    closing: Option<Closing>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct UpdateNotification<'a> {
     session_id: String,
-    update: &'a SessionUpdate,
+    update: Versioned<&'a SessionUpdate>,
 }
 
 impl Conversation {
@@ -174,8 +142,11 @@ impl Conversation {
             own_seqs: HashSet::new(),
             steered: VecDeque::new(),
             has_first_input: false,
+            inserted: HashSet::new(),
+            dropped_turns: HashSet::new(),
             requests: HashMap::new(),
             notes: Vec::new(),
+            closing: None,
         };
         (conversation, sender)
     }
@@ -244,13 +215,17 @@ impl Conversation {
                 Some(Ok(FollowStep::Back(client))) => self.shared.daemon.replace(client),
                 Some(Err(failure)) if failure.code == code::UNREACHABLE => {
                     self.follower = None;
-                    self.fail_prompts(&failure.into()).await;
+                    let error = failure.into();
+                    self.fail_prompts(&error).await;
+                    if let Some(closing) = self.closing.take() {
+                        closing.responder.refuse(error).await;
+                    }
                 }
                 Some(Err(failure)) => return Err(failure),
                 None => self.reattach().await?,
             },
         }
-        Ok(true)
+        Ok(!self.finish_close().await)
     }
 
     async fn begin(&mut self, responder: Responder) {
@@ -258,13 +233,14 @@ impl Conversation {
             return responder.refuse(error).await;
         }
         let session_id = self.session_id.to_string();
-        let settings = self.mapper.choices().settings(&self.mapper.settings);
+        let settings = self.mapper.choices().settings(&self.mapper.settings).written(self.version());
         responder.reply(Ok(NewSessionReply { session_id: &session_id, settings })).await;
         self.after_opening().await;
         let (shared, session_id) = (Arc::clone(&self.shared), self.session_id);
         let cwd = self.mapper.cwd().to_owned();
         self.work.push(Box::pin(async move {
-            log(trust::ask_once(&shared.daemon, &shared.output, session_id, cwd).await.err());
+            let version = shared.features.version;
+            log(trust::ask_once(&shared.daemon, &shared.output, version, session_id, cwd).await.err());
         }));
     }
 
@@ -299,13 +275,21 @@ impl Conversation {
     }
 
     async fn on_command(&mut self, command: Command) {
+        if self.closing.is_some() {
+            if let Some(responder) = command.into_responder() {
+                responder.refuse(AcpError::new(Code::NotFound, "the session is being closed")).await;
+            }
+            return;
+        }
         match command {
-            Command::Prompt { responder, input } => self.submit_prompt(responder, input),
+            Command::Prompt { responder, input, key } => self.submit_prompt(responder, input, key),
             Command::Steer { responder, input, needs_running_turn } => {
                 self.steer(responder, input, needs_running_turn).await;
             }
             Command::Cancel => self.cancel(),
             Command::CancelPrompt(id) => self.cancel_prompt(&id),
+            Command::CancelCall { responder, call } => self.cancel_call(responder, &call).await,
+            Command::Close { responder } => self.close(responder),
             Command::Load { responder, show, notes } => {
                 self.notes.extend(notes);
                 self.load(responder, show).await;
@@ -335,12 +319,17 @@ impl Conversation {
             SettingChange::Unchanged => {}
         }
         let (shared, choices) = (Arc::clone(&self.shared), self.mapper.choices().clone());
+        let version = self.version();
         self.work.push(Box::pin(async move {
             let updated = shared.daemon.call::<methods::session::Update>(&params).await;
             let reply = updated.map(|reply| match form {
                 ReplyForm::Empty => serde_json::json!({}),
                 ReplyForm::AllOptions => {
-                    serde_json::json!({ "configOptions": choices.options(&settings(&reply.session)) })
+                    let options = choices.options(&settings(&reply.session));
+                    match version {
+                        Version::V1 => serde_json::json!({ "configOptions": options }),
+                        Version::V2 => v2::settings(&options),
+                    }
                 }
             });
             responder.reply(reply).await;
@@ -373,6 +362,7 @@ impl Conversation {
                 }
             }
         }
+        self.end_inserted(&envelope).await;
         self.on_request_event(&envelope).await;
         match &envelope.event {
             Event::TurnCompleted { result } => {
@@ -401,8 +391,7 @@ impl Conversation {
     }
 
     async fn send(&mut self, update: &SessionUpdate) {
-        let params = UpdateNotification { session_id: self.session_id.to_string(), update };
-        self.shared.output.notify("session/update", &params).await;
+        self.shared.send_update(self.session_id, update).await;
     }
 
     fn send_commands(&mut self) {
@@ -419,9 +408,8 @@ impl Conversation {
                 input: command.argument_hint.map(|hint| CommandInput { hint }),
             };
             let available_commands = commands.into_iter().map(command).collect();
-            let update = &SessionUpdate::AvailableCommandsUpdate { available_commands };
-            let params = UpdateNotification { session_id: session_id.to_string(), update };
-            shared.output.notify("session/update", &params).await;
+            let update = SessionUpdate::AvailableCommandsUpdate { available_commands };
+            shared.send_update(session_id, &update).await;
         }));
     }
 }

@@ -82,16 +82,16 @@ impl Conversation {
             self.work.push(Box::pin(async move {
                 match subject {
                     RequestSubject::Permission(request) => {
-                        let params = permission_params(session_id, &request);
+                        let params = permission_params(session_id, &request).written(shared.features.version);
                         let asked = open.ask(&shared.output, "session/request_permission", &params).await;
                         let Some(reply) = asked else { return };
                         let answer = permission_answer(&request, reply.as_ref());
                         send_answer(&shared, &request, answer).await;
                     }
                     RequestSubject::Question(question) => {
-                        let has_forms = shared.features.forms;
+                        let features = shared.features;
                         let asked =
-                            question::ask(&shared.output, session_id, &question, has_forms, &open).await;
+                            question::ask(&shared.output, session_id, &question, features, &open).await;
                         let Some(answer) = asked else { return };
                         let params = AnswerParams { idempotency_key: Some(idempotency_key()), ..answer };
                         log(shared.daemon.call::<methods::session::Answer>(&params).await.err());

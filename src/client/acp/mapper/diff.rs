@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::acp::schema::{CallContent, Location};
+use crate::acp::schema::{CallContent, FileChange, Location};
 
 /// The changes of a unified diff.
 #[derive(Debug, Default, PartialEq)]
@@ -22,26 +22,86 @@ struct Part {
     /// `--`.
     old_left: u32,
     new_left: u32,
+    /// The lines of the diff.
+    text: String,
+}
+
+/// The file that the following parts belong to.
+#[derive(Default)]
+struct DiffFile {
+    path: String,
+    operation: &'static str,
+    /// The place of its first part among the contents.
+    first: Option<usize>,
+}
+
+impl DiffParts {
+    fn add(&mut self, part: Part, file: &mut DiffFile) {
+        let is_complete = part.old_left == 0 && part.new_left == 0;
+        let first = *file.first.get_or_insert(self.content.len());
+        let change = (first == self.content.len())
+            .then(|| FileChange { operation: file.operation, patch: Some(git_header(file)) });
+        self.content.push(CallContent::Diff {
+            path: file.path.clone(),
+            old_text: (file.operation != ADD).then_some(part.old),
+            new_text: part.new,
+            change,
+        });
+        if let CallContent::Diff { change: Some(change), .. } = &mut self.content[first] {
+            change.patch = change.patch.take().filter(|_| is_complete).map(|patch| patch + &part.text);
+        }
+        self.locations.push(Location { path: file.path.clone(), line: Some(part.line.max(1)) });
+    }
+}
+
+const ADD: &str = "add";
+const DELETE: &str = "delete";
+
+/// The beginning of a patch in git's form, with absolute paths and without prefixes.
+fn git_header(file: &DiffFile) -> String {
+    let path = git_path(&file.path);
+    // As git does: without a tabulator, the end of a name with blanks is not known.
+    let named = if path.contains(' ') { format!("{path}\t") } else { path.clone() };
+    let (kind, old, new) = match file.operation {
+        ADD => ("new file mode 100644\n", "/dev/null", named.as_str()),
+        DELETE => ("deleted file mode 100644\n", named.as_str(), "/dev/null"),
+        _ => ("", named.as_str(), named.as_str()),
+    };
+    format!("diff --git {path} {path}\n{kind}--- {old}\n+++ {new}\n")
+}
+
+/// A path as git writes it: in quotes if a character of it is unusual.
+fn git_path(path: &str) -> String {
+    let is_plain = |byte: u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
+    if path.bytes().all(is_plain) {
+        return path.to_owned();
+    }
+    let mut quoted = String::from("\"");
+    for byte in path.bytes() {
+        match byte {
+            b'"' | b'\\' => quoted.extend(['\\', char::from(byte)]),
+            b'\n' => quoted.push_str("\\n"),
+            b'\t' => quoted.push_str("\\t"),
+            byte if is_plain(byte) => quoted.push(char::from(byte)),
+            byte => quoted.push_str(&format!("\\{byte:03o}")),
+        }
+    }
+    quoted + "\""
 }
 
 /// Parses a diff. `path` is the file; without it, or for several files, the names in the diff are used, relative to
 /// `cwd`.
 pub(in crate::acp) fn diff_parts(diff: &str, path: Option<&Path>, cwd: &str) -> DiffParts {
     let mut parts = DiffParts::default();
-    let (mut from, mut file) = ("", String::new());
+    let (mut from, mut file) = ("", DiffFile::default());
     let mut open: Option<Part> = None;
     let mut last = ' ';
-    let finish = |parts: &mut DiffParts, part: Option<Part>, file: &str, is_new: bool| {
-        let Some(part) = part else { return };
-        let old_text = (!is_new).then_some(part.old);
-        parts.content.push(CallContent::Diff { path: file.to_owned(), old_text, new_text: part.new });
-        parts.locations.push(Location { path: file.to_owned(), line: Some(part.line.max(1)) });
-    };
     for line in diff.strip_suffix('\n').unwrap_or(diff).split('\n') {
         let is_inside = open.as_ref().is_some_and(|part| part.old_left > 0 || part.new_left > 0)
             && (line.is_empty() || line.starts_with([' ', '+', '-']));
         if let (true, Some(part)) = (is_inside, open.as_mut()) {
             last = line.chars().next().unwrap_or(' ');
+            push_line(&mut part.text, if line.is_empty() { " " } else { line });
             let text = line.get(last.len_utf8()..).unwrap_or_default();
             if last != '+' {
                 push_line(&mut part.old, text);
@@ -55,6 +115,7 @@ pub(in crate::acp) fn diff_parts(diff: &str, path: Option<&Path>, cwd: &str) -> 
         }
         if line.starts_with("\\ No newline") {
             if let Some(part) = open.as_mut() {
+                push_line(&mut part.text, line);
                 let without_end = |text: &mut String| _ = text.pop();
                 if last != '+' {
                     without_end(&mut part.old);
@@ -67,25 +128,37 @@ pub(in crate::acp) fn diff_parts(diff: &str, path: Option<&Path>, cwd: &str) -> 
         }
         let hunk = hunk(line);
         let is_head = line.starts_with("--- ");
-        if hunk.is_some() || is_head {
-            finish(&mut parts, open.take(), &file, from == "/dev/null");
+        if (hunk.is_some() || is_head)
+            && let Some(part) = open.take()
+        {
+            parts.add(part, &mut file);
         }
-        if let Some((line, old_left, new_left)) = hunk {
-            open = Some(Part { line, old_left, new_left, ..Part::default() });
+        if let Some((first, old_left, new_left)) = hunk {
+            let text = format!("{line}\n");
+            open = Some(Part { line: first, old_left, new_left, text, ..Part::default() });
         } else if let Some(name) = line.strip_prefix("--- ") {
             from = name;
         } else if let Some(to) = line.strip_prefix("+++ ") {
-            let name = if to == "/dev/null" { from } else { to };
+            let (name, operation) = match (from, to) {
+                (from, "/dev/null") => (from, DELETE),
+                ("/dev/null", to) => (to, ADD),
+                (_, to) => (to, "modify"),
+            };
             let name = name.strip_prefix("a/").or_else(|| name.strip_prefix("b/")).unwrap_or(name);
             let named = Path::new(cwd).join(name);
-            file = path.unwrap_or(&named).display().to_string();
+            let path = path.unwrap_or(&named).display().to_string();
+            file = DiffFile { path, operation, first: None };
         } else if line.starts_with('[') {
             // The note of a diff that is too large.
-            finish(&mut parts, open.take(), &file, from == "/dev/null");
-            parts.content.push(CallContent::text(format!("{file}: {line}")));
+            if let Some(part) = open.take() {
+                parts.add(part, &mut file);
+            }
+            parts.content.push(CallContent::text(format!("{}: {line}", file.path)));
         }
     }
-    finish(&mut parts, open, &file, from == "/dev/null");
+    if let Some(part) = open {
+        parts.add(part, &mut file);
+    }
     parts
 }
 
@@ -149,21 +222,57 @@ mod tests {
         let diff = "--- /dev/null\n+++ b/n.txt\n@@ -0,0 +1,2 @@\n+a\n+b\n--- a/r.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n\
                     --- a//abs/l.txt\n+++ b//abs/l.txt\n[the change is too large to show: 9 lines become 8]\n";
         let parts = diff_parts(diff, None, "/w");
-        let part = |path: &str, old: Option<&str>, new: &str| CallContent::Diff {
+        let part = |path: &str, old: Option<&str>, new: &str, operation, patch: &str| CallContent::Diff {
             path: path.into(),
             old_text: old.map(str::to_owned),
             new_text: new.into(),
+            change: Some(FileChange { operation, patch: Some(patch.into()) }),
         };
         assert_eq!(
             parts.content,
             [
-                part("/w/n.txt", None, "a\nb\n"),
-                part("/w/r.txt", Some("x\n"), ""),
+                part(
+                    "/w/n.txt",
+                    None,
+                    "a\nb\n",
+                    "add",
+                    "diff --git /w/n.txt /w/n.txt\nnew file mode 100644\n--- /dev/null\n+++ /w/n.txt\n\
+                     @@ -0,0 +1,2 @@\n+a\n+b\n",
+                ),
+                part(
+                    "/w/r.txt",
+                    Some("x\n"),
+                    "",
+                    "delete",
+                    "diff --git /w/r.txt /w/r.txt\ndeleted file mode 100644\n--- /w/r.txt\n+++ /dev/null\n\
+                     @@ -1 +0,0 @@\n-x\n",
+                ),
                 CallContent::text("/abs/l.txt: [the change is too large to show: 9 lines become 8]"),
             ]
         );
         let cut = "--- a/f\n+++ b/f\n@@ -1,3 +1,3 @@\n a\n-b\n+c\n[cut: 40 more lines of this diff]\n";
         let parts = diff_parts(cut, Some(Path::new("/w/f")), "/w");
         assert!(format!("{:?}", parts.content).contains("cut: 40 more"), "{parts:?}");
+        let CallContent::Diff { change: Some(change), .. } = &parts.content[0] else { panic!("{parts:?}") };
+        assert_eq!(change.patch, None, "a part that is cut is no patch");
+    }
+
+    #[test]
+    fn patch_of_file_has_all_parts_and_quotes_unusual_names() {
+        let diff =
+            "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n\\ No newline at end of file\n@@ -9 +9 @@ fn x\n-c\n+d\n";
+        let parts = diff_parts(diff, Some(Path::new("/w/a b")), "/w");
+        let patches: Vec<Option<&str>> = parts
+            .content
+            .iter()
+            .map(|part| match part {
+                CallContent::Diff { change, .. } => change.as_ref()?.patch.as_deref(),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        let hunks = diff.split_once("@@").expect("a hunk").1;
+        let whole = format!("diff --git /w/a b /w/a b\n--- /w/a b\t\n+++ /w/a b\t\n@@{hunks}");
+        assert_eq!(patches, [Some(whole.as_str()), None]);
+        assert_eq!(git_path("/w/\u{e9} \"\\\n\t\u{1}"), r#""/w/\303\251 \"\\\n\t\001""#);
     }
 }

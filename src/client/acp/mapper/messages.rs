@@ -1,7 +1,7 @@
 //! Messages: the text of a message is sent once, whether it came as deltas, as a whole, or partly as both.
 
 use super::{InputOrigin, Mapper, chunk};
-use crate::acp::schema::SessionUpdate;
+use crate::acp::schema::{SessionUpdate, TextBlock, Version};
 use types::event::{Envelope, Event};
 use types::ids::ItemId;
 use types::item::{Item, ItemKind};
@@ -83,7 +83,7 @@ impl Mapper {
         let (id, shown) = (item.item_id, self.items.entry(item.item_id).or_default());
         let (mut text_sent, mut thinking_sent) = (shown.text.clone(), shown.thinking.clone());
         let mut updates = Vec::new();
-        for block in &item.content {
+        for (index, block) in item.content.iter().enumerate() {
             match block {
                 Block::Text { text } if !text.is_empty() => match unsent(&mut text_sent, text) {
                     Unsent::Rest("") => {}
@@ -91,7 +91,12 @@ impl Mapper {
                         shown.text.push_str(rest);
                         updates.push(SessionUpdate::AgentMessageChunk(chunk(rest, id.to_string())));
                     }
-                    // The provider restated the answer. A message cannot be changed, so this is another one.
+                    // The provider restated the answer.
+                    Unsent::Other if self.features.version == Version::V2 => {
+                        let content = item.content[..=index].iter().filter_map(text_block).collect();
+                        updates.push(SessionUpdate::AgentMessage { message_id: id.to_string(), content });
+                    }
+                    // In version 1, a message cannot be changed, so this is another one.
                     Unsent::Other => {
                         updates.push(SessionUpdate::AgentMessageChunk(chunk(text, format!("{id}-restated"))));
                     }
@@ -110,12 +115,16 @@ impl Mapper {
         updates
     }
 
-    /// A note about an answer that the client shows and that no longer counts.
+    /// Withdraws an answer that the client shows and that no longer counts, or tells that it does not count.
     fn retract(&mut self, item_id: ItemId, reason: &str) -> Option<SessionUpdate> {
         let shown = self.items.remove(&item_id)?;
         let text = format!("(The answer above does not count: {reason}.)");
-        (!shown.text.is_empty())
-            .then(|| SessionUpdate::AgentMessageChunk(chunk(text, format!("{item_id}-retracted"))))
+        (!shown.text.is_empty()).then(|| match self.features.version {
+            Version::V1 => SessionUpdate::AgentMessageChunk(chunk(text, format!("{item_id}-retracted"))),
+            Version::V2 => {
+                SessionUpdate::AgentMessage { message_id: item_id.to_string(), content: Vec::new() }
+            }
+        })
     }
 }
 
@@ -135,6 +144,13 @@ fn unsent<'a>(sent: &mut String, block: &'a str) -> Unsent<'a> {
     match block.strip_prefix(std::mem::take(sent).as_str()) {
         Some(rest) => Unsent::Rest(rest),
         None => Unsent::Other,
+    }
+}
+
+fn text_block(block: &Block) -> Option<TextBlock> {
+    match block {
+        Block::Text { text } => Some(TextBlock::new(text.as_str())),
+        _ => None,
     }
 }
 

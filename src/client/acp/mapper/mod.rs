@@ -8,21 +8,28 @@ mod tools;
 
 use std::collections::{HashMap, HashSet};
 
+use serde_json::json;
+
 use crate::acp::options::{Choices, Settings};
-use crate::acp::schema::{Chunk, Cost, PlanEntry, SessionUpdate, TextBlock};
+use crate::acp::schema::{Activity, Chunk, Cost, PlanEntry, SessionUpdate, TextBlock, Version};
+use crate::acp::wire::AcpError;
+use api::Code;
 use messages::StreamedItem;
 use tools::OpenCall;
 use types::compaction::CompactStage;
 use types::event::{Envelope, Event};
-use types::ids::{CallId, ItemId, TurnId};
+use types::ids::{CallId, ItemId, Seq, TurnId};
 use types::mcp::McpState;
-use types::session::{Subtype, TurnResult};
+use types::model::StopReason;
+use types::session::{SessionState, Subtype, TurnResult};
 use types::time::Timestamp;
 use types::usage::ModelSnapshot;
 
 /// What the client can show beyond the basics of the protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Features {
+    /// The version of the connection.
+    pub(super) version: Version,
     /// Terminals that this program fills with the output of commands.
     pub(super) terminal_output: bool,
     pub(super) notices: bool,
@@ -32,7 +39,8 @@ pub(super) struct Features {
 }
 
 /// Whether the client itself sent the input that an event belongs to. Its editor shows that input already, and the
-/// reply to its prompt reports a failure.
+/// reply to its prompt reports a failure. In version 2, editors show no input before its update, and an update of the
+/// state reports a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum InputOrigin {
     ThisClient,
@@ -51,6 +59,9 @@ pub(super) struct Mapper {
     /// Complete messages. After a rewind, the daemon may repeat the text of one as a delta.
     completed: HashSet<ItemId>,
     calls: HashMap<CallId, OpenCall>,
+    /// Calls whose command continues in the background, in a terminal.
+    background: HashSet<CallId>,
+    activity: Activity,
     /// Cost of the session in millionths of a dollar; `None` once a price is unknown.
     cost: Option<u64>,
     window: Option<u32>,
@@ -69,6 +80,8 @@ impl Mapper {
             items: HashMap::new(),
             completed: HashSet::new(),
             calls: HashMap::new(),
+            background: HashSet::new(),
+            activity: Activity::Idle { stop_reason: None, error: None },
             cost: Some(0),
             window: None,
             compaction: None,
@@ -103,8 +116,9 @@ impl Mapper {
             }
             Event::TurnStarted { .. } => {
                 self.turn = envelope.turn_id;
-                Vec::new()
+                self.change_activity(Activity::Running).into_iter().collect()
             }
+            Event::SessionStatus { state, .. } => self.map_status(*state),
             Event::TurnCompleted { result } => self.end_turn(envelope, result, origin),
             Event::MessageTextDelta { .. }
             | Event::MessageThinkingDelta { .. }
@@ -117,6 +131,7 @@ impl Mapper {
             | Event::ToolStatus { .. }
             | Event::ToolStarted { .. }
             | Event::ToolProgress { .. }
+            | Event::ToolBackground { .. }
             | Event::ToolBlocked { .. }
             | Event::ToolCompleted { .. }
             | Event::FileChanged { .. }
@@ -150,21 +165,54 @@ impl Mapper {
         }
     }
 
+    fn map_status(&mut self, state: SessionState) -> Vec<SessionUpdate> {
+        let activity = match state {
+            SessionState::Running => Activity::Running,
+            SessionState::RequiresAction | SessionState::Paused => Activity::RequiresAction,
+            SessionState::Idle | SessionState::Failed | SessionState::Ended | SessionState::Archived => {
+                // The end of the turn had a reason.
+                if matches!(self.activity, Activity::Idle { .. }) {
+                    return Vec::new();
+                }
+                Activity::Idle { stop_reason: None, error: None }
+            }
+        };
+        self.change_activity(activity).into_iter().collect()
+    }
+
+    fn change_activity(&mut self, activity: Activity) -> Option<SessionUpdate> {
+        let is_shown = self.features.version == Version::V2 && self.activity != activity;
+        self.activity = activity;
+        is_shown.then(|| self.state())
+    }
+
+    /// What the session does. Only in version 2.
+    pub(super) fn state(&self) -> SessionUpdate {
+        SessionUpdate::StateUpdate(self.activity.clone())
+    }
+
     /// A slash command, with its line if another client sent it.
     fn map_command(
-        &self,
+        &mut self,
         envelope: &Envelope,
         origin: InputOrigin,
         (name, arguments): (&str, &str),
         text: &str,
     ) -> Vec<SessionUpdate> {
         let mut updates = Vec::new();
+        let is_alone = self.turn.is_none();
+        if is_alone {
+            updates.extend(self.change_activity(Activity::Running));
+        }
         if origin == InputOrigin::Other {
             let line = if name == "#" { format!("# {arguments}") } else { format!("/{name} {arguments}") };
-            let id = format!("input-{}", envelope.seq);
-            updates.push(SessionUpdate::UserMessageChunk(chunk(line.trim_end(), id)));
+            updates.push(SessionUpdate::UserMessageChunk(chunk(line.trim_end(), command_id(envelope.seq))));
         }
         updates.push(self.say(envelope, text));
+        if is_alone {
+            updates
+                .extend(self.change_activity(Activity::Idle { stop_reason: Some("end_turn"), error: None }));
+        }
         updates
     }
 
@@ -262,6 +310,10 @@ impl Mapper {
         {
             updates.push(self.say(envelope, &format!("The turn failed: {text}")));
         }
+        updates.extend(self.change_activity(match stop_reason(result) {
+            Ok(reason) => Activity::Idle { stop_reason: Some(reason), error: None },
+            Err(error) => Activity::Idle { stop_reason: Some("error"), error: Some(error) },
+        }));
         updates
     }
 
@@ -271,7 +323,7 @@ impl Mapper {
     }
 
     /// A text of the bridge for the user.
-    pub(super) fn note(&self, text: &str, after: types::ids::Seq) -> SessionUpdate {
+    pub(super) fn note(&self, text: &str, after: Seq) -> SessionUpdate {
         match self.features.notices {
             true => SessionUpdate::Notice { severity: "warning", title: text.to_owned(), description: None },
             false => SessionUpdate::AgentMessageChunk(chunk(text, format!("note-{after}"))),
@@ -320,8 +372,34 @@ fn chunk(text: impl Into<String>, message_id: String) -> Chunk {
     Chunk { content: TextBlock::new(text), message_id }
 }
 
+/// The id of the message that a slash command is. `seq` is that of its answer.
+pub(super) fn command_id(seq: Seq) -> String {
+    format!("input-{seq}")
+}
+
+/// Why a turn ended, or the error that ended it.
+pub(super) fn stop_reason(result: &TurnResult) -> Result<&'static str, AcpError> {
+    if let Some(text) = failure_text(result) {
+        let code = match result.subtype {
+            Subtype::ErrorMaxBudgetUsd | Subtype::ErrorMaxTime | Subtype::ErrorRepeatedCall => Code::Budget,
+            _ => Code::Internal,
+        };
+        let kinds: Vec<&str> = result.errors.iter().map(|error| error.kind.as_str()).collect();
+        let data = Some(json!({"subtype": result.subtype.name(), "kinds": kinds}));
+        return Err(AcpError { data, ..AcpError::new(code, text) });
+    }
+    Ok(match (result.subtype, result.stop_reason) {
+        (Subtype::Aborted | Subtype::PermissionDenied, _) => "cancelled",
+        (Subtype::MaxOutputTokens | Subtype::ErrorMaxTokens, _) => "max_tokens",
+        (Subtype::ErrorMaxTurns, _) => "max_turn_requests",
+        (_, Some(StopReason::Refusal)) => "refusal",
+        (_, Some(StopReason::MaxTokens)) => "max_tokens",
+        _ => "end_turn",
+    })
+}
+
 /// The text for users about a turn that failed; `None` for any other end.
-pub(super) fn failure_text(result: &TurnResult) -> Option<String> {
+fn failure_text(result: &TurnResult) -> Option<String> {
     let fallback = match result.subtype {
         Subtype::LlmError => "the model or its server failed",
         Subtype::ErrorDuringExecution => "the daemon failed",

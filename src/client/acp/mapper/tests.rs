@@ -184,6 +184,60 @@ fn output_is_shown_while_command_runs_and_stays_short() {
 }
 
 #[test]
+fn version_two_takes_text_back_and_follows_background_commands() {
+    let features = Features { version: Version::V2, terminal_output: true, ..Features::default() };
+    let mut case = Case::with(features);
+    case.map(delta("half"));
+    let taken = case.map(json!({"type": "message.tombstone", "reason": "model_switched"}));
+    assert_eq!(taken, [json!({"sessionUpdate": "agent_message", "messageId": ITEM, "content": []})]);
+    case.map(delta("other"));
+    let restated = case.map(message("assistant_message", json!([{"type": "text", "text": "new"}])));
+    assert_eq!(restated[0]["content"], json!([{"type": "text", "text": "new"}]));
+
+    let mut case = Case::with(features);
+    let background = |state: &str| json!({"type": "tool.background", "call_id": CALL, "bash_id": "bash_1", "state": state});
+    let progress = json!({"type": "tool.progress", "call_id": CALL, "stream": "stdout", "text": "later"});
+    case.map(requested("Bash", json!({"command": "x"})));
+    case.map(started());
+    case.map(background("running"));
+    let end = case.map(completed("completed", "it runs"));
+    assert_eq!(end[0]["_meta"]["terminal_exit"], Value::Null, "its command runs");
+    assert_eq!(case.map(progress.clone())[0]["_meta"]["terminal_output"]["data"], "later");
+    let mut over = background("exited");
+    over["output_bytes"] = 5.into();
+    over["duration_ms"] = 1.into();
+    over["exit_code"] = 2.into();
+    assert_eq!(case.map(over)[0]["_meta"]["terminal_exit"]["exit_code"], 2);
+    assert_eq!(case.map(progress), Vec::<Value>::new());
+}
+
+#[test]
+fn state_is_told_once_for_each_change() {
+    let status = |state: &str| json!({"type": "session.status", "state": state});
+    let events = || {
+        [
+            json!({"type": "turn.started"}),
+            status("running"),
+            status("requires_action"),
+            status("running"),
+            result("llm_error", json!([{"kind": "server", "message": "it is down"}])),
+            status("idle"),
+            json!({"type": "command.completed", "name": "mode", "arguments": "plan", "text": "done"}),
+        ]
+    };
+    let mut case = Case::with(Features { version: Version::V2, ..Features::default() });
+    let updates: Vec<Value> = events().into_iter().flat_map(|event| case.map(event)).collect();
+    let states: Vec<&Value> =
+        updates.iter().map(|update| &update["state"]).filter(|it| !it.is_null()).collect();
+    assert_eq!(states, ["running", "requires_action", "running", "idle", "running", "idle"]);
+    let failed = updates.iter().find(|update| update["stopReason"] == "error").expect("the end of the turn");
+    assert_eq!(failed["error"]["message"], "it is down");
+    let mut case = Case::new();
+    let updates: Vec<Value> = events().into_iter().flat_map(|event| case.map(event)).collect();
+    assert!(updates.iter().all(|update| update["sessionUpdate"] != "state_update"), "{updates:?}");
+}
+
+#[test]
 fn changed_file_is_shown_as_diff_at_the_end() {
     let mut case = Case::new();
     case.map(requested("Edit", json!({"file_path": "/w/f"})));

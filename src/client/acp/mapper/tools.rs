@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use super::Mapper;
 use super::calls::{fenced, kind, locations, requested_call};
 use super::diff::diff_parts;
-use crate::acp::schema::{CallContent, CallState, SessionUpdate, TerminalMeta, ToolCall, ToolKind};
+use crate::acp::schema::{CallContent, CallState, SessionUpdate, TerminalMeta, ToolCall, ToolKind, Version};
+use types::background::BackgroundEnd;
 use types::call_summary::call_title;
 use types::event::{Envelope, Event};
 use types::ids::CallId;
@@ -27,6 +28,8 @@ pub(super) struct OpenCall {
     has_output: bool,
     /// Whether the client shows a terminal for it.
     has_terminal: bool,
+    /// Whether its command continues after it.
+    is_background: bool,
     changes: Vec<CallContent>,
 }
 
@@ -55,6 +58,7 @@ impl Mapper {
             }
             Event::ToolStarted { call_id, attempt, .. } => self.start_call(*call_id, *attempt),
             Event::ToolProgress { call_id, text, .. } => self.add_output(*call_id, text),
+            Event::ToolBackground { call_id, end, .. } => self.map_background(*call_id, end.as_ref()),
             Event::ToolBlocked { call_id, output, .. } => {
                 let Some(call) = self.calls.get_mut(call_id).filter(|call| !call.has_terminal) else {
                     return Vec::new();
@@ -79,6 +83,9 @@ impl Mapper {
             }
             Event::ToolCompleted { call_id, status, output, detail, .. } => {
                 let call = self.calls.remove(call_id).unwrap_or_default();
+                if call.has_terminal && call.is_background {
+                    self.background.insert(*call_id);
+                }
                 changed(ended(*call_id, call, *status, output, detail.as_ref()))
             }
             Event::SubagentStarted { call_id, agent, description, .. } if !description.is_empty() => {
@@ -109,8 +116,35 @@ impl Mapper {
         changed(update)
     }
 
-    /// Output of a call. A background command continues after its call; the protocol has no place for that part.
+    /// A background command continues after its call. Version 1 has no place for that part.
+    fn map_background(&mut self, call_id: CallId, end: Option<&BackgroundEnd>) -> Vec<SessionUpdate> {
+        if self.features.version == Version::V1 {
+            return Vec::new();
+        }
+        let Some(end) = end else {
+            if let Some(call) = self.calls.get_mut(&call_id) {
+                call.is_background = true;
+            }
+            return Vec::new();
+        };
+        if !self.background.remove(&call_id) {
+            return Vec::new();
+        }
+        let exit = terminal_exit(call_id, json!(end.exit_code), end.signal.map(|signal| signal.to_string()));
+        let meta = TerminalMeta { terminal_exit: Some(exit), ..TerminalMeta::default() };
+        changed(ToolCall { meta: Some(meta), ..ToolCall::for_call(call_id) })
+    }
+
+    pub(in crate::acp) fn is_open(&self, call_id: CallId) -> bool {
+        self.calls.contains_key(&call_id)
+    }
+
+    /// Output of a call.
     fn add_output(&mut self, call_id: CallId, text: &str) -> Vec<SessionUpdate> {
+        if self.background.contains(&call_id) {
+            let meta = Some(terminal_output(call_id, text));
+            return changed(ToolCall { meta, ..ToolCall::for_call(call_id) });
+        }
         let Some(call) = self.calls.get_mut(&call_id) else { return Vec::new() };
         call.has_output = true;
         let mut update = ToolCall::for_call(call_id);
@@ -132,7 +166,7 @@ impl Mapper {
         let end = |call_id| {
             let content = Some(vec![CallContent::text("The turn ended without a result of this call.")]);
             SessionUpdate::ToolCallUpdate(ToolCall {
-                status: Some(CallState::Failed),
+                status: Some(CallState::Cancelled),
                 content,
                 ..ToolCall::for_call(call_id)
             })
@@ -175,6 +209,10 @@ fn terminal_output(call_id: CallId, text: &str) -> TerminalMeta {
     TerminalMeta { terminal_output: Some(output), ..TerminalMeta::default() }
 }
 
+fn terminal_exit(call_id: CallId, code: Value, signal: Option<String>) -> Value {
+    json!({"terminal_id": call_id.to_string(), "exit_code": code, "signal": signal})
+}
+
 fn ended(
     call_id: CallId,
     call: OpenCall,
@@ -190,7 +228,11 @@ fn ended(
             Some("The daemon stopped while this call may have been running: its outcome is unknown.")
         }
     };
-    let state = if status == ToolStatus::Completed { CallState::Completed } else { CallState::Failed };
+    let state = match status {
+        ToolStatus::Completed => CallState::Completed,
+        ToolStatus::Cancelled => CallState::Cancelled,
+        ToolStatus::Failed | ToolStatus::Denied | ToolStatus::Unknown => CallState::Failed,
+    };
     let mut content = call.changes;
     let mut meta = None;
     if call.has_terminal {
@@ -199,11 +241,13 @@ fn ended(
         // The progress of a stored call was pruned.
         let mut terminal =
             if call.has_output { TerminalMeta::default() } else { terminal_output(call_id, output) };
-        let code = detail.and_then(|detail| detail.get("exit_code")).cloned().unwrap_or(Value::Null);
-        let signal = detail.and_then(|detail| detail.get("signal")).map(Value::to_string);
-        terminal.terminal_exit = Some(json!({"terminal_id": id, "exit_code": code, "signal": signal}));
+        if !call.is_background {
+            let code = detail.and_then(|detail| detail.get("exit_code")).cloned().unwrap_or(Value::Null);
+            let signal = detail.and_then(|detail| detail.get("signal")).map(Value::to_string);
+            terminal.terminal_exit = Some(terminal_exit(call_id, code, signal));
+        }
         meta = Some(terminal);
-    } else if !output.trim().is_empty() && (content.is_empty() || state == CallState::Failed) {
+    } else if !output.trim().is_empty() && (content.is_empty() || state != CallState::Completed) {
         let cut = output.floor_char_boundary(RESULT_BYTES);
         let more = if cut < output.len() { "\n(The beginning of it.)" } else { "" };
         let shown = &output[..cut];

@@ -1,18 +1,50 @@
 //! The types of the protocol that this program uses. Fields that it ignores are absent.
+//!
+//! Their serialised form is that of version 1; `v2` writes those that version 2 shows otherwise.
+
+pub(super) mod v2;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::wire::AcpError;
 use types::ids::CallId;
 
-/// The version of the protocol.
-pub(super) const PROTOCOL_VERSION: u32 = 1;
+/// A version of the protocol.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Version {
+    #[default]
+    V1,
+    /// A preview: its forms may change.
+    V2,
+}
+
+impl Version {
+    pub(super) fn number(self) -> u32 {
+        match self {
+            Self::V1 => 1,
+            Self::V2 => 2,
+        }
+    }
+}
+
+/// A value in the form of the connection's version.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum Versioned<T> {
+    V1(T),
+    V2(Value),
+}
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct InitializeParams {
+    pub(super) protocol_version: Value,
     pub(super) client_info: Option<Value>,
     pub(super) client_capabilities: Value,
+    /// Of version 2, as `capabilities`.
+    pub(super) info: Option<Value>,
+    pub(super) capabilities: Value,
 }
 
 #[derive(Debug, Deserialize)]
@@ -34,7 +66,7 @@ pub(super) struct OpenSessionParams {
     pub(super) place: NewSessionParams,
 }
 
-/// `session/cancel` and `session/delete`.
+/// `session/cancel`, `session/delete` and `session/close`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct SessionParams {
@@ -54,6 +86,9 @@ pub(super) struct ListSessionsParams {
 pub(super) struct PromptParams {
     pub(super) session_id: String,
     pub(super) prompt: Vec<Value>,
+    /// Only in version 2.
+    #[serde(default)]
+    pub(super) idempotency_key: Value,
     #[serde(rename = "_meta", default)]
     pub(super) meta: Value,
 }
@@ -71,6 +106,17 @@ pub(super) struct SetOptionParams {
     pub(super) session_id: String,
     pub(super) config_id: String,
     pub(super) value: Value,
+    /// The type of the value; always given in version 2.
+    #[serde(rename = "type", default)]
+    pub(super) value_type: Value,
+}
+
+/// `tool_call/cancel`
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CancelCallParams {
+    pub(super) session_id: String,
+    pub(super) tool_call_id: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -78,7 +124,7 @@ pub(super) struct SetOptionParams {
 pub(super) struct NewSessionReply<'a> {
     pub(super) session_id: &'a str,
     #[serde(flatten)]
-    pub(super) settings: SessionSettings,
+    pub(super) settings: Versioned<SessionSettings>,
 }
 
 /// The modes and options of a session: the reply of `session/load` and `session/resume`.
@@ -87,6 +133,15 @@ pub(super) struct NewSessionReply<'a> {
 pub(super) struct SessionSettings {
     pub(super) modes: ModeState,
     pub(super) config_options: Vec<ConfigOption>,
+}
+
+impl SessionSettings {
+    pub(super) fn written(self, version: Version) -> Versioned<Self> {
+        match version {
+            Version::V1 => Versioned::V1(self),
+            Version::V2 => Versioned::V2(v2::settings(&self.config_options)),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -154,17 +209,41 @@ pub(super) enum SessionUpdate {
         size: u64,
         cost: Option<Cost>,
     },
-    /// Only with the client's capability `session.notices`.
+    /// In version 1 only with the client's capability `session.notices`.
     Notice {
         severity: &'static str,
         title: String,
         description: Option<String>,
     },
-    /// Only with the client's capability `session.compaction`.
+    /// In version 1 only with the client's capability `session.compaction`.
     CompactionUpdate {
         compaction_id: String,
         status: &'static str,
         error: Option<String>,
+    },
+    /// Replaces the content of a message that the editor shows. Only in version 2.
+    AgentMessage {
+        message_id: String,
+        content: Vec<TextBlock>,
+    },
+    /// Only in version 2.
+    StateUpdate(Activity),
+    /// The end of a history. Only in version 2.
+    ReplayComplete,
+}
+
+/// What the session does.
+#[serde_with::skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "state", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub(super) enum Activity {
+    Running,
+    /// It waits for the user.
+    RequiresAction,
+    Idle {
+        stop_reason: Option<&'static str>,
+        /// With the reason `error`.
+        error: Option<AcpError>,
     },
 }
 
@@ -243,6 +322,9 @@ pub(super) enum CallState {
     InProgress,
     Completed,
     Failed,
+    /// Version 1 has no such state.
+    #[serde(rename = "failed")]
+    Cancelled,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -256,10 +338,22 @@ pub(super) enum CallContent {
         /// `null` for a new file.
         old_text: Option<String>,
         new_text: String,
+        /// With the first part of a file.
+        #[serde(skip)]
+        change: Option<FileChange>,
     },
     Terminal {
         terminal_id: String,
     },
+}
+
+/// The change of a whole file, which version 2 shows in place of its parts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FileChange {
+    /// `add`, `delete` or `modify`.
+    pub(super) operation: &'static str,
+    /// In git's form; `None` if it is not complete.
+    pub(super) patch: Option<String>,
 }
 
 impl CallContent {
@@ -307,6 +401,24 @@ pub(super) struct PermissionParams {
     pub(super) session_id: String,
     pub(super) tool_call: ToolCall,
     pub(super) options: Vec<PermissionOption>,
+    /// Why the user is asked. Version 1 shows it as content of the call.
+    #[serde(skip)]
+    pub(super) reason: Option<String>,
+    /// Whether `tool_call` is a call of the session. Version 1 needs a call for every request.
+    #[serde(skip)]
+    pub(super) is_about_call: bool,
+}
+
+impl PermissionParams {
+    pub(super) fn written(mut self, version: Version) -> Versioned<Self> {
+        if version == Version::V2 {
+            return Versioned::V2(v2::permission(&self));
+        }
+        if let Some(reason) = self.reason.take() {
+            self.tool_call.content.get_or_insert_default().push(CallContent::text(reason));
+        }
+        Versioned::V1(self)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
