@@ -45,6 +45,7 @@ impl DaemonSetup {
             "[daemon]\ndata_dir = {:?}\nsocket = {:?}\n\
              [providers.load]\nkind = \"anthropic\"\nbase_url = \"http://127.0.0.1:{port}\"\n\
              [models]\nmain = \"load/model\"\n\
+             [session]\nrepeat_limit = 0\n\
              [permissions]\nallow = [\"Bash(yes:*)\", \"Bash(sleep:*)\", \"Bash(true)\"]\n",
             setup.path("data"),
             setup.socket(),

@@ -69,6 +69,7 @@ pub(super) async fn list(ctx: Arc<RpcContext>, _: Caller, p: JobListParams) -> R
         template: p.template.as_deref(),
         label,
         cwd: p.cwd.as_deref(),
+        ..JobQuery::default()
     };
     let (jobs, next) = ctx.jobs.list(before, limit, wanted).await.map_err(fault)?;
     Ok(JobListReply { jobs, next_cursor: next.map(|position| position.to_string()) })

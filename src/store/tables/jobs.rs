@@ -51,6 +51,8 @@ pub struct JobQuery<'q> {
     pub label: Option<(&'q str, Option<&'q str>)>,
     /// Required folder.
     pub cwd: Option<&'q str>,
+    /// Leaves out jobs that ended before this time.
+    pub not_ended_before: Option<Timestamp>,
 }
 
 /// Known cost of jobs in millionths of a dollar, by the time of the model calls in the ledger.
@@ -111,6 +113,9 @@ impl StoreReader {
             }
             if let Some(cwd) = wanted.cwd {
                 query.push(" and cwd = ").push_bind(cwd);
+            }
+            if let Some(time) = wanted.not_ended_before {
+                query.push(" and (ended_at_ms is null or ended_at_ms >= ").push_bind(time.0).push(")");
             }
             if let Some((name, value)) = wanted.label {
                 query.push(
