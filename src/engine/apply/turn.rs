@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use crate::decide::recover::RESUMED_TOO_OFTEN;
 use crate::state::backoff::Backoff;
-use crate::state::{Activity, CONTEXT_OVERFLOW, CallStage, CallState, Hold, OpenQuestion, State, Subagent, Turn};
+use crate::state::{
+    Activity, CONTEXT_OVERFLOW, CallStage, CallState, Hold, OpenQuestion, State, Subagent, Turn,
+};
 use types::event::{Envelope, Event, HISTORY_LOST, Phase};
 use types::hook::HookDecision;
 use types::ids::RequestId;
