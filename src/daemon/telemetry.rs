@@ -27,9 +27,8 @@ pub(super) fn start(config: &Config) {
     let is_detailed = matches!(config.daemon.log, LogLevel::Debug | LogLevel::Trace);
     let lines = lines.with_span_events(if is_detailed { FmtSpan::CLOSE } else { FmtSpan::NONE });
     let stream = std::env::var("JOURNAL_STREAM").ok();
-    let goes_to_journal = stream.is_some_and(|stream| is_stream(&stream, std::io::stderr()));
-    let journal =
-        (config.daemon.log_format == LogFormat::Auto && goes_to_journal).then(tracing_journald::layer);
+    let goes_to_journal = goes_to_journal(config.daemon.log_format, stream.as_deref(), std::io::stderr());
+    let journal = goes_to_journal.then(tracing_journald::layer);
     let lines = match (config.daemon.log_format, journal) {
         (LogFormat::Json, _) => lines.json().boxed(),
         (LogFormat::Auto, Some(Ok(journal))) => journal
@@ -52,6 +51,11 @@ const PRIORITIES: PriorityMappings = PriorityMappings {
     debug: Priority::Debug,
     trace: Priority::Debug,
 };
+
+/// Whether journald gets the fields directly. A configured format is for another reader of the log.
+fn goes_to_journal(format: LogFormat, stream: Option<&str>, fd: impl AsFd) -> bool {
+    format == LogFormat::Auto && stream.is_some_and(|stream| is_stream(stream, fd))
+}
 
 /// Whether a descriptor is the stream `DEVICE:INODE` of systemd's `JOURNAL_STREAM`. A program that was started by a
 /// service with another stderr inherits the variable too.
@@ -114,6 +118,12 @@ mod tests {
         let stat = nix::sys::stat::fstat(&writer).expect("its number");
         let stream = format!("{}:{}", stat.st_dev, stat.st_ino);
         assert!(is_stream(&stream, &writer) && is_stream(&stream, &reader));
+        for (format, expected) in
+            [(LogFormat::Auto, true), (LogFormat::Human, false), (LogFormat::Json, false)]
+        {
+            assert_eq!(goes_to_journal(format, Some(&stream), &writer), expected, "{format:?}");
+            assert!(!goes_to_journal(format, None, &writer), "{format:?}");
+        }
         let file = tempfile::tempfile().expect("a file");
         for (stream, fd) in [(stream.as_str(), file.as_fd()), ("", writer.as_fd()), ("1", writer.as_fd())] {
             assert!(!is_stream(stream, fd), "{stream}");

@@ -479,8 +479,9 @@ async fn headings_unknown_commands_and_lists_are_sent_as_text() {
     let daemon = TestDaemon::start().await;
     daemon.models.set_fallback(|_| Step::text("Fine."));
     let session = daemon.client("alice").await.create(&daemon).await;
-    let runs: [(&[&str], &str, &str); 5] = [
+    let runs: [(&[&str], &str, &str); 6] = [
         (&["run", "# Fix the login"], "# Fix the login", "begins with #"),
+        (&["run", "--background", "# Fix the build"], "# Fix the build", "begins with #"),
         (&["run", "/tmp explain"], "/tmp explain", "no command /tmp"),
         (&["run", "--", "- list"], "- list", ""),
         (&["submit", &session.id, "# Fix it"], "# Fix it", "begins with #"),

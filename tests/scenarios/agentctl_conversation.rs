@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::agentctl::ctl;
 use super::agentctl_prompt::Terminal;
 use super::bash;
 use crate::support::client::Session;
@@ -70,13 +71,13 @@ async fn rewind_before_first_input_restarts_conversation() {
     session.call("wait", json!({})).await;
     let mut terminal = Terminal::start(&daemon, &["attach", &session.id]);
     terminal.shows("detaches").await;
-    let mut go_back = async |rows_up: usize, input: &str, expected: &str| {
+    let mut go_back = async |keys: &str, said: &str, input: &str, expected: &str| {
         terminal.keys("\u{1b}").await;
         terminal.shows("Esc again").await;
         terminal.keys("\u{1b}").await;
         terminal.shows("Go back to before").await;
-        terminal.keys(&("\u{1b}[A".repeat(rows_up) + "\r")).await;
-        terminal.shows("rewound").await;
+        terminal.keys(keys).await;
+        terminal.shows(said).await;
         daemon.models.push(Step::text(expected));
         // The input line contains the earlier input again.
         terminal.keys(" now\r").await;
@@ -86,9 +87,10 @@ async fn rewind_before_first_input_restarts_conversation() {
         assert!(messages.contains(&format!("{input} now")), "{messages}");
         messages
     };
-    let messages = go_back(0, "second thing", "One.").await;
+    let said = "rewound the conversation, not the files";
+    let messages = go_back("\r", said, "second thing", "One.").await;
     assert!(messages.contains("first thing") && !messages.contains("Done again."), "{messages}");
-    let messages = go_back(1, "first thing", "Two.").await;
+    let messages = go_back("\u{1b}[Af", "and the files; your input", "first thing", "Two.").await;
     assert!(!messages.contains("second thing") && !messages.contains("Done."), "{messages}");
 }
 
@@ -138,4 +140,38 @@ async fn plain_attach_answers_requests_with_typed_numbers() {
     seen.turn_ends("success").await;
     terminal.shows("It is made.").await;
     assert!(daemon.workspace().join("made").exists());
+}
+
+#[tokio::test]
+async fn plain_answer_breaks_between_words_on_narrow_terminal() {
+    let daemon = TestDaemon::start().await;
+    let words: Vec<String> = (10..50).map(|nth| format!("word{nth}")).collect();
+    let answer = words.join(" ");
+    let text = answer.clone();
+    daemon.models.set_fallback(move |_| Step::text(&text));
+    let session = daemon.client("alice").await.create(&daemon).await;
+    for (args, typed) in
+        [(&["--plain", "run", "go"][..], ""), (&["--plain", "attach", session.id.as_str()], "go\n")]
+    {
+        let mut terminal = Terminal::start_with_columns(&daemon, args, 40);
+        terminal.keys(typed).await;
+        let screen = terminal.shows("word49").await;
+        let rows: Vec<&str> = screen.lines().filter(|row| row.starts_with("word")).collect();
+        assert_eq!(rows.join(" "), answer, "{args:?}: {screen:?}");
+        assert!(rows.iter().all(|row| row.len() <= 40), "{args:?}: {rows:?}");
+    }
+}
+
+#[tokio::test]
+async fn submit_prints_number_on_terminal_and_turn_id_in_pipe() {
+    let daemon = TestDaemon::start().await;
+    let session = spoken(&daemon, "fix the login", "Done.").await;
+    daemon.models.set_fallback(|_| Step::text("Done."));
+    let mut terminal = Terminal::start(&daemon, &["submit", &session.id, "go on"]);
+    let screen = terminal.shows("#1\r\n").await;
+    assert!(!screen.contains("turn_"), "{screen:?}");
+    assert!(terminal.ends().await.success());
+    session.call("wait", json!({})).await;
+    let said = ctl(&daemon, &["submit", "1", "go on"]).await.stdout();
+    assert!(said.starts_with("turn_"), "{said:?}");
 }

@@ -78,10 +78,25 @@ pub(super) struct Terminal<'a> {
 
 impl<'a> Terminal<'a> {
     pub(super) fn start(daemon: &'a TestDaemon, args: &[&str]) -> Self {
-        let size = nix::pty::Winsize { ws_row: 24, ws_col: 400, ws_xpixel: 0, ws_ypixel: 0 };
+        Self::start_with_columns(daemon, args, 400)
+    }
+
+    pub(super) fn start_with_columns(daemon: &'a TestDaemon, args: &[&str], columns: u16) -> Self {
+        let size = nix::pty::Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         let pty = nix::pty::openpty(&size, None).expect("a terminal");
         let slave = || Stdio::from(pty.slave.try_clone().expect("a copy"));
-        let mut command = command(daemon, args);
+        let prepared = command(daemon, args);
+        let prepared = prepared.as_std();
+        // The program must not see the terminal of the tests, which has other columns.
+        let mut command = Command::new("setsid");
+        command
+            .args(["--ctty", "--wait"])
+            .arg(prepared.get_program())
+            .args(prepared.get_args())
+            .env_clear()
+            .envs(prepared.get_envs().filter_map(|(name, value)| Some((name, value?))))
+            .current_dir(daemon.workspace())
+            .kill_on_drop(true);
         command.env("TERM", "xterm").env("NO_COLOR", "1").stdin(slave()).stdout(slave()).stderr(slave());
         let child = command.spawn().expect("agentctl starts");
         let end = tokio::fs::File::from_std(std::fs::File::from(pty.master));
@@ -90,12 +105,19 @@ impl<'a> Terminal<'a> {
 
     /// Waits until the terminal has shown this text since the last call.
     pub(super) async fn shows(&mut self, text: &str) -> String {
+        self.shows_in_turn(&[text]).await
+    }
+
+    /// Waits until the terminal has shown these texts since the last call, one after the other.
+    pub(super) async fn shows_in_turn(&mut self, texts: &[&str]) -> String {
         let mut bytes = [0; 4096];
         let mut part = String::new();
-        while !part.contains(text) {
+        let has_all =
+            |part: &str| texts.iter().try_fold(part, |rest, text| Some(rest.split_once(text)?.1)).is_some();
+        while !has_all(&part) {
             let read = tokio::time::timeout(DEADLINE, self.end.read(&mut bytes)).await;
             let count = read
-                .unwrap_or_else(|_| panic!("waited in vain for {text:?}: {part:?}\n{}", self.daemon.log()));
+                .unwrap_or_else(|_| panic!("waited in vain for {texts:?}: {part:?}\n{}", self.daemon.log()));
             let count = count.expect("a screen");
             let read = String::from_utf8_lossy(&bytes[..count]).into_owned();
             // The program asks for the cursor position.
@@ -249,4 +271,40 @@ async fn plain_run_takes_answers_as_lines() {
     let denied = asked[3].tool_results().pop().expect("a result").1;
     assert!(denied.contains("one file is enough"), "{denied}");
     assert!(!terminal.output().contains("\u{1b}[2J"), "lines are printed, and no screen is drawn");
+}
+
+#[tokio::test]
+async fn key_for_all_edits_changes_mode_of_session() {
+    let daemon = TestDaemon::start().await;
+    let session = daemon.client("alice").await.create(&daemon).await;
+    let mut seen = session.follow().await;
+    let mut terminal = Terminal::start(&daemon, &["attach", &session.id]);
+    terminal.shows("detaches").await;
+    daemon.models.push(Step::calls([("Write", json!({"file_path": "new.txt", "content": "a\n"}))]));
+    daemon.models.push(Step::text("It is made."));
+    session.submit("make it").await;
+    let screen = terminal.shows("↑↓").await;
+    assert!(screen.contains("all edits of this session"), "{screen:?}");
+    terminal.keys("6").await;
+    let is_mode =
+        |event: &serde_json::Value| event["type"] == "session.updated" && event["mode"] == "accept_edits";
+    seen.find("the new mode", is_mode).await;
+    assert_eq!(session.view().await["mode"], "accept_edits");
+    terminal.shows("It is made.").await;
+    assert_eq!(daemon.read("new.txt"), "a\n");
+}
+
+#[tokio::test]
+async fn demo_on_terminal_shows_screen_that_takes_keys() {
+    let daemon = TestDaemon::builder().build().await;
+    let mut terminal = Terminal::start(&daemon, &["demo"]);
+    let screen = terminal.shows("↑↓").await;
+    assert!(screen.contains("Yes, once"), "{screen:?}");
+    terminal.keys("1").await;
+    // The keys of the next request follow the answer to this one.
+    terminal.shows_in_turn(&["allowed once by you", "↑↓"]).await;
+    terminal.keys("1").await;
+    let screen = terminal.shows_in_turn(&["● Bash sh test.sh", "What is left", "PROVIDER/MODEL"]).await;
+    assert!(screen.contains("greet.sh was changed on disk"), "{screen:?}");
+    assert!(terminal.ends().await.success());
 }

@@ -54,6 +54,9 @@ async fn started_daemon_keeps_no_lock_pipe_or_closed_stream_of_shell() {
             (pid.as_str(), "0"),
             "{case}: its own process session, no terminal"
         );
+        // A folder that can be unmounted and removed.
+        let folder = std::fs::read_link(format!("/proc/{pid}/cwd")).expect("it runs");
+        assert_eq!(folder.to_str(), Some("/"), "{case}");
     }
 }
 
@@ -141,6 +144,7 @@ async fn idle_daemon_without_key_is_started_again_once_client_has_one() {
     std::fs::write(daemon.path("config.toml"), "").expect("written");
     let said = ctl(&daemon, &["run", "hi"]).await;
     assert!(said.code == 4 && said.err.contains("no model is configured"), "{said:?}");
+    assert!(said.err.contains("agentctl login") && !said.err.contains("daemon stop"), "{said:?}");
     daemon.models.set_fallback(|_| Step::text("Hello."));
     let mut command = command(&daemon, &["run", "-m", "openai/model", "hi"]);
     command.env("OPENAI_API_KEY", "key").env("OPENAI_BASE_URL", daemon.models.openai_url());

@@ -260,16 +260,28 @@ async fn stale_socket_does_not_block_start() {
 
 #[tokio::test]
 async fn status_answers_before_sandbox_levels_are_tested() {
-    let daemon = TestDaemon::start().await;
+    // The test of the levels waits in this program for a file, and then runs the real one.
+    let folder = tempfile::tempdir().expect("a folder");
+    let (program, may_end) = (folder.path().join("bwrap"), folder.path().join("may-end"));
+    let path = std::env::var("PATH").expect("a path");
+    let script = format!(
+        "#!/bin/sh\nwhile [ ! -e '{}' ]; do sleep 0.05; done\nPATH='{path}' exec bwrap \"$@\"\n",
+        may_end.display()
+    );
+    std::fs::write(&program, script).expect("written");
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("changed");
+    let path = format!("{}:{path}", folder.path().display());
+    let daemon = TestDaemon::builder().environment("PATH", &path).start().await;
     let client = daemon.client("alice").await;
     let first = client.call("daemon.status", json!({})).await["sandbox"].clone();
-    let is_tested = first["tested"].as_bool().expect("it tells whether the levels are tested");
+    std::fs::write(may_end, "").expect("written");
+    assert_eq!(first["tested"], false, "{first}");
     let says_untested = |sandbox: &Value| {
         let texts = [&sandbox["attended"]["text"], &sandbox["bubblewrap"], &sandbox["landlock"]];
         texts.map(|text| text.as_str().expect("a text").contains("not tested yet"))
     };
-    assert_eq!(says_untested(&first), [!is_tested; 3], "{first}");
-    assert!(is_tested || first["attended"]["level"].is_null(), "an untested level is not claimed: {first}");
+    assert_eq!(says_untested(&first), [true; 3], "{first}");
+    assert!(first["attended"]["level"].is_null(), "an untested level is not claimed: {first}");
     let tested = client.sandbox().await;
     assert_eq!(says_untested(&tested), [false; 3], "{tested}");
     assert!(tested["attended"]["level"].is_u64(), "{tested}");

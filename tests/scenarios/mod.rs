@@ -24,6 +24,7 @@ mod command_files;
 mod commands;
 mod compaction;
 mod config;
+mod context_overflow;
 mod cost;
 mod crash;
 mod daemon_subscribe;

@@ -372,7 +372,12 @@ async fn submit_model_applies_to_one_turn() {
     session.submit("c").await;
     seen.turn_ends("success").await;
     assert_eq!([0, 1, 2].map(|n| model_of(&daemon, n)), ["other", "deep", "model"]);
-    for (model, word) in [("nowhere/x", "nowhere"), ("quick", "not set"), ("odd", "PROVIDER/MODEL")] {
+    for (model, word) in [
+        ("nowhere/x", "nowhere"),
+        ("quick", "not set"),
+        ("odd", "PROVIDER/MODEL"),
+        ("deep", "did you mean \"scripted/deep\"?"),
+    ] {
         let refused = session.refused("submit", json!({"input": "d", "model": model})).await;
         assert!(refused.code == -32602 && refused.message.contains(word), "{refused:?}");
     }

@@ -138,6 +138,11 @@ async fn agentctl_sends_virtual_environment_and_named_variables() {
     let said = ended(&daemon, run.spawn().expect("started")).await;
     assert!(said.code == 0 && said.out.contains("[/of/client|2|daemon|"), "{said:?}");
     assert!(!said.out.contains("canary"), "{said:?}");
+    // A session that is continued gets the variables too.
+    daemon.models.push(Step::calls([bash(SHOW)]));
+    daemon.models.push(Step::text("Done."));
+    let said = ctl(&daemon, &["run", "-c", "--env", "MY=3", "--output", "stream-json", "go"]).await;
+    assert!(said.code == 0 && said.out.contains("|3|daemon|"), "{said:?}");
     let said = ctl(&daemon, &["run", "--env", "LD_PRELOAD=x", "go"]).await;
     assert!(said.code == 64 && said.err.contains("--env: refused: LD_PRELOAD"), "{said:?}");
 }

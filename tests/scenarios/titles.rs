@@ -285,6 +285,21 @@ async fn turns_do_not_wait_for_title() {
 }
 
 #[tokio::test]
+async fn own_command_is_in_no_title_and_not_sent_to_title_model() {
+    let daemon = TestDaemon::builder().config(TITLE_CONFIG).start().await;
+    // An unusable title, so that the one from the input stays.
+    script_title_model(&daemon, || Step::text("…\n\"\"").usage(7, 3));
+    let (session, mut seen) = start(&daemon, json!({})).await;
+    let command = "I ran this command myself: `make` (exit 2). Its output:\n```\nx\n```";
+    let input = [command, "fix it"].map(|text| json!({"type": "text", "text": text}));
+    session.submit_with(json!({ "input": input })).await;
+    assert_eq!(wait_helper_end(&mut seen).await["fault"], "unusable");
+    assert_eq!(title(&session).await, "fix it");
+    let sent = quick_requests(&daemon).pop().expect("a request").body["messages"].to_string();
+    assert!(sent.contains("fix it") && !sent.contains("make"), "{sent}");
+}
+
+#[tokio::test]
 async fn title_model_gets_text_of_user_alone() {
     let daemon = TestDaemon::builder().config(TITLE_CONFIG).start().await;
     script_title_model(&daemon, || Step::text("Seven"));

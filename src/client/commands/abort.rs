@@ -125,6 +125,11 @@ pub(crate) fn reply_name(session: &SessionView, out: &OutputStreams) -> String {
     if out.is_terminal() { session_name(session) } else { session.session_id.to_string() }
 }
 
+/// The turn in the reply of a command: the number of its session for a person, and its own id for a pipe.
+pub(crate) fn turn_name(session: &SessionView, turn_id: TurnId, out: &OutputStreams) -> String {
+    if out.is_terminal() { session_name(session) } else { turn_id.to_string() }
+}
+
 /// Resolves all names before the first session is changed.
 pub(crate) async fn find(client: &Client, names: &[String]) -> Result<Vec<SessionView>, Failure> {
     let mut sessions: Vec<SessionView> = Vec::new();

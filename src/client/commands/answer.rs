@@ -139,3 +139,38 @@ async fn of_session(client: &Client, session_id: SessionId) -> Result<Vec<Questi
     }
     Ok(open)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake_daemon::{FakeDaemon, SESSION};
+    use crate::resolve_id::sample;
+    use crate::terminal::out::testing::captured_output;
+    use serde_json::json;
+
+    #[tokio::test]
+    async fn reply_names_question_as_user_did() {
+        const QUESTION: &str = "ask_0190f2a4-0000-7000-8000-000000000006";
+        let fake = FakeDaemon::start(|journal, method, _| {
+            let mut session = sample(SESSION, "one");
+            (session["state"], session["number"]) = (json!("paused"), json!(12));
+            Ok(match method {
+                "session.get" => json!({ "session": session }),
+                "session.list" => json!({"sessions": [session]}),
+                "session.events" => json!({"events": journal.rows(), "last_seq": 1}),
+                _ => json!({"session_id": SESSION, "seq": 2}),
+            })
+        });
+        fake.journal.push([json!({"type": "question.requested", "request_id": QUESTION, "kind": "resume",
+            "text": "Go on?", "options": ["continue", "abort"]})]);
+        let by_id = format!("answered {QUESTION} (session {SESSION}): continue\n");
+        for (name, expected) in
+            [("12", "answered #12: continue\n"), ("#12", "answered #12: continue\n"), (QUESTION, &by_id)]
+        {
+            let (mut out, text, _) = captured_output();
+            answer(&fake.connector(), name, &["continue".into()], &mut out).await.expect("answered");
+            assert_eq!(text.text(), expected, "{name}");
+            assert_eq!(fake.calls().pop().expect("a call").1["request_id"], QUESTION);
+        }
+    }
+}

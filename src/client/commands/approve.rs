@@ -280,35 +280,56 @@ fn deadline(request: &PermissionRequest, now: Timestamp) -> String {
 mod tests {
     use crate::commands::approve::*;
     use crate::fake_daemon::{ASK, FakeDaemon, SESSION, permission_requested};
+    use crate::resolve_id::sample;
     use crate::terminal::out::testing::captured_output;
     use serde_json::json;
 
     #[tokio::test]
-    async fn approve_accepts_prefix_of_request_id() {
+    async fn approve_accepts_prefix_of_request_id_and_number() {
         let fake = FakeDaemon::start(|_, method, _| match method {
             "permission.list" => {
                 let mut request = permission_requested();
                 request["session_id"] = json!(SESSION);
                 request["at_ms"] = json!(1);
+                request["number"] = json!("2.1");
                 Ok(json!({"requests": [request]}))
             }
             "session.list" => Ok(json!({"sessions": []})),
             _ => Ok(json!({"session_id": SESSION, "seq": 4, "grant": "Bash(make)"})),
         });
-        let (mut out, text, _) = captured_output();
-        let requests = vec!["perm_0190".to_string()];
-        let args = ApproveArgs { requests, session: true, ..ApproveArgs::default() };
-        approve(&fake.connector(), &args, &mut out).await.expect("answered");
-        let (_, params) = fake.calls().pop().expect("calls");
-        assert_eq!(
-            (&params["request_id"], &params["decision"], &params["scope"]),
-            (&json!(ASK), &json!("allow"), &json!("session"))
-        );
-        assert_eq!(text.text(), format!("allowed {ASK}, granted for the session: Bash(make)\n"));
+        // The reply names the request by its number, if the user did.
+        for (name, shown) in [("perm_0190", ASK), ("2.1", "2.1")] {
+            let (mut out, text, _) = captured_output();
+            let requests = vec![name.to_string()];
+            let args = ApproveArgs { requests, session: true, ..ApproveArgs::default() };
+            approve(&fake.connector(), &args, &mut out).await.expect("answered");
+            let (_, params) = fake.calls().pop().expect("calls");
+            assert_eq!(
+                (&params["request_id"], &params["decision"], &params["scope"]),
+                (&json!(ASK), &json!("allow"), &json!("session"))
+            );
+            assert_eq!(text.text(), format!("allowed {shown}, granted for the session: Bash(make)\n"));
+        }
         let (mut out, text, _) = captured_output();
         list(&fake.connector(), &[], false, &mut out).await.expect("listed");
         let shown = text.text();
         assert!(shown.contains("Bash make") && shown.ends_with(&format!("{ASK}\n")), "{shown}");
+    }
+
+    #[test]
+    fn title_folder_and_deadline_fit_80_columns_and_id_does_not() {
+        let mut request = permission_requested();
+        let fields = json!({"session_id": SESSION, "number": "2.1", "at_ms": 1_000, "cwd": "/w/shop",
+            "deadline_ms": 601_000, "on_timeout": "deny"});
+        request.as_object_mut().expect("an object").extend(fields.as_object().expect("an object").clone());
+        let request = serde_json::from_value(request).expect("a request");
+        let session = serde_json::from_value(sample(SESSION, "fix the login")).expect("a session");
+        let lines = table(&[request], &[], &[session], Timestamp(1_000)).lines(Some(80));
+        let shown: Vec<String> = lines.iter().map(StyledLine::plain).collect();
+        for part in ["2.1", "Bash make", "10m, then deny", "fix the login", "/w/shop"] {
+            assert!(shown[1].contains(part), "{part}: {shown:?}");
+        }
+        assert!(!shown[1].contains("perm_"), "{shown:?}");
     }
 
     #[tokio::test]

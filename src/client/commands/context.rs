@@ -1,6 +1,7 @@
 //! `agentctl context` and `compact`: show the parts of the context window or the next request, and summarise the
 //! conversation.
 
+use crate::commands::abort::turn_name;
 use crate::connection::connector::Connector;
 use crate::failure::Failure;
 use crate::resolve_id;
@@ -65,11 +66,11 @@ pub(crate) async fn compact(
     out: &mut OutputStreams,
 ) -> Result<(), Failure> {
     let client = reach.connect_or_start().await?;
-    let session_id = resolve_id::session(&client, name).await?.session_id;
+    let session = resolve_id::session(&client, name).await?;
     let instructions = Some(instructions.to_owned()).filter(|text| !text.trim().is_empty());
-    let params = CompactParams { session_id, instructions, idempotency_key: None };
+    let params = CompactParams { session_id: session.session_id, instructions, idempotency_key: None };
     let reply: CompactReply = client.call::<methods::session::Compact>(&params).await?;
-    Ok(out.say(&reply.turn_id.to_string())?)
+    Ok(out.say(&turn_name(&session, reply.turn_id, out))?)
 }
 
 /// The parts as a bar and as a table.
@@ -140,6 +141,28 @@ fn mark(name: PartName) -> (&'static str, Tone) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fake_daemon::{FakeDaemon, SESSION, TURN};
+    use crate::resolve_id::sample;
+    use crate::terminal::out::testing::{captured_output, captured_pipe};
+    use serde_json::json;
+
+    #[tokio::test]
+    async fn compact_prints_number_on_terminal_and_turn_id_in_pipe() {
+        let fake = FakeDaemon::start(|_, method, _| match method {
+            "session.compact" => Ok(json!({"turn_id": TURN, "seq": 4})),
+            _ => {
+                let mut session = sample(SESSION, "one");
+                session["number"] = json!(12);
+                Ok(json!({ "session": session }))
+            }
+        });
+        for ((mut out, text, _), expected) in
+            [(captured_output(), "#12\n"), (captured_pipe(), &format!("{TURN}\n"))]
+        {
+            compact(&fake.connector(), "12", "", &mut out).await.expect("compacted");
+            assert_eq!(text.text(), expected);
+        }
+    }
 
     #[test]
     fn bar_has_fixed_width_and_names_every_part() {

@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn status_without_daemon_fails_but_stop_succeeds() {
+    async fn status_without_daemon_fails_but_stop_and_reload_succeed() {
         let fake = FakeDaemon::start(|_, _, _| Ok(json!({})));
         let reach = fake.connector();
         drop(fake);
@@ -347,5 +347,7 @@ mod tests {
         );
         daemon(&reach, &DaemonCommand::Stop { now: false }, &mut out).await.expect("nothing to stop");
         assert_eq!(side.text(), "no daemon was running\n");
+        daemon(&reach, &DaemonCommand::Reload, &mut out).await.expect("nothing to do");
+        assert!(side.text().contains("no daemon runs"), "{}", side.text());
     }
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::args::TurnArgs;
+use crate::commands::abort::turn_name;
 use crate::connection::connector::Connector;
 use crate::connection::input_files::{InputFileArgs, mentioned_in_argument};
 use crate::connection::plain_text::is_plain_text;
@@ -10,7 +11,6 @@ use crate::connection::session_calls;
 use crate::connection::stdin;
 use crate::failure::Failure;
 use crate::resolve_id;
-use crate::terminal::format::session_name;
 use crate::terminal::out::OutputStreams;
 use api::methods;
 use api::params::{CommandListParams, SubmitParams};
@@ -50,8 +50,7 @@ pub(crate) async fn submit(
     if let Some(text) = &reply.text {
         return Ok(out.say_text(text)?);
     }
-    let shown = if out.is_terminal() { session_name(&session) } else { reply.turn_id.to_string() };
-    out.say(&shown)?;
+    out.say(&turn_name(&session, reply.turn_id, out))?;
     match reply.state {
         AcceptedState::Running | AcceptedState::Completed => Ok(()),
         AcceptedState::Queued => Ok(out.note("queued: it starts when the running turn has ended")?),

@@ -1,5 +1,7 @@
 //! Resolving and opening of paths: the jail's two phases, with changes on the disk between them.
 
+mod in_place;
+
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStringExt as _;
@@ -202,100 +204,6 @@ fn replaced_file_keeps_mode_and_leaves_no_temporary() {
     let meta = fs::metadata(&path).unwrap();
     assert_eq!((meta.mode() & 0o7777, FileStamp::from_metadata(&meta)), (0o751, stamp));
     assert_eq!(names(&fixture.ws()), ["a.sh"]);
-}
-
-/// Replaces the content of `ws/a` and returns whether it was written in place.
-fn is_written_in_place(fixture: &PathFixture) -> bool {
-    let path = fixture.ws().join("a");
-    let inode = fs::metadata(&path).unwrap().ino();
-    let held = fixture.edit("a");
-    let before = held.load().unwrap().unwrap();
-    let stamp = held.replace(call(), Some(&before), b"new").unwrap();
-    let meta = fs::metadata(&path).unwrap();
-    assert_eq!((fs::read(&path).unwrap().as_slice(), FileStamp::from_metadata(&meta)), (&b"new"[..], stamp));
-    meta.ino() == inode
-}
-
-#[test]
-fn file_with_several_names_is_written_in_place_only_if_workspace_has_all() {
-    let cases: [(&str, &[&str], bool); 6] = [
-        ("one name", &[], false),
-        ("two names in the workspace", &["ws/b"], true),
-        ("three names", &["ws/b", "ws/deep/er/c"], true),
-        ("a name outside", &["out/d/f2"], false),
-        ("a name in a folder of packages", &["ws/node_modules/p/index.js"], false),
-        ("both", &["ws/b", "ws/.venv/lib/x.py"], false),
-    ];
-    for (case, others, expected) in cases {
-        let fixture = PathFixture::new();
-        fixture.write_file("out/d/f", "");
-        let path = fixture.write_file("ws/a", "old");
-        for other in others {
-            let other = fixture.root.join(other);
-            fs::create_dir_all(other.parent().unwrap()).unwrap();
-            fs::hard_link(&path, &other).unwrap();
-        }
-        assert_eq!(is_written_in_place(&fixture), expected, "{case}");
-        for other in others {
-            assert_eq!(fixture.read(other), if expected { "new" } else { "old" }, "{case}: {other}");
-        }
-    }
-}
-
-#[test]
-fn attributes_of_replaced_file_are_kept() {
-    let fixture = PathFixture::new();
-    let path = fixture.write_file("ws/a", "old");
-    let flags = rustix::fs::XattrFlags::empty();
-    if rustix::fs::setxattr(&path, "user.note", b"kept", flags).is_err() {
-        base::skip_test!("this file system has no attributes");
-        return;
-    }
-    // An access list as of `setfacl -m u:1:rw`: version, then entries of tag, permissions and id.
-    let entries: [(u16, u16, u32); 5] =
-        [(1, 6, u32::MAX), (2, 6, 1), (4, 4, u32::MAX), (16, 6, u32::MAX), (32, 4, u32::MAX)];
-    let mut list = 2_u32.to_le_bytes().to_vec();
-    for (tag, permissions, id) in entries {
-        list.extend(tag.to_le_bytes());
-        list.extend(permissions.to_le_bytes());
-        list.extend(id.to_le_bytes());
-    }
-    let name = "system.posix_acl_access";
-    let has_list = rustix::fs::setxattr(&path, name, &list, flags).is_ok();
-    // The default list of a folder is not that of the file in it.
-    let has_default = rustix::fs::setxattr(fixture.ws(), "system.posix_acl_default", &list, flags).is_ok();
-    let mode = fs::metadata(&path).unwrap().mode();
-    is_written_in_place(&fixture);
-    let mut value = [0; 1024];
-    let count = rustix::fs::getxattr(&path, "user.note", value.as_mut_slice()).unwrap();
-    assert_eq!(&value[..count], b"kept");
-    if has_list {
-        let count = rustix::fs::getxattr(&path, name, value.as_mut_slice()).unwrap();
-        assert_eq!(&value[..count], list);
-        assert_eq!(fs::metadata(&path).unwrap().mode(), mode);
-    }
-    if has_default {
-        let plain = fixture.write_file("ws/b", "old");
-        rustix::fs::removexattr(&plain, name).unwrap();
-        let held = fixture.edit("b");
-        let before = held.load().unwrap().unwrap();
-        held.replace(call(), Some(&before), b"new").unwrap();
-        assert!(rustix::fs::getxattr(&plain, name, value.as_mut_slice()).is_err(), "no list appears");
-    }
-}
-
-#[test]
-fn writable_file_in_read_only_folder_is_written_in_place() {
-    if nix::unistd::geteuid().is_root() {
-        base::skip_test!("root may write every folder");
-        return;
-    }
-    let fixture = PathFixture::new();
-    fixture.write_file("ws/a", "old");
-    fs::set_permissions(fixture.ws(), fs::Permissions::from_mode(0o555)).unwrap();
-    let is_in_place = is_written_in_place(&fixture);
-    fs::set_permissions(fixture.ws(), fs::Permissions::from_mode(0o755)).unwrap();
-    assert!(is_in_place);
 }
 
 #[test]

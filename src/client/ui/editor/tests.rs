@@ -78,6 +78,10 @@ fn long_input_wraps_and_keeps_cursor_visible() {
     );
     let (rows, cursor) = editor.rows("> ", 8, 2);
     assert_eq!((plain(rows), cursor), (vec!["  世界".into(), "  世".into()], (1, 4)));
+    // A word that fits into one row is not broken.
+    let mut editor = Editor::default();
+    editor.insert("ab cdefgh");
+    assert_eq!(plain(editor.rows("> ", 10, 9).0), ["> ab ", "  cdefgh"]);
     let mut editor = Editor::default();
     editor.insert("a\u{1b}");
     assert_eq!(plain(editor.rows("> ", 20, 2).0), ["> a⟦ESC⟧"]);

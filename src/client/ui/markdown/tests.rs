@@ -49,6 +49,11 @@ fn list_items_wrap_with_hanging_indent() {
 }
 
 #[test]
+fn struck_out_text_keeps_its_marks() {
+    assert_eq!(render_lines("a ~~x~~ b", 40), ["a ~~x~~ b"]);
+}
+
+#[test]
 fn table_wraps_cells_and_becomes_list_when_too_narrow() {
     let table = "| name | what it does |\n|---|---|\n| alpha | returns the error to the caller |\n";
     assert_eq!(

@@ -201,6 +201,14 @@ fn permission_answer_names_answering_client() {
         &[request.clone(), answered(json!({"decision": "deny", "feedback": "use ninja"}))],
         "  └ Bash make denied by nvim⟦LF⟧: use ninja\n",
     );
+    // The client is only the one that could not ask.
+    for by in ["no_approver", "timeout"] {
+        let origin = json!({"client": "agentctl", "uid": 0});
+        check(
+            &[request.clone(), answered(json!({"decision": "deny", "by": by, "origin": origin}))],
+            "  └ Bash make denied for want of an answer\n",
+        );
+    }
     check(
         &[request, answered(json!({"decision": "deny", "by": "abort", "origin": null}))],
         "  └ Bash make no longer asked\n",
@@ -238,6 +246,14 @@ fn turn_end_shows_result_and_cost() {
         &[result("llm_error", json!([{"kind": "no_key", "message": "set ANTHROPIC_API_KEY"}]))],
         "  no_key: set ANTHROPIC_API_KEY\n■ failed: no key or model is configured · 2.3 s · 2 model calls · 1.2k tokens · cost unknown\n",
     );
+}
+
+#[test]
+fn facts_of_command_are_aligned_in_view_with_pager() {
+    let status = json!({"type": "command.completed", "name": "status", "arguments": "",
+        "text": "State: idle\nTokens: 5"});
+    let shown = render_events(&mut Transcript::default().with_pager(), &[status]);
+    assert_eq!(shown, "  State   idle\n  Tokens  5\n");
 }
 
 #[test]

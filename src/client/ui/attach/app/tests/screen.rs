@@ -76,6 +76,23 @@ fn spinner_names_phase_seconds_and_tokens() {
 }
 
 #[test]
+fn failed_attempts_are_one_row_that_counts() {
+    let mut app = app();
+    state(&mut app, "running");
+    for attempt in [1, 2] {
+        feed(
+            &mut app,
+            json!({"type": "retry", "attempt": attempt, "max": 10, "delay_ms": 2_000, "reason": "overloaded",
+                "kind": "overloaded"}),
+        );
+    }
+    let shown = rows(&mut app, 80, 24);
+    let attempts: Vec<&String> = shown.iter().filter(|row| row.contains("of 10 failed")).collect();
+    assert_eq!(attempts, ["  attempt 2 of 10 failed, next in 2.0 s: overloaded"], "{shown:?}");
+    assert!(history(&mut app).is_empty());
+}
+
+#[test]
 fn status_line_drops_parts_from_the_right() {
     let mut app = app();
     (app.session.number, app.session.clients) = (12, 2);
