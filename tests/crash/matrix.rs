@@ -217,6 +217,7 @@ pub const ROWS: &[Row] = &[
             "JC3.complete",
             "JC3.commit",
             "JC3.remove",
+            "JC3.moved",
             "JC3.removed",
             "JC3.forgotten",
         ],

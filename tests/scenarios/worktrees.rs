@@ -380,7 +380,7 @@ async fn crash_while_worktree_is_made_leaves_none_or_whole_one() {
 
 #[tokio::test]
 async fn crash_while_worktree_is_removed_is_completed() {
-    for point in ["JC3.commit", "JC3.remove", "JC3.removed", "JC3.forgotten"] {
+    for point in ["JC3.commit", "JC3.remove", "JC3.moved", "JC3.removed", "JC3.forgotten"] {
         let Some(mut daemon) = start(TestDaemon::builder()).await else { return };
         daemon.kill().await;
         daemon.crash_at(point, CrashMode::Kill);
@@ -411,6 +411,10 @@ async fn crash_while_worktree_is_removed_is_completed() {
         };
         crate::support::wait::with_deadline(point, || daemon.log(), done).await;
         assert_eq!(path_of(&daemon, &session).exists(), is_changed, "{point}");
+        let private = worktrees(&daemon).with_file_name("worktree-git");
+        let names = std::fs::read_dir(private).expect("a folder").flatten().map(|entry| entry.file_name());
+        let removed: Vec<_> = names.filter(|name| name.to_string_lossy().ends_with(".removed")).collect();
+        assert!(removed.is_empty(), "{point}: {removed:?}");
         assert_no_lock_file(&daemon);
     }
 }

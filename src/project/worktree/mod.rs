@@ -33,7 +33,7 @@ pub use diff::{WorktreeDiff, diff};
 pub use finish::{Finished, finish};
 pub use merge::{MergeHow, MergeProblem, Merged, merge};
 pub use remove::{Force, Removal, discard, remove};
-pub use state::clean;
+pub use state::{clean, delete_removed};
 pub use status::{WorktreeStatus, status};
 
 use crate::git::GitError;

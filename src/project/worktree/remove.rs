@@ -65,8 +65,9 @@ pub async fn remove(own: &OwnWorktree, force: Force) -> Result<Removal, Worktree
 
 /// Removes a worktree of which git knows nothing, and leaves its branch.
 async fn remove_unknown(own: &OwnWorktree) -> Result<Removal, WorktreeProblem> {
-    remove_folder(own.path.clone()).await?;
-    StateFolder::open(&own.path)?.remove_progress(&own.path);
+    let state = StateFolder::open(&own.path)?;
+    remove_checkout(&state, &own.path).await?;
+    state.remove_progress(&own.path);
     Ok(Removal::Removed)
 }
 
@@ -87,13 +88,13 @@ pub(super) async fn remove_worktree(
     lock: &RepositoryLock,
 ) -> Result<(), WorktreeProblem> {
     crash::point("JC3.remove");
-    remove_folder(own.path.clone()).await?;
+    let state = StateFolder::open(&own.path)?;
+    remove_checkout(&state, &own.path).await?;
     crash::point("JC3.removed");
     if let Some(folder) = GitFolder::find(&repository.common, &own.path) {
         remove_folder(folder.path().to_owned()).await?;
     }
     crash::point("JC3.forgotten");
-    let state = StateFolder::open(&own.path)?;
     if own.is_new_branch {
         repository.remove_branch(&state, &own.branch, &own.base, lock).await?;
     }
@@ -113,7 +114,7 @@ pub(super) async fn discard_unfinished(
     if progress.as_ref().is_some_and(|progress| progress.is_complete) && path.join(".git").exists() {
         return Ok(());
     }
-    remove_folder(path.to_owned()).await?;
+    remove_checkout(&state, path).await?;
     if let Some(folder) = folder {
         remove_folder(folder.path().to_owned()).await?;
     }
@@ -128,21 +129,51 @@ pub(super) async fn discard_unfinished(
     Ok(())
 }
 
-/// Removes a folder with its content; links are not followed. A missing one is fine.
+/// Removes the files of a worktree. It disappears in one step: after a crash, a part of it would look like a worktree whose
+/// user deleted files.
+async fn remove_checkout(state: &StateFolder, path: &Path) -> Result<(), WorktreeProblem> {
+    let (path, removed) = (path.to_owned(), state.removed(path));
+    blocking(move || {
+        delete_tree(&removed)?;
+        let mut moved = fs::rename(&path, &removed);
+        if moved.as_ref().is_err_and(|error| error.kind() == ErrorKind::PermissionDenied) {
+            // A command made it read-only.
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o700))?;
+            moved = fs::rename(&path, &removed);
+        }
+        match moved {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            // The two folders are on two disks.
+            Err(error) if error.kind() == ErrorKind::CrossesDevices => delete_tree(&path),
+            Err(error) => Err(error),
+            Ok(()) => {
+                crash::point("JC3.moved");
+                delete_tree(&removed)
+            }
+        }
+    })
+    .await
+}
+
 async fn remove_folder(folder: PathBuf) -> Result<(), WorktreeProblem> {
-    let remove = move || match fs::remove_dir_all(&folder) {
+    blocking(move || delete_tree(&folder)).await
+}
+
+/// Deletes a folder with its content; links are not followed. A missing one is fine.
+pub(super) fn delete_tree(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            open_all(&folder);
-            fs::remove_dir_all(&folder)
+            open_all(folder);
+            fs::remove_dir_all(folder)
         }
         done => done,
-    };
-    tokio::task::spawn_blocking(remove)
-        .await
-        .map_err(io::Error::other)
-        .flatten()
-        .map_err(WorktreeProblem::from)
+    }
+}
+
+async fn blocking(work: impl FnOnce() -> io::Result<()> + Send + 'static) -> Result<(), WorktreeProblem> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(io::Error::other).flatten().map_err(WorktreeProblem::from)
 }
 
 /// Makes folders writable again that a command made read-only, as package caches do.

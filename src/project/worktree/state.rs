@@ -9,11 +9,15 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::WorktreeProblem;
+use super::remove::delete_tree;
 
 /// The folder's name, next to the one of the worktrees.
 const NAME: &str = "worktree-git";
 /// The end of the name of a private folder of git.
 pub(super) const PRIVATE: &str = "private";
+
+/// The end of the name of a folder that was a worktree and is being deleted.
+const REMOVED: &str = "removed";
 
 /// The daemon's own folder for worktrees.
 #[derive(Clone, Debug)]
@@ -43,6 +47,12 @@ impl StateFolder {
 
     pub(super) fn path(&self) -> &Path {
         &self.0
+    }
+
+    /// The place to which a worktree is moved before it is deleted.
+    pub(super) fn removed(&self, worktree: &Path) -> PathBuf {
+        let name = worktree.file_name().unwrap_or_default().to_string_lossy();
+        self.0.join(format!("{name}.{REMOVED}"))
     }
 
     fn note(&self, worktree: &Path) -> PathBuf {
@@ -83,11 +93,24 @@ impl StateFolder {
 /// # Errors
 /// The disk failed.
 pub fn clean(worktrees_dir: &Path) -> Result<(), WorktreeProblem> {
-    let folder = worktrees_dir.with_file_name(NAME);
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.path().extension().is_some_and(|it| it == PRIVATE) {
-            fs::remove_dir_all(entry.path())?;
-        }
+    for folder in left_over(worktrees_dir, PRIVATE) {
+        fs::remove_dir_all(folder)?;
     }
     Ok(())
+}
+
+/// Deletes the rest of worktrees whose removal a crash interrupted. They may be large.
+///
+/// # Errors
+/// The disk failed.
+pub fn delete_removed(worktrees_dir: &Path) -> Result<(), WorktreeProblem> {
+    for folder in left_over(worktrees_dir, REMOVED) {
+        delete_tree(&folder)?;
+    }
+    Ok(())
+}
+
+fn left_over(worktrees_dir: &Path, ending: &'static str) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(worktrees_dir.with_file_name(NAME)).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(move |path| path.extension().is_some_and(|it| it == ending))
 }

@@ -318,8 +318,12 @@ impl Registry {
     /// Completes after a crash: removes unfinished worktrees, and ends the work in those of sessions and jobs that are over.
     /// So the next start also ends the work in a worktree if git failed at its end. Call it before jobs start.
     pub async fn sweep_worktrees(&self) -> Result<(), SessionError> {
-        let store = &self.inner.shared.store;
-        for row in store.worktrees().await? {
+        let shared = &self.inner.shared;
+        let dir = shared.components().settings.worktrees_dir.clone();
+        if let Ok(Err(problem)) = tokio::task::spawn_blocking(move || worktree::delete_removed(&dir)).await {
+            tracing::warn!(%problem, "could not delete the rest of removed worktrees");
+        }
+        for row in shared.store.worktrees().await? {
             let path = row.path.clone();
             if let Err(error) = self.sweep(row).await {
                 tracing::warn!(path, %error, "could not complete what a crash left of a worktree");
