@@ -48,7 +48,7 @@ impl ParsedLine<'_> {
         let mut commands = self.all.scripts().iter().flat_map(|script| &script.commands);
         let has_braces = |command: &SimpleCommand| {
             let targets = command.redirs.iter().map(|redir| &redir.target);
-            command.words.iter().chain(targets).any(|word| word.marks.has(Marks::BRACE))
+            command.words.iter().chain(targets).any(|word| word.marks.has_any(Marks::BRACE))
         };
         commands.any(has_braces).then(|| self.find_forbidden(true)).flatten()
     }
@@ -59,7 +59,7 @@ impl ParsedLine<'_> {
         let commands = script.commands.iter().filter(|command| !command.derived);
         let words = commands
             .flat_map(|command| command.words.iter().chain(command.redirs.iter().map(|it| &it.target)));
-        let mut chosen: Vec<&Word> = words.filter(|word| word.marks.has(Marks::BRACE)).collect();
+        let mut chosen: Vec<&Word> = words.filter(|word| word.marks.has_any(Marks::BRACE)).collect();
         chosen.sort_by_key(|word| word.start);
         let (mut text, mut done) = (String::new(), 0);
         for word in chosen {
@@ -84,6 +84,7 @@ impl ParsedLine<'_> {
         (text.len() <= 2 * MAX_LINE_BYTES).then_some(text)
     }
 
+    /// Why the line is denied whatever is granted. With `by_choice`, also each brace expansion is checked.
     fn find_forbidden(&self, by_choice: bool) -> Option<String> {
         if by_choice
             && let Some(text) = self.with_choices()
@@ -92,8 +93,8 @@ impl ParsedLine<'_> {
         {
             return Some(reason.to_owned());
         }
-        for (at, script) in self.all.scripts().iter().enumerate() {
-            for (command, cwds) in script.commands.iter().zip(&self.cwds[at]) {
+        for (index, script) in self.all.scripts().iter().enumerate() {
+            for (command, cwds) in script.commands.iter().zip(&self.cwds[index]) {
                 for redir in &command.redirs {
                     if matches!(redir.kind, RedirKind::Output | RedirKind::Both)
                         && (cwds.special || may_name_protected_path(&redir.target.text))
@@ -128,9 +129,9 @@ impl ParsedLine<'_> {
 
     /// Same check for a line that is too large to inspect each command: every word is checked.
     fn roughly_forbidden(&self) -> Option<String> {
-        for (at, script) in self.all.scripts().iter().enumerate() {
+        for (index, script) in self.all.scripts().iter().enumerate() {
             for (nth, command) in script.commands.iter().enumerate() {
-                let (words, cwds) = (&command.words, &self.cwds[at][nth]);
+                let (words, cwds) = (&command.words, &self.cwds[index][nth]);
                 let ours = |word: &&Word| matches!(program_name(&word.text), "agentctl" | "agentd");
                 if words.iter().any(|word| ours(&word)) {
                     return Some("the command for the daemon is too complex to be judged".to_owned());
@@ -151,6 +152,7 @@ impl ParsedLine<'_> {
         None
     }
 
+    /// The word of a command that names a protected path to be written, if there is one.
     fn writes_protected<'w>(&self, view: CommandView, words: &'w [Word], by_choice: bool) -> Option<&'w str> {
         let cwds = &self.cwds[view.script()][view.command()];
         let special = cwds.special;
@@ -179,14 +181,14 @@ impl ParsedLine<'_> {
         let records = records(words);
         let outside = |_: &str| false;
         let work_budget = &self.folders.work_budget;
-        let call = CommandCall { words, granted: 0, outside: &outside, work_budget };
+        let call = CommandCall { words, granted_count: 0, outside: &outside, work_budget };
         // Then any word may be a file that it writes.
         let needs_request = records.request_reason(&call).is_some();
         let written = WriteTargets::new(records, words);
         // A file with a protected name counts only in the workspace and in the daemon's folders. In
         // other folders it is only a copy of the protected content.
         let is_kept = |word: &Word| {
-            let home = word.marks.has(Marks::HOME);
+            let home = word.marks.has_any(Marks::HOME);
             let is_here = |cwd: &String| {
                 let path = resolve::resolve(&word.text, home, cwd, self.folders);
                 self.folders.contains_path(&path) || self.folders.is_daemons(&path)
@@ -195,14 +197,14 @@ impl ParsedLine<'_> {
         };
         let mut made = created_paths(records, words, &self.folders.work_budget).into_iter();
         if let Some((_, source)) =
-            made.find(|(word, source)| (by_choice || !source.marks.has(Marks::BRACE)) && is_kept(word))
+            made.find(|(word, source)| (by_choice || !source.marks.has_any(Marks::BRACE)) && is_kept(word))
         {
             return Some(source.text.as_str());
         }
-        words.iter().enumerate().skip(1).find_map(|(at, word)| {
+        words.iter().enumerate().skip(1).find_map(|(index, word)| {
             let written = || {
                 needs_request
-                    || written.is(at)
+                    || written.is(index)
                     || records.may_need_request() && resolve::is_output(&word.text)
             };
             if !(special || may_name_protected_path(&word.text)) || !written() {
@@ -222,7 +224,7 @@ impl ParsedLine<'_> {
     /// The brace expansions of a word, if there are not too many.
     pub(super) fn choices(&self, word: &Word) -> Vec<String> {
         let chooses =
-            word.marks.has(Marks::BRACE) && self.folders.work_budget.spend(64 + 2 * word.text.len());
+            word.marks.has_any(Marks::BRACE) && self.folders.work_budget.spend(64 + 2 * word.text.len());
         chooses.then(|| braces::choices(&word.text)).flatten().unwrap_or_default()
     }
 
@@ -241,11 +243,11 @@ impl ParsedLine<'_> {
             "script" | "hyperfine" => words.len(),
             _ => inner_commands(words).starts.into_iter().min().unwrap_or(words.len()),
         };
-        let is_option = |at: usize| words[at].text.starts_with('-');
+        let is_option = |index: usize| words[index].text.starts_with('-');
         // An option may be followed by its value; `script FILE`, `flock FILE COMMAND`.
         let names_file =
-            |at: usize| is_option(at) || is_option(at - 1) || matches!(program, "script" | "flock");
-        let found = (1..inner).filter(|at| names_file(*at)).map(|at| &words[at]);
+            |index: usize| is_option(index) || is_option(index - 1) || matches!(program, "script" | "flock");
+        let found = (1..inner).filter(|index| names_file(*index)).map(|index| &words[index]);
         let mut found = found.filter(|word| cwds.special || may_name_protected_path(&word.text));
         found
             .find(|word| self.protection_within(word, cwds, WordUse::Argument) == PathProtection::Protected)
@@ -254,7 +256,7 @@ impl ParsedLine<'_> {
 
     /// The protection of the path that a word names.
     fn path_protection(&self, word: &Word, cwds: &[String]) -> PathProtection {
-        self.protection_of(&word.text, word.marks.has(Marks::HOME), word, cwds)
+        self.protection_of(&word.text, word.marks.has_any(Marks::HOME), word, cwds)
     }
 
     /// The protection of the path that a word names, and of the paths within the word.
@@ -267,7 +269,7 @@ impl ParsedLine<'_> {
     }
 
     fn protection_of(&self, text: &str, home: bool, word: &Word, cwds: &[String]) -> PathProtection {
-        let wild = word.marks.has(Marks::GLOB) || word.marks.has(Marks::BRACE);
+        let wild = word.marks.has_any(Marks::GLOB) || word.marks.has_any(Marks::BRACE);
         cwds.iter()
             .map(|cwd| {
                 resolve::path_protection(&resolve::resolve(text, home, cwd, self.folders), wild, self.folders)

@@ -34,14 +34,17 @@ pub(crate) struct CommandView {
 }
 
 impl CommandView {
+    /// Index of the text in [`CollectedCommands::scripts`].
     pub(crate) fn script(self) -> usize {
         self.script
     }
 
+    /// Index of the simple command in its text.
     pub(crate) fn command(self) -> usize {
         self.command
     }
 
+    /// Index of the word of the simple command at which this command begins.
     pub(crate) fn from(self) -> usize {
         self.from
     }
@@ -103,10 +106,10 @@ pub(crate) fn collect(text: &str) -> CollectedCommands {
     while let Some((script, depth)) = todo.pop() {
         all.hidden |= all.scripts[script].has(UnsupportedSyntax::Unsure);
         for command in 0..all.scripts[script].commands.len() {
-            let mut at = vec![(0usize, false, 0usize)];
+            let mut index = vec![(0usize, false, 0usize)];
             let mut seen = FxHashSet::default();
             let mut guessed = FxHashSet::default();
-            while let Some((from, open, wrapped)) = at.pop() {
+            while let Some((from, open, wrapped)) = index.pop() {
                 let words = &all.scripts[script].commands[command].words;
                 // Avoid cycles.
                 if from >= words.len() || from > 0 && !seen.insert((from, open)) {
@@ -135,14 +138,15 @@ pub(crate) fn collect(text: &str) -> CollectedCommands {
                 all.hidden |= fills.is_none();
                 all.views.push(CommandView { script, command, from, open, runs: inner.runs });
                 all.hidden |= inner.hidden;
-                at.extend(inner.starts.iter().map(|start| (from + start, open || inner.open, wrapped + 1)));
+                index
+                    .extend(inner.starts.iter().map(|start| (from + start, open || inner.open, wrapped + 1)));
                 let open = open || inner.open;
                 // In a larger line it is enough to know that something may run.
                 let many = all.maybe.len() + inner.possible_starts.len() > MAX_GUESSES;
                 all.hidden |= many;
                 // If the word may expand to nothing, the next word may be the command.
-                let may_be_nothing = |word: &Word| word.marks.has(Marks::EXPANDS) || word.text == "$!";
-                at.extend(may_be_nothing(&words[from]).then_some((from + 1, open, wrapped + 1)));
+                let may_be_nothing = |word: &Word| word.marks.has_any(Marks::EXPANDS) || word.text == "$!";
+                index.extend(may_be_nothing(&words[from]).then_some((from + 1, open, wrapped + 1)));
                 let guesses = inner.possible_starts.iter().filter(|_| !many).map(|start| from + start);
                 let fresh = guesses.filter(|from| words[*from].is_literal() && guessed.insert(*from));
                 all.maybe.extend(fresh.map(|from| CommandView { script, command, from, open, runs: false }));
@@ -189,9 +193,9 @@ fn loop_choices(main: &Script) -> Option<Script> {
         let targets = command.redirs.iter().map(|redir| &redir.target);
         command.words.iter().chain(targets).any(|word| !word.variables.is_empty())
     };
-    for (at, command) in main.commands.iter().enumerate().filter(|(_, command)| has_variable(command)) {
+    for (index, command) in main.commands.iter().enumerate().filter(|(_, command)| has_variable(command)) {
         let choices = main.loop_choices(command)?;
-        all.origins.resize(all.origins.len() + choices.len(), at);
+        all.origins.resize(all.origins.len() + choices.len(), index);
         all.commands.extend(choices);
         if all.commands.len() > MAX_LOOP_COMMANDS {
             return None;
@@ -218,13 +222,13 @@ fn fill_commands(words: &[Word], places: &[usize], left: usize) -> (Option<Vec<S
     }
     // xargs runs one command. Other possible beginnings matter only if its options are misunderstood.
     let places = if program == "xargs" { &places[..1] } else { places };
-    let cost: usize = places.iter().take(MAX_FILLED_COMMANDS + 1).map(|at| words.len() - at).sum();
+    let cost: usize = places.iter().take(MAX_FILLED_COMMANDS + 1).map(|index| words.len() - index).sum();
     if places.len() > MAX_FILLED_COMMANDS || cost > left {
         return (None, 0);
     }
     // These programs append the text to the command if it has no mark.
     let appends = matches!(program, "fd" | "fdfind");
-    (Some(places.iter().filter_map(|at| fill_command(&words[*at..], &marks, appends)).collect()), cost)
+    (Some(places.iter().filter_map(|index| fill_command(&words[*index..], &marks, appends)).collect()), cost)
 }
 
 /// The marks that a program replaces in the command that it runs. If there are two, both are possible.
@@ -235,7 +239,7 @@ fn marks_of(words: &[Word]) -> Vec<String> {
         // `{.}`, `{/}` and others are marks as well.
         "fd" | "fdfind" | "parallel" => vec!["{".to_owned()],
         "xargs" => {
-            let found = words.iter().enumerate().skip(1).filter_map(|(at, word)| {
+            let found = words.iter().enumerate().skip(1).filter_map(|(index, word)| {
                 let text = word.text.as_str();
                 let (option, value) = text.split_once('=').map_or((text, None), |(o, v)| (o, Some(v)));
                 if option.len() > 2 && "--replace".starts_with(option) {
@@ -244,7 +248,7 @@ fn marks_of(words: &[Word]) -> Vec<String> {
                 let letters = text.strip_prefix('-').filter(|letters| !letters.starts_with('-'))?;
                 let place = letters.find(['I', 'i'])?;
                 match (&letters[place + 1..], letters.as_bytes()[place]) {
-                    ("", b'I') => Some(words.get(at + 1)?.text.clone()),
+                    ("", b'I') => Some(words.get(index + 1)?.text.clone()),
                     ("", _) => Some("{}".to_owned()),
                     (mark, _) => Some(mark.to_owned()),
                 }

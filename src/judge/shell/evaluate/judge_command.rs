@@ -41,16 +41,16 @@ impl ParsedLine<'_> {
     /// another folder than the top of the workspace.
     pub(super) fn judge_part<R: Copy>(
         &self,
-        at: usize,
+        index: usize,
         left_top: bool,
         permissions: Permissions<'_, R>,
     ) -> CommandOutcome<R> {
-        let command = &self.all.main().commands[at];
+        let command = &self.all.main().commands[index];
         if command.yields_text {
             return Ok((None, "yields the text of its here-document".into()));
         }
         if !command.is_looped {
-            return self.judge_command(command, at, left_top, permissions);
+            return self.judge_command(command, index, left_top, permissions);
         }
         if changes_folder(&command.words) {
             return Err("the folder changes with each pass of the loop".into());
@@ -58,12 +58,12 @@ impl ParsedLine<'_> {
         if command.words.first().is_some_and(|first| !first.variables.is_empty()) {
             return Err("the name of the command is not spelled out".into());
         }
-        let choices = self.loop_choices(at).ok_or("the values of the loop are too many or not certain")?;
+        let choices = self.loop_choices(index).ok_or("the values of the loop are too many or not certain")?;
         let no_grants = Grants::new(&[]);
         let permissions = Permissions { grants: &no_grants, ..permissions };
         let mut passed = None;
         for choice in choices.iter() {
-            passed = Some(self.judge_command(choice, at, left_top, permissions)?);
+            passed = Some(self.judge_command(choice, index, left_top, permissions)?);
         }
         passed.ok_or_else(|| "the loop has no values".into())
     }
@@ -72,11 +72,11 @@ impl ParsedLine<'_> {
     fn judge_command<R: Copy>(
         &self,
         command: &SimpleCommand,
-        at: usize,
+        index: usize,
         left_top: bool,
         permissions: Permissions<'_, R>,
     ) -> CommandOutcome<R> {
-        let cwds = &*self.cwds[0][at];
+        let cwds = &*self.cwds[0][index];
         for assign in &command.assigns {
             assignment(assign, command.words.is_empty())?;
         }
@@ -144,10 +144,10 @@ impl ParsedLine<'_> {
         if !permissions.read_only_passes || !command.assigns.is_empty() {
             return Err(format!("no rule allows {name}"));
         }
-        let own = command.is_looped.then(|| self.command_reads(command, at));
+        let own = command.is_looped.then(|| self.command_reads(command, index));
         let reads = match &own {
             Some(own) => own,
-            None => self.reads[at].get_or_init(|| self.command_reads(command, at)),
+            None => self.reads[index].get_or_init(|| self.command_reads(command, index)),
         };
         self.check_reads(reads.as_ref().map_err(Clone::clone)?)?;
         Ok((None, "read-only, inside the workspace".to_owned()))
@@ -207,14 +207,15 @@ impl ParsedLine<'_> {
         let records = lookup::records(words);
         let work_budget = &self.folders.work_budget;
         let outside = |text: &str| read_only::is_outside(text, cwds, self.folders);
-        let call = CommandCall { words, granted: granted_count, outside: &outside, work_budget };
+        let call = CommandCall { words, granted_count, outside: &outside, work_budget };
         if let Some(reason) = records.request_reason(&call) {
             return Err(reason);
         }
         // `python -m pytest`: the rules for pytest apply.
-        if let Some(at) = special::python_module(words, granted_count) {
-            let words = &words[at..];
-            let call = CommandCall { words, granted: granted_count - at, outside: &outside, work_budget };
+        if let Some(index) = special::python_module(words, granted_count) {
+            let words = &words[index..];
+            let call =
+                CommandCall { words, granted_count: granted_count - index, outside: &outside, work_budget };
             if let Some(reason) = lookup::records(words).request_reason(&call) {
                 return Err(reason);
             }
@@ -247,7 +248,7 @@ impl ParsedLine<'_> {
 /// `*.o`: no option of `rm` contains a dot, and of the options of `cp` only a folder name with this
 /// ending does.
 fn has_ending(word: &Word) -> bool {
-    !word.marks.has(Marks::BRACE)
+    !word.marks.has_any(Marks::BRACE)
         && word.text.rsplit(['*', '?', ']']).next().is_some_and(|ending| ending.starts_with('.'))
 }
 

@@ -75,6 +75,7 @@ pub(crate) struct ParsedLine<'a> {
 type CommandReads = Result<Vec<FileRead>, String>;
 
 impl<'a> ParsedLine<'a> {
+    /// Parses a line that starts in the folder `folders.start`.
     pub(crate) fn new(text: &'a str, folders: &'a Folders) -> Self {
         let read = condense(text);
         let all = collect(&read);
@@ -83,13 +84,13 @@ impl<'a> ParsedLine<'a> {
         for script in all.scripts() {
             let own = match script.origins.as_slice() {
                 [] => track_cwd(script, &start, folders),
-                origins => origins.iter().map(|at| Arc::clone(&cwds[0][*at])).collect(),
+                origins => origins.iter().map(|index| Arc::clone(&cwds[0][*index])).collect(),
             };
             cwds.push(own);
         }
         let end_of_paths = |command: &SimpleCommand| {
             let last = command.words.iter().rposition(|word| may_name_protected_path(&word.text));
-            last.map_or(0, |at| at + 1)
+            last.map_or(0, |index| index + 1)
         };
         let matters =
             all.scripts().iter().map(|script| script.commands.iter().map(end_of_paths).collect()).collect();
@@ -111,9 +112,9 @@ impl<'a> ParsedLine<'a> {
         if self.has_too_many_words() {
             return all;
         }
-        for at in 0..self.all.main().commands.len() {
-            let choices = self.loop_choices(at).unwrap_or_default();
-            for read in choices.iter().filter_map(|choice| self.command_reads(choice, at).ok()).flatten() {
+        for index in 0..self.all.main().commands.len() {
+            let choices = self.loop_choices(index).unwrap_or_default();
+            for read in choices.iter().filter_map(|choice| self.command_reads(choice, index).ok()).flatten() {
                 if all.len() < MAX_READS && !all.contains(&read) {
                     all.push(read);
                 }
@@ -123,9 +124,9 @@ impl<'a> ParsedLine<'a> {
     }
 
     /// The command, once for each value of its loop variables.
-    fn loop_choices(&self, at: usize) -> Option<Cow<'_, [SimpleCommand]>> {
+    fn loop_choices(&self, index: usize) -> Option<Cow<'_, [SimpleCommand]>> {
         let main = self.all.main();
-        let command = &main.commands[at];
+        let command = &main.commands[index];
         match command.is_looped {
             true => main.loop_choices(command).map(Cow::Owned),
             false => Some(Cow::Borrowed(std::slice::from_ref(command))),
@@ -163,6 +164,7 @@ impl<'a> ParsedLine<'a> {
         commands.iter().map(|command| command.words.len().max(1)).sum::<usize>() > MAX_WORDS
     }
 
+    /// The positions of the commands that the second parser finds; `None` if it does not understand the line.
     fn tree_sitter_commands(&self) -> Option<&[usize]> {
         self.second.get_or_init(|| tree_sitter_check::commands(self.text)).as_deref()
     }

@@ -41,7 +41,9 @@ impl ParsedLine<'_> {
             // The text and its brace expansions; a sequence is not expanded.
             let chosen = |word: &Word| -> Vec<String> {
                 let mut all = vec![word.text.clone()];
-                if word.marks.has(Marks::BRACE) && self.folders.work_budget.spend(64 + 2 * word.text.len()) {
+                if word.marks.has_any(Marks::BRACE)
+                    && self.folders.work_budget.spend(64 + 2 * word.text.len())
+                {
                     match braces::choices(&word.text) {
                         Some(texts) if !texts.iter().any(|text| text.contains('*')) => all.extend(texts),
                         _ => self.folders.work_budget.exhaust(),
@@ -54,8 +56,8 @@ impl ParsedLine<'_> {
                     let value = text.split_once('=').map_or("", |(_, value)| value);
                     [text, value].into_iter().any(resolve::is_other_tilde)
                 };
-                word.marks.has(Marks::TILDE)
-                    || word.marks.has(Marks::BRACE) && chosen(word).iter().any(is_choice)
+                word.marks.has_any(Marks::TILDE)
+                    || word.marks.has_any(Marks::BRACE) && chosen(word).iter().any(is_choice)
             };
             let unknown =
                 |word: &Word, writes: bool| is_unknown(word).then(|| check_unknown(writes)).flatten();
@@ -66,7 +68,7 @@ impl ParsedLine<'_> {
                 {
                     return Some(found);
                 }
-                let home = redir.target.marks.has(Marks::HOME);
+                let home = redir.target.marks.has_any(Marks::HOME);
                 chosen(&redir.target).iter().find_map(|target| {
                     let written = matches!(redir.kind, RedirKind::Output | RedirKind::Both)
                         .then(|| look(target, home, true));
@@ -116,8 +118,10 @@ impl ParsedLine<'_> {
                 texts.iter().find_map(|text| {
                     // `x..HEAD:a`, `:0:a`, `HEAD^{/a:b}:a`: a path may follow each colon.
                     let mut signs = text.match_indices(':');
-                    let found =
-                        signs.by_ref().take(MAX_COLONS).find_map(|(at, _)| check_from_top(&text[at + 1..]));
+                    let found = signs
+                        .by_ref()
+                        .take(MAX_COLONS)
+                        .find_map(|(index, _)| check_from_top(&text[index + 1..]));
                     if signs.next().is_some() {
                         self.folders.work_budget.exhaust();
                     }

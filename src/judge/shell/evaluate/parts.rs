@@ -39,21 +39,21 @@ impl ParsedLine<'_> {
         let ordered = self.command_order();
         if self.has_too_many_words() {
             let asks = || Err("the line has too many words to be judged".to_owned());
-            return ordered.into_iter().take(MAX_PARTS).map(|at| self.outcome(at, asks())).collect();
+            return ordered.into_iter().take(MAX_PARTS).map(|index| self.outcome(index, asks())).collect();
         }
         let grants = Grants::new(grants);
         let permissions = Permissions { grants: &grants, read_only_passes };
         let mut left_top = self.folders.starts_outside_top();
         let mut judged = Vec::new();
-        for at in ordered {
-            judged.push((at, self.judge_part(at, left_top, permissions)));
-            left_top |= changes_folder(&self.all.main().commands[at].words);
+        for index in ordered {
+            judged.push((index, self.judge_part(index, left_top, permissions)));
+            left_top |= changes_folder(&self.all.main().commands[index].words);
         }
         if judged.len() > MAX_PARTS {
             judged.sort_by_key(|(_, judged)| judged.is_ok());
             judged.truncate(MAX_PARTS);
         }
-        judged.into_iter().map(|(at, judged)| self.outcome(at, judged)).collect()
+        judged.into_iter().map(|(index, judged)| self.outcome(index, judged)).collect()
     }
 
     /// Whether the line itself has a command.
@@ -62,23 +62,23 @@ impl ParsedLine<'_> {
     }
 
     /// The first command that needs a grant. As `parts` without grants, but stops there.
-    pub(crate) fn first_not_free(&self) -> Option<Cow<'_, str>> {
+    pub(crate) fn first_that_needs_grant(&self) -> Option<Cow<'_, str>> {
         let no_grants = Grants::<()>::new(&[]);
         let permissions = Permissions { grants: &no_grants, read_only_passes: true };
         let has_too_many_words = self.has_too_many_words();
         let mut left_top = self.folders.starts_outside_top();
-        let needs_grant = |at: &usize| {
-            let is_free = !has_too_many_words && self.judge_part(*at, left_top, permissions).is_ok();
-            left_top |= changes_folder(&self.all.main().commands[*at].words);
-            !is_free
+        let needs_grant = |index: &usize| {
+            let passes = !has_too_many_words && self.judge_part(*index, left_top, permissions).is_ok();
+            left_top |= changes_folder(&self.all.main().commands[*index].words);
+            !passes
         };
-        let at = self.command_order().into_iter().find(needs_grant)?;
-        Some(self.command_text(at))
+        let index = self.command_order().into_iter().find(needs_grant)?;
+        Some(self.command_text(index))
     }
 
     /// The text of a command of the line itself, or its words if the text shows it in another form.
-    fn command_text(&self, at: usize) -> Cow<'_, str> {
-        let command = &self.all.main().commands[at];
+    fn command_text(&self, index: usize) -> Cow<'_, str> {
+        let command = &self.all.main().commands[index];
         let text = if command.derived { None } else { self.read.get(command.start..command.end) };
         let joined_words =
             || command.words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
@@ -89,19 +89,19 @@ impl ParsedLine<'_> {
     fn command_order(&self) -> Vec<usize> {
         let script = self.all.main();
         let mut ordered: Vec<usize> = (0..script.commands.len()).collect();
-        ordered.sort_by_key(|at| (script.commands[*at].derived, script.commands[*at].start));
+        ordered.sort_by_key(|index| (script.commands[*index].derived, script.commands[*index].start));
         ordered
     }
 
     /// The outcome of a command of the line itself.
-    fn outcome<R>(&self, at: usize, judged: CommandOutcome<R>) -> PartOutcome<'_, R> {
-        let command = &self.all.main().commands[at];
+    fn outcome<R>(&self, index: usize, judged: CommandOutcome<R>) -> PartOutcome<'_, R> {
+        let command = &self.all.main().commands[index];
         let (allowed, rule, reason) = match judged {
             Ok((rule, reason)) => (true, rule, reason),
             Err(reason) => (false, None, reason),
         };
         let words = command.words.iter().map(|word| word.text.clone()).collect();
-        PartOutcome { command: self.command_text(at), words, allowed, rule, reason }
+        PartOutcome { command: self.command_text(index), words, allowed, rule, reason }
     }
 
     /// Whether a rule may be suggested for this line, for a prefix or for this text only. Removing a

@@ -69,7 +69,9 @@ impl CommandPattern {
         match inner.strip_suffix(":*") {
             Some(prefix) if prefix.trim().is_empty() => Err("write Bash alone for every command"),
             Some(prefix) => match simple(prefix.trim()) {
-                Some(words) if words.iter().all(|w| w.is_literal() && !w.marks.has(Marks::DOLLAR_QUOTE)) => {
+                Some(words)
+                    if words.iter().all(|w| w.is_literal() && !w.marks.has_any(Marks::DOLLAR_QUOTE)) =>
+                {
                     Ok(Self::Prefix(words.into_iter().map(|word| word.text).collect()))
                 }
                 // A reserved word is literal here: no rule grants the construct that it begins.
@@ -162,6 +164,7 @@ impl CommandPattern {
     }
 }
 
+/// The texts of words.
 fn texts(words: &[Word]) -> Vec<&str> {
     words.iter().map(|word| word.text.as_str()).collect()
 }
@@ -194,24 +197,24 @@ fn find_words(
         Some(CommandKey::Odd(program)),
         whole,
     ];
-    for view in places.into_iter().flatten().flat_map(|place| programs.at(place)) {
+    for view in places.into_iter().flatten().flat_map(|place| programs.commands_with(place)) {
         let (now, inspected_words) = match_command(all.words(*view), own, end, view.open);
         found = found.max(now);
         if found == PatternMatch::Yes {
             return found;
         }
-        if !programs.looks.spend(inspected_words) {
+        if !programs.step_budget.spend(inspected_words) {
             return PatternMatch::Perhaps;
         }
     }
     // Names that are known only at run time, and commands that an unknown program may run.
-    let maybe = programs.at(CommandKey::Maybe(program));
+    let maybe = programs.commands_with(CommandKey::Maybe(program));
     if maybe.len() > MAX_GUESSES || programs.unknown.len() > MAX_GUESSES {
         return PatternMatch::Perhaps;
     }
     for view in programs.unknown.iter().chain(maybe) {
         let (now, inspected_words) = match_command(all.words(*view), own, PatternEnd::Open, view.open);
-        if now > PatternMatch::No || !programs.looks.spend(inspected_words) {
+        if now > PatternMatch::No || !programs.step_budget.spend(inspected_words) {
             return PatternMatch::Perhaps;
         }
     }
@@ -237,14 +240,14 @@ fn match_command(words: &[Word], pattern: &[&str], end: PatternEnd, open: bool) 
     if found < PatternMatch::Yes && rest.first().is_some_and(|word| !word.starts_with('-')) {
         // Options before the subcommand, with their values where that is known or possible.
         let own = own_options(program_name(wanted));
-        let mut at = 0;
-        while let Some(word) = arguments.get(at) {
+        let mut index = 0;
+        while let Some(word) = arguments.get(index) {
             if !word.text.starts_with('-') && !word.text.starts_with('+') {
                 break;
             }
             let takes_value = own.is_some_and(|own| own.texts.has(&word.text));
             if let Some(own) = own {
-                let value = arguments.get(at + 1).filter(|_| takes_value);
+                let value = arguments.get(index + 1).filter(|_| takes_value);
                 // An option that sets `alias.…` may give the wanted command another name.
                 let names_alias = |word: &Word| word.text.to_ascii_lowercase().contains("alias.");
                 // A value that is not literal may expand to several words, or none.
@@ -253,16 +256,16 @@ fn match_command(words: &[Word], pattern: &[&str], end: PatternEnd, open: bool) 
                 }
                 // An unknown option may take the next word.
                 if !takes_value && !own.flags.has(&word.text) && !word.text.contains('=') {
-                    let rest_behind = arguments.get(at + 2..).unwrap_or(&[]);
+                    let rest_behind = arguments.get(index + 2..).unwrap_or(&[]);
                     found = found.max(compare(rest_behind, rest, end, open).min(PatternMatch::Perhaps));
                 }
-            } else if at + 2 <= arguments.len() {
-                found = found.max(compare(&arguments[at + 2..], rest, end, open));
+            } else if index + 2 <= arguments.len() {
+                found = found.max(compare(&arguments[index + 2..], rest, end, open));
             }
-            at += if takes_value { 2 } else { 1 };
+            index += if takes_value { 2 } else { 1 };
             inspected_words += 1;
-            found = found.max(compare(arguments.get(at..).unwrap_or(&[]), rest, end, open));
-            if at > MAX_OPTIONS && own.is_none() {
+            found = found.max(compare(arguments.get(index..).unwrap_or(&[]), rest, end, open));
+            if index > MAX_OPTIONS && own.is_none() {
                 found = found.max(PatternMatch::Perhaps);
                 break;
             }
@@ -274,6 +277,7 @@ fn match_command(words: &[Word], pattern: &[&str], end: PatternEnd, open: bool) 
     )
 }
 
+/// Whether `words` are the words of the pattern. With `open`, more words follow that the text does not show.
 fn compare(words: &[Word], pattern: &[&str], end: PatternEnd, open: bool) -> PatternMatch {
     let exact = end == PatternEnd::Exact;
     // Compare the first word first, because most commands differ in it and the other words need no
@@ -287,8 +291,8 @@ fn compare(words: &[Word], pattern: &[&str], end: PatternEnd, open: bool) -> Pat
         return PatternMatch::No;
     }
     let mut found = PatternMatch::Yes;
-    for (at, wanted) in pattern.iter().enumerate() {
-        match words.get(at) {
+    for (index, wanted) in pattern.iter().enumerate() {
+        match words.get(index) {
             // A word that is not literal may expand to any number of words.
             Some(word) if !word.is_literal() => {
                 return if can_equal(word, wanted) { PatternMatch::Perhaps } else { PatternMatch::No };
@@ -319,7 +323,7 @@ fn can_be_program(word: &Word, wanted: &str) -> bool {
     }
     can_expand_to(word, text, name)
         .or_else(|| can_number_be(word, wanted))
-        .unwrap_or(word.marks.has(Marks::HOME) && text == name)
+        .unwrap_or(word.marks.has_any(Marks::HOME) && text == name)
 }
 
 /// Whether the shell may expand a word to `wanted`.
@@ -334,13 +338,13 @@ fn can_equal(word: &Word, wanted: &str) -> bool {
 fn can_expand_to(word: &Word, text: &str, wanted: &str) -> Option<bool> {
     // This runs for every rule: a pattern longer than any name is not compared.
     if word.text.len() > MAX_NAME_BYTES
-        || word.marks.has(Marks::EXPANDS)
-        || word.marks.has(Marks::BRACE)
-        || word.marks.has(Marks::TILDE)
+        || word.marks.has_any(Marks::EXPANDS)
+        || word.marks.has_any(Marks::BRACE)
+        || word.marks.has_any(Marks::TILDE)
     {
         return Some(true);
     }
-    if word.marks.has(Marks::GLOB) {
+    if word.marks.has_any(Marks::GLOB) {
         let special = |c: char| matches!(c, '*' | '?' | '[');
         let (Some(first), Some(last)) = (text.find(special), text.rfind([']', '*', '?', '['])) else {
             return Some(true);
@@ -354,7 +358,7 @@ fn can_expand_to(word: &Word, text: &str, wanted: &str) -> Option<bool> {
 fn can_number_be(word: &Word, wanted: &str) -> Option<bool> {
     // `$!` may be empty, and then the next word takes its position.
     let can_be = || word.text == "$!" || wanted.bytes().any(|c| c.is_ascii_digit());
-    word.marks.has(Marks::NUMBER).then(can_be)
+    word.marks.has_any(Marks::NUMBER).then(can_be)
 }
 
 #[cfg(test)]

@@ -74,8 +74,8 @@ pub(crate) fn commands(text: &str) -> Option<Vec<usize>> {
         }
     };
     let tree = parser.parse_with_options(
-        &mut |at, _| {
-            let rest = bytes.get(at..).unwrap_or_default();
+        &mut |index, _| {
+            let rest = bytes.get(index..).unwrap_or_default();
             let piece = &rest[..rest.len().min(READ_BYTES)];
             match left.get().checked_sub(piece.len()) {
                 Some(less) => {

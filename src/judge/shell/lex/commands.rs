@@ -5,13 +5,15 @@ use crate::shell::lex::syntax::{Connector, RedirKind, Redirection, SimpleCommand
 use crate::shell::lex::word::{Marks, Word};
 
 impl Lexer<'_> {
+    /// Ends the current word, if there is one: it belongs to a redirection, to the head of a compound command, or to
+    /// a command.
     pub(super) fn end_word(&mut self) {
-        let end = self.at;
+        let end = self.position;
         let list = self.list();
         let Some(draft) = list.draft.take() else { return };
         let mut word = draft.finish(end);
         // `$!` is a number or empty. The word is not empty only if it contains more than `$!`.
-        if word.marks.has(Marks::NUMBER) && word.text.contains("$!") && word.text != "$!" {
+        if word.marks.has_any(Marks::NUMBER) && word.text.contains("$!") && word.text != "$!" {
             self.note(UnsupportedSyntax::Parameter);
             word.marks.add(Marks::EXPANDS);
         }
@@ -54,20 +56,21 @@ impl Lexer<'_> {
         }
     }
 
+    /// Adds a redirection to the current command, now that its target is known.
     pub(super) fn end_redirection(&mut self, kind: RedirKind, named: bool, flag: bool, target: Word) {
         let mut kind = kind;
         if kind == RedirKind::Here {
             let start = self.list().redir_at;
             self.set_aside(start, target.end);
             let odd = [Marks::EXPANDS, Marks::NUMBER, Marks::DOLLAR_QUOTE];
-            if odd.iter().any(|mark| target.marks.has(*mark)) || target.text.contains('\n') {
+            if odd.iter().any(|mark| target.marks.has_any(*mark)) || target.text.contains('\n') {
                 // bash treats such an end mark differently.
                 self.note(UnsupportedSyntax::Unsure);
             }
             let here = HereDocument {
                 end: target.text.clone(),
                 strips_tabs: flag,
-                quoted: target.marks.has(Marks::QUOTED),
+                quoted: target.marks.has_any(Marks::QUOTED),
             };
             if let Some(row) = self.heres.last_mut() {
                 row.push(here);
@@ -122,17 +125,17 @@ impl Lexer<'_> {
                 list.head = Head::None;
                 list.needs = true;
                 // The brackets are optional.
-                let mut at = self.at;
-                while let Some((b' ' | b'\t', after)) = self.peek_from(at) {
-                    at = after;
+                let mut position = self.position;
+                while let Some((b' ' | b'\t', after)) = self.peek_from(position) {
+                    position = after;
                 }
-                if let Some((b'(', inner)) = self.peek_from(at) {
-                    let mut at = inner;
-                    while let Some((b' ' | b'\t', after)) = self.peek_from(at) {
-                        at = after;
+                if let Some((b'(', inner)) = self.peek_from(position) {
+                    let mut position = inner;
+                    while let Some((b' ' | b'\t', after)) = self.peek_from(position) {
+                        position = after;
                     }
-                    if let Some((b')', after)) = self.peek_from(at) {
-                        self.at = after;
+                    if let Some((b')', after)) = self.peek_from(position) {
+                        self.position = after;
                     }
                 }
                 true
@@ -148,11 +151,12 @@ impl Lexer<'_> {
             Head::Coproc => {
                 list.head = Head::None;
                 // `coproc NAME {`: the word is a name only before a compound command.
-                let mut at = self.at;
-                while let Some((b' ' | b'\t', after)) = self.peek_from(at) {
-                    at = after;
+                let mut position = self.position;
+                while let Some((b' ' | b'\t', after)) = self.peek_from(position) {
+                    position = after;
                 }
-                matches!(self.peek_from(at), Some((b'{' | b'(', _))) && bare.is_some_and(|name| name != "{")
+                matches!(self.peek_from(position), Some((b'{' | b'(', _)))
+                    && bare.is_some_and(|name| name != "{")
             }
         }
     }
@@ -184,11 +188,11 @@ impl Lexer<'_> {
             }
             "if" => self.flow(Some(Block::If)),
             "while" | "until" => self.flow(Some(Block::Loop)),
-            "do" if self.for_loop().is_some() => self.need_command(),
+            "do" if self.innermost_loop().is_some() => self.need_command(),
             "then" | "elif" | "else" | "do" => self.flow(None),
             "fi" => self.close_block(Block::If),
             "done" => {
-                let block = self.for_loop().map_or(Block::Loop, Block::For);
+                let block = self.innermost_loop().map_or(Block::Loop, Block::For);
                 self.close_block(block);
             }
             "esac" => self.close_block(Block::Case),
@@ -219,6 +223,7 @@ impl Lexer<'_> {
         true
     }
 
+    /// Notes control flow, which is not understood, and opens its block if it begins one.
     pub(super) fn flow(&mut self, block: Option<Block>) {
         self.note(UnsupportedSyntax::ControlFlow);
         if let Some(block) = block {
@@ -227,12 +232,14 @@ impl Lexer<'_> {
         self.need_command();
     }
 
+    /// Requires a command after a reserved word or an operator.
     pub(super) fn need_command(&mut self) {
         let list = self.list();
         list.needs = true;
         list.compound = false;
     }
 
+    /// Opens a block of the current list, whose first command must follow.
     pub(super) fn open_block(&mut self, block: Block) {
         if self.list().compound && !self.list().needs {
             self.note(UnsupportedSyntax::Syntax);
@@ -245,6 +252,7 @@ impl Lexer<'_> {
         self.blocks += 1;
     }
 
+    /// Closes the innermost block, which must be this one.
     pub(super) fn close_block(&mut self, block: Block) {
         match block {
             Block::Brace => {}
@@ -272,12 +280,14 @@ impl Lexer<'_> {
         }
     }
 
+    /// Discards the current command: its words were the name of a function.
     pub(super) fn reset_command(&mut self) {
         let list = self.list();
         list.command = SimpleCommand::default();
         list.started = false;
     }
 
+    /// Ends the current command, if there is one. `operator` is the sign behind it; `None` at the end of a list.
     pub(super) fn end_command(&mut self, operator: Option<Operator>) {
         if self.list().redir.take().is_some() {
             self.note(UnsupportedSyntax::Syntax);

@@ -6,8 +6,9 @@ use crate::shell::lex::syntax::UnsupportedSyntax;
 use crate::shell::lex::word::{Marks, Quoting};
 
 impl Lexer<'_> {
+    /// Reads a `'…'`.
     pub(super) fn single_quote(&mut self) {
-        let inner = self.at + 1;
+        let inner = self.position + 1;
         let end = self.text[inner..].iter().position(|byte| *byte == b'\'');
         let text = self.text[inner..end.map_or(self.text.len(), |end| inner + end)].to_vec();
         if end.is_none() {
@@ -15,56 +16,57 @@ impl Lexer<'_> {
         }
         self.push_bytes(&text, Quoting::Quoted);
         self.mark(Marks::QUOTED);
-        self.at = inner + text.len() + usize::from(end.is_some());
+        self.position = inner + text.len() + usize::from(end.is_some());
     }
 
     /// Inside `"…"`, and inside the body of a here-document, where `"` is literal.
     pub(super) fn in_quote(&mut self) {
-        match self.text[self.at] {
+        match self.text[self.position] {
             b'"' if !matches!(self.frames.last(), Some(Frame::Body)) => {
                 self.close();
-                self.at += 1;
+                self.position += 1;
             }
-            b'\\' => match self.text.get(self.at + 1) {
-                Some(b'\n') => self.at += 2,
+            b'\\' => match self.text.get(self.position + 1) {
+                Some(b'\n') => self.position += 2,
                 Some(next @ (b'$' | b'`' | b'"' | b'\\')) => {
                     let next = *next;
                     self.push_bytes(&[next], Quoting::Quoted);
-                    self.at += 2;
+                    self.position += 2;
                 }
                 _ => {
                     self.push_bytes(b"\\", Quoting::Quoted);
-                    self.at += 1;
+                    self.position += 1;
                 }
             },
             b'$' => self.dollar(Quoting::Quoted),
             b'`' => self.backquote(Quoting::Quoted),
             _ => {
-                let rest = &self.text[self.at..];
+                let rest = &self.text[self.position..];
                 let length = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | b'$' | b'`'));
                 let run = rest[..length.unwrap_or(rest.len()).max(1)].to_vec();
                 self.push_bytes(&run, Quoting::Quoted);
-                self.at += run.len();
+                self.position += run.len();
             }
         }
     }
 
+    /// Reads the next sign inside `${…}`.
     pub(super) fn in_parameter(&mut self) {
-        match self.text[self.at] {
+        match self.text[self.position] {
             b'}' => {
                 self.close();
-                self.at += 1;
+                self.position += 1;
             }
             b'"' => {
                 self.open(Frame::Quote);
-                self.at += 1;
+                self.position += 1;
             }
             b'\'' => {
                 if self.list().quotes > 0 || self.is_body {
                     // The operator of the expansion decides whether this `'` quotes, and the lexer does
                     // not parse it.
                     self.note(UnsupportedSyntax::Unsure);
-                    self.at += 1;
+                    self.position += 1;
                 } else {
                     self.skip_single_quote();
                 }
@@ -73,30 +75,33 @@ impl Lexer<'_> {
         }
     }
 
+    /// Skips a `'…'` that belongs to no word.
     pub(super) fn skip_single_quote(&mut self) {
-        let inner = self.at + 1;
+        let inner = self.position + 1;
         match self.text[inner..].iter().position(|byte| *byte == b'\'') {
-            Some(end) => self.at = inner + end + 1,
-            None => self.at = self.text.len(),
+            Some(end) => self.position = inner + end + 1,
+            None => self.position = self.text.len(),
         }
     }
 
+    /// Reads the next sign inside an expansion, whose text belongs to no word but may contain commands.
     pub(super) fn in_expansion(&mut self) {
-        match self.text[self.at] {
-            b'\\' => self.at = (self.at + 2).min(self.text.len()),
+        match self.text[self.position] {
+            b'\\' => self.position = (self.position + 2).min(self.text.len()),
             b'$' => self.dollar(Quoting::Quoted),
             b'`' => self.backquote(Quoting::Quoted),
-            b'<' | b'>' if self.text.get(self.at + 1) == Some(&b'(') => {
+            b'<' | b'>' if self.text.get(self.position + 1) == Some(&b'(') => {
                 self.note(UnsupportedSyntax::ProcessSubstitution);
-                self.at += 2;
+                self.position += 2;
                 self.open_list(Kind::Substitution);
             }
-            _ => self.at += 1,
+            _ => self.position += 1,
         }
     }
 
+    /// Reads the next sign inside `((…))`, `$((…))` or `$[…]`.
     pub(super) fn in_arithmetic(&mut self) {
-        let byte = self.text[self.at];
+        let byte = self.text[self.position];
         let Some(Frame::Arithmetic { opened, square, depth, command }) = self.frames.last_mut() else {
             return;
         };
@@ -104,28 +109,28 @@ impl Lexer<'_> {
         match byte {
             b'(' if !square => {
                 *depth += 1;
-                self.at += 1;
+                self.position += 1;
             }
             b'[' if square => {
                 *depth += 1;
-                self.at += 1;
+                self.position += 1;
             }
             b')' if !square && *depth > 0 => {
                 *depth -= 1;
-                self.at += 1;
+                self.position += 1;
             }
             b']' if square && *depth > 0 => {
                 *depth -= 1;
-                self.at += 1;
+                self.position += 1;
             }
             b']' if square => {
                 self.close();
-                self.at += 1;
+                self.position += 1;
             }
-            b')' if !square => match self.peek_from(self.at + 1) {
+            b')' if !square => match self.peek_from(self.position + 1) {
                 Some((b')', after)) => {
                     self.close();
-                    self.at = after;
+                    self.position = after;
                     if command && self.list().head == Head::None {
                         let list = self.list();
                         list.compound = true;
@@ -135,7 +140,7 @@ impl Lexer<'_> {
                 _ => {
                     // Not arithmetic: `( (…) …)`. Parse it again as commands.
                     self.close();
-                    let length = self.at - opened;
+                    let length = self.position - opened;
                     self.plain_brackets.insert(opened);
                     if *self.again < length {
                         self.note(UnsupportedSyntax::Unsure);
@@ -143,13 +148,13 @@ impl Lexer<'_> {
                     } else {
                         *self.again -= length;
                     }
-                    self.at = opened + 1;
+                    self.position = opened + 1;
                     self.open_list(if command { Kind::Subshell } else { Kind::Substitution });
                 }
             },
             b'"' => {
                 self.open(Frame::Quote);
-                self.at += 1;
+                self.position += 1;
             }
             b'\'' => self.skip_single_quote(),
             _ => self.in_expansion(),
@@ -158,9 +163,9 @@ impl Lexer<'_> {
 
     /// At a `$`. Inside quotes `$'` and `$"` have no special meaning.
     pub(super) fn dollar(&mut self, quoting: Quoting) {
-        let dollar = self.at;
+        let dollar = self.position;
         let is_quoted = quoting == Quoting::Quoted;
-        match self.peek_from(self.at + 1) {
+        match self.peek_from(self.position + 1) {
             Some((b'(', after)) if is_quoted && self.begins_literal_text(after) => {
                 self.open_literal_text(after);
             }
@@ -169,16 +174,16 @@ impl Lexer<'_> {
                 let first = after - 1;
                 let double = matches!(self.peek_from(after), Some((b'(', _)));
                 if double && !self.plain_brackets.contains(&first) && *self.again > 0 {
-                    let inner = self.peek_from(after).map_or(after, |(_, at)| at);
+                    let inner = self.peek_from(after).map_or(after, |(_, position)| position);
                     self.note(UnsupportedSyntax::Arithmetic);
                     self.open(Frame::Arithmetic { opened: first, square: false, depth: 0, command: false });
-                    self.at = inner;
+                    self.position = inner;
                 } else {
                     if double {
                         self.note(UnsupportedSyntax::Unsure);
                     }
                     self.note(UnsupportedSyntax::Substitution);
-                    self.at = after;
+                    self.position = after;
                     self.open_list(Kind::Substitution);
                 }
             }
@@ -199,13 +204,13 @@ impl Lexer<'_> {
                 self.push_bytes(&raw, Quoting::Quoted);
                 self.mark(Marks::EXPANDS);
                 self.open(Frame::Parameter);
-                self.at = after + length;
+                self.position = after + length;
             }
             Some((b'[', after)) => {
                 self.note(UnsupportedSyntax::Arithmetic);
                 self.mark(Marks::EXPANDS);
                 self.open(Frame::Arithmetic { opened: dollar, square: true, depth: 0, command: false });
-                self.at = after;
+                self.position = after;
             }
             Some((b'\'', after)) if !is_quoted => {
                 self.note(UnsupportedSyntax::DollarQuote);
@@ -216,76 +221,77 @@ impl Lexer<'_> {
                 }
                 self.push_bytes(&text, Quoting::Quoted);
                 self.mark(Marks::QUOTED);
-                self.at = after + length;
+                self.position = after + length;
             }
             Some((b'"', _)) if !is_quoted => {
                 self.note(UnsupportedSyntax::DollarQuote);
                 self.mark(Marks::DOLLAR_QUOTE);
-                self.at = dollar + 1;
+                self.position = dollar + 1;
             }
             Some((c @ (b'?' | b'#' | b'!' | b'$'), after)) => {
                 self.push_bytes(&[b'$', c], Quoting::Quoted);
                 self.mark(Marks::NUMBER);
-                self.at = after;
+                self.position = after;
             }
             Some((c, after)) if is_name_byte(c) || matches!(c, b'*' | b'@' | b'-') => {
                 self.note(UnsupportedSyntax::Parameter);
                 let mut raw = vec![b'$', c];
-                let mut at = after;
+                let mut position = after;
                 if c.is_ascii_alphabetic() || c == b'_' {
-                    while let Some((c, after)) = self.peek_from(at).filter(|(c, _)| is_name_byte(*c)) {
+                    while let Some((c, after)) = self.peek_from(position).filter(|(c, _)| is_name_byte(*c)) {
                         raw.push(c);
-                        at = after;
+                        position = after;
                     }
                 }
                 self.push_bytes(&raw, Quoting::Quoted);
                 self.mark(Marks::EXPANDS);
-                self.at = at;
+                self.position = position;
             }
             _ => {
                 // The sign is literal.
                 self.push_bytes(b"$", Quoting::Quoted);
-                self.at = dollar + 1;
+                self.position = dollar + 1;
             }
         }
     }
 
+    /// Reads a text between backquotes. Its commands are parsed later.
     pub(super) fn backquote(&mut self, quoting: Quoting) {
         self.note(UnsupportedSyntax::Substitution);
         self.mark(Marks::EXPANDS);
         let mut inner = Vec::new();
-        let mut at = self.at + 1;
+        let mut position = self.position + 1;
         loop {
-            match self.text.get(at) {
+            match self.text.get(position) {
                 None => {
                     self.note(UnsupportedSyntax::Syntax);
                     break;
                 }
                 Some(b'`') => {
-                    at += 1;
+                    position += 1;
                     break;
                 }
-                Some(b'\\') => match self.text.get(at + 1) {
+                Some(b'\\') => match self.text.get(position + 1) {
                     Some(next @ (b'`' | b'\\' | b'$')) => {
                         inner.push(*next);
-                        at += 2;
+                        position += 2;
                     }
                     Some(b'"') if quoting == Quoting::Quoted => {
                         inner.push(b'"');
-                        at += 2;
+                        position += 2;
                     }
                     _ => {
                         inner.push(b'\\');
-                        at += 1;
+                        position += 1;
                     }
                 },
                 Some(byte) => {
                     inner.push(*byte);
-                    at += 1;
+                    position += 1;
                 }
             }
         }
-        self.at = at;
+        self.position = position;
         self.defer_text(inner, false);
     }
 
@@ -305,7 +311,7 @@ impl Lexer<'_> {
 /// closed.
 fn ansi(text: &[u8]) -> (Vec<u8>, usize, bool) {
     let mut out = Vec::new();
-    let mut at = 0;
+    let mut position = 0;
     let mut ended = false;
     let digits = |from: usize, base: u32, most: usize| -> (u32, usize) {
         let taken = text[from.min(text.len())..]
@@ -318,24 +324,24 @@ fn ansi(text: &[u8]) -> (Vec<u8>, usize, bool) {
             .fold(0u32, |sum, c| sum * base + char::from(*c).to_digit(base).unwrap_or(0));
         (value, taken)
     };
-    while let Some(&byte) = text.get(at) {
+    while let Some(&byte) = text.get(position) {
         if byte == b'\'' {
-            return (out, at + 1, true);
+            return (out, position + 1, true);
         }
         if byte != b'\\' {
             if !ended {
                 out.push(byte);
             }
-            at += 1;
+            position += 1;
             continue;
         }
-        let Some(&kind) = text.get(at + 1) else { break };
+        let Some(&kind) = text.get(position + 1) else { break };
         let mut push = |bytes: &[u8]| {
             if !ended {
                 out.extend_from_slice(bytes);
             }
         };
-        at += 2;
+        position += 2;
         match kind {
             b'a' => push(b"\x07"),
             b'b' => push(b"\x08"),
@@ -347,8 +353,8 @@ fn ansi(text: &[u8]) -> (Vec<u8>, usize, bool) {
             b'v' => push(b"\x0b"),
             b'\\' | b'\'' | b'"' | b'?' => push(&[kind]),
             b'0'..=b'7' => {
-                let (value, taken) = digits(at - 1, 8, 3);
-                at += taken - 1;
+                let (value, taken) = digits(position - 1, 8, 3);
+                position += taken - 1;
                 // A NUL ends the text.
                 if value & 0xff == 0 {
                     ended = true;
@@ -356,28 +362,28 @@ fn ansi(text: &[u8]) -> (Vec<u8>, usize, bool) {
                     push(&[(value & 0xff) as u8]);
                 }
             }
-            b'x' => match digits(at, 16, 2) {
+            b'x' => match digits(position, 16, 2) {
                 (_, 0) => push(b"\\x"),
                 (0, _) => ended = true,
                 (value, taken) => {
                     push(&[(value & 0xff) as u8]);
-                    at += taken;
+                    position += taken;
                 }
             },
-            b'u' | b'U' => match digits(at, 16, if kind == b'u' { 4 } else { 8 }) {
+            b'u' | b'U' => match digits(position, 16, if kind == b'u' { 4 } else { 8 }) {
                 (_, 0) => push(&[b'\\', kind]),
                 (0, _) => ended = true,
                 (value, taken) => {
-                    at += taken;
+                    position += taken;
                     if let Some(c) = char::from_u32(value) {
                         push(c.encode_utf8(&mut [0; 4]).as_bytes());
                     }
                 }
             },
             b'c' => {
-                if let Some(c) = text.get(at) {
+                if let Some(c) = text.get(position) {
                     push(&[c & 0x1f]);
-                    at += 1;
+                    position += 1;
                 }
             }
             other => push(&[b'\\', other]),

@@ -10,6 +10,7 @@
 
 mod commands;
 mod expand;
+mod literal_text;
 pub(super) mod loops;
 mod operators;
 pub(super) mod syntax;
@@ -120,6 +121,7 @@ struct LiteralText {
 }
 
 impl List {
+    /// An empty list.
     fn new(kind: Kind, scope: usize, run: usize) -> Self {
         Self {
             kind,
@@ -145,6 +147,7 @@ impl List {
         }
     }
 
+    /// Whether the current command has no word and no redirection.
     fn is_fresh(&self) -> bool {
         !self.started && self.redir.is_none()
     }
@@ -182,6 +185,7 @@ pub(super) fn lex_within(text: &str, again: &mut usize) -> Script {
     script
 }
 
+/// Parses one text. Adds its commands to `script`, and the texts nested in it to `jobs`.
 fn read(
     text: &[u8],
     is_body: bool,
@@ -195,7 +199,7 @@ fn read(
     let run = script.runs;
     let mut lexer = Lexer {
         text,
-        at: 0,
+        position: 0,
         frames: vec![if is_body { Frame::Body } else { Frame::List }],
         lists: vec![List::new(Kind::Whole, 0, run)],
         heres: vec![Vec::new()],
@@ -213,7 +217,7 @@ fn read(
 
 struct Lexer<'a> {
     text: &'a [u8],
-    at: usize,
+    position: usize,
     frames: Vec<Frame>,
     lists: Vec<List>,
     /// Pending here-documents: one row for the line and for each open substitution.
@@ -230,8 +234,9 @@ struct Lexer<'a> {
 }
 
 impl Lexer<'_> {
+    /// Parses the whole text.
     fn run(&mut self) {
-        while self.at < self.text.len() {
+        while self.position < self.text.len() {
             let depth = self.base + self.frames.len() + self.blocks;
             self.script.depth = self.script.depth.max(depth);
             match self.frames.last() {
@@ -273,10 +278,12 @@ impl Lexer<'_> {
         }
     }
 
+    /// Records syntax that is not understood at the current position. Nested texts count as position 0.
     fn note(&mut self, what: UnsupportedSyntax) {
-        self.script.note(what, if self.derived { 0 } else { self.at });
+        self.script.note(what, if self.derived { 0 } else { self.position });
     }
 
+    /// Records a range of the text that does not affect which commands run.
     fn set_aside(&mut self, start: usize, end: usize) {
         if !self.derived {
             self.script.aside.push((start, end));
@@ -284,13 +291,14 @@ impl Lexer<'_> {
     }
 
     /// The byte at `at`, with continued lines joined, and the position after it.
-    fn peek_from(&self, mut at: usize) -> Option<(u8, usize)> {
-        while self.text[at.min(self.text.len())..].starts_with(b"\\\n") {
-            at += 2;
+    fn peek_from(&self, mut position: usize) -> Option<(u8, usize)> {
+        while self.text[position.min(self.text.len())..].starts_with(b"\\\n") {
+            position += 2;
         }
-        self.text.get(at).map(|byte| (*byte, at + 1))
+        self.text.get(position).map(|byte| (*byte, position + 1))
     }
 
+    /// The innermost open list.
     fn list(&mut self) -> &mut List {
         let last = self.lists.len() - 1;
         &mut self.lists[last]
@@ -298,13 +306,14 @@ impl Lexer<'_> {
 
     /// Appends to the current word. Text inside an expansion belongs to no word.
     fn push_bytes(&mut self, bytes: &[u8], quoting: Quoting) {
-        let at = self.at;
+        let position = self.position;
         let list = self.list();
         if list.expansions == 0 {
-            list.draft.get_or_insert_with(|| WordBuilder::new(at)).push(bytes, quoting);
+            list.draft.get_or_insert_with(|| WordBuilder::new(position)).push(bytes, quoting);
         }
     }
 
+    /// Adds a mark to the current word, and begins a word if there is none.
     fn mark(&mut self, mark: Marks) {
         self.push_bytes(b"", Quoting::Bare);
         if let Some(draft) = &mut self.list().draft {
@@ -312,6 +321,7 @@ impl Lexer<'_> {
         }
     }
 
+    /// Opens a construct.
     fn open(&mut self, frame: Frame) {
         let list = self.list();
         match frame {
@@ -322,6 +332,7 @@ impl Lexer<'_> {
         self.frames.push(frame);
     }
 
+    /// Closes the innermost construct, which is not a list.
     fn close(&mut self) {
         let frame = self.frames.pop();
         let list = self.list();
@@ -332,6 +343,7 @@ impl Lexer<'_> {
         }
     }
 
+    /// Opens a list of commands.
     fn open_list(&mut self, kind: Kind) {
         let scope = match kind {
             Kind::Array | Kind::Conditional => self.list().scope,
@@ -352,6 +364,7 @@ impl Lexer<'_> {
         }
     }
 
+    /// Closes the innermost list, with its last word and command.
     fn close_list(&mut self) {
         self.end_word();
         self.end_command(None);
@@ -380,7 +393,7 @@ impl Lexer<'_> {
                 if list.commands == 0 {
                     self.note(UnsupportedSyntax::Syntax);
                 }
-                let end = self.at;
+                let end = self.position;
                 let list = self.list();
                 list.compound = true;
                 list.last_command = None;
@@ -396,21 +409,22 @@ impl Lexer<'_> {
         }
     }
 
+    /// Reads the next sign where commands and words stand.
     fn in_list(&mut self) {
-        let byte = self.text[self.at];
+        let byte = self.text[self.position];
         if byte == b'\\' {
-            match self.text.get(self.at + 1) {
-                Some(b'\n') => self.at += 2,
+            match self.text.get(self.position + 1) {
+                Some(b'\n') => self.position += 2,
                 Some(_) => {
                     let text = self.text;
-                    let length = character(&text[self.at + 1..]);
-                    self.push_bytes(&text[self.at + 1..self.at + 1 + length], Quoting::Quoted);
-                    self.at += 1 + length;
+                    let length = character(&text[self.position + 1..]);
+                    self.push_bytes(&text[self.position + 1..self.position + 1 + length], Quoting::Quoted);
+                    self.position += 1 + length;
                 }
                 None => {
                     self.note(UnsupportedSyntax::Syntax);
                     self.push_bytes(b"\\", Quoting::Quoted);
-                    self.at += 1;
+                    self.position += 1;
                 }
             }
             return;
@@ -418,12 +432,12 @@ impl Lexer<'_> {
         match byte {
             b' ' | b'\t' => {
                 self.end_word();
-                self.at += 1;
+                self.position += 1;
             }
             b'\n' => self.newline(),
             b'#' if self.list().draft.is_none() => {
-                while self.at < self.text.len() && self.text[self.at] != b'\n' {
-                    self.at += 1;
+                while self.position < self.text.len() && self.text[self.position] != b'\n' {
+                    self.position += 1;
                 }
             }
             b'\'' => self.single_quote(),
@@ -431,7 +445,7 @@ impl Lexer<'_> {
                 self.push_bytes(b"", Quoting::Quoted);
                 self.mark(Marks::QUOTED);
                 self.open(Frame::Quote);
-                self.at += 1;
+                self.position += 1;
             }
             b'$' => self.dollar(Quoting::Bare),
             b'`' => self.backquote(Quoting::Bare),
@@ -441,12 +455,12 @@ impl Lexer<'_> {
             b')' => self.closing_bracket(),
             _ => {
                 let text = self.text;
-                let mut end = self.at + 1;
+                let mut end = self.position + 1;
                 while end < text.len() && !ENDS_RUN[usize::from(text[end])] {
                     end += 1;
                 }
-                self.push_bytes(&text[self.at..end], Quoting::Bare);
-                self.at = end;
+                self.push_bytes(&text[self.position..end], Quoting::Bare);
+                self.position = end;
             }
         }
     }
@@ -468,14 +482,15 @@ enum Operator {
 const ENDS_RUN: [bool; 256] = {
     let mut ends = [false; 256];
     let bytes = b" \t\n\\'\"$`<>&|;()#";
-    let mut at = 0;
-    while at < bytes.len() {
-        ends[bytes[at] as usize] = true;
-        at += 1;
+    let mut position = 0;
+    while position < bytes.len() {
+        ends[bytes[position] as usize] = true;
+        position += 1;
     }
     ends
 };
 
+/// Whether a byte may be part of a variable's name.
 fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }

@@ -5,6 +5,7 @@ use crate::shell::lex::word::{Marks, WordBuilder};
 use crate::shell::lex::{Frame, Head, Kind, Lexer, Operator};
 
 impl Lexer<'_> {
+    /// Reads a line feed, and the bodies of here-documents that begin after it.
     pub(super) fn newline(&mut self) {
         self.end_word();
         let kind = self.list().kind;
@@ -12,7 +13,7 @@ impl Lexer<'_> {
             if self.heres.last().is_some_and(|row| !row.is_empty()) {
                 self.note(UnsupportedSyntax::Unsure);
             }
-            self.at += 1;
+            self.position += 1;
             return;
         }
         if self.has_loop_words() {
@@ -20,35 +21,36 @@ impl Lexer<'_> {
         } else if !self.list().needs || self.list().started {
             self.end_command(Some(Operator::Newline));
         }
-        self.at += 1;
+        self.position += 1;
         self.bodies();
     }
 
+    /// Reads a `<` or `>`: a redirection, or the beginning of a process substitution.
     pub(super) fn redirection(&mut self) {
-        let sign = self.text[self.at];
-        let Some((next, after)) = self.peek_from(self.at + 1) else {
+        let sign = self.text[self.position];
+        let Some((next, after)) = self.peek_from(self.position + 1) else {
             self.end_word();
             self.note(UnsupportedSyntax::Syntax);
-            self.at += 1;
+            self.position += 1;
             return;
         };
         if next == b'(' {
             self.note(UnsupportedSyntax::ProcessSubstitution);
             self.mark(Marks::EXPANDS);
-            self.at = after;
+            self.position = after;
             self.open_list(Kind::Substitution);
             return;
         }
         if matches!(self.list().kind, Kind::Array | Kind::Conditional) {
             self.end_word();
             if matches!(self.list().kind, Kind::Array | Kind::Conditional) {
-                self.at += 1;
+                self.position += 1;
                 return;
             }
         }
         // A number or `{name}` directly before the sign belongs to it.
         let mut named = false;
-        let place = self.at;
+        let place = self.position;
         let list = self.list();
         let mut start = place;
         match &list.draft {
@@ -74,14 +76,15 @@ impl Lexer<'_> {
             (_, b'&') => (RedirKind::Duplicate, after, false),
             (b'<', b'>') => (RedirKind::Both, after, false),
             (b'>', b'>' | b'|') => (RedirKind::Output, after, false),
-            (b'<', _) => (RedirKind::Input, self.at + 1, false),
-            _ => (RedirKind::Output, self.at + 1, false),
+            (b'<', _) => (RedirKind::Input, self.position + 1, false),
+            _ => (RedirKind::Output, self.position + 1, false),
         };
         // `>&file` is output to a file; the target decides.
         self.begin_redirection(kind, named, strips || (sign == b'>' && next == b'&'), start);
-        self.at = after;
+        self.position = after;
     }
 
+    /// Begins a redirection at the byte `start`. Its target is the next word.
     fn begin_redirection(&mut self, kind: RedirKind, named: bool, flag: bool, start: usize) {
         if self.list().redir.is_some() || self.list().head != Head::None && self.list().head != Head::Time {
             self.note(UnsupportedSyntax::Syntax);
@@ -96,15 +99,16 @@ impl Lexer<'_> {
         }
     }
 
+    /// Reads a `&`, `;` or pipe sign: an operator between commands, or the redirection `&>`.
     pub(super) fn operator(&mut self) {
         self.end_word();
-        let first = self.text[self.at];
-        let next = self.peek_from(self.at + 1);
+        let first = self.text[self.position];
+        let next = self.peek_from(self.position + 1);
         if matches!(self.list().kind, Kind::Array | Kind::Conditional) {
             if self.list().kind == Kind::Array {
                 self.note(UnsupportedSyntax::Syntax);
             }
-            self.at += 1;
+            self.position += 1;
             return;
         }
         if first == b'&'
@@ -114,25 +118,25 @@ impl Lexer<'_> {
                 Some((b'>', after)) => after,
                 _ => after,
             };
-            let start = self.at;
+            let start = self.position;
             self.begin_redirection(RedirKind::Output, false, false, start);
-            self.at = after;
+            self.position = after;
             return;
         }
         let (operator, after) = match (first, next) {
             (b'&', Some((b'&', after))) => (Operator::And, after),
-            (b'&', _) => (Operator::Background, self.at + 1),
+            (b'&', _) => (Operator::Background, self.position + 1),
             (b'|', Some((b'|' | b'&', after))) => (Operator::Joins, after),
-            (b'|', _) => (Operator::Joins, self.at + 1),
+            (b'|', _) => (Operator::Joins, self.position + 1),
             (b';', Some((b';', after))) => match self.peek_from(after) {
                 Some((b'&', after)) => (Operator::EndsCase, after),
                 _ => (Operator::EndsCase, after),
             },
             (b';', Some((b'&', after))) => (Operator::EndsCase, after),
-            _ => (Operator::Semicolon, self.at + 1),
+            _ => (Operator::Semicolon, self.position + 1),
         };
         if self.list().head == Head::CasePattern && operator == Operator::Joins {
-            self.at = after;
+            self.position = after;
             return;
         }
         if operator == Operator::Background {
@@ -143,32 +147,33 @@ impl Lexer<'_> {
         let list = self.list();
         list.feeds_next = list.last_command.filter(|_| is_pipe);
         self.list().piped = first == b'|' && operator == Operator::Joins && !matches!(next, Some((b'|', _)));
-        self.at = after;
+        self.position = after;
     }
 
+    /// Reads a `(`: an array, arithmetic, the brackets of a function, or a subshell.
     pub(super) fn bracket(&mut self) {
-        let first = self.at;
+        let first = self.position;
         let kind = self.list().kind;
         if kind == Kind::Conditional {
             self.end_word();
-            self.at += 1;
+            self.position += 1;
             return;
         }
         if kind == Kind::Array {
             self.end_word();
             self.note(UnsupportedSyntax::Syntax);
-            self.at += 1;
+            self.position += 1;
             return;
         }
         if self.list().head == Head::CasePattern {
             self.end_word();
-            self.at += 1;
+            self.position += 1;
             return;
         }
         if self.list().expansions == 0 && self.list().draft.as_ref().is_some_and(WordBuilder::awaits_array) {
             self.note(UnsupportedSyntax::Array);
             self.mark(Marks::EXPANDS);
-            self.at += 1;
+            self.position += 1;
             self.open_list(Kind::Array);
             return;
         }
@@ -179,22 +184,22 @@ impl Lexer<'_> {
             self.list().head = Head::None;
             if let Some((b'(', inner)) = self.peek_from(first + 1) {
                 self.open(Frame::Arithmetic { opened: first, square: false, depth: 0, command: true });
-                self.at = inner;
+                self.position = inner;
                 return;
             }
         }
         if self.list().started {
             // `name ()` defines a function; anything else is invalid.
-            let mut at = first + 1;
-            while let Some((b' ' | b'\t', after)) = self.peek_from(at) {
-                at = after;
+            let mut position = first + 1;
+            while let Some((b' ' | b'\t', after)) = self.peek_from(position) {
+                position = after;
             }
-            if let Some((b')', after)) = self.peek_from(at)
+            if let Some((b')', after)) = self.peek_from(position)
                 && self.list().command.words.len() == 1
                 && self.list().command.redirs.is_empty()
             {
                 self.note(UnsupportedSyntax::Function);
-                self.at = after;
+                self.position = after;
                 self.reset_command();
                 self.list().needs = true;
                 return;
@@ -207,10 +212,10 @@ impl Lexer<'_> {
         let double = matches!(self.peek_from(first + 1), Some((b'(', _)));
         if double && !self.plain_brackets.contains(&first) && *self.again > 0 {
             self.note(UnsupportedSyntax::Conditional);
-            let inner = self.peek_from(first + 1).map_or(first + 1, |(_, at)| at);
+            let inner = self.peek_from(first + 1).map_or(first + 1, |(_, position)| position);
             self.list().needs = false;
             self.open(Frame::Arithmetic { opened: first, square: false, depth: 0, command: true });
-            self.at = inner;
+            self.position = inner;
             return;
         }
         if double {
@@ -218,28 +223,29 @@ impl Lexer<'_> {
         }
         self.list().needs = false;
         self.list().compound = false;
-        self.at += 1;
+        self.position += 1;
         self.open_list(Kind::Subshell);
     }
 
+    /// Reads a `)`: the end of a list, or of the pattern of a `case`.
     pub(super) fn closing_bracket(&mut self) {
         self.end_word();
         if self.list().head == Head::CasePattern {
             let list = self.list();
             list.head = Head::None;
             list.needs = false;
-            self.at += 1;
+            self.position += 1;
             return;
         }
         match self.list().kind {
             Kind::Whole => {
                 self.note(UnsupportedSyntax::Syntax);
                 self.end_command(Some(Operator::Semicolon));
-                self.at += 1;
+                self.position += 1;
             }
-            Kind::Conditional => self.at += 1,
+            Kind::Conditional => self.position += 1,
             Kind::Subshell | Kind::Substitution | Kind::Array => {
-                self.at += 1;
+                self.position += 1;
                 self.close_list();
             }
         }
@@ -250,16 +256,16 @@ impl Lexer<'_> {
         let rows = self.heres.len();
         let row = std::mem::take(&mut self.heres[rows - 1]);
         for here in row {
-            let body = self.at;
+            let body = self.position;
             let end = loop {
-                if self.at >= self.text.len() {
+                if self.position >= self.text.len() {
                     self.note(UnsupportedSyntax::Syntax);
-                    break self.at;
+                    break self.position;
                 }
-                let start = self.at;
+                let start = self.position;
                 let rest = &self.text[start..];
                 let length = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
-                self.at = (start + length + 1).min(self.text.len());
+                self.position = (start + length + 1).min(self.text.len());
                 let mut line = &rest[..length];
                 if here.strips_tabs {
                     while let Some(shorter) = line.strip_prefix(b"\t") {
@@ -270,8 +276,8 @@ impl Lexer<'_> {
                     break start;
                 }
             };
-            let ends_line = self.at > body && self.text[self.at - 1] == b'\n';
-            self.set_aside(body, self.at - usize::from(ends_line));
+            let ends_line = self.position > body && self.text[self.position - 1] == b'\n';
+            self.set_aside(body, self.position - usize::from(ends_line));
             let text = &self.text[body..end];
             self.keep_literal_body(text, &here);
             let text = &self.text[body..end];

@@ -148,9 +148,10 @@ pub(crate) struct Script {
 }
 
 impl Script {
-    pub(crate) fn note(&mut self, what: UnsupportedSyntax, at: usize) {
+    /// Records unsupported syntax, if this kind was not recorded before.
+    pub(crate) fn note(&mut self, what: UnsupportedSyntax, position: usize) {
         if !self.beyond.iter().any(|(seen, _)| *seen == what) {
-            self.beyond.push((what, at));
+            self.beyond.push((what, position));
         }
     }
 
@@ -166,6 +167,7 @@ impl Script {
         String::from_utf8(bytes).ok()
     }
 
+    /// Whether the line has unsupported syntax of this kind.
     pub(crate) fn has(&self, what: UnsupportedSyntax) -> bool {
         self.beyond.iter().any(|(seen, _)| *seen == what)
     }

@@ -23,6 +23,7 @@ struct CdTarget<'w> {
     is_certain: bool,
 }
 
+/// The target of a `cd`, `pushd` or `popd`; `None` if the text does not name one folder.
 fn target(words: &[Word]) -> Option<CdTarget<'_>> {
     let mut rest = &words[1..];
     let mut is_certain = true;
@@ -38,17 +39,18 @@ fn target(words: &[Word]) -> Option<CdTarget<'_>> {
         }
     }
     let [word] = rest else { return None };
-    let may_be_several = word.marks.has(Marks::GLOB) || word.marks.has(Marks::BRACE);
+    let may_be_several = word.marks.has_any(Marks::GLOB) || word.marks.has_any(Marks::BRACE);
     // `popd` and `pushd +1` return to a folder that was visited before.
     let turns = words[0].text == "popd" || words[0].text == "pushd" && word.text.starts_with('+');
     if may_be_several || turns || word.text.is_empty() || word.text.starts_with('-') {
         return None;
     }
     const OPEN_MARKS: [Marks; 4] = [Marks::EXPANDS, Marks::NUMBER, Marks::TILDE, Marks::DOLLAR_QUOTE];
-    is_certain &= !OPEN_MARKS.iter().any(|mark| word.marks.has(*mark));
+    is_certain &= !OPEN_MARKS.iter().any(|mark| word.marks.has_any(*mark));
     Some(CdTarget { word, is_certain })
 }
 
+/// The word `~`.
 fn home_word() -> Word {
     let mut marks = Marks::default();
     marks.add(Marks::HOME);
@@ -61,6 +63,7 @@ pub(crate) fn changes_folder(words: &[Word]) -> bool {
     rest.first().is_some_and(|word| matches!(word.text.as_str(), "cd" | "pushd" | "popd"))
 }
 
+/// The words behind `command` and `builtin` with their options.
 pub(crate) fn behind_command(words: &[Word]) -> &[Word] {
     let mut rest = words;
     while let Some(first) = rest.first() {
@@ -86,6 +89,7 @@ pub(crate) struct PossibleFolders {
 }
 
 impl PossibleFolders {
+    /// A set of folders.
     pub(crate) fn from_folders(all: Vec<String>, folders: &Folders) -> Self {
         let special = all.len() >= MAX_FOLDERS
             || all
@@ -140,8 +144,9 @@ impl FolderSets<'_> {
         })
     }
 
+    /// The set of folders after a `cd` to `target` from each folder of the set `from`.
     fn step(&mut self, from: usize, target: &Word) -> usize {
-        let home = target.marks.has(Marks::HOME);
+        let home = target.marks.has_any(Marks::HOME);
         let key = (from, target.text.clone(), home);
         if let Some(found) = self.steps.get(&key) {
             return *found;
@@ -152,6 +157,7 @@ impl FolderSets<'_> {
         set
     }
 
+    /// The set of the folders of two sets.
     fn union(&mut self, one: usize, other: usize) -> usize {
         if one == other {
             return one;

@@ -22,7 +22,7 @@ pub(crate) fn refuse(
 ) -> Result<(), String> {
     let written = WriteTargets::new(records, words);
     for (word, source) in created_paths(records, words, &folders.work_budget) {
-        let wild = word.marks.has(Marks::GLOB) || word.marks.has(Marks::BRACE);
+        let wild = word.marks.has_any(Marks::GLOB) || word.marks.has_any(Marks::BRACE);
         let is_there = |cwd: &String| {
             let path = resolve::resolve_in(&word.text, cwd, folders);
             folders.contains_path(&path)
@@ -32,11 +32,11 @@ pub(crate) fn refuse(
             return Err(format!("a copy of {} needs the user's consent", source.text));
         }
     }
-    for (at, word) in words.iter().enumerate().skip(granted_count.max(1)) {
+    for (index, word) in words.iter().enumerate().skip(granted_count.max(1)) {
         let worth =
             special || word.text.contains(['/', '~', '$', '*', '?', '[', '{', '.']) || !word.text.is_ascii();
         if worth {
-            check_word(records.effect(), word, written.is(at), cwds, folders)?;
+            check_word(records.effect(), word, written.is(index), cwds, folders)?;
         }
     }
     Ok(())
@@ -54,9 +54,10 @@ pub(crate) fn refuse_to_leave(
     let scripts = matches!(stem(&words[0].text), "sed" | "gsed" | "awk" | "gawk")
         && !words.iter().any(|word| word.text.starts_with("-e") || word.text.starts_with("--ex"));
     let script = words.iter().skip(1).position(|word| !word.text.starts_with('-')).filter(|_| scripts);
-    for (at, word) in words.iter().enumerate().skip(granted_count) {
+    for (index, word) in words.iter().enumerate().skip(granted_count) {
         let text = word.text.as_str();
-        let is_code = matches!(words[at - 1].text.as_str(), "-e" | "--expression") || script == Some(at - 1);
+        let is_code =
+            matches!(words[index - 1].text.as_str(), "-e" | "--expression") || script == Some(index - 1);
         if is_code {
             continue;
         }
@@ -68,6 +69,7 @@ pub(crate) fn refuse_to_leave(
     Ok(())
 }
 
+/// Checks one word as a file that the command reads, or also writes. The error says why it needs a request.
 fn check_word(
     kind: FileEffect,
     word: &Word,
@@ -75,10 +77,10 @@ fn check_word(
     cwds: &[String],
     folders: &Folders,
 ) -> Result<(), String> {
-    if word.marks.has(Marks::BRACE) {
+    if word.marks.has_any(Marks::BRACE) {
         return each_choice(kind, word, written, cwds, folders);
     }
-    let wild = word.marks.has(Marks::GLOB);
+    let wild = word.marks.has_any(Marks::GLOB);
     // `--exclude` takes a pattern of files that are not written.
     let changed = written && !word.text.starts_with("--exclude");
     for (text, home) in resolve::candidates(word) {
@@ -104,7 +106,7 @@ fn check_word(
         let whole = word.text.as_str();
         let others = [value, target].into_iter().filter(|text| !text.is_empty() && *text != whole);
         for text in std::iter::once(whole).chain(others).filter(|text| !text.starts_with('-')) {
-            let home = text == whole && word.marks.has(Marks::HOME) || text.starts_with("~/");
+            let home = text == whole && word.marks.has_any(Marks::HOME) || text.starts_with("~/");
             // `dd` reads this file and does not write it.
             if whole.starts_with("if=") {
                 continue;
@@ -166,9 +168,9 @@ pub(crate) fn removal(words: &[Word], cwds: &[String], folders: &Folders) -> Res
         return Ok(());
     }
     let ends = end_of_options(words);
-    for (at, word) in words.iter().enumerate().skip(1) {
+    for (index, word) in words.iter().enumerate().skip(1) {
         let text = word.text.as_str();
-        if at < ends && text.starts_with('-') {
+        if index < ends && text.starts_with('-') {
             continue;
         }
         let bare = matches!(
@@ -176,17 +178,17 @@ pub(crate) fn removal(words: &[Word], cwds: &[String], folders: &Folders) -> Res
             "*" | ".*" | "." | ".." | "" | "**" | "{*,.*}" | ".[!.]*" | "?*"
         ) && !text.is_empty();
         let last = text.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
-        let everything = word.marks.has(Marks::GLOB) && is_any_name(last);
-        if word.marks.has(Marks::BRACE) && !has_plain_braces(text) {
+        let everything = word.marks.has_any(Marks::GLOB) && is_any_name(last);
+        if word.marks.has_any(Marks::BRACE) && !has_plain_braces(text) {
             return Err(format!("{text} may name a file whose removal needs the user's consent"));
         }
         for cwd in cwds {
-            let path = resolve::resolve(text, word.marks.has(Marks::HOME), cwd, folders);
-            let parent = path.rfind('/').filter(|at| *at > 0).map_or("/", |at| &path[..at]);
+            let path = resolve::resolve(text, word.marks.has_any(Marks::HOME), cwd, folders);
+            let parent = path.rfind('/').filter(|index| *index > 0).map_or("/", |index| &path[..index]);
             let folder = if everything { parent } else { path.as_str() };
             let above = folder == "/" || folders.contains_workspace_or_home(folder);
             let git = path.rsplit('/').next().is_some_and(|name| name.eq_ignore_ascii_case(".git"));
-            let wild = word.marks.has(Marks::GLOB)
+            let wild = word.marks.has_any(Marks::GLOB)
                 && last.starts_with('.')
                 && ".git".starts_with(last.split(['*', '?', '[', '{']).next().unwrap_or_default());
             if bare || above || git || wild {
@@ -207,6 +209,7 @@ pub(crate) fn is_recursive(words: &[Word]) -> bool {
     })
 }
 
+/// Index of the `--`, or the number of words.
 fn end_of_options(words: &[Word]) -> usize {
     words.iter().position(|word| word.text == "--").unwrap_or(words.len())
 }
@@ -218,7 +221,7 @@ fn moving(words: &[Word], cwds: &[String], folders: &Folders) -> Result<(), Stri
     let moved = if named { operands.len() } else { operands.len().saturating_sub(1) };
     for word in &operands[..moved] {
         for cwd in cwds {
-            let path = resolve::resolve(&word.text, word.marks.has(Marks::HOME), cwd, folders);
+            let path = resolve::resolve(&word.text, word.marks.has_any(Marks::HOME), cwd, folders);
             let git = path.rsplit('/').next().is_some_and(|name| name.eq_ignore_ascii_case(".git"));
             if git || path == "/" || folders.contains_workspace_or_home(&path) {
                 return Err(format!("moving {} needs the user's consent", word.text));

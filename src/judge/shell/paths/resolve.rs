@@ -210,6 +210,7 @@ pub(crate) fn is_in(path: &str, folder: &str) -> bool {
     path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
+/// A name as file systems compare it that ignore case and some marks.
 pub(crate) fn fold_case(name: &str) -> String {
     if name.is_ascii() {
         return name.to_ascii_lowercase();
@@ -232,7 +233,7 @@ pub(crate) fn can_be(part: &str, name: &str, wild: bool) -> bool {
     }
     let special = |c: char| matches!(c, '*' | '?' | '[' | ']' | '{' | '}' | ',');
     let Some(first) = part.find(special) else { return part == name };
-    let last = part.rfind(special).map_or(0, |at| at + 1);
+    let last = part.rfind(special).map_or(0, |index| index + 1);
     // A leading wildcard does not match a dot, but a leading brace can expand to one.
     if first == 0 && name.starts_with('.') && !part.starts_with('{') {
         return false;
@@ -264,6 +265,7 @@ struct PathPart<'p> {
 }
 
 impl PathPart<'_> {
+    /// Whether this part can be the name.
     fn can_be(&self, name: &str) -> bool {
         if self.wild { can_be(self.text, name, true) } else { self.text == name }
     }
@@ -290,53 +292,57 @@ pub(crate) fn path_protection(path: &str, wild: bool, folders: &Folders) -> Path
         .filter(|part| !part.is_empty())
         .map(|text| PathPart { text, wild: special(text) })
         .collect();
-    let is = |at: usize, name: &str| parts.get(at).is_some_and(|part| part.can_be(name));
+    let is = |index: usize, name: &str| parts.get(index).is_some_and(|part| part.can_be(name));
     let mut found = PathProtection::Ordinary;
     // If one of the `named` components is a pattern, the path is perhaps not protected, so writing
     // asks. If all are literal, writing is denied.
     let certain = |named: &[usize]| {
-        let is_open = named.iter().any(|at| parts.get(*at).is_some_and(|part| part.wild));
+        let is_open = named.iter().any(|index| parts.get(*index).is_some_and(|part| part.wild));
         if is_open { PathProtection::Careful } else { PathProtection::Protected }
     };
     let mut in_git = false;
-    for at in 0..parts.len() {
-        if is(at, ".agentd") {
-            let free = ["agents", "commands", "skills"];
-            let is_free = parts.get(at + 1).is_some_and(|next| match next.wild {
-                true => free.iter().any(|name| next.can_be(name)) && !next.can_be("config.toml"),
-                false => free.contains(&next.text),
+    for index in 0..parts.len() {
+        if is(index, ".agentd") {
+            let extension_folders = ["agents", "commands", "skills"];
+            let is_extension = parts.get(index + 1).is_some_and(|next| match next.wild {
+                true => extension_folders.iter().any(|name| next.can_be(name)) && !next.can_be("config.toml"),
+                false => extension_folders.contains(&next.text),
             });
-            found = found.max(if is_free { PathProtection::Careful } else { certain(&[at]) });
+            found = found.max(if is_extension { PathProtection::Careful } else { certain(&[index]) });
         }
-        if is(at, ".agent") {
+        if is(index, ".agent") {
             found = found.max(PathProtection::Careful);
         }
         // Only the first `.git` is checked, because its check covers all components after it.
-        if !in_git && is(at, ".git") {
+        if !in_git && is(index, ".git") {
             in_git = true;
             let last = parts.len() - 1;
             let is_config =
-                |at: usize| ["config", "config.worktree", "commondir"].iter().any(|name| is(at, name));
-            let hooks =
-                (at + 1..parts.len()).filter(|hooks| is(*hooks, "hooks")).map(|hooks| certain(&[at, hooks]));
-            let config = (last > at && is_config(last)).then(|| certain(&[at, last]));
+                |index: usize| ["config", "config.worktree", "commondir"].iter().any(|name| is(index, name));
+            let hooks = (index + 1..parts.len())
+                .filter(|hooks| is(*hooks, "hooks"))
+                .map(|hooks| certain(&[index, hooks]));
+            let config = (last > index && is_config(last)).then(|| certain(&[index, last]));
             found = hooks.chain(config).fold(found.max(PathProtection::Careful), PathProtection::max);
         }
-        let daemons: &[usize] = if is(at, ".config") && is(at + 1, "agentd") {
+        let daemons: &[usize] = if is(index, ".config") && is(index + 1, "agentd") {
             &[0, 1]
-        } else if is(at, ".local") && (is(at + 1, "share") || is(at + 1, "state")) && is(at + 2, "agentd") {
+        } else if is(index, ".local")
+            && (is(index + 1, "share") || is(index + 1, "state"))
+            && is(index + 2, "agentd")
+        {
             &[0, 1, 2]
-        } else if at == 0 && is(0, "run") && is(1, "user") && is(3, "agentd") {
+        } else if index == 0 && is(0, "run") && is(1, "user") && is(3, "agentd") {
             &[0, 1, 3]
-        } else if at == 0 && is(0, "etc") && is(1, "agentd") {
+        } else if index == 0 && is(0, "etc") && is(1, "agentd") {
             &[0, 1]
-        } else if parts[at].text.starts_with("$xdg_") && is(at + 1, "agentd") {
+        } else if parts[index].text.starts_with("$xdg_") && is(index + 1, "agentd") {
             &[1]
         } else {
             &[]
         };
         if !daemons.is_empty() {
-            let named: Vec<usize> = daemons.iter().map(|after| at + after).collect();
+            let named: Vec<usize> = daemons.iter().map(|after| index + after).collect();
             found = found.max(certain(&named));
         }
         if found == PathProtection::Protected {
@@ -359,14 +365,15 @@ pub(crate) fn path_protection(path: &str, wild: bool, folders: &Folders) -> Path
 /// words.
 pub(crate) fn may_name_protected_path(text: &str) -> bool {
     let bytes = text.as_bytes();
-    bytes.iter().enumerate().any(|(at, c)| match c {
+    bytes.iter().enumerate().any(|(index, c)| match c {
         b'*' | b'?' | b'[' | b'{' | 0x80.. => true,
-        b'a' | b'A' => begins(&bytes[at..], b"agent"),
-        b'.' => [&b".git"[..], b".config", b".local"].iter().any(|name| begins(&bytes[at..], name)),
+        b'a' | b'A' => begins(&bytes[index..], b"agent"),
+        b'.' => [&b".git"[..], b".config", b".local"].iter().any(|name| begins(&bytes[index..], name)),
         _ => false,
     })
 }
 
+/// Whether bytes begin with a name, in any case.
 fn begins(bytes: &[u8], name: &[u8]) -> bool {
     bytes.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name))
 }
@@ -434,22 +441,22 @@ pub(crate) enum WordUse {
 /// between blanks and quotes.
 pub(crate) fn candidates_in(word: &Word, word_use: WordUse) -> Vec<(&str, bool)> {
     let text = word.text.as_str();
-    let mut found = vec![(text, word.marks.has(Marks::HOME))];
+    let mut found = vec![(text, word.marks.has_any(Marks::HOME))];
     let has_signs = text.bytes().any(|c| matches!(c, b'=' | b':' | b'@' | b','));
     if !(has_signs || word_use == WordUse::Text || text.starts_with('-')) {
         return found;
     }
     let tilde = |rest: &str| rest.starts_with("~/") || rest == "~";
     for sign in ['=', ':', '@', ','] {
-        for (at, _) in text.match_indices(sign).take(8) {
-            let rest = &text[at + 1..];
+        for (index, _) in text.match_indices(sign).take(8) {
+            let rest = &text[index + 1..];
             if !rest.is_empty() {
                 found.push((rest, tilde(rest)));
             }
         }
     }
-    if let Some(at) = text.find(':').filter(|at| *at > 1 || !text.starts_with('/')) {
-        found.push((&text[..at], tilde(&text[..at])));
+    if let Some(index) = text.find(':').filter(|index| *index > 1 || !text.starts_with('/')) {
+        found.push((&text[..index], tilde(&text[..index])));
     }
     if text.starts_with('-') && !text.starts_with("--") {
         // `-ofile`, `-xo.agentd/x`: a path may begin after any letter that can be an option.
@@ -458,8 +465,8 @@ pub(crate) fn candidates_in(word: &Word, word_use: WordUse) -> Vec<(&str, bool)>
         let is_path = text.len() <= 4_096 + MAX_CLUSTER_LETTERS;
         let begins =
             text.char_indices().skip(2).take(letters.clamp(4, MAX_CLUSTER_LETTERS)).filter(|_| is_path);
-        for (at, _) in begins {
-            found.push((&text[at..], tilde(&text[at..])));
+        for (index, _) in begins {
+            found.push((&text[index..], tilde(&text[index..])));
         }
         if letters > MAX_CLUSTER_LETTERS || !is_path {
             found.push(("/", false));

@@ -73,7 +73,9 @@ pub(crate) fn may_find_private(path: &str, folders: &Folders) -> bool {
     }
     let path = fold_case(path);
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-    let is = |at: usize, name: &str| parts.get(at).is_some_and(|part| can_be(part, name, has_wildcard(part)));
+    let is = |index: usize, name: &str| {
+        parts.get(index).is_some_and(|part| can_be(part, name, has_wildcard(part)))
+    };
     let is_any_process = |part: &&str| {
         has_wildcard(part)
             || matches!(*part, "self" | "thread-self")
@@ -86,7 +88,7 @@ pub(crate) fn may_find_private(path: &str, folders: &Folders) -> bool {
         return true;
     }
     let own: Vec<&str> = folders.folded_home.split('/').filter(|part| !part.is_empty()).collect();
-    let is_own = own.iter().enumerate().all(|(at, name)| is(at, name));
+    let is_own = own.iter().enumerate().all(|(index, name)| is(index, name));
     [(is_own, own.len()), (is(0, "home"), 2), (is(0, "root"), 1)].into_iter().any(|(is_home, depth)| {
         is_home && parts.get(depth).is_some() && may_match_sensitive(&parts[depth..], &folders.work_budget)
     })
@@ -98,10 +100,12 @@ fn may_match_sensitive(parts: &[&str], work_budget: &crate::shell::programs::cal
         return true;
     }
     let is = |sensitive: &&str| {
-        let mut at = 0;
+        let mut index = 0;
         sensitive.split('/').all(|name| {
-            at += 1;
-            parts.get(at - 1).is_some_and(|part| can_be(part, &name.to_ascii_lowercase(), has_wildcard(part)))
+            index += 1;
+            parts
+                .get(index - 1)
+                .is_some_and(|part| can_be(part, &name.to_ascii_lowercase(), has_wildcard(part)))
         })
     };
     let is_public = parts.last().is_some_and(|part| part.ends_with(".pub"));
@@ -114,6 +118,7 @@ fn may_match_sensitive(parts: &[&str], work_budget: &crate::shell::programs::cal
         .any(is)
 }
 
+/// Whether a component of a path has wildcards or braces.
 fn has_wildcard(part: &str) -> bool {
     part.contains(['*', '?', '[', '{'])
 }

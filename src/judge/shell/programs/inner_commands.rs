@@ -63,10 +63,10 @@ fn runner_starts(words: &[Word], runner: Runner, inner: &mut InnerCommands) {
     let mut after_option = false;
     let mut is_value = false;
     let mut doubt = false;
-    for (at, word) in words.iter().enumerate().skip(1) {
+    for (index, word) in words.iter().enumerate().skip(1) {
         let text = word.text.as_str();
-        if at > MAX_WORDS_BEFORE_COMMAND || doubt {
-            inner.possible_starts.extend(at..words.len());
+        if index > MAX_WORDS_BEFORE_COMMAND || doubt {
+            inner.possible_starts.extend(index..words.len());
             return;
         }
         if std::mem::take(&mut is_value) && !text.starts_with('-') {
@@ -90,16 +90,16 @@ fn runner_starts(words: &[Word], runner: Runner, inner: &mut InnerCommands) {
         }
         if std::mem::take(&mut after_option) {
             if !number {
-                inner.starts.push(at);
+                inner.starts.push(index);
                 // Either this word is the command, or it is the option's value and the next word is the
                 // command.
                 doubt = !text.contains([' ', '\t', '\n']);
             }
         } else if words_before > 0 {
             words_before -= 1;
-            inner.possible_starts.push(at);
+            inner.possible_starts.push(index);
         } else {
-            inner.starts.push(at);
+            inner.starts.push(index);
             return;
         }
     }
@@ -108,14 +108,14 @@ fn runner_starts(words: &[Word], runner: Runner, inner: &mut InnerCommands) {
 /// Possible inner commands of an unknown program: any of its words, and the text after an option for a
 /// command.
 fn unknown_starts(words: &[Word], inner: &mut InnerCommands) {
-    for (at, word) in words.iter().enumerate().skip(1) {
+    for (index, word) in words.iter().enumerate().skip(1) {
         let text = word.text.as_str();
         let Some(option) = text.strip_prefix('-').filter(|rest| !rest.is_empty()) else {
-            inner.possible_starts.push(at);
+            inner.possible_starts.push(index);
             continue;
         };
         let (option, joined) = option.split_once('=').map_or((option, None), |(o, value)| (o, Some(value)));
-        let value = joined.or_else(|| words.get(at + 1).map(|next| next.text.as_str()));
+        let value = joined.or_else(|| words.get(index + 1).map(|next| next.text.as_str()));
         let Some(value) = value.filter(|value| value.trim().contains(' ')) else { continue };
         let says_code = |part: &str| {
             matches!(
@@ -221,16 +221,17 @@ fn inner_command(words: &[Word], name: &str, runner: Runner) -> InnerCommands {
     }
     if !runner.verbs.is_empty()
         && !names_a_script(words)
-        && let Some(at) = own_verb(words)
+        && let Some(index) = own_verb(words)
     {
         // `docker compose exec`: the verb may be the second word.
-        let later = words.iter().enumerate().skip(at).take(3);
-        let runs =
-            |at: usize, word: &Word| runner.verbs.contains(&word.text.as_str()) && !names_follow(words, at);
-        if let Some((at, _)) = later.into_iter().find(|(at, word)| runs(*at, word)) {
+        let later = words.iter().enumerate().skip(index).take(3);
+        let runs = |index: usize, word: &Word| {
+            runner.verbs.contains(&word.text.as_str()) && !names_follow(words, index)
+        };
+        if let Some((index, _)) = later.into_iter().find(|(index, word)| runs(*index, word)) {
             inner.runs = true;
-            text_of(&words[at..], &["-c", "--call"], &mut inner);
-            inner.starts.extend((at + 1)..words.len().min(at + 12));
+            text_of(&words[index..], &["-c", "--call"], &mut inner);
+            inner.starts.extend((index + 1)..words.len().min(index + 12));
         }
     }
     inner
@@ -239,30 +240,30 @@ fn inner_command(words: &[Word], name: &str, runner: Runner) -> InnerCommands {
 /// The command after the options of a runner and the words that belong to it.
 fn after_options(words: &[Word], runner: Runner, inner: &mut InnerCommands) {
     let (takes_value, words_before) = (runner.takes_value, runner.words_before);
-    let mut at = 1;
+    let mut index = 1;
     let mut doubt = false;
-    while let Some(word) = words.get(at) {
+    while let Some(word) = words.get(index) {
         let text = word.text.as_str();
         if text == "--" {
-            at += 1;
+            index += 1;
             doubt = false;
             break;
         }
-        if !text.starts_with('-') || text == "-" && at > 1 {
+        if !text.starts_with('-') || text == "-" && index > 1 {
             break;
         }
         doubt = false;
         if takes_value.contains(&text) {
-            at += 1;
+            index += 1;
         } else if !text.contains('=')
             && !takes_value.iter().any(|option| option.len() == 2 && text.starts_with(option))
         {
             // The option may take the next word as its value.
             doubt = text != "-";
         }
-        at += 1;
+        index += 1;
     }
-    let mut begin = at + words_before;
+    let mut begin = index + words_before;
     let is_skipped = |word: &Word| word.is_assignment() || words_before > 0 && word.text.starts_with('-');
     while words.get(begin).is_some_and(is_skipped) {
         begin += 1;
@@ -279,13 +280,13 @@ fn after_options(words: &[Word], runner: Runner, inner: &mut InnerCommands) {
 fn split_string(words: &[Word], inner: &mut InnerCommands) {
     let mut after_option = false;
     let mut is_split = false;
-    for (at, word) in words.iter().enumerate().skip(1) {
+    for (index, word) in words.iter().enumerate().skip(1) {
         let text = word.text.as_str();
         if !text.starts_with('-') && !std::mem::take(&mut after_option) {
             break;
         }
         after_option = text.starts_with('-');
-        let next = || words.get(at + 1).map(|next| next.text.as_str());
+        let next = || words.get(index + 1).map(|next| next.text.as_str());
         let joined = if let Some(long) = text.strip_prefix("--") {
             let (name, value) =
                 long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
@@ -302,7 +303,7 @@ fn split_string(words: &[Word], inner: &mut InnerCommands) {
         // words that follow.
         let value = value.replace("\\_", " ");
         let ends = value.find("\\c").into_iter().chain(value.find('#')).min().unwrap_or(value.len());
-        let rest = words.get(at + 1 + usize::from(joined.is_none())..).unwrap_or_default();
+        let rest = words.get(index + 1 + usize::from(joined.is_none())..).unwrap_or_default();
         // env splits only the first value. A later one is an ordinary word.
         if !std::mem::replace(&mut is_split, true) && !rest.is_empty() {
             inner.hidden |= rest.iter().any(|word| !word.is_literal());
@@ -316,12 +317,12 @@ fn split_string(words: &[Word], inner: &mut InnerCommands) {
 /// `sh -c TEXT`, with any other options.
 fn shell_text(words: &[Word], inner: &mut InnerCommands) {
     let mut wants_text = false;
-    let mut at = 1;
-    while let Some(word) = words.get(at) {
+    let mut index = 1;
+    while let Some(word) = words.get(index) {
         let text = word.text.as_str();
         let is_option = (text.starts_with('-') || text.starts_with('+')) && text.len() > 1;
         if !is_option || text == "--" {
-            at += usize::from(text == "--");
+            index += usize::from(text == "--");
             break;
         }
         let letters = text.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
@@ -331,9 +332,9 @@ fn shell_text(words: &[Word], inner: &mut InnerCommands) {
             Some(long) => usize::from(matches!(long, "rcfile" | "init-file")),
             None => text.matches(['o', 'O']).count(),
         };
-        at += 1;
-        while value_count > 0 && words.get(at).is_some_and(|word| !word.text.starts_with(['-', '+'])) {
-            at += 1;
+        index += 1;
+        while value_count > 0 && words.get(index).is_some_and(|word| !word.text.starts_with(['-', '+'])) {
+            index += 1;
             value_count -= 1;
         }
     }
@@ -341,7 +342,7 @@ fn shell_text(words: &[Word], inner: &mut InnerCommands) {
         inner.hidden = true;
         return;
     }
-    match words.get(at) {
+    match words.get(index) {
         Some(word) => join(std::slice::from_ref(word), inner),
         None => inner.hidden = true,
     }
@@ -360,10 +361,10 @@ fn join(words: &[Word], inner: &mut InnerCommands) {
 
 /// Adds the values of these options as texts for a shell.
 fn text_of(words: &[Word], options: &[&str], inner: &mut InnerCommands) {
-    for (at, word) in words.iter().enumerate() {
+    for (index, word) in words.iter().enumerate() {
         let text = word.text.as_str();
         if options.contains(&text)
-            && let Some(next) = words.get(at + 1)
+            && let Some(next) = words.get(index + 1)
         {
             join(std::slice::from_ref(next), inner);
         } else if let Some((option, value)) = text.split_once('=')
@@ -378,10 +379,10 @@ fn text_of(words: &[Word], options: &[&str], inner: &mut InnerCommands) {
 
 /// Commands after marks, as in `find . -exec cmd`.
 fn by_marks(words: &[Word], marks: &[&str], inner: &mut InnerCommands) {
-    for (at, word) in words.iter().enumerate().skip(1) {
-        if marks.contains(&word.text.as_str()) && at + 1 < words.len() {
+    for (index, word) in words.iter().enumerate().skip(1) {
+        if marks.contains(&word.text.as_str()) && index + 1 < words.len() {
             inner.runs = true;
-            inner.starts.push(at + 1);
+            inner.starts.push(index + 1);
         }
     }
 }
@@ -391,20 +392,21 @@ const MAX_GIT_VERBS: usize = 4;
 
 /// Commands that git runs.
 fn git(words: &[Word], inner: &mut InnerCommands) {
-    for (at, word) in words.iter().enumerate().skip(1) {
+    for (index, word) in words.iter().enumerate().skip(1) {
         let text = word.text.as_str();
-        if matches!(text, "run" | "foreach") && at > 1 {
+        if matches!(text, "run" | "foreach") && index > 1 {
             if inner.starts.len() == MAX_GIT_VERBS {
                 inner.hidden = true;
                 return;
             }
-            let from = at + 1 + words[at + 1..].iter().take_while(|word| word.text.starts_with('-')).count();
+            let from =
+                index + 1 + words[index + 1..].iter().take_while(|word| word.text.starts_with('-')).count();
             if from < words.len() {
                 inner.starts.push(from);
                 join(&words[from..], inner);
             }
         } else if matches!(text, "-x" | "--exec" | "--tree-filter" | "--index-filter" | "--msg-filter")
-            && let Some(next) = words.get(at + 1)
+            && let Some(next) = words.get(index + 1)
         {
             inner.texts.push(next.text.clone());
         } else if let Some(value) = text.strip_prefix("--exec=") {

@@ -64,17 +64,18 @@ static INDEX: LazyLock<FxHashMap<&'static str, Entry>> = LazyLock::new(|| {
 });
 
 impl Entry {
+    /// Adds what a record says about a name. The first record with a field decides it.
     fn add(&mut self, name: &str, record: &'static Record) {
         if record.effect.is_some() {
             self.arguments = self.arguments.or(Some(record));
         }
-        if record.read_only.as_ref().is_some_and(|use_| use_.only.is_empty_or_has(name)) {
+        if record.read_only.as_ref().is_some_and(|use_| use_.only_for.is_empty_or_has(name)) {
             self.read_only = self.read_only.or(Some(record));
         }
         self.runs = self.runs.or(record.runs.as_ref());
         self.transparent = self.transparent.or(record.transparent.as_ref());
         self.runs_with = self.runs_with.or_else(|| verbs_of(&record.runs_with, name));
-        for verb in record.verb.iter().filter(|verb| verb.of.is_empty_or_has(name)) {
+        for verb in record.verb.iter().filter(|verb| verb.only_for.is_empty_or_has(name)) {
             if verb.read_only.is_some() {
                 self.read_only_verbs.push(verb);
             }
@@ -96,7 +97,8 @@ pub(crate) struct CommandRecords {
 pub(crate) fn records(words: &[Word]) -> CommandRecords {
     let none = CommandRecords { program: None, verb: None };
     let Some(entry) = words.first().and_then(|first| INDEX.get(stem(&first.text))) else { return none };
-    let verb = verb(words, entry.arguments).and_then(|at| entry.verbs.get(words[at].text.as_str()).copied());
+    let verb =
+        verb(words, entry.arguments).and_then(|index| entry.verbs.get(words[index].text.as_str()).copied());
     CommandRecords { program: entry.arguments, verb }
 }
 
@@ -169,12 +171,12 @@ pub(crate) fn stem(text: &str) -> &str {
 /// Position of the verb: the first word that is neither an option nor an option's value.
 pub(crate) fn verb(words: &[Word], program: Option<&Record>) -> Option<usize> {
     let takes_value = |text: &str| program.is_some_and(|record| record.takes_value.has(text));
-    let mut at = 1;
-    while let Some(word) = words.get(at) {
+    let mut index = 1;
+    while let Some(word) = words.get(index) {
         if !word.text.starts_with('-') && !word.text.starts_with('+') {
-            return Some(at);
+            return Some(index);
         }
-        at += if takes_value(&word.text) { 2 } else { 1 };
+        index += if takes_value(&word.text) { 2 } else { 1 };
     }
     None
 }
@@ -256,10 +258,11 @@ mod tests {
         assert_eq!(twice(names(&|record| record.effect.is_some())), [""; 0]);
         assert_eq!(twice(names(&|record| record.runs.is_some())), [""; 0]);
         for record in RECORDS.iter() {
-            let of =
-                |verb: &Record| verb.of.iter().chain(record.names.iter()).copied().collect::<HashSet<_>>();
+            let all_names = |verb: &Record| {
+                verb.only_for.iter().chain(record.names.iter()).copied().collect::<HashSet<_>>()
+            };
             assert!(
-                record.verb.iter().all(|verb| of(verb).len() == record.names.len()),
+                record.verb.iter().all(|verb| all_names(verb).len() == record.names.len()),
                 "{:?}",
                 record.names
             );

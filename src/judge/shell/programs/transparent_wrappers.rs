@@ -25,9 +25,9 @@ pub(crate) fn match_wrapper(words: &[Word]) -> WrapperMatch {
     let Some(wrapper) = transparent_wrapper(&first.text) else { return WrapperMatch::No };
     let Transparent { flags, takes_value, durations_before } = wrapper;
     let name = first.text.as_str();
-    let mut at = 1;
+    let mut index = 1;
     let mut replaces = None;
-    while let Some(word) = words.get(at) {
+    while let Some(word) = words.get(index) {
         let text = word.text.as_str();
         if !text.starts_with('-') {
             break;
@@ -35,7 +35,7 @@ pub(crate) fn match_wrapper(words: &[Word]) -> WrapperMatch {
         if !word.is_literal() {
             return WrapperMatch::Unparsed;
         }
-        at += 1;
+        index += 1;
         if text == "--" {
             break;
         }
@@ -53,10 +53,10 @@ pub(crate) fn match_wrapper(words: &[Word]) -> WrapperMatch {
             let value = match joined {
                 Some(value) => value,
                 None => {
-                    let Some(next) = words.get(at).filter(|next| next.is_literal()) else {
+                    let Some(next) = words.get(index).filter(|next| next.is_literal()) else {
                         return WrapperMatch::Unparsed;
                     };
-                    at += 1;
+                    index += 1;
                     &next.text
                 }
             };
@@ -93,10 +93,10 @@ pub(crate) fn match_wrapper(words: &[Word]) -> WrapperMatch {
         let value = if rest.len() > 1 {
             rest[1..].to_owned()
         } else {
-            let Some(next) = words.get(at).filter(|next| next.is_literal()) else {
+            let Some(next) = words.get(index).filter(|next| next.is_literal()) else {
                 return WrapperMatch::Unparsed;
             };
-            at += 1;
+            index += 1;
             next.text.clone()
         };
         if letter == 'I' {
@@ -104,7 +104,7 @@ pub(crate) fn match_wrapper(words: &[Word]) -> WrapperMatch {
         }
     }
     for _ in 0..*durations_before {
-        let is_duration = words.get(at).is_some_and(|word| {
+        let is_duration = words.get(index).is_some_and(|word| {
             word.is_literal()
                 && word.text.starts_with(|c: char| c.is_ascii_digit() || c == '.')
                 && word
@@ -116,14 +116,14 @@ pub(crate) fn match_wrapper(words: &[Word]) -> WrapperMatch {
         if !is_duration {
             return WrapperMatch::Unparsed;
         }
-        at += 1;
+        index += 1;
     }
-    if at >= words.len() {
+    if index >= words.len() {
         return WrapperMatch::Unparsed;
     }
     if name == "xargs" {
-        let fills = replaces.is_some_and(|mark| mark.is_empty() || words[at].text.contains(&mark));
-        return if fills { WrapperMatch::Unparsed } else { WrapperMatch::AppendsArgs(at) };
+        let fills = replaces.is_some_and(|mark| mark.is_empty() || words[index].text.contains(&mark));
+        return if fills { WrapperMatch::Unparsed } else { WrapperMatch::AppendsArgs(index) };
     }
-    WrapperMatch::At(at)
+    WrapperMatch::At(index)
 }

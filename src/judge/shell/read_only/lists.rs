@@ -48,7 +48,8 @@ pub(crate) fn listed_files(
     cwds: &[String],
     folders: &Folders,
 ) -> Option<Vec<FileRead>> {
-    let literal = |at: usize| words.get(at).filter(|word| word.is_literal()).map(|word| word.text.as_str());
+    let literal =
+        |index: usize| words.get(index).filter(|word| word.is_literal()).map(|word| word.text.as_str());
     let mut reads = Vec::new();
     let mut add = |path: &str, search: TreeSearch| {
         push_reads(&mut reads, path, &ReadKind::Tree(search), NameRule::Plain, cwds);
@@ -75,11 +76,11 @@ pub(crate) fn listed_files(
             if paths.operands.is_empty() {
                 add(".", search.clone());
             }
-            for at in paths.operands {
-                if !words[at].is_literal() {
+            for index in paths.operands {
+                if !words[index].is_literal() {
                     return None;
                 }
-                add(&words[at].text, search.clone());
+                add(&words[index].text, search.clone());
             }
         }
     }

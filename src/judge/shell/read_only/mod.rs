@@ -57,6 +57,7 @@ impl ReadPaths {
     /// The command reads no files at all.
     const READS_NOTHING: Self = Self::new(FileOutput::Names, Vec::new());
 
+    /// Paths of a command that has only operands.
     const fn new(shows: FileOutput, operands: Vec<usize>) -> Self {
         Self {
             shows,
@@ -99,7 +100,7 @@ pub(crate) fn file_reads(
     let is_search = paths.search.is_some();
     let names_all_files = || match paths.of_repository {
         true => git::names_what_it_shows(words),
-        false => !words.iter().any(|word| word.marks.has(Marks::GLOB)),
+        false => !words.iter().any(|word| word.marks.has_any(Marks::GLOB)),
     };
     if (folders.has_file_rules || has_more_files && !is_search)
         && paths.shows == FileOutput::Content
@@ -113,15 +114,15 @@ pub(crate) fn file_reads(
     let outside = |text: &str| is_outside(text, cwds, folders);
     let call = CommandCall {
         words,
-        granted: paths.checked_from,
+        granted_count: paths.checked_from,
         outside: &outside,
         work_budget: &folders.work_budget,
     };
     if let Some(reason) = records(words).request_reason(&call) {
         return Err(reason);
     }
-    for at in paths.values.iter().chain(&paths.operands) {
-        check_word(name, &words[*at], &paths, cwds, folders)?;
+    for index in paths.values.iter().chain(&paths.operands) {
+        check_word(name, &words[*index], &paths, cwds, folders)?;
     }
     Ok(reads_of(words, &paths, cwds, folders))
 }
@@ -159,14 +160,14 @@ fn check_word(
 ) -> Result<(), String> {
     let text = word.text.as_str();
     let unknown = [Marks::EXPANDS, Marks::NUMBER, Marks::BRACE, Marks::HOME, Marks::TILDE];
-    if unknown.iter().any(|mark| word.marks.has(*mark)) {
+    if unknown.iter().any(|mark| word.marks.has_any(*mark)) {
         return Err(format!("{text} is known only at run time"));
     }
     if text.starts_with('-') && may_become_an_option(word) {
         return Err(format!("{text} may become an option"));
     }
     let shows_content = paths.shows == FileOutput::Content;
-    let is_glob = word.marks.has(Marks::GLOB);
+    let is_glob = word.marks.has_any(Marks::GLOB);
     let is_plain_name = shows_content || !is_harmless_with_any_option(name);
     if is_glob && is_plain_name && text.split('/').any(may_be_folder_above) {
         return Err(format!("{text} may name the folder above"));

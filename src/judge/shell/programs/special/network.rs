@@ -2,7 +2,7 @@
 
 use crate::shell::lex::word::Word;
 use crate::shell::programs::call::CommandCall;
-use crate::shell::programs::special::{any, reason_for};
+use crate::shell::programs::special::{reason_for, reason_for_any};
 
 /// curl: values with a leading `@` send a file or read options, `%output` writes one.
 pub(crate) fn curl(call: &CommandCall<'_>) -> Option<String> {
@@ -27,8 +27,8 @@ pub(crate) fn curl(call: &CommandCall<'_>) -> Option<String> {
         "-u",
     ];
     let words = call.words;
-    for (at, text) in call.ungranted_words() {
-        let before = words[at - 1].text.as_str();
+    for (index, text) in call.ungranted_words() {
+        let before = words[index - 1].text.as_str();
         // The address may be composed of parts: `fil{e}:///x`.
         let scheme = text.split(':').next().unwrap_or_default().to_ascii_lowercase();
         let scheme = scheme.strip_prefix("--url=").unwrap_or(&scheme);
@@ -138,28 +138,28 @@ pub(crate) fn media_filter(call: &CommandCall<'_>) -> Option<String> {
         let name = before.trim_start_matches('-').split(':').next().unwrap_or_default();
         before.starts_with('-') && matches!(name, "vf" | "af" | "filter" | "filter_complex" | "lavfi")
     };
-    let filter = call.ungranted_words().find(|(at, text)| {
+    let filter = call.ungranted_words().find(|(index, text)| {
         // Its own quoting is not parsed here (ffmpeg-utils(1), "Quoting and escaping").
-        is_filter(&call.words[at - 1].text)
+        is_filter(&call.words[index - 1].text)
             && (FILTERS.iter().any(|own| text.contains(own))
                 || text.contains(['\\', '\''])
                 || text
                     .split(['=', ':', ',', ';', '|'])
-                    .any(|part| part.contains('/') && (call.outside)(part)))
+                    .any(|part| part.contains('/') && call.is_outside(part)))
     });
     if let Some((_, text)) = filter {
         return reason_for(text, "a filter that loads or writes a file");
     }
-    any(call, "this lies outside the workspace", |text| {
+    reason_for_any(call, "this lies outside the workspace", |text| {
         text.split([':', '|'])
             .skip(1)
-            .any(|path| !path.starts_with("//") && path.contains('/') && (call.outside)(path))
+            .any(|path| !path.starts_with("//") && path.contains('/') && call.is_outside(path))
     })
 }
 
 /// `host:path`: a file is sent or fetched.
 pub(crate) fn remote_copy(call: &CommandCall<'_>) -> Option<String> {
-    any(call, "this names another machine", |text| {
+    reason_for_any(call, "this names another machine", |text| {
         !text.starts_with('-')
             && (text.contains("://")
                 || text.split_once(':').is_some_and(|(host, _)| !host.contains('/') && !host.is_empty()))
@@ -173,7 +173,7 @@ pub(crate) fn rsync(call: &CommandCall<'_>) -> Option<String> {
     let whole = last.text.trim_end_matches('/');
     let everything = whole.is_empty()
         || whole.split('/').all(|part| matches!(part, "." | ".."))
-        || (call.outside)(&format!("{whole}/.."));
+        || call.is_outside(&format!("{whole}/.."));
     if everything && call.words.iter().any(removes) {
         return reason_for(&last.text, "files that are not in the other folder are removed");
     }
