@@ -14,7 +14,7 @@ use crate::shell::paths::write_targets::{WriteTargets, created_paths};
 use crate::shell::programs::call::CommandCall;
 use crate::shell::programs::call::program_name;
 use crate::shell::programs::inner_commands::{inner_commands, marks_inner_commands};
-use crate::shell::programs::lookup::records;
+use crate::shell::programs::lookup::find_records;
 
 /// Maximum number of the daemon's own programs in a line that are inspected individually.
 const MAX_OWN_PROGRAMS: usize = 64;
@@ -97,7 +97,7 @@ impl ParsedLine<'_> {
             for (command, cwds) in script.commands.iter().zip(&self.cwds[index]) {
                 for redir in &command.redirs {
                     if matches!(redir.kind, RedirKind::Output | RedirKind::Both)
-                        && (cwds.special || may_name_protected_path(&redir.target.text))
+                        && (cwds.has_special_folder || may_name_protected_path(&redir.target.text))
                         && self.path_protection(&redir.target, cwds) == PathProtection::Protected
                     {
                         return Some(format!(
@@ -108,12 +108,12 @@ impl ParsedLine<'_> {
                 }
             }
         }
-        if self.all.over {
+        if self.all.is_too_large {
             return self.roughly_forbidden();
         }
-        let guessed = self.all.maybe.iter().map(|view| self.all.words(*view));
-        let ours = |words: &&[Word]| matches!(program_name(&words[0].text), "agentctl" | "agentd");
-        if guessed.filter(ours).take(MAX_OWN_PROGRAMS).any(approves_itself) {
+        let guessed = self.all.possible_commands.iter().map(|view| self.all.words(*view));
+        let is_own_program = |words: &&[Word]| matches!(program_name(&words[0].text), "agentctl" | "agentd");
+        if guessed.filter(is_own_program).take(MAX_OWN_PROGRAMS).any(approves_itself) {
             return Some("a command may not answer the daemon's own questions".to_owned());
         }
         self.all.views.iter().find_map(|view| {
@@ -132,16 +132,16 @@ impl ParsedLine<'_> {
         for (index, script) in self.all.scripts().iter().enumerate() {
             for (nth, command) in script.commands.iter().enumerate() {
                 let (words, cwds) = (&command.words, &self.cwds[index][nth]);
-                let ours = |word: &&Word| matches!(program_name(&word.text), "agentctl" | "agentd");
-                if words.iter().any(|word| ours(&word)) {
+                let is_own_program = |word: &&Word| matches!(program_name(&word.text), "agentctl" | "agentd");
+                if words.iter().any(|word| is_own_program(&word)) {
                     return Some("the command for the daemon is too complex to be judged".to_owned());
                 }
-                let special = cwds.special;
-                let found = words.iter().find(|word| {
-                    (special || may_name_protected_path(&word.text))
+                let has_special_folder = cwds.has_special_folder;
+                let protected_word = words.iter().find(|word| {
+                    (has_special_folder || may_name_protected_path(&word.text))
                         && self.protection_within(word, cwds, WordUse::Text) == PathProtection::Protected
                 });
-                if let Some(word) = found {
+                if let Some(word) = protected_word {
                     return Some(format!(
                         "{} is protected, and the command is too complex to be judged",
                         word.text
@@ -155,15 +155,15 @@ impl ParsedLine<'_> {
     /// The word of a command that names a protected path to be written, if there is one.
     fn writes_protected<'w>(&self, view: CommandView, words: &'w [Word], by_choice: bool) -> Option<&'w str> {
         let cwds = &self.cwds[view.script()][view.command()];
-        let special = cwds.special;
+        let has_special_folder = cwds.has_special_folder;
         // An option can set the end of a backup's name without naming the whole path: `-S gentd` for
         // `.a`.
         let is_suffix = |word: &Word| {
             word.text.starts_with("--su") || word.text.starts_with('-') && word.text.contains('S')
         };
-        let matters =
-            self.matters[view.script()][view.command()] > view.from() || words.iter().any(is_suffix);
-        if !special && !matters {
+        let may_name_protected = self.protected_path_ends[view.script()][view.command()] > view.from()
+            || words.iter().any(is_suffix);
+        if !has_special_folder && !may_name_protected {
             return None;
         }
         // In deeply nested commands, each command inspects all words after it, so the work is
@@ -178,7 +178,7 @@ impl ParsedLine<'_> {
         if view.runs && !marks_inner_commands(program) {
             return self.runner_writes_protected(program, words, cwds);
         }
-        let records = records(words);
+        let records = find_records(words);
         let outside = |_: &str| false;
         let work_budget = &self.folders.work_budget;
         let call = CommandCall { words, granted_count: 0, outside: &outside, work_budget };
@@ -195,9 +195,9 @@ impl ParsedLine<'_> {
             };
             cwds.iter().any(is_here) && self.path_protection(word, cwds) == PathProtection::Protected
         };
-        let mut made = created_paths(records, words, &self.folders.work_budget).into_iter();
+        let mut created = created_paths(records, words, &self.folders.work_budget).into_iter();
         if let Some((_, source)) =
-            made.find(|(word, source)| (by_choice || !source.marks.has_any(Marks::BRACE)) && is_kept(word))
+            created.find(|(word, source)| (by_choice || !source.marks.has_any(Marks::BRACE)) && is_kept(word))
         {
             return Some(source.text.as_str());
         }
@@ -207,7 +207,7 @@ impl ParsedLine<'_> {
                     || written.is(index)
                     || records.may_need_request() && resolve::is_output(&word.text)
             };
-            if !(special || may_name_protected_path(&word.text)) || !written() {
+            if !(has_special_folder || may_name_protected_path(&word.text)) || !written() {
                 return None;
             }
             let word_use = if needs_request { WordUse::Text } else { WordUse::Argument };
@@ -247,9 +247,10 @@ impl ParsedLine<'_> {
         // An option may be followed by its value; `script FILE`, `flock FILE COMMAND`.
         let names_file =
             |index: usize| is_option(index) || is_option(index - 1) || matches!(program, "script" | "flock");
-        let found = (1..inner).filter(|index| names_file(*index)).map(|index| &words[index]);
-        let mut found = found.filter(|word| cwds.special || may_name_protected_path(&word.text));
-        found
+        let protected_word = (1..inner).filter(|index| names_file(*index)).map(|index| &words[index]);
+        let mut protected_word =
+            protected_word.filter(|word| cwds.has_special_folder || may_name_protected_path(&word.text));
+        protected_word
             .find(|word| self.protection_within(word, cwds, WordUse::Argument) == PathProtection::Protected)
             .map(|word| word.text.as_str())
     }
@@ -268,11 +269,16 @@ impl ParsedLine<'_> {
             .unwrap_or(PathProtection::Ordinary)
     }
 
+    /// The strongest protection of a path from any of the possible folders.
     fn protection_of(&self, text: &str, home: bool, word: &Word, cwds: &[String]) -> PathProtection {
-        let wild = word.marks.has_any(Marks::GLOB) || word.marks.has_any(Marks::BRACE);
+        let has_wildcards = word.marks.has_any(Marks::GLOB) || word.marks.has_any(Marks::BRACE);
         cwds.iter()
             .map(|cwd| {
-                resolve::path_protection(&resolve::resolve(text, home, cwd, self.folders), wild, self.folders)
+                resolve::path_protection(
+                    &resolve::resolve(text, home, cwd, self.folders),
+                    has_wildcards,
+                    self.folders,
+                )
             })
             .max()
             .unwrap_or(PathProtection::Ordinary)

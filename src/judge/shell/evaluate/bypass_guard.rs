@@ -15,7 +15,7 @@ use crate::shell::paths::resolve::{is_in, is_other_tilde, resolve};
 use crate::shell::paths::write_targets::WriteTargets;
 use crate::shell::programs::call::CommandCall;
 use crate::shell::programs::call::program_name;
-use crate::shell::programs::lookup::{records, stem};
+use crate::shell::programs::lookup::{find_records, stem};
 use crate::shell::programs::record::FileEffect;
 
 /// Tests of `find` that usually select few files. Without one of them `find / -delete` removes
@@ -61,7 +61,7 @@ impl ParsedLine<'_> {
         if let Some(word) = self.deletes_too_much(words, cwds) {
             return Some(format!("{word} would be deleted with everything in it"));
         }
-        let records = records(words);
+        let records = find_records(words);
         let none = |_: &str| false;
         let call =
             CommandCall { words, granted_count: 0, outside: &none, work_budget: &self.folders.work_budget };
@@ -155,9 +155,10 @@ impl ParsedLine<'_> {
 
     /// Whether a word, or a path within it, names a folder of keys or a path in one.
     fn is_key(&self, word: &Word, cwds: &PossibleFolders) -> bool {
-        let wild = word.marks.has_any(Marks::GLOB) || word.marks.has_any(Marks::BRACE);
+        let has_wildcards = word.marks.has_any(Marks::GLOB) || word.marks.has_any(Marks::BRACE);
         let of_keys = |path: &str| {
-            let keys = |folder: &String| if wild { may_be_in(path, folder) } else { is_in(path, folder) };
+            let keys =
+                |folder: &String| if has_wildcards { may_be_in(path, folder) } else { is_in(path, folder) };
             self.folders.key_folders.iter().any(keys)
         };
         self.may_reach(word, cwds, of_keys)

@@ -28,7 +28,7 @@ pub(crate) struct CommandView {
     command: usize,
     from: usize,
     /// More words come from elsewhere.
-    pub(crate) open: bool,
+    pub(crate) gets_more_words: bool,
     /// Whether it runs another command; unknown if the line is too large.
     pub(crate) runs: bool,
 }
@@ -56,12 +56,12 @@ pub(crate) struct CollectedCommands {
     scripts: Vec<Script>,
     pub(crate) views: Vec<CommandView>,
     /// Words that are commands if an unknown program runs its arguments.
-    pub(crate) maybe: Vec<CommandView>,
+    pub(crate) possible_commands: Vec<CommandView>,
     /// The line may run something that the text does not show.
     pub(crate) hidden: bool,
     /// The line is too large: later checks cannot inspect each command separately. No such line is ever
     /// allowed without a request (`hidden` is set as well).
-    pub(crate) over: bool,
+    pub(crate) is_too_large: bool,
 }
 
 impl CollectedCommands {
@@ -83,16 +83,16 @@ impl CollectedCommands {
 
 /// Parses a line and everything in it.
 pub(crate) fn collect(text: &str) -> CollectedCommands {
-    let mut again = max_reparsed_bytes(text.len());
+    let mut reparse_budget = max_reparsed_bytes(text.len());
     let mut all = CollectedCommands {
-        scripts: vec![lex_within(text, &mut again)],
+        scripts: vec![lex_within(text, &mut reparse_budget)],
         views: Vec::new(),
-        maybe: Vec::new(),
+        possible_commands: Vec::new(),
         hidden: false,
-        over: false,
+        is_too_large: false,
     };
-    let mut left = MAX_TEXT_BYTES;
-    let mut work = MAX_INSPECTED_WORDS;
+    let mut remaining_text_bytes = MAX_TEXT_BYTES;
+    let mut remaining_words = MAX_INSPECTED_WORDS;
     // Texts that still need to be searched, with their depth.
     let mut todo = vec![(0usize, 0usize)];
     match loop_choices(all.main()) {
@@ -106,50 +106,66 @@ pub(crate) fn collect(text: &str) -> CollectedCommands {
     while let Some((script, depth)) = todo.pop() {
         all.hidden |= all.scripts[script].has(UnsupportedSyntax::Unsure);
         for command in 0..all.scripts[script].commands.len() {
-            let mut index = vec![(0usize, false, 0usize)];
+            let mut pending_starts = vec![(0usize, false, 0usize)];
             let mut seen = FxHashSet::default();
             let mut guessed = FxHashSet::default();
-            while let Some((from, open, wrapped)) = index.pop() {
+            while let Some((from, gets_more_words, wrapped)) = pending_starts.pop() {
                 let words = &all.scripts[script].commands[command].words;
                 // Avoid cycles.
-                if from >= words.len() || from > 0 && !seen.insert((from, open)) {
+                if from >= words.len() || from > 0 && !seen.insert((from, gets_more_words)) {
                     continue;
                 }
-                let ahead = words.len() - from;
-                if wrapped > MAX_TEXT_NESTING || ahead > work {
+                let words_behind = words.len() - from;
+                if wrapped > MAX_TEXT_NESTING || words_behind > remaining_words {
                     // Every further word may be a command.
                     all.hidden = true;
-                    all.over = true;
-                    all.views.push(CommandView { script, command, from, open, runs: false });
+                    all.is_too_large = true;
+                    all.views.push(CommandView { script, command, from, gets_more_words, runs: false });
                     let rest = from + 1..words.len();
                     all.views.extend(rest.map(|from| CommandView {
                         script,
                         command,
                         from,
-                        open: true,
+                        gets_more_words: true,
                         runs: false,
                     }));
                     break;
                 }
-                work -= ahead;
+                remaining_words -= words_behind;
                 let inner = inner_commands(&words[from..]);
-                let (fills, cost) = fill_commands(&words[from..], &inner.starts, work);
-                work -= cost;
+                let (fills, cost) = fill_commands(&words[from..], &inner.starts, remaining_words);
+                remaining_words -= cost;
                 all.hidden |= fills.is_none();
-                all.views.push(CommandView { script, command, from, open, runs: inner.runs });
+                all.views.push(CommandView { script, command, from, gets_more_words, runs: inner.runs });
                 all.hidden |= inner.hidden;
-                index
-                    .extend(inner.starts.iter().map(|start| (from + start, open || inner.open, wrapped + 1)));
-                let open = open || inner.open;
+                pending_starts.extend(
+                    inner
+                        .starts
+                        .iter()
+                        .map(|start| (from + start, gets_more_words || inner.gets_more_words, wrapped + 1)),
+                );
+                let gets_more_words = gets_more_words || inner.gets_more_words;
                 // In a larger line it is enough to know that something may run.
-                let many = all.maybe.len() + inner.possible_starts.len() > MAX_GUESSES;
-                all.hidden |= many;
+                let has_too_many_guesses =
+                    all.possible_commands.len() + inner.possible_starts.len() > MAX_GUESSES;
+                all.hidden |= has_too_many_guesses;
                 // If the word may expand to nothing, the next word may be the command.
                 let may_be_nothing = |word: &Word| word.marks.has_any(Marks::EXPANDS) || word.text == "$!";
-                index.extend(may_be_nothing(&words[from]).then_some((from + 1, open, wrapped + 1)));
-                let guesses = inner.possible_starts.iter().filter(|_| !many).map(|start| from + start);
-                let fresh = guesses.filter(|from| words[*from].is_literal() && guessed.insert(*from));
-                all.maybe.extend(fresh.map(|from| CommandView { script, command, from, open, runs: false }));
+                pending_starts.extend(may_be_nothing(&words[from]).then_some((
+                    from + 1,
+                    gets_more_words,
+                    wrapped + 1,
+                )));
+                let guesses =
+                    inner.possible_starts.iter().filter(|_| !has_too_many_guesses).map(|start| from + start);
+                let new_guesses = guesses.filter(|from| words[*from].is_literal() && guessed.insert(*from));
+                all.possible_commands.extend(new_guesses.map(|from| CommandView {
+                    script,
+                    command,
+                    from,
+                    gets_more_words,
+                    runs: false,
+                }));
                 let fills = fills.unwrap_or_default();
                 if !fills.is_empty() && all.scripts.len() <= MAX_TEXTS && depth <= MAX_TEXT_NESTING {
                     let scopes = all.scripts[script].scopes.clone();
@@ -159,21 +175,21 @@ pub(crate) fn collect(text: &str) -> CollectedCommands {
                     all.hidden |= !fills.is_empty();
                 }
                 for text in inner.texts {
-                    if text.len() > left
+                    if text.len() > remaining_text_bytes
                         || all.scripts.len() > MAX_TEXTS
                         || depth > MAX_TEXT_NESTING
-                        || all.over
+                        || all.is_too_large
                     {
                         all.hidden = true;
                         continue;
                     }
-                    left -= text.len();
-                    all.scripts.push(lex_within(&text, &mut again));
+                    remaining_text_bytes -= text.len();
+                    all.scripts.push(lex_within(&text, &mut reparse_budget));
                     todo.push((all.scripts.len() - 1, depth + 1));
                     // In some shells `((` is arithmetic, in others (dash) a group within a group.
-                    if text.contains("((") && text.len() <= left {
-                        left -= text.len();
-                        all.scripts.push(lex_within(&text.replace("((", "( ("), &mut again));
+                    if text.contains("((") && text.len() <= remaining_text_bytes {
+                        remaining_text_bytes -= text.len();
+                        all.scripts.push(lex_within(&text.replace("((", "( ("), &mut reparse_budget));
                         todo.push((all.scripts.len() - 1, depth + 1));
                     }
                 }
@@ -210,9 +226,13 @@ const MAX_FILLED_COMMANDS: usize = 8;
 
 /// The commands at these positions with the inserted text, and their number of words; nothing if there
 /// are too many.
-fn fill_commands(words: &[Word], places: &[usize], left: usize) -> (Option<Vec<SimpleCommand>>, usize) {
+fn fill_commands(
+    words: &[Word],
+    starts: &[usize],
+    remaining_words: usize,
+) -> (Option<Vec<SimpleCommand>>, usize) {
     let marks = marks_of(words);
-    if marks.is_empty() || places.is_empty() {
+    if marks.is_empty() || starts.is_empty() {
         return (Some(Vec::new()), 0);
     }
     let program = words.first().map_or("", |first| program_name(&first.text));
@@ -221,14 +241,14 @@ fn fill_commands(words: &[Word], places: &[usize], left: usize) -> (Option<Vec<S
         return (None, 0);
     }
     // xargs runs one command. Other possible beginnings matter only if its options are misunderstood.
-    let places = if program == "xargs" { &places[..1] } else { places };
-    let cost: usize = places.iter().take(MAX_FILLED_COMMANDS + 1).map(|index| words.len() - index).sum();
-    if places.len() > MAX_FILLED_COMMANDS || cost > left {
+    let starts = if program == "xargs" { &starts[..1] } else { starts };
+    let cost: usize = starts.iter().take(MAX_FILLED_COMMANDS + 1).map(|index| words.len() - index).sum();
+    if starts.len() > MAX_FILLED_COMMANDS || cost > remaining_words {
         return (None, 0);
     }
     // These programs append the text to the command if it has no mark.
     let appends = matches!(program, "fd" | "fdfind");
-    (Some(places.iter().filter_map(|index| fill_command(&words[*index..], &marks, appends)).collect()), cost)
+    (Some(starts.iter().filter_map(|index| fill_command(&words[*index..], &marks, appends)).collect()), cost)
 }
 
 /// The marks that a program replaces in the command that it runs. If there are two, both are possible.
@@ -239,21 +259,21 @@ fn marks_of(words: &[Word]) -> Vec<String> {
         // `{.}`, `{/}` and others are marks as well.
         "fd" | "fdfind" | "parallel" => vec!["{".to_owned()],
         "xargs" => {
-            let found = words.iter().enumerate().skip(1).filter_map(|(index, word)| {
+            let marks = words.iter().enumerate().skip(1).filter_map(|(index, word)| {
                 let text = word.text.as_str();
                 let (option, value) = text.split_once('=').map_or((text, None), |(o, v)| (o, Some(v)));
                 if option.len() > 2 && "--replace".starts_with(option) {
                     return Some(value.unwrap_or("{}").to_owned());
                 }
                 let letters = text.strip_prefix('-').filter(|letters| !letters.starts_with('-'))?;
-                let place = letters.find(['I', 'i'])?;
-                match (&letters[place + 1..], letters.as_bytes()[place]) {
+                let offset = letters.find(['I', 'i'])?;
+                match (&letters[offset + 1..], letters.as_bytes()[offset]) {
                     ("", b'I') => Some(words.get(index + 1)?.text.clone()),
                     ("", _) => Some("{}".to_owned()),
                     (mark, _) => Some(mark.to_owned()),
                 }
             });
-            found.take(MAX_FILLED_COMMANDS + 1).collect()
+            marks.take(MAX_FILLED_COMMANDS + 1).collect()
         }
         _ => Vec::new(),
     }

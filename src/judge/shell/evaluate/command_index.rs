@@ -72,7 +72,7 @@ pub(crate) struct CommandIndex {
 impl CommandIndex {
     /// The index of all commands of a line.
     pub(crate) fn from_commands(all: &CollectedCommands) -> Self {
-        let mut found = Self {
+        let mut index = Self {
             commands_by_key: FxHashMap::default(),
             has_collision: false,
             unknown: Vec::new(),
@@ -85,28 +85,28 @@ impl CommandIndex {
             let is_name_known = first.is_literal() || is_at_home(first);
             if !is_name_known {
                 // Store one more than the maximum, so that a lookup sees that there are too many.
-                if found.unknown.len() <= MAX_GUESSES {
-                    found.unknown.push(*view);
+                if index.unknown.len() <= MAX_GUESSES {
+                    index.unknown.push(*view);
                 }
                 continue;
             }
             let program = program_name(&first.text);
-            found.add(all, CommandKey::Program(program), *view, 1);
+            index.add(all, CommandKey::Program(program), *view, 1);
             match words.get(1) {
-                None if view.open => found.add(all, CommandKey::Odd(program), *view, usize::MAX),
-                None => found.add(all, CommandKey::Alone(program), *view, 1),
+                None if view.gets_more_words => index.add(all, CommandKey::Odd(program), *view, usize::MAX),
+                None => index.add(all, CommandKey::Alone(program), *view, 1),
                 Some(word) if word.is_literal() && !is_option(&word.text) => {
-                    found.add(all, CommandKey::Argument(program, &word.text), *view, usize::MAX);
+                    index.add(all, CommandKey::Argument(program, &word.text), *view, usize::MAX);
                 }
-                Some(_) => found.add(all, CommandKey::Odd(program), *view, usize::MAX),
+                Some(_) => index.add(all, CommandKey::Odd(program), *view, usize::MAX),
             }
         }
-        for view in &all.maybe {
+        for view in &all.possible_commands {
             if let Some(first) = all.words(*view).first() {
-                found.add(all, CommandKey::Maybe(program_name(&first.text)), *view, MAX_GUESSES + 1);
+                index.add(all, CommandKey::Maybe(program_name(&first.text)), *view, MAX_GUESSES + 1);
             }
         }
-        found
+        index
     }
 
     /// Stores at most `max` commands for a key.

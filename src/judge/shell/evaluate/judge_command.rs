@@ -129,7 +129,7 @@ impl ParsedLine<'_> {
                 continue;
             }
             let judged = if exact {
-                files::removal(inner.words, cwds, self.folders)
+                files::check_removal(inner.words, cwds, self.folders)
             } else {
                 self.check_arguments(inner, granted_count, cwds)
             };
@@ -144,9 +144,9 @@ impl ParsedLine<'_> {
         if !permissions.read_only_passes || !command.assigns.is_empty() {
             return Err(format!("no rule allows {name}"));
         }
-        let own = command.is_looped.then(|| self.command_reads(command, index));
-        let reads = match &own {
-            Some(own) => own,
+        let reads_in_loop = command.is_looped.then(|| self.command_reads(command, index));
+        let reads = match &reads_in_loop {
+            Some(reads_in_loop) => reads_in_loop,
             None => self.reads[index].get_or_init(|| self.command_reads(command, index)),
         };
         self.check_reads(reads.as_ref().map_err(Clone::clone)?)?;
@@ -203,8 +203,8 @@ impl ParsedLine<'_> {
         cwds: &PossibleFolders,
     ) -> Result<(), String> {
         let words = inner.words;
-        files::removal(words, cwds, self.folders)?;
-        let records = lookup::records(words);
+        files::check_removal(words, cwds, self.folders)?;
+        let records = lookup::find_records(words);
         let work_budget = &self.folders.work_budget;
         let outside = |text: &str| read_only::is_outside(text, cwds, self.folders);
         let call = CommandCall { words, granted_count, outside: &outside, work_budget };
@@ -216,13 +216,13 @@ impl ParsedLine<'_> {
             let words = &words[index..];
             let call =
                 CommandCall { words, granted_count: granted_count - index, outside: &outside, work_budget };
-            if let Some(reason) = lookup::records(words).request_reason(&call) {
+            if let Some(reason) = lookup::find_records(words).request_reason(&call) {
                 return Err(reason);
             }
         }
         // `sed -i`: the words of the grant make it write.
         if granted_count > 1 && records.writes_as_granted(&words[..granted_count], work_budget) {
-            files::refuse_to_leave(words, granted_count, cwds, self.folders)?;
+            files::check_written_inside(words, granted_count, cwds, self.folders)?;
         }
         let program = program_name(&words[0].text);
         // With `-t` it writes to another folder than the last operand.
@@ -241,7 +241,14 @@ impl ParsedLine<'_> {
         if inner.gets_more_words && (records.may_need_request() || records.effect() != FileEffect::Reads) {
             return Err(format!("{} gets arguments that are not in the text", words[0].text));
         }
-        files::refuse(records, words, granted_count, cwds, cwds.special, self.folders)
+        files::check_ungranted_words(
+            records,
+            words,
+            granted_count,
+            cwds,
+            cwds.has_special_folder,
+            self.folders,
+        )
     }
 }
 
@@ -259,7 +266,7 @@ fn runs_other_command(words: &[Word]) -> bool {
     let is_known_shell = inner.hidden
         && inner.texts.is_empty()
         && inner.starts.is_empty()
-        && lookup::records(words).is_known();
+        && lookup::find_records(words).is_known();
     // Without arguments most runners start a shell, or execute their input.
     let only_prints_alone = has_word("env nice command builtin trap jobs time uname26 arch", program);
     let only_prints = words.len() == 2 && matches!(words[1].text.as_str(), "--version" | "--help")

@@ -55,13 +55,13 @@ pub(crate) struct ParsedLine<'a> {
     cwds: Vec<Vec<Arc<PossibleFolders>>>,
     /// For each command of each text: the position after its last word that can concern a protected
     /// path.
-    matters: Vec<Vec<usize>>,
+    protected_path_ends: Vec<Vec<usize>>,
     /// Why the line is denied whatever is granted; computed once.
     forbidden: OnceCell<Option<String>>,
     /// Positions of the commands that the second parser finds; computed once.
-    second: OnceCell<Option<Vec<usize>>>,
+    tree_sitter: OnceCell<Option<Vec<usize>>>,
     /// Same for the text without here-documents and prefixes; computed once.
-    eased: OnceCell<Option<Vec<usize>>>,
+    tree_sitter_without_ignorable: OnceCell<Option<Vec<usize>>>,
     /// The programs that the line names; computed once.
     programs: OnceCell<CommandIndex>,
     /// For each command of the line: what it reads if it only reads, otherwise why it needs a grant;
@@ -82,23 +82,36 @@ impl<'a> ParsedLine<'a> {
         let start = Arc::new(PossibleFolders::from_folders(vec![folders.start.clone()], folders));
         let mut cwds: Vec<Vec<Arc<PossibleFolders>>> = Vec::with_capacity(all.scripts().len());
         for script in all.scripts() {
-            let own = match script.origins.as_slice() {
+            let command_folders = match script.origins.as_slice() {
                 [] => track_cwd(script, &start, folders),
                 origins => origins.iter().map(|index| Arc::clone(&cwds[0][*index])).collect(),
             };
-            cwds.push(own);
+            cwds.push(command_folders);
         }
         let end_of_paths = |command: &SimpleCommand| {
             let last = command.words.iter().rposition(|word| may_name_protected_path(&word.text));
             last.map_or(0, |index| index + 1)
         };
-        let matters =
+        let protected_path_ends =
             all.scripts().iter().map(|script| script.commands.iter().map(end_of_paths).collect()).collect();
         let (forbidden, programs) = (OnceCell::new(), OnceCell::new());
-        let (second, eased) = (OnceCell::new(), OnceCell::new());
+        let (tree_sitter, tree_sitter_without_ignorable) = (OnceCell::new(), OnceCell::new());
         let reads = vec![OnceCell::new(); all.main().commands.len()];
         let facts = None;
-        Self { text, read, folders, all, cwds, matters, forbidden, second, eased, programs, reads, facts }
+        Self {
+            text,
+            read,
+            folders,
+            all,
+            cwds,
+            protected_path_ends,
+            forbidden,
+            tree_sitter,
+            tree_sitter_without_ignorable,
+            programs,
+            reads,
+            facts,
+        }
     }
 
     /// Sets what the disk says about the reads of the line.
@@ -166,15 +179,15 @@ impl<'a> ParsedLine<'a> {
 
     /// The positions of the commands that the second parser finds; `None` if it does not understand the line.
     fn tree_sitter_commands(&self) -> Option<&[usize]> {
-        self.second.get_or_init(|| tree_sitter_check::commands(self.text)).as_deref()
+        self.tree_sitter.get_or_init(|| tree_sitter_check::commands(self.text)).as_deref()
     }
 
     /// The commands that the second parser finds in the text without here-documents and prefixes. It
     /// does not support every here-document, `time (…)` and `! { …; }`, so it runs again without them
     /// if it disagrees with the lexer.
-    fn eased(&self) -> Option<&[usize]> {
-        let look = || tree_sitter_check::commands(&self.all.main().eased(self.text)?);
-        self.eased.get_or_init(look).as_deref()
+    fn tree_sitter_without_ignorable(&self) -> Option<&[usize]> {
+        let parse = || tree_sitter_check::commands(&self.all.main().without_ignorable(self.text)?);
+        self.tree_sitter_without_ignorable.get_or_init(parse).as_deref()
     }
 
     /// Searches for the command of a rule.
@@ -193,9 +206,12 @@ impl<'a> ParsedLine<'a> {
             && self.all.main().depth <= MAX_NESTING
             && !self.all.hidden
             && self.all.scripts().iter().all(|script| !script.has(UnsupportedSyntax::Syntax))
-            && [Self::tree_sitter_commands, Self::eased]
-                .iter()
-                .any(|look| look(self).is_some_and(|found| tree_sitter_check::adds_nothing(found, &self.all)))
+            && [Self::tree_sitter_commands, Self::tree_sitter_without_ignorable].iter().any(
+                |find_positions| {
+                    find_positions(self)
+                        .is_some_and(|positions| tree_sitter_check::adds_nothing(positions, &self.all))
+                },
+            )
     }
 
     /// Why only a rule for the whole text may allow the line, if so. With `read_only_passes`, read-only commands may
@@ -210,8 +226,8 @@ impl<'a> ParsedLine<'a> {
         if let Some(reason) = invisible_character(self.text) {
             return Some(reason);
         }
-        let mut beyond = self.all.main().beyond.iter().map(|(what, _)| *what);
-        beyond
+        let mut kinds = self.all.main().unsupported.iter().map(|(what, _)| *what);
+        kinds
             .find(|what| !(read_only_passes && *what == UnsupportedSyntax::ForLoop))
             .map(UnsupportedSyntax::reason)
     }
@@ -228,7 +244,9 @@ impl<'a> ParsedLine<'a> {
     pub(crate) fn is_confirmed(&self) -> bool {
         let script = self.all.main();
         self.tree_sitter_commands().is_some_and(|found| agrees(found, script, TextForm::Whole))
-            || self.eased().is_some_and(|found| agrees(found, script, TextForm::Eased))
+            || self
+                .tree_sitter_without_ignorable()
+                .is_some_and(|found| agrees(found, script, TextForm::WithoutIgnorable))
     }
 
     /// Whether a command of the line changes the working directory.

@@ -8,7 +8,7 @@ use crate::shell::lex::word::{Marks, Word};
 use crate::shell::paths::braces;
 use crate::shell::paths::resolve;
 use crate::shell::programs::call::program_name;
-use crate::shell::programs::lookup::arguments;
+use crate::shell::programs::lookup::argument_record;
 
 /// Maximum number of `:` in a word after which a path is checked.
 const MAX_COLONS: usize = 16;
@@ -27,7 +27,7 @@ impl ParsedLine<'_> {
         let scripts = self.all.scripts().iter().zip(&self.cwds);
         let mut commands = scripts.flat_map(|(script, cwds)| script.commands.iter().zip(cwds));
         commands.find_map(|(command, cwds)| {
-            let look = |text: &str, home: bool, writes: bool| {
+            let check_path = |text: &str, home: bool, writes: bool| {
                 let parts = |text: &str| text.bytes().filter(|c| *c == b'/').count();
                 let own = parts(text);
                 // Each rule checks a path and all folders above it.
@@ -39,7 +39,7 @@ impl ParsedLine<'_> {
                 cwds.iter().take_while(is_cheap).find_map(|cwd| check_file(Path::new(&path(cwd)), writes))
             };
             // The text and its brace expansions; a sequence is not expanded.
-            let chosen = |word: &Word| -> Vec<String> {
+            let choices = |word: &Word| -> Vec<String> {
                 let mut all = vec![word.text.clone()];
                 if word.marks.has_any(Marks::BRACE)
                     && self.folders.work_budget.spend(64 + 2 * word.text.len())
@@ -57,40 +57,41 @@ impl ParsedLine<'_> {
                     [text, value].into_iter().any(resolve::is_other_tilde)
                 };
                 word.marks.has_any(Marks::TILDE)
-                    || word.marks.has_any(Marks::BRACE) && chosen(word).iter().any(is_choice)
+                    || word.marks.has_any(Marks::BRACE) && choices(word).iter().any(is_choice)
             };
-            let unknown =
+            let check_if_unknown =
                 |word: &Word, writes: bool| is_unknown(word).then(|| check_unknown(writes)).flatten();
-            let redirected = command.redirs.iter().find_map(|redir| {
+            let found_in_redirections = command.redirs.iter().find_map(|redir| {
                 let writes = matches!(redir.kind, RedirKind::Output | RedirKind::Both);
                 if matches!(redir.kind, RedirKind::Input | RedirKind::Output | RedirKind::Both)
-                    && let Some(found) = unknown(&redir.target, writes)
+                    && let Some(found) = check_if_unknown(&redir.target, writes)
                 {
                     return Some(found);
                 }
                 let home = redir.target.marks.has_any(Marks::HOME);
-                chosen(&redir.target).iter().find_map(|target| {
+                choices(&redir.target).iter().find_map(|target| {
                     let written = matches!(redir.kind, RedirKind::Output | RedirKind::Both)
-                        .then(|| look(target, home, true));
+                        .then(|| check_path(target, home, true));
                     let read = matches!(redir.kind, RedirKind::Input | RedirKind::Both)
-                        .then(|| look(target, home, false));
+                        .then(|| check_path(target, home, false));
                     written.flatten().or(read.flatten())
                 })
             });
-            let named = |word: &Word| {
+            let check_argument = |word: &Word| {
                 let find_in_word = |word: &Word| {
                     let mut paths = resolve::candidates(word);
                     paths.retain(|(text, _)| !text.is_empty());
-                    paths.into_iter().find_map(|(text, home)| look(text, home, false))
+                    paths.into_iter().find_map(|(text, home)| check_path(text, home, false))
                 };
-                chosen(word)
+                choices(word)
                     .into_iter()
                     .map(|text| Word { text, ..word.clone() })
                     .find_map(|choice| find_in_word(&choice))
             };
             // `git show HEAD:a/b`, `git diff ':(top)a/b'`: relative to the top of the repository.
-            let of_repository =
-                |word: &Word| arguments(program_name(&word.text)).filter(|record| record.paths_in_revisions);
+            let of_repository = |word: &Word| {
+                argument_record(program_name(&word.text)).filter(|record| record.paths_in_revisions)
+            };
             let check_from_top = |text: &str| {
                 let text = text
                     .strip_prefix('(')
@@ -110,26 +111,30 @@ impl ParsedLine<'_> {
             };
             let has_revisions =
                 command.words.iter().any(|word| of_repository(word).is_some()) && !has_text_verb();
-            let from_top = |word: &Word| {
+            let check_in_repository = |word: &Word| {
                 let is_left_out =
                     |text: &str| [":!", ":^", ":(exclude"].iter().any(|own| text.starts_with(own));
                 let is_meant = has_revisions && word.text.contains(':') && !is_left_out(&word.text);
-                let texts = if is_meant { chosen(word) } else { Vec::new() };
+                let texts = if is_meant { choices(word) } else { Vec::new() };
                 texts.iter().find_map(|text| {
                     // `x..HEAD:a`, `:0:a`, `HEAD^{/a:b}:a`: a path may follow each colon.
-                    let mut signs = text.match_indices(':');
-                    let found = signs
+                    let mut colons = text.match_indices(':');
+                    let found = colons
                         .by_ref()
                         .take(MAX_COLONS)
                         .find_map(|(index, _)| check_from_top(&text[index + 1..]));
-                    if signs.next().is_some() {
+                    if colons.next().is_some() {
                         self.folders.work_budget.exhaust();
                     }
                     found
                 })
             };
-            let named = |word: &Word| unknown(word, false).or_else(|| named(word)).or_else(|| from_top(word));
-            redirected.or_else(|| command.words.iter().skip(1).find_map(named))
+            let check_argument = |word: &Word| {
+                check_if_unknown(word, false)
+                    .or_else(|| check_argument(word))
+                    .or_else(|| check_in_repository(word))
+            };
+            found_in_redirections.or_else(|| command.words.iter().skip(1).find_map(check_argument))
         })
     }
 }

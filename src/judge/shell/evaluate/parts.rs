@@ -9,7 +9,7 @@ use crate::shell::evaluate::judge_command::{CommandOutcome, Permissions};
 use crate::shell::lex::word::Word;
 use crate::shell::paths::cwd_tracking::changes_folder;
 use crate::shell::paths::files;
-use crate::shell::programs::lookup::records;
+use crate::shell::programs::lookup::find_records;
 use crate::shell::programs::record::FileEffect;
 
 /// Maximum number of reported parts. The part that needs a request is among them.
@@ -38,16 +38,20 @@ impl ParsedLine<'_> {
     ) -> Vec<PartOutcome<'_, R>> {
         let ordered = self.command_order();
         if self.has_too_many_words() {
-            let asks = || Err("the line has too many words to be judged".to_owned());
-            return ordered.into_iter().take(MAX_PARTS).map(|index| self.outcome(index, asks())).collect();
+            let too_many_words = || Err("the line has too many words to be judged".to_owned());
+            return ordered
+                .into_iter()
+                .take(MAX_PARTS)
+                .map(|index| self.outcome(index, too_many_words()))
+                .collect();
         }
         let grants = Grants::new(grants);
         let permissions = Permissions { grants: &grants, read_only_passes };
-        let mut left_top = self.folders.starts_outside_top();
+        let mut has_left_top = self.folders.starts_outside_top();
         let mut judged = Vec::new();
         for index in ordered {
-            judged.push((index, self.judge_part(index, left_top, permissions)));
-            left_top |= changes_folder(&self.all.main().commands[index].words);
+            judged.push((index, self.judge_part(index, has_left_top, permissions)));
+            has_left_top |= changes_folder(&self.all.main().commands[index].words);
         }
         if judged.len() > MAX_PARTS {
             judged.sort_by_key(|(_, judged)| judged.is_ok());
@@ -66,10 +70,10 @@ impl ParsedLine<'_> {
         let no_grants = Grants::<()>::new(&[]);
         let permissions = Permissions { grants: &no_grants, read_only_passes: true };
         let has_too_many_words = self.has_too_many_words();
-        let mut left_top = self.folders.starts_outside_top();
+        let mut has_left_top = self.folders.starts_outside_top();
         let needs_grant = |index: &usize| {
-            let passes = !has_too_many_words && self.judge_part(*index, left_top, permissions).is_ok();
-            left_top |= changes_folder(&self.all.main().commands[*index].words);
+            let passes = !has_too_many_words && self.judge_part(*index, has_left_top, permissions).is_ok();
+            has_left_top |= changes_folder(&self.all.main().commands[*index].words);
             !passes
         };
         let index = self.command_order().into_iter().find(needs_grant)?;
@@ -122,9 +126,9 @@ impl ParsedLine<'_> {
         !commands.any(|(command, cwds)| {
             let words = &command.words;
             let is_secret = |word: &Word| self.folders.may_name_secret(&word.text, cwds);
-            files::removal(words, cwds, self.folders).is_err()
+            files::check_removal(words, cwds, self.folders).is_err()
                 || is_prefix
-                    && records(words).effect() == FileEffect::Reads
+                    && find_records(words).effect() == FileEffect::Reads
                     && words[1..].iter().any(is_secret)
         })
     }

@@ -1,6 +1,6 @@
 //! Quotes and expansions.
 
-use super::{Frame, Head, Kind, Lexer, TextJob, is_name_byte};
+use super::{Frame, Head, Lexer, ListKind, TextJob, is_name_byte};
 use crate::shell::lex::loops::VariableForm;
 use crate::shell::lex::syntax::UnsupportedSyntax;
 use crate::shell::lex::word::{Marks, Quoting};
@@ -93,7 +93,7 @@ impl Lexer<'_> {
             b'<' | b'>' if self.text.get(self.position + 1) == Some(&b'(') => {
                 self.note(UnsupportedSyntax::ProcessSubstitution);
                 self.position += 2;
-                self.open_list(Kind::Substitution);
+                self.open_list(ListKind::Substitution);
             }
             _ => self.position += 1,
         }
@@ -133,7 +133,7 @@ impl Lexer<'_> {
                     self.position = after;
                     if command && self.list().head == Head::None {
                         let list = self.list();
-                        list.compound = true;
+                        list.is_after_compound = true;
                         list.commands += 1;
                     }
                 }
@@ -142,14 +142,14 @@ impl Lexer<'_> {
                     self.close();
                     let length = self.position - opened;
                     self.plain_brackets.insert(opened);
-                    if *self.again < length {
+                    if *self.reparse_budget < length {
                         self.note(UnsupportedSyntax::Unsure);
-                        *self.again = 0;
+                        *self.reparse_budget = 0;
                     } else {
-                        *self.again -= length;
+                        *self.reparse_budget -= length;
                     }
                     self.position = opened + 1;
-                    self.open_list(if command { Kind::Subshell } else { Kind::Substitution });
+                    self.open_list(if command { ListKind::Subshell } else { ListKind::Substitution });
                 }
             },
             b'"' => {
@@ -173,7 +173,7 @@ impl Lexer<'_> {
                 self.mark(Marks::EXPANDS);
                 let first = after - 1;
                 let double = matches!(self.peek_from(after), Some((b'(', _)));
-                if double && !self.plain_brackets.contains(&first) && *self.again > 0 {
+                if double && !self.plain_brackets.contains(&first) && *self.reparse_budget > 0 {
                     let inner = self.peek_from(after).map_or(after, |(_, position)| position);
                     self.note(UnsupportedSyntax::Arithmetic);
                     self.open(Frame::Arithmetic { opened: first, square: false, depth: 0, command: false });
@@ -184,7 +184,7 @@ impl Lexer<'_> {
                     }
                     self.note(UnsupportedSyntax::Substitution);
                     self.position = after;
-                    self.open_list(Kind::Substitution);
+                    self.open_list(ListKind::Substitution);
                 }
             }
             Some((b'{', after)) if self.push_loop_variable(after, VariableForm::Braced, quoting) => {}
@@ -215,8 +215,8 @@ impl Lexer<'_> {
             Some((b'\'', after)) if !is_quoted => {
                 self.note(UnsupportedSyntax::DollarQuote);
                 self.mark(Marks::DOLLAR_QUOTE);
-                let (text, length, closed) = ansi(&self.text[after..]);
-                if !closed {
+                let (text, length, is_closed) = decode_dollar_quote(&self.text[after..]);
+                if !is_closed {
                     self.note(UnsupportedSyntax::Syntax);
                 }
                 self.push_bytes(&text, Quoting::Quoted);
@@ -297,11 +297,11 @@ impl Lexer<'_> {
 
     /// Stores a nested text for later.
     pub(super) fn defer_text(&mut self, text: Vec<u8>, is_body: bool) {
-        if text.len() > *self.again {
+        if text.len() > *self.reparse_budget {
             self.note(UnsupportedSyntax::Unsure);
             return;
         }
-        *self.again -= text.len();
+        *self.reparse_budget -= text.len();
         let depth = self.base + self.frames.len() + self.blocks;
         self.jobs.push(TextJob { text, is_body, depth });
     }
@@ -309,27 +309,27 @@ impl Lexer<'_> {
 
 /// Decodes the inside of `$'…'`: the bytes, the length including the closing sign, and whether it is
 /// closed.
-fn ansi(text: &[u8]) -> (Vec<u8>, usize, bool) {
+fn decode_dollar_quote(text: &[u8]) -> (Vec<u8>, usize, bool) {
     let mut out = Vec::new();
     let mut position = 0;
-    let mut ended = false;
-    let digits = |from: usize, base: u32, most: usize| -> (u32, usize) {
-        let taken = text[from.min(text.len())..]
+    let mut has_ended = false;
+    let digits = |from: usize, base: u32, max_digits: usize| -> (u32, usize) {
+        let digit_count = text[from.min(text.len())..]
             .iter()
-            .take(most)
+            .take(max_digits)
             .take_while(|c| char::from(**c).is_digit(base))
             .count();
-        let value = text[from.min(text.len())..][..taken]
+        let value = text[from.min(text.len())..][..digit_count]
             .iter()
             .fold(0u32, |sum, c| sum * base + char::from(*c).to_digit(base).unwrap_or(0));
-        (value, taken)
+        (value, digit_count)
     };
     while let Some(&byte) = text.get(position) {
         if byte == b'\'' {
             return (out, position + 1, true);
         }
         if byte != b'\\' {
-            if !ended {
+            if !has_ended {
                 out.push(byte);
             }
             position += 1;
@@ -337,7 +337,7 @@ fn ansi(text: &[u8]) -> (Vec<u8>, usize, bool) {
         }
         let Some(&kind) = text.get(position + 1) else { break };
         let mut push = |bytes: &[u8]| {
-            if !ended {
+            if !has_ended {
                 out.extend_from_slice(bytes);
             }
         };
@@ -353,28 +353,28 @@ fn ansi(text: &[u8]) -> (Vec<u8>, usize, bool) {
             b'v' => push(b"\x0b"),
             b'\\' | b'\'' | b'"' | b'?' => push(&[kind]),
             b'0'..=b'7' => {
-                let (value, taken) = digits(position - 1, 8, 3);
-                position += taken - 1;
+                let (value, digit_count) = digits(position - 1, 8, 3);
+                position += digit_count - 1;
                 // A NUL ends the text.
                 if value & 0xff == 0 {
-                    ended = true;
+                    has_ended = true;
                 } else {
                     push(&[(value & 0xff) as u8]);
                 }
             }
             b'x' => match digits(position, 16, 2) {
                 (_, 0) => push(b"\\x"),
-                (0, _) => ended = true,
-                (value, taken) => {
+                (0, _) => has_ended = true,
+                (value, digit_count) => {
                     push(&[(value & 0xff) as u8]);
-                    position += taken;
+                    position += digit_count;
                 }
             },
             b'u' | b'U' => match digits(position, 16, if kind == b'u' { 4 } else { 8 }) {
                 (_, 0) => push(&[b'\\', kind]),
-                (0, _) => ended = true,
-                (value, taken) => {
-                    position += taken;
+                (0, _) => has_ended = true,
+                (value, digit_count) => {
+                    position += digit_count;
                     if let Some(c) = char::from_u32(value) {
                         push(c.encode_utf8(&mut [0; 4]).as_bytes());
                     }

@@ -3,7 +3,7 @@
 //! The lexer opens such a substitution as a list of commands with a [`LiteralText`]. At its end it appends the text of
 //! the here-document to the word, if the commands are only that `cat`.
 
-use super::{Frame, HereDocument, Kind, Lexer, LiteralText};
+use super::{Frame, HereDocument, Lexer, ListKind, LiteralText};
 use crate::shell::lex::syntax::{RedirKind, SimpleCommand, UnsupportedSyntax};
 use crate::shell::lex::word::{Marks, Quoting};
 
@@ -33,7 +33,7 @@ impl Lexer<'_> {
             bodies: 0,
         };
         self.position = after;
-        self.open_list(Kind::Substitution);
+        self.open_list(ListKind::Substitution);
         self.list().literal = Some(literal);
     }
 

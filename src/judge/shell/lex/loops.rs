@@ -1,7 +1,7 @@
 //! `for` loops over words that the line itself shows: literal words, and patterns of files. A command in such a loop
 //! can be judged with each value of the loop's variable.
 
-use super::{Block, Frame, Head, Kind, Lexer, is_name_byte};
+use super::{Block, Frame, Head, Lexer, ListKind, is_name_byte};
 use crate::shell::lex::syntax::{ForLoop, Script, SimpleCommand, UnsupportedSyntax};
 use crate::shell::lex::word::{Marks, Quoting, Word};
 
@@ -121,7 +121,7 @@ impl Lexer<'_> {
     ) -> bool {
         let in_word = matches!(self.frames.last(), Some(Frame::List | Frame::Quote));
         let kind = self.list().kind;
-        if !in_word || self.list().expansions > 0 || matches!(kind, Kind::Array | Kind::Conditional) {
+        if !in_word || self.list().expansions > 0 || matches!(kind, ListKind::Array | ListKind::Conditional) {
             return false;
         }
         let rest = &self.text[name_start..];

@@ -40,16 +40,22 @@ enum Frame {
     Body,
 }
 
-/// The sign that closes a list.
+/// What a list of commands is part of, which decides the sign that ends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum ListKind {
+    /// The whole text.
     Whole,
+    /// `( … )`
     Subshell,
+    /// `$( … )`, `<( … )`
     Substitution,
+    /// `name=( … )`
     Array,
+    /// `[[ … ]]`
     Conditional,
 }
 
+/// A compound command whose end has not been read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Block {
     Brace,
@@ -74,27 +80,48 @@ enum Head {
     Coproc,
 }
 
+/// A redirection without its target.
+#[derive(Clone, Copy, Debug)]
+struct OpenRedirection {
+    kind: RedirKind,
+    /// See [`syntax::Redirection::named`].
+    named: bool,
+    /// `<<-`: leading tabs of the here-document's lines are removed.
+    strips_tabs: bool,
+    /// Whether its sign is `>`: then `>&` with a file is output.
+    is_output: bool,
+}
+
+/// An open list of commands.
 #[derive(Debug)]
 struct List {
-    kind: Kind,
+    kind: ListKind,
+    /// Its subshell, an index of [`Script::scopes`].
     scope: usize,
+    /// The open blocks, the innermost last.
     blocks: Vec<Block>,
+    /// The part of a compound command's head that comes next.
     head: Head,
+    /// The current word.
     draft: Option<WordBuilder>,
+    /// The current command.
     command: SimpleCommand,
-    started: bool,
-    redir: Option<(RedirKind, bool, bool)>,
+    /// Whether the current command has a word or a redirection.
+    is_started: bool,
+    /// The redirection whose target is the next word.
+    redir: Option<OpenRedirection>,
     /// Start of the redirection, including the descriptor before it.
-    redir_at: usize,
+    redir_start: usize,
     /// A `|` needs its right side, which may not begin with `!`.
-    piped: bool,
+    is_after_pipe: bool,
     /// A compound command has just ended.
-    compound: bool,
-    /// An operator needs its right side.
-    needs: bool,
+    is_after_compound: bool,
+    /// An operator or a reserved word needs the command that follows it.
+    needs_command: bool,
     /// See [`SimpleCommand::run`] and [`SimpleCommand::joined`].
     run: usize,
     joined: bool,
+    /// Number of commands that have ended.
     commands: usize,
     /// Number of open `${`, `((` and `$[` around the next byte.
     expansions: usize,
@@ -122,7 +149,7 @@ struct LiteralText {
 
 impl List {
     /// An empty list.
-    fn new(kind: Kind, scope: usize, run: usize) -> Self {
+    fn new(kind: ListKind, scope: usize, run: usize) -> Self {
         Self {
             kind,
             scope,
@@ -132,12 +159,12 @@ impl List {
             head: Head::None,
             draft: None,
             command: SimpleCommand::default(),
-            started: false,
+            is_started: false,
             redir: None,
-            redir_at: 0,
-            piped: false,
-            compound: false,
-            needs: false,
+            redir_start: 0,
+            is_after_pipe: false,
+            is_after_compound: false,
+            needs_command: false,
             commands: 0,
             expansions: 0,
             quotes: 0,
@@ -149,15 +176,17 @@ impl List {
 
     /// Whether the current command has no word and no redirection.
     fn is_fresh(&self) -> bool {
-        !self.started && self.redir.is_none()
+        !self.is_started && self.redir.is_none()
     }
 }
 
 /// A here-document whose body follows on a later line.
 #[derive(Debug)]
 struct HereDocument {
+    /// The line that ends it.
     end: String,
     strips_tabs: bool,
+    /// Whether its end mark is quoted, so that the shell expands nothing in it.
     quoted: bool,
 }
 
@@ -174,26 +203,26 @@ pub(crate) fn lex(text: &str) -> Script {
     lex_within(text, &mut max_reparsed_bytes(text.len()))
 }
 
-/// Parses one of several texts that share a limit for repeated parsing.
-pub(super) fn lex_within(text: &str, again: &mut usize) -> Script {
+/// Parses one of several texts that share a limit for repeated parsing: the remaining bytes.
+pub(super) fn lex_within(text: &str, reparse_budget: &mut usize) -> Script {
     let mut script = Script { scopes: vec![0], ..Script::default() };
     let mut jobs = Vec::new();
-    read(text.as_bytes(), false, 0, false, &mut script, &mut jobs, again);
+    lex_text(text.as_bytes(), false, 0, false, &mut script, &mut jobs, reparse_budget);
     while let Some(job) = jobs.pop() {
-        read(&job.text, job.is_body, job.depth, true, &mut script, &mut jobs, again);
+        lex_text(&job.text, job.is_body, job.depth, true, &mut script, &mut jobs, reparse_budget);
     }
     script
 }
 
 /// Parses one text. Adds its commands to `script`, and the texts nested in it to `jobs`.
-fn read(
+fn lex_text(
     text: &[u8],
     is_body: bool,
     depth: usize,
     derived: bool,
     script: &mut Script,
     jobs: &mut Vec<TextJob>,
-    again: &mut usize,
+    reparse_budget: &mut usize,
 ) {
     script.runs += 1;
     let run = script.runs;
@@ -201,8 +230,8 @@ fn read(
         text,
         position: 0,
         frames: vec![if is_body { Frame::Body } else { Frame::List }],
-        lists: vec![List::new(Kind::Whole, 0, run)],
-        heres: vec![Vec::new()],
+        lists: vec![List::new(ListKind::Whole, 0, run)],
+        pending_heres: vec![Vec::new()],
         plain_brackets: std::collections::HashSet::new(),
         base: depth,
         blocks: 0,
@@ -210,27 +239,37 @@ fn read(
         is_body,
         script,
         jobs,
-        again,
+        reparse_budget,
     };
     lexer.run();
 }
 
+/// The state while one text is parsed.
 struct Lexer<'a> {
     text: &'a [u8],
+    /// The next byte.
     position: usize,
+    /// The open constructs, the innermost last.
     frames: Vec<Frame>,
+    /// The open lists: one for each [`Frame::List`].
     lists: Vec<List>,
     /// Pending here-documents: one row for the line and for each open substitution.
-    heres: Vec<Vec<HereDocument>>,
+    pending_heres: Vec<Vec<HereDocument>>,
     /// Positions of `((` that turned out to be two brackets.
     plain_brackets: std::collections::HashSet<usize>,
+    /// Nesting of the text in other texts.
     base: usize,
+    /// Number of open blocks in all lists.
     blocks: usize,
+    /// Whether the text is nested in another one.
     derived: bool,
+    /// Whether the text is the body of a here-document.
     is_body: bool,
     script: &'a mut Script,
+    /// Nested texts that are parsed later.
     jobs: &'a mut Vec<TextJob>,
-    again: &'a mut usize,
+    /// Remaining bytes of texts that may be parsed again.
+    reparse_budget: &'a mut usize,
 }
 
 impl Lexer<'_> {
@@ -266,14 +305,14 @@ impl Lexer<'_> {
             self.end_word();
             self.end_command(None);
             let list = self.list();
-            if list.needs || !list.blocks.is_empty() || list.head != Head::None {
+            if list.needs_command || !list.blocks.is_empty() || list.head != Head::None {
                 self.note(UnsupportedSyntax::Syntax);
             }
             if self.lists.len() > 1 {
                 self.lists.pop();
             }
         }
-        if self.heres.iter().any(|row| !row.is_empty()) {
+        if self.pending_heres.iter().any(|row| !row.is_empty()) {
             self.note(UnsupportedSyntax::Syntax);
         }
     }
@@ -284,9 +323,9 @@ impl Lexer<'_> {
     }
 
     /// Records a range of the text that does not affect which commands run.
-    fn set_aside(&mut self, start: usize, end: usize) {
+    fn note_ignorable(&mut self, start: usize, end: usize) {
         if !self.derived {
-            self.script.aside.push((start, end));
+            self.script.ignorable.push((start, end));
         }
     }
 
@@ -344,9 +383,9 @@ impl Lexer<'_> {
     }
 
     /// Opens a list of commands.
-    fn open_list(&mut self, kind: Kind) {
+    fn open_list(&mut self, kind: ListKind) {
         let scope = match kind {
-            Kind::Array | Kind::Conditional => self.list().scope,
+            ListKind::Array | ListKind::Conditional => self.list().scope,
             _ => {
                 let parent = self.list().scope;
                 self.script.scopes.push(parent);
@@ -354,13 +393,13 @@ impl Lexer<'_> {
             }
         };
         let run = self.list().run;
-        if matches!(kind, Kind::Subshell | Kind::Conditional) {
+        if matches!(kind, ListKind::Subshell | ListKind::Conditional) {
             self.list().feeds_next = None;
         }
         self.lists.push(List::new(kind, scope, run));
         self.frames.push(Frame::List);
-        if kind == Kind::Substitution {
-            self.heres.push(Vec::new());
+        if kind == ListKind::Substitution {
+            self.pending_heres.push(Vec::new());
         }
     }
 
@@ -371,17 +410,17 @@ impl Lexer<'_> {
         let Some(list) = self.lists.pop() else { return };
         self.blocks -= list.blocks.len();
         self.frames.pop();
-        if list.needs || !list.blocks.is_empty() || list.head != Head::None {
+        if list.needs_command || !list.blocks.is_empty() || list.head != Head::None {
             self.note(UnsupportedSyntax::Syntax);
         }
         match list.kind {
-            Kind::Substitution => {
+            ListKind::Substitution => {
                 // If a body is not inside the substitution, it follows after it.
-                if let Some(row) = self.heres.pop()
+                if let Some(row) = self.pending_heres.pop()
                     && !row.is_empty()
                 {
                     self.note(UnsupportedSyntax::Unsure);
-                    if let Some(outer) = self.heres.last_mut() {
+                    if let Some(outer) = self.pending_heres.last_mut() {
                         outer.extend(row);
                     }
                 }
@@ -389,23 +428,23 @@ impl Lexer<'_> {
                     self.end_literal_text(literal);
                 }
             }
-            Kind::Subshell => {
+            ListKind::Subshell => {
                 if list.commands == 0 {
                     self.note(UnsupportedSyntax::Syntax);
                 }
                 let end = self.position;
                 let list = self.list();
-                list.compound = true;
+                list.is_after_compound = true;
                 list.last_command = None;
                 list.commands += 1;
                 list.command = SimpleCommand { start: end, end, ..SimpleCommand::default() };
             }
-            Kind::Conditional => {
+            ListKind::Conditional => {
                 let list = self.list();
-                list.compound = true;
+                list.is_after_compound = true;
                 list.commands += 1;
             }
-            Kind::Array | Kind::Whole => {}
+            ListKind::Array | ListKind::Whole => {}
         }
     }
 
@@ -417,7 +456,7 @@ impl Lexer<'_> {
                 Some(b'\n') => self.position += 2,
                 Some(_) => {
                     let text = self.text;
-                    let length = character(&text[self.position + 1..]);
+                    let length = first_char_bytes(&text[self.position + 1..]);
                     self.push_bytes(&text[self.position + 1..self.position + 1 + length], Quoting::Quoted);
                     self.position += 1 + length;
                 }
@@ -466,6 +505,7 @@ impl Lexer<'_> {
     }
 }
 
+/// The sign between two commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Operator {
     And,
@@ -496,7 +536,7 @@ fn is_name_byte(byte: u8) -> bool {
 }
 
 /// Number of bytes of the first character.
-fn character(text: &[u8]) -> usize {
+fn first_char_bytes(text: &[u8]) -> usize {
     let wide = match text.first() {
         Some(0xf0..) => 4,
         Some(0xe0..) => 3,

@@ -2,15 +2,15 @@
 
 use crate::shell::lex::syntax::{RedirKind, UnsupportedSyntax};
 use crate::shell::lex::word::{Marks, WordBuilder};
-use crate::shell::lex::{Frame, Head, Kind, Lexer, Operator};
+use crate::shell::lex::{Frame, Head, Lexer, ListKind, OpenRedirection, Operator};
 
 impl Lexer<'_> {
     /// Reads a line feed, and the bodies of here-documents that begin after it.
     pub(super) fn newline(&mut self) {
         self.end_word();
         let kind = self.list().kind;
-        if matches!(kind, Kind::Array | Kind::Conditional) {
-            if self.heres.last().is_some_and(|row| !row.is_empty()) {
+        if matches!(kind, ListKind::Array | ListKind::Conditional) {
+            if self.pending_heres.last().is_some_and(|row| !row.is_empty()) {
                 self.note(UnsupportedSyntax::Unsure);
             }
             self.position += 1;
@@ -18,11 +18,11 @@ impl Lexer<'_> {
         }
         if self.has_loop_words() {
             self.list().head = Head::None;
-        } else if !self.list().needs || self.list().started {
+        } else if !self.list().needs_command || self.list().is_started {
             self.end_command(Some(Operator::Newline));
         }
         self.position += 1;
-        self.bodies();
+        self.read_here_documents();
     }
 
     /// Reads a `<` or `>`: a redirection, or the beginning of a process substitution.
@@ -38,21 +38,21 @@ impl Lexer<'_> {
             self.note(UnsupportedSyntax::ProcessSubstitution);
             self.mark(Marks::EXPANDS);
             self.position = after;
-            self.open_list(Kind::Substitution);
+            self.open_list(ListKind::Substitution);
             return;
         }
-        if matches!(self.list().kind, Kind::Array | Kind::Conditional) {
+        if matches!(self.list().kind, ListKind::Array | ListKind::Conditional) {
             self.end_word();
-            if matches!(self.list().kind, Kind::Array | Kind::Conditional) {
+            if matches!(self.list().kind, ListKind::Array | ListKind::Conditional) {
                 self.position += 1;
                 return;
             }
         }
         // A number or `{name}` directly before the sign belongs to it.
         let mut named = false;
-        let place = self.position;
+        let sign_start = self.position;
         let list = self.list();
-        let mut start = place;
+        let mut start = sign_start;
         match &list.draft {
             Some(draft) if draft.is_number() => {
                 start = draft.start();
@@ -65,9 +65,9 @@ impl Lexer<'_> {
             _ => self.end_word(),
         }
         if named {
-            start = place.saturating_sub(1);
+            start = sign_start.saturating_sub(1);
         }
-        let (kind, after, strips) = match (sign, next) {
+        let (kind, after, strips_tabs) = match (sign, next) {
             (b'<', b'<') => match self.peek_from(after) {
                 Some((b'<', after)) => (RedirKind::HereString, after, false),
                 Some((b'-', after)) => (RedirKind::Here, after, true),
@@ -80,20 +80,21 @@ impl Lexer<'_> {
             _ => (RedirKind::Output, self.position + 1, false),
         };
         // `>&file` is output to a file; the target decides.
-        self.begin_redirection(kind, named, strips || (sign == b'>' && next == b'&'), start);
+        let redir = OpenRedirection { kind, named, strips_tabs, is_output: sign == b'>' };
+        self.begin_redirection(redir, start);
         self.position = after;
     }
 
     /// Begins a redirection at the byte `start`. Its target is the next word.
-    fn begin_redirection(&mut self, kind: RedirKind, named: bool, flag: bool, start: usize) {
+    fn begin_redirection(&mut self, redir: OpenRedirection, start: usize) {
         if self.list().redir.is_some() || self.list().head != Head::None && self.list().head != Head::Time {
             self.note(UnsupportedSyntax::Syntax);
         }
         let list = self.list();
-        list.redir = Some((kind, named, flag));
-        list.redir_at = start;
-        if !list.started && !list.compound {
-            list.started = true;
+        list.redir = Some(redir);
+        list.redir_start = start;
+        if !list.is_started && !list.is_after_compound {
+            list.is_started = true;
             // The file name may be missing.
             (list.command.start, list.command.end) = (start, start);
         }
@@ -104,8 +105,8 @@ impl Lexer<'_> {
         self.end_word();
         let first = self.text[self.position];
         let next = self.peek_from(self.position + 1);
-        if matches!(self.list().kind, Kind::Array | Kind::Conditional) {
-            if self.list().kind == Kind::Array {
+        if matches!(self.list().kind, ListKind::Array | ListKind::Conditional) {
+            if self.list().kind == ListKind::Array {
                 self.note(UnsupportedSyntax::Syntax);
             }
             self.position += 1;
@@ -119,7 +120,9 @@ impl Lexer<'_> {
                 _ => after,
             };
             let start = self.position;
-            self.begin_redirection(RedirKind::Output, false, false, start);
+            let kind = RedirKind::Output;
+            let redir = OpenRedirection { kind, named: false, strips_tabs: false, is_output: true };
+            self.begin_redirection(redir, start);
             self.position = after;
             return;
         }
@@ -146,7 +149,8 @@ impl Lexer<'_> {
         let is_pipe = first == b'|' && operator == Operator::Joins && !matches!(next, Some((b'|' | b'&', _)));
         let list = self.list();
         list.feeds_next = list.last_command.filter(|_| is_pipe);
-        self.list().piped = first == b'|' && operator == Operator::Joins && !matches!(next, Some((b'|', _)));
+        self.list().is_after_pipe =
+            first == b'|' && operator == Operator::Joins && !matches!(next, Some((b'|', _)));
         self.position = after;
     }
 
@@ -154,12 +158,12 @@ impl Lexer<'_> {
     pub(super) fn bracket(&mut self) {
         let first = self.position;
         let kind = self.list().kind;
-        if kind == Kind::Conditional {
+        if kind == ListKind::Conditional {
             self.end_word();
             self.position += 1;
             return;
         }
-        if kind == Kind::Array {
+        if kind == ListKind::Array {
             self.end_word();
             self.note(UnsupportedSyntax::Syntax);
             self.position += 1;
@@ -174,7 +178,7 @@ impl Lexer<'_> {
             self.note(UnsupportedSyntax::Array);
             self.mark(Marks::EXPANDS);
             self.position += 1;
-            self.open_list(Kind::Array);
+            self.open_list(ListKind::Array);
             return;
         }
         self.end_word();
@@ -188,7 +192,7 @@ impl Lexer<'_> {
                 return;
             }
         }
-        if self.list().started {
+        if self.list().is_started {
             // `name ()` defines a function; anything else is invalid.
             let mut position = first + 1;
             while let Some((b' ' | b'\t', after)) = self.peek_from(position) {
@@ -201,19 +205,19 @@ impl Lexer<'_> {
                 self.note(UnsupportedSyntax::Function);
                 self.position = after;
                 self.reset_command();
-                self.list().needs = true;
+                self.list().needs_command = true;
                 return;
             }
             self.note(UnsupportedSyntax::Syntax);
             self.end_command(Some(Operator::Semicolon));
-        } else if self.list().compound && !self.list().needs {
+        } else if self.list().is_after_compound && !self.list().needs_command {
             self.note(UnsupportedSyntax::Syntax);
         }
         let double = matches!(self.peek_from(first + 1), Some((b'(', _)));
-        if double && !self.plain_brackets.contains(&first) && *self.again > 0 {
+        if double && !self.plain_brackets.contains(&first) && *self.reparse_budget > 0 {
             self.note(UnsupportedSyntax::Conditional);
             let inner = self.peek_from(first + 1).map_or(first + 1, |(_, position)| position);
-            self.list().needs = false;
+            self.list().needs_command = false;
             self.open(Frame::Arithmetic { opened: first, square: false, depth: 0, command: true });
             self.position = inner;
             return;
@@ -221,10 +225,10 @@ impl Lexer<'_> {
         if double {
             self.note(UnsupportedSyntax::Unsure);
         }
-        self.list().needs = false;
-        self.list().compound = false;
+        self.list().needs_command = false;
+        self.list().is_after_compound = false;
         self.position += 1;
-        self.open_list(Kind::Subshell);
+        self.open_list(ListKind::Subshell);
     }
 
     /// Reads a `)`: the end of a list, or of the pattern of a `case`.
@@ -233,18 +237,18 @@ impl Lexer<'_> {
         if self.list().head == Head::CasePattern {
             let list = self.list();
             list.head = Head::None;
-            list.needs = false;
+            list.needs_command = false;
             self.position += 1;
             return;
         }
         match self.list().kind {
-            Kind::Whole => {
+            ListKind::Whole => {
                 self.note(UnsupportedSyntax::Syntax);
                 self.end_command(Some(Operator::Semicolon));
                 self.position += 1;
             }
-            Kind::Conditional => self.position += 1,
-            Kind::Subshell | Kind::Substitution | Kind::Array => {
+            ListKind::Conditional => self.position += 1,
+            ListKind::Subshell | ListKind::Substitution | ListKind::Array => {
                 self.position += 1;
                 self.close_list();
             }
@@ -252,9 +256,9 @@ impl Lexer<'_> {
     }
 
     /// Reads the bodies that begin on this line.
-    pub(super) fn bodies(&mut self) {
-        let rows = self.heres.len();
-        let row = std::mem::take(&mut self.heres[rows - 1]);
+    pub(super) fn read_here_documents(&mut self) {
+        let rows = self.pending_heres.len();
+        let row = std::mem::take(&mut self.pending_heres[rows - 1]);
         for here in row {
             let body = self.position;
             let end = loop {
@@ -277,7 +281,7 @@ impl Lexer<'_> {
                 }
             };
             let ends_line = self.position > body && self.text[self.position - 1] == b'\n';
-            self.set_aside(body, self.position - usize::from(ends_line));
+            self.note_ignorable(body, self.position - usize::from(ends_line));
             let text = &self.text[body..end];
             self.keep_literal_body(text, &here);
             let text = &self.text[body..end];

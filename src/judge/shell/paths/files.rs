@@ -12,30 +12,31 @@ use crate::shell::programs::operands::may_become_an_option;
 use crate::shell::programs::record::FileEffect;
 
 /// Checks the words that no grant contains as files: which need a request for reading or writing.
-pub(crate) fn refuse(
+pub(crate) fn check_ungranted_words(
     records: CommandRecords,
     words: &[Word],
     granted_count: usize,
     cwds: &[String],
-    special: bool,
+    has_special_folder: bool,
     folders: &Folders,
 ) -> Result<(), String> {
     let written = WriteTargets::new(records, words);
     for (word, source) in created_paths(records, words, &folders.work_budget) {
-        let wild = word.marks.has_any(Marks::GLOB) || word.marks.has_any(Marks::BRACE);
-        let is_there = |cwd: &String| {
+        let has_wildcards = word.marks.has_any(Marks::GLOB) || word.marks.has_any(Marks::BRACE);
+        let is_protected_inside = |cwd: &String| {
             let path = resolve::resolve_in(&word.text, cwd, folders);
             folders.contains_path(&path)
-                && resolve::path_protection(&path, wild, folders) > PathProtection::Ordinary
+                && resolve::path_protection(&path, has_wildcards, folders) > PathProtection::Ordinary
         };
-        if cwds.iter().any(is_there) {
+        if cwds.iter().any(is_protected_inside) {
             return Err(format!("a copy of {} needs the user's consent", source.text));
         }
     }
     for (index, word) in words.iter().enumerate().skip(granted_count.max(1)) {
-        let worth =
-            special || word.text.contains(['/', '~', '$', '*', '?', '[', '{', '.']) || !word.text.is_ascii();
-        if worth {
+        let may_be_path = has_special_folder
+            || word.text.contains(['/', '~', '$', '*', '?', '[', '{', '.'])
+            || !word.text.is_ascii();
+        if may_be_path {
             check_word(records.effect(), word, written.is(index), cwds, folders)?;
         }
     }
@@ -44,7 +45,7 @@ pub(crate) fn refuse(
 
 /// Checks the words that no grant contains, for a command that the grant makes write: none may be
 /// outside the workspace.
-pub(crate) fn refuse_to_leave(
+pub(crate) fn check_written_inside(
     words: &[Word],
     granted_count: usize,
     cwds: &[String],
@@ -80,18 +81,18 @@ fn check_word(
     if word.marks.has_any(Marks::BRACE) {
         return each_choice(kind, word, written, cwds, folders);
     }
-    let wild = word.marks.has_any(Marks::GLOB);
+    let has_wildcards = word.marks.has_any(Marks::GLOB);
     // `--exclude` takes a pattern of files that are not written.
     let changed = written && !word.text.starts_with("--exclude");
     for (text, home) in resolve::candidates(word) {
         for cwd in cwds {
             let path = resolve::resolve(text, home, cwd, folders);
             if sensitive_paths::is_private(&path, folders)
-                || wild && sensitive_paths::may_find_private(&path, folders)
+                || has_wildcards && sensitive_paths::may_find_private(&path, folders)
             {
                 return Err(format!("a command needs the user's consent to read {}", word.text));
             }
-            if changed && resolve::path_protection(&path, wild, folders) > PathProtection::Ordinary {
+            if changed && resolve::path_protection(&path, has_wildcards, folders) > PathProtection::Ordinary {
                 return Err(format!("{} needs the user's consent", word.text));
             }
         }
@@ -111,14 +112,14 @@ fn check_word(
             if whole.starts_with("if=") {
                 continue;
             }
-            let leaves = resolve::is_other_tilde(text)
+            let is_outside = resolve::is_other_tilde(text)
                 || cwds.iter().any(|cwd| {
                     let path = resolve::resolve(text, home, cwd, folders);
                     !folders.contains_path(&path)
                         && !["/tmp", "/var/tmp"].iter().any(|folder| resolve::is_in(&path, folder))
                         && !matches!(path.as_str(), "/dev/null" | "/dev/stdout" | "/dev/stderr")
                 });
-            if leaves {
+            if is_outside {
                 return Err(format!("{} lies outside the workspace", word.text));
             }
         }
@@ -158,22 +159,22 @@ fn each_choice(
 }
 
 /// Recursive removal of important folders, and moving them away.
-pub(crate) fn removal(words: &[Word], cwds: &[String], folders: &Folders) -> Result<(), String> {
+pub(crate) fn check_removal(words: &[Word], cwds: &[String], folders: &Folders) -> Result<(), String> {
     match program_name(&words[0].text) {
         "rm" | "grm" => {}
-        "mv" | "gmv" => return moving(words, cwds, folders),
+        "mv" | "gmv" => return check_move(words, cwds, folders),
         _ => return Ok(()),
     }
     if !is_recursive(words) {
         return Ok(());
     }
-    let ends = end_of_options(words);
+    let options_end = end_of_options(words);
     for (index, word) in words.iter().enumerate().skip(1) {
         let text = word.text.as_str();
-        if index < ends && text.starts_with('-') {
+        if index < options_end && text.starts_with('-') {
             continue;
         }
-        let bare = matches!(
+        let is_whole_folder = matches!(
             text.trim_start_matches("./").trim_end_matches('/'),
             "*" | ".*" | "." | ".." | "" | "**" | "{*,.*}" | ".[!.]*" | "?*"
         ) && !text.is_empty();
@@ -187,11 +188,11 @@ pub(crate) fn removal(words: &[Word], cwds: &[String], folders: &Folders) -> Res
             let parent = path.rfind('/').filter(|index| *index > 0).map_or("/", |index| &path[..index]);
             let folder = if everything { parent } else { path.as_str() };
             let above = folder == "/" || folders.contains_workspace_or_home(folder);
-            let git = path.rsplit('/').next().is_some_and(|name| name.eq_ignore_ascii_case(".git"));
-            let wild = word.marks.has_any(Marks::GLOB)
+            let is_git = path.rsplit('/').next().is_some_and(|name| name.eq_ignore_ascii_case(".git"));
+            let has_wildcards = word.marks.has_any(Marks::GLOB)
                 && last.starts_with('.')
                 && ".git".starts_with(last.split(['*', '?', '[', '{']).next().unwrap_or_default());
-            if bare || above || git || wild {
+            if is_whole_folder || above || is_git || has_wildcards {
                 return Err(format!("removing {text} needs the user's consent"));
             }
         }
@@ -215,15 +216,16 @@ fn end_of_options(words: &[Word]) -> usize {
 }
 
 /// `mv /the/workspace elsewhere`.
-fn moving(words: &[Word], cwds: &[String], folders: &Folders) -> Result<(), String> {
+fn check_move(words: &[Word], cwds: &[String], folders: &Folders) -> Result<(), String> {
     let operands: Vec<&Word> = words[1..].iter().filter(|word| !word.text.starts_with('-')).collect();
-    let named = words.iter().any(|word| word.text.starts_with("-t") || word.text.starts_with("--t"));
-    let moved = if named { operands.len() } else { operands.len().saturating_sub(1) };
-    for word in &operands[..moved] {
+    let has_target_option =
+        words.iter().any(|word| word.text.starts_with("-t") || word.text.starts_with("--t"));
+    let moved_count = if has_target_option { operands.len() } else { operands.len().saturating_sub(1) };
+    for word in &operands[..moved_count] {
         for cwd in cwds {
             let path = resolve::resolve(&word.text, word.marks.has_any(Marks::HOME), cwd, folders);
-            let git = path.rsplit('/').next().is_some_and(|name| name.eq_ignore_ascii_case(".git"));
-            if git || path == "/" || folders.contains_workspace_or_home(&path) {
+            let is_git = path.rsplit('/').next().is_some_and(|name| name.eq_ignore_ascii_case(".git"));
+            if is_git || path == "/" || folders.contains_workspace_or_home(&path) {
                 return Err(format!("moving {} needs the user's consent", word.text));
             }
         }

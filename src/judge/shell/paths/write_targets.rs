@@ -3,7 +3,7 @@
 use crate::shell::lex::word::{Marks, Word};
 use crate::shell::paths::braces;
 use crate::shell::programs::call::WorkBudget;
-use crate::shell::programs::lookup::{CommandRecords, arguments, stem};
+use crate::shell::programs::lookup::{CommandRecords, argument_record, stem};
 use crate::shell::programs::record::{FileEffect, Record};
 
 /// The words of a command that name files to be written.
@@ -65,24 +65,24 @@ pub(crate) fn created_paths<'w>(
         all.extend(targets.iter().map(|target| backup(format!("{target}{suffix}"), last)));
     }
     for (text, word) in sources {
-        let own = match is_whole {
+        let created_name = match is_whole {
             true => text.rsplit("/./").next().unwrap_or(&text),
             // The content of the folder is copied, without the folder's name.
             false if name == "rsync" && text.ends_with('/') => continue,
             false => text.trim_end_matches('/').rsplit('/').next().unwrap_or_default(),
         };
         for target in &targets {
-            if !work_budget.spend(16 + (target.len() + own.len() + suffix.map_or(0, str::len)) / 4) {
+            if !work_budget.spend(16 + (target.len() + created_name.len() + suffix.map_or(0, str::len)) / 4) {
                 return all;
             }
             let mut marks = Marks::default();
-            if own.contains(['*', '?', '[']) {
+            if created_name.contains(['*', '?', '[']) {
                 marks.add(Marks::GLOB);
             }
             if target.starts_with("~/") {
                 marks.add(Marks::HOME);
             }
-            let text = format!("{target}/{own}");
+            let text = format!("{target}/{created_name}");
             if let Some(suffix) = suffix {
                 all.push(backup(format!("{text}{suffix}"), word));
             }
@@ -164,7 +164,7 @@ const MAX_TARGETS: usize = 4;
 
 /// The record of a program that copies, moves or links, whose options are known.
 fn copy_record(words: &[Word]) -> Option<&'static Record> {
-    let record = arguments(stem(&words.first()?.text))?;
+    let record = argument_record(stem(&words.first()?.text))?;
     let copies = record.effect == Some(FileEffect::Copies) || !record.target_options.is_empty();
     (copies && record.options.is_some()).then_some(record)
 }

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use crate::shell::lex::word::Word;
 use crate::shell::programs::call::CommandCall;
-use crate::shell::programs::lookup::arguments;
+use crate::shell::programs::lookup::argument_record;
 use crate::shell::programs::record::Record;
 use crate::shell::programs::record::rules::Exception;
 use crate::shell::programs::record::runs::verbs_of;
@@ -100,7 +100,7 @@ pub(crate) fn passes_in_this_program(record: &Record, call: &CommandCall<'_>, te
 /// and not a verb.
 pub(crate) fn names_follow(words: &[Word], index: usize) -> bool {
     let (Some(program), Some(verb)) = (words.first(), words.get(1)) else { return false };
-    let verbs = arguments(&program.text).and_then(|record| verbs_of(&record.name_verbs, &program.text));
+    let verbs = argument_record(&program.text).and_then(|record| verbs_of(&record.name_verbs, &program.text));
     index > 1 && verb.is_literal() && verbs.is_some_and(|verbs| verbs.has(&verb.text))
 }
 
@@ -127,7 +127,7 @@ pub(crate) fn is_read_only_verb(words: &[Word], index: usize) -> bool {
 
 /// The verbs of a program that accepts abbreviated ones, even if one is a prefix of a dangerous one.
 pub(crate) fn short_verbs(program: &str) -> Option<&'static Words> {
-    verbs_of(&arguments(program)?.short_verbs, program)
+    verbs_of(&argument_record(program)?.short_verbs, program)
 }
 
 /// Whether a verb is an abbreviation of one that needs a request.

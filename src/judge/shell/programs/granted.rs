@@ -8,7 +8,7 @@ use crate::shell::lex::word::Word;
 use crate::shell::programs::call::{CommandCall, TOO_COMPLEX, WorkBudget, program_name};
 use crate::shell::programs::exceptions::{has_no_effect, is_no_path, is_suspicious};
 use crate::shell::programs::listed_arguments::{listed_argument_reason, more_than_granted};
-use crate::shell::programs::lookup::{CommandRecords, arguments, records, stem};
+use crate::shell::programs::lookup::{CommandRecords, argument_record, find_records, stem};
 use crate::shell::programs::record::{FileEffect, Record};
 use crate::shell::programs::special;
 use crate::shell::programs::text_rules::text_rule_reason;
@@ -28,8 +28,9 @@ fn runs_granted_code(call: &CommandCall<'_>) -> bool {
 /// Whether the records tell which programs a command runs: its program has a record that does not ask
 /// for every call.
 pub(crate) fn is_understood(words: &[Word]) -> bool {
-    let program = words.first().and_then(|first| arguments(stem(&first.text)));
-    program.is_some_and(|record| !record.asks_alone()) || words.len() > 1 && records(words).verb.is_some()
+    let program = words.first().and_then(|first| argument_record(stem(&first.text)));
+    program.is_some_and(|record| !record.asks_alone())
+        || words.len() > 1 && find_records(words).verb.is_some()
 }
 
 impl CommandRecords {
@@ -124,11 +125,11 @@ impl CommandRecords {
             if record.search_paths.has_prefix_of(name) || is_no_path(name) {
                 continue;
             }
-            let leaves = |piece: &str| {
+            let leaves_workspace = |piece: &str| {
                 let is_path = piece.starts_with("~/") || piece.starts_with('/') && !piece.starts_with("//");
                 (is_path || piece.split('/').any(|part| part == "..")) && call.is_outside(piece)
             };
-            if value.split(['=', ':', ',']).any(leaves) {
+            if value.split(['=', ':', ',']).any(leaves_workspace) {
                 return more_than_granted(text);
             }
         }
@@ -157,13 +158,16 @@ impl CommandRecords {
             }
             let whole = whole.strip_prefix('-').unwrap_or(whole);
             let name = whole.split('=').next().unwrap_or_default();
-            let is_name = |own: &str| own.trim_start_matches('-') == name;
-            if harmless.iter().any(|own| is_name(own) || own.trim_start_matches('-') == whole) {
+            let is_name = |listed: &str| listed.trim_start_matches('-') == name;
+            if harmless.iter().any(|listed| is_name(listed) || listed.trim_start_matches('-') == whole) {
                 continue;
             }
             // This option needs a request only for a value outside the workspace, and the value was
             // checked before.
-            if self.both().any(|record| record.asks_outside.iter().any(|own| own.len() > 2 && is_name(own))) {
+            if self
+                .both()
+                .any(|record| record.asks_outside.iter().any(|listed| listed.len() > 2 && is_name(listed)))
+            {
                 continue;
             }
             let after = call.words.get(index + 1).map_or("", |word| word.text.as_str());

@@ -6,7 +6,7 @@ use crate::shell::programs::call::{CommandCall, TOO_COMPLEX};
 use crate::shell::programs::exceptions::{
     has_no_effect, is_read_only_verb, is_short_for, names_follow, passes_in_this_program, short_verbs,
 };
-use crate::shell::programs::lookup::{stem, verb};
+use crate::shell::programs::lookup::{find_verb, stem};
 use crate::shell::programs::operands::names_a_script;
 use crate::shell::programs::record::{Arguments, Record};
 
@@ -64,7 +64,7 @@ pub(crate) fn listed_argument_reason(record: &Record, call: &CommandCall<'_>) ->
     let mut is_next_value = false;
     let is_script = names_a_script(words);
     let short_verbs = words.first().and_then(|first| short_verbs(stem(&first.text)));
-    let verb_at = short_verbs.and_then(|_| verb(words, Some(record))).unwrap_or(0);
+    let verb_at = short_verbs.and_then(|_| find_verb(words, Some(record))).unwrap_or(0);
     for (index, word) in words.iter().enumerate().skip(1) {
         let text = word.text.as_str();
         let next = words.get(index + 1).map(|word| word.text.as_str());
@@ -97,8 +97,9 @@ pub(crate) fn listed_argument_reason(record: &Record, call: &CommandCall<'_>) ->
         if after_dashes || !looks_like_option {
             let needs_request = || {
                 let is_listed = record.asks_for.has(text) && !is_script
-                    || short_verbs
-                        .is_some_and(|known| index == verb_at && is_short_for(text, known, &record.asks_for));
+                    || short_verbs.is_some_and(|full_verbs| {
+                        index == verb_at && is_short_for(text, full_verbs, &record.asks_for)
+                    });
                 is_listed && !is_read_only_verb(words, index) && !names_follow(words, index)
                     || record.operands_inside && call.is_outside(text)
             };
@@ -123,14 +124,16 @@ pub(crate) fn listed_argument_reason(record: &Record, call: &CommandCall<'_>) ->
         }
         // Long options, with two dashes or with one.
         let value = joined.or(next).unwrap_or_default();
-        let is_long = |own: &&&str| own.len() > 2 && is_option(record, own, option, takes_value);
+        let is_long = |recorded_option: &&&str| {
+            recorded_option.len() > 2 && is_option(record, recorded_option, option, takes_value)
+        };
         if is_ungranted(index)
             && !has_no_effect(record, option, value)
-            && record.asks.iter().any(|own| is_long(&own))
+            && record.asks.iter().any(|recorded_option| is_long(&recorded_option))
         {
             return more_than_granted(option);
         }
-        if record.asks_outside.iter().any(|own| is_long(&own)) {
+        if record.asks_outside.iter().any(|recorded_option| is_long(&recorded_option)) {
             is_next_value |= joined.is_none();
             let is_value_ungranted = is_ungranted(index) || joined.is_none() && is_ungranted(index + 1);
             if is_value_ungranted && call.is_outside(value) {
@@ -142,8 +145,8 @@ pub(crate) fn listed_argument_reason(record: &Record, call: &CommandCall<'_>) ->
             continue;
         }
         // A cluster of letters.
-        for (place, letter) in text.char_indices().skip(1) {
-            let rest = &text[place + letter.len_utf8()..];
+        for (offset, letter) in text.char_indices().skip(1) {
+            let rest = &text[offset + letter.len_utf8()..];
             let value = if rest.is_empty() { next.unwrap_or_default() } else { rest };
             if record.letters.asks.has(letter) && is_ungranted(index) {
                 if has_no_effect(record, &format!("-{letter}"), value) {

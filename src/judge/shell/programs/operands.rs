@@ -18,7 +18,7 @@ pub(crate) fn operands<'w>(words: &'w [Word], takes_value: &str) -> Vec<(usize, 
 
 /// Whether a list of words with blanks between them has this one.
 pub(crate) fn has_word(list: &str, word: &str) -> bool {
-    list.split_ascii_whitespace().any(|own| own == word)
+    list.split_ascii_whitespace().any(|listed| listed == word)
 }
 
 /// Same as [`operands`], for options of which `takes_value` holds.

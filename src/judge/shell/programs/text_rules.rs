@@ -2,7 +2,7 @@
 
 use crate::shell::programs::call::CommandCall;
 use crate::shell::programs::exceptions::GENERAL;
-use crate::shell::programs::lookup::{own_verb, stem};
+use crate::shell::programs::lookup::{find_own_verb, stem};
 use crate::shell::programs::record::Record;
 use crate::shell::programs::record::rules::{OutsideText, RuleWords, TextRule};
 
@@ -19,7 +19,7 @@ pub(crate) fn text_rule_reason(rule: &TextRule, record: &Record, call: &CommandC
         }
         _ => 0,
     };
-    let verb = if rule.words == RuleWords::Verb { own_verb(call.words) } else { None };
+    let verb = if rule.words == RuleWords::Verb { find_own_verb(call.words) } else { None };
     let is_meant = |index: usize, text: &str| match rule.words {
         RuleWords::All => true,
         RuleWords::Options => text.starts_with('-'),
@@ -48,18 +48,18 @@ impl TextRule {
         let begin = compared.trim_start();
         let is_listed = self.any
             || self.words == RuleWords::Variables
-            || self.is.iter().any(|own| compared == own)
-            || self.begins.iter().any(|own| begin.starts_with(own.as_str()))
-            || self.ends.iter().any(|own| compared.ends_with(own.as_str()))
-            || self.contains.iter().any(|own| compared.contains(own.as_str()))
+            || self.is.iter().any(|listed| compared == listed)
+            || self.begins.iter().any(|listed| begin.starts_with(listed.as_str()))
+            || self.ends.iter().any(|listed| compared.ends_with(listed.as_str()))
+            || self.contains.iter().any(|listed| compared.contains(listed.as_str()))
             || match self.outside {
                 Some(OutsideText::Any) => call.is_outside(text),
                 Some(OutsideText::Path) => is_outside_path(text, call),
                 None => false,
             };
         is_listed
-            && self.and_contains.as_ref().is_none_or(|own| compared.contains(own.as_str()))
-            && !self.unless_contains.as_ref().is_some_and(|own| compared.contains(own.as_str()))
+            && self.and_contains.as_ref().is_none_or(|listed| compared.contains(listed.as_str()))
+            && !self.unless_contains.as_ref().is_some_and(|listed| compared.contains(listed.as_str()))
     }
 }
 

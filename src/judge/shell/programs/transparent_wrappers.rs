@@ -66,7 +66,7 @@ pub(crate) fn match_wrapper(words: &[Word]) -> WrapperMatch {
             continue;
         }
         // Joined: `-n10`, `-oL`, `-I{}`, `-k5s`; for `nice` also `-10`; clusters like `-0r`.
-        let short = takes_value.iter().find(|own| own.len() == 2 && text.starts_with(**own));
+        let short = takes_value.iter().find(|listed| listed.len() == 2 && text.starts_with(**listed));
         if let Some(short) = short {
             if *short == "-I" {
                 replaces = Some(text[2..].to_owned());
@@ -87,7 +87,7 @@ pub(crate) fn match_wrapper(words: &[Word]) -> WrapperMatch {
         let Some(letter) = rest.chars().next().filter(|c| c.is_ascii_alphabetic() && flags_before > 0) else {
             return WrapperMatch::Unparsed;
         };
-        if !takes_value.iter().any(|own| own.len() == 2 && own.ends_with(letter)) {
+        if !takes_value.iter().any(|listed| listed.len() == 2 && listed.ends_with(letter)) {
             return WrapperMatch::Unparsed;
         }
         let value = if rest.len() > 1 {

@@ -37,7 +37,7 @@ pub(super) fn parse(words: &[Word]) -> Option<FindWords> {
     if !words.iter().all(Word::is_literal) {
         return None;
     }
-    let is_in = |list: &str, text: &str| list.split(' ').any(|own| own == text);
+    let is_in = |list: &str, text: &str| list.split(' ').any(|listed| listed == text);
     let begins =
         |word: &Word| word.text.starts_with('-') || matches!(word.text.as_str(), "!" | "(" | ")" | ",");
     let from = words.iter().position(begins).unwrap_or(words.len());

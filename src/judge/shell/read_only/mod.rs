@@ -20,7 +20,7 @@ use crate::shell::lex::word::{Marks, Word};
 use crate::shell::paths::resolve;
 use crate::shell::paths::resolve::{Folders, Repository};
 use crate::shell::programs::call::CommandCall;
-use crate::shell::programs::lookup::{self, records};
+use crate::shell::programs::lookup::{self, find_records};
 use crate::shell::programs::operands::may_become_an_option;
 use crate::shell::programs::record::read_only::FileOutput;
 pub(crate) use lists::{listed_files, passes_lines, reads_with_listed_files};
@@ -118,7 +118,7 @@ pub(crate) fn file_reads(
         outside: &outside,
         work_budget: &folders.work_budget,
     };
-    if let Some(reason) = records(words).request_reason(&call) {
+    if let Some(reason) = find_records(words).request_reason(&call) {
         return Err(reason);
     }
     for index in paths.values.iter().chain(&paths.operands) {
@@ -133,7 +133,7 @@ fn read_paths(words: &[Word], piped: bool, cwds: &[String], folders: &Folders) -
         "find" => find::read_paths(words),
         name if builtins::is_builtin(name) => builtins::read_paths(words),
         name if lookup::has_read_only_verbs(name) => git::read_paths(words, cwds, folders),
-        name => lookup::read_only(name).and_then(|record| recorded::read_paths(words, record, piped)),
+        name => lookup::read_only_record(name).and_then(|record| recorded::read_paths(words, record, piped)),
     }
 }
 
@@ -142,7 +142,7 @@ fn has_read_only_use(name: &str) -> bool {
     name == "find"
         || builtins::is_builtin(name)
         || lookup::has_read_only_verbs(name)
-        || lookup::read_only(name).is_some()
+        || lookup::read_only_record(name).is_some()
 }
 
 /// Whether the command only prints the version of its program.
@@ -182,8 +182,8 @@ fn check_word(
     }
     // This includes `git show HEAD:.env`.
     for (path, home) in resolve::candidates(word).iter().filter(|(path, _)| !path.is_empty()) {
-        let leaves = path.starts_with('/') || path.split('/').any(|part| part == "..");
-        if *home || leaves && (is_outside(path, cwds, folders) || is_output(path)) {
+        let leaves_workspace = path.starts_with('/') || path.split('/').any(|part| part == "..");
+        if *home || leaves_workspace && (is_outside(path, cwds, folders) || is_output(path)) {
             return Err(format!("{text} lies outside the workspace"));
         }
         if shows_content && folders.may_name_secret(path, cwds) {

@@ -156,8 +156,8 @@ impl Options {
         if self.dash_number && letters.bytes().all(|c| c.is_ascii_digit()) {
             return Some(index);
         }
-        for (place, letter) in letters.char_indices() {
-            let rest = &letters[place + letter.len_utf8()..];
+        for (offset, letter) in letters.char_indices() {
+            let rest = &letters[offset + letter.len_utf8()..];
             let option = self.letter(letter)?;
             if option.1 != OptionValue::Nothing {
                 return add(option, Some(rest).filter(|value| !value.is_empty()));

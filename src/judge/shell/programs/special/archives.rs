@@ -47,9 +47,9 @@ pub(crate) fn seven_zip(call: &CommandCall<'_>) -> Option<String> {
         // Its switches are case-insensitive.
         let lower = if text.starts_with('-') { text.to_ascii_lowercase() } else { text.to_owned() };
         let text = lower.as_str();
-        if ["-spf", "-sdel", "-sfx"].iter().any(|own| text.starts_with(own))
+        if ["-spf", "-sdel", "-sfx"].iter().any(|listed| text.starts_with(listed))
             || text.starts_with('@')
-            || ["-i", "-x", "-ai", "-ax"].iter().any(|own| text.starts_with(own)) && text.contains('@')
+            || ["-i", "-x", "-ai", "-ax"].iter().any(|listed| text.starts_with(listed)) && text.contains('@')
         {
             return true;
         }
@@ -59,8 +59,8 @@ pub(crate) fn seven_zip(call: &CommandCall<'_>) -> Option<String> {
         }
         // `-u-!NAME` creates another archive, `-i!NAME` reads another file.
         let names = ["-u", "-i", "-x", "-ai", "-ax"];
-        let is_named = |own: &str| names.iter().any(|name| own.starts_with(name));
-        if let Some((_, path)) = text.split_once('!').filter(|(own, _)| is_named(own)) {
+        let is_named = |listed: &str| names.iter().any(|name| listed.starts_with(name));
+        if let Some((_, path)) = text.split_once('!').filter(|(listed, _)| is_named(listed)) {
             return call.is_outside(path);
         }
         text.strip_prefix("-o").or_else(|| text.strip_prefix("-w")).is_some_and(|path| call.is_outside(path))

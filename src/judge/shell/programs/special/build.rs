@@ -7,13 +7,13 @@ use crate::shell::programs::special::{reason_after_dashes, reason_for, reason_fo
 pub(crate) fn cmake(call: &CommandCall<'_>) -> Option<String> {
     let words = call.words;
     // The following words are for the build tool.
-    let tame = |text: &str| {
+    let is_harmless = |text: &str| {
         !text.contains('=')
             && text.strip_prefix('-').is_none_or(|letters| {
                 letters.trim_start_matches(['j', 'k', 's', 'v', 'n']).bytes().all(|c| c.is_ascii_digit())
             })
     };
-    if let Some(reason) = reason_after_dashes(call, |text, _| !tame(text)) {
+    if let Some(reason) = reason_after_dashes(call, |text, _| !is_harmless(text)) {
         return Some(reason);
     }
     for (index, text) in call.ungranted_words() {
@@ -97,11 +97,11 @@ pub(crate) fn compiler(call: &CommandCall<'_>) -> Option<String> {
             || text == "-p" && call.words[0].text == "javac"
             || text.starts_with("-f") && text.split_once('=').is_some_and(|(_, path)| call.is_outside(path))
             || text.starts_with("-Wl,")
-                && text.split(',').any(|part| LINKER_OUTPUT.iter().any(|own| part.starts_with(own)))
+                && text.split(',').any(|part| LINKER_OUTPUT.iter().any(|listed| part.starts_with(listed)))
                 && text.split([',', '=']).any(|part| call.is_outside(part))
             || ["-MF", "-MJ"]
                 .iter()
-                .filter_map(|own| text.strip_prefix(own))
+                .filter_map(|listed| text.strip_prefix(listed))
                 .any(|path| call.is_outside(path))
             || text.starts_with("-Wa,") && text.split([',', '=']).any(|part| call.is_outside(part))
             || text.starts_with("-fpass-plugin")

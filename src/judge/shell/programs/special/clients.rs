@@ -2,14 +2,14 @@
 
 use crate::shell::lex::word::Word;
 use crate::shell::programs::call::CommandCall;
-use crate::shell::programs::lookup::{own_verb, stem, verb};
+use crate::shell::programs::lookup::{find_own_verb, find_verb, stem};
 use crate::shell::programs::operands::{has_word, operands};
 use crate::shell::programs::special::{reason_for, reason_for_any};
 
 /// Clients of forges: what they send, and the words after `--`, which are for git.
 pub(crate) fn gh(call: &CommandCall<'_>) -> Option<String> {
     let words = call.words;
-    let index = own_verb(words).unwrap_or(1);
+    let index = find_own_verb(words).unwrap_or(1);
     let is_word = |nth: usize, text: &str| words.get(index + nth).is_some_and(|word| word.text == text);
     let sets = (is_word(0, "variable") || is_word(0, "secret")) && is_word(1, "set");
     if sets && call.is_ungranted(index) {
@@ -35,7 +35,7 @@ pub(crate) fn gh(call: &CommandCall<'_>) -> Option<String> {
 
 /// kubectl and its aliases: files outside the workspace, and formats that a file gives.
 pub(crate) fn kubectl(call: &CommandCall<'_>) -> Option<String> {
-    let index = verb(call.words, None)?;
+    let index = find_verb(call.words, None)?;
     let builds = call.words.iter().any(|word| word.text == "kustomize");
     let path = call.ungranted_words().find(|(_, text)| {
         let reads = ["columns-file=", "template-file=", "templatefile=", "jsonpath-file="];
@@ -43,7 +43,7 @@ pub(crate) fn kubectl(call: &CommandCall<'_>) -> Option<String> {
             || text.split_once("-file=").is_some_and(|(_, path)| call.is_outside(path))
             || reads.iter().any(|option| text.contains(option))
     });
-    path.filter(|(place, _)| *place > index).and_then(|(_, text)| {
+    path.filter(|(path_index, _)| *path_index > index).and_then(|(_, text)| {
         reason_for(text, "this lies outside the workspace, or says what is done with it")
     })
 }
@@ -98,7 +98,7 @@ pub(crate) fn docker(call: &CommandCall<'_>) -> Option<String> {
     if let Some(project) = compose_project(call) {
         return reason_for(project, "this works on the project that a file names");
     }
-    let index = verb(words, None)?;
+    let index = find_verb(words, None)?;
     let image = words[index].text == "image" && words.get(index + 1).is_some_and(|word| word.text == "build");
     if words[index].text == "build" || image {
         return reason_for_any(call, "the folder lies outside the workspace", |text| {

@@ -1,7 +1,7 @@
 //! Package managers and tools of other languages.
 
 use crate::shell::programs::call::CommandCall;
-use crate::shell::programs::lookup::verb;
+use crate::shell::programs::lookup::find_verb;
 use crate::shell::programs::operands::{names_a_script, operands};
 use crate::shell::programs::special::{reason_for, reason_for_any};
 
@@ -10,7 +10,7 @@ pub(crate) fn npm(call: &CommandCall<'_>) -> Option<String> {
     // `bun file.ts` runs the file.
     let name = call.words[0].text.as_str();
     if name == "bun"
-        && let Some(index) = verb(call.words, None)
+        && let Some(index) = find_verb(call.words, None)
         && call.is_ungranted(index)
         && call.words[index].text.contains(['.', '/'])
     {
@@ -26,7 +26,7 @@ pub(crate) fn npm(call: &CommandCall<'_>) -> Option<String> {
     // Code from a path or address is not a package by its name.
     const CODE_SOURCES: &[&str] =
         &["git+", "git://", "http://", "https://", "github:", "gitlab:", "bitbucket:", "gist:"];
-    let installs = verb(call.words, None)
+    let installs = find_verb(call.words, None)
         .is_some_and(|index| matches!(call.words[index].text.as_str(), "install" | "i" | "add" | "ci"));
     if installs
         && let Some(reason) = reason_for_any(call, "code from elsewhere", |text| {
@@ -35,7 +35,7 @@ pub(crate) fn npm(call: &CommandCall<'_>) -> Option<String> {
             repository && !text.contains("@npm:")
                 || CODE_SOURCES
                     .iter()
-                    .any(|place| text.starts_with(place) || text.contains(&format!("@{place}")))
+                    .any(|source| text.starts_with(source) || text.contains(&format!("@{source}")))
         })
     {
         return Some(reason);
@@ -48,12 +48,13 @@ pub(crate) fn npm(call: &CommandCall<'_>) -> Option<String> {
     // `npm install ../x` runs the install scripts of the folder.
     reason_for_any(call, "another project", |text| {
         let path = text.rsplit_once("file:").map_or(text, |(_, path)| path);
-        let leaves = path.starts_with(['/', '~']) || path.split('/').any(|part| part == "..");
-        !text.starts_with('-') && leaves && !is_for_script(text) && call.is_outside(path)
+        let leaves_workspace = path.starts_with(['/', '~']) || path.split('/').any(|part| part == "..");
+        !text.starts_with('-') && leaves_workspace && !is_for_script(text) && call.is_outside(path)
     })
     .or_else(|| {
         // pnpm treats these words as its own commands.
-        let index = verb(call.words, None).filter(|index| call.is_ungranted(*index) && name == "pnpm")?;
+        let index =
+            find_verb(call.words, None).filter(|index| call.is_ungranted(*index) && name == "pnpm")?;
         let text = call.words[index].text.as_str();
         matches!(text, "self-update" | "setup").then(|| format!("{text}: this changes the system"))
     })
@@ -64,7 +65,7 @@ fn is_code(text: &str) -> bool {
     const ENDINGS: &[&str] = &["js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts", "sh", "wasm"];
     let ending = text.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
     !text.starts_with('-')
-        && (text.contains('/') || ending.is_some_and(|own| ENDINGS.contains(&own.as_str())))
+        && (text.contains('/') || ending.is_some_and(|listed| ENDINGS.contains(&listed.as_str())))
 }
 
 /// Whether a word may be the one that `bun run` runs: only options and their possible values precede
@@ -93,8 +94,9 @@ pub(crate) fn uv(call: &CommandCall<'_>) -> Option<String> {
         let cluster = text.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
         let rest = cluster.and_then(|rest| rest.split_once('p')).map(|(_, value)| value);
         let joined = text.strip_prefix("--python=").or(rest.filter(|value| !value.is_empty()));
-        let waits = |word: &str| word.starts_with('-') && !word.starts_with("--") && word.ends_with('p');
-        let value = if waits(before) || before == "--python" { Some(*text) } else { joined };
+        let awaits_value =
+            |word: &str| word.starts_with('-') && !word.starts_with("--") && word.ends_with('p');
+        let value = if awaits_value(before) || before == "--python" { Some(*text) } else { joined };
         value.is_some_and(|value| !is_version(value.trim_start_matches('=')))
     });
     python.and_then(|(_, text)| reason_for(text, "a Python that the line names"))
@@ -122,11 +124,11 @@ pub(crate) fn pytest(call: &CommandCall<'_>) -> Option<String> {
 /// go: addresses of code, and linkers within flags.
 pub(crate) fn go(call: &CommandCall<'_>) -> Option<String> {
     let words = call.words;
-    let index = verb(words, None)?;
+    let index = find_verb(words, None)?;
     if words[index].text == "run" {
         // `go run ./cmd` is the project; `go run host/path@version` is not.
-        if let Some((place, target)) = operands(words, "-exec -C -tags -ldflags -gcflags").get(1)
-            && call.is_ungranted(*place)
+        if let Some((target_index, target)) = operands(words, "-exec -C -tags -ldflags -gcflags").get(1)
+            && call.is_ungranted(*target_index)
             && (call.is_ungranted(index)
                 || target.text.contains('@')
                 || call.is_outside(&target.text)
@@ -139,9 +141,9 @@ pub(crate) fn go(call: &CommandCall<'_>) -> Option<String> {
         let path = text.rsplit('=').next().unwrap_or(text);
         let pattern =
             matches!(words[index - 1].text.as_str(), "-run" | "-bench" | "-skip" | "-ldflags" | "-fuzz");
-        let leaves = path.starts_with(['/', '~']) || path.split('/').any(|part| part == "..");
+        let leaves_workspace = path.starts_with(['/', '~']) || path.split('/').any(|part| part == "..");
         let named = *text == path || text.contains("-replace") || text.contains("=..");
-        !pattern && leaves && named && !text.starts_with("-run") && call.is_outside(path)
+        !pattern && leaves_workspace && named && !text.starts_with("-run") && call.is_outside(path)
     });
     if let Some((_, text)) = elsewhere {
         return reason_for(text, "another project");

@@ -79,7 +79,7 @@ pub(crate) fn sqlite(call: &CommandCall<'_>) -> Option<String> {
                 && !line.trim_start().starts_with("./")
                 && !line.trim_start().starts_with("../")
                 && line.len() > 1
-                && !is_tame_dot(line.trim())
+                && !is_harmless_dot(line.trim())
         }) || [
             "load_extension",
             "writefile",
@@ -103,7 +103,7 @@ pub(crate) fn sqlite(call: &CommandCall<'_>) -> Option<String> {
 }
 
 /// Whether a dot command of sqlite3 only shows something.
-fn is_tame_dot(line: &str) -> bool {
+fn is_harmless_dot(line: &str) -> bool {
     let command = line.split_whitespace().next().unwrap_or_default();
     matches!(
         command,
@@ -125,7 +125,7 @@ fn is_tame_dot(line: &str) -> bool {
 pub(crate) fn psql(call: &CommandCall<'_>) -> Option<String> {
     reason_for_any(call, "this may run a program or write a file", |text| {
         let lower = text.to_ascii_lowercase();
-        lower.contains('\\') && !is_tame_backslash(&lower)
+        lower.contains('\\') && !is_harmless_backslash(&lower)
             || lower.contains("program")
             || has_any_word(&lower, &["copy", "language", "extension", "load"])
             || statement(text).contains("alter system")
@@ -149,7 +149,7 @@ pub(crate) fn psql_client(call: &CommandCall<'_>) -> Option<String> {
 }
 
 /// Whether a backslash command of psql only shows something.
-fn is_tame_backslash(text: &str) -> bool {
+fn is_harmless_backslash(text: &str) -> bool {
     let text = text.trim();
     text.starts_with("\\d") && text.matches('\\').count() == 1 && !text.contains(['|', '>', '`'])
         || matches!(text, "\\l" | "\\l+" | "\\conninfo" | "\\q")

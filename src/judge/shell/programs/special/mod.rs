@@ -17,7 +17,7 @@ pub(crate) use projects::python_module;
 
 use crate::shell::lex::word::{Marks, Word};
 use crate::shell::programs::call::CommandCall;
-use crate::shell::programs::lookup::{own_verb, stem, verb};
+use crate::shell::programs::lookup::{find_own_verb, find_verb, stem};
 use crate::shell::programs::operands::operands_by;
 use crate::shell::programs::record::Record;
 use crate::shell::programs::record::check::Check;
@@ -109,7 +109,7 @@ fn reason_after_dashes(call: &CommandCall<'_>, needs_request: impl Fn(&str, &str
 pub(crate) fn unknown_verb_reason(record: &Record, call: &CommandCall<'_>) -> Option<String> {
     let known_verbs = verbs_of(&record.known_verbs, stem(&call.words[0].text))?;
     // Without a verb, the value of an option may be one.
-    let verb_index = own_verb(call.words).or_else(|| verb(call.words, None))?;
+    let verb_index = find_own_verb(call.words).or_else(|| find_verb(call.words, None))?;
     let verb_index = Some(verb_index).filter(|index| call.is_ungranted(*index))?;
     let text = call.words[verb_index].text.as_str();
     (!known_verbs.has(text))

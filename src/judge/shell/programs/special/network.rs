@@ -60,14 +60,16 @@ pub(crate) fn curl(call: &CommandCall<'_>) -> Option<String> {
                     }
                     _ => continue,
                 }
-            } else if let Some(letter) = waits(before) {
+            } else if let Some(letter) = letter_awaiting_value(before) {
                 cluster = format!("-{letter}");
                 (cluster.as_str(), text)
             } else {
                 (before, text)
             };
         let is_long = |option: &str| {
-            option.len() > 3 && option.starts_with("--") && DATA.iter().any(|own| own.starts_with(option))
+            option.len() > 3
+                && option.starts_with("--")
+                && DATA.iter().any(|listed| listed.starts_with(option))
         };
         let is_cluster = option.starts_with('-') && !option.starts_with("--");
         if !is_long(option) && !is_cluster {
@@ -81,7 +83,7 @@ pub(crate) fn curl(call: &CommandCall<'_>) -> Option<String> {
             || before.ends_with('F')
             || option.starts_with("--form")
             || option == "-F";
-        let reads = value.starts_with('@')
+        let uses_file = value.starts_with('@')
             || value.contains("%output")
             || (option.starts_with("--data-u")
                 || before.starts_with("--data-u")
@@ -94,7 +96,7 @@ pub(crate) fn curl(call: &CommandCall<'_>) -> Option<String> {
                     || value.contains('@'))
             || option == "-b" && !value.contains('=')
             || (before == "--cookie" || option == "--cookie") && !value.contains('=');
-        if reads {
+        if uses_file {
             return reason_for(text, "a local file is sent or read, or a file is written");
         }
     }
@@ -102,7 +104,7 @@ pub(crate) fn curl(call: &CommandCall<'_>) -> Option<String> {
 }
 
 /// The last letter of a curl cluster, if it takes the next word.
-fn waits(word: &str) -> Option<char> {
+fn letter_awaiting_value(word: &str) -> Option<char> {
     let letters = word.strip_prefix('-').filter(|letters| !letters.starts_with('-'))?;
     let letter = letters.chars().next_back()?;
     let is_first = letters.find(CURL_VALUES) == Some(letters.len() - letter.len_utf8());
@@ -141,7 +143,7 @@ pub(crate) fn media_filter(call: &CommandCall<'_>) -> Option<String> {
     let filter = call.ungranted_words().find(|(index, text)| {
         // Its own quoting is not parsed here (ffmpeg-utils(1), "Quoting and escaping").
         is_filter(&call.words[index - 1].text)
-            && (FILTERS.iter().any(|own| text.contains(own))
+            && (FILTERS.iter().any(|listed| text.contains(listed))
                 || text.contains(['\\', '\''])
                 || text
                     .split(['=', ':', ',', ';', '|'])

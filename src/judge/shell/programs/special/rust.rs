@@ -1,13 +1,13 @@
 //! cargo and rustc.
 
 use crate::shell::programs::call::CommandCall;
-use crate::shell::programs::lookup::verb;
+use crate::shell::programs::lookup::find_verb;
 use crate::shell::programs::special::{reason_after_dashes, reason_for};
 
 /// cargo: descriptions of targets; the words after `--`, which belong to another program.
 pub(crate) fn cargo(call: &CommandCall<'_>) -> Option<String> {
     let words = call.words;
-    let index = verb(words, None)?;
+    let index = find_verb(words, None)?;
     // A target description names the linker.
     let target = call.ungranted_words().find(|(index, text)| {
         let file = text.strip_prefix("--target=").or((words[index - 1].text == "--target").then_some(*text));
@@ -62,10 +62,11 @@ pub(crate) fn rustc(call: &CommandCall<'_>) -> Option<String> {
                 .is_some_and(|(_, path)| call.is_outside(path.rsplit('=').next().unwrap_or(path)))
         };
         let before = words[index - 1].text.as_str();
-        let leaves = text.starts_with("--emit=") && emits(text.strip_prefix("--emit=").unwrap_or(text))
+        let leaves_workspace = text.starts_with("--emit=")
+            && emits(text.strip_prefix("--emit=").unwrap_or(text))
             || matches!(before, "--emit" | "--extern" | "--print") && emits(text)
             || text.starts_with("--print=") && emits(text.strip_prefix("--print=").unwrap_or(text));
-        if names_program || leaves || text.starts_with('@') {
+        if names_program || leaves_workspace || text.starts_with('@') {
             reason_for(text, "the linker is another program")
         } else {
             None

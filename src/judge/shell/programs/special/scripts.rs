@@ -57,18 +57,18 @@ pub(crate) fn sed(call: &CommandCall<'_>) -> Option<String> {
         return reason_for(script, "the script of sed is not literal");
     }
     // sed joins all scripts as lines of one script, and a script in the grant may end within a command.
-    let goes_on = scripts.iter().any(|(index, script)| !is_ungranted(*index) && script.ends_with('\\'));
+    let is_continued = scripts.iter().any(|(index, script)| !is_ungranted(*index) && script.ends_with('\\'));
     let ungranted_scripts: Vec<&str> =
         scripts.iter().filter(|(index, _)| is_ungranted(*index)).map(|(_, script)| *script).collect();
     let whole = ungranted_scripts.join("\n");
-    if !ungranted_scripts.is_empty() && (goes_on || !is_tame_sed(&whole)) {
+    if !ungranted_scripts.is_empty() && (is_continued || !is_harmless_sed(&whole)) {
         return reason_for(&whole, "this script of sed may run a program or write a file");
     }
     None
 }
 
 /// Whether a sed script consists only of harmless commands.
-fn is_tame_sed(script: &str) -> bool {
+fn is_harmless_sed(script: &str) -> bool {
     // The next script would continue this command.
     if script.ends_with('\\') {
         return false;
@@ -260,7 +260,7 @@ pub(crate) fn awk(call: &CommandCall<'_>) -> Option<String> {
         programs.extend(first_operand);
     }
     for (index, program) in programs {
-        if call.is_ungranted(index) && (!words[index].is_literal() || !is_tame_awk(program)) {
+        if call.is_ungranted(index) && (!words[index].is_literal() || !is_harmless_awk(program)) {
             return reason_for(program, "this awk program may run a program or write a file");
         }
     }
@@ -268,7 +268,7 @@ pub(crate) fn awk(call: &CommandCall<'_>) -> Option<String> {
 }
 
 /// Words with which an awk program accesses more than its input and output.
-const AWK_REACHES: &[&str] =
+const AWK_REACHING_WORDS: &[&str] =
     &["system", "getline", "include", "load", "close", "extension", "@", "/inet", "/dev/"];
 
 /// Whether an awk program only reads its input and prints.
@@ -276,18 +276,18 @@ const AWK_REACHES: &[&str] =
 /// Whether a `/` begins a pattern or divides depends on all text before it. So a program is harmless if
 /// it could do no harm even with its strings and patterns read as code. In any other program every `/`
 /// must be unambiguous.
-fn is_tame_awk(program: &str) -> bool {
+fn is_harmless_awk(program: &str) -> bool {
     let pipes = |code: &str| code.replace("||", "  ").contains('|');
-    let reaches = AWK_REACHES.iter().any(|word| program.contains(word)) || pipes(program);
-    let prints = program.find("print").is_some_and(|index| program[index..].contains('>'));
-    if !reaches && !prints && !program.contains("\\\n") && !program.contains("\\\r") {
+    let has_reaching_word = AWK_REACHING_WORDS.iter().any(|word| program.contains(word)) || pipes(program);
+    let prints_to_file = program.find("print").is_some_and(|index| program[index..].contains('>'));
+    if !has_reaching_word && !prints_to_file && !program.contains("\\\n") && !program.contains("\\\r") {
         return true;
     }
     let Some(code) = awk_code(program) else { return false };
     if pipes(&code)
         || code.contains('\\')
         || ["/inet", "/dev/"].iter().any(|offset| program.contains(offset))
-        || AWK_REACHES.iter().any(|word| code.contains(word))
+        || AWK_REACHING_WORDS.iter().any(|word| code.contains(word))
     {
         return false;
     }
@@ -332,9 +332,9 @@ fn awk_code(program: &str) -> Option<String> {
             _ => {}
         }
         // A statement continues after these signs.
-        let goes_on = open > 0 || matches!(before, ',' | '&' | '|');
-        code.push(if c == '\n' && goes_on { ' ' } else { c });
-        if !(matches!(c, ' ' | '\t') || c == '\n' && goes_on) {
+        let is_continued = open > 0 || matches!(before, ',' | '&' | '|');
+        code.push(if c == '\n' && is_continued { ' ' } else { c });
+        if !(matches!(c, ' ' | '\t') || c == '\n' && is_continued) {
             before = if c == '\n' { ';' } else { c };
         }
     }

@@ -100,7 +100,8 @@ pub(crate) fn kill(call: &CommandCall<'_>) -> Option<String> {
             "-s --signal -u --euid -U --uid -g --pgroup -G --group -t --terminal -P --parent -o -y";
         let operands = operands(words, takes_value);
         // A pattern matches anywhere in a name.
-        let ours = |text: &str| "agentd".contains(text) || text.bytes().all(|c| !c.is_ascii_alphanumeric());
+        let matches_daemon =
+            |text: &str| "agentd".contains(text) || text.bytes().all(|c| !c.is_ascii_alphanumeric());
         if operands.is_empty()
             && call.granted_count < words.len()
             && !words.iter().any(|word| matches!(word.text.as_str(), "-l" | "-V" | "-h"))
@@ -108,7 +109,7 @@ pub(crate) fn kill(call: &CommandCall<'_>) -> Option<String> {
             return reason_for(&words[0].text, "this ends all processes of a user");
         }
         if let Some((_, word)) =
-            operands.iter().find(|(index, word)| call.is_ungranted(*index) && ours(&word.text))
+            operands.iter().find(|(index, word)| call.is_ungranted(*index) && matches_daemon(&word.text))
         {
             return reason_for(&word.text, "this may end the daemon");
         }
