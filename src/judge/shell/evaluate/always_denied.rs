@@ -45,7 +45,7 @@ impl ParsedLine<'_> {
     /// Same as `forbidden`, with brace expansion. It does not affect permission requests; it only finds
     /// actions that are always denied.
     pub(crate) fn forbidden_by_choice(&self) -> Option<String> {
-        let mut commands = self.all.scripts().iter().flat_map(|script| &script.commands);
+        let mut commands = self.collected.scripts().iter().flat_map(|script| &script.commands);
         let has_braces = |command: &SimpleCommand| {
             let targets = command.redirs.iter().map(|redir| &redir.target);
             command.words.iter().chain(targets).any(|word| word.marks.has_any(Marks::BRACE))
@@ -55,7 +55,7 @@ impl ParsedLine<'_> {
 
     /// The text with its braces expanded, as far as the text alone determines the result.
     fn with_choices(&self) -> Option<String> {
-        let script = self.all.main();
+        let script = self.collected.main();
         let commands = script.commands.iter().filter(|command| !command.derived);
         let words = commands
             .flat_map(|command| command.words.iter().chain(command.redirs.iter().map(|it| &it.target)));
@@ -76,11 +76,11 @@ impl ParsedLine<'_> {
                 format!("{home}'{}'", rest.replace('\'', "'\\''"))
             };
             let choices: Vec<String> = choices.map(quoted).collect();
-            text += self.read.get(done..word.start)?;
+            text += self.parsed_text.get(done..word.start)?;
             text += &choices.join(" ");
             done = word.end;
         }
-        text += self.read.get(done..)?;
+        text += self.parsed_text.get(done..)?;
         (text.len() <= 2 * MAX_LINE_BYTES).then_some(text)
     }
 
@@ -93,7 +93,7 @@ impl ParsedLine<'_> {
         {
             return Some(reason.to_owned());
         }
-        for (index, script) in self.all.scripts().iter().enumerate() {
+        for (index, script) in self.collected.scripts().iter().enumerate() {
             for (command, cwds) in script.commands.iter().zip(&self.cwds[index]) {
                 for redir in &command.redirs {
                     if matches!(redir.kind, RedirKind::Output | RedirKind::Both)
@@ -108,16 +108,16 @@ impl ParsedLine<'_> {
                 }
             }
         }
-        if self.all.is_too_large {
+        if self.collected.is_too_large {
             return self.roughly_forbidden();
         }
-        let guessed = self.all.possible_commands.iter().map(|view| self.all.words(*view));
+        let guessed = self.collected.possible_commands.iter().map(|view| self.collected.words(*view));
         let is_own_program = |words: &&[Word]| matches!(program_name(&words[0].text), "agentctl" | "agentd");
         if guessed.filter(is_own_program).take(MAX_OWN_PROGRAMS).any(approves_itself) {
             return Some("a command may not answer the daemon's own questions".to_owned());
         }
-        self.all.views.iter().find_map(|view| {
-            let words = self.all.words(*view);
+        self.collected.views.iter().find_map(|view| {
+            let words = self.collected.words(*view);
             approves_itself(words)
                 .then(|| "a command may not answer the daemon's own questions".to_owned())
                 .or_else(|| {
@@ -129,7 +129,7 @@ impl ParsedLine<'_> {
 
     /// Same check for a line that is too large to inspect each command: every word is checked.
     fn roughly_forbidden(&self) -> Option<String> {
-        for (index, script) in self.all.scripts().iter().enumerate() {
+        for (index, script) in self.collected.scripts().iter().enumerate() {
             for (nth, command) in script.commands.iter().enumerate() {
                 let (words, cwds) = (&command.words, &self.cwds[index][nth]);
                 let is_own_program = |word: &&Word| matches!(program_name(&word.text), "agentctl" | "agentd");

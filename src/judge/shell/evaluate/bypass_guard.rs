@@ -37,7 +37,7 @@ impl ParsedLine<'_> {
     /// Why the guard of bypass mode stops this line, if it does.
     pub(crate) fn caught_by_bypass_guard(&self) -> Option<String> {
         let redirected = || {
-            self.all.scripts().iter().zip(&self.cwds).find_map(|(script, cwds)| {
+            self.collected.scripts().iter().zip(&self.cwds).find_map(|(script, cwds)| {
                 script.commands.iter().zip(cwds).find_map(|(command, cwds)| {
                     let mut written = command
                         .redirs
@@ -47,13 +47,13 @@ impl ParsedLine<'_> {
                 })
             })
         };
-        let commands = || self.all.views.iter().find_map(|view| self.caught_command(*view));
+        let commands = || self.collected.views.iter().find_map(|view| self.caught_command(*view));
         redirected().map(|word| written_key(&word.text)).or_else(commands)
     }
 
     /// Why the guard stops one command of the line, if it does.
     fn caught_command(&self, view: CommandView) -> Option<String> {
-        let words = self.all.words(view);
+        let words = self.collected.words(view);
         if !self.folders.work_budget.spend(8 + 2 * words.len()) {
             return None;
         }

@@ -58,9 +58,9 @@ pub(crate) struct CollectedCommands {
     /// Words that are commands if an unknown program runs its arguments.
     pub(crate) possible_commands: Vec<CommandView>,
     /// The line may run something that the text does not show.
-    pub(crate) hidden: bool,
+    pub(crate) may_run_more: bool,
     /// The line is too large: later checks cannot inspect each command separately. No such line is ever
-    /// allowed without a request (`hidden` is set as well).
+    /// allowed without a request (`may_run_more` is set as well).
     pub(crate) is_too_large: bool,
 }
 
@@ -84,119 +84,154 @@ impl CollectedCommands {
 /// Parses a line and everything in it.
 pub(crate) fn collect(text: &str) -> CollectedCommands {
     let mut reparse_budget = max_reparsed_bytes(text.len());
-    let mut all = CollectedCommands {
-        scripts: vec![lex_within(text, &mut reparse_budget)],
-        views: Vec::new(),
-        possible_commands: Vec::new(),
-        hidden: false,
-        is_too_large: false,
+    let mut collector = Collector {
+        all: CollectedCommands {
+            scripts: vec![lex_within(text, &mut reparse_budget)],
+            views: Vec::new(),
+            possible_commands: Vec::new(),
+            may_run_more: false,
+            is_too_large: false,
+        },
+        pending_texts: vec![PendingText { script: 0, depth: 0 }],
+        reparse_budget,
+        remaining_text_bytes: MAX_TEXT_BYTES,
+        remaining_words: MAX_INSPECTED_WORDS,
     };
-    let mut remaining_text_bytes = MAX_TEXT_BYTES;
-    let mut remaining_words = MAX_INSPECTED_WORDS;
-    // Texts that still need to be searched, with their depth.
-    let mut todo = vec![(0usize, 0usize)];
-    match loop_choices(all.main()) {
+    match loop_choices(collector.all.main()) {
         Some(choices) if choices.commands.is_empty() => {}
-        Some(choices) => {
-            all.scripts.push(choices);
-            todo.push((1, 0));
-        }
-        None => all.hidden = true,
+        Some(choices) => collector.add_script(choices, 0),
+        None => collector.all.may_run_more = true,
     }
-    while let Some((script, depth)) = todo.pop() {
-        all.hidden |= all.scripts[script].has(UnsupportedSyntax::Unsure);
-        for command in 0..all.scripts[script].commands.len() {
-            let mut pending_starts = vec![(0usize, false, 0usize)];
-            let mut seen = FxHashSet::default();
-            let mut guessed = FxHashSet::default();
-            while let Some((from, gets_more_words, wrapped)) = pending_starts.pop() {
-                let words = &all.scripts[script].commands[command].words;
-                // Avoid cycles.
-                if from >= words.len() || from > 0 && !seen.insert((from, gets_more_words)) {
-                    continue;
-                }
-                let words_behind = words.len() - from;
-                if wrapped > MAX_TEXT_NESTING || words_behind > remaining_words {
-                    // Every further word may be a command.
-                    all.hidden = true;
-                    all.is_too_large = true;
-                    all.views.push(CommandView { script, command, from, gets_more_words, runs: false });
-                    let rest = from + 1..words.len();
-                    all.views.extend(rest.map(|from| CommandView {
-                        script,
-                        command,
-                        from,
-                        gets_more_words: true,
-                        runs: false,
-                    }));
-                    break;
-                }
-                remaining_words -= words_behind;
-                let inner = inner_commands(&words[from..]);
-                let (fills, cost) = fill_commands(&words[from..], &inner.starts, remaining_words);
-                remaining_words -= cost;
-                all.hidden |= fills.is_none();
-                all.views.push(CommandView { script, command, from, gets_more_words, runs: inner.runs });
-                all.hidden |= inner.hidden;
-                pending_starts.extend(
-                    inner
-                        .starts
-                        .iter()
-                        .map(|start| (from + start, gets_more_words || inner.gets_more_words, wrapped + 1)),
-                );
-                let gets_more_words = gets_more_words || inner.gets_more_words;
-                // In a larger line it is enough to know that something may run.
-                let has_too_many_guesses =
-                    all.possible_commands.len() + inner.possible_starts.len() > MAX_GUESSES;
-                all.hidden |= has_too_many_guesses;
-                // If the word may expand to nothing, the next word may be the command.
-                let may_be_nothing = |word: &Word| word.marks.has_any(Marks::EXPANDS) || word.text == "$!";
-                pending_starts.extend(may_be_nothing(&words[from]).then_some((
-                    from + 1,
-                    gets_more_words,
-                    wrapped + 1,
-                )));
-                let guesses =
-                    inner.possible_starts.iter().filter(|_| !has_too_many_guesses).map(|start| from + start);
+    while let Some(pending) = collector.pending_texts.pop() {
+        collector.collect_text(pending);
+    }
+    collector.all
+}
+
+/// A text whose commands are not collected yet.
+struct PendingText {
+    /// Index of the text in [`CollectedCommands::scripts`].
+    script: usize,
+    /// Number of texts around it.
+    depth: usize,
+}
+
+/// A word at which a command may begin, if it was not inspected before.
+struct PendingStart {
+    from: usize,
+    gets_more_words: bool,
+    /// Number of programs before the word that run the command.
+    wrappers: usize,
+}
+
+/// The collected commands, the texts that are left, and the limits of the work.
+struct Collector {
+    all: CollectedCommands,
+    pending_texts: Vec<PendingText>,
+    reparse_budget: usize,
+    remaining_text_bytes: usize,
+    remaining_words: usize,
+}
+
+impl Collector {
+    /// Collects the commands of one text.
+    fn collect_text(&mut self, text: PendingText) {
+        let script = &self.all.scripts[text.script];
+        self.all.may_run_more |= script.has(UnsupportedSyntax::Unsure);
+        for command in 0..script.commands.len() {
+            self.collect_command(&text, command);
+        }
+    }
+
+    /// Collects a simple command and the commands that its words contain.
+    fn collect_command(&mut self, text: &PendingText, command: usize) {
+        let script = text.script;
+        let view = |from, gets_more_words, runs| CommandView { script, command, from, gets_more_words, runs };
+        let mut starts = vec![PendingStart { from: 0, gets_more_words: false, wrappers: 0 }];
+        let mut seen = FxHashSet::default();
+        let mut guessed = FxHashSet::default();
+        while let Some(PendingStart { from, gets_more_words, wrappers }) = starts.pop() {
+            let words = &self.all.scripts[script].commands[command].words;
+            // Avoid cycles.
+            if from >= words.len() || from > 0 && !seen.insert((from, gets_more_words)) {
+                continue;
+            }
+            let words_behind = words.len() - from;
+            if wrappers > MAX_TEXT_NESTING || words_behind > self.remaining_words {
+                // Every further word may be a command.
+                self.all.may_run_more = true;
+                self.all.is_too_large = true;
+                self.all.views.push(view(from, gets_more_words, false));
+                self.all.views.extend((from + 1..words.len()).map(|from| view(from, true, false)));
+                break;
+            }
+            self.remaining_words -= words_behind;
+            let inner = inner_commands(&words[from..]);
+            let (filled, cost) = fill_commands(&words[from..], &inner.starts, self.remaining_words);
+            self.remaining_words -= cost;
+            self.all.views.push(view(from, gets_more_words, inner.runs));
+            self.all.may_run_more |= filled.is_none() || inner.may_run_more;
+            let gets_more_words = gets_more_words || inner.gets_more_words;
+            let next = |from| PendingStart { from, gets_more_words, wrappers: wrappers + 1 };
+            starts.extend(inner.starts.iter().map(|start| next(from + start)));
+            // If the word may expand to nothing, the next word may be the command.
+            if words[from].marks.has_any(Marks::EXPANDS) || words[from].text == "$!" {
+                starts.push(next(from + 1));
+            }
+            // In a larger line it is enough to know that something may run.
+            if self.all.possible_commands.len() + inner.possible_starts.len() > MAX_GUESSES {
+                self.all.may_run_more = true;
+            } else {
+                let guesses = inner.possible_starts.iter().map(|start| from + start);
                 let new_guesses = guesses.filter(|from| words[*from].is_literal() && guessed.insert(*from));
-                all.possible_commands.extend(new_guesses.map(|from| CommandView {
-                    script,
-                    command,
-                    from,
-                    gets_more_words,
-                    runs: false,
-                }));
-                let fills = fills.unwrap_or_default();
-                if !fills.is_empty() && all.scripts.len() <= MAX_TEXTS && depth <= MAX_TEXT_NESTING {
-                    let scopes = all.scripts[script].scopes.clone();
-                    all.scripts.push(Script { commands: fills, scopes, ..Script::default() });
-                    todo.push((all.scripts.len() - 1, depth + 1));
-                } else {
-                    all.hidden |= !fills.is_empty();
-                }
-                for text in inner.texts {
-                    if text.len() > remaining_text_bytes
-                        || all.scripts.len() > MAX_TEXTS
-                        || depth > MAX_TEXT_NESTING
-                        || all.is_too_large
-                    {
-                        all.hidden = true;
-                        continue;
-                    }
-                    remaining_text_bytes -= text.len();
-                    all.scripts.push(lex_within(&text, &mut reparse_budget));
-                    todo.push((all.scripts.len() - 1, depth + 1));
-                    // In some shells `((` is arithmetic, in others (dash) a group within a group.
-                    if text.contains("((") && text.len() <= remaining_text_bytes {
-                        remaining_text_bytes -= text.len();
-                        all.scripts.push(lex_within(&text.replace("((", "( ("), &mut reparse_budget));
-                        todo.push((all.scripts.len() - 1, depth + 1));
-                    }
-                }
+                self.all.possible_commands.extend(new_guesses.map(|from| view(from, gets_more_words, false)));
+            }
+            self.add_filled_commands(filled.unwrap_or_default(), text);
+            for inner_text in inner.texts {
+                self.add_text(&inner_text, text.depth);
             }
         }
     }
-    all
+
+    /// Adds commands that were derived from those of a text.
+    fn add_filled_commands(&mut self, commands: Vec<SimpleCommand>, text: &PendingText) {
+        if commands.is_empty() {
+            return;
+        }
+        if self.all.scripts.len() <= MAX_TEXTS && text.depth <= MAX_TEXT_NESTING {
+            let scopes = self.all.scripts[text.script].scopes.clone();
+            self.add_script(Script { commands, scopes, ..Script::default() }, text.depth + 1);
+        } else {
+            self.all.may_run_more = true;
+        }
+    }
+
+    /// Parses a text for a shell within a text of this depth.
+    fn add_text(&mut self, text: &str, depth: usize) {
+        if text.len() > self.remaining_text_bytes
+            || self.all.scripts.len() > MAX_TEXTS
+            || depth > MAX_TEXT_NESTING
+            || self.all.is_too_large
+        {
+            self.all.may_run_more = true;
+            return;
+        }
+        self.remaining_text_bytes -= text.len();
+        let script = lex_within(text, &mut self.reparse_budget);
+        self.add_script(script, depth + 1);
+        // In some shells `((` is arithmetic, in others (dash) a group within a group.
+        if text.contains("((") && text.len() <= self.remaining_text_bytes {
+            self.remaining_text_bytes -= text.len();
+            let script = lex_within(&text.replace("((", "( ("), &mut self.reparse_budget);
+            self.add_script(script, depth + 1);
+        }
+    }
+
+    /// Adds a parsed text, whose commands are collected later.
+    fn add_script(&mut self, script: Script, depth: usize) {
+        self.all.scripts.push(script);
+        self.pending_texts.push(PendingText { script: self.all.scripts.len() - 1, depth });
+    }
 }
 
 /// Maximum number of commands that loops yield.

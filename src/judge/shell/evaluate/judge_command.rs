@@ -45,7 +45,7 @@ impl ParsedLine<'_> {
         left_top: bool,
         permissions: Permissions<'_, R>,
     ) -> CommandOutcome<R> {
-        let command = &self.all.main().commands[index];
+        let command = &self.collected.main().commands[index];
         if command.yields_text {
             return Ok((None, "yields the text of its here-document".into()));
         }
@@ -263,7 +263,7 @@ fn has_ending(word: &Word) -> bool {
 fn runs_other_command(words: &[Word]) -> bool {
     let inner = inner_commands(words);
     let program = program_name(&words[0].text);
-    let is_known_shell = inner.hidden
+    let is_known_shell = inner.may_run_more
         && inner.texts.is_empty()
         && inner.starts.is_empty()
         && lookup::find_records(words).is_known();

@@ -48,9 +48,9 @@ const MAX_READS: usize = 256;
 pub(crate) struct ParsedLine<'a> {
     text: &'a str,
     /// The parsed text: the whole line, or pieces of an oversized one.
-    read: Cow<'a, str>,
+    parsed_text: Cow<'a, str>,
     folders: &'a Folders,
-    all: CollectedCommands,
+    collected: CollectedCommands,
     /// The possible folders of each command of each text.
     cwds: Vec<Vec<Arc<PossibleFolders>>>,
     /// For each command of each text: the position after its last word that can concern a protected
@@ -77,11 +77,11 @@ type CommandReads = Result<Vec<FileRead>, String>;
 impl<'a> ParsedLine<'a> {
     /// Parses a line that starts in the folder `folders.start`.
     pub(crate) fn new(text: &'a str, folders: &'a Folders) -> Self {
-        let read = condense(text);
-        let all = collect(&read);
+        let parsed_text = condense(text);
+        let collected = collect(&parsed_text);
         let start = Arc::new(PossibleFolders::from_folders(vec![folders.start.clone()], folders));
-        let mut cwds: Vec<Vec<Arc<PossibleFolders>>> = Vec::with_capacity(all.scripts().len());
-        for script in all.scripts() {
+        let mut cwds: Vec<Vec<Arc<PossibleFolders>>> = Vec::with_capacity(collected.scripts().len());
+        for script in collected.scripts() {
             let command_folders = match script.origins.as_slice() {
                 [] => track_cwd(script, &start, folders),
                 origins => origins.iter().map(|index| Arc::clone(&cwds[0][*index])).collect(),
@@ -92,17 +92,20 @@ impl<'a> ParsedLine<'a> {
             let last = command.words.iter().rposition(|word| may_name_protected_path(&word.text));
             last.map_or(0, |index| index + 1)
         };
-        let protected_path_ends =
-            all.scripts().iter().map(|script| script.commands.iter().map(end_of_paths).collect()).collect();
+        let protected_path_ends = collected
+            .scripts()
+            .iter()
+            .map(|script| script.commands.iter().map(end_of_paths).collect())
+            .collect();
         let (forbidden, programs) = (OnceCell::new(), OnceCell::new());
         let (tree_sitter, tree_sitter_without_ignorable) = (OnceCell::new(), OnceCell::new());
-        let reads = vec![OnceCell::new(); all.main().commands.len()];
+        let reads = vec![OnceCell::new(); collected.main().commands.len()];
         let facts = None;
         Self {
             text,
-            read,
+            parsed_text,
             folders,
-            all,
+            collected,
             cwds,
             protected_path_ends,
             forbidden,
@@ -125,7 +128,7 @@ impl<'a> ParsedLine<'a> {
         if self.has_too_many_words() {
             return all;
         }
-        for index in 0..self.all.main().commands.len() {
+        for index in 0..self.collected.main().commands.len() {
             let choices = self.loop_choices(index).unwrap_or_default();
             for read in choices.iter().filter_map(|choice| self.command_reads(choice, index).ok()).flatten() {
                 if all.len() < MAX_READS && !all.contains(&read) {
@@ -138,7 +141,7 @@ impl<'a> ParsedLine<'a> {
 
     /// The command, once for each value of its loop variables.
     fn loop_choices(&self, index: usize) -> Option<Cow<'_, [SimpleCommand]>> {
-        let main = self.all.main();
+        let main = self.collected.main();
         let command = &main.commands[index];
         match command.is_looped {
             true => main.loop_choices(command).map(Cow::Owned),
@@ -148,7 +151,7 @@ impl<'a> ParsedLine<'a> {
 
     /// The words of the only command of the line, if its first two are spelled out.
     pub(crate) fn single_command(&self) -> Option<Vec<&str>> {
-        let mut commands = self.all.main().commands.iter().filter(|command| !command.yields_text);
+        let mut commands = self.collected.main().commands.iter().filter(|command| !command.yields_text);
         let command = commands.next().filter(|command| !command.is_looped && command.assigns.is_empty())?;
         let is_spelled = command.words.iter().take(2).all(Word::is_bare);
         (commands.next().is_none() && is_spelled)
@@ -163,7 +166,7 @@ impl<'a> ParsedLine<'a> {
 
     /// Whether only pieces of the line were parsed.
     fn is_in_pieces(&self) -> bool {
-        matches!(self.read, Cow::Owned(_))
+        matches!(self.parsed_text, Cow::Owned(_))
     }
 
     /// Whether the line has so many words that no rule for a command may allow it.
@@ -173,7 +176,7 @@ impl<'a> ParsedLine<'a> {
 
     /// A command without words counts as one: it may have redirections.
     fn has_too_many_words(&self) -> bool {
-        let commands = &self.all.main().commands;
+        let commands = &self.collected.main().commands;
         commands.iter().map(|command| command.words.len().max(1)).sum::<usize>() > MAX_WORDS
     }
 
@@ -186,7 +189,7 @@ impl<'a> ParsedLine<'a> {
     /// does not support every here-document, `time (…)` and `! { …; }`, so it runs again without them
     /// if it disagrees with the lexer.
     fn tree_sitter_without_ignorable(&self) -> Option<&[usize]> {
-        let parse = || tree_sitter_check::commands(&self.all.main().without_ignorable(self.text)?);
+        let parse = || tree_sitter_check::commands(&self.collected.main().without_ignorable(self.text)?);
         self.tree_sitter_without_ignorable.get_or_init(parse).as_deref()
     }
 
@@ -194,8 +197,8 @@ impl<'a> ParsedLine<'a> {
     pub(crate) fn find_command(&self, pattern: &CommandPattern) -> PatternMatch {
         pattern.find_command(
             self.text,
-            &self.all,
-            self.programs.get_or_init(|| CommandIndex::from_commands(&self.all)),
+            &self.collected,
+            self.programs.get_or_init(|| CommandIndex::from_commands(&self.collected)),
         )
     }
 
@@ -203,13 +206,13 @@ impl<'a> ParsedLine<'a> {
     /// absent.
     pub(crate) fn is_understood(&self) -> bool {
         !self.is_excessive()
-            && self.all.main().depth <= MAX_NESTING
-            && !self.all.hidden
-            && self.all.scripts().iter().all(|script| !script.has(UnsupportedSyntax::Syntax))
+            && self.collected.main().depth <= MAX_NESTING
+            && !self.collected.may_run_more
+            && self.collected.scripts().iter().all(|script| !script.has(UnsupportedSyntax::Syntax))
             && [Self::tree_sitter_commands, Self::tree_sitter_without_ignorable].iter().any(
                 |find_positions| {
                     find_positions(self)
-                        .is_some_and(|positions| tree_sitter_check::adds_nothing(positions, &self.all))
+                        .is_some_and(|positions| tree_sitter_check::adds_nothing(positions, &self.collected))
                 },
             )
     }
@@ -220,13 +223,13 @@ impl<'a> ParsedLine<'a> {
         if self.text.len() > MAX_LINE_BYTES {
             return Some("the line is longer than 64 KiB");
         }
-        if self.all.main().depth > MAX_NESTING {
+        if self.collected.main().depth > MAX_NESTING {
             return Some("the line is nested deeper than 50");
         }
         if let Some(reason) = invisible_character(self.text) {
             return Some(reason);
         }
-        let mut kinds = self.all.main().unsupported.iter().map(|(what, _)| *what);
+        let mut kinds = self.collected.main().unsupported.iter().map(|(what, _)| *what);
         kinds
             .find(|what| !(read_only_passes && *what == UnsupportedSyntax::ForLoop))
             .map(UnsupportedSyntax::reason)
@@ -234,7 +237,7 @@ impl<'a> ParsedLine<'a> {
 
     /// Whether the text contains invisible characters or exceeds the limits.
     pub(crate) fn is_unreadable(&self) -> Option<&'static str> {
-        if self.text.len() > MAX_LINE_BYTES || self.all.main().depth > MAX_NESTING {
+        if self.text.len() > MAX_LINE_BYTES || self.collected.main().depth > MAX_NESTING {
             return Some("the line is too long or too deeply nested to be judged");
         }
         invisible_character(self.text)
@@ -242,7 +245,7 @@ impl<'a> ParsedLine<'a> {
 
     /// Whether the second parser finds the same commands as the lexer.
     pub(crate) fn is_confirmed(&self) -> bool {
-        let script = self.all.main();
+        let script = self.collected.main();
         self.tree_sitter_commands().is_some_and(|found| agrees(found, script, TextForm::Whole))
             || self
                 .tree_sitter_without_ignorable()
@@ -251,7 +254,7 @@ impl<'a> ParsedLine<'a> {
 
     /// Whether a command of the line changes the working directory.
     pub(crate) fn changes_folder(&self) -> bool {
-        let mut commands = self.all.scripts().iter().flat_map(|script| &script.commands);
+        let mut commands = self.collected.scripts().iter().flat_map(|script| &script.commands);
         commands.any(|command| changes_folder(&command.words))
     }
 }

@@ -51,7 +51,7 @@ impl ParsedLine<'_> {
         let mut judged = Vec::new();
         for index in ordered {
             judged.push((index, self.judge_part(index, has_left_top, permissions)));
-            has_left_top |= changes_folder(&self.all.main().commands[index].words);
+            has_left_top |= changes_folder(&self.collected.main().commands[index].words);
         }
         if judged.len() > MAX_PARTS {
             judged.sort_by_key(|(_, judged)| judged.is_ok());
@@ -62,7 +62,7 @@ impl ParsedLine<'_> {
 
     /// Whether the line itself has a command.
     pub(crate) fn has_commands(&self) -> bool {
-        !self.all.main().commands.is_empty()
+        !self.collected.main().commands.is_empty()
     }
 
     /// The first command that needs a grant. As `parts` without grants, but stops there.
@@ -73,7 +73,7 @@ impl ParsedLine<'_> {
         let mut has_left_top = self.folders.starts_outside_top();
         let needs_grant = |index: &usize| {
             let passes = !has_too_many_words && self.judge_part(*index, has_left_top, permissions).is_ok();
-            has_left_top |= changes_folder(&self.all.main().commands[*index].words);
+            has_left_top |= changes_folder(&self.collected.main().commands[*index].words);
             !passes
         };
         let index = self.command_order().into_iter().find(needs_grant)?;
@@ -82,8 +82,8 @@ impl ParsedLine<'_> {
 
     /// The text of a command of the line itself, or its words if the text shows it in another form.
     fn command_text(&self, index: usize) -> Cow<'_, str> {
-        let command = &self.all.main().commands[index];
-        let text = if command.derived { None } else { self.read.get(command.start..command.end) };
+        let command = &self.collected.main().commands[index];
+        let text = if command.derived { None } else { self.parsed_text.get(command.start..command.end) };
         let joined_words =
             || command.words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
         text.map_or_else(|| Cow::Owned(joined_words()), Cow::Borrowed)
@@ -91,7 +91,7 @@ impl ParsedLine<'_> {
 
     /// The commands of the line in the order of the text.
     fn command_order(&self) -> Vec<usize> {
-        let script = self.all.main();
+        let script = self.collected.main();
         let mut ordered: Vec<usize> = (0..script.commands.len()).collect();
         ordered.sort_by_key(|index| (script.commands[*index].derived, script.commands[*index].start));
         ordered
@@ -99,7 +99,7 @@ impl ParsedLine<'_> {
 
     /// The outcome of a command of the line itself.
     fn outcome<R>(&self, index: usize, judged: CommandOutcome<R>) -> PartOutcome<'_, R> {
-        let command = &self.all.main().commands[index];
+        let command = &self.collected.main().commands[index];
         let (allowed, rule, reason) = match judged {
             Ok((rule, reason)) => (true, rule, reason),
             Err(reason) => (false, None, reason),
@@ -112,10 +112,9 @@ impl ParsedLine<'_> {
     /// folder with all content must not be granted with one key. If the request is about a secret, a
     /// suggested rule must not allow reading all other secrets.
     pub(crate) fn may_be_offered(&self, is_prefix: bool) -> bool {
-        let scripts =
-            self.all.scripts().iter().zip(&self.cwds).take_while(|(script, _)| {
-                std::ptr::eq(*script, self.all.main()) || !script.origins.is_empty()
-            });
+        let scripts = self.collected.scripts().iter().zip(&self.cwds).take_while(|(script, _)| {
+            std::ptr::eq(*script, self.collected.main()) || !script.origins.is_empty()
+        });
         let mut commands = scripts
             .flat_map(|(script, cwds)| script.commands.iter().zip(cwds))
             .filter(|(it, _)| !it.words.is_empty());

@@ -148,7 +148,7 @@ impl CommandPattern {
                 let is_present = |words: &Vec<Word>| {
                     find_words(&texts(words), PatternEnd::Exact, all, programs) > PatternMatch::No
                 };
-                match all.hidden || !commands.is_empty() && commands.iter().all(is_present) {
+                match all.may_run_more || !commands.is_empty() && commands.iter().all(is_present) {
                     true => PatternMatch::Perhaps,
                     false => PatternMatch::No,
                 }
@@ -185,7 +185,7 @@ fn find_words(
 ) -> PatternMatch {
     // If the line is too large, only the first words are compared.
     let end = if all.is_too_large { PatternEnd::Open } else { end };
-    let is_uncertain = all.hidden || programs.has_collision;
+    let is_uncertain = all.may_run_more || programs.has_collision;
     let mut best_match = if is_uncertain { PatternMatch::Perhaps } else { PatternMatch::No };
     let Some((wanted, rest)) = rule_words.split_first() else { return best_match };
     let program = program_name(wanted);
@@ -228,7 +228,12 @@ const MAX_OPTIONS: usize = 2_000;
 
 /// Whether the command at the start of `words` is the one of the pattern, and how many words were
 /// inspected.
-fn match_command(words: &[Word], pattern: &[&str], end: PatternEnd, open: bool) -> (PatternMatch, usize) {
+fn match_command(
+    words: &[Word],
+    pattern: &[&str],
+    end: PatternEnd,
+    gets_more_words: bool,
+) -> (PatternMatch, usize) {
     let (Some((program, arguments)), Some((wanted, rest))) = (words.split_first(), pattern.split_first())
     else {
         return (PatternMatch::No, 1);
@@ -237,8 +242,7 @@ fn match_command(words: &[Word], pattern: &[&str], end: PatternEnd, open: bool) 
         return (PatternMatch::No, 1);
     }
     let mut inspected_words = if end == PatternEnd::Exact { 1 + arguments.len() / 4 } else { 1 };
-    let first_match = compare_words(arguments, rest, end, open);
-    let mut best_match = first_match;
+    let mut best_match = compare_words(arguments, rest, end, gets_more_words);
     if best_match < PatternMatch::Yes && rest.first().is_some_and(|word| !word.starts_with('-')) {
         // Options before the subcommand, with their values where that is known or possible.
         let global_options = own_options(program_name(wanted));
@@ -260,16 +264,22 @@ fn match_command(words: &[Word], pattern: &[&str], end: PatternEnd, open: bool) 
                 // An unknown option may take the next word.
                 if !takes_value && !global_options.flags.has(&word.text) && !word.text.contains('=') {
                     let rest_behind = arguments.get(index + 2..).unwrap_or(&[]);
-                    best_match = best_match
-                        .max(compare_words(rest_behind, rest, end, open).min(PatternMatch::Perhaps));
+                    best_match = best_match.max(
+                        compare_words(rest_behind, rest, end, gets_more_words).min(PatternMatch::Perhaps),
+                    );
                 }
             } else if index + 2 <= arguments.len() {
-                best_match = best_match.max(compare_words(&arguments[index + 2..], rest, end, open));
+                best_match =
+                    best_match.max(compare_words(&arguments[index + 2..], rest, end, gets_more_words));
             }
             index += if takes_value { 2 } else { 1 };
             inspected_words += 1;
-            best_match =
-                best_match.max(compare_words(arguments.get(index..).unwrap_or(&[]), rest, end, open));
+            best_match = best_match.max(compare_words(
+                arguments.get(index..).unwrap_or(&[]),
+                rest,
+                end,
+                gets_more_words,
+            ));
             if index > MAX_OPTIONS && global_options.is_none() {
                 best_match = best_match.max(PatternMatch::Perhaps);
                 break;
@@ -286,8 +296,8 @@ fn match_command(words: &[Word], pattern: &[&str], end: PatternEnd, open: bool) 
     )
 }
 
-/// Whether `words` are the words of the pattern. With `open`, more words follow that the text does not show.
-fn compare_words(words: &[Word], pattern: &[&str], end: PatternEnd, open: bool) -> PatternMatch {
+/// Whether `words` are the words of the pattern. With `gets_more_words`, more words follow that the text does not show.
+fn compare_words(words: &[Word], pattern: &[&str], end: PatternEnd, gets_more_words: bool) -> PatternMatch {
     let exact = end == PatternEnd::Exact;
     // Compare the first word first, because most commands differ in it and the other words need no
     // check.
@@ -308,14 +318,14 @@ fn compare_words(words: &[Word], pattern: &[&str], end: PatternEnd, open: bool) 
             }
             Some(word) if word.text == *wanted => {}
             Some(_) => return PatternMatch::No,
-            None if open => return PatternMatch::Perhaps,
+            None if gets_more_words => return PatternMatch::Perhaps,
             None => return PatternMatch::No,
         }
     }
     if exact && words.len() > pattern.len() {
         result = PatternMatch::Perhaps;
     }
-    if exact && open {
+    if exact && gets_more_words {
         result = PatternMatch::Perhaps;
     }
     result

@@ -44,7 +44,7 @@ impl ParsedLine<'_> {
         }
         let mut source = command.piped_from?;
         loop {
-            let before = &self.all.main().commands[source];
+            let before = &self.collected.main().commands[source];
             let is_quiet =
                 |redir: &Redirection| redir.kind == RedirKind::Output && redir.target.text == "/dev/null";
             if before.is_looped || !before.assigns.is_empty() || !before.redirs.iter().all(is_quiet) {

@@ -110,6 +110,7 @@ impl std::ops::Deref for PossibleFolders {
 /// The possible working directories of a shell. The numbers are indexes of sets in [`FolderSets`].
 #[derive(Clone, Copy)]
 struct CwdState {
+    /// The run of commands that `now` is about: see [`SimpleCommand::run`](crate::shell::lex::syntax::SimpleCommand).
     run: usize,
     /// The folders in the current run of commands, in which every earlier `cd` has succeeded.
     now: usize,
@@ -120,14 +121,19 @@ struct CwdState {
 /// Sets of folders, each stored once, because a line with a thousand `cd` soon repeats the same sets.
 struct FolderSets<'f> {
     folders: &'f Folders,
+    /// The different sets.
     all: Vec<Arc<PossibleFolders>>,
+    /// The index of each set in `all`.
     indexes: HashMap<Arc<PossibleFolders>, usize>,
+    /// Results of [`Self::set_after_cd`].
     steps: HashMap<(usize, String, bool), usize>,
+    /// Results of [`Self::union`].
     unions: HashMap<(usize, usize), usize>,
 }
 
 impl FolderSets<'_> {
-    /// The index of a set, which is stored if it is new. A set of too many folders is cut, and then nothing allows the line.
+    /// The index of a set, which is stored if it is new. A set of too many folders is cut, and then nothing allows the
+    /// line.
     fn index_of_set(&mut self, mut set: Vec<String>) -> usize {
         // Comparing long paths is expensive. Once the budget is spent, all paths resolve to `/`.
         self.folders.work_budget.spend(40 + set.iter().map(String::len).sum::<usize>());
@@ -195,7 +201,7 @@ pub(crate) fn track_cwd(
     // All folders that were visited, because `cd -` and `popd` may return to any of them.
     let mut visited = 0;
     let mut scopes: HashMap<usize, CwdState> = HashMap::from([(0, CwdState { run: 0, now: 0, later: 0 })]);
-    let mut all = Vec::with_capacity(script.commands.len());
+    let mut command_folders = Vec::with_capacity(script.commands.len());
     for command in &script.commands {
         let mut scope = command.scope;
         let mut scopes_without_command = Vec::new();
@@ -213,7 +219,7 @@ pub(crate) fn track_cwd(
             false => CwdState { run: command.run, now, later: now },
         };
         scopes.extend(scopes_without_command.into_iter().map(|scope| (scope, state)));
-        all.push(Arc::clone(&sets.all[state.now]));
+        command_folders.push(Arc::clone(&sets.all[state.now]));
         if changes_folder(&command.words) {
             let words = behind_command(&command.words);
             let home = home_word();
@@ -238,5 +244,5 @@ pub(crate) fn track_cwd(
         }
         scopes.insert(command.scope, state);
     }
-    all
+    command_folders
 }

@@ -17,7 +17,7 @@ pub(crate) struct InnerCommands {
     /// More words come from elsewhere (`xargs`), or the command is not literal.
     pub(crate) gets_more_words: bool,
     /// It runs something that the words do not show.
-    pub(crate) hidden: bool,
+    pub(crate) may_run_more: bool,
     /// Whether the program runs other commands at all.
     pub(crate) runs: bool,
     /// Positions at which commands may begin, if the program runs commands or has unknown options.
@@ -182,7 +182,7 @@ fn recorded_inner_commands(words: &[Word], name: &str, runner: Runner) -> InnerC
         }
         "source" | "." => {
             inner.runs = true;
-            inner.hidden = true;
+            inner.may_run_more = true;
         }
         "trap" => {
             inner.runs = true;
@@ -306,7 +306,7 @@ fn add_env_split_string(words: &[Word], inner: &mut InnerCommands) {
         let rest = words.get(index + 1 + usize::from(joined.is_none())..).unwrap_or_default();
         // env splits only the first value. A later one is an ordinary word.
         if !std::mem::replace(&mut is_split, true) && !rest.is_empty() {
-            inner.hidden |= rest.iter().any(|word| !word.is_literal());
+            inner.may_run_more |= rest.iter().any(|word| !word.is_literal());
             let quoted = |word: &Word| format!(" '{}'", word.text.replace('\'', "'\\''"));
             inner.texts.push(format!("{}{}", &value[..ends], rest.iter().map(quoted).collect::<String>()));
         }
@@ -339,19 +339,19 @@ fn add_shell_text(words: &[Word], inner: &mut InnerCommands) {
         }
     }
     if !wants_text {
-        inner.hidden = true;
+        inner.may_run_more = true;
         return;
     }
     match words.get(index) {
         Some(word) => add_joined_text(std::slice::from_ref(word), inner),
-        None => inner.hidden = true,
+        None => inner.may_run_more = true,
     }
 }
 
 /// Joins words into one text for a shell.
 fn add_joined_text(words: &[Word], inner: &mut InnerCommands) {
     if words.iter().any(|word| !word.is_literal()) {
-        inner.hidden = true;
+        inner.may_run_more = true;
     }
     let text: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
     if !text.is_empty() {
@@ -396,7 +396,7 @@ fn add_git_commands(words: &[Word], inner: &mut InnerCommands) {
         let text = word.text.as_str();
         if matches!(text, "run" | "foreach") && index > 1 {
             if inner.starts.len() == MAX_GIT_VERBS {
-                inner.hidden = true;
+                inner.may_run_more = true;
                 return;
             }
             let from =

@@ -54,7 +54,6 @@ pub(crate) fn listed_argument_reason(record: &Record, call: &CommandCall<'_>) ->
         return None;
     }
     let words = call.words;
-    let is_ungranted = |index: usize| call.is_ungranted(index);
     // Such a program passes on the words after `--`, and never treats it as a value. In all other
     // programs it may be a value, and find ignores it: a word that looks like an option is judged as one.
     let mut passed_on = false;
@@ -64,7 +63,7 @@ pub(crate) fn listed_argument_reason(record: &Record, call: &CommandCall<'_>) ->
     let mut is_next_value = false;
     let is_script = names_a_script(words);
     let short_verbs = words.first().and_then(|first| short_verbs(stem(&first.text)));
-    let verb_at = short_verbs.and_then(|_| find_verb(words, Some(record))).unwrap_or(0);
+    let verb_index = short_verbs.and_then(|_| find_verb(words, Some(record))).unwrap_or(0);
     for (index, word) in words.iter().enumerate().skip(1) {
         let text = word.text.as_str();
         let next = words.get(index + 1).map(|word| word.text.as_str());
@@ -72,7 +71,7 @@ pub(crate) fn listed_argument_reason(record: &Record, call: &CommandCall<'_>) ->
         if is_value && !(text.starts_with('-') && text.len() > 1) {
             // A pattern that selects tests is not a path.
             let is_pattern = matches!(words[index - 1].text.as_str(), "-k" | "-m");
-            if record.operands_inside && is_ungranted(index) && !is_pattern && call.is_outside(text) {
+            if record.operands_inside && call.is_ungranted(index) && !is_pattern && call.is_outside(text) {
                 return more_than_granted(text);
             }
             continue;
@@ -83,14 +82,14 @@ pub(crate) fn listed_argument_reason(record: &Record, call: &CommandCall<'_>) ->
             after_dashes |= !is_value;
             continue;
         }
-        let compared = match text.starts_with('-') {
+        let listed_words = match text.starts_with('-') {
             true => record.asks.len() + record.asks_outside.len(),
             false => record.asks_for.len(),
         };
-        if !call.work_budget.spend(4 + compared + text.len() / 8) {
+        if !call.work_budget.spend(4 + listed_words + text.len() / 8) {
             return Some(TOO_COMPLEX.to_owned());
         }
-        if record.arguments != Arguments::Listed && is_ungranted(index) && !record.harmless.has(text) {
+        if record.arguments != Arguments::Listed && call.is_ungranted(index) && !record.harmless.has(text) {
             return more_than_granted(text);
         }
         let looks_like_option = text.starts_with('-') && text != "-";
@@ -98,12 +97,12 @@ pub(crate) fn listed_argument_reason(record: &Record, call: &CommandCall<'_>) ->
             let needs_request = || {
                 let is_listed = record.asks_for.has(text) && !is_script
                     || short_verbs.is_some_and(|full_verbs| {
-                        index == verb_at && is_short_for(text, full_verbs, &record.asks_for)
+                        index == verb_index && is_short_for(text, full_verbs, &record.asks_for)
                     });
                 is_listed && !is_read_only_verb(words, index) && !names_follow(words, index)
                     || record.operands_inside && call.is_outside(text)
             };
-            if is_ungranted(index) && needs_request() {
+            if call.is_ungranted(index) && needs_request() {
                 return more_than_granted(text);
             }
             if passed_on || !looks_like_option {
@@ -125,9 +124,9 @@ pub(crate) fn listed_argument_reason(record: &Record, call: &CommandCall<'_>) ->
         // Long options, with two dashes or with one.
         let value = joined.or(next).unwrap_or_default();
         let is_long = |recorded_option: &&&str| {
-            recorded_option.len() > 2 && is_option(record, recorded_option, option, takes_value)
+            recorded_option.len() > 2 && is_recorded_option(record, recorded_option, option, takes_value)
         };
-        if is_ungranted(index)
+        if call.is_ungranted(index)
             && !has_no_effect(record, option, value)
             && record.asks.iter().any(|recorded_option| is_long(&recorded_option))
         {
@@ -135,7 +134,8 @@ pub(crate) fn listed_argument_reason(record: &Record, call: &CommandCall<'_>) ->
         }
         if record.asks_outside.iter().any(|recorded_option| is_long(&recorded_option)) {
             is_next_value |= joined.is_none();
-            let is_value_ungranted = is_ungranted(index) || joined.is_none() && is_ungranted(index + 1);
+            let is_value_ungranted =
+                call.is_ungranted(index) || joined.is_none() && call.is_ungranted(index + 1);
             if is_value_ungranted && call.is_outside(value) {
                 return more_than_granted(&format!("{option} {value}"));
             }
@@ -144,36 +144,44 @@ pub(crate) fn listed_argument_reason(record: &Record, call: &CommandCall<'_>) ->
         if option.len() > 2 && takes_value || option.starts_with("--") || record.letters.is_empty() {
             continue;
         }
-        // A cluster of letters.
-        for (offset, letter) in text.char_indices().skip(1) {
-            let rest = &text[offset + letter.len_utf8()..];
-            let value = if rest.is_empty() { next.unwrap_or_default() } else { rest };
-            if record.letters.asks.has(letter) && is_ungranted(index) {
-                if has_no_effect(record, &format!("-{letter}"), value) {
-                    break;
-                }
-                return more_than_granted(&format!("-{letter}"));
-            }
-            if record.letters.asks_outside.has(letter) {
-                let value = value.strip_prefix('=').unwrap_or(value);
-                is_next_value |= rest.is_empty();
-                if is_ungranted(if rest.is_empty() { index + 1 } else { index }) && call.is_outside(value) {
-                    return more_than_granted(&format!("-{letter} {value}"));
-                }
-                break;
-            }
-            if record.letters.takes_value.has(letter) {
-                is_next_value |= rest.is_empty();
-                break;
-            }
+        let (reason, takes_next) = cluster_reason(record, call, index);
+        if reason.is_some() {
+            return reason;
         }
+        is_next_value |= takes_next;
     }
     None
 }
 
+/// Why a letter of the word at this index needs a request, if the word is a cluster of letters. Also returns whether the
+/// last letter takes the next word as its value.
+fn cluster_reason(record: &Record, call: &CommandCall<'_>, index: usize) -> (Option<String>, bool) {
+    let text = call.words[index].text.as_str();
+    let next = call.words.get(index + 1).map_or("", |word| word.text.as_str());
+    for (offset, letter) in text.char_indices().skip(1) {
+        let rest = &text[offset + letter.len_utf8()..];
+        let (value, value_index) = if rest.is_empty() { (next, index + 1) } else { (rest, index) };
+        if record.letters.asks.has(letter) && call.is_ungranted(index) {
+            let has_effect = !has_no_effect(record, &format!("-{letter}"), value);
+            return (has_effect.then(|| more_than_granted(&format!("-{letter}"))).flatten(), false);
+        }
+        if record.letters.asks_outside.has(letter) {
+            let value = value.strip_prefix('=').unwrap_or(value);
+            if call.is_ungranted(value_index) && call.is_outside(value) {
+                return (more_than_granted(&format!("-{letter} {value}")), false);
+            }
+            return (None, rest.is_empty());
+        }
+        if record.letters.takes_value.has(letter) {
+            return (None, rest.is_empty());
+        }
+    }
+    (None, false)
+}
+
 /// Whether an option of a call is this one of a record, perhaps abbreviated. An option that takes a
 /// value by the record is no abbreviation of a longer one.
-fn is_option(record: &Record, recorded: &str, given: &str, takes_value: bool) -> bool {
+fn is_recorded_option(record: &Record, recorded: &str, given: &str, takes_value: bool) -> bool {
     let is_same = match (recorded.strip_prefix("--"), given.strip_prefix("--")) {
         (Some(recorded), Some(given)) if takes_value => recorded == given,
         (Some(recorded), Some(given)) => !given.is_empty() && recorded.starts_with(given),
