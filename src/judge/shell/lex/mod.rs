@@ -144,6 +144,7 @@ struct LiteralText {
     commands: usize,
     /// The text of its here-document, unless there are several or the shell expands it.
     body: Option<Vec<u8>>,
+    /// Number of its here-documents.
     bodies: usize,
 }
 
@@ -190,11 +191,13 @@ struct HereDocument {
     quoted: bool,
 }
 
-/// A text to parse: its bytes, whether it is the body of a here-document, its nesting.
+/// A nested text that is parsed later.
 #[derive(Debug)]
 struct TextJob {
     text: Vec<u8>,
+    /// Whether it is the body of a here-document.
     is_body: bool,
+    /// Its nesting.
     depth: usize,
 }
 

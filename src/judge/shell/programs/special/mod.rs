@@ -1,5 +1,8 @@
 //! Checks of programs whose arguments have a grammar of their own: programs within arguments (sed, awk, SQL),
 //! words that several options share, values with a leading sign.
+//!
+//! Each check returns why a call needs a request, and `None` if it finds no reason. Words that a grant contains give no
+//! reason ([`CommandCall::is_ungranted`]).
 
 mod archives;
 mod build;

@@ -1,21 +1,48 @@
 //! Programs within arguments: sed and awk.
 
+use crate::shell::lex::word::Word;
 use crate::shell::programs::call::CommandCall;
 use crate::shell::programs::special::reason_for;
 
+/// A script in the words of a call: the index of its word, and its text.
+type ScriptWord<'w> = (usize, &'w str);
+
 /// sed: only commands that neither run nor write.
 pub(crate) fn sed(call: &CommandCall<'_>) -> Option<String> {
-    let words = call.words;
+    let scripts = sed_scripts(call.words);
+    let is_unclear = |index: usize| {
+        call.is_ungranted(index) && call.words.get(index).is_some_and(|word| !word.is_literal())
+    };
+    if let Some((_, script)) = scripts.iter().find(|(index, _)| is_unclear(*index)) {
+        return reason_for(script, "the script of sed is not literal");
+    }
+    let (ungranted, granted): (Vec<_>, Vec<_>) =
+        scripts.into_iter().partition(|(index, _)| call.is_ungranted(*index));
+    // sed joins all scripts as lines of one script, and a script in the grant may end within a command.
+    let continues_granted = granted.iter().any(|(_, script)| script.ends_with('\\'));
+    let lines: Vec<&str> = ungranted.iter().map(|(_, script)| *script).collect();
+    let joined = lines.join("\n");
+    if !ungranted.is_empty() && (continues_granted || !is_harmless_sed(&joined)) {
+        return reason_for(&joined, "this script of sed may run a program or write a file");
+    }
+    None
+}
+
+/// The scripts of a call of sed: the values of `-e`, or else the first operand.
+fn sed_scripts(words: &[Word]) -> Vec<ScriptWord<'_>> {
     let mut scripts = Vec::new();
     let mut first_operand = None;
     let mut index = 1;
-    let mut ended = false;
+    let mut has_ended_options = false;
     while index < words.len() {
         let text = words[index].text.as_str();
-        if !ended && text == "--" {
-            ended = true;
-        } else if !ended && text.starts_with("--") && text.len() > 2 {
-            let (option, value) = text.split_once('=').map_or((text, None), |(o, v)| (o, Some(v)));
+        if has_ended_options || !text.starts_with('-') || text.len() == 1 {
+            first_operand = first_operand.or(Some((index, text)));
+        } else if text == "--" {
+            has_ended_options = true;
+        } else if text.starts_with("--") {
+            let (option, value) =
+                text.split_once('=').map_or((text, None), |(option, value)| (option, Some(value)));
             if "--expression".starts_with(option) {
                 match value {
                     Some(value) => scripts.push((index, value)),
@@ -27,44 +54,24 @@ pub(crate) fn sed(call: &CommandCall<'_>) -> Option<String> {
             } else if "--line-length".starts_with(option) && value.is_none() {
                 index += 1;
             }
-        } else if !ended && text.starts_with('-') && text.len() > 1 {
-            let letters = &text[1..];
-            if let Some(offset) = letters.find(['e', 'l']) {
-                let rest = &letters[offset + 1..];
-                let is_script = letters.as_bytes()[offset] == b'e';
-                if rest.is_empty() {
-                    index += 1;
-                    if is_script {
-                        scripts.extend(words.get(index).map(|word| (index, word.text.as_str())));
-                    }
-                } else if is_script {
-                    scripts.push((index, rest));
+        } else if let Some(offset) = text.find(['e', 'l']) {
+            let rest = &text[offset + 1..];
+            let is_script = text.as_bytes()[offset] == b'e';
+            if rest.is_empty() {
+                index += 1;
+                if is_script {
+                    scripts.extend(words.get(index).map(|word| (index, word.text.as_str())));
                 }
+            } else if is_script {
+                scripts.push((index, rest));
             }
-        } else if first_operand.is_none() {
-            first_operand = Some((index, text));
         }
         index += 1;
     }
     if scripts.is_empty() {
         scripts.extend(first_operand);
     }
-    let is_ungranted = |index: usize| call.is_ungranted(index);
-    if let Some((_, script)) = scripts
-        .iter()
-        .find(|(index, _)| is_ungranted(*index) && words.get(*index).is_some_and(|word| !word.is_literal()))
-    {
-        return reason_for(script, "the script of sed is not literal");
-    }
-    // sed joins all scripts as lines of one script, and a script in the grant may end within a command.
-    let is_continued = scripts.iter().any(|(index, script)| !is_ungranted(*index) && script.ends_with('\\'));
-    let ungranted_scripts: Vec<&str> =
-        scripts.iter().filter(|(index, _)| is_ungranted(*index)).map(|(_, script)| *script).collect();
-    let whole = ungranted_scripts.join("\n");
-    if !ungranted_scripts.is_empty() && (is_continued || !is_harmless_sed(&whole)) {
-        return reason_for(&whole, "this script of sed may run a program or write a file");
-    }
-    None
+    scripts
 }
 
 /// Whether a sed script consists only of harmless commands.
