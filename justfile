@@ -23,7 +23,7 @@ unit CRATE:
 # Write the generated pages and screens again.
 bless:
     AGENTD_BLESS=1 cargo test -p agentd --test all -- contract reliability_document unreachable fault_table
-    AGENTD_BLESS=1 cargo test -p client --lib -- matches_fixture match_fixture
+    AGENTD_BLESS=1 cargo test -p client --lib -- fixture
 
 # The demo: a real daemon, recorded model replies.
 demo:

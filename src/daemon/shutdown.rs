@@ -9,7 +9,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use session::Registry;
+use session::{ParkPatience, Registry};
 
 /// Time for running tools after a second stop signal. Within this time, their processes get 2 s after SIGTERM.
 const HURRIED_STOP_TIMEOUT: Duration = Duration::from_secs(4);
@@ -102,10 +102,10 @@ pub(super) async fn park(registry: &Registry, signals: &mut Signals, hurry: &Can
         biased;
         () = hurry.cancelled() => tracing::info!("fast shutdown requested: not waiting for running tools"),
         () = signals.stop() => tracing::warn!("second signal: not waiting for running tools"),
-        parked = timeout_at(by, registry.park_all(true)) => return log_shutdown(parked.is_ok(), registry),
+        parked = timeout_at(by, registry.park_all(ParkPatience::WaitForTools)) => return log_shutdown(parked.is_ok(), registry),
     }
     let by = by.min(Instant::now() + HURRIED_STOP_TIMEOUT);
-    let parked = timeout_at(by, registry.park_all(false)).await;
+    let parked = timeout_at(by, registry.park_all(ParkPatience::StopTools)).await;
     log_shutdown(parked.is_ok(), registry);
 }
 

@@ -190,7 +190,7 @@ pub(super) fn is_read_only(reading: &ParsedLine<'_>) -> bool {
 /// The first part of the line that may change something. It ignores grants, and it uses the table of
 /// read-only commands even if `safe_commands` is off.
 fn may_change(reading: &ParsedLine<'_>) -> Option<String> {
-    if let Some(command) = reading.first_not_free() {
+    if let Some(command) = reading.first_that_needs_grant() {
         return Some(command.into_owned());
     }
     let is_known = reading.has_commands() && reading.unsupported(true).is_none() && reading.is_confirmed();

@@ -60,6 +60,6 @@ async fn approve_one(
     p: ApproveParams,
 ) -> Result<Approved, Fault> {
     let answer = convert::permission_answer(p, keyed, origin)?;
-    let (session_id, answered) = ctx.registry.answer(answer).await.map_err(convert::fault)?;
+    let (session_id, answered) = ctx.registry.answer_permission(answer).await.map_err(convert::fault)?;
     Ok(Approved { session_id, seq: answered.seq, grant: answered.grant })
 }

@@ -13,8 +13,8 @@ use crate::attach::{AttachGuard, AttachReply, AttachState, AttachedClients};
 use crate::idempotency::IdempotencyKey;
 use crate::lease::{Lease, LeaseCount};
 use crate::requests::{
-    AbortOutcome, AnswerRequest, CommandSubmission, QuestionAnswer, QueueChange, Reloaded, RewindOutcome,
-    RewindRequest, SessionFacts, SettingsUpdate, Submission, SubmittedInput,
+    AbortOutcome, AnswerRequest, CommandSubmission, ParkPatience, QuestionAnswer, QueueChange, Reloaded,
+    RewindOutcome, RewindRequest, SessionFacts, SettingsUpdate, Submission, SubmittedInput,
 };
 use crate::stream::feed::Feed;
 use crate::stream::follow::Follower;
@@ -85,14 +85,16 @@ impl LoadedSession {
         self.mailbox.closed().await;
     }
 
+    /// Notifies the session of a new configuration.
     pub async fn reloaded(&self, reloaded: Reloaded) {
         // An unloaded session reads the new configuration when it is loaded again.
         let _ = self.mailbox.send(Box::new(SessionCommand::Reloaded(reloaded))).await;
     }
 
-    pub async fn park(&self, patient: bool) {
+    /// Parks the turn and waits until the session's task has ended.
+    pub async fn park(&self, patience: ParkPatience) {
         let (reply, parked) = oneshot::channel();
-        if self.mailbox.send(Box::new(SessionCommand::Park { patient, reply })).await.is_ok() {
+        if self.mailbox.send(Box::new(SessionCommand::Park { patience, reply })).await.is_ok() {
             let _ = parked.await;
         }
     }
@@ -202,7 +204,10 @@ impl SessionHandle {
     ///
     /// # Errors
     /// The request is not pending, or the store failed.
-    pub(super) async fn answer(&self, mut request: AnswerRequest) -> Result<AnswerOutcome, SessionError> {
+    pub(super) async fn answer_permission(
+        &self,
+        mut request: AnswerRequest,
+    ) -> Result<AnswerOutcome, SessionError> {
         if let Some(input) = request.updated_input.clone() {
             match self
                 .send_command(|reply| SessionCommand::EditContext(request.answer.request_id, reply))
@@ -355,8 +360,9 @@ impl SessionHandle {
         self.at.loaded.wait().await.clone()
     }
 
-    pub(super) async fn park(&self, patient: bool) {
-        self.at.park(patient).await;
+    /// Parks the turn and waits until the session's task has ended.
+    pub(super) async fn park(&self, patience: ParkPatience) {
+        self.at.park(patience).await;
     }
 
     fn end_error(&self) -> SessionError {

@@ -53,17 +53,17 @@ pub use idempotency::IdempotencyKey;
 pub use loaded_workspaces::LoadedWorkspaces;
 pub use rate_limits::RateLimits;
 pub use registry::Registry;
-pub use registry::create::NewSessionRequest;
 pub use registry::explain::explain;
 pub use registry::initial_items::InitialMessage;
 pub use registry::mcp::McpOwner;
+pub use registry::new_session_request::NewSessionRequest;
 pub use registry::pending::PendingFollower;
 pub use registry::project::{ProjectConfig, ProjectValue};
 pub use registry::session_changes::SessionFollower;
 pub use registry::worktrees::{MadeWorktree, WorktreeRequest};
 pub use requests::{
-    AbortOutcome, AnswerRequest, QuestionAnswer, QuestionReply, QueueChange, Reloaded, RewindOutcome,
-    RewindRequest, SettingsUpdate, Submission, SubmittedInput,
+    AbortOutcome, AnswerRequest, ParkPatience, QuestionAnswer, QuestionReply, QueueChange, Reloaded,
+    RewindOutcome, RewindRequest, SettingsUpdate, Submission, SubmittedInput,
 };
 pub use session_environments::SessionEnvironments;
 pub use shared::{Components, ConfiguredRule, Observer, PendingChange, Settings, Shared, StatusChange};

@@ -203,6 +203,15 @@ pub struct Reloaded {
     pub files: Vec<String>,
 }
 
+/// How long a shutdown waits for running tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParkPatience {
+    /// Running tools get a few seconds to finish.
+    WaitForTools,
+    /// Running tools are stopped at once.
+    StopTools,
+}
+
 /// The work that an abort stopped.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct AbortOutcome {

@@ -203,8 +203,8 @@ pub fn path(data: &[u8]) {
         if let Ok((_, meta)) = held.open() {
             let now = fs::symlink_metadata(path).expect("it was just opened");
             assert_eq!(
-                crate::disk::FileIdentity::from_metadata(&meta),
-                crate::disk::FileIdentity::from_metadata(&now),
+                crate::file_identity::FileIdentity::from_metadata(&meta),
+                crate::file_identity::FileIdentity::from_metadata(&now),
                 "{path:?}"
             );
         }

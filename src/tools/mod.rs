@@ -25,10 +25,12 @@ mod capture;
 mod coerce;
 mod context;
 mod convert;
-mod disk;
 mod error;
+mod file_errors;
+mod file_identity;
 mod file_reads;
 mod files;
+mod folder_handle;
 mod fs;
 #[doc(hidden)]
 pub mod fuzz;

@@ -19,7 +19,7 @@ pub struct UnattendedSettings {
     pub deadline: ConfigDuration,
     /// The action when a request was not answered in time.
     pub on_timeout: OnTimeout,
-    /// Cost of one turn in US dollars. The built-in default applies only to models with a known price.
+    /// Cost of one turn in US dollars. Without it, the built-in default applies to models with a known price.
     #[serde(deserialize_with = "dollars")]
     pub usd: Option<f64>,
     /// Model calls of one turn.
@@ -58,7 +58,8 @@ impl UnattendedSettings {
         Some(self.deadline.millis()).filter(|ms| *ms > 0)
     }
 
-    /// Limits of sessions that name no limits.
+    /// Limits of sessions that name no limits. The limit on money is always set; if `usd` is absent, the caller
+    /// removes it for a model whose price is not known.
     #[must_use]
     pub fn budgets(&self) -> Budgets {
         Budgets {

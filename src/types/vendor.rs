@@ -3,7 +3,7 @@
 /// A vendor of models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vendor {
-    /// Name of its provider without a configuration, and of its part of the built-in table of models.
+    /// Name of the provider that exists without configuration; also the vendor's key in the built-in model table.
     pub name: &'static str,
     /// Its own address.
     pub base_url: &'static str,
@@ -33,7 +33,7 @@ pub const OPENAI: Vendor = Vendor {
     main_model: "openai/gpt-6.2-sol",
 };
 
-/// All vendors. The first one with a key has the main model.
+/// All vendors. The first vendor whose key is set supplies the default main model.
 pub const VENDORS: [Vendor; 2] = [ANTHROPIC, OPENAI];
 
 impl Vendor {

@@ -1,4 +1,4 @@
-//! Starts a program that outlives its starter and keeps nothing of it.
+//! Starts a program that outlives its starter and keeps none of its descriptors.
 
 use std::os::fd::RawFd;
 use std::os::unix::process::CommandExt as _;
@@ -6,9 +6,9 @@ use std::process::Command;
 
 use nix::libc;
 
-/// Makes a command start without anything of this process except what the command itself names: in a process
-/// session of its own, so that no terminal signal reaches it, and with the descriptors 0 to 2 alone. Otherwise it
-/// would keep a lock of `flock -n 9`, or the writing end of `3>&1`, for as long as it runs.
+/// Makes a command start in a process session of its own, so that no terminal signal reaches it, and with the
+/// descriptors 0 to 2 alone. Otherwise it would keep a lock of `flock -n 9`, or the writing end of `3>&1`, for as long
+/// as it runs. It still inherits the environment and the working folder, unless the command sets them.
 pub fn detach(command: &mut Command) {
     let inherited = open_descriptors();
     #[expect(unsafe_code, reason = "only pre_exec reaches the child before it becomes the program")]

@@ -172,16 +172,21 @@ pub fn todo_stale(todos: &[Todo]) -> String {
     )
 }
 
-/// One line about an MCP server that failed. The error may contain text of the server, which must not
-/// end the reminder.
+/// One line about an MCP server that failed.
 pub fn server_failed(server: &str, error: Option<&str>) -> String {
-    let plain = |text: &str| text.replace(['<', '>'], " ");
-    format!("{}: {}", plain(server), plain(error.unwrap_or("it failed")))
+    server_line(server, error.unwrap_or("it failed"))
 }
 
 /// One line about an MCP server that still starts.
 pub fn server_starts(server: &str) -> String {
-    server_failed(server, Some("it still starts; its tools come with a later turn"))
+    server_line(server, "it still starts; its tools come with a later turn")
+}
+
+/// One line of the reminder [`servers_failed`]. The state may contain text of the server, which must not end the
+/// reminder.
+fn server_line(server: &str, state: &str) -> String {
+    let plain = |text: &str| text.replace(['<', '>'], " ");
+    format!("{}: {}", plain(server), plain(state))
 }
 
 /// Reminder that MCP servers failed or still start, so their tools are missing.
@@ -474,6 +479,7 @@ pub fn summary(text: &str) -> String {
 /// Precedes the user's newest input after a summary.
 pub const NEWEST_INPUT: &str = "The user's newest input, word for word:";
 
+/// Follows a summary with the content of a file that was read before it.
 pub fn file_after_summary(file: &str, content: &str) -> String {
     format!("The file {file}, as it was last read:\n<file>\n{content}\n</file>")
 }

@@ -1,5 +1,8 @@
 //! The summary of the conversation: the messages that it replaces, the request messages for the model
 //! that writes it, and the message with the summary.
+//!
+//! Sizes are *uncalibrated tokens*: the estimate of `request/tokens.rs`, before its correction for the model
+//! (`TokenRatio`).
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,10 +17,10 @@ const MAX_FILES: usize = 5;
 /// The tools whose success makes an earlier read of the same file outdated.
 const EDIT_TOOLS: [&str; 5] = ["Edit", "MultiEdit", "Write", "ApplyPatch", "NotebookEdit"];
 /// Maximum bytes of the user's newest input that stay next to the summary.
-const INPUT_BYTES: usize = 8_000;
+const MAX_INPUT_BYTES: usize = 8_000;
 
-/// Messages for the call that summarises the first `count` messages. The oldest messages are omitted
-/// until the rest has at most `room` uncalibrated tokens.
+/// Messages for the call that summarises the first `count` messages, or all if there are fewer. The oldest messages
+/// are omitted until the rest has at most `room` uncalibrated tokens.
 pub(crate) fn summary_messages(
     messages: &[Arc<Message>],
     count: usize,
@@ -28,43 +31,47 @@ pub(crate) fn summary_messages(
     let request = model_texts::summary_request(instructions);
     let omission = Arc::new(Message::user(model_texts::BEGINNING_OMITTED));
     let room = room.saturating_sub(text_tokens(&request)).saturating_sub(message_tokens(&omission));
-    let mut from = 0;
+    let mut omitted = 0;
     let mut size = messages_tokens(messages.iter());
-    while size > room && from < messages.len() {
-        size -= message_tokens(&messages[from]);
-        from += 1;
+    while size > room && omitted < messages.len() {
+        size -= message_tokens(&messages[omitted]);
+        omitted += 1;
     }
     // A result needs its call directly before it.
-    while from < messages.len() && has_results(&messages[from]) {
-        from += 1;
+    while omitted < messages.len() && has_results(&messages[omitted]) {
+        omitted += 1;
     }
-    let mut shown = messages[from..].to_vec();
-    if from > 0 && shown.first().is_some_and(|message| message.role == Role::Assistant) {
-        // Without this, a long turn would be left out as a whole.
-        shown.insert(0, omission);
+    let mut call_messages = messages[omitted..].to_vec();
+    if omitted > 0 && call_messages.first().is_some_and(|message| message.role == Role::Assistant) {
+        // A request must begin with a message of the user. To begin at the user's next input instead would omit
+        // all of a long turn.
+        call_messages.insert(0, omission);
     }
-    shown.push(Arc::new(Message::user(request)));
-    shown
+    call_messages.push(Arc::new(Message::user(request)));
+    call_messages
 }
 
 /// The message that replaces the first `count` messages. It contains the summary, the user's newest
 /// input among these messages, and the content of the most recently read files. `file_room` limits that
 /// content in uncalibrated tokens.
+///
+/// # Panics
+/// The history has fewer than `count` messages.
 pub(crate) fn summary_message(history: &History<'_>, count: usize, summary: &str, file_room: u64) -> Message {
     let text = model_texts::summary(summary.trim());
     let replaced = &history.messages[..count];
     let mut blocks = vec![Block::Text { text }];
-    let is_shown = history.messages[count..].iter().any(|message| user_input(message).is_some());
-    if !is_shown && let Some(input) = replaced.iter().rev().find_map(|message| user_input(message)) {
-        let cut = input.floor_char_boundary(INPUT_BYTES);
-        let rest = if cut < input.len() { "…" } else { "" };
-        blocks.push(Block::Text { text: format!("{}\n{}{rest}", model_texts::NEWEST_INPUT, &input[..cut]) });
+    let has_newer_input = history.messages[count..].iter().any(|message| user_input(message).is_some());
+    if !has_newer_input && let Some(input) = replaced.iter().rev().find_map(|message| user_input(message)) {
+        let end = input.floor_char_boundary(MAX_INPUT_BYTES);
+        let rest = if end < input.len() { "…" } else { "" };
+        blocks.push(Block::Text { text: format!("{}\n{}{rest}", model_texts::NEWEST_INPUT, &input[..end]) });
     }
-    let mut left = file_room;
+    let mut room = file_room;
     for (file, content) in recent_files(history, count) {
         let size = text_tokens(content);
-        if size <= left {
-            left -= size;
+        if size <= room {
+            room -= size;
             blocks.push(Block::Text { text: model_texts::file_after_summary(file, content) });
         }
     }
@@ -81,8 +88,8 @@ fn user_input(message: &Message) -> Option<String> {
         _ => None,
     });
     let mut input_texts = Vec::new();
-    for (at, text) in texts.enumerate() {
-        if at == 0 && text.starts_with(model_texts::SUMMARY_BEGINS) {
+    for (index, text) in texts.enumerate() {
+        if index == 0 && text.starts_with(model_texts::SUMMARY_BEGINS) {
             let mut blocks = message.content.iter().filter_map(|block| match block {
                 Block::Text { text } => text.strip_prefix(model_texts::NEWEST_INPUT),
                 _ => None,

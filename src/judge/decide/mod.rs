@@ -65,7 +65,7 @@ fn folders_of(policy: &Policy<'_>, subject: &Subject) -> Option<Folders> {
     Some(
         Folders::new(policy.workspace, policy.additional, start, policy.home)
             .with_file_rules(has_file_rules)
-            .with(policy.repository)
+            .with_repository(policy.repository)
             .with_key_folders(if policy.has_guard() { policy.key_folders } else { &[] }),
     )
 }

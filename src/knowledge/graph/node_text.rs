@@ -1,4 +1,4 @@
-//! Texts of nodes: names, comments and their first paragraph.
+//! Texts of the nodes of the knowledge graph, from source code: names of types and the beginnings of comments.
 
 use super::outline::shorten;
 
@@ -17,9 +17,10 @@ pub(super) fn start_within(text: &str, max_bytes: usize) -> &str {
 /// The name of a type without references, generic arguments and path.
 pub(super) fn type_name(text: &str) -> String {
     let text = text.trim();
-    let cut =
-        text.char_indices().skip(1).find(|(_, c)| matches!(c, '<' | '[')).map_or(text.len(), |(at, _)| at);
-    let mut words = text[..cut].split(|c: char| !c.is_alphanumeric() && c != '_' && c != '$');
+    // A bracket at the beginning belongs to the name itself: the slice `[Item]`, or `<Item as Trait>`.
+    let brackets = text.char_indices().skip(1).find(|(_, c)| matches!(c, '<' | '['));
+    let arguments_start = brackets.map_or(text.len(), |(index, _)| index);
+    let mut words = text[..arguments_start].split(|c: char| !c.is_alphanumeric() && c != '_' && c != '$');
     words.rfind(|word| !word.is_empty() && *word != "dyn").unwrap_or_default().to_owned()
 }
 
@@ -30,7 +31,7 @@ pub(super) fn last_part(path: &str) -> &str {
     path.rsplit('.').next().unwrap_or(path).trim()
 }
 
-/// The text of a comment without its signs, its first paragraph only.
+/// The first paragraph of a comment without its signs, shortened to [`MAX_DESCRIPTION_CHARS`].
 pub(super) fn clean_comment(text: &str) -> String {
     let text = text.trim().trim_start_matches("/*").trim_end_matches("*/");
     let lines: Vec<&str> =
@@ -43,7 +44,7 @@ pub(super) fn string_content(text: &str) -> &str {
     text.trim_start_matches(|c: char| c.is_ascii_alphabetic()).trim_matches(['"', '\''])
 }
 
-/// The first paragraph on one line.
+/// The first paragraph on one line, shortened to [`MAX_DESCRIPTION_CHARS`].
 pub(super) fn first_paragraph(text: &str) -> String {
     let lines = text.trim().lines().map(str::trim).take_while(|line| !line.is_empty());
     shorten(&lines.collect::<Vec<_>>().join(" "), MAX_DESCRIPTION_CHARS)

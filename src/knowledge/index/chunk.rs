@@ -25,16 +25,22 @@ pub struct ChunkSettings {
     pub overlap: usize,
     /// Separator at which the text is split first; longer pieces are split by tokens.
     pub split_by: Option<String>,
-    /// With `split_by`: whether a piece over the limit is an error.
-    pub split_only: bool,
+    /// With `split_by`: whether a piece of more than `tokens` is an error. Otherwise it is split by tokens.
+    pub refuse_long_pieces: bool,
 }
 
 impl Default for ChunkSettings {
     fn default() -> Self {
-        Self { tokens: WINDOW_TOKENS, overlap: WINDOW_OVERLAP_TOKENS, split_by: None, split_only: false }
+        Self {
+            tokens: WINDOW_TOKENS,
+            overlap: WINDOW_OVERLAP_TOKENS,
+            split_by: None,
+            refuse_long_pieces: false,
+        }
     }
 }
 
+/// The document that a text belongs to.
 pub(super) struct TextOrigin<'a> {
     pub doc: &'a DocId,
     pub path: Option<&'a str>,
@@ -44,7 +50,7 @@ pub(super) struct TextOrigin<'a> {
 /// The chunks of a text. Without an outline it is split by the settings.
 ///
 /// # Errors
-/// The settings are wrong, or a piece is over the limit with `split_only`.
+/// The settings are wrong, or a piece is over the limit with `refuse_long_pieces`.
 pub(super) fn chunks(
     origin: &TextOrigin<'_>,
     text: &str,
@@ -144,7 +150,7 @@ impl TokenizedText<'_> {
             start = range.end + separator.len();
             if self.count(&range) <= settings.tokens {
                 ranges.push(range);
-            } else if settings.split_only {
+            } else if settings.refuse_long_pieces {
                 return Err(KnowledgeError::new(
                     ErrorKind::Invalid,
                     format!(
@@ -255,11 +261,12 @@ impl TokenizedText<'_> {
     }
 }
 
-fn char_start(text: &str, mut at: usize) -> usize {
-    while !text.is_char_boundary(at) {
-        at -= 1;
+/// The position of the character that the byte at `index` belongs to.
+fn char_start(text: &str, mut index: usize) -> usize {
+    while !text.is_char_boundary(index) {
+        index -= 1;
     }
-    at
+    index
 }
 
 /// Beginnings of lines, for line numbers.
@@ -313,13 +320,17 @@ mod tests {
     #[test]
     fn separator_splits_first_and_overlong_pieces_are_refused_on_request() {
         let text = format!("one\n\n{}\n\ntwo", "long ".repeat(50));
-        let mut settings =
-            ChunkSettings { tokens: 20, overlap: 0, split_by: Some("\n\n".into()), split_only: false };
+        let mut settings = ChunkSettings {
+            tokens: 20,
+            overlap: 0,
+            split_by: Some("\n\n".into()),
+            refuse_long_pieces: false,
+        };
         let pieces = split(None, &text, &settings);
         assert_eq!(pieces[0].text, "one");
         assert_eq!(pieces.last().unwrap().text, "two");
         assert!(pieces.len() > 4);
-        settings.split_only = true;
+        settings.refuse_long_pieces = true;
         let doc = DocId("d".into());
         let origin = TextOrigin { doc: &doc, path: None, language: None };
         assert_eq!(chunks(&origin, &text, None, &settings).unwrap_err().kind, ErrorKind::Invalid);

@@ -6,6 +6,9 @@
 //! - `chunk.rs` splits texts. `prepare.rs` combines chunks and structure for the store.
 //! - `job.rs` runs a job from scan to end. It may stop at any point and can be started again: every document is
 //!   stored in one transaction, and every model answer is in the cache before it is used.
+//! - `request.rs` is the request of a job, and `indexer.rs` holds the parts that a job uses. `progress.rs` limits its work
+//!   and reports its progress.
+//! - `estimate.rs` estimates the cost of a job. `embed.rs` computes missing vectors.
 //! - `inserts.rs` handles documents that are no files. `restore.rs` restores them after damage of the index file.
 //! - `semantic/` asks a model for entities, relations and summaries.
 

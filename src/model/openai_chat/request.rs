@@ -136,9 +136,9 @@ struct CalledFunction<'a> {
 pub(in super::super) fn body(
     request: &ModelRequest,
     settings: &ModelSettings,
-    to: RequestTarget<'_>,
+    target: RequestTarget<'_>,
 ) -> Result<Vec<u8>, serde_json::Error> {
-    let vendor = to.is_vendor;
+    let is_vendor = target.is_vendor;
     let mut messages = Vec::with_capacity(request.messages.len() + 1);
     let mut preface = None;
     if !request.system.trim().is_empty() {
@@ -151,24 +151,27 @@ pub(in super::super) fn body(
     // Only the vendor's own models accept documents.
     let media = AcceptedMedia::from_request(
         request,
-        settings.vision.unwrap_or(vendor),
-        settings.documents.unwrap_or(vendor),
+        settings.vision.unwrap_or(is_vendor),
+        settings.documents.unwrap_or(is_vendor),
     );
-    let keeps_from = match settings.replay_reasoning {
+    // Index of the first message whose reasoning the server requires back.
+    let reasoning_start = match settings.replay_reasoning {
         ReplayReasoning::None => usize::MAX,
         ReplayReasoning::Tools => tool_loop_start(&request.messages),
         ReplayReasoning::All => 0,
     };
-    for (at, message) in request.messages.iter().enumerate() {
+    for (index, message) in request.messages.iter().enumerate() {
         match message.role {
-            Role::User => user(message, &mut preface, vendor, &media, &mut messages),
-            Role::Assistant => messages.push(assistant(message, at >= keeps_from, vendor)?),
+            Role::User => push_user_message(message, &mut preface, is_vendor, &media, &mut messages),
+            Role::Assistant => {
+                messages.push(assistant_message(message, index >= reasoning_start, is_vendor)?);
+            }
         }
     }
-    let fitted = wire_tools(&request.tools);
+    let wire_tools = wire_tools(&request.tools);
     let mut tools = Vec::new();
     if settings.tools {
-        tools.extend(fitted.iter().map(|tool| Tool {
+        tools.extend(wire_tools.iter().map(|tool| Tool {
             kind: "function",
             function: Function {
                 name: &tool.definition.name,
@@ -178,14 +181,15 @@ pub(in super::super) fn body(
         }));
     }
     let limit = output_limit(request, settings);
-    let is_newer = to.max_tokens_field.map_or(vendor, |field| field == MaxTokensField::MaxCompletionTokens);
+    let is_limit_renamed =
+        target.max_tokens_field.map_or(is_vendor, |field| field == MaxTokensField::MaxCompletionTokens);
     serde_json::to_vec(&Body {
         model: &request.model.model,
         stream: settings.streaming,
-        stream_options: (settings.streaming && !to.refuses_stream_options)
+        stream_options: (settings.streaming && !target.refuses_stream_options)
             .then_some(StreamOptions { include_usage: true }),
-        max_tokens: limit.filter(|_| !is_newer),
-        max_completion_tokens: limit.filter(|_| is_newer),
+        max_tokens: limit.filter(|_| !is_limit_renamed),
+        max_completion_tokens: limit.filter(|_| is_limit_renamed),
         reasoning_effort: effort(request.thinking, settings),
         sampling: sent_sampling(Api::OpenAiChat, false, request, settings),
         stop: &request.stop,
@@ -200,24 +204,25 @@ pub(in super::super) fn output_limit(request: &ModelRequest, settings: &ModelSet
     request.max_output_tokens.or(settings.max_output_tokens)
 }
 
-/// One message becomes one message per result, because results are text here. A last message follows with the
-/// media of the results and the user's text and media. `preface` opens the first of these.
-fn user<'a>(
+/// Adds the messages for one message of the user. Each tool result becomes its own message, which can hold text only.
+/// The media of the results and the user's text and media follow in one more message. `preface` precedes the first
+/// text of the user in the request.
+fn push_user_message<'a>(
     message: &'a Message,
     preface: &mut Option<&'a str>,
-    vendor: bool,
+    is_vendor: bool,
     media: &AcceptedMedia<'_>,
-    turns: &mut Vec<ChatMessage<'a>>,
+    messages: &mut Vec<ChatMessage<'a>>,
 ) {
-    let mut shown = Vec::new();
+    let mut result_parts = Vec::new();
     let mut user_parts = Vec::new();
     for block in &message.content {
         match block {
             Block::ToolResult { call_id, provider_id, content, attachments, .. } => {
                 let content = media.result_text(content, attachments);
-                turns
-                    .push(ChatMessage::Tool { tool_call_id: wire_id(provider_id, call_id, vendor), content });
-                shown.extend(media.attachment_contents(attachments).into_iter().map(medium_part));
+                let tool_call_id = wire_id(provider_id, call_id, is_vendor);
+                messages.push(ChatMessage::Tool { tool_call_id, content });
+                result_parts.extend(media.attachment_contents(attachments).into_iter().map(medium_part));
             }
             Block::Text { text } if !text.is_empty() => {
                 user_parts.push(ContentPart::Text { text: text.clone() })
@@ -231,10 +236,10 @@ fn user<'a>(
         }
     }
     if !user_parts.is_empty() {
-        shown.extend(preface.take().map(|text| ContentPart::Text { text: text.into() }));
+        result_parts.extend(preface.take().map(|text| ContentPart::Text { text: text.into() }));
     }
-    let mut parts: Vec<ContentPart> = Vec::with_capacity(shown.len() + user_parts.len());
-    for part in shown.into_iter().chain(user_parts) {
+    let mut parts: Vec<ContentPart> = Vec::with_capacity(result_parts.len() + user_parts.len());
+    for part in result_parts.into_iter().chain(user_parts) {
         match (parts.last_mut(), part) {
             (Some(ContentPart::Text { text: before }), ContentPart::Text { text }) => {
                 before.push_str("\n\n");
@@ -246,14 +251,15 @@ fn user<'a>(
     match parts.as_mut_slice() {
         [] => {}
         [ContentPart::Text { text }] => {
-            turns.push(ChatMessage::User { content: MessageContent::Text(std::mem::take(text)) })
+            messages.push(ChatMessage::User { content: MessageContent::Text(std::mem::take(text)) })
         }
-        _ => turns.push(ChatMessage::User { content: MessageContent::Parts(parts) }),
+        _ => messages.push(ChatMessage::User { content: MessageContent::Parts(parts) }),
     }
 }
 
-fn medium_part(shown: MediumContent<'_>) -> ContentPart<'_> {
-    match shown {
+/// A picture or document as part of a message, or the text that replaces it.
+fn medium_part(medium: MediumContent<'_>) -> ContentPart<'_> {
+    match medium {
         MediumContent::ReplacementText(text) => ContentPart::Text { text },
         MediumContent::Whole { kind, media_type, name, data } => {
             let url = format!("data:{media_type};base64,{data}");
@@ -267,24 +273,31 @@ fn medium_part(shown: MediumContent<'_>) -> ContentPart<'_> {
     }
 }
 
-/// The start of the current tool loop: after the last message with content of the user.
+/// Index of the first message of the current tool loop: after the last message with content of the user.
 fn tool_loop_start<M: AsRef<Message>>(messages: &[M]) -> usize {
     let is_result = |block: &Block| matches!(block, Block::ToolResult { .. });
-    let speaks = |message: &Message| message.role == Role::User && !message.content.iter().any(is_result);
-    messages.iter().rposition(|message| speaks(message.as_ref())).map_or(0, |at| at + 1)
+    let has_user_content =
+        |message: &Message| message.role == Role::User && !message.content.iter().any(is_result);
+    messages.iter().rposition(|message| has_user_content(message.as_ref())).map_or(0, |index| index + 1)
 }
 
 /// The id of a call. Only the vendor is known to limit its length; some proxies store data for the next request
 /// in an id of several hundred characters.
-fn wire_id<'a>(provider_id: &'a str, call_id: &CallId, vendor: bool) -> Cow<'a, str> {
-    match wire_call_id(provider_id, call_id, |id| !vendor || id.chars().count() <= MAX_CHAT_CALL_ID_CHARS) {
+fn wire_id<'a>(provider_id: &'a str, call_id: &CallId, is_vendor: bool) -> Cow<'a, str> {
+    match wire_call_id(provider_id, call_id, |id| !is_vendor || id.chars().count() <= MAX_CHAT_CALL_ID_CHARS)
+    {
         // Remove the hyphens, because the daemon's id has 37 characters without them.
         Cow::Owned(ours) => Cow::Owned(ours.replace('-', "")),
         id => id,
     }
 }
 
-fn assistant(message: &Message, keeps: bool, vendor: bool) -> Result<ChatMessage<'_>, serde_json::Error> {
+/// A message of the model. `keeps_reasoning` says whether the server requires its reasoning back.
+fn assistant_message(
+    message: &Message,
+    keeps_reasoning: bool,
+    is_vendor: bool,
+) -> Result<ChatMessage<'_>, serde_json::Error> {
     let mut text = String::new();
     let mut reasoning_content = String::new();
     let mut tool_calls = Vec::new();
@@ -292,12 +305,12 @@ fn assistant(message: &Message, keeps: bool, vendor: bool) -> Result<ChatMessage
         match block {
             Block::Text { text: more } => text.push_str(more),
             Block::ToolCall(call) => tool_calls.push(FunctionCall {
-                id: wire_id(&call.provider_id, &call.call_id, vendor),
+                id: wire_id(&call.provider_id, &call.call_id, is_vendor),
                 kind: "function",
                 function: CalledFunction { name: wire_tool_name(&call.tool), arguments: arguments(call)? },
             }),
             // Reasoning with a signature comes from another API.
-            Block::Thinking { text, signature: None } if keeps => reasoning_content.push_str(text),
+            Block::Thinking { text, signature: None } if keeps_reasoning => reasoning_content.push_str(text),
             Block::Thinking { .. }
             | Block::RedactedThinking { .. }
             | Block::Image(_)

@@ -9,7 +9,7 @@ mod agent_tools;
 pub mod agents;
 pub mod commands;
 #[cfg(test)]
-mod compatibility;
+mod compatibility_tests;
 mod expansion;
 mod front_matter;
 mod scan;

@@ -32,7 +32,7 @@ impl Actor {
         reply: ReplyTo<AnswerOutcome>,
     ) {
         let mode_before = self.engine.mode();
-        let (result, extended) = match self.answer(request).await {
+        let (result, extended) = match self.answer_permission(request).await {
             Ok(CommittedAnswer { outcome, extended }) => (Ok(outcome), extended),
             Err(error) => (Err(error), None),
         };
@@ -48,7 +48,8 @@ impl Actor {
         }
     }
 
-    async fn answer(&mut self, request: AnswerRequest) -> Result<CommittedAnswer, SessionError> {
+    /// Commits an answer to a permission request, if the rules of this moment permit it.
+    async fn answer_permission(&mut self, request: AnswerRequest) -> Result<CommittedAnswer, SessionError> {
         let AnswerRequest { answer, grant, updated_input, edited, keyed, origin } = request;
         if let Some(outcome) = self.remembered(method::APPROVE, keyed.as_ref()).await? {
             return Ok(CommittedAnswer { outcome, extended: None });
@@ -56,7 +57,7 @@ impl Actor {
         let permission = self.pending_request(answer.request_id)?;
         let effective = EffectiveRules::load(&self.shared, &self.call_context()).await;
         if edited.is_none() && updated_input.is_some() {
-            // `SessionHandle::answer` could not prepare `updated_input`, because the request was not pending then.
+            // `SessionHandle::answer_permission` could not prepare `updated_input`, because the request was not pending then.
             return Err(SessionError::Refused(Refusal::NotPending));
         }
         self.check_grant(&effective, &permission, grant.as_ref()).await?;

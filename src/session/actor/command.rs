@@ -10,8 +10,8 @@ use crate::edit_context::EditContext;
 use crate::error::SessionError;
 use crate::idempotency::IdempotencyKey;
 use crate::requests::{
-    AbortOutcome, AnswerRequest, CommandSubmission, QuestionAnswer, QueueChange, Reloaded, RewindOutcome,
-    RewindRequest, SessionFacts, SettingsUpdate, Submission, SubmittedInput,
+    AbortOutcome, AnswerRequest, CommandSubmission, ParkPatience, QuestionAnswer, QueueChange, Reloaded,
+    RewindOutcome, RewindRequest, SessionFacts, SettingsUpdate, Submission, SubmittedInput,
 };
 use engine::{OutsideUsage, SessionRules};
 use types::compaction::CompactRequest;
@@ -86,9 +86,9 @@ pub(crate) enum SessionCommand {
     Attach(AttachGuard, ReplyTo<AttachGuard>),
     /// The configuration or files that extend the session changed.
     Reloaded(Reloaded),
-    /// Park the turn and end the task. With `patient`, running tools get some time to finish.
+    /// Park the turn and end the task.
     Park {
-        patient: bool,
+        patience: ParkPatience,
         reply: oneshot::Sender<()>,
     },
     /// Unload the session if it has no work and no leases.

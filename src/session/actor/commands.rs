@@ -14,7 +14,7 @@ use crate::effective_rules::EffectiveRules;
 use crate::error::SessionError;
 use crate::idempotency::{self, IdempotencyKey, method};
 use crate::requests::SessionFacts;
-use crate::requests::{QuestionAnswer, QuestionReply, Reloaded, SettingsUpdate};
+use crate::requests::{ParkPatience, QuestionAnswer, QuestionReply, Reloaded, SettingsUpdate};
 use base::crash;
 use engine::{Input, Now, Refusal, Reply, SessionUpdate};
 use types::background::KilledBy;
@@ -29,9 +29,9 @@ impl Actor {
         if let Some(parking) = &mut self.state.parking {
             match command {
                 // This shutdown does not wait, so abort running tools immediately.
-                SessionCommand::Park { patient, reply } => {
+                SessionCommand::Park { patience, reply } => {
                     parking.replies.push(reply);
-                    if !patient && !parking.has_stopped_effects {
+                    if patience == ParkPatience::StopTools && !parking.has_stopped_effects {
                         parking.by = Instant::now();
                     }
                 }
@@ -154,9 +154,12 @@ impl Actor {
                     self.recheck_trust();
                 }
             }
-            SessionCommand::Park { patient, reply } => {
+            SessionCommand::Park { patience, reply } => {
                 crash::point("C23.parking");
-                let patience = if patient { PARK_TIMEOUT } else { Duration::ZERO };
+                let tool_time = match patience {
+                    ParkPatience::WaitForTools => PARK_TIMEOUT,
+                    ParkPatience::StopTools => Duration::ZERO,
+                };
                 self.effects.stop_all_but_tools();
                 // Their sessions are parked by themselves.
                 self.effects.drop_subagents();
@@ -165,7 +168,7 @@ impl Actor {
                 if !self.effects.has_running_tools() {
                     self.effects.drop_all();
                 }
-                let by = Instant::now() + patience;
+                let by = Instant::now() + tool_time;
                 self.state.parking = Some(ParkState { replies: vec![reply], by, has_stopped_effects: false });
             }
         }

@@ -12,7 +12,10 @@ impl Registry {
     ///
     /// # Errors
     /// The request does not exist or is settled.
-    pub async fn answer(&self, request: AnswerRequest) -> Result<(SessionId, AnswerOutcome), SessionError> {
+    pub async fn answer_permission(
+        &self,
+        request: AnswerRequest,
+    ) -> Result<(SessionId, AnswerOutcome), SessionError> {
         let store = &self.inner.shared.store;
         let request_id = RequestId::Permission(request.answer.request_id);
         let known = store.request(request_id).await?.ok_or(SessionError::NoSuchRequest)?;
@@ -20,7 +23,7 @@ impl Registry {
             self.check_mode(mode)?;
         }
         let handle = self.open(known.session_id).await?;
-        let answered = handle.answer(request).await;
+        let answered = handle.answer_permission(request).await;
         if answered == Err(SessionError::Refused(Refusal::NotPending))
             && let Some(settled) = store.request(request_id).await?.and_then(|known| known.settled)
         {

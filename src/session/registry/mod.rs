@@ -1,10 +1,14 @@
-//! The map of loaded sessions. `create` creates sessions, and `load` loads and unloads them. Each other
-//! file handles one kind of request.
+//! The map of loaded sessions. `create` creates sessions, and `load` loads and unloads them.
+//!
+//! Most other files handle one kind of request. `new_session_request`, `new_session_spec`, `coordinator`, `environment`
+//! and `initial_items` are parts of creating a session. `keyed_calls` answers a repeated call that writes to no journal,
+//! and `grant_outbox` writes the grants that a crash has left.
 //!
 //! Unless a function says more, its errors are a session that does not exist and a database that could not be read.
 
 mod answer;
-pub(super) mod create;
+mod coordinator;
+mod create;
 mod earlier_requests;
 mod environment;
 pub(super) mod explain;
@@ -13,13 +17,15 @@ mod grant_outbox;
 mod hooks;
 pub(super) mod initial_items;
 mod job_templates;
+mod keyed_calls;
 pub(super) mod load;
 pub(super) mod mcp;
 mod mcp_resources;
 mod mcp_sessions;
 mod memory;
+pub(super) mod new_session_request;
+mod new_session_spec;
 mod next_request;
-mod once;
 mod options;
 pub(super) mod pending;
 pub(super) mod project;
@@ -48,7 +54,7 @@ use super::error::SessionError;
 use super::handle::LoadedSession;
 use crate::idempotency::{IdempotencyKey, method};
 use crate::loaded_workspaces::LoadedWorkspaces;
-use crate::requests::{AbortOutcome, Reloaded};
+use crate::requests::{AbortOutcome, ParkPatience, Reloaded};
 use crate::shared::{Components, Shared, StatusChange};
 use crate::staged_imports::StagedImports;
 use base::crash;
@@ -82,11 +88,15 @@ pub struct Registry {
     pub(super) inner: Arc<Inner>,
 }
 
+/// What all clones of a [`Registry`] share.
 pub(super) struct Inner {
     pub shared: Arc<Shared>,
-    pub live: DashMap<SessionId, SessionSlot>,
-    pub actors: TaskTracker,
-    closing: AtomicBool,
+    /// The sessions that are loaded or being loaded.
+    pub slots: DashMap<SessionId, SessionSlot>,
+    /// The tasks of the loaded sessions.
+    pub actor_tasks: TaskTracker,
+    /// Whether the daemon stops, so that no session may be opened.
+    is_closing: AtomicBool,
     /// Imports that wait for their last part.
     pub imports: StagedImports,
     /// Per method: a lock that serialises calls with an idempotency key, if these calls write to no journal.
@@ -97,8 +107,8 @@ pub(super) struct Inner {
     pub loaded: Arc<AtomicUsize>,
     /// Number of sessions that were unloaded since the start.
     pub unloaded: AtomicU64,
-    /// Counter that rises with each lease.
-    pub tick: AtomicU64,
+    /// Number of leases since the start. It orders the sessions by their last use.
+    pub lease_count: AtomicU64,
 }
 
 impl Registry {
@@ -107,15 +117,15 @@ impl Registry {
     pub fn new(shared: Shared) -> Self {
         let inner = Inner {
             shared: Arc::new(shared),
-            live: DashMap::new(),
-            actors: TaskTracker::new(),
-            closing: AtomicBool::new(false),
+            slots: DashMap::new(),
+            actor_tasks: TaskTracker::new(),
+            is_closing: AtomicBool::new(false),
             subagents: DashMap::new(),
             imports: StagedImports::default(),
             keyed_calls: DashMap::new(),
             loaded: Arc::default(),
             unloaded: AtomicU64::new(0),
-            tick: AtomicU64::new(0),
+            lease_count: AtomicU64::new(0),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -139,7 +149,8 @@ impl Registry {
             return;
         }
         // Do not hold a guard of the map while a session is notified.
-        let slots: Vec<SessionSlot> = self.inner.live.iter().map(|entry| Arc::clone(entry.value())).collect();
+        let slots: Vec<SessionSlot> =
+            self.inner.slots.iter().map(|entry| Arc::clone(entry.value())).collect();
         notify_reload(&slots, reloaded).await;
     }
 
@@ -155,12 +166,12 @@ impl Registry {
     pub async fn files_changed(&self, cwd: &Path, changed: &Reloaded) {
         let ids = self.inner.shared.workspaces.sessions(cwd);
         let slots: Vec<SessionSlot> =
-            ids.iter().filter_map(|id| self.inner.live.get(id).map(|slot| Arc::clone(&slot))).collect();
+            ids.iter().filter_map(|id| self.inner.slots.get(id).map(|slot| Arc::clone(&slot))).collect();
         notify_reload(&slots, changed).await;
     }
 
     /// Loads and resumes every session with an open turn, and every session that left processes. A
-    /// session that fails to load does not affect the others.
+    /// session that fails to load does not affect the others. Returns the number of sessions that were loaded.
     ///
     /// # Errors
     /// The list of these sessions could not be read.
@@ -186,8 +197,9 @@ impl Registry {
         lock(&self.inner.shared.aborted_at_load).insert(id);
     }
 
+    /// Refuses with `ShuttingDown` if the daemon stops.
     pub(super) fn check_open(&self) -> Result<(), SessionError> {
-        if self.inner.closing.load(Ordering::Acquire) { Err(SessionError::ShuttingDown) } else { Ok(()) }
+        if self.inner.is_closing.load(Ordering::Acquire) { Err(SessionError::ShuttingDown) } else { Ok(()) }
     }
 
     /// Counters since the start. The caller adds the uptime.
@@ -196,7 +208,8 @@ impl Registry {
         let shared = &self.inner.shared;
         let (database_writes, database_write_errors) = shared.store.writes();
         // Do not hold a guard of the map while a session is inspected.
-        let slots: Vec<SessionSlot> = self.inner.live.iter().map(|entry| Arc::clone(entry.value())).collect();
+        let slots: Vec<SessionSlot> =
+            self.inner.slots.iter().map(|entry| Arc::clone(entry.value())).collect();
         let clients = slots.iter().filter_map(|slot| slot.get());
         let subscribers = clients.map(|loaded| u64::from(loaded.clients.count())).sum();
         let sessions_loaded = self.loaded() as u64;
@@ -217,9 +230,9 @@ impl Registry {
         origin: Origin,
     ) -> Result<(), SessionError> {
         if let Some(keyed) = &keyed
-            && let Some(known) = self.inner.shared.store.stored_reply(method::DELETE, &keyed.key).await?
+            && let Some(stored) = self.inner.shared.store.stored_reply(method::DELETE, &keyed.key).await?
         {
-            return if known.digest == keyed.digest {
+            return if stored.digest == keyed.digest {
                 Ok(())
             } else {
                 Err(SessionError::Conflict("idempotency_key"))
@@ -233,7 +246,7 @@ impl Registry {
         }
         let handle = self.open(id).await?;
         handle.kill(None, origin.clone()).await?;
-        handle.park(false).await;
+        handle.park(ParkPatience::StopTools).await;
         let view = self.view(id).await?;
         for child in self.children(id).await? {
             Box::pin(self.delete(child, None, origin.clone())).await?;
@@ -245,7 +258,7 @@ impl Registry {
             reply: String::new(),
         });
         self.inner.shared.database.delete(handle.key(), idempotency, self.inner.shared.clock.now()).await?;
-        self.inner.live.remove(&id);
+        self.inner.slots.remove(&id);
         self.finish_worktree_of_session(id).await;
         self.finish_worktree_left_to(id, &view.cwd).await;
         self.remove_servers(id).await;
@@ -255,7 +268,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Stops the turn of a session and ends it and its sub-agents.
+    /// Stops the turn of a session and ends it and its sub-agents. Returns what was stopped in the session itself,
+    /// without its sub-agents.
     pub async fn kill(
         &self,
         id: SessionId,
@@ -297,19 +311,20 @@ impl Registry {
     /// Number of sessions whose task runs.
     #[must_use]
     pub fn running(&self) -> usize {
-        self.inner.actors.len()
+        self.inner.actor_tasks.len()
     }
 
     /// Stops all work and waits for its end. Turns are parked, so that a restart can resume them. No session
-    /// can be opened afterwards. A caller may drop this call and repeat it, also with a different `patient`.
-    pub async fn park_all(&self, patient: bool) {
-        self.inner.closing.store(true, Ordering::Release);
-        let slots: Vec<SessionSlot> = self.inner.live.iter().map(|entry| Arc::clone(entry.value())).collect();
-        let parked = slots.iter().filter_map(|slot| slot.get()).map(|loaded| loaded.park(patient));
-        self.inner.actors.close();
+    /// can be opened afterwards. A caller may drop this call and repeat it, also with a different `patience`.
+    pub async fn park_all(&self, patience: ParkPatience) {
+        self.inner.is_closing.store(true, Ordering::Release);
+        let slots: Vec<SessionSlot> =
+            self.inner.slots.iter().map(|entry| Arc::clone(entry.value())).collect();
+        let parked = slots.iter().filter_map(|slot| slot.get()).map(|loaded| loaded.park(patience));
+        self.inner.actor_tasks.close();
         futures_util::future::join_all(parked).await;
-        self.inner.live.clear();
+        self.inner.slots.clear();
         // This also waits for sessions that were being loaded, so no task writes after this.
-        self.inner.actors.wait().await;
+        self.inner.actor_tasks.wait().await;
     }
 }

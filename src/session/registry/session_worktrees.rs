@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::SessionError;
 use crate::registry::Registry;
-use crate::registry::create::NewSessionRequest;
+use crate::registry::new_session_request::NewSessionRequest;
 use crate::registry::worktrees::{MadeWorktree, WorktreeRequest};
 use store::{WorktreeOwner, WorktreeRow};
 use types::ids::{Mint, Seed, SessionId};

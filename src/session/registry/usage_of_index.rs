@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::error::SessionError;
 use crate::registry::Registry;
-use crate::registry::create::NewSessionRequest;
+use crate::registry::new_session_request::NewSessionRequest;
 use engine::OutsideUsage;
 use types::ids::SessionId;
 

@@ -35,7 +35,7 @@ impl Registry {
         let view = self.view(id).await?;
         let key = store.find(id).await?.ok_or(SessionError::NotFound)?;
         let spec = store.spec(key).await?;
-        let slot = self.inner.live.get(&id).map(|slot| Arc::clone(&slot));
+        let slot = self.inner.slots.get(&id).map(|slot| Arc::clone(&slot));
         let attached = slot.as_ref().and_then(|slot| slot.get()).map(|loaded| loaded.clients.list_clients());
         let on_restart = self.inner.shared.components().settings.engine.on_restart;
         let project = self.inner.shared.find_project(Path::new(&spec.cwd)).await;
@@ -171,7 +171,7 @@ impl Registry {
     }
 
     fn add_live_state(&self, mut view: SessionView) -> SessionView {
-        let slot = self.inner.live.get(&view.session_id).map(|slot| Arc::clone(&slot));
+        let slot = self.inner.slots.get(&view.session_id).map(|slot| Arc::clone(&slot));
         if let Some(loaded) = slot.as_ref().and_then(|slot| slot.get()) {
             view.clients = loaded.clients.count();
             view.last_seq = view.last_seq.max(loaded.feed.last_seq());

@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 
 use crate::call::same_target;
 use crate::context::ToolContext;
-use crate::disk;
 use crate::error::ToolError;
+use crate::file_errors;
+use crate::file_identity;
 use crate::files::file_checks::{is_notebook, refuse_binary};
 use crate::fs::content_hash::ContentHash;
 use crate::fs::diff;
@@ -46,7 +47,7 @@ pub(crate) fn require_known(
         return not_read(format!("{shown} was not read yet; read it before changing it"));
     };
     if record.sha256 != found.sha256.hex() {
-        return Err(disk::changed_content_error(path));
+        return Err(file_errors::changed_content_error(path));
     }
     if needs == RequiredRead::Whole && !record.whole && context.settings.config.edit_requires_read {
         return not_read(format!(
@@ -175,7 +176,7 @@ impl PreparedEdit {
             let planned = planned?;
             let Some(PlannedChange::One(edit)) = &planned.change else { return None };
             let is_same = edit.sha256_before.as_deref() == Some(before.sha256.hex())
-                && edit.sha256_after == disk::sha256(after);
+                && edit.sha256_after == file_identity::sha256(after);
             let text = planned.diff.clone().filter(|_| is_same)?;
             Some(Diff { text, added: edit.added, removed: edit.removed })
         };
@@ -219,7 +220,7 @@ impl PreparedEdit {
     pub(crate) fn require_judged(&self, prepared: &PreparedCall) -> Result<(), ToolError> {
         same_target(prepared, &Subject::Edit { path: self.path.resolved.clone() })?;
         if prepared.diff.as_ref().is_some_and(|diff| *diff != self.diff.text) {
-            return Err(disk::changed_content_error(&self.path.path));
+            return Err(file_errors::changed_content_error(&self.path.path));
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::context::ToolContext;
-use crate::disk::FileStamp;
+use crate::file_identity::FileStamp;
 use crate::sensitivity::Access;
 use types::ids::CallId;
 use types::tool::{FileChange, Inspection, PlannedChange, PlannedFile, PreparedCall, ReadRecord, Subject};

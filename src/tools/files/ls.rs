@@ -9,9 +9,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::call;
 use crate::context::{ToolContext, escape_name};
-use crate::disk;
 use crate::error::{ToolError, cancelled};
 use crate::files::walk;
+use crate::folder_handle;
 use types::tool::{PreparedCall, Subject, ToolOutcome};
 
 /// Names in one answer.
@@ -55,7 +55,7 @@ pub(crate) fn run(
     let mut names = Vec::new();
     let (mut total, mut hidden) = (0_usize, 0_usize);
     let folder = root.folder_handle()?;
-    for entry in disk::list(folder, &root.path)? {
+    for entry in folder_handle::list_folder(folder, &root.path)? {
         if stop.is_cancelled() {
             return Ok(cancelled());
         }

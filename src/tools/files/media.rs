@@ -11,9 +11,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::context::ToolContext;
 use crate::convert::{DocumentKind, ImageInfo, convert};
-use crate::disk;
-use crate::disk::FileStamp;
 use crate::error::{ToolError, cancelled};
+use crate::file_identity;
+use crate::file_identity::FileStamp;
 use crate::settings::Settings;
 use types::blob::{Attachment, AttachmentKind, Blob, BlobRef, PDF};
 use types::tool::{ReadRecord, ToolOutcome};
@@ -126,7 +126,7 @@ pub(crate) fn read_pdf(
 ) -> Result<ToolOutcome, ToolError> {
     let shown = context.show(path);
     let bytes = load(file, MAX_PDF_BYTES, path, &shown)?;
-    let (size, sha256) = (bytes.len() as u64, disk::sha256(&bytes));
+    let (size, sha256) = (bytes.len() as u64, file_identity::sha256(&bytes));
     let whole = (size <= MAX_SHOWN_PDF_BYTES).then(|| Blob::new(PDF, bytes.as_slice()));
     let first = offset.unwrap_or(1).max(1);
     // This runs on a blocking thread of the runtime.
@@ -233,7 +233,7 @@ pub(crate) fn read_picture(
 ) -> Result<ToolOutcome, ToolError> {
     let shown = context.show(path);
     let bytes = load(file, MAX_PICTURE_BYTES, path, &shown)?;
-    let (size, sha256) = (bytes.len(), disk::sha256(&bytes));
+    let (size, sha256) = (bytes.len(), file_identity::sha256(&bytes));
     // This runs on a blocking thread of the runtime.
     let checked_picture = match Handle::current().block_on(inspect_media(&context.settings, bytes, stop)) {
         Ok(Some(checked_picture)) => checked_picture,

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 
-use crate::disk;
+use crate::file_identity;
 use base::sync::lock;
 
 /// Minimal number of bytes for which a thread is worth its start.
@@ -27,7 +27,7 @@ impl ContentHash {
     pub(crate) fn start(bytes: &Arc<Vec<u8>>) -> Self {
         let thread = (bytes.len() >= MIN_THREAD_BYTES).then(|| {
             let bytes = Arc::clone(bytes);
-            std::thread::Builder::new().name("hash".into()).spawn(move || disk::sha256(&bytes))
+            std::thread::Builder::new().name("hash".into()).spawn(move || file_identity::sha256(&bytes))
         });
         // Without a thread, the hash is computed on first use.
         let thread = Mutex::new(thread.and_then(Result::ok));
@@ -39,7 +39,7 @@ impl ContentHash {
         self.0.hex.get_or_init(|| {
             let thread = lock(&self.0.thread).take();
             let computed = thread.and_then(|thread| thread.join().ok());
-            computed.unwrap_or_else(|| disk::sha256(&self.0.bytes))
+            computed.unwrap_or_else(|| file_identity::sha256(&self.0.bytes))
         })
     }
 }
@@ -54,7 +54,7 @@ mod tests {
             let bytes = Arc::new(vec![7; length]);
             let hash = ContentHash::start(&bytes);
             let copy = hash.clone();
-            assert_eq!(hash.hex(), disk::sha256(&bytes), "{length}");
+            assert_eq!(hash.hex(), file_identity::sha256(&bytes), "{length}");
             assert_eq!(copy.hex(), hash.hex());
         }
     }

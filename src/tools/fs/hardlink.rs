@@ -8,7 +8,7 @@ use std::fs::{self, Metadata};
 use std::os::unix::fs::{DirEntryExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use crate::disk::FileIdentity;
+use crate::file_identity::FileIdentity;
 use crate::sensitivity;
 use crate::sensitivity::{Access, SecretNames, SensitivePaths};
 use types::credentials::{CREDENTIALS, SETTINGS};

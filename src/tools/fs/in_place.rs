@@ -14,7 +14,7 @@ use nix::fcntl::OFlag;
 use nix::sys::stat::Mode;
 use serde::{Deserialize, Serialize};
 
-use crate::disk;
+use crate::folder_handle;
 use base::crash;
 use base::open;
 use types::ids::CallId;
@@ -194,7 +194,7 @@ fn restore(record: &Path) -> io::Result<Restored> {
     }
     let (old, new) = contents.split_at(head.old_bytes);
     let below = head.path.strip_prefix("/").map_err(|_| damaged())?;
-    let slash = disk::open_root()?;
+    let slash = folder_handle::open_root()?;
     let flags = OFlag::O_RDWR | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
     let mut file = match open::open_below(slash.as_fd(), below, flags, Mode::empty()) {
         Ok(fd) => File::from(fd),

@@ -13,9 +13,10 @@ use nix::errno::Errno;
 use nix::sys::stat::Mode;
 use serde_json::json;
 
-use crate::disk;
-use crate::disk::FileIdentity;
 use crate::error::ToolError;
+use crate::file_errors;
+use crate::file_identity::FileIdentity;
+use crate::folder_handle;
 use crate::fs::hardlink;
 use crate::fs::hardlink::NamedFile;
 use crate::fs::pinned::{OtherNames, PinnedFolder, PinnedObject, PinnedPath};
@@ -50,7 +51,7 @@ impl WorkspaceRoot {
     fn hold(path: &Path) -> Self {
         let anchor = PinnedFolder::slash().ok().and_then(|slash| {
             let below = path.strip_prefix("/").ok()?;
-            let folder = disk::open_folder_handle(slash.folder.as_fd(), below).ok()?;
+            let folder = folder_handle::open_folder_handle(slash.folder.as_fd(), below).ok()?;
             PinnedFolder::new(path.to_path_buf(), folder).ok().map(Arc::new)
         });
         Self { path: path.to_path_buf(), anchor }
@@ -176,7 +177,7 @@ impl Jail {
         let mut matched_aliases = Vec::new();
         let mut other_names = OtherNames::Separate;
         if let Some(found) = &found {
-            disk::refuse_special(&path, found.meta.file_type())?;
+            file_errors::refuse_special(&path, found.meta.file_type())?;
             if found.meta.is_file() {
                 let named = self.named_file(&path, found, access, sensitivity, hidden);
                 (sensitivity, matched_aliases) = (named.sensitivity, named.matched_aliases);
@@ -247,7 +248,8 @@ impl Jail {
             path.ancestors().skip(1).find(|at| at.file_name().is_some_and(|name| name == "hooks"));
         let repository = repository.and_then(|hooks| hooks.parent()?.strip_prefix("/").ok());
         let is_hook = repository.is_some_and(|at| {
-            let held = disk::open_root().and_then(|slash| disk::open_folder_handle(slash.as_fd(), at));
+            let held = folder_handle::open_root()
+                .and_then(|slash| folder_handle::open_folder_handle(slash.as_fd(), at));
             held.is_ok_and(|held| is_directory(held.as_fd()))
         });
         if is_control || is_hook { PathSensitivity::Protected } else { by_alias }
@@ -255,7 +257,8 @@ impl Jail {
 
     /// The anchor below which `path` is opened, and whether that is a workspace.
     fn anchor(&self, path: &Path) -> Result<(Arc<PinnedFolder>, bool), ToolError> {
-        let slash = || PinnedFolder::slash().map(Arc::new).map_err(|e| disk::refused(Path::new("/"), e));
+        let slash =
+            || PinnedFolder::slash().map(Arc::new).map_err(|e| file_errors::open_error(Path::new("/"), e));
         let Some(root) = self.roots.iter().find(|root| path.starts_with(&root.path)) else {
             return Ok((slash()?, false));
         };
@@ -281,23 +284,23 @@ fn hold_above(
     let mut missing = Vec::new();
     let mut at = below.parent().unwrap_or(Path::new(""));
     loop {
-        match disk::open_folder_handle(anchor.folder.as_fd(), at) {
+        match folder_handle::open_folder_handle(anchor.folder.as_fd(), at) {
             Ok(folder) => {
                 missing.reverse();
                 return Ok((folder, missing));
             }
             Err(Errno::ENOENT) => {
                 let (Some(name), Some(parent)) = (at.file_name(), at.parent()) else {
-                    return Err(disk::refused(path, Errno::ENOENT));
+                    return Err(file_errors::open_error(path, Errno::ENOENT));
                 };
                 missing.push(name.to_owned());
                 at = parent;
             }
             // A link in place of a folder is reported like a file.
             Err(Errno::ENOTDIR) if anchor.path.join(at).is_symlink() => {
-                return Err(disk::changed_path_error(path));
+                return Err(file_errors::changed_path_error(path));
             }
-            Err(errno) => return Err(disk::refused(path, errno)),
+            Err(errno) => return Err(file_errors::open_error(path, errno)),
         }
     }
 }
@@ -308,7 +311,7 @@ fn find(folder: &File, name: &Path, path: &Path) -> Result<Option<Arc<PinnedObje
             .map(|found| Some(Arc::new(found)))
             .map_err(|e| ToolError::io(path, &e)),
         Err(Errno::ENOENT) => Ok(None),
-        Err(errno) => Err(disk::refused(path, errno)),
+        Err(errno) => Err(file_errors::open_error(path, errno)),
     }
 }
 
@@ -333,7 +336,7 @@ fn replaced_error(root: &Path) -> ToolError {
 impl PinnedFolder {
     /// The root folder of the file system.
     pub(crate) fn slash() -> Result<Self, Errno> {
-        let folder = disk::open_root()?;
+        let folder = folder_handle::open_root()?;
         Self::new(PathBuf::from("/"), folder).map_err(|_| Errno::EIO)
     }
 
@@ -347,9 +350,9 @@ impl PinnedFolder {
         if self.path == Path::new("/") {
             return true;
         }
-        let Ok(slash) = disk::open_root() else { return false };
+        let Ok(slash) = folder_handle::open_root() else { return false };
         let Ok(below) = self.path.strip_prefix("/") else { return false };
-        disk::open_folder_handle(slash.as_fd(), below).is_ok_and(|now| {
+        folder_handle::open_folder_handle(slash.as_fd(), below).is_ok_and(|now| {
             now.metadata().is_ok_and(|meta| FileIdentity::from_metadata(&meta) == self.identity)
         })
     }

@@ -8,8 +8,8 @@ use nix::fcntl::OFlag;
 use nix::sys::stat::Mode;
 use nix::unistd::UnlinkatFlags;
 
-use crate::disk;
 use crate::error::ToolError;
+use crate::file_errors;
 use base::open;
 use types::ids::CallId;
 
@@ -44,6 +44,6 @@ pub(super) fn create_temp(
     let name = temp_name(call_id);
     match open::open_below(folder, Path::new(&name), flags, Mode::from_bits_truncate(mode)) {
         Ok(fd) => Ok((name, File::from(fd))),
-        Err(e) => Err(disk::refused(path, e)),
+        Err(e) => Err(file_errors::open_error(path, e)),
     }
 }

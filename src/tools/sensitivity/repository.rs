@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use nix::fcntl::OFlag;
 use nix::sys::stat::Mode;
 
-use crate::disk::is_missing;
+use crate::file_errors::is_missing;
 use base::open;
 
 /// Maximum bytes that are read of a file: more than any configuration that a user writes.

@@ -460,7 +460,7 @@ async fn large_file_edit_equals_small_file_edit() {
     let outcome = fixture.run("Edit", edit("large", "old", "new")).await;
     completed(&outcome);
     assert_eq!(fixture.bytes("large"), lines("new").as_bytes());
-    let sha256 = crate::disk::sha256(lines("new").as_bytes());
+    let sha256 = crate::file_identity::sha256(lines("new").as_bytes());
     assert_eq!(outcome.detail.unwrap()["sha256_after"], sha256.as_str());
     assert_eq!(outcome.reads[0].sha256, sha256, "it is known as it is now");
 

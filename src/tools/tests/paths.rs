@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use nix::sys::stat::Mode;
 
-use crate::disk::FileStamp;
+use crate::file_identity::FileStamp;
 use crate::{Access, Jail, PinnedPath};
 use types::ids::{CallId, Mint, Seed};
 use types::tool::PathSensitivity;

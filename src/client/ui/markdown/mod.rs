@@ -99,7 +99,7 @@ impl MarkdownStream {
         let Some(fence) = Fence::from_line(&self.pending[start..end]) else { return false };
         self.pending.drain(..=end);
         self.is_blank_due = true;
-        self.space(lines);
+        self.push_due_blank(lines);
         let code = CodeBlock::new(fence.language());
         self.code = Some((fence, code));
         true
@@ -122,6 +122,7 @@ impl MarkdownStream {
         false
     }
 
+    /// Adds the lines of one unit, after an empty line if one is due.
     fn emit(&mut self, unit: &str, columns: usize, lines: &mut Vec<StyledLine>) {
         let body = unit.trim_matches('\n');
         if body.trim().is_empty() {
@@ -129,7 +130,7 @@ impl MarkdownStream {
             return;
         }
         self.is_blank_due |= unit.starts_with('\n') && self.has_begun;
-        self.space(lines);
+        self.push_due_blank(lines);
         lines.extend(block::lines(body, columns));
         self.is_blank_due = ends_with_blank(unit);
     }
@@ -145,7 +146,8 @@ impl MarkdownStream {
         }
     }
 
-    fn space(&mut self, lines: &mut Vec<StyledLine>) {
+    /// Adds the empty line that separates a unit from the one before it, if it is due.
+    fn push_due_blank(&mut self, lines: &mut Vec<StyledLine>) {
         if std::mem::take(&mut self.is_blank_due) && self.has_begun {
             lines.push(StyledLine::default());
         }
@@ -153,6 +155,7 @@ impl MarkdownStream {
     }
 }
 
+/// The lines of a complete message.
 pub(crate) fn lines(text: &str, columns: usize) -> Vec<StyledLine> {
     let mut stream = MarkdownStream::default();
     let mut lines = stream.push(text, columns);
@@ -161,6 +164,7 @@ pub(crate) fn lines(text: &str, columns: usize) -> Vec<StyledLine> {
     lines
 }
 
+/// Whether the last line is complete and empty, so that it ends a paragraph.
 fn ends_with_blank(text: &str) -> bool {
     let mut ends = text.rsplit('\n');
     let is_blank = |line: Option<&str>| line.is_some_and(|line| line.trim().is_empty());
@@ -179,29 +183,30 @@ fn first_end(text: &str) -> Option<usize> {
     if whole.len() > MAX_UNIT_BYTES {
         return Some(whole.len());
     }
-    let is_whole = match first_kind(whole)? {
+    let is_whole = match first_block_end(whole)? {
         BlockEnd::Line => true,
-        BlockEnd::Paragraph => ends_with_blank(whole),
-        BlockEnd::List => false,
+        BlockEnd::BlankLine => ends_with_blank(whole),
+        BlockEnd::NextBlock => false,
     };
     is_whole.then_some(whole.len())
 }
 
-/// The text that ends a block.
+/// What ends a block.
 enum BlockEnd {
     /// The end of its line: a heading, a rule.
     Line,
-    /// An empty line.
-    Paragraph,
-    /// Only the start of the next block.
-    List,
+    /// An empty line: a paragraph, a table.
+    BlankLine,
+    /// Only the start of the next block: a list, or code that is not fenced.
+    NextBlock,
 }
 
-fn first_kind(text: &str) -> Option<BlockEnd> {
+/// What ends the first block of a text; `None` if the text has no block.
+fn first_block_end(text: &str) -> Option<BlockEnd> {
     match Parser::new_ext(text, OPTIONS).next()? {
         Event::Start(Tag::Heading { .. }) | Event::Rule => Some(BlockEnd::Line),
-        Event::Start(Tag::List(_) | Tag::Item | Tag::CodeBlock(_)) => Some(BlockEnd::List),
-        _ => Some(BlockEnd::Paragraph),
+        Event::Start(Tag::List(_) | Tag::Item | Tag::CodeBlock(_)) => Some(BlockEnd::NextBlock),
+        _ => Some(BlockEnd::BlankLine),
     }
 }
 

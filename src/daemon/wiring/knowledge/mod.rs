@@ -81,7 +81,7 @@ pub(super) fn settings(config: &Config) -> Result<registry::Settings, DaemonErro
             tokens: section.chunk_tokens,
             overlap: section.chunk_overlap,
             split_by: section.split_by.clone(),
-            split_only: section.split_only,
+            refuse_long_pieces: section.split_only,
         },
         model: model_name(config),
         semantic: SemanticSettings {

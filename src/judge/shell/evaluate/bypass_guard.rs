@@ -15,7 +15,7 @@ use crate::shell::paths::resolve::{is_in, is_other_tilde, resolve};
 use crate::shell::paths::write_targets::WriteTargets;
 use crate::shell::programs::call::CommandCall;
 use crate::shell::programs::call::program_name;
-use crate::shell::programs::lookup::{records, stem};
+use crate::shell::programs::lookup::{find_records, stem};
 use crate::shell::programs::record::FileEffect;
 
 /// Tests of `find` that usually select few files. Without one of them `find / -delete` removes
@@ -37,7 +37,7 @@ impl ParsedLine<'_> {
     /// Why the guard of bypass mode stops this line, if it does.
     pub(crate) fn caught_by_bypass_guard(&self) -> Option<String> {
         let redirected = || {
-            self.all.scripts().iter().zip(&self.cwds).find_map(|(script, cwds)| {
+            self.collected.scripts().iter().zip(&self.cwds).find_map(|(script, cwds)| {
                 script.commands.iter().zip(cwds).find_map(|(command, cwds)| {
                     let mut written = command
                         .redirs
@@ -47,12 +47,13 @@ impl ParsedLine<'_> {
                 })
             })
         };
-        let commands = || self.all.views.iter().find_map(|view| self.caught_command(*view));
+        let commands = || self.collected.views.iter().find_map(|view| self.caught_command(*view));
         redirected().map(|word| written_key(&word.text)).or_else(commands)
     }
 
+    /// Why the guard stops one command of the line, if it does.
     fn caught_command(&self, view: CommandView) -> Option<String> {
-        let words = self.all.words(view);
+        let words = self.collected.words(view);
         if !self.folders.work_budget.spend(8 + 2 * words.len()) {
             return None;
         }
@@ -60,9 +61,10 @@ impl ParsedLine<'_> {
         if let Some(word) = self.deletes_too_much(words, cwds) {
             return Some(format!("{word} would be deleted with everything in it"));
         }
-        let records = records(words);
+        let records = find_records(words);
         let none = |_: &str| false;
-        let call = CommandCall { words, granted: 0, outside: &none, work_budget: &self.folders.work_budget };
+        let call =
+            CommandCall { words, granted_count: 0, outside: &none, work_budget: &self.folders.work_budget };
         let has_option =
             |options: &[&str]| words.iter().any(|word| options.iter().any(|it| word.text.starts_with(it)));
         let program = stem(&words[0].text);
@@ -83,8 +85,8 @@ impl ParsedLine<'_> {
             FileEffect::Reads | FileEffect::Any => WriteTargets::None,
         };
         // dd reads the file of `if=`.
-        let mut files = words.iter().enumerate().skip(1).filter(|(at, word)| {
-            (any_writes || written.is(*at)) && !(program == "dd" && word.text.starts_with("if="))
+        let mut files = words.iter().enumerate().skip(1).filter(|(index, word)| {
+            (any_writes || written.is(*index)) && !(program == "dd" && word.text.starts_with("if="))
         });
         files.find(|(_, word)| self.is_key(word, cwds)).map(|(_, word)| written_key(&word.text))
     }
@@ -134,7 +136,7 @@ impl ParsedLine<'_> {
     /// workspace.
     fn may_be_above(&self, word: &Word, path: &str) -> bool {
         let depth = path.split('/').filter(|part| !part.is_empty()).count();
-        let is_wild = word.marks.has(Marks::GLOB) && path.contains(['*', '?', '[']);
+        let is_wild = word.marks.has_any(Marks::GLOB) && path.contains(['*', '?', '[']);
         let begin = |folder: &str| -> String {
             folder
                 .split('/')
@@ -153,9 +155,10 @@ impl ParsedLine<'_> {
 
     /// Whether a word, or a path within it, names a folder of keys or a path in one.
     fn is_key(&self, word: &Word, cwds: &PossibleFolders) -> bool {
-        let wild = word.marks.has(Marks::GLOB) || word.marks.has(Marks::BRACE);
+        let has_wildcards = word.marks.has_any(Marks::GLOB) || word.marks.has_any(Marks::BRACE);
         let of_keys = |path: &str| {
-            let keys = |folder: &String| if wild { may_be_in(path, folder) } else { is_in(path, folder) };
+            let keys =
+                |folder: &String| if has_wildcards { may_be_in(path, folder) } else { is_in(path, folder) };
             self.folders.key_folders.iter().any(keys)
         };
         self.may_reach(word, cwds, of_keys)
@@ -170,20 +173,20 @@ impl ParsedLine<'_> {
             let home = text == "~" || text.starts_with("~/");
             (Cow::Owned(text), home)
         });
-        let is_pattern = word.marks.has(Marks::GLOB) || word.marks.has(Marks::BRACE);
-        let is_unquoted = word.marks.has(Marks::TILDE) || word.marks.has(Marks::BRACE);
+        let is_pattern = word.marks.has_any(Marks::GLOB) || word.marks.has_any(Marks::BRACE);
+        let is_unquoted = word.marks.has_any(Marks::TILDE) || word.marks.has_any(Marks::BRACE);
         own.chain(choices).filter(|(text, _)| !text.is_empty()).any(|(text, home)| {
-            let text = plain_variables(&text, word.marks.has(Marks::EXPANDS));
+            let text = plain_variables(&text, word.marks.has_any(Marks::EXPANDS));
             // `~user`, `~-`: the path is not known, so it may be the home folder as well.
             let other = (is_unquoted && is_other_tilde(&text))
-                .then(|| format!("~{}", text.find('/').map_or("", |at| &text[at..])));
+                .then(|| format!("~{}", text.find('/').map_or("", |index| &text[index..])));
             let texts = [Some((&*text, home)), other.as_deref().map(|text| (text, true))];
             texts.into_iter().flatten().any(|(text, home)| {
                 cwds.iter().any(|cwd| {
                     let path = resolve(text, home, cwd, self.folders);
                     match path.rfind('/') {
-                        Some(at) if is_pattern && files::is_any_name(&path[at + 1..]) => {
-                            is(&path[..at.max(1)])
+                        Some(index) if is_pattern && files::is_any_name(&path[index + 1..]) => {
+                            is(&path[..index.max(1)])
                         }
                         _ => is(&path),
                     }
@@ -201,6 +204,7 @@ fn may_be_in(path: &str, folder: &str) -> bool {
     })
 }
 
+/// The reason for a word that names a folder of keys, or a path in one.
 fn written_key(text: &str) -> String {
     format!("{text} is, or lies in, a folder of keys")
 }
@@ -234,8 +238,9 @@ fn plain_variables(text: &str, expands: bool) -> Cow<'_, str> {
     }
     let is_known = |part: &str| part == "$HOME" || part == "$PWD";
     let parts = text.split('/').enumerate();
-    let known_parts =
-        parts.filter(|(at, part)| *at == 0 || !part.starts_with('$') || is_known(part)).map(|(_, part)| part);
+    let known_parts = parts
+        .filter(|(index, part)| *index == 0 || !part.starts_with('$') || is_known(part))
+        .map(|(_, part)| part);
     let known_parts: Vec<&str> = known_parts.collect();
     Cow::Owned(match known_parts.as_slice() {
         [""] => "/".to_owned(),
@@ -246,17 +251,18 @@ fn plain_variables(text: &str, expands: bool) -> Cow<'_, str> {
 /// The start folders of a `find` that deletes everything that it finds. They are empty if it starts in
 /// the working directory.
 fn find_roots(words: &[Word]) -> Option<Vec<&Word>> {
-    let text = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
-    let is_run = |at: usize| matches!(text(at), "-exec" | "-execdir" | "-ok" | "-okdir");
-    let removes = |at: usize| match program_name(text(at)) {
+    let text = |index: usize| words.get(index).map_or("", |word| word.text.as_str());
+    let is_run = |index: usize| matches!(text(index), "-exec" | "-execdir" | "-ok" | "-okdir");
+    let removes = |index: usize| match program_name(text(index)) {
         "rm" | "grm" | "unlink" | "shred" => true,
-        "sh" | "bash" | "dash" | "zsh" => words[at..].iter().any(|word| word.text.contains("rm ")),
+        "sh" | "bash" | "dash" | "zsh" => words[index..].iter().any(|word| word.text.contains("rm ")),
         _ => false,
     };
-    let deletes = (1..words.len()).any(|at| text(at) == "-delete" || is_run(at) && removes(at + 1));
-    let filters = (1..words.len()).any(|at| {
-        let is_filter = FIND_FILTERS.contains(&text(at)) && !matches!(text(at - 1), "!" | "-not");
-        is_filter && (text(at) == "-empty" || !files::is_any_name(text(at + 1)))
+    let deletes =
+        (1..words.len()).any(|index| text(index) == "-delete" || is_run(index) && removes(index + 1));
+    let filters = (1..words.len()).any(|index| {
+        let is_filter = FIND_FILTERS.contains(&text(index)) && !matches!(text(index - 1), "!" | "-not");
+        is_filter && (text(index) == "-empty" || !files::is_any_name(text(index + 1)))
     });
     if !deletes || filters {
         return None;
@@ -264,7 +270,8 @@ fn find_roots(words: &[Word]) -> Option<Vec<&Word>> {
     let is_root = |word: &&Word| !word.text.starts_with(['-', '(', '!']);
     let is_option = |word: &str| matches!(word, "-H" | "-L" | "-P" | "--" | "-D") || word.starts_with("-O");
     // `-D` has a value.
-    let from =
-        (1..words.len()).find(|at| !is_option(text(*at)) && text(at - 1) != "-D").unwrap_or(words.len());
+    let from = (1..words.len())
+        .find(|index| !is_option(text(*index)) && text(index - 1) != "-D")
+        .unwrap_or(words.len());
     Some(words[from..].iter().take_while(is_root).collect())
 }

@@ -28,20 +28,23 @@ pub(crate) struct CommandView {
     command: usize,
     from: usize,
     /// More words come from elsewhere.
-    pub(crate) open: bool,
+    pub(crate) gets_more_words: bool,
     /// Whether it runs another command; unknown if the line is too large.
     pub(crate) runs: bool,
 }
 
 impl CommandView {
+    /// Index of the text in [`CollectedCommands::scripts`].
     pub(crate) fn script(self) -> usize {
         self.script
     }
 
+    /// Index of the simple command in its text.
     pub(crate) fn command(self) -> usize {
         self.command
     }
 
+    /// Index of the word of the simple command at which this command begins.
     pub(crate) fn from(self) -> usize {
         self.from
     }
@@ -53,12 +56,12 @@ pub(crate) struct CollectedCommands {
     scripts: Vec<Script>,
     pub(crate) views: Vec<CommandView>,
     /// Words that are commands if an unknown program runs its arguments.
-    pub(crate) maybe: Vec<CommandView>,
+    pub(crate) possible_commands: Vec<CommandView>,
     /// The line may run something that the text does not show.
-    pub(crate) hidden: bool,
+    pub(crate) may_run_more: bool,
     /// The line is too large: later checks cannot inspect each command separately. No such line is ever
-    /// allowed without a request (`hidden` is set as well).
-    pub(crate) over: bool,
+    /// allowed without a request (`may_run_more` is set as well).
+    pub(crate) is_too_large: bool,
 }
 
 impl CollectedCommands {
@@ -80,103 +83,155 @@ impl CollectedCommands {
 
 /// Parses a line and everything in it.
 pub(crate) fn collect(text: &str) -> CollectedCommands {
-    let mut again = max_reparsed_bytes(text.len());
-    let mut all = CollectedCommands {
-        scripts: vec![lex_within(text, &mut again)],
-        views: Vec::new(),
-        maybe: Vec::new(),
-        hidden: false,
-        over: false,
+    let mut reparse_budget = max_reparsed_bytes(text.len());
+    let mut collector = Collector {
+        all: CollectedCommands {
+            scripts: vec![lex_within(text, &mut reparse_budget)],
+            views: Vec::new(),
+            possible_commands: Vec::new(),
+            may_run_more: false,
+            is_too_large: false,
+        },
+        pending_texts: vec![PendingText { script: 0, depth: 0 }],
+        reparse_budget,
+        remaining_text_bytes: MAX_TEXT_BYTES,
+        remaining_words: MAX_INSPECTED_WORDS,
     };
-    let mut left = MAX_TEXT_BYTES;
-    let mut work = MAX_INSPECTED_WORDS;
-    // Texts that still need to be searched, with their depth.
-    let mut todo = vec![(0usize, 0usize)];
-    match loop_choices(all.main()) {
+    match loop_choices(collector.all.main()) {
         Some(choices) if choices.commands.is_empty() => {}
-        Some(choices) => {
-            all.scripts.push(choices);
-            todo.push((1, 0));
-        }
-        None => all.hidden = true,
+        Some(choices) => collector.add_script(choices, 0),
+        None => collector.all.may_run_more = true,
     }
-    while let Some((script, depth)) = todo.pop() {
-        all.hidden |= all.scripts[script].has(UnsupportedSyntax::Unsure);
-        for command in 0..all.scripts[script].commands.len() {
-            let mut at = vec![(0usize, false, 0usize)];
-            let mut seen = FxHashSet::default();
-            let mut guessed = FxHashSet::default();
-            while let Some((from, open, wrapped)) = at.pop() {
-                let words = &all.scripts[script].commands[command].words;
-                // Avoid cycles.
-                if from >= words.len() || from > 0 && !seen.insert((from, open)) {
-                    continue;
-                }
-                let ahead = words.len() - from;
-                if wrapped > MAX_TEXT_NESTING || ahead > work {
-                    // Every further word may be a command.
-                    all.hidden = true;
-                    all.over = true;
-                    all.views.push(CommandView { script, command, from, open, runs: false });
-                    let rest = from + 1..words.len();
-                    all.views.extend(rest.map(|from| CommandView {
-                        script,
-                        command,
-                        from,
-                        open: true,
-                        runs: false,
-                    }));
-                    break;
-                }
-                work -= ahead;
-                let inner = inner_commands(&words[from..]);
-                let (fills, cost) = fill_commands(&words[from..], &inner.starts, work);
-                work -= cost;
-                all.hidden |= fills.is_none();
-                all.views.push(CommandView { script, command, from, open, runs: inner.runs });
-                all.hidden |= inner.hidden;
-                at.extend(inner.starts.iter().map(|start| (from + start, open || inner.open, wrapped + 1)));
-                let open = open || inner.open;
-                // In a larger line it is enough to know that something may run.
-                let many = all.maybe.len() + inner.possible_starts.len() > MAX_GUESSES;
-                all.hidden |= many;
-                // If the word may expand to nothing, the next word may be the command.
-                let may_be_nothing = |word: &Word| word.marks.has(Marks::EXPANDS) || word.text == "$!";
-                at.extend(may_be_nothing(&words[from]).then_some((from + 1, open, wrapped + 1)));
-                let guesses = inner.possible_starts.iter().filter(|_| !many).map(|start| from + start);
-                let fresh = guesses.filter(|from| words[*from].is_literal() && guessed.insert(*from));
-                all.maybe.extend(fresh.map(|from| CommandView { script, command, from, open, runs: false }));
-                let fills = fills.unwrap_or_default();
-                if !fills.is_empty() && all.scripts.len() <= MAX_TEXTS && depth <= MAX_TEXT_NESTING {
-                    let scopes = all.scripts[script].scopes.clone();
-                    all.scripts.push(Script { commands: fills, scopes, ..Script::default() });
-                    todo.push((all.scripts.len() - 1, depth + 1));
-                } else {
-                    all.hidden |= !fills.is_empty();
-                }
-                for text in inner.texts {
-                    if text.len() > left
-                        || all.scripts.len() > MAX_TEXTS
-                        || depth > MAX_TEXT_NESTING
-                        || all.over
-                    {
-                        all.hidden = true;
-                        continue;
-                    }
-                    left -= text.len();
-                    all.scripts.push(lex_within(&text, &mut again));
-                    todo.push((all.scripts.len() - 1, depth + 1));
-                    // In some shells `((` is arithmetic, in others (dash) a group within a group.
-                    if text.contains("((") && text.len() <= left {
-                        left -= text.len();
-                        all.scripts.push(lex_within(&text.replace("((", "( ("), &mut again));
-                        todo.push((all.scripts.len() - 1, depth + 1));
-                    }
-                }
+    while let Some(pending) = collector.pending_texts.pop() {
+        collector.collect_text(pending);
+    }
+    collector.all
+}
+
+/// A text whose commands are not collected yet.
+struct PendingText {
+    /// Index of the text in [`CollectedCommands::scripts`].
+    script: usize,
+    /// Number of texts around it.
+    depth: usize,
+}
+
+/// A word at which a command may begin, if it was not inspected before.
+struct PendingStart {
+    from: usize,
+    gets_more_words: bool,
+    /// Number of programs before the word that run the command.
+    wrappers: usize,
+}
+
+/// The collected commands, the texts that are left, and the limits of the work.
+struct Collector {
+    all: CollectedCommands,
+    pending_texts: Vec<PendingText>,
+    reparse_budget: usize,
+    remaining_text_bytes: usize,
+    remaining_words: usize,
+}
+
+impl Collector {
+    /// Collects the commands of one text.
+    fn collect_text(&mut self, text: PendingText) {
+        let script = &self.all.scripts[text.script];
+        self.all.may_run_more |= script.has(UnsupportedSyntax::Unsure);
+        for command in 0..script.commands.len() {
+            self.collect_command(&text, command);
+        }
+    }
+
+    /// Collects a simple command and the commands that its words contain.
+    fn collect_command(&mut self, text: &PendingText, command: usize) {
+        let script = text.script;
+        let view = |from, gets_more_words, runs| CommandView { script, command, from, gets_more_words, runs };
+        let mut starts = vec![PendingStart { from: 0, gets_more_words: false, wrappers: 0 }];
+        let mut seen = FxHashSet::default();
+        let mut guessed = FxHashSet::default();
+        while let Some(PendingStart { from, gets_more_words, wrappers }) = starts.pop() {
+            let words = &self.all.scripts[script].commands[command].words;
+            // Avoid cycles.
+            if from >= words.len() || from > 0 && !seen.insert((from, gets_more_words)) {
+                continue;
+            }
+            let words_behind = words.len() - from;
+            if wrappers > MAX_TEXT_NESTING || words_behind > self.remaining_words {
+                // Every further word may be a command.
+                self.all.may_run_more = true;
+                self.all.is_too_large = true;
+                self.all.views.push(view(from, gets_more_words, false));
+                self.all.views.extend((from + 1..words.len()).map(|from| view(from, true, false)));
+                break;
+            }
+            self.remaining_words -= words_behind;
+            let inner = inner_commands(&words[from..]);
+            let (filled, cost) = fill_commands(&words[from..], &inner.starts, self.remaining_words);
+            self.remaining_words -= cost;
+            self.all.views.push(view(from, gets_more_words, inner.runs));
+            self.all.may_run_more |= filled.is_none() || inner.may_run_more;
+            let gets_more_words = gets_more_words || inner.gets_more_words;
+            let next = |from| PendingStart { from, gets_more_words, wrappers: wrappers + 1 };
+            starts.extend(inner.starts.iter().map(|start| next(from + start)));
+            // If the word may expand to nothing, the next word may be the command.
+            if words[from].marks.has_any(Marks::EXPANDS) || words[from].text == "$!" {
+                starts.push(next(from + 1));
+            }
+            // In a larger line it is enough to know that something may run.
+            if self.all.possible_commands.len() + inner.possible_starts.len() > MAX_GUESSES {
+                self.all.may_run_more = true;
+            } else {
+                let guesses = inner.possible_starts.iter().map(|start| from + start);
+                let new_guesses = guesses.filter(|from| words[*from].is_literal() && guessed.insert(*from));
+                self.all.possible_commands.extend(new_guesses.map(|from| view(from, gets_more_words, false)));
+            }
+            self.add_filled_commands(filled.unwrap_or_default(), text);
+            for inner_text in inner.texts {
+                self.add_text(&inner_text, text.depth);
             }
         }
     }
-    all
+
+    /// Adds commands that were derived from those of a text.
+    fn add_filled_commands(&mut self, commands: Vec<SimpleCommand>, text: &PendingText) {
+        if commands.is_empty() {
+            return;
+        }
+        if self.all.scripts.len() <= MAX_TEXTS && text.depth <= MAX_TEXT_NESTING {
+            let scopes = self.all.scripts[text.script].scopes.clone();
+            self.add_script(Script { commands, scopes, ..Script::default() }, text.depth + 1);
+        } else {
+            self.all.may_run_more = true;
+        }
+    }
+
+    /// Parses a text for a shell within a text of this depth.
+    fn add_text(&mut self, text: &str, depth: usize) {
+        if text.len() > self.remaining_text_bytes
+            || self.all.scripts.len() > MAX_TEXTS
+            || depth > MAX_TEXT_NESTING
+            || self.all.is_too_large
+        {
+            self.all.may_run_more = true;
+            return;
+        }
+        self.remaining_text_bytes -= text.len();
+        let script = lex_within(text, &mut self.reparse_budget);
+        self.add_script(script, depth + 1);
+        // In some shells `((` is arithmetic, in others (dash) a group within a group.
+        if text.contains("((") && text.len() <= self.remaining_text_bytes {
+            self.remaining_text_bytes -= text.len();
+            let script = lex_within(&text.replace("((", "( ("), &mut self.reparse_budget);
+            self.add_script(script, depth + 1);
+        }
+    }
+
+    /// Adds a parsed text, whose commands are collected later.
+    fn add_script(&mut self, script: Script, depth: usize) {
+        self.all.scripts.push(script);
+        self.pending_texts.push(PendingText { script: self.all.scripts.len() - 1, depth });
+    }
 }
 
 /// Maximum number of commands that loops yield.
@@ -189,9 +244,9 @@ fn loop_choices(main: &Script) -> Option<Script> {
         let targets = command.redirs.iter().map(|redir| &redir.target);
         command.words.iter().chain(targets).any(|word| !word.variables.is_empty())
     };
-    for (at, command) in main.commands.iter().enumerate().filter(|(_, command)| has_variable(command)) {
+    for (index, command) in main.commands.iter().enumerate().filter(|(_, command)| has_variable(command)) {
         let choices = main.loop_choices(command)?;
-        all.origins.resize(all.origins.len() + choices.len(), at);
+        all.origins.resize(all.origins.len() + choices.len(), index);
         all.commands.extend(choices);
         if all.commands.len() > MAX_LOOP_COMMANDS {
             return None;
@@ -206,9 +261,13 @@ const MAX_FILLED_COMMANDS: usize = 8;
 
 /// The commands at these positions with the inserted text, and their number of words; nothing if there
 /// are too many.
-fn fill_commands(words: &[Word], places: &[usize], left: usize) -> (Option<Vec<SimpleCommand>>, usize) {
+fn fill_commands(
+    words: &[Word],
+    starts: &[usize],
+    remaining_words: usize,
+) -> (Option<Vec<SimpleCommand>>, usize) {
     let marks = marks_of(words);
-    if marks.is_empty() || places.is_empty() {
+    if marks.is_empty() || starts.is_empty() {
         return (Some(Vec::new()), 0);
     }
     let program = words.first().map_or("", |first| program_name(&first.text));
@@ -217,14 +276,14 @@ fn fill_commands(words: &[Word], places: &[usize], left: usize) -> (Option<Vec<S
         return (None, 0);
     }
     // xargs runs one command. Other possible beginnings matter only if its options are misunderstood.
-    let places = if program == "xargs" { &places[..1] } else { places };
-    let cost: usize = places.iter().take(MAX_FILLED_COMMANDS + 1).map(|at| words.len() - at).sum();
-    if places.len() > MAX_FILLED_COMMANDS || cost > left {
+    let starts = if program == "xargs" { &starts[..1] } else { starts };
+    let cost: usize = starts.iter().take(MAX_FILLED_COMMANDS + 1).map(|index| words.len() - index).sum();
+    if starts.len() > MAX_FILLED_COMMANDS || cost > remaining_words {
         return (None, 0);
     }
     // These programs append the text to the command if it has no mark.
     let appends = matches!(program, "fd" | "fdfind");
-    (Some(places.iter().filter_map(|at| fill_command(&words[*at..], &marks, appends)).collect()), cost)
+    (Some(starts.iter().filter_map(|index| fill_command(&words[*index..], &marks, appends)).collect()), cost)
 }
 
 /// The marks that a program replaces in the command that it runs. If there are two, both are possible.
@@ -235,21 +294,21 @@ fn marks_of(words: &[Word]) -> Vec<String> {
         // `{.}`, `{/}` and others are marks as well.
         "fd" | "fdfind" | "parallel" => vec!["{".to_owned()],
         "xargs" => {
-            let found = words.iter().enumerate().skip(1).filter_map(|(at, word)| {
+            let marks = words.iter().enumerate().skip(1).filter_map(|(index, word)| {
                 let text = word.text.as_str();
                 let (option, value) = text.split_once('=').map_or((text, None), |(o, v)| (o, Some(v)));
                 if option.len() > 2 && "--replace".starts_with(option) {
                     return Some(value.unwrap_or("{}").to_owned());
                 }
                 let letters = text.strip_prefix('-').filter(|letters| !letters.starts_with('-'))?;
-                let place = letters.find(['I', 'i'])?;
-                match (&letters[place + 1..], letters.as_bytes()[place]) {
-                    ("", b'I') => Some(words.get(at + 1)?.text.clone()),
+                let offset = letters.find(['I', 'i'])?;
+                match (&letters[offset + 1..], letters.as_bytes()[offset]) {
+                    ("", b'I') => Some(words.get(index + 1)?.text.clone()),
                     ("", _) => Some("{}".to_owned()),
                     (mark, _) => Some(mark.to_owned()),
                 }
             });
-            found.take(MAX_FILLED_COMMANDS + 1).collect()
+            marks.take(MAX_FILLED_COMMANDS + 1).collect()
         }
         _ => Vec::new(),
     }

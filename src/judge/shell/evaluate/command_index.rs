@@ -14,6 +14,7 @@ pub(super) const MAX_GUESSES: usize = 64;
 /// with exactly the words of a rule.
 const MAX_STEPS: usize = 100_000;
 
+/// Whether a word looks like an option.
 pub(super) fn is_option(word: &str) -> bool {
     word.starts_with(['-', '+'])
 }
@@ -21,7 +22,9 @@ pub(super) fn is_option(word: &str) -> bool {
 /// A program in the home folder: its path is literal except for the beginning.
 pub(super) fn is_at_home(word: &Word) -> bool {
     let others = [Marks::EXPANDS, Marks::NUMBER, Marks::GLOB, Marks::BRACE, Marks::TILDE];
-    word.marks.has(Marks::HOME) && word.text.contains('/') && !others.iter().any(|mark| word.marks.has(*mark))
+    word.marks.has_any(Marks::HOME)
+        && word.text.contains('/')
+        && !others.iter().any(|mark| word.marks.has_any(*mark))
 }
 
 /// Key of the index of commands.
@@ -57,22 +60,23 @@ impl<'w> CommandKey<'w> {
 #[derive(Debug)]
 pub(crate) struct CommandIndex {
     /// By the hash of a key, with the kind of the first key; every lookup compares the words.
-    at: FxHashMap<u64, (u8, Vec<CommandView>)>,
+    commands_by_key: FxHashMap<u64, (u8, Vec<CommandView>)>,
     /// Two keys have the same hash: a command may be missing in the index. Only a deliberately constructed line
     /// does this, and no command can be excluded in it.
     pub(super) has_collision: bool,
     /// Commands whose name is known only at run time.
     pub(super) unknown: Vec<CommandView>,
-    pub(super) looks: WorkBudget,
+    pub(super) step_budget: WorkBudget,
 }
 
 impl CommandIndex {
+    /// The index of all commands of a line.
     pub(crate) fn from_commands(all: &CollectedCommands) -> Self {
-        let mut found = Self {
-            at: FxHashMap::default(),
+        let mut index = Self {
+            commands_by_key: FxHashMap::default(),
             has_collision: false,
             unknown: Vec::new(),
-            looks: WorkBudget::new(MAX_STEPS),
+            step_budget: WorkBudget::new(MAX_STEPS),
         };
         for view in &all.views {
             let words = all.words(*view);
@@ -81,35 +85,35 @@ impl CommandIndex {
             let is_name_known = first.is_literal() || is_at_home(first);
             if !is_name_known {
                 // Store one more than the maximum, so that a lookup sees that there are too many.
-                if found.unknown.len() <= MAX_GUESSES {
-                    found.unknown.push(*view);
+                if index.unknown.len() <= MAX_GUESSES {
+                    index.unknown.push(*view);
                 }
                 continue;
             }
             let program = program_name(&first.text);
-            found.add(all, CommandKey::Program(program), *view, 1);
+            index.add(all, CommandKey::Program(program), *view, 1);
             match words.get(1) {
-                None if view.open => found.add(all, CommandKey::Odd(program), *view, usize::MAX),
-                None => found.add(all, CommandKey::Alone(program), *view, 1),
+                None if view.gets_more_words => index.add(all, CommandKey::Odd(program), *view, usize::MAX),
+                None => index.add(all, CommandKey::Alone(program), *view, 1),
                 Some(word) if word.is_literal() && !is_option(&word.text) => {
-                    found.add(all, CommandKey::Argument(program, &word.text), *view, usize::MAX);
+                    index.add(all, CommandKey::Argument(program, &word.text), *view, usize::MAX);
                 }
-                Some(_) => found.add(all, CommandKey::Odd(program), *view, usize::MAX),
+                Some(_) => index.add(all, CommandKey::Odd(program), *view, usize::MAX),
             }
         }
-        for view in &all.maybe {
+        for view in &all.possible_commands {
             if let Some(first) = all.words(*view).first() {
-                found.add(all, CommandKey::Maybe(program_name(&first.text)), *view, MAX_GUESSES + 1);
+                index.add(all, CommandKey::Maybe(program_name(&first.text)), *view, MAX_GUESSES + 1);
             }
         }
-        found
+        index
     }
 
     /// Stores at most `max` commands for a key.
     fn add(&mut self, all: &CollectedCommands, key: CommandKey<'_>, view: CommandView, max: usize) {
         let (kind, program) = key.kind_and_program();
         let (first_kind, views) =
-            self.at.entry(FxBuildHasher.hash_one(key)).or_insert_with(|| (kind, Vec::new()));
+            self.commands_by_key.entry(FxBuildHasher.hash_one(key)).or_insert_with(|| (kind, Vec::new()));
         let is_same =
             |first: &CommandView| kind == *first_kind && program_name(&all.words(*first)[0].text) == program;
         self.has_collision |= !views.first().is_none_or(is_same);
@@ -118,7 +122,8 @@ impl CommandIndex {
         }
     }
 
-    pub(super) fn at(&self, key: CommandKey<'_>) -> &[CommandView] {
-        self.at.get(&FxBuildHasher.hash_one(key)).map_or(&[], |(_, views)| views)
+    /// The commands with this key.
+    pub(super) fn commands_with(&self, key: CommandKey<'_>) -> &[CommandView] {
+        self.commands_by_key.get(&FxBuildHasher.hash_one(key)).map_or(&[], |(_, views)| views)
     }
 }

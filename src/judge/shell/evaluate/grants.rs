@@ -19,11 +19,12 @@ pub(super) struct Grants<'g, R> {
 }
 
 impl<'g, R> Grants<'g, R> {
+    /// The index of these grants.
     pub(super) fn new(all: &'g [Grant<'g, R>]) -> Self {
         let mut index: FxHashMap<_, Vec<usize>> = FxHashMap::default();
-        for (at, grant) in all.iter().enumerate() {
+        for (position, grant) in all.iter().enumerate() {
             if let Some(key) = grant.pattern.key() {
-                index.entry(key).or_default().push(at);
+                index.entry(key).or_default().push(position);
             }
         }
         Self { all, index }
@@ -42,7 +43,7 @@ impl<'g, R> Grants<'g, R> {
         }
         positions.sort_unstable();
         positions.dedup();
-        positions.into_iter().map(|at| &self.all[at])
+        positions.into_iter().map(|position| &self.all[position])
     }
 }
 

@@ -44,7 +44,7 @@ pub(crate) fn approves_itself(words: &[Word]) -> bool {
         return false;
     }
     // A word that expands to several words may become the verb.
-    let chooses = |word: &&Word| word.marks.has(Marks::BRACE) || word.marks.has(Marks::GLOB);
+    let chooses = |word: &&Word| word.marks.has_any(Marks::BRACE) || word.marks.has_any(Marks::GLOB);
     if words.iter().skip(1).take(2).any(|word| chooses(&word)) {
         return true;
     }

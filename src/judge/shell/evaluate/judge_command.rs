@@ -41,16 +41,16 @@ impl ParsedLine<'_> {
     /// another folder than the top of the workspace.
     pub(super) fn judge_part<R: Copy>(
         &self,
-        at: usize,
+        index: usize,
         left_top: bool,
         permissions: Permissions<'_, R>,
     ) -> CommandOutcome<R> {
-        let command = &self.all.main().commands[at];
+        let command = &self.collected.main().commands[index];
         if command.yields_text {
             return Ok((None, "yields the text of its here-document".into()));
         }
         if !command.is_looped {
-            return self.judge_command(command, at, left_top, permissions);
+            return self.judge_command(command, index, left_top, permissions);
         }
         if changes_folder(&command.words) {
             return Err("the folder changes with each pass of the loop".into());
@@ -58,12 +58,12 @@ impl ParsedLine<'_> {
         if command.words.first().is_some_and(|first| !first.variables.is_empty()) {
             return Err("the name of the command is not spelled out".into());
         }
-        let choices = self.loop_choices(at).ok_or("the values of the loop are too many or not certain")?;
+        let choices = self.loop_choices(index).ok_or("the values of the loop are too many or not certain")?;
         let no_grants = Grants::new(&[]);
         let permissions = Permissions { grants: &no_grants, ..permissions };
         let mut passed = None;
         for choice in choices.iter() {
-            passed = Some(self.judge_command(choice, at, left_top, permissions)?);
+            passed = Some(self.judge_command(choice, index, left_top, permissions)?);
         }
         passed.ok_or_else(|| "the loop has no values".into())
     }
@@ -72,11 +72,11 @@ impl ParsedLine<'_> {
     fn judge_command<R: Copy>(
         &self,
         command: &SimpleCommand,
-        at: usize,
+        index: usize,
         left_top: bool,
         permissions: Permissions<'_, R>,
     ) -> CommandOutcome<R> {
-        let cwds = &*self.cwds[0][at];
+        let cwds = &*self.cwds[0][index];
         for assign in &command.assigns {
             assignment(assign, command.words.is_empty())?;
         }
@@ -129,7 +129,7 @@ impl ParsedLine<'_> {
                 continue;
             }
             let judged = if exact {
-                files::removal(inner.words, cwds, self.folders)
+                files::check_removal(inner.words, cwds, self.folders)
             } else {
                 self.check_arguments(inner, granted_count, cwds)
             };
@@ -144,10 +144,10 @@ impl ParsedLine<'_> {
         if !permissions.read_only_passes || !command.assigns.is_empty() {
             return Err(format!("no rule allows {name}"));
         }
-        let own = command.is_looped.then(|| self.command_reads(command, at));
-        let reads = match &own {
-            Some(own) => own,
-            None => self.reads[at].get_or_init(|| self.command_reads(command, at)),
+        let reads_in_loop = command.is_looped.then(|| self.command_reads(command, index));
+        let reads = match &reads_in_loop {
+            Some(reads_in_loop) => reads_in_loop,
+            None => self.reads[index].get_or_init(|| self.command_reads(command, index)),
         };
         self.check_reads(reads.as_ref().map_err(Clone::clone)?)?;
         Ok((None, "read-only, inside the workspace".to_owned()))
@@ -203,25 +203,26 @@ impl ParsedLine<'_> {
         cwds: &PossibleFolders,
     ) -> Result<(), String> {
         let words = inner.words;
-        files::removal(words, cwds, self.folders)?;
-        let records = lookup::records(words);
+        files::check_removal(words, cwds, self.folders)?;
+        let records = lookup::find_records(words);
         let work_budget = &self.folders.work_budget;
         let outside = |text: &str| read_only::is_outside(text, cwds, self.folders);
-        let call = CommandCall { words, granted: granted_count, outside: &outside, work_budget };
+        let call = CommandCall { words, granted_count, outside: &outside, work_budget };
         if let Some(reason) = records.request_reason(&call) {
             return Err(reason);
         }
         // `python -m pytest`: the rules for pytest apply.
-        if let Some(at) = special::python_module(words, granted_count) {
-            let words = &words[at..];
-            let call = CommandCall { words, granted: granted_count - at, outside: &outside, work_budget };
-            if let Some(reason) = lookup::records(words).request_reason(&call) {
+        if let Some(index) = special::python_module(words, granted_count) {
+            let words = &words[index..];
+            let call =
+                CommandCall { words, granted_count: granted_count - index, outside: &outside, work_budget };
+            if let Some(reason) = lookup::find_records(words).request_reason(&call) {
                 return Err(reason);
             }
         }
         // `sed -i`: the words of the grant make it write.
         if granted_count > 1 && records.writes_as_granted(&words[..granted_count], work_budget) {
-            files::refuse_to_leave(words, granted_count, cwds, self.folders)?;
+            files::check_written_inside(words, granted_count, cwds, self.folders)?;
         }
         let program = program_name(&words[0].text);
         // With `-t` it writes to another folder than the last operand.
@@ -240,14 +241,21 @@ impl ParsedLine<'_> {
         if inner.gets_more_words && (records.may_need_request() || records.effect() != FileEffect::Reads) {
             return Err(format!("{} gets arguments that are not in the text", words[0].text));
         }
-        files::refuse(records, words, granted_count, cwds, cwds.special, self.folders)
+        files::check_ungranted_words(
+            records,
+            words,
+            granted_count,
+            cwds,
+            cwds.has_special_folder,
+            self.folders,
+        )
     }
 }
 
 /// `*.o`: no option of `rm` contains a dot, and of the options of `cp` only a folder name with this
 /// ending does.
 fn has_ending(word: &Word) -> bool {
-    !word.marks.has(Marks::BRACE)
+    !word.marks.has_any(Marks::BRACE)
         && word.text.rsplit(['*', '?', ']']).next().is_some_and(|ending| ending.starts_with('.'))
 }
 
@@ -255,10 +263,10 @@ fn has_ending(word: &Word) -> bool {
 fn runs_other_command(words: &[Word]) -> bool {
     let inner = inner_commands(words);
     let program = program_name(&words[0].text);
-    let is_known_shell = inner.hidden
+    let is_known_shell = inner.may_run_more
         && inner.texts.is_empty()
         && inner.starts.is_empty()
-        && lookup::records(words).is_known();
+        && lookup::find_records(words).is_known();
     // Without arguments most runners start a shell, or execute their input.
     let only_prints_alone = has_word("env nice command builtin trap jobs time uname26 arch", program);
     let only_prints = words.len() == 2 && matches!(words[1].text.as_str(), "--version" | "--help")

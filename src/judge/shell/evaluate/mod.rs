@@ -48,20 +48,20 @@ const MAX_READS: usize = 256;
 pub(crate) struct ParsedLine<'a> {
     text: &'a str,
     /// The parsed text: the whole line, or pieces of an oversized one.
-    read: Cow<'a, str>,
+    parsed_text: Cow<'a, str>,
     folders: &'a Folders,
-    all: CollectedCommands,
+    collected: CollectedCommands,
     /// The possible folders of each command of each text.
     cwds: Vec<Vec<Arc<PossibleFolders>>>,
     /// For each command of each text: the position after its last word that can concern a protected
     /// path.
-    matters: Vec<Vec<usize>>,
+    protected_path_ends: Vec<Vec<usize>>,
     /// Why the line is denied whatever is granted; computed once.
     forbidden: OnceCell<Option<String>>,
     /// Positions of the commands that the second parser finds; computed once.
-    second: OnceCell<Option<Vec<usize>>>,
+    tree_sitter: OnceCell<Option<Vec<usize>>>,
     /// Same for the text without here-documents and prefixes; computed once.
-    eased: OnceCell<Option<Vec<usize>>>,
+    tree_sitter_without_ignorable: OnceCell<Option<Vec<usize>>>,
     /// The programs that the line names; computed once.
     programs: OnceCell<CommandIndex>,
     /// For each command of the line: what it reads if it only reads, otherwise why it needs a grant;
@@ -75,29 +75,46 @@ pub(crate) struct ParsedLine<'a> {
 type CommandReads = Result<Vec<FileRead>, String>;
 
 impl<'a> ParsedLine<'a> {
+    /// Parses a line that starts in the folder `folders.start`.
     pub(crate) fn new(text: &'a str, folders: &'a Folders) -> Self {
-        let read = condense(text);
-        let all = collect(&read);
+        let parsed_text = condense(text);
+        let collected = collect(&parsed_text);
         let start = Arc::new(PossibleFolders::from_folders(vec![folders.start.clone()], folders));
-        let mut cwds: Vec<Vec<Arc<PossibleFolders>>> = Vec::with_capacity(all.scripts().len());
-        for script in all.scripts() {
-            let own = match script.origins.as_slice() {
+        let mut cwds: Vec<Vec<Arc<PossibleFolders>>> = Vec::with_capacity(collected.scripts().len());
+        for script in collected.scripts() {
+            let command_folders = match script.origins.as_slice() {
                 [] => track_cwd(script, &start, folders),
-                origins => origins.iter().map(|at| Arc::clone(&cwds[0][*at])).collect(),
+                origins => origins.iter().map(|index| Arc::clone(&cwds[0][*index])).collect(),
             };
-            cwds.push(own);
+            cwds.push(command_folders);
         }
         let end_of_paths = |command: &SimpleCommand| {
             let last = command.words.iter().rposition(|word| may_name_protected_path(&word.text));
-            last.map_or(0, |at| at + 1)
+            last.map_or(0, |index| index + 1)
         };
-        let matters =
-            all.scripts().iter().map(|script| script.commands.iter().map(end_of_paths).collect()).collect();
+        let protected_path_ends = collected
+            .scripts()
+            .iter()
+            .map(|script| script.commands.iter().map(end_of_paths).collect())
+            .collect();
         let (forbidden, programs) = (OnceCell::new(), OnceCell::new());
-        let (second, eased) = (OnceCell::new(), OnceCell::new());
-        let reads = vec![OnceCell::new(); all.main().commands.len()];
+        let (tree_sitter, tree_sitter_without_ignorable) = (OnceCell::new(), OnceCell::new());
+        let reads = vec![OnceCell::new(); collected.main().commands.len()];
         let facts = None;
-        Self { text, read, folders, all, cwds, matters, forbidden, second, eased, programs, reads, facts }
+        Self {
+            text,
+            parsed_text,
+            folders,
+            collected,
+            cwds,
+            protected_path_ends,
+            forbidden,
+            tree_sitter,
+            tree_sitter_without_ignorable,
+            programs,
+            reads,
+            facts,
+        }
     }
 
     /// Sets what the disk says about the reads of the line.
@@ -111,9 +128,9 @@ impl<'a> ParsedLine<'a> {
         if self.has_too_many_words() {
             return all;
         }
-        for at in 0..self.all.main().commands.len() {
-            let choices = self.loop_choices(at).unwrap_or_default();
-            for read in choices.iter().filter_map(|choice| self.command_reads(choice, at).ok()).flatten() {
+        for index in 0..self.collected.main().commands.len() {
+            let choices = self.loop_choices(index).unwrap_or_default();
+            for read in choices.iter().filter_map(|choice| self.command_reads(choice, index).ok()).flatten() {
                 if all.len() < MAX_READS && !all.contains(&read) {
                     all.push(read);
                 }
@@ -123,9 +140,9 @@ impl<'a> ParsedLine<'a> {
     }
 
     /// The command, once for each value of its loop variables.
-    fn loop_choices(&self, at: usize) -> Option<Cow<'_, [SimpleCommand]>> {
-        let main = self.all.main();
-        let command = &main.commands[at];
+    fn loop_choices(&self, index: usize) -> Option<Cow<'_, [SimpleCommand]>> {
+        let main = self.collected.main();
+        let command = &main.commands[index];
         match command.is_looped {
             true => main.loop_choices(command).map(Cow::Owned),
             false => Some(Cow::Borrowed(std::slice::from_ref(command))),
@@ -134,7 +151,7 @@ impl<'a> ParsedLine<'a> {
 
     /// The words of the only command of the line, if its first two are spelled out.
     pub(crate) fn single_command(&self) -> Option<Vec<&str>> {
-        let mut commands = self.all.main().commands.iter().filter(|command| !command.yields_text);
+        let mut commands = self.collected.main().commands.iter().filter(|command| !command.yields_text);
         let command = commands.next().filter(|command| !command.is_looped && command.assigns.is_empty())?;
         let is_spelled = command.words.iter().take(2).all(Word::is_bare);
         (commands.next().is_none() && is_spelled)
@@ -149,7 +166,7 @@ impl<'a> ParsedLine<'a> {
 
     /// Whether only pieces of the line were parsed.
     fn is_in_pieces(&self) -> bool {
-        matches!(self.read, Cow::Owned(_))
+        matches!(self.parsed_text, Cow::Owned(_))
     }
 
     /// Whether the line has so many words that no rule for a command may allow it.
@@ -159,28 +176,29 @@ impl<'a> ParsedLine<'a> {
 
     /// A command without words counts as one: it may have redirections.
     fn has_too_many_words(&self) -> bool {
-        let commands = &self.all.main().commands;
+        let commands = &self.collected.main().commands;
         commands.iter().map(|command| command.words.len().max(1)).sum::<usize>() > MAX_WORDS
     }
 
+    /// The positions of the commands that the second parser finds; `None` if it does not understand the line.
     fn tree_sitter_commands(&self) -> Option<&[usize]> {
-        self.second.get_or_init(|| tree_sitter_check::commands(self.text)).as_deref()
+        self.tree_sitter.get_or_init(|| tree_sitter_check::commands(self.text)).as_deref()
     }
 
     /// The commands that the second parser finds in the text without here-documents and prefixes. It
     /// does not support every here-document, `time (…)` and `! { …; }`, so it runs again without them
     /// if it disagrees with the lexer.
-    fn eased(&self) -> Option<&[usize]> {
-        let look = || tree_sitter_check::commands(&self.all.main().eased(self.text)?);
-        self.eased.get_or_init(look).as_deref()
+    fn tree_sitter_without_ignorable(&self) -> Option<&[usize]> {
+        let parse = || tree_sitter_check::commands(&self.collected.main().without_ignorable(self.text)?);
+        self.tree_sitter_without_ignorable.get_or_init(parse).as_deref()
     }
 
     /// Searches for the command of a rule.
     pub(crate) fn find_command(&self, pattern: &CommandPattern) -> PatternMatch {
         pattern.find_command(
             self.text,
-            &self.all,
-            self.programs.get_or_init(|| CommandIndex::from_commands(&self.all)),
+            &self.collected,
+            self.programs.get_or_init(|| CommandIndex::from_commands(&self.collected)),
         )
     }
 
@@ -188,12 +206,15 @@ impl<'a> ParsedLine<'a> {
     /// absent.
     pub(crate) fn is_understood(&self) -> bool {
         !self.is_excessive()
-            && self.all.main().depth <= MAX_NESTING
-            && !self.all.hidden
-            && self.all.scripts().iter().all(|script| !script.has(UnsupportedSyntax::Syntax))
-            && [Self::tree_sitter_commands, Self::eased]
-                .iter()
-                .any(|look| look(self).is_some_and(|found| tree_sitter_check::adds_nothing(found, &self.all)))
+            && self.collected.main().depth <= MAX_NESTING
+            && !self.collected.may_run_more
+            && self.collected.scripts().iter().all(|script| !script.has(UnsupportedSyntax::Syntax))
+            && [Self::tree_sitter_commands, Self::tree_sitter_without_ignorable].iter().any(
+                |find_positions| {
+                    find_positions(self)
+                        .is_some_and(|positions| tree_sitter_check::adds_nothing(positions, &self.collected))
+                },
+            )
     }
 
     /// Why only a rule for the whole text may allow the line, if so. With `read_only_passes`, read-only commands may
@@ -202,21 +223,21 @@ impl<'a> ParsedLine<'a> {
         if self.text.len() > MAX_LINE_BYTES {
             return Some("the line is longer than 64 KiB");
         }
-        if self.all.main().depth > MAX_NESTING {
+        if self.collected.main().depth > MAX_NESTING {
             return Some("the line is nested deeper than 50");
         }
         if let Some(reason) = invisible_character(self.text) {
             return Some(reason);
         }
-        let mut beyond = self.all.main().beyond.iter().map(|(what, _)| *what);
-        beyond
+        let mut kinds = self.collected.main().unsupported.iter().map(|(what, _)| *what);
+        kinds
             .find(|what| !(read_only_passes && *what == UnsupportedSyntax::ForLoop))
             .map(UnsupportedSyntax::reason)
     }
 
     /// Whether the text contains invisible characters or exceeds the limits.
     pub(crate) fn is_unreadable(&self) -> Option<&'static str> {
-        if self.text.len() > MAX_LINE_BYTES || self.all.main().depth > MAX_NESTING {
+        if self.text.len() > MAX_LINE_BYTES || self.collected.main().depth > MAX_NESTING {
             return Some("the line is too long or too deeply nested to be judged");
         }
         invisible_character(self.text)
@@ -224,14 +245,16 @@ impl<'a> ParsedLine<'a> {
 
     /// Whether the second parser finds the same commands as the lexer.
     pub(crate) fn is_confirmed(&self) -> bool {
-        let script = self.all.main();
+        let script = self.collected.main();
         self.tree_sitter_commands().is_some_and(|found| agrees(found, script, TextForm::Whole))
-            || self.eased().is_some_and(|found| agrees(found, script, TextForm::Eased))
+            || self
+                .tree_sitter_without_ignorable()
+                .is_some_and(|found| agrees(found, script, TextForm::WithoutIgnorable))
     }
 
     /// Whether a command of the line changes the working directory.
     pub(crate) fn changes_folder(&self) -> bool {
-        let mut commands = self.all.scripts().iter().flat_map(|script| &script.commands);
+        let mut commands = self.collected.scripts().iter().flat_map(|script| &script.commands);
         commands.any(|command| changes_folder(&command.words))
     }
 }

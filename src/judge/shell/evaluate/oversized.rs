@@ -27,27 +27,27 @@ pub(crate) fn condense(text: &str) -> Cow<'_, str> {
     );
     let searched_parts = if begin >= end { [text, ""] } else { [&text[..begin], &text[end..]] };
     let mut seen = HashSet::new();
-    let mut left = String::new();
-    for (nth, part) in searched_parts.into_iter().enumerate() {
-        let most = MAX_REMAINING_BYTES * (nth + 1) / 2;
+    let mut remaining = String::new();
+    for (part_index, part) in searched_parts.into_iter().enumerate() {
+        let max_bytes = MAX_REMAINING_BYTES * (part_index + 1) / 2;
         for piece in part.split([';', '&', '|', '\n', '(', ')', '`']) {
             let piece = piece.trim_matches([' ', '\t']);
             if piece.is_empty() || !seen.insert(piece) {
                 continue;
             }
-            if left.len() + piece.len().min(2 * KEPT_PIECE_BYTES) > most {
+            if remaining.len() + piece.len().min(2 * KEPT_PIECE_BYTES) > max_bytes {
                 break;
             }
             if piece.len() > 2 * KEPT_PIECE_BYTES {
-                left.push_str(&piece[..piece.floor_char_boundary(KEPT_PIECE_BYTES)]);
-                left.push_str(&piece[piece.ceil_char_boundary(piece.len() - KEPT_PIECE_BYTES)..]);
+                remaining.push_str(&piece[..piece.floor_char_boundary(KEPT_PIECE_BYTES)]);
+                remaining.push_str(&piece[piece.ceil_char_boundary(piece.len() - KEPT_PIECE_BYTES)..]);
             } else {
-                left.push_str(piece);
+                remaining.push_str(piece);
             }
-            left.push('\n');
+            remaining.push('\n');
         }
     }
-    Cow::Owned(left)
+    Cow::Owned(remaining)
 }
 
 #[cfg(test)]
@@ -65,17 +65,20 @@ mod tests {
             ("true\n", "true\ngit push\n"),
         ] {
             let long = format!("{}git push", unit.repeat(3_000_000 / unit.len()));
-            let left = condense(&long);
+            let remaining = condense(&long);
             // The end of the first part may split a piece.
             let (first, last) = expected.split_once('\n').expect("pieces");
-            assert!(left.starts_with(first) && left.ends_with(last) && left.len() < 40, "{unit:?}: {left}");
+            assert!(
+                remaining.starts_with(first) && remaining.ends_with(last) && remaining.len() < 40,
+                "{unit:?}: {remaining}"
+            );
         }
         let quoted = format!("echo \"{}\"; git push", "é".repeat(200_000));
-        let left = condense(&quoted);
+        let remaining = condense(&quoted);
         assert!(
-            left.ends_with("é\"\ngit push\n") && left.len() < 3 * KEPT_PIECE_BYTES,
+            remaining.ends_with("é\"\ngit push\n") && remaining.len() < 3 * KEPT_PIECE_BYTES,
             "{} bytes",
-            left.len()
+            remaining.len()
         );
         let many: String = (0..400_000).map(|n| format!("a{n};")).collect();
         assert!(condense(&many).len() <= MAX_REMAINING_BYTES + 8);

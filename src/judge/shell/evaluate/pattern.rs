@@ -36,9 +36,9 @@ pub(crate) enum PatternMatch {
 }
 
 /// The words of a text that is one simple command and nothing else.
-fn simple(text: &str) -> Option<Vec<Word>> {
+fn simple_command_words(text: &str) -> Option<Vec<Word>> {
     let mut script = lex(text);
-    if !script.beyond.is_empty() || script.commands.len() != 1 || script.scopes.len() > 1 {
+    if !script.unsupported.is_empty() || script.commands.len() != 1 || script.scopes.len() > 1 {
         return None;
     }
     let command = script.commands.pop()?;
@@ -68,8 +68,10 @@ impl CommandPattern {
         }
         match inner.strip_suffix(":*") {
             Some(prefix) if prefix.trim().is_empty() => Err("write Bash alone for every command"),
-            Some(prefix) => match simple(prefix.trim()) {
-                Some(words) if words.iter().all(|w| w.is_literal() && !w.marks.has(Marks::DOLLAR_QUOTE)) => {
+            Some(prefix) => match simple_command_words(prefix.trim()) {
+                Some(words)
+                    if words.iter().all(|w| w.is_literal() && !w.marks.has_any(Marks::DOLLAR_QUOTE)) =>
+                {
                     Ok(Self::Prefix(words.into_iter().map(|word| word.text).collect()))
                 }
                 // A reserved word is literal here: no rule grants the construct that it begins.
@@ -87,7 +89,7 @@ impl CommandPattern {
             None if inner.trim().is_empty() => Err("the pattern is blank; write Bash for every command"),
             None => {
                 let text = inner.trim().to_owned();
-                let words = simple(&text);
+                let words = simple_command_words(&text);
                 let commands = if words.is_some() { Vec::new() } else { commands(&text) };
                 Ok(Self::Exact { words, commands, text })
             }
@@ -103,9 +105,9 @@ impl CommandPattern {
     /// rule contains all.
     pub(crate) fn covers(&self, words: &[Word]) -> Option<usize> {
         match self {
-            Self::Exact { words: Some(own), .. } => {
-                let same = own.len() == words.len()
-                    && own.iter().zip(words).all(|(a, b)| {
+            Self::Exact { words: Some(rule_words), .. } => {
+                let same = rule_words.len() == words.len()
+                    && rule_words.iter().zip(words).all(|(a, b)| {
                         a.text == b.text
                             && (a.is_literal() && b.is_literal()
                                 || a.marks == b.marks && a.end - a.start == b.end - b.start)
@@ -113,10 +115,10 @@ impl CommandPattern {
                 same.then_some(words.len())
             }
             Self::Exact { .. } => None,
-            Self::Prefix(own) => {
-                let same = own.len() <= words.len()
-                    && own.iter().zip(words).all(|(a, b)| b.is_literal() && *a == b.text);
-                same.then_some(own.len())
+            Self::Prefix(rule_words) => {
+                let same = rule_words.len() <= words.len()
+                    && rule_words.iter().zip(words).all(|(a, b)| b.is_literal() && *a == b.text);
+                same.then_some(rule_words.len())
             }
         }
     }
@@ -143,10 +145,10 @@ impl CommandPattern {
         match self {
             // The same commands in another form: with other blanks, in another order, among others.
             Self::Exact { words: None, commands, .. } => {
-                let is_there = |words: &Vec<Word>| {
+                let is_present = |words: &Vec<Word>| {
                     find_words(&texts(words), PatternEnd::Exact, all, programs) > PatternMatch::No
                 };
-                match all.hidden || !commands.is_empty() && commands.iter().all(is_there) {
+                match all.may_run_more || !commands.is_empty() && commands.iter().all(is_present) {
                     true => PatternMatch::Perhaps,
                     false => PatternMatch::No,
                 }
@@ -155,13 +157,14 @@ impl CommandPattern {
                 find_words(&texts(words), PatternEnd::Exact, all, programs)
             }
             Self::Prefix(words) => {
-                let own: Vec<&str> = words.iter().map(String::as_str).collect();
-                find_words(&own, PatternEnd::Open, all, programs)
+                let rule_words: Vec<&str> = words.iter().map(String::as_str).collect();
+                find_words(&rule_words, PatternEnd::Open, all, programs)
             }
         }
     }
 }
 
+/// The texts of words.
 fn texts(words: &[Word]) -> Vec<&str> {
     words.iter().map(|word| word.text.as_str()).collect()
 }
@@ -175,47 +178,49 @@ enum PatternEnd {
 
 /// Searches all commands of a line for one that consists of these words, or begins with them.
 fn find_words(
-    own: &[&str],
+    rule_words: &[&str],
     end: PatternEnd,
     all: &CollectedCommands,
     programs: &CommandIndex,
 ) -> PatternMatch {
     // If the line is too large, only the first words are compared.
-    let end = if all.over { PatternEnd::Open } else { end };
-    let is_uncertain = all.hidden || programs.has_collision;
-    let mut found = if is_uncertain { PatternMatch::Perhaps } else { PatternMatch::No };
-    let Some((wanted, rest)) = own.split_first() else { return found };
+    let end = if all.is_too_large { PatternEnd::Open } else { end };
+    let is_uncertain = all.may_run_more || programs.has_collision;
+    let mut best_match = if is_uncertain { PatternMatch::Perhaps } else { PatternMatch::No };
+    let Some((wanted, rest)) = rule_words.split_first() else { return best_match };
     let program = program_name(wanted);
     let plain = rest.first().filter(|argument| !is_option(argument));
     let whole = (rest.is_empty() && end == PatternEnd::Open).then_some(CommandKey::Program(program));
-    let places = [
+    let keys = [
         plain.map(|argument| CommandKey::Argument(program, argument)),
         Some(CommandKey::Alone(program)),
         Some(CommandKey::Odd(program)),
         whole,
     ];
-    for view in places.into_iter().flatten().flat_map(|place| programs.at(place)) {
-        let (now, inspected_words) = match_command(all.words(*view), own, end, view.open);
-        found = found.max(now);
-        if found == PatternMatch::Yes {
-            return found;
+    for view in keys.into_iter().flatten().flat_map(|key| programs.commands_with(key)) {
+        let (command_match, inspected_words) =
+            match_command(all.words(*view), rule_words, end, view.gets_more_words);
+        best_match = best_match.max(command_match);
+        if best_match == PatternMatch::Yes {
+            return best_match;
         }
-        if !programs.looks.spend(inspected_words) {
+        if !programs.step_budget.spend(inspected_words) {
             return PatternMatch::Perhaps;
         }
     }
     // Names that are known only at run time, and commands that an unknown program may run.
-    let maybe = programs.at(CommandKey::Maybe(program));
+    let maybe = programs.commands_with(CommandKey::Maybe(program));
     if maybe.len() > MAX_GUESSES || programs.unknown.len() > MAX_GUESSES {
         return PatternMatch::Perhaps;
     }
     for view in programs.unknown.iter().chain(maybe) {
-        let (now, inspected_words) = match_command(all.words(*view), own, PatternEnd::Open, view.open);
-        if now > PatternMatch::No || !programs.looks.spend(inspected_words) {
+        let (command_match, inspected_words) =
+            match_command(all.words(*view), rule_words, PatternEnd::Open, view.gets_more_words);
+        if command_match > PatternMatch::No || !programs.step_budget.spend(inspected_words) {
             return PatternMatch::Perhaps;
         }
     }
-    found
+    best_match
 }
 
 /// Maximum number of inspected options before a subcommand.
@@ -223,7 +228,12 @@ const MAX_OPTIONS: usize = 2_000;
 
 /// Whether the command at the start of `words` is the one of the pattern, and how many words were
 /// inspected.
-fn match_command(words: &[Word], pattern: &[&str], end: PatternEnd, open: bool) -> (PatternMatch, usize) {
+fn match_command(
+    words: &[Word],
+    pattern: &[&str],
+    end: PatternEnd,
+    gets_more_words: bool,
+) -> (PatternMatch, usize) {
     let (Some((program, arguments)), Some((wanted, rest))) = (words.split_first(), pattern.split_first())
     else {
         return (PatternMatch::No, 1);
@@ -232,49 +242,62 @@ fn match_command(words: &[Word], pattern: &[&str], end: PatternEnd, open: bool) 
         return (PatternMatch::No, 1);
     }
     let mut inspected_words = if end == PatternEnd::Exact { 1 + arguments.len() / 4 } else { 1 };
-    let here = compare(arguments, rest, end, open);
-    let mut found = here;
-    if found < PatternMatch::Yes && rest.first().is_some_and(|word| !word.starts_with('-')) {
+    let mut best_match = compare_words(arguments, rest, end, gets_more_words);
+    if best_match < PatternMatch::Yes && rest.first().is_some_and(|word| !word.starts_with('-')) {
         // Options before the subcommand, with their values where that is known or possible.
-        let own = own_options(program_name(wanted));
-        let mut at = 0;
-        while let Some(word) = arguments.get(at) {
+        let global_options = own_options(program_name(wanted));
+        let mut index = 0;
+        while let Some(word) = arguments.get(index) {
             if !word.text.starts_with('-') && !word.text.starts_with('+') {
                 break;
             }
-            let takes_value = own.is_some_and(|own| own.texts.has(&word.text));
-            if let Some(own) = own {
-                let value = arguments.get(at + 1).filter(|_| takes_value);
+            let takes_value =
+                global_options.is_some_and(|global_options| global_options.texts.has(&word.text));
+            if let Some(global_options) = global_options {
+                let value = arguments.get(index + 1).filter(|_| takes_value);
                 // An option that sets `alias.…` may give the wanted command another name.
                 let names_alias = |word: &Word| word.text.to_ascii_lowercase().contains("alias.");
                 // A value that is not literal may expand to several words, or none.
                 if names_alias(word) || value.is_some_and(|value| names_alias(value) || !value.is_literal()) {
-                    found = found.max(PatternMatch::Perhaps);
+                    best_match = best_match.max(PatternMatch::Perhaps);
                 }
                 // An unknown option may take the next word.
-                if !takes_value && !own.flags.has(&word.text) && !word.text.contains('=') {
-                    let rest_behind = arguments.get(at + 2..).unwrap_or(&[]);
-                    found = found.max(compare(rest_behind, rest, end, open).min(PatternMatch::Perhaps));
+                if !takes_value && !global_options.flags.has(&word.text) && !word.text.contains('=') {
+                    let rest_behind = arguments.get(index + 2..).unwrap_or(&[]);
+                    best_match = best_match.max(
+                        compare_words(rest_behind, rest, end, gets_more_words).min(PatternMatch::Perhaps),
+                    );
                 }
-            } else if at + 2 <= arguments.len() {
-                found = found.max(compare(&arguments[at + 2..], rest, end, open));
+            } else if index + 2 <= arguments.len() {
+                best_match =
+                    best_match.max(compare_words(&arguments[index + 2..], rest, end, gets_more_words));
             }
-            at += if takes_value { 2 } else { 1 };
+            index += if takes_value { 2 } else { 1 };
             inspected_words += 1;
-            found = found.max(compare(arguments.get(at..).unwrap_or(&[]), rest, end, open));
-            if at > MAX_OPTIONS && own.is_none() {
-                found = found.max(PatternMatch::Perhaps);
+            best_match = best_match.max(compare_words(
+                arguments.get(index..).unwrap_or(&[]),
+                rest,
+                end,
+                gets_more_words,
+            ));
+            if index > MAX_OPTIONS && global_options.is_none() {
+                best_match = best_match.max(PatternMatch::Perhaps);
                 break;
             }
         }
     }
     (
-        if program.is_literal() || is_at_home(program) { found } else { found.min(PatternMatch::Perhaps) },
+        if program.is_literal() || is_at_home(program) {
+            best_match
+        } else {
+            best_match.min(PatternMatch::Perhaps)
+        },
         inspected_words,
     )
 }
 
-fn compare(words: &[Word], pattern: &[&str], end: PatternEnd, open: bool) -> PatternMatch {
+/// Whether `words` are the words of the pattern. With `gets_more_words`, more words follow that the text does not show.
+fn compare_words(words: &[Word], pattern: &[&str], end: PatternEnd, gets_more_words: bool) -> PatternMatch {
     let exact = end == PatternEnd::Exact;
     // Compare the first word first, because most commands differ in it and the other words need no
     // check.
@@ -286,26 +309,26 @@ fn compare(words: &[Word], pattern: &[&str], end: PatternEnd, open: bool) -> Pat
     if exact && words.len() > pattern.len() && !words.iter().any(|word| !word.is_literal()) {
         return PatternMatch::No;
     }
-    let mut found = PatternMatch::Yes;
-    for (at, wanted) in pattern.iter().enumerate() {
-        match words.get(at) {
+    let mut result = PatternMatch::Yes;
+    for (index, wanted) in pattern.iter().enumerate() {
+        match words.get(index) {
             // A word that is not literal may expand to any number of words.
             Some(word) if !word.is_literal() => {
                 return if can_equal(word, wanted) { PatternMatch::Perhaps } else { PatternMatch::No };
             }
             Some(word) if word.text == *wanted => {}
             Some(_) => return PatternMatch::No,
-            None if open => return PatternMatch::Perhaps,
+            None if gets_more_words => return PatternMatch::Perhaps,
             None => return PatternMatch::No,
         }
     }
     if exact && words.len() > pattern.len() {
-        found = PatternMatch::Perhaps;
+        result = PatternMatch::Perhaps;
     }
-    if exact && open {
-        found = PatternMatch::Perhaps;
+    if exact && gets_more_words {
+        result = PatternMatch::Perhaps;
     }
-    found
+    result
 }
 
 /// A longer word with shell signs may expand to any word.
@@ -319,7 +342,7 @@ fn can_be_program(word: &Word, wanted: &str) -> bool {
     }
     can_expand_to(word, text, name)
         .or_else(|| can_number_be(word, wanted))
-        .unwrap_or(word.marks.has(Marks::HOME) && text == name)
+        .unwrap_or(word.marks.has_any(Marks::HOME) && text == name)
 }
 
 /// Whether the shell may expand a word to `wanted`.
@@ -334,15 +357,15 @@ fn can_equal(word: &Word, wanted: &str) -> bool {
 fn can_expand_to(word: &Word, text: &str, wanted: &str) -> Option<bool> {
     // This runs for every rule: a pattern longer than any name is not compared.
     if word.text.len() > MAX_NAME_BYTES
-        || word.marks.has(Marks::EXPANDS)
-        || word.marks.has(Marks::BRACE)
-        || word.marks.has(Marks::TILDE)
+        || word.marks.has_any(Marks::EXPANDS)
+        || word.marks.has_any(Marks::BRACE)
+        || word.marks.has_any(Marks::TILDE)
     {
         return Some(true);
     }
-    if word.marks.has(Marks::GLOB) {
-        let special = |c: char| matches!(c, '*' | '?' | '[');
-        let (Some(first), Some(last)) = (text.find(special), text.rfind([']', '*', '?', '['])) else {
+    if word.marks.has_any(Marks::GLOB) {
+        let is_wildcard = |c: char| matches!(c, '*' | '?' | '[');
+        let (Some(first), Some(last)) = (text.find(is_wildcard), text.rfind([']', '*', '?', '['])) else {
             return Some(true);
         };
         return Some(wanted.starts_with(&text[..first]) && wanted.ends_with(&text[last + 1..]));
@@ -354,7 +377,7 @@ fn can_expand_to(word: &Word, text: &str, wanted: &str) -> Option<bool> {
 fn can_number_be(word: &Word, wanted: &str) -> Option<bool> {
     // `$!` may be empty, and then the next word takes its position.
     let can_be = || word.text == "$!" || wanted.bytes().any(|c| c.is_ascii_digit());
-    word.marks.has(Marks::NUMBER).then(can_be)
+    word.marks.has_any(Marks::NUMBER).then(can_be)
 }
 
 #[cfg(test)]

@@ -9,8 +9,8 @@ use crate::shell::read_only;
 
 impl ParsedLine<'_> {
     /// What a command reads if it only reads, otherwise why it needs a grant.
-    pub(super) fn command_reads(&self, command: &SimpleCommand, at: usize) -> CommandReads {
-        let cwds = &*self.cwds[0][at];
+    pub(super) fn command_reads(&self, command: &SimpleCommand, index: usize) -> CommandReads {
+        let cwds = &*self.cwds[0][index];
         let inner = without_wrappers(&command.words)?;
         let Some(first) = inner.words.first() else {
             return read_only::redirected_reads(command, cwds, self.folders);
@@ -44,7 +44,7 @@ impl ParsedLine<'_> {
         }
         let mut source = command.piped_from?;
         loop {
-            let before = &self.all.main().commands[source];
+            let before = &self.collected.main().commands[source];
             let is_quiet =
                 |redir: &Redirection| redir.kind == RedirKind::Output && redir.target.text == "/dev/null";
             if before.is_looped || !before.assigns.is_empty() || !before.redirs.iter().all(is_quiet) {
@@ -66,6 +66,7 @@ impl ParsedLine<'_> {
         }
     }
 
+    /// Why a file must not be read without a request, by what the disk says.
     pub(super) fn obstacle(&self, read: &FileRead) -> Option<Obstacle> {
         match self.facts {
             Some(facts) => facts.obstacle(read),
@@ -73,6 +74,7 @@ impl ParsedLine<'_> {
         }
     }
 
+    /// Whether nothing is in the way of these reads. The error is the first obstacle.
     pub(super) fn check_reads(&self, reads: &[FileRead]) -> Result<(), String> {
         match reads.iter().find_map(|read| self.obstacle(read)) {
             Some(obstacle) => Err(obstacle.to_string()),

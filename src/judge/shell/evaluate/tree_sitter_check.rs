@@ -26,27 +26,27 @@ const READ_AHEAD_BYTES: usize = 32 * 1024;
 pub(crate) enum TextForm {
     Whole,
     /// Without here-documents and prefixes.
-    Eased,
+    WithoutIgnorable,
 }
 
 /// Whether the grammar finds exactly these commands, at these positions.
-pub(crate) fn agrees(found: &[usize], script: &Script, form: TextForm) -> bool {
-    let mut found = found.to_vec();
-    let mut own: Vec<usize> = script
+pub(crate) fn agrees(positions: &[usize], script: &Script, form: TextForm) -> bool {
+    let mut positions = positions.to_vec();
+    let mut lexed: Vec<usize> = script
         .commands
         .iter()
         .filter(|command| !command.derived && !command.words.is_empty())
         .map(|command| command.timed.filter(|_| form == TextForm::Whole).unwrap_or(command.words[0].start))
         .collect();
-    own.sort_unstable();
-    found.sort_unstable();
-    found.dedup();
-    own == found
+    lexed.sort_unstable();
+    positions.sort_unstable();
+    positions.dedup();
+    lexed == positions
 }
 
 /// Whether the grammar finds no command that the lexer has not found.
-pub(crate) fn adds_nothing(found: &[usize], all: &CollectedCommands) -> bool {
-    let own: FxHashSet<usize> = all
+pub(crate) fn adds_nothing(positions: &[usize], all: &CollectedCommands) -> bool {
+    let lexed: FxHashSet<usize> = all
         .main()
         .commands
         .iter()
@@ -55,7 +55,7 @@ pub(crate) fn adds_nothing(found: &[usize], all: &CollectedCommands) -> bool {
         .collect();
     // Commands between backquotes have positions in another text.
     let derived = all.main().commands.iter().filter(|command| command.derived).count();
-    found.iter().filter(|place| !own.contains(place)).count() <= derived
+    positions.iter().filter(|position| !lexed.contains(position)).count() <= derived
 }
 
 /// Positions at which commands begin, or `None` if the text is not understood within the limits.
@@ -63,29 +63,29 @@ pub(crate) fn commands(text: &str) -> Option<Vec<usize>> {
     let mut parser = Parser::new();
     parser.set_language(&tree_sitter_bash::LANGUAGE.into()).ok()?;
     let bytes = text.as_bytes();
-    let left = Cell::new(MAX_READS * bytes.len() + READ_AHEAD_BYTES);
+    let remaining_bytes = Cell::new(MAX_READS * bytes.len() + READ_AHEAD_BYTES);
     let mut steps = 0usize;
     let mut progress = |_: &tree_sitter::ParseState| {
         steps += 1;
-        if steps > MAX_PROGRESS_REPORTS || left.get() == 0 {
+        if steps > MAX_PROGRESS_REPORTS || remaining_bytes.get() == 0 {
             ControlFlow::Break(())
         } else {
             ControlFlow::Continue(())
         }
     };
     let tree = parser.parse_with_options(
-        &mut |at, _| {
-            let rest = bytes.get(at..).unwrap_or_default();
+        &mut |index, _| {
+            let rest = bytes.get(index..).unwrap_or_default();
             let piece = &rest[..rest.len().min(READ_BYTES)];
-            match left.get().checked_sub(piece.len()) {
-                Some(less) => {
-                    left.set(less);
+            match remaining_bytes.get().checked_sub(piece.len()) {
+                Some(fewer_bytes) => {
+                    remaining_bytes.set(fewer_bytes);
                     piece
                 }
                 // Simulate the end of the text: this ends the scan, and the parser stops at its next
                 // step.
                 None => {
-                    left.set(0);
+                    remaining_bytes.set(0);
                     &[]
                 }
             }
@@ -93,20 +93,20 @@ pub(crate) fn commands(text: &str) -> Option<Vec<usize>> {
         None,
         Some(ParseOptions::new().progress_callback(&mut progress)),
     )?;
-    if left.get() == 0 {
+    if remaining_bytes.get() == 0 {
         return None;
     }
     let root = tree.root_node();
     if root.has_error() {
         return None;
     }
-    let mut found = Vec::new();
+    let mut positions = Vec::new();
     let command_kinds = COMMAND_KINDS.as_slice();
     let mut cursor = root.walk();
     'nodes: loop {
         let node = cursor.node();
         if command_kinds.contains(&node.kind_id()) {
-            found.push(node.start_byte());
+            positions.push(node.start_byte());
         }
         if cursor.goto_first_child() {
             continue;
@@ -117,7 +117,7 @@ pub(crate) fn commands(text: &str) -> Option<Vec<usize>> {
             }
         }
     }
-    Some(found)
+    Some(positions)
 }
 
 /// The grammar's numbers of the nodes that begin a command. Comparing names takes longer for a line

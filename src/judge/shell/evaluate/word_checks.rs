@@ -78,13 +78,13 @@ pub(crate) fn check_redirection(
     if redir.named {
         return Err("a redirection keeps its descriptor in a variable".into());
     }
-    let literal = target.is_literal() && !target.marks.has(Marks::DOLLAR_QUOTE);
-    let fine = match redir.kind {
+    let literal = target.is_literal() && !target.marks.has_any(Marks::DOLLAR_QUOTE);
+    let is_harmless = match redir.kind {
         RedirKind::Duplicate | RedirKind::Here => true,
         RedirKind::HereString => {
-            !target.marks.has(Marks::EXPANDS)
-                && !target.marks.has(Marks::NUMBER)
-                && !target.marks.has(Marks::TILDE)
+            !target.marks.has_any(Marks::EXPANDS)
+                && !target.marks.has_any(Marks::NUMBER)
+                && !target.marks.has_any(Marks::TILDE)
         }
         RedirKind::Input => {
             literal
@@ -96,7 +96,7 @@ pub(crate) fn check_redirection(
         RedirKind::Output => literal && target.text == "/dev/null",
         RedirKind::Both => false,
     };
-    if fine {
+    if is_harmless {
         return Ok(());
     }
     let verb = match redir.kind {
@@ -127,16 +127,16 @@ pub(crate) fn assignment(word: &Word, bare: bool) -> Result<(), String> {
     if bare {
         return Err(format!("{name} is assigned for all later commands"));
     }
-    let free = HARMLESS_VARIABLES.contains(&name)
+    let is_harmless = HARMLESS_VARIABLES.contains(&name)
         || name
             .strip_prefix("LC_")
             .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|c| c.is_ascii_uppercase()));
-    if !free {
+    if !is_harmless {
         return Err(format!("{name} may change what runs"));
     }
     let unknown = [Marks::EXPANDS, Marks::NUMBER, Marks::DOLLAR_QUOTE, Marks::TILDE];
-    if unknown.iter().any(|mark| word.marks.has(*mark))
-        || value.contains('~') && !word.marks.has(Marks::QUOTED)
+    if unknown.iter().any(|mark| word.marks.has_any(*mark))
+        || value.contains('~') && !word.marks.has_any(Marks::QUOTED)
     {
         return Err(format!("the value of {name} is not literal"));
     }
@@ -146,24 +146,24 @@ pub(crate) fn assignment(word: &Word, bare: bool) -> Result<(), String> {
 /// Checks the conditions for the words of every command.
 pub(crate) fn check_words(words: &[Word]) -> Result<(), String> {
     let Some(first) = words.first() else { return Ok(()) };
-    if !first.is_literal() || first.marks.has(Marks::DOLLAR_QUOTE) || first.text.is_empty() {
+    if !first.is_literal() || first.marks.has_any(Marks::DOLLAR_QUOTE) || first.text.is_empty() {
         return Err("the name of the command is not spelled out".into());
     }
     for word in &words[1..] {
         let unknown = [Marks::EXPANDS, Marks::DOLLAR_QUOTE, Marks::TILDE];
-        if unknown.iter().any(|mark| word.marks.has(*mark)) {
+        if unknown.iter().any(|mark| word.marks.has_any(*mark)) {
             let text = if word.text.trim().is_empty() { "a word" } else { word.text.trim() };
             return Err(format!("{text} is known only at run time"));
         }
-        if word.marks.has(Marks::BRACE_QUOTED) {
+        if word.marks.has_any(Marks::BRACE_QUOTED) {
             return Err(format!("what the braces of {} choose is not certain", word.text));
         }
-        if word.marks.has(Marks::BRACE_DASH) {
+        if word.marks.has_any(Marks::BRACE_DASH) {
             return Err(format!("{} may become an option", word.text));
         }
     }
     // The word may be empty, and then the next one takes its position.
-    let may_be_nothing = |word: &Word| word.marks.has(Marks::NUMBER) && word.text == "$!";
+    let may_be_nothing = |word: &Word| word.marks.has_any(Marks::NUMBER) && word.text == "$!";
     let mut rest = words.iter().skip_while(|word| !may_be_nothing(word));
     if first.text != "echo" && rest.any(|word| !may_be_nothing(word)) {
         return Err("$! may be empty, and then the next word takes its place".into());

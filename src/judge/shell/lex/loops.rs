@@ -1,15 +1,12 @@
-//! Text that the shell replaces by values which the line itself shows: variables of `for` loops over
-//! literal words and patterns, and `"$(cat <<'EOF' … )"`.
+//! `for` loops over words that the line itself shows: literal words, and patterns of files. A command in such a loop
+//! can be judged with each value of the loop's variable.
 
-use super::{Block, Frame, Head, HereDocument, Kind, Lexer, LiteralText, is_name_byte};
-use crate::shell::lex::syntax::{ForLoop, RedirKind, Script, SimpleCommand, UnsupportedSyntax};
+use super::{Block, Frame, Head, Lexer, ListKind, is_name_byte};
+use crate::shell::lex::syntax::{ForLoop, Script, SimpleCommand, UnsupportedSyntax};
 use crate::shell::lex::word::{Marks, Quoting, Word};
 
 /// Maximum number of commands that the values of loop variables may yield for one command.
 const MAX_CHOICES: usize = 64;
-
-/// Maximum bytes before the `<<` of a substitution that yields a literal text.
-const MAX_LITERAL_HEAD_BYTES: usize = 32;
 
 /// Names of variables that no program reads, if they are not in lower case.
 const HARMLESS_NAMES: &[&str] = &["F", "FILE", "D", "DIR", "I", "N", "X"];
@@ -34,23 +31,25 @@ fn is_loop_variable(name: &str) -> bool {
 }
 
 impl Lexer<'_> {
-    /// The innermost block, if it is a `for` loop.
-    pub(super) fn for_loop(&mut self) -> Option<usize> {
+    /// The index of the innermost block, if it is a `for` loop.
+    pub(super) fn innermost_loop(&mut self) -> Option<usize> {
         match self.list().blocks.last() {
-            Some(Block::For(of)) => Some(*of),
+            Some(Block::For(loop_index)) => Some(*loop_index),
             _ => None,
         }
     }
 
+    /// Whether the next command is in the body of a `for` loop, at any depth.
     pub(super) fn is_in_loop(&self) -> bool {
         self.lists.iter().flat_map(|list| &list.blocks).any(|block| matches!(block, Block::For(_)))
     }
 
+    /// Opens a loop at its `for`. Its name and its words follow.
     pub(super) fn open_loop(&mut self) {
         self.note(UnsupportedSyntax::ForLoop);
-        let of = self.script.loops.len();
+        let loop_index = self.script.loops.len();
         self.script.loops.push(ForLoop::default());
-        self.open_block(Block::For(of));
+        self.open_block(Block::For(loop_index));
         self.need_command();
         self.list().head = Head::LoopName;
     }
@@ -58,30 +57,31 @@ impl Lexer<'_> {
     /// Stores the variable of a loop. A loop that assigns the variable of an enclosing loop would change
     /// its value for the rest of that loop.
     pub(super) fn name_loop(&mut self, word: &Word) {
-        let Some(of) = self.for_loop() else { return };
+        let Some(loop_index) = self.innermost_loop() else { return };
         let name = word.text.as_str();
-        if !word.is_bare() || !is_loop_variable(name) || self.variable_of_loop(name.as_bytes()).is_some() {
+        if !word.is_bare() || !is_loop_variable(name) || self.loop_with_variable(name.as_bytes()).is_some() {
             self.note(UnsupportedSyntax::ControlFlow);
             return;
         }
-        self.script.loops[of].variable = name.to_owned();
+        self.script.loops[loop_index].variable = name.to_owned();
     }
 
+    /// Adds a word of the loop's head after its name: first the `in`, then a value. Notes what is not understood.
     pub(super) fn add_loop_word(&mut self, word: &Word) {
-        let Some(of) = self.for_loop() else { return };
-        let own = &mut self.script.loops[of];
+        let Some(loop_index) = self.innermost_loop() else { return };
+        let for_loop = &mut self.script.loops[loop_index];
         let is_unknown =
             [Marks::EXPANDS, Marks::NUMBER, Marks::DOLLAR_QUOTE, Marks::BRACE, Marks::HOME, Marks::TILDE]
                 .iter()
-                .any(|mark| word.marks.has(*mark));
+                .any(|mark| word.marks.has_any(*mark));
         let ends_head = word.is_bare() && word.text == "do";
-        if !own.has_in {
-            own.has_in = true;
+        if !for_loop.has_in {
+            for_loop.has_in = true;
             if word.is_bare() && word.text == "in" {
                 return;
             }
         } else if !is_unknown && !ends_head {
-            own.words.push(word.clone());
+            for_loop.words.push(word.clone());
             return;
         }
         // `for x do`, or words that only the shell knows.
@@ -91,115 +91,58 @@ impl Lexer<'_> {
     /// Whether the head of a loop has words, so that a line feed ends it.
     pub(super) fn has_loop_words(&mut self) -> bool {
         let is_head = self.list().head == Head::LoopWords;
-        self.for_loop().is_some_and(|of| is_head && !self.script.loops[of].words.is_empty())
+        self.innermost_loop()
+            .is_some_and(|loop_index| is_head && !self.script.loops[loop_index].words.is_empty())
     }
 
+    /// Ends the head of a loop. A loop without words is not understood.
     pub(super) fn end_loop_words(&mut self) {
-        let Some(of) = self.for_loop() else { return };
-        if self.script.loops[of].words.is_empty() {
+        let Some(loop_index) = self.innermost_loop() else { return };
+        if self.script.loops[loop_index].words.is_empty() {
             self.note(UnsupportedSyntax::ControlFlow);
         }
     }
 
-    /// The enclosing loop with this variable.
-    fn variable_of_loop(&self, name: &[u8]) -> Option<usize> {
+    /// The index of the innermost enclosing loop with this variable.
+    fn loop_with_variable(&self, name: &[u8]) -> Option<usize> {
         let blocks = self.lists.iter().rev().flat_map(|list| list.blocks.iter().rev());
         blocks
-            .filter_map(|block| if let Block::For(of) = block { Some(*of) } else { None })
-            .find(|of| self.script.loops[*of].variable.as_bytes() == name)
+            .filter_map(|block| if let Block::For(loop_index) = block { Some(*loop_index) } else { None })
+            .find(|loop_index| self.script.loops[*loop_index].variable.as_bytes() == name)
     }
 
-    /// Parses `$name` or `${name}` if it is the variable of an enclosing loop. `at` is the position of
-    /// the name.
-    pub(super) fn push_loop_variable(&mut self, at: usize, form: VariableForm, quoting: Quoting) -> bool {
-        let braces = form == VariableForm::Braced;
+    /// Parses `$name` or `${name}` if it is the variable of an enclosing loop. `name_start` is the position of the
+    /// name. Returns whether it was such a variable.
+    pub(super) fn push_loop_variable(
+        &mut self,
+        name_start: usize,
+        form: VariableForm,
+        quoting: Quoting,
+    ) -> bool {
         let in_word = matches!(self.frames.last(), Some(Frame::List | Frame::Quote));
         let kind = self.list().kind;
-        if !in_word || self.list().expansions > 0 || matches!(kind, Kind::Array | Kind::Conditional) {
+        if !in_word || self.list().expansions > 0 || matches!(kind, ListKind::Array | ListKind::Conditional) {
             return false;
         }
-        let rest = &self.text[at..];
+        let rest = &self.text[name_start..];
         let length = rest.iter().position(|c| !is_name_byte(*c)).unwrap_or(rest.len());
-        // A continued line may continue the name.
-        let end = if braces { b'}' } else { b'\\' };
-        let is_whole = (rest.get(length) == Some(&end)) == braces;
+        let next = rest.get(length);
+        let (is_complete, closing_bytes) = match form {
+            // `${name:-x}` is more than the variable.
+            VariableForm::Braced => (next == Some(&b'}'), 1),
+            // A backslash may begin a continued line, which continues the name.
+            VariableForm::Plain => (next != Some(&b'\\'), 0),
+        };
         let name = &rest[..length];
-        let Some(of) = self.variable_of_loop(name).filter(|_| is_whole) else { return false };
+        let Some(loop_index) = self.loop_with_variable(name).filter(|_| is_complete) else { return false };
         let raw = [b"$", name].concat();
+        // Begins a word if there is none.
         self.push_bytes(b"", Quoting::Bare);
         if let Some(draft) = &mut self.list().draft {
-            draft.push_variable(&raw, of, quoting);
+            draft.push_variable(&raw, loop_index, quoting);
         }
-        self.at = at + length + usize::from(braces);
+        self.position = name_start + length + closing_bytes;
         true
-    }
-
-    /// Whether a `$(` between quotes may be `$(cat <<'EOF' … )`. `at` is the position after the bracket.
-    pub(super) fn begins_literal_text(&mut self, at: usize) -> bool {
-        let skip_blanks =
-            |text: &'_ [u8]| text.iter().position(|c| !matches!(c, b' ' | b'\t')).unwrap_or(text.len());
-        let text = &self.text[at..self.text.len().min(at + MAX_LITERAL_HEAD_BYTES)];
-        let text = &text[skip_blanks(text)..];
-        let is_here = text.strip_prefix(b"cat").is_some_and(|rest| {
-            let sign = rest[skip_blanks(rest)..].strip_prefix(b"<<");
-            sign.is_some_and(|after| !after.starts_with(b"<"))
-        });
-        is_here && matches!(self.frames.last(), Some(Frame::Quote)) && self.list().expansions == 0
-    }
-
-    pub(super) fn open_literal_text(&mut self, at: usize) {
-        let literal =
-            LiteralText { dollar: self.at, commands: self.script.commands.len(), body: None, bodies: 0 };
-        self.at = at;
-        self.open_list(Kind::Substitution);
-        self.list().literal = Some(literal);
-    }
-
-    /// Keeps the body of a here-document that belongs to a literal text.
-    pub(super) fn keep_literal_body(&mut self, body: &[u8], here: &HereDocument) {
-        let is_data = here.quoted || !body.iter().any(|byte| matches!(byte, b'$' | b'`' | b'\\'));
-        let mut text = body.to_vec();
-        if here.strips_tabs {
-            let lines = body.split_inclusive(|byte| *byte == b'\n');
-            text = lines.flat_map(|line| line.iter().skip_while(|byte| **byte == b'\t')).copied().collect();
-        }
-        if let Some(literal) = &mut self.list().literal {
-            literal.bodies += 1;
-            literal.body = Some(text).filter(|_| is_data);
-        }
-    }
-
-    /// At the end of the substitution: its text if it is literal, otherwise an unknown value.
-    pub(super) fn end_literal_text(&mut self, literal: LiteralText) {
-        let is_cat = |command: &SimpleCommand| {
-            command.words.len() == 1
-                && command.words[0].is_bare()
-                && command.words[0].text == "cat"
-                && command.assigns.is_empty()
-                && command.redirs.len() == 1
-                && command.redirs[0].kind == RedirKind::Here
-                && command.timed.is_none()
-        };
-        let single = match &mut self.script.commands[literal.commands..] {
-            [command] if is_cat(command) && literal.bodies == 1 => Some(command),
-            _ => None,
-        };
-        match (single, literal.body) {
-            (Some(command), Some(mut body)) => {
-                command.yields_text = true;
-                while body.last() == Some(&b'\n') {
-                    body.pop();
-                }
-                self.push_bytes(&body, Quoting::Quoted);
-            }
-            _ => {
-                let (end, at) = (self.at, literal.dollar);
-                self.at = at;
-                self.note(UnsupportedSyntax::Substitution);
-                self.at = end;
-                self.mark(Marks::EXPANDS);
-            }
-        }
     }
 }
 
@@ -209,12 +152,12 @@ impl Script {
     pub(crate) fn loop_choices(&self, command: &SimpleCommand) -> Option<Vec<SimpleCommand>> {
         let words = || command.words.iter().chain(command.redirs.iter().map(|redir| &redir.target));
         let mut used: Vec<usize> =
-            words().flat_map(|word| &word.variables).map(|variable| variable.of).collect();
+            words().flat_map(|word| &word.variables).map(|variable| variable.loop_index).collect();
         used.sort_unstable();
         used.dedup();
         let mut choices = vec![command.clone()];
-        for of in used {
-            let values = &self.loops.get(of)?.words;
+        for loop_index in used {
+            let values = &self.loops.get(loop_index)?.words;
             if values.is_empty() || choices.len() * values.len() > MAX_CHOICES {
                 return None;
             }
@@ -223,10 +166,10 @@ impl Script {
                 for value in values {
                     let mut choice = choice.clone();
                     for word in &mut choice.words {
-                        *word = with_value(word, of, value)?;
+                        *word = with_value(word, loop_index, value)?;
                     }
                     for redir in &mut choice.redirs {
-                        redir.target = with_value(&redir.target, of, value)?;
+                        redir.target = with_value(&redir.target, loop_index, value)?;
                     }
                     next.push(choice);
                 }
@@ -237,19 +180,19 @@ impl Script {
     }
 }
 
-/// The word with the value of one loop variable.
-fn with_value(word: &Word, of: usize, value: &Word) -> Option<Word> {
-    if !word.variables.iter().any(|variable| variable.of == of) {
+/// The word with one value of a loop's variable; `None` if the shell may split the value.
+fn with_value(word: &Word, loop_index: usize, value: &Word) -> Option<Word> {
+    if !word.variables.iter().any(|variable| variable.loop_index == loop_index) {
         return Some(word.clone());
     }
     let mut filled = Word { text: String::new(), variables: Vec::new(), equals: None, ..word.clone() };
-    let is_pattern = value.marks.has(Marks::GLOB);
+    let is_pattern = value.marks.has_any(Marks::GLOB);
     let mut from = 0;
     for variable in &word.variables {
         filled.text.push_str(word.text.get(from..variable.start)?);
         from = variable.end;
         let start = filled.text.len();
-        if variable.of == of {
+        if variable.loop_index == loop_index {
             // Without quotes the shell splits the value at blanks, and expands wildcards in it.
             let is_split =
                 value.text.is_empty() || value.text.contains([' ', '\t', '\n', '*', '?', '[', '\\']);
@@ -272,7 +215,7 @@ fn with_value(word: &Word, of: usize, value: &Word) -> Option<Word> {
     }
     filled.text.push_str(word.text.get(from..)?);
     // The value may be empty, so that the text after it begins the word.
-    if filled.marks.has(Marks::GLOB) && filled.text.starts_with(['*', '?', '[']) {
+    if filled.marks.has_any(Marks::GLOB) && filled.text.starts_with(['*', '?', '[']) {
         filled.marks.add(Marks::GLOB_FIRST);
     }
     if filled.variables.is_empty() && !word.has_other_expansions() {

@@ -10,6 +10,7 @@
 
 mod commands;
 mod expand;
+mod literal_text;
 pub(super) mod loops;
 mod operators;
 pub(super) mod syntax;
@@ -39,16 +40,22 @@ enum Frame {
     Body,
 }
 
-/// The sign that closes a list.
+/// What a list of commands is part of, which decides the sign that ends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum ListKind {
+    /// The whole text.
     Whole,
+    /// `( … )`
     Subshell,
+    /// `$( … )`, `<( … )`
     Substitution,
+    /// `name=( … )`
     Array,
+    /// `[[ … ]]`
     Conditional,
 }
 
+/// A compound command whose end has not been read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Block {
     Brace,
@@ -73,27 +80,48 @@ enum Head {
     Coproc,
 }
 
+/// A redirection without its target.
+#[derive(Clone, Copy, Debug)]
+struct OpenRedirection {
+    kind: RedirKind,
+    /// See [`syntax::Redirection::named`].
+    named: bool,
+    /// `<<-`: leading tabs of the here-document's lines are removed.
+    strips_tabs: bool,
+    /// Whether its sign is `>`: then `>&` with a file is output.
+    is_output: bool,
+}
+
+/// An open list of commands.
 #[derive(Debug)]
 struct List {
-    kind: Kind,
+    kind: ListKind,
+    /// Its subshell, an index of [`Script::scopes`].
     scope: usize,
+    /// The open blocks, the innermost last.
     blocks: Vec<Block>,
+    /// The part of a compound command's head that comes next.
     head: Head,
+    /// The current word.
     draft: Option<WordBuilder>,
+    /// The current command.
     command: SimpleCommand,
-    started: bool,
-    redir: Option<(RedirKind, bool, bool)>,
+    /// Whether the current command has a word or a redirection.
+    is_started: bool,
+    /// The redirection whose target is the next word.
+    redir: Option<OpenRedirection>,
     /// Start of the redirection, including the descriptor before it.
-    redir_at: usize,
+    redir_start: usize,
     /// A `|` needs its right side, which may not begin with `!`.
-    piped: bool,
+    is_after_pipe: bool,
     /// A compound command has just ended.
-    compound: bool,
-    /// An operator needs its right side.
-    needs: bool,
+    is_after_compound: bool,
+    /// An operator or a reserved word needs the command that follows it.
+    needs_command: bool,
     /// See [`SimpleCommand::run`] and [`SimpleCommand::joined`].
     run: usize,
     joined: bool,
+    /// Number of commands that have ended.
     commands: usize,
     /// Number of open `${`, `((` and `$[` around the next byte.
     expansions: usize,
@@ -116,11 +144,13 @@ struct LiteralText {
     commands: usize,
     /// The text of its here-document, unless there are several or the shell expands it.
     body: Option<Vec<u8>>,
+    /// Number of its here-documents.
     bodies: usize,
 }
 
 impl List {
-    fn new(kind: Kind, scope: usize, run: usize) -> Self {
+    /// An empty list.
+    fn new(kind: ListKind, scope: usize, run: usize) -> Self {
         Self {
             kind,
             scope,
@@ -130,12 +160,12 @@ impl List {
             head: Head::None,
             draft: None,
             command: SimpleCommand::default(),
-            started: false,
+            is_started: false,
             redir: None,
-            redir_at: 0,
-            piped: false,
-            compound: false,
-            needs: false,
+            redir_start: 0,
+            is_after_pipe: false,
+            is_after_compound: false,
+            needs_command: false,
             commands: 0,
             expansions: 0,
             quotes: 0,
@@ -145,24 +175,29 @@ impl List {
         }
     }
 
+    /// Whether the current command has no word and no redirection.
     fn is_fresh(&self) -> bool {
-        !self.started && self.redir.is_none()
+        !self.is_started && self.redir.is_none()
     }
 }
 
 /// A here-document whose body follows on a later line.
 #[derive(Debug)]
 struct HereDocument {
+    /// The line that ends it.
     end: String,
     strips_tabs: bool,
+    /// Whether its end mark is quoted, so that the shell expands nothing in it.
     quoted: bool,
 }
 
-/// A text to parse: its bytes, whether it is the body of a here-document, its nesting.
+/// A nested text that is parsed later.
 #[derive(Debug)]
 struct TextJob {
     text: Vec<u8>,
+    /// Whether it is the body of a here-document.
     is_body: bool,
+    /// Its nesting.
     depth: usize,
 }
 
@@ -171,34 +206,35 @@ pub(crate) fn lex(text: &str) -> Script {
     lex_within(text, &mut max_reparsed_bytes(text.len()))
 }
 
-/// Parses one of several texts that share a limit for repeated parsing.
-pub(super) fn lex_within(text: &str, again: &mut usize) -> Script {
+/// Parses one of several texts that share a limit for repeated parsing: the remaining bytes.
+pub(super) fn lex_within(text: &str, reparse_budget: &mut usize) -> Script {
     let mut script = Script { scopes: vec![0], ..Script::default() };
     let mut jobs = Vec::new();
-    read(text.as_bytes(), false, 0, false, &mut script, &mut jobs, again);
+    lex_text(text.as_bytes(), false, 0, false, &mut script, &mut jobs, reparse_budget);
     while let Some(job) = jobs.pop() {
-        read(&job.text, job.is_body, job.depth, true, &mut script, &mut jobs, again);
+        lex_text(&job.text, job.is_body, job.depth, true, &mut script, &mut jobs, reparse_budget);
     }
     script
 }
 
-fn read(
+/// Parses one text. Adds its commands to `script`, and the texts nested in it to `jobs`.
+fn lex_text(
     text: &[u8],
     is_body: bool,
     depth: usize,
     derived: bool,
     script: &mut Script,
     jobs: &mut Vec<TextJob>,
-    again: &mut usize,
+    reparse_budget: &mut usize,
 ) {
     script.runs += 1;
     let run = script.runs;
     let mut lexer = Lexer {
         text,
-        at: 0,
+        position: 0,
         frames: vec![if is_body { Frame::Body } else { Frame::List }],
-        lists: vec![List::new(Kind::Whole, 0, run)],
-        heres: vec![Vec::new()],
+        lists: vec![List::new(ListKind::Whole, 0, run)],
+        pending_heres: vec![Vec::new()],
         plain_brackets: std::collections::HashSet::new(),
         base: depth,
         blocks: 0,
@@ -206,32 +242,43 @@ fn read(
         is_body,
         script,
         jobs,
-        again,
+        reparse_budget,
     };
     lexer.run();
 }
 
+/// The state while one text is parsed.
 struct Lexer<'a> {
     text: &'a [u8],
-    at: usize,
+    /// The next byte.
+    position: usize,
+    /// The open constructs, the innermost last.
     frames: Vec<Frame>,
+    /// The open lists: one for each [`Frame::List`].
     lists: Vec<List>,
     /// Pending here-documents: one row for the line and for each open substitution.
-    heres: Vec<Vec<HereDocument>>,
+    pending_heres: Vec<Vec<HereDocument>>,
     /// Positions of `((` that turned out to be two brackets.
     plain_brackets: std::collections::HashSet<usize>,
+    /// Nesting of the text in other texts.
     base: usize,
+    /// Number of open blocks in all lists.
     blocks: usize,
+    /// Whether the text is nested in another one.
     derived: bool,
+    /// Whether the text is the body of a here-document.
     is_body: bool,
     script: &'a mut Script,
+    /// Nested texts that are parsed later.
     jobs: &'a mut Vec<TextJob>,
-    again: &'a mut usize,
+    /// Remaining bytes of texts that may be parsed again.
+    reparse_budget: &'a mut usize,
 }
 
 impl Lexer<'_> {
+    /// Parses the whole text.
     fn run(&mut self) {
-        while self.at < self.text.len() {
+        while self.position < self.text.len() {
             let depth = self.base + self.frames.len() + self.blocks;
             self.script.depth = self.script.depth.max(depth);
             match self.frames.last() {
@@ -261,36 +308,39 @@ impl Lexer<'_> {
             self.end_word();
             self.end_command(None);
             let list = self.list();
-            if list.needs || !list.blocks.is_empty() || list.head != Head::None {
+            if list.needs_command || !list.blocks.is_empty() || list.head != Head::None {
                 self.note(UnsupportedSyntax::Syntax);
             }
             if self.lists.len() > 1 {
                 self.lists.pop();
             }
         }
-        if self.heres.iter().any(|row| !row.is_empty()) {
+        if self.pending_heres.iter().any(|row| !row.is_empty()) {
             self.note(UnsupportedSyntax::Syntax);
         }
     }
 
+    /// Records syntax that is not understood at the current position. Nested texts count as position 0.
     fn note(&mut self, what: UnsupportedSyntax) {
-        self.script.note(what, if self.derived { 0 } else { self.at });
+        self.script.note(what, if self.derived { 0 } else { self.position });
     }
 
-    fn set_aside(&mut self, start: usize, end: usize) {
+    /// Records a range of the text that does not affect which commands run.
+    fn note_ignorable(&mut self, start: usize, end: usize) {
         if !self.derived {
-            self.script.aside.push((start, end));
+            self.script.ignorable.push((start, end));
         }
     }
 
     /// The byte at `at`, with continued lines joined, and the position after it.
-    fn peek_from(&self, mut at: usize) -> Option<(u8, usize)> {
-        while self.text[at.min(self.text.len())..].starts_with(b"\\\n") {
-            at += 2;
+    fn peek_from(&self, mut position: usize) -> Option<(u8, usize)> {
+        while self.text[position.min(self.text.len())..].starts_with(b"\\\n") {
+            position += 2;
         }
-        self.text.get(at).map(|byte| (*byte, at + 1))
+        self.text.get(position).map(|byte| (*byte, position + 1))
     }
 
+    /// The innermost open list.
     fn list(&mut self) -> &mut List {
         let last = self.lists.len() - 1;
         &mut self.lists[last]
@@ -298,13 +348,14 @@ impl Lexer<'_> {
 
     /// Appends to the current word. Text inside an expansion belongs to no word.
     fn push_bytes(&mut self, bytes: &[u8], quoting: Quoting) {
-        let at = self.at;
+        let position = self.position;
         let list = self.list();
         if list.expansions == 0 {
-            list.draft.get_or_insert_with(|| WordBuilder::new(at)).push(bytes, quoting);
+            list.draft.get_or_insert_with(|| WordBuilder::new(position)).push(bytes, quoting);
         }
     }
 
+    /// Adds a mark to the current word, and begins a word if there is none.
     fn mark(&mut self, mark: Marks) {
         self.push_bytes(b"", Quoting::Bare);
         if let Some(draft) = &mut self.list().draft {
@@ -312,6 +363,7 @@ impl Lexer<'_> {
         }
     }
 
+    /// Opens a construct.
     fn open(&mut self, frame: Frame) {
         let list = self.list();
         match frame {
@@ -322,6 +374,7 @@ impl Lexer<'_> {
         self.frames.push(frame);
     }
 
+    /// Closes the innermost construct, which is not a list.
     fn close(&mut self) {
         let frame = self.frames.pop();
         let list = self.list();
@@ -332,9 +385,10 @@ impl Lexer<'_> {
         }
     }
 
-    fn open_list(&mut self, kind: Kind) {
+    /// Opens a list of commands.
+    fn open_list(&mut self, kind: ListKind) {
         let scope = match kind {
-            Kind::Array | Kind::Conditional => self.list().scope,
+            ListKind::Array | ListKind::Conditional => self.list().scope,
             _ => {
                 let parent = self.list().scope;
                 self.script.scopes.push(parent);
@@ -342,33 +396,34 @@ impl Lexer<'_> {
             }
         };
         let run = self.list().run;
-        if matches!(kind, Kind::Subshell | Kind::Conditional) {
+        if matches!(kind, ListKind::Subshell | ListKind::Conditional) {
             self.list().feeds_next = None;
         }
         self.lists.push(List::new(kind, scope, run));
         self.frames.push(Frame::List);
-        if kind == Kind::Substitution {
-            self.heres.push(Vec::new());
+        if kind == ListKind::Substitution {
+            self.pending_heres.push(Vec::new());
         }
     }
 
+    /// Closes the innermost list, with its last word and command.
     fn close_list(&mut self) {
         self.end_word();
         self.end_command(None);
         let Some(list) = self.lists.pop() else { return };
         self.blocks -= list.blocks.len();
         self.frames.pop();
-        if list.needs || !list.blocks.is_empty() || list.head != Head::None {
+        if list.needs_command || !list.blocks.is_empty() || list.head != Head::None {
             self.note(UnsupportedSyntax::Syntax);
         }
         match list.kind {
-            Kind::Substitution => {
+            ListKind::Substitution => {
                 // If a body is not inside the substitution, it follows after it.
-                if let Some(row) = self.heres.pop()
+                if let Some(row) = self.pending_heres.pop()
                     && !row.is_empty()
                 {
                     self.note(UnsupportedSyntax::Unsure);
-                    if let Some(outer) = self.heres.last_mut() {
+                    if let Some(outer) = self.pending_heres.last_mut() {
                         outer.extend(row);
                     }
                 }
@@ -376,41 +431,42 @@ impl Lexer<'_> {
                     self.end_literal_text(literal);
                 }
             }
-            Kind::Subshell => {
+            ListKind::Subshell => {
                 if list.commands == 0 {
                     self.note(UnsupportedSyntax::Syntax);
                 }
-                let end = self.at;
+                let end = self.position;
                 let list = self.list();
-                list.compound = true;
+                list.is_after_compound = true;
                 list.last_command = None;
                 list.commands += 1;
                 list.command = SimpleCommand { start: end, end, ..SimpleCommand::default() };
             }
-            Kind::Conditional => {
+            ListKind::Conditional => {
                 let list = self.list();
-                list.compound = true;
+                list.is_after_compound = true;
                 list.commands += 1;
             }
-            Kind::Array | Kind::Whole => {}
+            ListKind::Array | ListKind::Whole => {}
         }
     }
 
+    /// Reads the next sign where commands and words stand.
     fn in_list(&mut self) {
-        let byte = self.text[self.at];
+        let byte = self.text[self.position];
         if byte == b'\\' {
-            match self.text.get(self.at + 1) {
-                Some(b'\n') => self.at += 2,
+            match self.text.get(self.position + 1) {
+                Some(b'\n') => self.position += 2,
                 Some(_) => {
                     let text = self.text;
-                    let length = character(&text[self.at + 1..]);
-                    self.push_bytes(&text[self.at + 1..self.at + 1 + length], Quoting::Quoted);
-                    self.at += 1 + length;
+                    let length = first_char_bytes(&text[self.position + 1..]);
+                    self.push_bytes(&text[self.position + 1..self.position + 1 + length], Quoting::Quoted);
+                    self.position += 1 + length;
                 }
                 None => {
                     self.note(UnsupportedSyntax::Syntax);
                     self.push_bytes(b"\\", Quoting::Quoted);
-                    self.at += 1;
+                    self.position += 1;
                 }
             }
             return;
@@ -418,12 +474,12 @@ impl Lexer<'_> {
         match byte {
             b' ' | b'\t' => {
                 self.end_word();
-                self.at += 1;
+                self.position += 1;
             }
             b'\n' => self.newline(),
             b'#' if self.list().draft.is_none() => {
-                while self.at < self.text.len() && self.text[self.at] != b'\n' {
-                    self.at += 1;
+                while self.position < self.text.len() && self.text[self.position] != b'\n' {
+                    self.position += 1;
                 }
             }
             b'\'' => self.single_quote(),
@@ -431,7 +487,7 @@ impl Lexer<'_> {
                 self.push_bytes(b"", Quoting::Quoted);
                 self.mark(Marks::QUOTED);
                 self.open(Frame::Quote);
-                self.at += 1;
+                self.position += 1;
             }
             b'$' => self.dollar(Quoting::Bare),
             b'`' => self.backquote(Quoting::Bare),
@@ -441,17 +497,18 @@ impl Lexer<'_> {
             b')' => self.closing_bracket(),
             _ => {
                 let text = self.text;
-                let mut end = self.at + 1;
+                let mut end = self.position + 1;
                 while end < text.len() && !ENDS_RUN[usize::from(text[end])] {
                     end += 1;
                 }
-                self.push_bytes(&text[self.at..end], Quoting::Bare);
-                self.at = end;
+                self.push_bytes(&text[self.position..end], Quoting::Bare);
+                self.position = end;
             }
         }
     }
 }
 
+/// The sign between two commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Operator {
     And,
@@ -468,20 +525,21 @@ enum Operator {
 const ENDS_RUN: [bool; 256] = {
     let mut ends = [false; 256];
     let bytes = b" \t\n\\'\"$`<>&|;()#";
-    let mut at = 0;
-    while at < bytes.len() {
-        ends[bytes[at] as usize] = true;
-        at += 1;
+    let mut position = 0;
+    while position < bytes.len() {
+        ends[bytes[position] as usize] = true;
+        position += 1;
     }
     ends
 };
 
+/// Whether a byte may be part of a variable's name.
 fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
 /// Number of bytes of the first character.
-fn character(text: &[u8]) -> usize {
+fn first_char_bytes(text: &[u8]) -> usize {
     let wide = match text.first() {
         Some(0xf0..) => 4,
         Some(0xe0..) => 3,

@@ -133,14 +133,14 @@ pub(crate) struct Script {
     /// The parent of each subshell; the first is the line itself.
     pub(crate) scopes: Vec<usize>,
     /// Unsupported syntax, each kind once, with its first position.
-    pub(crate) beyond: Vec<(UnsupportedSyntax, usize)>,
+    pub(crate) unsupported: Vec<(UnsupportedSyntax, usize)>,
     /// Number of runs that have ended ([`SimpleCommand::run`]).
     pub(crate) runs: usize,
     /// Nesting depth of the line.
     pub(crate) depth: usize,
     /// Ranges of the text that do not affect which commands run: here-documents with their bodies, `!`
     /// and `time` before a command. The second parser fails on some of them.
-    pub(crate) aside: Vec<(usize, usize)>,
+    pub(crate) ignorable: Vec<(usize, usize)>,
     /// The `for` loops that are understood.
     pub(crate) loops: Vec<ForLoop>,
     /// For commands that were derived from those of another script: the index of each one's original.
@@ -148,25 +148,27 @@ pub(crate) struct Script {
 }
 
 impl Script {
-    pub(crate) fn note(&mut self, what: UnsupportedSyntax, at: usize) {
-        if !self.beyond.iter().any(|(seen, _)| *seen == what) {
-            self.beyond.push((what, at));
+    /// Records unsupported syntax, if this kind was not recorded before.
+    pub(crate) fn note(&mut self, what: UnsupportedSyntax, position: usize) {
+        if !self.unsupported.iter().any(|(seen, _)| *seen == what) {
+            self.unsupported.push((what, position));
         }
     }
 
-    /// The text without the ranges of `aside`; `None` if there are none.
-    pub(crate) fn eased(&self, text: &str) -> Option<String> {
-        if self.aside.is_empty() {
+    /// The text with blanks in place of the ranges of `ignorable`; `None` if there are none.
+    pub(crate) fn without_ignorable(&self, text: &str) -> Option<String> {
+        if self.ignorable.is_empty() {
             return None;
         }
         let mut bytes = text.as_bytes().to_vec();
-        for (start, end) in &self.aside {
+        for (start, end) in &self.ignorable {
             bytes.get_mut(*start..*end)?.fill(b' ');
         }
         String::from_utf8(bytes).ok()
     }
 
+    /// Whether the line has unsupported syntax of this kind.
     pub(crate) fn has(&self, what: UnsupportedSyntax) -> bool {
-        self.beyond.iter().any(|(seen, _)| *seen == what)
+        self.unsupported.iter().any(|(seen, _)| *seen == what)
     }
 }

@@ -33,17 +33,20 @@ impl Marks {
     pub(crate) const LOOPED: Marks = Marks(2048);
     /// Same, but unquoted: the shell splits the name at blanks and expands wildcards in it.
     pub(crate) const SPLIT: Marks = Marks(4096);
-    /// It expands to more than variables of loops.
+    /// The word has an expansion that is not a loop variable, so its value is unknown.
     const UNKNOWN: Marks = Marks(8192);
 
-    pub(crate) fn has(self, other: Marks) -> bool {
+    /// Whether at least one of the marks of `other` is in the set.
+    pub(crate) fn has_any(self, other: Marks) -> bool {
         self.0 & other.0 != 0
     }
 
+    /// Adds the marks of `other`.
     pub(crate) fn add(&mut self, other: Marks) {
         self.0 |= other.0;
     }
 
+    /// Removes the marks of `other`.
     pub(crate) fn remove(&mut self, other: Marks) {
         self.0 &= !other.0;
     }
@@ -73,37 +76,38 @@ pub(crate) struct LoopVariable {
     pub(crate) start: usize,
     pub(crate) end: usize,
     /// Index of the loop in [`super::syntax::Script::loops`].
-    pub(crate) of: usize,
+    pub(crate) loop_index: usize,
+    /// Whether it is between double quotes, so that the shell does not split its value.
     pub(crate) quoted: bool,
 }
 
 impl Word {
     /// Whether the text is exactly the program's argument.
     pub(crate) fn is_literal(&self) -> bool {
-        const MORE: [Marks; 6] =
+        const EXPANSIONS: [Marks; 6] =
             [Marks::EXPANDS, Marks::NUMBER, Marks::GLOB, Marks::BRACE, Marks::HOME, Marks::TILDE];
-        !MORE.iter().any(|mark| self.marks.has(*mark))
+        !EXPANSIONS.iter().any(|mark| self.marks.has_any(*mark))
     }
 
     /// Whether the shell expands something in it that is not the variable of a loop.
     pub(super) fn has_other_expansions(&self) -> bool {
-        self.marks.has(Marks::UNKNOWN)
+        self.marks.has_any(Marks::UNKNOWN)
     }
 
     /// Whether the text has no quotes and no expansions, as required for reserved words.
     pub(crate) fn is_bare(&self) -> bool {
-        self.is_literal() && !self.marks.has(Marks::QUOTED) && !self.marks.has(Marks::DOLLAR_QUOTE)
+        self.is_literal() && !self.marks.has_any(Marks::QUOTED) && !self.marks.has_any(Marks::DOLLAR_QUOTE)
     }
 
     /// Whether it has the form of an assignment (`NAME=`, `NAME+=`, `NAME[…]=`).
     pub(crate) fn is_assignment(&self) -> bool {
-        self.equals.is_some_and(|at| is_target(&self.text[..at]))
+        self.equals.is_some_and(|equals| is_target(&self.text[..equals]))
     }
 
     /// Name and value of an assignment; the name includes `+` or the subscript.
     pub(crate) fn assignment(&self) -> (&str, &str) {
-        let at = self.equals.unwrap_or(self.text.len());
-        (&self.text[..at], self.text.get(at + 1..).unwrap_or_default())
+        let end = self.equals.unwrap_or(self.text.len());
+        (&self.text[..end], self.text.get(end + 1..).unwrap_or_default())
     }
 }
 
@@ -130,6 +134,7 @@ pub(crate) enum Quoting {
 #[derive(Debug, Default)]
 pub(crate) struct WordBuilder {
     bytes: Vec<u8>,
+    /// For each byte: whether it was neither quoted nor escaped.
     bare: Vec<bool>,
     marks: Marks,
     start: usize,
@@ -137,6 +142,7 @@ pub(crate) struct WordBuilder {
 }
 
 impl WordBuilder {
+    /// An empty word that begins at this byte of the text.
     pub(crate) fn new(start: usize) -> Self {
         Self { start, ..Self::default() }
     }
@@ -146,13 +152,15 @@ impl WordBuilder {
         self.start
     }
 
+    /// Adds a mark. An expansion makes the value unknown.
     pub(crate) fn mark(&mut self, mark: Marks) {
         self.marks.add(mark);
-        if mark.has(Marks::EXPANDS) {
+        if mark.has_any(Marks::EXPANDS) {
             self.marks.add(Marks::UNKNOWN);
         }
     }
 
+    /// Appends bytes without their quotes.
     pub(crate) fn push(&mut self, bytes: &[u8], quoting: Quoting) {
         self.bytes.extend_from_slice(bytes);
         self.bare.resize(self.bytes.len(), quoting == Quoting::Bare);
@@ -161,13 +169,14 @@ impl WordBuilder {
         }
     }
 
-    /// Appends the variable of a loop, as written.
-    pub(crate) fn push_variable(&mut self, name: &[u8], of: usize, quoting: Quoting) {
+    /// Appends the variable of a loop, as written. The word then expands, but its value is still known, because the loop
+    /// shows the values: so this does not use [`Self::mark`], which would mark the value as unknown.
+    pub(crate) fn push_variable(&mut self, name: &[u8], loop_index: usize, quoting: Quoting) {
         let start = self.bytes.len();
         self.push(name, Quoting::Quoted);
         self.marks.add(Marks::EXPANDS);
         let quoted = quoting == Quoting::Quoted;
-        self.variables.push(LoopVariable { start, end: self.bytes.len(), of, quoted });
+        self.variables.push(LoopVariable { start, end: self.bytes.len(), loop_index, quoted });
     }
 
     /// Whether it is an unquoted number: the descriptor before a redirection.
@@ -190,73 +199,15 @@ impl WordBuilder {
             && std::str::from_utf8(&self.bytes[..self.bytes.len() - 1]).is_ok_and(is_target)
     }
 
-    pub(crate) fn finish(self, end: usize) -> Word {
-        let Self { bytes, bare, mut marks, start, mut variables } = self;
-        let at = |index: usize, wanted: u8| bare.get(index) == Some(&true) && bytes[index] == wanted;
-        let last_closing = bytes.iter().rposition(|byte| *byte == b']');
-        let mut open = None;
-        let mut parts = false;
-        let mut equals = None;
-        for (index, byte) in bytes.iter().enumerate().filter(|(index, _)| bare[*index]) {
-            match byte {
-                // An unclosed `[` is literal.
-                b'[' if last_closing.is_none_or(|at| at < index) => {}
-                b'*' | b'?' | b'[' => {
-                    marks.add(Marks::GLOB);
-                    if index == 0 {
-                        marks.add(Marks::GLOB_FIRST);
-                    }
-                }
-                b'=' if equals.is_none() => equals = Some(index),
-                b'{' if open.is_none() => open = Some(index),
-                b',' => parts |= open.is_some(),
-                b'.' if at(index + 1, b'.') => parts |= open.is_some(),
-                b'}' if parts => marks.add(Marks::BRACE),
-                _ => {}
-            }
+    /// The finished word, which ends before the byte `end` of the text. Adds the marks of the expansions that depend on
+    /// the whole word: wildcards, braces and tildes.
+    pub(crate) fn finish(mut self, end: usize) -> Word {
+        let mut equals = self.mark_wildcards_and_braces();
+        if self.marks.has_any(Marks::BRACE) {
+            self.mark_brace_effects();
         }
-        if let Some(at) = equals
-            && bare[..at].iter().any(|bare| !bare)
-            // A subscript may be quoted.
-            && !bytes[..at].contains(&b'[')
-        {
-            equals = None;
-        }
-        let is_sign = |(index, byte): (usize, &u8)| matches!(byte, b'{' | b'}' | b',' | b'.') && !bare[index];
-        if marks.has(Marks::BRACE) && bytes.iter().enumerate().any(is_sign) {
-            marks.add(Marks::BRACE_QUOTED);
-        }
-        if marks.has(Marks::BRACE) {
-            let first = open == Some(0);
-            if first && marks.has(Marks::GLOB) {
-                marks.add(Marks::GLOB_FIRST);
-            }
-            // If a choice of the braces is empty, the text after the braces begins the word.
-            let empty = bytes.windows(2).any(|pair| matches!(pair, b"{," | b",," | b",}"));
-            let dash = |pair: &[u8]| {
-                pair[1] == b'-' && (matches!(pair[0], b'{' | b',' | b'.') || pair[0] == b'}' && empty)
-            };
-            if bytes.starts_with(b"-") || (first && bytes.windows(2).any(dash)) {
-                marks.add(Marks::BRACE_DASH);
-            }
-        }
-        if at(0, b'~') {
-            marks.add(if bytes.len() == 1 || at(1, b'/') { Marks::HOME } else { Marks::TILDE });
-        }
-        // bash also expands a tilde after `=` and after each colon of an argument that has the form of
-        // an assignment (bash(1), "Tilde Expansion").
-        let is_name = |at: usize| std::str::from_utf8(&bytes[..at]).is_ok_and(is_target);
-        if let Some(equals) = equals.filter(|at| is_name(*at)) {
-            let begins = |index: usize| index == equals + 1 || index > equals && at(index - 1, b':');
-            let others = |index: usize| {
-                at(index, b'~')
-                    && begins(index)
-                    && bytes.get(index + 1).is_some_and(|c| !matches!(c, b'/' | b':'))
-            };
-            if (equals + 1..bytes.len()).any(others) {
-                marks.add(Marks::TILDE);
-            }
-        }
+        self.mark_tildes(equals);
+        let Self { bytes, mut marks, start, mut variables, .. } = self;
         let text = match String::from_utf8(bytes) {
             Ok(text) => text,
             // Only `$'\xff'` gets here: the bytes are not valid text, so the value is unknown.
@@ -268,5 +219,82 @@ impl WordBuilder {
             }
         };
         Word { text, marks, start, end, equals, variables }
+    }
+
+    /// Whether the byte at `index` exists, equals `byte` and is not quoted.
+    fn is_unquoted(&self, index: usize, byte: u8) -> bool {
+        self.bare.get(index) == Some(&true) && self.bytes[index] == byte
+    }
+
+    /// Marks unquoted wildcards and brace expansions. Returns the position of the `=` of an assignment.
+    fn mark_wildcards_and_braces(&mut self) -> Option<usize> {
+        let last_closing = self.bytes.iter().rposition(|byte| *byte == b']');
+        let (mut is_in_braces, mut has_choice) = (false, false);
+        let mut equals = None;
+        for index in (0..self.bytes.len()).filter(|index| self.bare[*index]) {
+            match self.bytes[index] {
+                // An unclosed `[` is literal.
+                b'[' if last_closing.is_none_or(|closing| closing < index) => {}
+                b'*' | b'?' | b'[' => {
+                    self.marks.add(Marks::GLOB);
+                    if index == 0 {
+                        self.marks.add(Marks::GLOB_FIRST);
+                    }
+                }
+                b'=' if equals.is_none() => equals = Some(index),
+                b'{' => is_in_braces = true,
+                b',' => has_choice |= is_in_braces,
+                b'.' if self.is_unquoted(index + 1, b'.') => has_choice |= is_in_braces,
+                b'}' if has_choice => self.marks.add(Marks::BRACE),
+                _ => {}
+            }
+        }
+        // The name before the `=` must be unquoted. A subscript may be quoted.
+        let is_name_quoted = |equals: usize| {
+            self.bare[..equals].iter().any(|bare| !bare) && !self.bytes[..equals].contains(&b'[')
+        };
+        equals.filter(|equals| !is_name_quoted(*equals))
+    }
+
+    /// Marks what the braces of the word may do besides choosing a text.
+    fn mark_brace_effects(&mut self) {
+        let is_sign = |byte: &u8| matches!(byte, b'{' | b'}' | b',' | b'.');
+        if self.bytes.iter().zip(&self.bare).any(|(byte, bare)| is_sign(byte) && !bare) {
+            self.marks.add(Marks::BRACE_QUOTED);
+        }
+        let begins_word = self.is_unquoted(0, b'{');
+        if begins_word && self.marks.has_any(Marks::GLOB) {
+            self.marks.add(Marks::GLOB_FIRST);
+        }
+        // If a choice of the braces is empty, the text after the braces begins the word.
+        let has_empty_choice = self.bytes.windows(2).any(|pair| matches!(pair, b"{," | b",," | b",}"));
+        let may_begin_with_dash = |pair: &[u8]| {
+            pair[1] == b'-' && (matches!(pair[0], b'{' | b',' | b'.') || pair[0] == b'}' && has_empty_choice)
+        };
+        if self.bytes.starts_with(b"-") || (begins_word && self.bytes.windows(2).any(may_begin_with_dash)) {
+            self.marks.add(Marks::BRACE_DASH);
+        }
+    }
+
+    /// Marks a leading tilde, and tildes in the value of an assignment. `equals` is the position of the `=`.
+    fn mark_tildes(&mut self, equals: Option<usize>) {
+        if self.is_unquoted(0, b'~') {
+            let is_home = self.bytes.len() == 1 || self.is_unquoted(1, b'/');
+            self.marks.add(if is_home { Marks::HOME } else { Marks::TILDE });
+        }
+        // bash also expands a tilde after `=` and after each colon of an argument that has the form of
+        // an assignment (bash(1), "Tilde Expansion").
+        let is_name = |end: usize| std::str::from_utf8(&self.bytes[..end]).is_ok_and(is_target);
+        let Some(equals) = equals.filter(|equals| is_name(*equals)) else { return };
+        let begins_path =
+            |index: usize| index == equals + 1 || index > equals && self.is_unquoted(index - 1, b':');
+        let is_other_tilde = |index: usize| {
+            self.is_unquoted(index, b'~')
+                && begins_path(index)
+                && self.bytes.get(index + 1).is_some_and(|next| !matches!(next, b'/' | b':'))
+        };
+        if (equals + 1..self.bytes.len()).any(is_other_tilde) {
+            self.marks.add(Marks::TILDE);
+        }
     }
 }

@@ -40,28 +40,28 @@ struct Group {
 
 /// The first pair that begins at `from` or later.
 fn group(text: &str, from: usize) -> Option<Group> {
-    let starts = text[from..].match_indices('{').map(|(at, _)| from + at);
+    let starts = text[from..].match_indices('{').map(|(index, _)| from + index);
     for start in starts.take(MAX_WORDS) {
         let mut depth = 0_usize;
         let mut cuts = vec![start];
-        for (at, byte) in text.bytes().enumerate().skip(start) {
+        for (index, byte) in text.bytes().enumerate().skip(start) {
             match byte {
                 b'{' => depth += 1,
-                b',' if depth == 1 => cuts.push(at),
+                b',' if depth == 1 => cuts.push(index),
                 b'}' => depth -= 1,
                 _ => continue,
             }
             if depth > 0 {
                 continue;
             }
-            let inner = &text[start + 1..at];
-            cuts.push(at);
+            let inner = &text[start + 1..index];
+            cuts.push(index);
             let pieces = || cuts.windows(2).map(|cut| text[cut[0] + 1..cut[1]].to_owned()).collect();
             if cuts.len() > 2 {
-                return Some(Group { start, end: at + 1, pieces: Some(pieces()) });
+                return Some(Group { start, end: index + 1, pieces: Some(pieces()) });
             }
             if inner.contains("..") {
-                return Some(Group { start, end: at + 1, pieces: sequence(inner) });
+                return Some(Group { start, end: index + 1, pieces: sequence(inner) });
             }
             break;
         }

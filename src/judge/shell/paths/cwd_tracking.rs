@@ -23,6 +23,7 @@ struct CdTarget<'w> {
     is_certain: bool,
 }
 
+/// The target of a `cd`, `pushd` or `popd`; `None` if the text does not name one folder.
 fn target(words: &[Word]) -> Option<CdTarget<'_>> {
     let mut rest = &words[1..];
     let mut is_certain = true;
@@ -38,17 +39,18 @@ fn target(words: &[Word]) -> Option<CdTarget<'_>> {
         }
     }
     let [word] = rest else { return None };
-    let may_be_several = word.marks.has(Marks::GLOB) || word.marks.has(Marks::BRACE);
+    let may_be_several = word.marks.has_any(Marks::GLOB) || word.marks.has_any(Marks::BRACE);
     // `popd` and `pushd +1` return to a folder that was visited before.
     let turns = words[0].text == "popd" || words[0].text == "pushd" && word.text.starts_with('+');
     if may_be_several || turns || word.text.is_empty() || word.text.starts_with('-') {
         return None;
     }
     const OPEN_MARKS: [Marks; 4] = [Marks::EXPANDS, Marks::NUMBER, Marks::TILDE, Marks::DOLLAR_QUOTE];
-    is_certain &= !OPEN_MARKS.iter().any(|mark| word.marks.has(*mark));
+    is_certain &= !OPEN_MARKS.iter().any(|mark| word.marks.has_any(*mark));
     Some(CdTarget { word, is_certain })
 }
 
+/// The word `~`.
 fn home_word() -> Word {
     let mut marks = Marks::default();
     marks.add(Marks::HOME);
@@ -61,6 +63,7 @@ pub(crate) fn changes_folder(words: &[Word]) -> bool {
     rest.first().is_some_and(|word| matches!(word.text.as_str(), "cd" | "pushd" | "popd"))
 }
 
+/// The words behind `command` and `builtin` with their options.
 pub(crate) fn behind_command(words: &[Word]) -> &[Word] {
     let mut rest = words;
     while let Some(first) = rest.first() {
@@ -82,16 +85,17 @@ pub(crate) const MAX_FOLDERS: usize = 12;
 pub(crate) struct PossibleFolders {
     folders: Vec<String>,
     /// Whether one of them is protected or sensitive, so that any name in it may be a protected path.
-    pub(crate) special: bool,
+    pub(crate) has_special_folder: bool,
 }
 
 impl PossibleFolders {
+    /// A set of folders.
     pub(crate) fn from_folders(all: Vec<String>, folders: &Folders) -> Self {
-        let special = all.len() >= MAX_FOLDERS
+        let has_special_folder = all.len() >= MAX_FOLDERS
             || all
                 .iter()
                 .any(|folder| resolve::path_protection(folder, false, folders) > PathProtection::Ordinary);
-        Self { folders: all, special }
+        Self { folders: all, has_special_folder }
     }
 }
 
@@ -106,6 +110,7 @@ impl std::ops::Deref for PossibleFolders {
 /// The possible working directories of a shell. The numbers are indexes of sets in [`FolderSets`].
 #[derive(Clone, Copy)]
 struct CwdState {
+    /// The run of commands that `now` is about: see [`SimpleCommand::run`](crate::shell::lex::syntax::SimpleCommand).
     run: usize,
     /// The folders in the current run of commands, in which every earlier `cd` has succeeded.
     now: usize,
@@ -116,14 +121,20 @@ struct CwdState {
 /// Sets of folders, each stored once, because a line with a thousand `cd` soon repeats the same sets.
 struct FolderSets<'f> {
     folders: &'f Folders,
+    /// The different sets.
     all: Vec<Arc<PossibleFolders>>,
-    known: HashMap<Arc<PossibleFolders>, usize>,
+    /// The index of each set in `all`.
+    indexes: HashMap<Arc<PossibleFolders>, usize>,
+    /// Results of [`Self::set_after_cd`].
     steps: HashMap<(usize, String, bool), usize>,
+    /// Results of [`Self::union`].
     unions: HashMap<(usize, usize), usize>,
 }
 
 impl FolderSets<'_> {
-    fn limit_set(&mut self, mut set: Vec<String>) -> usize {
+    /// The index of a set, which is stored if it is new. A set of too many folders is cut, and then nothing allows the
+    /// line.
+    fn index_of_set(&mut self, mut set: Vec<String>) -> usize {
         // Comparing long paths is expensive. Once the budget is spent, all paths resolve to `/`.
         self.folders.work_budget.spend(40 + set.iter().map(String::len).sum::<usize>());
         set.sort();
@@ -134,24 +145,26 @@ impl FolderSets<'_> {
             set.truncate(MAX_FOLDERS);
         }
         let set = Arc::new(PossibleFolders::from_folders(set, self.folders));
-        *self.known.entry(Arc::clone(&set)).or_insert_with(|| {
+        *self.indexes.entry(Arc::clone(&set)).or_insert_with(|| {
             self.all.push(set);
             self.all.len() - 1
         })
     }
 
-    fn step(&mut self, from: usize, target: &Word) -> usize {
-        let home = target.marks.has(Marks::HOME);
+    /// The set of folders after a `cd` to `target` from each folder of the set `from`.
+    fn set_after_cd(&mut self, from: usize, target: &Word) -> usize {
+        let home = target.marks.has_any(Marks::HOME);
         let key = (from, target.text.clone(), home);
         if let Some(found) = self.steps.get(&key) {
             return *found;
         }
         let to = |cwd: &String| resolve::resolve(&target.text, home, cwd, self.folders);
-        let set = self.limit_set(self.all[from].iter().map(to).collect());
+        let set = self.index_of_set(self.all[from].iter().map(to).collect());
         self.steps.insert(key, set);
         set
     }
 
+    /// The set of the folders of two sets.
     fn union(&mut self, one: usize, other: usize) -> usize {
         if one == other {
             return one;
@@ -160,7 +173,7 @@ impl FolderSets<'_> {
         if let Some(found) = self.unions.get(&key) {
             return *found;
         }
-        let set = self.limit_set(self.all[one].iter().chain(self.all[other].iter()).cloned().collect());
+        let set = self.index_of_set(self.all[one].iter().chain(self.all[other].iter()).cloned().collect());
         self.unions.insert(key, set);
         set
     }
@@ -181,32 +194,32 @@ pub(crate) fn track_cwd(
     let mut sets = FolderSets {
         folders,
         all: vec![Arc::clone(start)],
-        known: HashMap::from([(Arc::clone(start), 0)]),
+        indexes: HashMap::from([(Arc::clone(start), 0)]),
         steps: HashMap::new(),
         unions: HashMap::new(),
     };
     // All folders that were visited, because `cd -` and `popd` may return to any of them.
     let mut visited = 0;
     let mut scopes: HashMap<usize, CwdState> = HashMap::from([(0, CwdState { run: 0, now: 0, later: 0 })]);
-    let mut all = Vec::with_capacity(script.commands.len());
+    let mut command_folders = Vec::with_capacity(script.commands.len());
     for command in &script.commands {
         let mut scope = command.scope;
-        let mut climbed = Vec::new();
-        let around = loop {
+        let mut scopes_without_command = Vec::new();
+        let enclosing = loop {
             if let Some(found) = scopes.get(&scope) {
                 break *found;
             }
-            climbed.push(scope);
+            scopes_without_command.push(scope);
             scope = script.scopes.get(scope).copied().unwrap_or(0);
         };
-        let now = if around.run == command.run { around.now } else { around.later };
-        let mut stand = match climbed.is_empty() {
-            true => CwdState { run: command.run, now, later: around.later },
+        let now = if enclosing.run == command.run { enclosing.now } else { enclosing.later };
+        let mut state = match scopes_without_command.is_empty() {
+            true => CwdState { run: command.run, now, later: enclosing.later },
             // The enclosing subshells that have no command yet start in the same folders.
             false => CwdState { run: command.run, now, later: now },
         };
-        scopes.extend(climbed.into_iter().map(|scope| (scope, stand)));
-        all.push(Arc::clone(&sets.all[stand.now]));
+        scopes.extend(scopes_without_command.into_iter().map(|scope| (scope, state)));
+        command_folders.push(Arc::clone(&sets.all[state.now]));
         if changes_folder(&command.words) {
             let words = behind_command(&command.words);
             let home = home_word();
@@ -217,19 +230,19 @@ pub(crate) fn track_cwd(
                 true => Some(CdTarget { word: &home, is_certain: true }),
                 false => target(words),
             };
-            let reached = match &target {
-                Some(target) => sets.step(stand.now, target.word),
+            let set_after = match &target {
+                Some(target) => sets.set_after_cd(state.now, target.word),
                 None => visited,
             };
-            let stayed = sets.union(stand.now, reached);
-            visited = sets.union(visited, stayed);
-            let surely = target.is_some_and(|target| target.is_certain)
+            let set_if_uncertain = sets.union(state.now, set_after);
+            visited = sets.union(visited, set_if_uncertain);
+            let has_certainly_succeeded = target.is_some_and(|target| target.is_certain)
                 && command.then == Some(Connector::And)
                 && !command.joined;
-            stand.later = sets.union(stand.later, stayed);
-            stand.now = if surely { reached } else { stayed };
+            state.later = sets.union(state.later, set_if_uncertain);
+            state.now = if has_certainly_succeeded { set_after } else { set_if_uncertain };
         }
-        scopes.insert(command.scope, stand);
+        scopes.insert(command.scope, state);
     }
-    all
+    command_folders
 }

@@ -12,31 +12,32 @@ use crate::shell::programs::operands::may_become_an_option;
 use crate::shell::programs::record::FileEffect;
 
 /// Checks the words that no grant contains as files: which need a request for reading or writing.
-pub(crate) fn refuse(
+pub(crate) fn check_ungranted_words(
     records: CommandRecords,
     words: &[Word],
     granted_count: usize,
     cwds: &[String],
-    special: bool,
+    has_special_folder: bool,
     folders: &Folders,
 ) -> Result<(), String> {
     let written = WriteTargets::new(records, words);
     for (word, source) in created_paths(records, words, &folders.work_budget) {
-        let wild = word.marks.has(Marks::GLOB) || word.marks.has(Marks::BRACE);
-        let is_there = |cwd: &String| {
+        let has_wildcards = word.marks.has_any(Marks::GLOB) || word.marks.has_any(Marks::BRACE);
+        let is_protected_inside = |cwd: &String| {
             let path = resolve::resolve_in(&word.text, cwd, folders);
             folders.contains_path(&path)
-                && resolve::path_protection(&path, wild, folders) > PathProtection::Ordinary
+                && resolve::path_protection(&path, has_wildcards, folders) > PathProtection::Ordinary
         };
-        if cwds.iter().any(is_there) {
+        if cwds.iter().any(is_protected_inside) {
             return Err(format!("a copy of {} needs the user's consent", source.text));
         }
     }
-    for (at, word) in words.iter().enumerate().skip(granted_count.max(1)) {
-        let worth =
-            special || word.text.contains(['/', '~', '$', '*', '?', '[', '{', '.']) || !word.text.is_ascii();
-        if worth {
-            check_word(records.effect(), word, written.is(at), cwds, folders)?;
+    for (index, word) in words.iter().enumerate().skip(granted_count.max(1)) {
+        let may_be_path = has_special_folder
+            || word.text.contains(['/', '~', '$', '*', '?', '[', '{', '.'])
+            || !word.text.is_ascii();
+        if may_be_path {
+            check_word(records.effect(), word, written.is(index), cwds, folders)?;
         }
     }
     Ok(())
@@ -44,7 +45,7 @@ pub(crate) fn refuse(
 
 /// Checks the words that no grant contains, for a command that the grant makes write: none may be
 /// outside the workspace.
-pub(crate) fn refuse_to_leave(
+pub(crate) fn check_written_inside(
     words: &[Word],
     granted_count: usize,
     cwds: &[String],
@@ -54,9 +55,10 @@ pub(crate) fn refuse_to_leave(
     let scripts = matches!(stem(&words[0].text), "sed" | "gsed" | "awk" | "gawk")
         && !words.iter().any(|word| word.text.starts_with("-e") || word.text.starts_with("--ex"));
     let script = words.iter().skip(1).position(|word| !word.text.starts_with('-')).filter(|_| scripts);
-    for (at, word) in words.iter().enumerate().skip(granted_count) {
+    for (index, word) in words.iter().enumerate().skip(granted_count) {
         let text = word.text.as_str();
-        let is_code = matches!(words[at - 1].text.as_str(), "-e" | "--expression") || script == Some(at - 1);
+        let is_code =
+            matches!(words[index - 1].text.as_str(), "-e" | "--expression") || script == Some(index - 1);
         if is_code {
             continue;
         }
@@ -68,6 +70,7 @@ pub(crate) fn refuse_to_leave(
     Ok(())
 }
 
+/// Checks one word as a file that the command reads, or also writes. The error says why it needs a request.
 fn check_word(
     kind: FileEffect,
     word: &Word,
@@ -75,21 +78,21 @@ fn check_word(
     cwds: &[String],
     folders: &Folders,
 ) -> Result<(), String> {
-    if word.marks.has(Marks::BRACE) {
+    if word.marks.has_any(Marks::BRACE) {
         return each_choice(kind, word, written, cwds, folders);
     }
-    let wild = word.marks.has(Marks::GLOB);
+    let has_wildcards = word.marks.has_any(Marks::GLOB);
     // `--exclude` takes a pattern of files that are not written.
     let changed = written && !word.text.starts_with("--exclude");
     for (text, home) in resolve::candidates(word) {
         for cwd in cwds {
             let path = resolve::resolve(text, home, cwd, folders);
             if sensitive_paths::is_private(&path, folders)
-                || wild && sensitive_paths::may_find_private(&path, folders)
+                || has_wildcards && sensitive_paths::may_find_private(&path, folders)
             {
                 return Err(format!("a command needs the user's consent to read {}", word.text));
             }
-            if changed && resolve::path_protection(&path, wild, folders) > PathProtection::Ordinary {
+            if changed && resolve::path_protection(&path, has_wildcards, folders) > PathProtection::Ordinary {
                 return Err(format!("{} needs the user's consent", word.text));
             }
         }
@@ -104,19 +107,19 @@ fn check_word(
         let whole = word.text.as_str();
         let others = [value, target].into_iter().filter(|text| !text.is_empty() && *text != whole);
         for text in std::iter::once(whole).chain(others).filter(|text| !text.starts_with('-')) {
-            let home = text == whole && word.marks.has(Marks::HOME) || text.starts_with("~/");
+            let home = text == whole && word.marks.has_any(Marks::HOME) || text.starts_with("~/");
             // `dd` reads this file and does not write it.
             if whole.starts_with("if=") {
                 continue;
             }
-            let leaves = resolve::is_other_tilde(text)
+            let is_outside = resolve::is_other_tilde(text)
                 || cwds.iter().any(|cwd| {
                     let path = resolve::resolve(text, home, cwd, folders);
                     !folders.contains_path(&path)
                         && !["/tmp", "/var/tmp"].iter().any(|folder| resolve::is_in(&path, folder))
                         && !matches!(path.as_str(), "/dev/null" | "/dev/stdout" | "/dev/stderr")
                 });
-            if leaves {
+            if is_outside {
                 return Err(format!("{} lies outside the workspace", word.text));
             }
         }
@@ -156,40 +159,40 @@ fn each_choice(
 }
 
 /// Recursive removal of important folders, and moving them away.
-pub(crate) fn removal(words: &[Word], cwds: &[String], folders: &Folders) -> Result<(), String> {
+pub(crate) fn check_removal(words: &[Word], cwds: &[String], folders: &Folders) -> Result<(), String> {
     match program_name(&words[0].text) {
         "rm" | "grm" => {}
-        "mv" | "gmv" => return moving(words, cwds, folders),
+        "mv" | "gmv" => return check_move(words, cwds, folders),
         _ => return Ok(()),
     }
     if !is_recursive(words) {
         return Ok(());
     }
-    let ends = end_of_options(words);
-    for (at, word) in words.iter().enumerate().skip(1) {
+    let options_end = end_of_options(words);
+    for (index, word) in words.iter().enumerate().skip(1) {
         let text = word.text.as_str();
-        if at < ends && text.starts_with('-') {
+        if index < options_end && text.starts_with('-') {
             continue;
         }
-        let bare = matches!(
+        let is_whole_folder = matches!(
             text.trim_start_matches("./").trim_end_matches('/'),
             "*" | ".*" | "." | ".." | "" | "**" | "{*,.*}" | ".[!.]*" | "?*"
         ) && !text.is_empty();
         let last = text.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
-        let everything = word.marks.has(Marks::GLOB) && is_any_name(last);
-        if word.marks.has(Marks::BRACE) && !has_plain_braces(text) {
+        let everything = word.marks.has_any(Marks::GLOB) && is_any_name(last);
+        if word.marks.has_any(Marks::BRACE) && !has_plain_braces(text) {
             return Err(format!("{text} may name a file whose removal needs the user's consent"));
         }
         for cwd in cwds {
-            let path = resolve::resolve(text, word.marks.has(Marks::HOME), cwd, folders);
-            let parent = path.rfind('/').filter(|at| *at > 0).map_or("/", |at| &path[..at]);
+            let path = resolve::resolve(text, word.marks.has_any(Marks::HOME), cwd, folders);
+            let parent = path.rfind('/').filter(|index| *index > 0).map_or("/", |index| &path[..index]);
             let folder = if everything { parent } else { path.as_str() };
             let above = folder == "/" || folders.contains_workspace_or_home(folder);
-            let git = path.rsplit('/').next().is_some_and(|name| name.eq_ignore_ascii_case(".git"));
-            let wild = word.marks.has(Marks::GLOB)
+            let is_git = path.rsplit('/').next().is_some_and(|name| name.eq_ignore_ascii_case(".git"));
+            let has_wildcards = word.marks.has_any(Marks::GLOB)
                 && last.starts_with('.')
                 && ".git".starts_with(last.split(['*', '?', '[', '{']).next().unwrap_or_default());
-            if bare || above || git || wild {
+            if is_whole_folder || above || is_git || has_wildcards {
                 return Err(format!("removing {text} needs the user's consent"));
             }
         }
@@ -207,20 +210,22 @@ pub(crate) fn is_recursive(words: &[Word]) -> bool {
     })
 }
 
+/// Index of the `--`, or the number of words.
 fn end_of_options(words: &[Word]) -> usize {
     words.iter().position(|word| word.text == "--").unwrap_or(words.len())
 }
 
 /// `mv /the/workspace elsewhere`.
-fn moving(words: &[Word], cwds: &[String], folders: &Folders) -> Result<(), String> {
+fn check_move(words: &[Word], cwds: &[String], folders: &Folders) -> Result<(), String> {
     let operands: Vec<&Word> = words[1..].iter().filter(|word| !word.text.starts_with('-')).collect();
-    let named = words.iter().any(|word| word.text.starts_with("-t") || word.text.starts_with("--t"));
-    let moved = if named { operands.len() } else { operands.len().saturating_sub(1) };
-    for word in &operands[..moved] {
+    let has_target_option =
+        words.iter().any(|word| word.text.starts_with("-t") || word.text.starts_with("--t"));
+    let moved_count = if has_target_option { operands.len() } else { operands.len().saturating_sub(1) };
+    for word in &operands[..moved_count] {
         for cwd in cwds {
-            let path = resolve::resolve(&word.text, word.marks.has(Marks::HOME), cwd, folders);
-            let git = path.rsplit('/').next().is_some_and(|name| name.eq_ignore_ascii_case(".git"));
-            if git || path == "/" || folders.contains_workspace_or_home(&path) {
+            let path = resolve::resolve(&word.text, word.marks.has_any(Marks::HOME), cwd, folders);
+            let is_git = path.rsplit('/').next().is_some_and(|name| name.eq_ignore_ascii_case(".git"));
+            if is_git || path == "/" || folders.contains_workspace_or_home(&path) {
                 return Err(format!("moving {} needs the user's consent", word.text));
             }
         }

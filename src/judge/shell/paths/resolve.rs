@@ -32,14 +32,14 @@ pub enum Repository {
 pub(crate) struct Folders {
     pub(crate) workspace: String,
     /// The additional folders of the workspace.
-    more: Vec<String>,
+    additional_folders: Vec<String>,
     /// The working directory at the start of the line.
     pub(crate) start: String,
     pub(crate) home: String,
     /// The case-folded home folder, as names are compared, and folders in it.
     pub(crate) folded_home: String,
-    settings: String,
-    share: String,
+    settings_folder: String,
+    share_folder: String,
     pub(crate) daemon: [String; 3],
     /// Folders of keys, for the guard of `bypass`.
     pub(crate) key_folders: Vec<String>,
@@ -54,18 +54,18 @@ pub(crate) struct Folders {
 
 impl Folders {
     /// All paths must be absolute and free of links.
-    pub(crate) fn new(workspace: &Path, more: &[PathBuf], start: &Path, home: &Path) -> Self {
+    pub(crate) fn new(workspace: &Path, additional_folders: &[PathBuf], start: &Path, home: &Path) -> Self {
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let home = text(home);
         let folded_home = fold_case(home.trim_end_matches('/'));
         Self {
             workspace: text(workspace),
-            more: more.iter().map(|folder| text(folder)).collect(),
+            additional_folders: additional_folders.iter().map(|folder| text(folder)).collect(),
             start: text(start),
-            settings: format!("{folded_home}/.config"),
-            share: format!("{folded_home}/.local/share"),
+            settings_folder: format!("{folded_home}/.config"),
+            share_folder: format!("{folded_home}/.local/share"),
             daemon: ["/.config/agentd", "/.local/share/agentd", "/.local/state/agentd"]
-                .map(|place| format!("{folded_home}{place}")),
+                .map(|folder| format!("{folded_home}{folder}")),
             key_folders: Vec::new(),
             home,
             folded_home,
@@ -87,13 +87,13 @@ impl Folders {
     }
 
     /// Sets the kind of repository that git finds in the workspace.
-    pub(crate) fn with(self, repository: Repository) -> Self {
+    pub(crate) fn with_repository(self, repository: Repository) -> Self {
         Self { repository, ..self }
     }
 
     /// The workspace and its additional folders.
     pub(crate) fn roots(&self) -> impl Iterator<Item = &str> {
-        std::iter::once(&self.workspace).chain(&self.more).map(String::as_str)
+        std::iter::once(&self.workspace).chain(&self.additional_folders).map(String::as_str)
     }
 
     /// Whether a resolved path lies in the workspace.
@@ -103,7 +103,7 @@ impl Folders {
 
     /// Whether a resolved folder is or contains a folder of the workspace or the home folder.
     pub(crate) fn contains_workspace_or_home(&self, folder: &str) -> bool {
-        self.roots().chain([self.home.as_str()]).any(|place| is_in(place, folder))
+        self.roots().chain([self.home.as_str()]).any(|inner| is_in(inner, folder))
     }
 
     /// Whether a path likely names a file with secrets. Once the budget is spent, every path may.
@@ -125,7 +125,7 @@ impl Folders {
     /// Whether a resolved path lies in one of the daemon's folders in the home folder.
     pub(crate) fn is_daemons(&self, path: &str) -> bool {
         let path = fold_case(path);
-        self.daemon.iter().any(|place| is_in(&path, place))
+        self.daemon.iter().any(|folder| is_in(&path, folder))
     }
 
     /// Whether the line starts in another folder than the top of the workspace.
@@ -210,6 +210,7 @@ pub(crate) fn is_in(path: &str, folder: &str) -> bool {
     path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
+/// A name as file systems compare it that ignore case and some marks.
 pub(crate) fn fold_case(name: &str) -> String {
     if name.is_ascii() {
         return name.to_ascii_lowercase();
@@ -226,13 +227,13 @@ pub(crate) fn fold_case(name: &str) -> String {
 }
 
 /// Whether a component of a path, perhaps with wildcards, can be `name`.
-pub(crate) fn can_be(part: &str, name: &str, wild: bool) -> bool {
-    if !wild {
+pub(crate) fn can_be(part: &str, name: &str, has_wildcards: bool) -> bool {
+    if !has_wildcards {
         return part == name;
     }
-    let special = |c: char| matches!(c, '*' | '?' | '[' | ']' | '{' | '}' | ',');
-    let Some(first) = part.find(special) else { return part == name };
-    let last = part.rfind(special).map_or(0, |at| at + 1);
+    let is_special = |c: char| matches!(c, '*' | '?' | '[' | ']' | '{' | '}' | ',');
+    let Some(first) = part.find(is_special) else { return part == name };
+    let last = part.rfind(is_special).map_or(0, |index| index + 1);
     // A leading wildcard does not match a dot, but a leading brace can expand to one.
     if first == 0 && name.starts_with('.') && !part.starts_with('{') {
         return false;
@@ -260,114 +261,129 @@ pub(crate) fn can_be(part: &str, name: &str, wild: bool) -> bool {
 /// A part of a path, and whether it holds wildcards or braces.
 struct PathPart<'p> {
     text: &'p str,
-    wild: bool,
+    has_wildcards: bool,
 }
 
 impl PathPart<'_> {
+    /// Whether this part can be the name.
     fn can_be(&self, name: &str) -> bool {
-        if self.wild { can_be(self.text, name, true) } else { self.text == name }
+        if self.has_wildcards { can_be(self.text, name, true) } else { self.text == name }
     }
 }
 
-/// The protection of a resolved path. `wild` says that its text contains wildcards or braces.
-pub(crate) fn path_protection(path: &str, wild: bool, folders: &Folders) -> PathProtection {
+/// The protection of a resolved path. `has_wildcards` says that its text contains wildcards or braces.
+pub(crate) fn path_protection(path: &str, has_wildcards: bool, folders: &Folders) -> PathProtection {
     // Moving or removing a folder above the daemon's folders would move or remove those.
-    let above = |path: &str| is_in(&folders.settings, path) || is_in(&folders.share, path);
+    let is_above_daemon_folders =
+        |path: &str| is_in(&folders.settings_folder, path) || is_in(&folders.share_folder, path);
     if !may_name_protected_path(path) {
-        return if above(&path.to_ascii_lowercase()) {
+        return if is_above_daemon_folders(&path.to_ascii_lowercase()) {
             PathProtection::Careful
         } else {
             PathProtection::Ordinary
         };
     }
-    if !folders.work_budget.spend(24 + if wild { 2 * path.len() } else { path.len() }) {
+    if !folders.work_budget.spend(24 + if has_wildcards { 2 * path.len() } else { path.len() }) {
         return PathProtection::Ordinary;
     }
     let path = fold_case(path);
-    let special = |text: &str| wild && text.contains(['*', '?', '[', ']', '{', '}', ',']);
+    let is_special = |text: &str| has_wildcards && text.contains(['*', '?', '[', ']', '{', '}', ',']);
     let parts: Vec<PathPart<'_>> = path
         .split('/')
         .filter(|part| !part.is_empty())
-        .map(|text| PathPart { text, wild: special(text) })
+        .map(|text| PathPart { text, has_wildcards: is_special(text) })
         .collect();
-    let is = |at: usize, name: &str| parts.get(at).is_some_and(|part| part.can_be(name));
-    let mut found = PathProtection::Ordinary;
+    let can_be_at = |index: usize, name: &str| parts.get(index).is_some_and(|part| part.can_be(name));
+    let mut protection = PathProtection::Ordinary;
     // If one of the `named` components is a pattern, the path is perhaps not protected, so writing
     // asks. If all are literal, writing is denied.
-    let certain = |named: &[usize]| {
-        let is_open = named.iter().any(|at| parts.get(*at).is_some_and(|part| part.wild));
+    let protection_of_named = |named: &[usize]| {
+        let is_open = named.iter().any(|index| parts.get(*index).is_some_and(|part| part.has_wildcards));
         if is_open { PathProtection::Careful } else { PathProtection::Protected }
     };
     let mut in_git = false;
-    for at in 0..parts.len() {
-        if is(at, ".agentd") {
-            let free = ["agents", "commands", "skills"];
-            let is_free = parts.get(at + 1).is_some_and(|next| match next.wild {
-                true => free.iter().any(|name| next.can_be(name)) && !next.can_be("config.toml"),
-                false => free.contains(&next.text),
+    for index in 0..parts.len() {
+        if can_be_at(index, ".agentd") {
+            let extension_folders = ["agents", "commands", "skills"];
+            let is_extension = parts.get(index + 1).is_some_and(|next| match next.has_wildcards {
+                true => extension_folders.iter().any(|name| next.can_be(name)) && !next.can_be("config.toml"),
+                false => extension_folders.contains(&next.text),
             });
-            found = found.max(if is_free { PathProtection::Careful } else { certain(&[at]) });
+            protection = protection.max(if is_extension {
+                PathProtection::Careful
+            } else {
+                protection_of_named(&[index])
+            });
         }
-        if is(at, ".agent") {
-            found = found.max(PathProtection::Careful);
+        if can_be_at(index, ".agent") {
+            protection = protection.max(PathProtection::Careful);
         }
         // Only the first `.git` is checked, because its check covers all components after it.
-        if !in_git && is(at, ".git") {
+        if !in_git && can_be_at(index, ".git") {
             in_git = true;
             let last = parts.len() - 1;
-            let is_config =
-                |at: usize| ["config", "config.worktree", "commondir"].iter().any(|name| is(at, name));
-            let hooks =
-                (at + 1..parts.len()).filter(|hooks| is(*hooks, "hooks")).map(|hooks| certain(&[at, hooks]));
-            let config = (last > at && is_config(last)).then(|| certain(&[at, last]));
-            found = hooks.chain(config).fold(found.max(PathProtection::Careful), PathProtection::max);
+            let is_config = |index: usize| {
+                ["config", "config.worktree", "commondir"].iter().any(|name| can_be_at(index, name))
+            };
+            let hooks = (index + 1..parts.len())
+                .filter(|hooks| can_be_at(*hooks, "hooks"))
+                .map(|hooks| protection_of_named(&[index, hooks]));
+            let config = (last > index && is_config(last)).then(|| protection_of_named(&[index, last]));
+            protection =
+                hooks.chain(config).fold(protection.max(PathProtection::Careful), PathProtection::max);
         }
-        let daemons: &[usize] = if is(at, ".config") && is(at + 1, "agentd") {
+        let daemon_parts: &[usize] = if can_be_at(index, ".config") && can_be_at(index + 1, "agentd") {
             &[0, 1]
-        } else if is(at, ".local") && (is(at + 1, "share") || is(at + 1, "state")) && is(at + 2, "agentd") {
+        } else if can_be_at(index, ".local")
+            && (can_be_at(index + 1, "share") || can_be_at(index + 1, "state"))
+            && can_be_at(index + 2, "agentd")
+        {
             &[0, 1, 2]
-        } else if at == 0 && is(0, "run") && is(1, "user") && is(3, "agentd") {
+        } else if index == 0 && can_be_at(0, "run") && can_be_at(1, "user") && can_be_at(3, "agentd") {
             &[0, 1, 3]
-        } else if at == 0 && is(0, "etc") && is(1, "agentd") {
+        } else if index == 0 && can_be_at(0, "etc") && can_be_at(1, "agentd") {
             &[0, 1]
-        } else if parts[at].text.starts_with("$xdg_") && is(at + 1, "agentd") {
+        } else if parts[index].text.starts_with("$xdg_") && can_be_at(index + 1, "agentd") {
             &[1]
         } else {
             &[]
         };
-        if !daemons.is_empty() {
-            let named: Vec<usize> = daemons.iter().map(|after| at + after).collect();
-            found = found.max(certain(&named));
+        if !daemon_parts.is_empty() {
+            let named: Vec<usize> = daemon_parts.iter().map(|after| index + after).collect();
+            protection = protection.max(protection_of_named(&named));
         }
-        if found == PathProtection::Protected {
-            return found;
+        if protection == PathProtection::Protected {
+            return protection;
         }
     }
-    if above(&path) {
-        found = found.max(PathProtection::Careful);
+    if is_above_daemon_folders(&path) {
+        protection = protection.max(PathProtection::Careful);
     }
-    if wild
+    if has_wildcards
         && path.contains('{')
         && (path.contains(".agent") || path.contains(".git/") || path.contains("agentd"))
     {
-        found = found.max(PathProtection::Careful);
+        protection = protection.max(PathProtection::Careful);
     }
-    found
+    protection
 }
 
 /// Whether a text may name a protected path at all. This quick check avoids the exact one for most
 /// words.
 pub(crate) fn may_name_protected_path(text: &str) -> bool {
     let bytes = text.as_bytes();
-    bytes.iter().enumerate().any(|(at, c)| match c {
+    bytes.iter().enumerate().any(|(index, c)| match c {
         b'*' | b'?' | b'[' | b'{' | 0x80.. => true,
-        b'a' | b'A' => begins(&bytes[at..], b"agent"),
-        b'.' => [&b".git"[..], b".config", b".local"].iter().any(|name| begins(&bytes[at..], name)),
+        b'a' | b'A' => begins_ignoring_case(&bytes[index..], b"agent"),
+        b'.' => [&b".git"[..], b".config", b".local"]
+            .iter()
+            .any(|name| begins_ignoring_case(&bytes[index..], name)),
         _ => false,
     })
 }
 
-fn begins(bytes: &[u8], name: &[u8]) -> bool {
+/// Whether bytes begin with a name, in any case.
+fn begins_ignoring_case(bytes: &[u8], name: &[u8]) -> bool {
     bytes.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name))
 }
 
@@ -391,8 +407,8 @@ pub(crate) fn is_secret(path: &str) -> bool {
 /// the name; [`is_secret`] checks the ending.
 pub(crate) fn may_be_secret(part: &str) -> bool {
     let part = fold_case(part);
-    let special = |c: char| matches!(c, '*' | '?' | '[' | ']');
-    let (Some(first), Some(last)) = (part.find(special), part.rfind(special)) else { return false };
+    let is_special = |c: char| matches!(c, '*' | '?' | '[' | ']');
+    let (Some(first), Some(last)) = (part.find(is_special), part.rfind(is_special)) else { return false };
     let begin = &part[..first];
     let end = part[last + 1..].split('.').next().unwrap_or_default();
     [
@@ -434,45 +450,45 @@ pub(crate) enum WordUse {
 /// between blanks and quotes.
 pub(crate) fn candidates_in(word: &Word, word_use: WordUse) -> Vec<(&str, bool)> {
     let text = word.text.as_str();
-    let mut found = vec![(text, word.marks.has(Marks::HOME))];
+    let mut texts = vec![(text, word.marks.has_any(Marks::HOME))];
     let has_signs = text.bytes().any(|c| matches!(c, b'=' | b':' | b'@' | b','));
     if !(has_signs || word_use == WordUse::Text || text.starts_with('-')) {
-        return found;
+        return texts;
     }
-    let tilde = |rest: &str| rest.starts_with("~/") || rest == "~";
+    let begins_with_home = |rest: &str| rest.starts_with("~/") || rest == "~";
     for sign in ['=', ':', '@', ','] {
-        for (at, _) in text.match_indices(sign).take(8) {
-            let rest = &text[at + 1..];
+        for (index, _) in text.match_indices(sign).take(8) {
+            let rest = &text[index + 1..];
             if !rest.is_empty() {
-                found.push((rest, tilde(rest)));
+                texts.push((rest, begins_with_home(rest)));
             }
         }
     }
-    if let Some(at) = text.find(':').filter(|at| *at > 1 || !text.starts_with('/')) {
-        found.push((&text[..at], tilde(&text[..at])));
+    if let Some(index) = text.find(':').filter(|index| *index > 1 || !text.starts_with('/')) {
+        texts.push((&text[..index], begins_with_home(&text[..index])));
     }
     if text.starts_with('-') && !text.starts_with("--") {
         // `-ofile`, `-xo.agentd/x`: a path may begin after any letter that can be an option.
         let letters = text[1..].bytes().take_while(u8::is_ascii_alphanumeric).count();
         // A text that is longer than any path (PATH_MAX) is not split and counts as `/`.
         let is_path = text.len() <= 4_096 + MAX_CLUSTER_LETTERS;
-        let begins =
+        let begins_ignoring_case =
             text.char_indices().skip(2).take(letters.clamp(4, MAX_CLUSTER_LETTERS)).filter(|_| is_path);
-        for (at, _) in begins {
-            found.push((&text[at..], tilde(&text[at..])));
+        for (index, _) in begins_ignoring_case {
+            texts.push((&text[index..], begins_with_home(&text[index..])));
         }
         if letters > MAX_CLUSTER_LETTERS || !is_path {
-            found.push(("/", false));
+            texts.push(("/", false));
         }
     }
     if word_use == WordUse::Text {
         for part in text.split([' ', '\'', '"', '(', ')', ';', '\t', '\n', '>', '<']).take(64) {
             if part.contains('/') {
-                found.push((part, tilde(part)));
+                texts.push((part, begins_with_home(part)));
             }
         }
     }
-    found
+    texts
 }
 
 /// Maximum number of option letters in one word. A word with more may contain any path.

@@ -26,11 +26,11 @@ pub(crate) fn is_private(path_text: &str, folders: &Folders) -> bool {
         || path.starts_with("/etc/agentd")
         || matches!(path, "/etc/shadow" | "/etc/gshadow" | "/dev/mem" | "/dev/kmem")
         || path.strip_prefix("/etc/").is_some_and(|name| {
-            let special = name.find(['*', '?', '[', '{']).unwrap_or(name.len());
-            let may_name = special > 0 || name.starts_with('{');
-            special < name.len()
+            let first_wildcard = name.find(['*', '?', '[', '{']).unwrap_or(name.len());
+            let may_name = first_wildcard > 0 || name.starts_with('{');
+            first_wildcard < name.len()
                 && may_name
-                && ["shadow", "gshadow"].iter().any(|file| file.starts_with(&name[..special]))
+                && ["shadow", "gshadow"].iter().any(|file| file.starts_with(&name[..first_wildcard]))
         })
         || path.starts_with("/dev/tcp/")
         || path.starts_with("/dev/udp/")
@@ -39,11 +39,11 @@ pub(crate) fn is_private(path_text: &str, folders: &Folders) -> bool {
     }
     let below = path.strip_prefix(folders.folded_home.as_str()).and_then(|rest| rest.strip_prefix('/'));
     // Also in the home folders of other users.
-    let of_others = || {
+    let in_home_of_others = || {
         let home = path.strip_prefix("/home/").and_then(|rest| Some(rest.split_once('/')?.1));
         home.or_else(|| path.strip_prefix("/root/"))
     };
-    let Some(rest) = below.or_else(of_others) else { return false };
+    let Some(rest) = below.or_else(in_home_of_others) else { return false };
     // A pattern may match hidden files of an unknown home folder.
     let (first, more) = rest.split_once('/').unwrap_or((rest, ""));
     let below = match first {
@@ -58,8 +58,8 @@ pub(crate) fn is_private(path_text: &str, folders: &Folders) -> bool {
     {
         return true;
     }
-    if let Some(of_ssh) = rest.strip_prefix(".ssh/") {
-        return !of_ssh.ends_with(".pub");
+    if let Some(ssh_path) = rest.strip_prefix(".ssh/") {
+        return !ssh_path.ends_with(".pub");
     }
     let parts: Vec<&str> = rest.split('/').collect();
     // Outside the workspace the name alone decides: copies of keys, `.env` of other projects.
@@ -73,23 +73,29 @@ pub(crate) fn may_find_private(path: &str, folders: &Folders) -> bool {
     }
     let path = fold_case(path);
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-    let is = |at: usize, name: &str| parts.get(at).is_some_and(|part| can_be(part, name, has_wildcard(part)));
+    let is = |index: usize, name: &str| {
+        parts.get(index).is_some_and(|part| can_be(part, name, has_wildcard(part)))
+    };
     let is_any_process = |part: &&str| {
         has_wildcard(part)
             || matches!(*part, "self" | "thread-self")
             || part.bytes().all(|c| c.is_ascii_digit())
     };
-    let of_machine = is(0, "etc") && ["shadow", "gshadow", "agentd"].iter().any(|name| is(1, name))
+    let is_of_machine = is(0, "etc") && ["shadow", "gshadow", "agentd"].iter().any(|name| is(1, name))
         || is(0, "proc") && parts.get(1).is_some_and(is_any_process)
         || is(0, "run") && is(1, "user") && is(3, "agentd");
-    if of_machine {
+    if is_of_machine {
         return true;
     }
-    let own: Vec<&str> = folders.folded_home.split('/').filter(|part| !part.is_empty()).collect();
-    let is_own = own.iter().enumerate().all(|(at, name)| is(at, name));
-    [(is_own, own.len()), (is(0, "home"), 2), (is(0, "root"), 1)].into_iter().any(|(is_home, depth)| {
-        is_home && parts.get(depth).is_some() && may_match_sensitive(&parts[depth..], &folders.work_budget)
-    })
+    let home_parts: Vec<&str> = folders.folded_home.split('/').filter(|part| !part.is_empty()).collect();
+    let is_own_home = home_parts.iter().enumerate().all(|(index, name)| is(index, name));
+    [(is_own_home, home_parts.len()), (is(0, "home"), 2), (is(0, "root"), 1)].into_iter().any(
+        |(is_home, depth)| {
+            is_home
+                && parts.get(depth).is_some()
+                && may_match_sensitive(&parts[depth..], &folders.work_budget)
+        },
+    )
 }
 
 /// Whether a pattern below a home folder may match a file of the tables, or one of the daemon.
@@ -98,22 +104,25 @@ fn may_match_sensitive(parts: &[&str], work_budget: &crate::shell::programs::cal
         return true;
     }
     let is = |sensitive: &&str| {
-        let mut at = 0;
+        let mut index = 0;
         sensitive.split('/').all(|name| {
-            at += 1;
-            parts.get(at - 1).is_some_and(|part| can_be(part, &name.to_ascii_lowercase(), has_wildcard(part)))
+            index += 1;
+            parts
+                .get(index - 1)
+                .is_some_and(|part| can_be(part, &name.to_ascii_lowercase(), has_wildcard(part)))
         })
     };
     let is_public = parts.last().is_some_and(|part| part.ends_with(".pub"));
-    let ours = [".config/agentd", ".local/share/agentd", ".local/state/agentd"];
+    let daemon_folders = [".config/agentd", ".local/share/agentd", ".local/state/agentd"];
     CREDENTIALS
         .iter()
         .chain(SETTINGS)
         .filter(|sensitive| **sensitive != ".ssh" || !is_public)
-        .chain(&ours)
+        .chain(&daemon_folders)
         .any(is)
 }
 
+/// Whether a component of a path has wildcards or braces.
 fn has_wildcard(part: &str) -> bool {
     part.contains(['*', '?', '[', '{'])
 }

@@ -3,7 +3,7 @@
 use crate::shell::lex::word::{Marks, Word};
 use crate::shell::paths::braces;
 use crate::shell::programs::call::WorkBudget;
-use crate::shell::programs::lookup::{CommandRecords, arguments, stem};
+use crate::shell::programs::lookup::{CommandRecords, argument_record, stem};
 use crate::shell::programs::record::{FileEffect, Record};
 
 /// The words of a command that name files to be written.
@@ -14,6 +14,7 @@ pub(crate) enum WriteTargets {
 }
 
 impl WriteTargets {
+    /// The words that a command with these records writes.
     pub(crate) fn new(records: CommandRecords, words: &[Word]) -> Self {
         match records.effect() {
             FileEffect::Reads => Self::None,
@@ -25,11 +26,12 @@ impl WriteTargets {
         }
     }
 
-    pub(crate) fn is(&self, at: usize) -> bool {
+    /// Whether the word at this index is written.
+    pub(crate) fn is(&self, index: usize) -> bool {
         match self {
             Self::None => false,
             Self::All => true,
-            Self::These(written) => written.contains(&at),
+            Self::These(written) => written.contains(&index),
         }
     }
 }
@@ -63,24 +65,24 @@ pub(crate) fn created_paths<'w>(
         all.extend(targets.iter().map(|target| backup(format!("{target}{suffix}"), last)));
     }
     for (text, word) in sources {
-        let own = match is_whole {
+        let created_name = match is_whole {
             true => text.rsplit("/./").next().unwrap_or(&text),
             // The content of the folder is copied, without the folder's name.
             false if name == "rsync" && text.ends_with('/') => continue,
             false => text.trim_end_matches('/').rsplit('/').next().unwrap_or_default(),
         };
         for target in &targets {
-            if !work_budget.spend(16 + (target.len() + own.len() + suffix.map_or(0, str::len)) / 4) {
+            if !work_budget.spend(16 + (target.len() + created_name.len() + suffix.map_or(0, str::len)) / 4) {
                 return all;
             }
             let mut marks = Marks::default();
-            if own.contains(['*', '?', '[']) {
+            if created_name.contains(['*', '?', '[']) {
                 marks.add(Marks::GLOB);
             }
             if target.starts_with("~/") {
                 marks.add(Marks::HOME);
             }
-            let text = format!("{target}/{own}");
+            let text = format!("{target}/{created_name}");
             if let Some(suffix) = suffix {
                 all.push(backup(format!("{text}{suffix}"), word));
             }
@@ -101,7 +103,7 @@ fn sources_and_targets<'w>(
     work_budget: &WorkBudget,
 ) -> (Vec<ExpandedWord<'w>>, Vec<String>, Option<&'w str>) {
     let texts = |word: &'w Word| {
-        let all = match word.marks.has(Marks::BRACE) && work_budget.spend(64 + 16 * word.text.len()) {
+        let all = match word.marks.has_any(Marks::BRACE) && work_budget.spend(64 + 16 * word.text.len()) {
             // One of too many expansions may be protected, so `.git` represents them.
             true => braces::choices(&word.text).unwrap_or_else(|| vec![".git".to_owned()]),
             false => vec![word.text.clone()],
@@ -111,7 +113,7 @@ fn sources_and_targets<'w>(
     let parsed = record.and_then(|record| Some((record, record.options.as_ref()?.parse(words)?)));
     if let Some((record, parsed)) = parsed {
         let mut operands: Vec<ExpandedWord<'_>> =
-            parsed.operands.iter().flat_map(|at| texts(&words[*at])).collect();
+            parsed.operands.iter().flat_map(|index| texts(&words[*index])).collect();
         let target_option = parsed.options.iter().find(|option| record.target_options.has(option.name));
         let suffix = parsed.options.iter().find(|option| matches!(option.name, "-S" | "--suffix"));
         let target = match target_option.and_then(|option| option.value) {
@@ -130,7 +132,7 @@ fn sources_and_targets<'w>(
     let mut targets: Vec<String> = operands.last().map(|(text, _)| text.clone()).into_iter().collect();
     // For rsync, `-t` is not a folder.
     let has_target = record.is_none_or(|record| !record.target_options.is_empty());
-    for (at, word) in words.iter().enumerate().skip(1).filter(|_| has_target) {
+    for (index, word) in words.iter().enumerate().skip(1).filter(|_| has_target) {
         let value = match word.text.strip_prefix('-') {
             Some(long) if long.starts_with("-t") => long.split_once('=').map(|(_, value)| value),
             Some(letters) if !letters.starts_with('-') && letters.contains('t') => {
@@ -138,7 +140,7 @@ fn sources_and_targets<'w>(
             }
             _ => continue,
         };
-        let value = value.or_else(|| words.get(at + 1).map(|next| next.text.as_str()));
+        let value = value.or_else(|| words.get(index + 1).map(|next| next.text.as_str()));
         targets.extend(value.map(str::to_owned));
     }
     // The programs reject more than one target. Further ones are values of unknown options, perhaps to
@@ -146,10 +148,10 @@ fn sources_and_targets<'w>(
     if targets.len() > MAX_TARGETS {
         targets = vec![".git".to_owned(), ".agentd".to_owned()];
     }
-    let at = words.iter().position(|word| word.text.starts_with("--su"));
-    let suffix = at.map(|at| {
-        let next = words.get(at + 1).map_or("", |next| next.text.as_str());
-        words[at].text.split_once('=').map_or(next, |(_, value)| value)
+    let index = words.iter().position(|word| word.text.starts_with("--su"));
+    let suffix = index.map(|index| {
+        let next = words.get(index + 1).map_or("", |next| next.text.as_str());
+        words[index].text.split_once('=').map_or(next, |(_, value)| value)
     });
     (operands, targets, suffix)
 }
@@ -162,7 +164,7 @@ const MAX_TARGETS: usize = 4;
 
 /// The record of a program that copies, moves or links, whose options are known.
 fn copy_record(words: &[Word]) -> Option<&'static Record> {
-    let record = arguments(stem(&words.first()?.text))?;
+    let record = argument_record(stem(&words.first()?.text))?;
     let copies = record.effect == Some(FileEffect::Copies) || !record.target_options.is_empty();
     (copies && record.options.is_some()).then_some(record)
 }
@@ -188,17 +190,18 @@ fn written_words(record: &Record, words: &[Word]) -> Option<Vec<usize>> {
 /// For a program with unknown options: the last word that is neither an option nor an option's value,
 /// and all words after it.
 fn trailing_words(words: &[Word]) -> Vec<usize> {
-    let is_option = |at: usize| words[at].text.starts_with(['-', '+']) && words[at].text.len() > 1;
-    let is_certain =
-        |at: usize| !is_option(at) && (at == 1 || !is_option(at - 1)) && !may_be_nothing(&words[at]);
-    let from = (1..words.len()).rev().find(|at| is_certain(*at)).unwrap_or(1);
+    let is_option = |index: usize| words[index].text.starts_with(['-', '+']) && words[index].text.len() > 1;
+    let is_certain = |index: usize| {
+        !is_option(index) && (index == 1 || !is_option(index - 1)) && !may_be_nothing(&words[index])
+    };
+    let from = (1..words.len()).rev().find(|index| is_certain(*index)).unwrap_or(1);
     // An option may contain a file name as well.
-    (1..words.len()).filter(|at| *at >= from || is_option(*at)).collect()
+    (1..words.len()).filter(|index| *index >= from || is_option(*index)).collect()
 }
 
 /// Whether a word may expand to nothing: no part of it is literal.
 fn may_be_nothing(word: &Word) -> bool {
-    let expands = word.marks.has(Marks::EXPANDS) || word.marks.has(Marks::NUMBER);
+    let expands = word.marks.has_any(Marks::EXPANDS) || word.marks.has_any(Marks::NUMBER);
     let is_of_names = |c: char| c.is_ascii_alphanumeric() || "_$!?#@*-{}:+=".contains(c);
     expands && (word.text.is_empty() || word.text.starts_with('$') && word.text.chars().all(is_of_names))
 }

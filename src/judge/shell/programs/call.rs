@@ -11,18 +11,32 @@ pub(crate) const TOO_COMPLEX: &str = "there is too much in this line to be judge
 pub(crate) struct CommandCall<'a> {
     /// All its words, the name first.
     pub(crate) words: &'a [Word],
-    /// The number of words that a grant contains literally.
-    pub(crate) granted: usize,
-    /// Whether a text names something outside the workspace.
+    /// The number of its first words that a grant contains literally: the user allowed exactly these words.
+    pub(crate) granted_count: usize,
+    /// Whether a text names something outside the workspace: see [`Self::is_outside`].
     pub(crate) outside: &'a dyn Fn(&str) -> bool,
     /// The remaining work budget of the judgement.
     pub(crate) work_budget: &'a WorkBudget,
 }
 
 impl<'a> CommandCall<'a> {
-    /// The words that no grant contains, with their positions.
+    /// Whether no grant contains the word at this index.
+    pub(crate) fn is_ungranted(&self, index: usize) -> bool {
+        index >= self.granted_count
+    }
+
+    /// Whether a text names something outside the workspace.
+    pub(crate) fn is_outside(&self, text: &str) -> bool {
+        (self.outside)(text)
+    }
+
+    /// The words that no grant contains, with their indexes. The name of the program is never among them.
     pub(crate) fn ungranted_words(&self) -> impl Iterator<Item = (usize, &'a str)> {
-        self.words.iter().enumerate().skip(self.granted.max(1)).map(|(at, word)| (at, word.text.as_str()))
+        self.words
+            .iter()
+            .enumerate()
+            .skip(self.granted_count.max(1))
+            .map(|(index, word)| (index, word.text.as_str()))
     }
 }
 
@@ -41,6 +55,7 @@ pub(crate) struct WorkBudget {
 }
 
 impl WorkBudget {
+    /// A budget of this many steps.
     pub(crate) fn new(steps: usize) -> Self {
         Self { left: Cell::new(steps), spent: Cell::new(false) }
     }

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use crate::shell::lex::word::Word;
 use crate::shell::programs::call::CommandCall;
-use crate::shell::programs::lookup::arguments;
+use crate::shell::programs::lookup::argument_record;
 use crate::shell::programs::record::Record;
 use crate::shell::programs::record::rules::Exception;
 use crate::shell::programs::record::runs::verbs_of;
@@ -34,6 +34,7 @@ pub(crate) fn is_no_path(option: &str) -> bool {
     }
 }
 
+/// Whether the name of an option, without dashes, suggests that it runs, loads or writes something.
 pub(crate) fn is_suspicious(name: &str) -> bool {
     name.len() > 2
         && !name.starts_with("no-")
@@ -48,16 +49,17 @@ fn is_suspicious_part(part: &str) -> bool {
     let is_listed =
         |text: &str| GENERAL.suspicious_options.iter().any(|part| part.eq_ignore_ascii_case(text));
     let mut begin = 0;
-    for (at, _) in part.char_indices().filter(|(_, c)| c.is_ascii_uppercase()) {
-        if is_listed(&part[begin..at]) {
+    for (index, _) in part.char_indices().filter(|(_, c)| c.is_ascii_uppercase()) {
+        if is_listed(&part[begin..index]) {
             return true;
         }
-        begin = at;
+        begin = index;
     }
     is_listed(&part[begin..]) || is_listed(part)
 }
 
 impl Exception {
+    /// Whether the exception has a condition for the option's value.
     fn depends_on_value(&self) -> bool {
         !self.values.is_empty()
             || !self.value_begins.is_empty()
@@ -65,9 +67,10 @@ impl Exception {
             || self.without_value
     }
 
+    /// Whether the option passes with this value.
     fn is_harmless_value(&self, value: &str) -> bool {
         self.values.has(value)
-            || self.value_begins.any_begins(value) && !value.contains('/')
+            || self.value_begins.has_prefix_of(value) && !value.contains('/')
             || self.unless_value_begins.as_ref().is_some_and(|begin| !value.starts_with(begin.as_str()))
             || self.without_value && (value.is_empty() || value.starts_with('-'))
     }
@@ -87,7 +90,7 @@ pub(crate) fn passes_in_this_program(record: &Record, call: &CommandCall<'_>, te
         let has_word = |wanted: &String| call.words.iter().any(|word| word.text == *wanted);
         !exception.depends_on_value()
             && exception.options.has(text)
-            && exception.of.is_empty_or_has(&call.words[0].text)
+            && exception.only_for.is_empty_or_has(&call.words[0].text)
             && exception.verbs.is_empty_or_has(second)
             && exception.with_word.as_ref().is_none_or(has_word)
     })
@@ -95,36 +98,36 @@ pub(crate) fn passes_in_this_program(record: &Record, call: &CommandCall<'_>, te
 
 /// Whether the word at `at` follows a verb that only names follow. There a word such as `exec` is a name
 /// and not a verb.
-pub(crate) fn names_follow(words: &[Word], at: usize) -> bool {
+pub(crate) fn names_follow(words: &[Word], index: usize) -> bool {
     let (Some(program), Some(verb)) = (words.first(), words.get(1)) else { return false };
-    let verbs = arguments(&program.text).and_then(|record| verbs_of(&record.name_verbs, &program.text));
-    at > 1 && verb.is_literal() && verbs.is_some_and(|verbs| verbs.has(&verb.text))
+    let verbs = argument_record(&program.text).and_then(|record| verbs_of(&record.name_verbs, &program.text));
+    index > 1 && verb.is_literal() && verbs.is_some_and(|verbs| verbs.has(&verb.text))
 }
 
 /// Whether a word for a kind of object is followed by a read-only verb: `docker volume ls`.
-pub(crate) fn is_read_only_verb(words: &[Word], at: usize) -> bool {
-    let is_one_of = |at: Option<usize>, texts: &[&str]| {
-        at.and_then(|at| words.get(at)).is_some_and(|word| texts.contains(&word.text.as_str()))
+pub(crate) fn is_read_only_verb(words: &[Word], index: usize) -> bool {
+    let is_one_of = |index: Option<usize>, texts: &[&str]| {
+        index.and_then(|index| words.get(index)).is_some_and(|word| texts.contains(&word.text.as_str()))
     };
-    let (program, text) = (words[0].text.as_str(), words[at].text.as_str());
+    let (program, text) = (words[0].text.as_str(), words[index].text.as_str());
     let reads = |word: &Word| word.text.starts_with("list-") || word.text.starts_with("get-");
     match (program, text) {
-        ("bundle", "install" | "update") if at == 1 => true,
-        ("aws", "iam") if words.get(at + 1).is_some_and(reads) => true,
+        ("bundle", "install" | "update") if index == 1 => true,
+        ("aws", "iam") if words.get(index + 1).is_some_and(reads) => true,
         // It upgrades dependencies; in the other programs of the record it upgrades the program itself.
         ("yarn", "upgrade") => true,
         (_, "config") if is_one_of(Some(1), &["compose"]) => true,
         _ => {
             GENERAL.object_kinds.has(text)
-                && (is_one_of(at.checked_add(1), &GENERAL.object_lookups)
-                    || is_one_of(at.checked_sub(1), &["search"]))
+                && (is_one_of(index.checked_add(1), &GENERAL.object_lookups)
+                    || is_one_of(index.checked_sub(1), &["search"]))
         }
     }
 }
 
 /// The verbs of a program that accepts abbreviated ones, even if one is a prefix of a dangerous one.
 pub(crate) fn short_verbs(program: &str) -> Option<&'static Words> {
-    verbs_of(&arguments(program)?.short_verbs, program)
+    verbs_of(&argument_record(program)?.short_verbs, program)
 }
 
 /// Whether a verb is an abbreviation of one that needs a request.

@@ -8,7 +8,7 @@ use crate::shell::lex::word::Word;
 use crate::shell::programs::call::{CommandCall, TOO_COMPLEX, WorkBudget, program_name};
 use crate::shell::programs::exceptions::{has_no_effect, is_no_path, is_suspicious};
 use crate::shell::programs::listed_arguments::{listed_argument_reason, more_than_granted};
-use crate::shell::programs::lookup::{CommandRecords, arguments, records, stem};
+use crate::shell::programs::lookup::{CommandRecords, argument_record, find_records, stem};
 use crate::shell::programs::record::{FileEffect, Record};
 use crate::shell::programs::special;
 use crate::shell::programs::text_rules::text_rule_reason;
@@ -16,28 +16,35 @@ use crate::shell::programs::text_rules::text_rule_reason;
 /// `go run ./cmd/x`, where the grant contains the program: the following words are the program's
 /// arguments.
 fn runs_granted_code(call: &CommandCall<'_>) -> bool {
-    let is_word = |at: usize, wanted: &str| call.words.get(at).is_some_and(|word| word.text == wanted);
-    let last = call.granted.checked_sub(1).and_then(|at| call.words.get(at));
+    let is_word = |index: usize, wanted: &str| call.words.get(index).is_some_and(|word| word.text == wanted);
+    let last = call.granted_count.checked_sub(1).and_then(|index| call.words.get(index));
     let is_code = |text: &str| text == "." || text.starts_with("./") || text.ends_with(".go");
-    call.granted == 3 && is_word(0, "go") && is_word(1, "run") && last.is_some_and(|word| is_code(&word.text))
+    call.granted_count == 3
+        && is_word(0, "go")
+        && is_word(1, "run")
+        && last.is_some_and(|word| is_code(&word.text))
 }
 
 /// Whether the records tell which programs a command runs: its program has a record that does not ask
 /// for every call.
 pub(crate) fn is_understood(words: &[Word]) -> bool {
-    let program = words.first().and_then(|first| arguments(stem(&first.text)));
-    program.is_some_and(|record| !record.asks_alone()) || words.len() > 1 && records(words).verb.is_some()
+    let program = words.first().and_then(|first| argument_record(stem(&first.text)));
+    program.is_some_and(|record| !record.asks_alone())
+        || words.len() > 1 && find_records(words).verb.is_some()
 }
 
 impl CommandRecords {
+    /// Whether there is a record of the program or of its verb.
     pub(crate) fn is_known(self) -> bool {
         self.program.is_some() || self.verb.is_some()
     }
 
+    /// What the command does with its operands as files.
     pub(crate) fn effect(self) -> FileEffect {
         self.verb.or(self.program).and_then(|record| record.effect).unwrap_or(FileEffect::Any)
     }
 
+    /// The record of the program and the record of the verb, if there are any.
     fn both(self) -> impl Iterator<Item = &'static Record> {
         self.program.into_iter().chain(self.verb)
     }
@@ -81,7 +88,7 @@ impl CommandRecords {
         let Some(record) = self.program.or(self.verb).filter(|record| record.is_local) else { return false };
         let outside = |_: &str| false;
         let has_option = granted_words.iter().skip(1).any(|word| word.text.starts_with('-'));
-        let call = CommandCall { words: granted_words, granted: 0, outside: &outside, work_budget };
+        let call = CommandCall { words: granted_words, granted_count: 0, outside: &outside, work_budget };
         has_option && !record.asks_alone() && listed_argument_reason(record, &call).is_some()
     }
 
@@ -90,10 +97,11 @@ impl CommandRecords {
         let record =
             self.program.or(self.verb).filter(|record| record.in_project && !record.is_code_granted(call))?;
         // The granted words may contain the `--`. All words after it are for another program.
-        if record.passes_words_on && call.words.iter().take(call.granted).any(|word| word.text == "--") {
+        if record.passes_words_on && call.words.iter().take(call.granted_count).any(|word| word.text == "--")
+        {
             return None;
         }
-        for (at, text) in call.ungranted_words() {
+        for (index, text) in call.ungranted_words() {
             if text == "--" && record.passes_words_on {
                 return None;
             }
@@ -107,21 +115,21 @@ impl CommandRecords {
                 let Some(parts) = text.split_once(['=', ':']) else { continue };
                 parts
             } else {
-                let before = call.words[at - 1].text.as_str();
+                let before = call.words[index - 1].text.as_str();
                 let is_option = before.starts_with('-') && !before.contains('=');
                 if is_option && record.takes_value.has(before) {
                     continue;
                 }
                 (if is_option { before } else { "" }, text)
             };
-            if record.search_paths.any_begins(name) || is_no_path(name) {
+            if record.search_paths.has_prefix_of(name) || is_no_path(name) {
                 continue;
             }
-            let leaves = |piece: &str| {
+            let leaves_workspace = |piece: &str| {
                 let is_path = piece.starts_with("~/") || piece.starts_with('/') && !piece.starts_with("//");
-                (is_path || piece.split('/').any(|part| part == "..")) && (call.outside)(piece)
+                (is_path || piece.split('/').any(|part| part == "..")) && call.is_outside(piece)
             };
-            if value.split(['=', ':', ',']).any(leaves) {
+            if value.split(['=', ':', ',']).any(leaves_workspace) {
                 return more_than_granted(text);
             }
         }
@@ -134,10 +142,10 @@ impl CommandRecords {
             return None;
         }
         let harmless: Vec<&str> = self.both().flat_map(|record| record.harmless.iter().copied()).collect();
-        for (at, text) in call.ungranted_words() {
+        for (index, text) in call.ungranted_words() {
             // A `--` does not end the options if it is an option's value, or in find.
             let ends_options = || {
-                let before = call.words[at - 1].text.as_str();
+                let before = call.words[index - 1].text.as_str();
                 self.program.is_some_and(|record| record.passes_words_on)
                     || !before.starts_with('-') && program_name(&call.words[0].text) != "find"
             };
@@ -150,16 +158,19 @@ impl CommandRecords {
             }
             let whole = whole.strip_prefix('-').unwrap_or(whole);
             let name = whole.split('=').next().unwrap_or_default();
-            let is_name = |own: &str| own.trim_start_matches('-') == name;
-            if harmless.iter().any(|own| is_name(own) || own.trim_start_matches('-') == whole) {
+            let is_name = |listed: &str| listed.trim_start_matches('-') == name;
+            if harmless.iter().any(|listed| is_name(listed) || listed.trim_start_matches('-') == whole) {
                 continue;
             }
             // This option needs a request only for a value outside the workspace, and the value was
             // checked before.
-            if self.both().any(|record| record.asks_outside.iter().any(|own| own.len() > 2 && is_name(own))) {
+            if self
+                .both()
+                .any(|record| record.asks_outside.iter().any(|listed| listed.len() > 2 && is_name(listed)))
+            {
                 continue;
             }
-            let after = call.words.get(at + 1).map_or("", |word| word.text.as_str());
+            let after = call.words.get(index + 1).map_or("", |word| word.text.as_str());
             let (option, value) = text.split_once('=').unwrap_or((text, after));
             if self.both().any(|record| has_no_effect(record, option, value)) {
                 continue;

@@ -3,7 +3,7 @@
 use crate::shell::lex::word::Word;
 use crate::shell::programs::exceptions::names_follow;
 use crate::shell::programs::granted::is_understood;
-use crate::shell::programs::lookup::{Runner, own_verb, runner};
+use crate::shell::programs::lookup::{Runner, find_own_verb, find_runner};
 use crate::shell::programs::operands::{has_word, names_a_script};
 use crate::shell::programs::transparent_wrappers::{WrapperMatch, match_wrapper};
 
@@ -15,9 +15,9 @@ pub(crate) struct InnerCommands {
     /// Texts that a shell will parse.
     pub(crate) texts: Vec<String>,
     /// More words come from elsewhere (`xargs`), or the command is not literal.
-    pub(crate) open: bool,
+    pub(crate) gets_more_words: bool,
     /// It runs something that the words do not show.
-    pub(crate) hidden: bool,
+    pub(crate) may_run_more: bool,
     /// Whether the program runs other commands at all.
     pub(crate) runs: bool,
     /// Positions at which commands may begin, if the program runs commands or has unknown options.
@@ -33,8 +33,8 @@ pub(crate) fn marks_inner_commands(program: &str) -> bool {
 pub(crate) fn inner_commands(words: &[Word]) -> InnerCommands {
     let Some(first) = words.first() else { return InnerCommands::default() };
     let name = first.text.rsplit('/').next().unwrap_or(&first.text);
-    let runner = runner(name);
-    let mut inner = inner_command(words, name, runner);
+    let runner = find_runner(name);
+    let mut inner = recorded_inner_commands(words, name, runner);
     if !first.is_literal() {
         return inner;
     }
@@ -45,10 +45,10 @@ pub(crate) fn inner_commands(words: &[Word]) -> InnerCommands {
             && !runner.is_shell
             && matches!(match_wrapper(words), WrapperMatch::No | WrapperMatch::Unparsed)
         {
-            runner_starts(words, runner, &mut inner);
+            add_runner_starts(words, runner, &mut inner);
         }
     } else if !runner.never_runs && name != "command" && !is_understood(words) {
-        unknown_starts(words, &mut inner);
+        add_unknown_starts(words, &mut inner);
     }
     inner
 }
@@ -58,15 +58,15 @@ const MAX_WORDS_BEFORE_COMMAND: usize = 32;
 
 /// Possible positions of a runner's command: after its options, their possible values, and the words
 /// that belong to the runner.
-fn runner_starts(words: &[Word], runner: Runner, inner: &mut InnerCommands) {
+fn add_runner_starts(words: &[Word], runner: Runner, inner: &mut InnerCommands) {
     let mut words_before = runner.words_before;
     let mut after_option = false;
     let mut is_value = false;
-    let mut doubt = false;
-    for (at, word) in words.iter().enumerate().skip(1) {
+    let mut is_uncertain = false;
+    for (index, word) in words.iter().enumerate().skip(1) {
         let text = word.text.as_str();
-        if at > MAX_WORDS_BEFORE_COMMAND || doubt {
-            inner.possible_starts.extend(at..words.len());
+        if index > MAX_WORDS_BEFORE_COMMAND || is_uncertain {
+            inner.possible_starts.extend(index..words.len());
             return;
         }
         if std::mem::take(&mut is_value) && !text.starts_with('-') {
@@ -86,20 +86,20 @@ fn runner_starts(words: &[Word], runner: Runner, inner: &mut InnerCommands) {
         }
         let number = text.bytes().all(|c| c.is_ascii_digit() || matches!(c, b'.' | b':' | b'-'));
         if text.contains([' ', '\t', '\n']) {
-            join(std::slice::from_ref(word), inner);
+            add_joined_text(std::slice::from_ref(word), inner);
         }
         if std::mem::take(&mut after_option) {
             if !number {
-                inner.starts.push(at);
+                inner.starts.push(index);
                 // Either this word is the command, or it is the option's value and the next word is the
                 // command.
-                doubt = !text.contains([' ', '\t', '\n']);
+                is_uncertain = !text.contains([' ', '\t', '\n']);
             }
         } else if words_before > 0 {
             words_before -= 1;
-            inner.possible_starts.push(at);
+            inner.possible_starts.push(index);
         } else {
-            inner.starts.push(at);
+            inner.starts.push(index);
             return;
         }
     }
@@ -107,15 +107,15 @@ fn runner_starts(words: &[Word], runner: Runner, inner: &mut InnerCommands) {
 
 /// Possible inner commands of an unknown program: any of its words, and the text after an option for a
 /// command.
-fn unknown_starts(words: &[Word], inner: &mut InnerCommands) {
-    for (at, word) in words.iter().enumerate().skip(1) {
+fn add_unknown_starts(words: &[Word], inner: &mut InnerCommands) {
+    for (index, word) in words.iter().enumerate().skip(1) {
         let text = word.text.as_str();
         let Some(option) = text.strip_prefix('-').filter(|rest| !rest.is_empty()) else {
-            inner.possible_starts.push(at);
+            inner.possible_starts.push(index);
             continue;
         };
         let (option, joined) = option.split_once('=').map_or((option, None), |(o, value)| (o, Some(value)));
-        let value = joined.or_else(|| words.get(at + 1).map(|next| next.text.as_str()));
+        let value = joined.or_else(|| words.get(index + 1).map(|next| next.text.as_str()));
         let Some(value) = value.filter(|value| value.trim().contains(' ')) else { continue };
         let says_code = |part: &str| {
             matches!(
@@ -133,7 +133,7 @@ fn unknown_starts(words: &[Word], inner: &mut InnerCommands) {
 }
 
 /// The inner command by the tables.
-fn inner_command(words: &[Word], name: &str, runner: Runner) -> InnerCommands {
+fn recorded_inner_commands(words: &[Word], name: &str, runner: Runner) -> InnerCommands {
     let mut inner = InnerCommands::default();
     if name == "command"
         && words.iter().skip(1).take_while(|w| w.text.starts_with('-')).any(|w| w.text.contains(['v', 'V']))
@@ -143,27 +143,27 @@ fn inner_command(words: &[Word], name: &str, runner: Runner) -> InnerCommands {
     }
     if runner.runs_command {
         inner.runs = true;
-        inner.open = name == "xargs";
-        after_options(words, runner, &mut inner);
+        inner.gets_more_words = name == "xargs";
+        add_start_after_options(words, runner, &mut inner);
         if name == "env" {
-            split_string(words, &mut inner);
+            add_env_split_string(words, &mut inner);
         }
         if matches!(name, "runuser" | "npx" | "unshare" | "gdb") {
-            text_of(words, &["-c", "--command", "--call", "-ex"], &mut inner);
+            add_option_texts(words, &["-c", "--command", "--call", "-ex"], &mut inner);
         }
         return inner;
     }
     if runner.is_shell {
         inner.runs = true;
-        shell_text(words, &mut inner);
+        add_shell_text(words, &mut inner);
         return inner;
     }
     match name {
-        "find" => by_marks(words, &["-exec", "-execdir", "-ok", "-okdir"], &mut inner),
-        "fd" | "fdfind" => by_marks(words, &["-x", "--exec", "-X", "--exec-batch"], &mut inner),
+        "find" => add_starts_after_marks(words, &["-exec", "-execdir", "-ok", "-okdir"], &mut inner),
+        "fd" | "fdfind" => add_starts_after_marks(words, &["-x", "--exec", "-X", "--exec-batch"], &mut inner),
         "eval" | "watch" | "ssh" | "parallel" | "sem" => {
             inner.runs = true;
-            inner.open = name == "parallel";
+            inner.gets_more_words = name == "parallel";
             let mut from = 1;
             while words
                 .get(from)
@@ -178,16 +178,16 @@ fn inner_command(words: &[Word], name: &str, runner: Runner) -> InnerCommands {
             for from in from..(from + 2).min(words.len()) {
                 inner.starts.push(from);
             }
-            join(&words[from.min(words.len())..], &mut inner);
+            add_joined_text(&words[from.min(words.len())..], &mut inner);
         }
         "source" | "." => {
             inner.runs = true;
-            inner.hidden = true;
+            inner.may_run_more = true;
         }
         "trap" => {
             inner.runs = true;
             if let Some(word) = words.iter().skip(1).find(|word| !word.text.starts_with('-')) {
-                join(std::slice::from_ref(word), &mut inner);
+                add_joined_text(std::slice::from_ref(word), &mut inner);
             }
         }
         "alias" => {
@@ -199,14 +199,14 @@ fn inner_command(words: &[Word], name: &str, runner: Runner) -> InnerCommands {
         }
         "su" | "script" | "flock" | "nix-shell" | "hyperfine" | "tmux" | "screen" | "expect" => {
             inner.runs = true;
-            text_of(words, &["-c", "--command", "--run"], &mut inner);
+            add_option_texts(words, &["-c", "--command", "--run"], &mut inner);
             for word in words.iter().skip(1).filter(|word| word.text.contains(' ')) {
-                join(std::slice::from_ref(word), &mut inner);
+                add_joined_text(std::slice::from_ref(word), &mut inner);
             }
             inner.starts.extend(2..words.len().min(6));
         }
-        "mapfile" | "readarray" => text_of(words, &["-C"], &mut inner),
-        "git" => git(words, &mut inner),
+        "mapfile" | "readarray" => add_option_texts(words, &["-C"], &mut inner),
+        "git" => add_git_commands(words, &mut inner),
         _ => {}
     }
     if name == "jobs" && words.iter().any(|word| word.text == "-x") {
@@ -214,78 +214,79 @@ fn inner_command(words: &[Word], name: &str, runner: Runner) -> InnerCommands {
     }
     if runner.is_unknown {
         inner.runs = true;
-        text_of(words, &["-c"], &mut inner);
+        add_option_texts(words, &["-c"], &mut inner);
         if inner.starts.is_empty() && inner.texts.is_empty() {
             inner.starts.extend(1..words.len().min(12));
         }
     }
     if !runner.verbs.is_empty()
         && !names_a_script(words)
-        && let Some(at) = own_verb(words)
+        && let Some(index) = find_own_verb(words)
     {
         // `docker compose exec`: the verb may be the second word.
-        let later = words.iter().enumerate().skip(at).take(3);
-        let runs =
-            |at: usize, word: &Word| runner.verbs.contains(&word.text.as_str()) && !names_follow(words, at);
-        if let Some((at, _)) = later.into_iter().find(|(at, word)| runs(*at, word)) {
+        let later = words.iter().enumerate().skip(index).take(3);
+        let runs = |index: usize, word: &Word| {
+            runner.verbs.contains(&word.text.as_str()) && !names_follow(words, index)
+        };
+        if let Some((index, _)) = later.into_iter().find(|(index, word)| runs(*index, word)) {
             inner.runs = true;
-            text_of(&words[at..], &["-c", "--call"], &mut inner);
-            inner.starts.extend((at + 1)..words.len().min(at + 12));
+            add_option_texts(&words[index..], &["-c", "--call"], &mut inner);
+            inner.starts.extend((index + 1)..words.len().min(index + 12));
         }
     }
     inner
 }
 
 /// The command after the options of a runner and the words that belong to it.
-fn after_options(words: &[Word], runner: Runner, inner: &mut InnerCommands) {
+fn add_start_after_options(words: &[Word], runner: Runner, inner: &mut InnerCommands) {
     let (takes_value, words_before) = (runner.takes_value, runner.words_before);
-    let mut at = 1;
-    let mut doubt = false;
-    while let Some(word) = words.get(at) {
+    let mut index = 1;
+    let mut is_uncertain = false;
+    while let Some(word) = words.get(index) {
         let text = word.text.as_str();
         if text == "--" {
-            at += 1;
-            doubt = false;
+            index += 1;
+            is_uncertain = false;
             break;
         }
-        if !text.starts_with('-') || text == "-" && at > 1 {
+        if !text.starts_with('-') || text == "-" && index > 1 {
             break;
         }
-        doubt = false;
+        is_uncertain = false;
         if takes_value.contains(&text) {
-            at += 1;
+            index += 1;
         } else if !text.contains('=')
             && !takes_value.iter().any(|option| option.len() == 2 && text.starts_with(option))
         {
             // The option may take the next word as its value.
-            doubt = text != "-";
+            is_uncertain = text != "-";
         }
-        at += 1;
+        index += 1;
     }
-    let mut begin = at + words_before;
+    let mut start = index + words_before;
     let is_skipped = |word: &Word| word.is_assignment() || words_before > 0 && word.text.starts_with('-');
-    while words.get(begin).is_some_and(is_skipped) {
-        begin += 1;
+    while words.get(start).is_some_and(is_skipped) {
+        start += 1;
     }
-    if begin < words.len() {
-        inner.starts.push(begin);
+    if start < words.len() {
+        inner.starts.push(start);
     }
-    if doubt && begin + 1 < words.len() {
-        inner.starts.push(begin + 1);
+    if is_uncertain && start + 1 < words.len() {
+        inner.starts.push(start + 1);
     }
 }
 
 /// `env -S 'cmd args'`, also joined, abbreviated and in a cluster.
-fn split_string(words: &[Word], inner: &mut InnerCommands) {
+fn add_env_split_string(words: &[Word], inner: &mut InnerCommands) {
     let mut after_option = false;
     let mut is_split = false;
-    for (at, word) in words.iter().enumerate().skip(1) {
+    for (index, word) in words.iter().enumerate().skip(1) {
         let text = word.text.as_str();
         if !text.starts_with('-') && !std::mem::take(&mut after_option) {
             break;
         }
         after_option = text.starts_with('-');
-        let next = || words.get(at + 1).map(|next| next.text.as_str());
+        let next = || words.get(index + 1).map(|next| next.text.as_str());
         let joined = if let Some(long) = text.strip_prefix("--") {
             let (name, value) =
                 long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
@@ -294,18 +295,18 @@ fn split_string(words: &[Word], inner: &mut InnerCommands) {
             }
             value
         } else {
-            let Some(place) = text.strip_prefix('-').and_then(|letters| letters.find('S')) else { continue };
-            Some(&text[place + 2..]).filter(|rest| !rest.is_empty())
+            let Some(offset) = text.strip_prefix('-').and_then(|letters| letters.find('S')) else { continue };
+            Some(&text[offset + 2..]).filter(|rest| !rest.is_empty())
         };
         let Some(value) = joined.or_else(next) else { continue };
         // In the value `\_` is a blank, and the value ends at `\c` and `#` (env(1)). env appends the
         // words that follow.
         let value = value.replace("\\_", " ");
         let ends = value.find("\\c").into_iter().chain(value.find('#')).min().unwrap_or(value.len());
-        let rest = words.get(at + 1 + usize::from(joined.is_none())..).unwrap_or_default();
+        let rest = words.get(index + 1 + usize::from(joined.is_none())..).unwrap_or_default();
         // env splits only the first value. A later one is an ordinary word.
         if !std::mem::replace(&mut is_split, true) && !rest.is_empty() {
-            inner.hidden |= rest.iter().any(|word| !word.is_literal());
+            inner.may_run_more |= rest.iter().any(|word| !word.is_literal());
             let quoted = |word: &Word| format!(" '{}'", word.text.replace('\'', "'\\''"));
             inner.texts.push(format!("{}{}", &value[..ends], rest.iter().map(quoted).collect::<String>()));
         }
@@ -314,14 +315,14 @@ fn split_string(words: &[Word], inner: &mut InnerCommands) {
 }
 
 /// `sh -c TEXT`, with any other options.
-fn shell_text(words: &[Word], inner: &mut InnerCommands) {
+fn add_shell_text(words: &[Word], inner: &mut InnerCommands) {
     let mut wants_text = false;
-    let mut at = 1;
-    while let Some(word) = words.get(at) {
+    let mut index = 1;
+    while let Some(word) = words.get(index) {
         let text = word.text.as_str();
         let is_option = (text.starts_with('-') || text.starts_with('+')) && text.len() > 1;
         if !is_option || text == "--" {
-            at += usize::from(text == "--");
+            index += usize::from(text == "--");
             break;
         }
         let letters = text.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
@@ -331,26 +332,26 @@ fn shell_text(words: &[Word], inner: &mut InnerCommands) {
             Some(long) => usize::from(matches!(long, "rcfile" | "init-file")),
             None => text.matches(['o', 'O']).count(),
         };
-        at += 1;
-        while value_count > 0 && words.get(at).is_some_and(|word| !word.text.starts_with(['-', '+'])) {
-            at += 1;
+        index += 1;
+        while value_count > 0 && words.get(index).is_some_and(|word| !word.text.starts_with(['-', '+'])) {
+            index += 1;
             value_count -= 1;
         }
     }
     if !wants_text {
-        inner.hidden = true;
+        inner.may_run_more = true;
         return;
     }
-    match words.get(at) {
-        Some(word) => join(std::slice::from_ref(word), inner),
-        None => inner.hidden = true,
+    match words.get(index) {
+        Some(word) => add_joined_text(std::slice::from_ref(word), inner),
+        None => inner.may_run_more = true,
     }
 }
 
 /// Joins words into one text for a shell.
-fn join(words: &[Word], inner: &mut InnerCommands) {
+fn add_joined_text(words: &[Word], inner: &mut InnerCommands) {
     if words.iter().any(|word| !word.is_literal()) {
-        inner.hidden = true;
+        inner.may_run_more = true;
     }
     let text: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
     if !text.is_empty() {
@@ -359,13 +360,13 @@ fn join(words: &[Word], inner: &mut InnerCommands) {
 }
 
 /// Adds the values of these options as texts for a shell.
-fn text_of(words: &[Word], options: &[&str], inner: &mut InnerCommands) {
-    for (at, word) in words.iter().enumerate() {
+fn add_option_texts(words: &[Word], options: &[&str], inner: &mut InnerCommands) {
+    for (index, word) in words.iter().enumerate() {
         let text = word.text.as_str();
         if options.contains(&text)
-            && let Some(next) = words.get(at + 1)
+            && let Some(next) = words.get(index + 1)
         {
-            join(std::slice::from_ref(next), inner);
+            add_joined_text(std::slice::from_ref(next), inner);
         } else if let Some((option, value)) = text.split_once('=')
             && options.contains(&option)
         {
@@ -377,11 +378,11 @@ fn text_of(words: &[Word], options: &[&str], inner: &mut InnerCommands) {
 }
 
 /// Commands after marks, as in `find . -exec cmd`.
-fn by_marks(words: &[Word], marks: &[&str], inner: &mut InnerCommands) {
-    for (at, word) in words.iter().enumerate().skip(1) {
-        if marks.contains(&word.text.as_str()) && at + 1 < words.len() {
+fn add_starts_after_marks(words: &[Word], marks: &[&str], inner: &mut InnerCommands) {
+    for (index, word) in words.iter().enumerate().skip(1) {
+        if marks.contains(&word.text.as_str()) && index + 1 < words.len() {
             inner.runs = true;
-            inner.starts.push(at + 1);
+            inner.starts.push(index + 1);
         }
     }
 }
@@ -390,21 +391,22 @@ fn by_marks(words: &[Word], marks: &[&str], inner: &mut InnerCommands) {
 const MAX_GIT_VERBS: usize = 4;
 
 /// Commands that git runs.
-fn git(words: &[Word], inner: &mut InnerCommands) {
-    for (at, word) in words.iter().enumerate().skip(1) {
+fn add_git_commands(words: &[Word], inner: &mut InnerCommands) {
+    for (index, word) in words.iter().enumerate().skip(1) {
         let text = word.text.as_str();
-        if matches!(text, "run" | "foreach") && at > 1 {
+        if matches!(text, "run" | "foreach") && index > 1 {
             if inner.starts.len() == MAX_GIT_VERBS {
-                inner.hidden = true;
+                inner.may_run_more = true;
                 return;
             }
-            let from = at + 1 + words[at + 1..].iter().take_while(|word| word.text.starts_with('-')).count();
+            let from =
+                index + 1 + words[index + 1..].iter().take_while(|word| word.text.starts_with('-')).count();
             if from < words.len() {
                 inner.starts.push(from);
-                join(&words[from..], inner);
+                add_joined_text(&words[from..], inner);
             }
         } else if matches!(text, "-x" | "--exec" | "--tree-filter" | "--index-filter" | "--msg-filter")
-            && let Some(next) = words.get(at + 1)
+            && let Some(next) = words.get(index + 1)
         {
             inner.texts.push(next.text.clone());
         } else if let Some(value) = text.strip_prefix("--exec=") {

@@ -64,17 +64,18 @@ static INDEX: LazyLock<FxHashMap<&'static str, Entry>> = LazyLock::new(|| {
 });
 
 impl Entry {
+    /// Adds what a record says about a name. The first record with a field decides it.
     fn add(&mut self, name: &str, record: &'static Record) {
         if record.effect.is_some() {
             self.arguments = self.arguments.or(Some(record));
         }
-        if record.read_only.as_ref().is_some_and(|use_| use_.only.is_empty_or_has(name)) {
+        if record.read_only.as_ref().is_some_and(|use_| use_.only_for.is_empty_or_has(name)) {
             self.read_only = self.read_only.or(Some(record));
         }
         self.runs = self.runs.or(record.runs.as_ref());
         self.transparent = self.transparent.or(record.transparent.as_ref());
         self.runs_with = self.runs_with.or_else(|| verbs_of(&record.runs_with, name));
-        for verb in record.verb.iter().filter(|verb| verb.of.is_empty_or_has(name)) {
+        for verb in record.verb.iter().filter(|verb| verb.only_for.is_empty_or_has(name)) {
             if verb.read_only.is_some() {
                 self.read_only_verbs.push(verb);
             }
@@ -93,31 +94,32 @@ pub(crate) struct CommandRecords {
 }
 
 /// Finds the records of a command. Versions are removed from the name: `python3.11` is `python`.
-pub(crate) fn records(words: &[Word]) -> CommandRecords {
+pub(crate) fn find_records(words: &[Word]) -> CommandRecords {
     let none = CommandRecords { program: None, verb: None };
     let Some(entry) = words.first().and_then(|first| INDEX.get(stem(&first.text))) else { return none };
-    let verb = verb(words, entry.arguments).and_then(|at| entry.verbs.get(words[at].text.as_str()).copied());
+    let verb = find_verb(words, entry.arguments)
+        .and_then(|index| entry.verbs.get(words[index].text.as_str()).copied());
     CommandRecords { program: entry.arguments, verb }
 }
 
 /// The record for the arguments of a program.
-pub(crate) fn arguments(name: &str) -> Option<&'static Record> {
+pub(crate) fn argument_record(name: &str) -> Option<&'static Record> {
     INDEX.get(name)?.arguments
 }
 
 /// All options of a program before its verb, if they are known.
 pub(crate) fn own_options(name: &str) -> Option<&'static Options> {
-    arguments(name)?.own_options.as_ref()
+    argument_record(name)?.own_options.as_ref()
 }
 
 /// Whether a program itself has this verb.
 pub(crate) fn is_known_verb(name: &str, verb: &str) -> bool {
-    let verbs = arguments(name).and_then(|record| verbs_of(&record.known_verbs, name));
+    let verbs = argument_record(name).and_then(|record| verbs_of(&record.known_verbs, name));
     verbs.is_some_and(|verbs| verbs.has(verb))
 }
 
 /// The record of a program with a read-only use.
-pub(crate) fn read_only(name: &str) -> Option<&'static Record> {
+pub(crate) fn read_only_record(name: &str) -> Option<&'static Record> {
     INDEX.get(name)?.read_only
 }
 
@@ -163,25 +165,25 @@ pub(crate) fn stem(text: &str) -> &str {
     let stem = &name[..name.len() - version];
     let stem = stem.strip_suffix('-').filter(|_| stem.len() < name.len()).unwrap_or(stem);
     // A recorded name with digits keeps them: `7z`, `md5sum`.
-    if !stem.is_empty() && stem.len() < name.len() && arguments(name).is_none() { stem } else { name }
+    if !stem.is_empty() && stem.len() < name.len() && argument_record(name).is_none() { stem } else { name }
 }
 
 /// Position of the verb: the first word that is neither an option nor an option's value.
-pub(crate) fn verb(words: &[Word], program: Option<&Record>) -> Option<usize> {
+pub(crate) fn find_verb(words: &[Word], program: Option<&Record>) -> Option<usize> {
     let takes_value = |text: &str| program.is_some_and(|record| record.takes_value.has(text));
-    let mut at = 1;
-    while let Some(word) = words.get(at) {
+    let mut index = 1;
+    while let Some(word) = words.get(index) {
         if !word.text.starts_with('-') && !word.text.starts_with('+') {
-            return Some(at);
+            return Some(index);
         }
-        at += if takes_value(&word.text) { 2 } else { 1 };
+        index += if takes_value(&word.text) { 2 } else { 1 };
     }
     None
 }
 
 /// Same as [`verb`], with the program's own record.
-pub(crate) fn own_verb(words: &[Word]) -> Option<usize> {
-    verb(words, words.first().and_then(|first| arguments(stem(&first.text))))
+pub(crate) fn find_own_verb(words: &[Word]) -> Option<usize> {
+    find_verb(words, words.first().and_then(|first| argument_record(stem(&first.text))))
 }
 
 /// The record of a transparent wrapper, by its name as written.
@@ -208,7 +210,7 @@ pub(crate) struct Runner {
 
 /// Finds a program by its name without folders. If only the name counts, a version at its end is
 /// ignored: `bash5` is a shell.
-pub(crate) fn runner(name: &str) -> Runner {
+pub(crate) fn find_runner(name: &str) -> Runner {
     let entry = |name: &str| {
         let entry = INDEX.get(name).filter(|entry| entry.runs.is_some() || entry.runs_with.is_some())?;
         let how = entry.runs.map(|runs| runs.how);
@@ -256,10 +258,11 @@ mod tests {
         assert_eq!(twice(names(&|record| record.effect.is_some())), [""; 0]);
         assert_eq!(twice(names(&|record| record.runs.is_some())), [""; 0]);
         for record in RECORDS.iter() {
-            let of =
-                |verb: &Record| verb.of.iter().chain(record.names.iter()).copied().collect::<HashSet<_>>();
+            let all_names = |verb: &Record| {
+                verb.only_for.iter().chain(record.names.iter()).copied().collect::<HashSet<_>>()
+            };
             assert!(
-                record.verb.iter().all(|verb| of(verb).len() == record.names.len()),
+                record.verb.iter().all(|verb| all_names(verb).len() == record.names.len()),
                 "{:?}",
                 record.names
             );

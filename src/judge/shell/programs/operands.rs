@@ -18,23 +18,23 @@ pub(crate) fn operands<'w>(words: &'w [Word], takes_value: &str) -> Vec<(usize, 
 
 /// Whether a list of words with blanks between them has this one.
 pub(crate) fn has_word(list: &str, word: &str) -> bool {
-    list.split_ascii_whitespace().any(|own| own == word)
+    list.split_ascii_whitespace().any(|listed| listed == word)
 }
 
 /// Same as [`operands`], for options of which `takes_value` holds.
 pub(crate) fn operands_by(words: &[Word], takes_value: impl Fn(&str) -> bool) -> Vec<(usize, &Word)> {
     let mut operands = Vec::new();
     let mut ended = false;
-    let mut at = 1;
-    while let Some(word) = words.get(at) {
+    let mut index = 1;
+    while let Some(word) = words.get(index) {
         if !ended && word.text == "--" {
             ended = true;
         } else if ended || !word.text.starts_with('-') || word.text == "-" {
-            operands.push((at, word));
+            operands.push((index, word));
         } else if takes_value(&word.text) {
-            at += 1;
+            index += 1;
         }
-        at += 1;
+        index += 1;
     }
     operands
 }
@@ -43,6 +43,6 @@ pub(crate) fn operands_by(words: &[Word], takes_value: impl Fn(&str) -> bool) ->
 pub(crate) fn may_become_an_option(word: &Word) -> bool {
     // A file may have a name that makes the word an option; the text after `=` is its value.
     let is_pattern = || word.text.split('=').next().is_some_and(|name| name.contains(['*', '?', '[']));
-    word.marks.has(Marks::GLOB_FIRST)
-        || word.marks.has(Marks::GLOB) && word.text.starts_with('-') && is_pattern()
+    word.marks.has_any(Marks::GLOB_FIRST)
+        || word.marks.has_any(Marks::GLOB) && word.text.starts_with('-') && is_pattern()
 }

@@ -22,9 +22,9 @@ pub(super) fn read_paths(words: &[Word]) -> Option<ReadPaths> {
 
 /// Whether a word is literal, a number, or holds the name of a file that a loop found.
 fn is_printable(word: &Word) -> bool {
-    let is_name = word.marks.has(Marks::LOOPED) || word.marks.has(Marks::SPLIT);
-    ![Marks::EXPANDS, Marks::BRACE, Marks::HOME, Marks::TILDE].iter().any(|mark| word.marks.has(*mark))
-        && (is_name || !word.marks.has(Marks::GLOB))
+    let is_name = word.marks.has_any(Marks::LOOPED) || word.marks.has_any(Marks::SPLIT);
+    ![Marks::EXPANDS, Marks::BRACE, Marks::HOME, Marks::TILDE].iter().any(|mark| word.marks.has_any(*mark))
+        && (is_name || !word.marks.has_any(Marks::GLOB))
 }
 
 /// `command -v git`.
@@ -35,8 +35,8 @@ fn command_lookup_paths(words: &[Word]) -> Option<ReadPaths> {
 
 /// `printf FORMAT …`: only format directives that print. `%n` assigns.
 fn printf_paths(words: &[Word]) -> Option<ReadPaths> {
-    let at = if words.get(1)?.text == "--" { 2 } else { 1 };
-    let format = words.get(at)?;
+    let index = if words.get(1)?.text == "--" { 2 } else { 1 };
+    let format = words.get(index)?;
     // A width with many digits floods the output.
     let prints = |rest: &str| {
         let kind = rest.trim_start_matches(|c: char| c.is_ascii_digit() || "-+ #'.".contains(c));
@@ -45,7 +45,7 @@ fn printf_paths(words: &[Word]) -> Option<ReadPaths> {
     let kinds = format.text.replace("%%", "");
     let is_harmless =
         format.is_literal() && !format.text.starts_with('-') && kinds.split('%').skip(1).all(prints);
-    (is_harmless && words[at..].iter().all(is_printable)).then_some(ReadPaths::READS_NOTHING)
+    (is_harmless && words[index..].iter().all(is_printable)).then_some(ReadPaths::READS_NOTHING)
 }
 
 /// `test …` and `[ … ]`: operators that read files, numbers and texts. `-v` and `-R` evaluate
@@ -60,7 +60,8 @@ fn test_paths(words: &[Word]) -> Option<ReadPaths> {
             && (!text.contains('[') || text == "[")
             && (!is_option || has_word(OPERATORS, text))
     };
-    let is_path = |at: &usize| !words[*at].text.starts_with('-') && !words[*at].marks.has(Marks::NUMBER);
+    let is_path =
+        |index: &usize| !words[*index].text.starts_with('-') && !words[*index].marks.has_any(Marks::NUMBER);
     let paths = (1..words.len()).filter(is_path).collect();
     words.iter().all(is_fine).then_some(ReadPaths::new(FileOutput::Names, paths))
 }

@@ -32,30 +32,31 @@ pub(super) struct FindWords {
     pub(super) names: Option<Vec<String>>,
 }
 
+/// The meaning of the words of a `find`; `None` if it has a test or an action that is not known to be harmless.
 pub(super) fn parse(words: &[Word]) -> Option<FindWords> {
     if !words.iter().all(Word::is_literal) {
         return None;
     }
-    let is_in = |list: &str, text: &str| list.split(' ').any(|own| own == text);
+    let is_in = |list: &str, text: &str| list.split(' ').any(|listed| listed == text);
     let begins =
         |word: &Word| word.text.starts_with('-') || matches!(word.text.as_str(), "!" | "(" | ")" | ",");
     let from = words.iter().position(begins).unwrap_or(words.len());
     let mut paths: Vec<usize> = (1..from).collect();
-    let (mut at, mut is_plain, mut prints) = (from, true, true);
+    let (mut index, mut is_plain, mut prints) = (from, true, true);
     let mut name = None;
-    while let Some(word) = words.get(at) {
+    while let Some(word) = words.get(index) {
         let text = word.text.as_str();
         is_plain &= !is_in(NOT_PLAIN, text);
         prints &= !is_in("-ls -printf", text);
         if text == "-name" {
-            name = words.get(at + 1).map(|value| value.text.clone());
+            name = words.get(index + 1).map(|value| value.text.clone());
         }
-        at += match text {
+        index += match text {
             _ if is_in(FLAGS, text) => 1,
-            _ if words.len() == at + 1 => return None,
+            _ if words.len() == index + 1 => return None,
             _ if is_in(VALUES, text) => 2,
             _ if is_in(FILES, text) => {
-                paths.push(at + 1);
+                paths.push(index + 1);
                 2
             }
             _ => return None,

@@ -23,27 +23,29 @@ pub(super) fn read_paths(words: &[Word], cwds: &[String], folders: &Folders) -> 
     if cwds.iter().any(|cwd| *cwd != folders.workspace) || folders.repository == Repository::Content {
         return None;
     }
-    let literal = |at: usize| words.get(at).filter(|word| word.is_literal()).map(|word| word.text.as_str());
+    let literal =
+        |index: usize| words.get(index).filter(|word| word.is_literal()).map(|word| word.text.as_str());
     let first = verb_at(words);
     let (record, has_two_words) =
         lookup::read_only_verb(&words[0].text, literal(first)?, literal(first + 1))?;
     let (read_only, options) = (record.read_only.as_ref()?, record.options.as_ref()?);
-    let at = first + usize::from(has_two_words);
-    let call = &words[at..];
+    let index = first + usize::from(has_two_words);
+    let call = &words[index..];
     let parsed = options.parse(call)?;
     // For many options git itself does not take the next word as the value.
     let is_odd = |option: &GivenOption<'_>| {
-        option.value_at.is_some_and(|at| at != option.at && call[at].text.starts_with('-'))
+        option.value_at.is_some_and(|index| index != option.index && call[index].text.starts_with('-'))
     };
     let formats = parsed.options.iter().filter(|option| matches!(option.name, "--format" | "--pretty"));
     let mut formats = formats.map(|option| option.value.unwrap_or_default());
     let lists = match read_only.operands {
         Operands::Shown => false,
-        Operands::Searched => return search_paths(call, at, &parsed),
+        Operands::Searched => return search_paths(call, index, &parsed),
         Operands::Listed if parsed.operands.is_empty() || parsed.has(&read_only.lists_with) => true,
         _ => return None,
     };
-    let is_plain = |at: &usize| call[*at].is_literal() || !lists && call[*at].marks.has(Marks::GLOB);
+    let is_plain =
+        |index: &usize| call[*index].is_literal() || !lists && call[*index].marks.has_any(Marks::GLOB);
     let passes = !parsed.options.iter().any(is_odd)
         && parsed.operands.iter().all(is_plain)
         && formats.all(is_harmless_format)
@@ -51,7 +53,7 @@ pub(super) fn read_paths(words: &[Word], cwds: &[String], folders: &Folders) -> 
     if !passes {
         return None;
     }
-    let in_words = |paths: Vec<usize>| paths.into_iter().map(|path| at + path).collect();
+    let in_words = |paths: Vec<usize>| paths.into_iter().map(|path| index + path).collect();
     let operands = if lists { Vec::new() } else { in_words(parsed.operands.clone()) };
     let patches = shows_patches(call, &parsed).then(|| in_words(path_limits(call, &parsed)));
     let values = in_words(values_that_may_be_paths(&parsed));
@@ -101,7 +103,7 @@ const SUMMARIES: &[&str] = &[
 /// Whether the command may show content of files that its words do not name. A hash may be that of a file.
 fn shows_patches(call: &[Word], parsed: &ParsedOptions<'_>) -> bool {
     let summarises = parsed.has(SUMMARIES) && !parsed.has(PATCHES);
-    let operands: Vec<&str> = parsed.operands.iter().map(|at| call[*at].text.as_str()).collect();
+    let operands: Vec<&str> = parsed.operands.iter().map(|index| call[*index].text.as_str()).collect();
     let is_hash = |text: &&str| text.len() >= 4 && text.bytes().all(|c| c.is_ascii_hexdigit());
     // `REVISION:PATH` names its file; of a folder, only names are shown. `:/TEXT` and `HEAD^{/TEXT}` search commits.
     let is_file = |text: &&str| {
@@ -119,6 +121,7 @@ fn shows_patches(call: &[Word], parsed: &ParsedOptions<'_>) -> bool {
     }
 }
 
+/// Whether a character may begin the name of a file.
 fn is_name_character(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '.' | '_')
 }
@@ -132,28 +135,28 @@ fn path_limits(call: &[Word], parsed: &ParsedOptions<'_>) -> Vec<usize> {
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['~', '^']) && is_ancestor(rest))
     };
     let end = call.iter().position(|word| word.text == "--");
-    let is_limit = |at: &usize| match end {
-        Some(end) => end < *at,
-        None => !is_head(&call[*at].text),
+    let is_limit = |index: &usize| match end {
+        Some(end) => end < *index,
+        None => !is_head(&call[*index].text),
     };
     parsed.operands.iter().copied().filter(is_limit).collect()
 }
 
 /// `git grep`: it reads the tracked files, never links. An operand may also be a revision; then no such
 /// file exists, and the disk does not show what it contains.
-fn search_paths(call: &[Word], at: usize, parsed: &ParsedOptions<'_>) -> Option<ReadPaths> {
+fn search_paths(call: &[Word], index: usize, parsed: &ParsedOptions<'_>) -> Option<ReadPaths> {
     let is_given = parsed.has(&["-e"]);
     let operands = parsed.operands.get(usize::from(!is_given)..)?;
     if !parsed.operands.iter().all(|operand| call[*operand].is_literal()) {
         return None;
     }
-    let operands: Vec<usize> = operands.iter().map(|operand| at + operand).collect();
+    let operands: Vec<usize> = operands.iter().map(|operand| index + operand).collect();
     let search = TreeSearch { selection: Selection::Tracked, hidden: true, ..TreeSearch::default() };
     Some(ReadPaths {
         searches_here: operands.is_empty(),
         search: Some(search),
         of_repository: true,
-        checked_from: at + 1,
+        checked_from: index + 1,
         ..ReadPaths::new(FileOutput::Content, operands)
     })
 }
@@ -164,7 +167,7 @@ fn search_paths(call: &[Word], at: usize, parsed: &ParsedOptions<'_>) -> Option<
 fn is_harmless_format(format: &str) -> bool {
     const NAMES: &[&str] = &["", "oneline", "short", "medium", "full", "fuller", "reference", "email", "raw"];
     let verifies =
-        |(at, _): (usize, &str)| format[at + 1..].trim_start_matches(['-', '+', ' ']).starts_with('G');
+        |(index, _): (usize, &str)| format[index + 1..].trim_start_matches(['-', '+', ' ']).starts_with('G');
     NAMES.contains(&format) || format.contains('%') && !format.match_indices('%').any(verifies)
 }
 
@@ -172,9 +175,9 @@ fn is_harmless_format(format: &str) -> bool {
 /// two paths, with everything below them (git-diff(1), `--no-index`). With more than two paths it does
 /// not.
 fn may_compare_folders(call: &[Word], parsed: &ParsedOptions<'_>, repository: Repository) -> bool {
-    let operands: Vec<&Word> = parsed.operands.iter().map(|at| &call[*at]).collect();
+    let operands: Vec<&Word> = parsed.operands.iter().map(|index| &call[*index]).collect();
     // A pattern may expand to any number of paths.
-    let may_be_two = operands.len() == 2 || operands.iter().any(|word| word.marks.has(Marks::GLOB));
+    let may_be_two = operands.len() == 2 || operands.iter().any(|word| word.marks.has_any(Marks::GLOB));
     // git may refuse an existing repository: it belongs to another user, or is broken.
     let is_revision = |text: &str| {
         let name = text.split(['~', '^', ':', '.', '@']).next().unwrap_or_default();

@@ -31,7 +31,7 @@ const FILTERS: &[(&str, &str)] = &[
 pub(crate) fn passes_lines(words: &[Word]) -> bool {
     let Some(name) = words.first().map(|word| word.text.as_str()) else { return false };
     let Some((_, whole)) = FILTERS.iter().find(|(filter, _)| *filter == name) else { return false };
-    let parsed = lookup::read_only(name).and_then(|record| record.options.as_ref()?.parse(words));
+    let parsed = lookup::read_only_record(name).and_then(|record| record.options.as_ref()?.parse(words));
     let patterns =
         |parsed: &ParsedOptions<'_>| usize::from(name == "grep" && !parsed.has(&["-e", "--regexp"]));
     parsed.is_some_and(|parsed| {
@@ -48,7 +48,8 @@ pub(crate) fn listed_files(
     cwds: &[String],
     folders: &Folders,
 ) -> Option<Vec<FileRead>> {
-    let literal = |at: usize| words.get(at).filter(|word| word.is_literal()).map(|word| word.text.as_str());
+    let literal =
+        |index: usize| words.get(index).filter(|word| word.is_literal()).map(|word| word.text.as_str());
     let mut reads = Vec::new();
     let mut add = |path: &str, search: TreeSearch| {
         push_reads(&mut reads, path, &ReadKind::Tree(search), NameRule::Plain, cwds);
@@ -64,7 +65,7 @@ pub(crate) fn listed_files(
         }
         name if lookup::has_read_only_verbs(name) => add(".", git::listed_files(words)?),
         name => {
-            let record = lookup::read_only(name)?;
+            let record = lookup::read_only_record(name)?;
             let parsed = record.options.as_ref()?.parse(words)?;
             let search = record.search.as_ref().and_then(|search| search.search(&parsed))?;
             let prints_names = record.read_only.as_ref()?.prints_names || parsed.has(NAMES_ONLY);
@@ -75,11 +76,11 @@ pub(crate) fn listed_files(
             if paths.operands.is_empty() {
                 add(".", search.clone());
             }
-            for at in paths.operands {
-                if !words[at].is_literal() {
+            for index in paths.operands {
+                if !words[index].is_literal() {
                     return None;
                 }
-                add(&words[at].text, search.clone());
+                add(&words[index].text, search.clone());
             }
         }
     }
@@ -101,7 +102,7 @@ pub(crate) fn reads_with_listed_files(
                 matches!(read_only.operands, Operands::Paths | Operands::PatternThenPaths)
             })
     };
-    lookup::read_only(name).filter(takes_files).ok_or_else(refused)?;
+    lookup::read_only_record(name).filter(takes_files).ok_or_else(refused)?;
     let mut whole = words.to_vec();
     whole.push(Word { text: "listed".into(), ..Word::default() });
     let paths = read_paths(&whole, true, cwds, folders).ok_or_else(refused)?;

@@ -20,7 +20,7 @@ use crate::shell::lex::word::{Marks, Word};
 use crate::shell::paths::resolve;
 use crate::shell::paths::resolve::{Folders, Repository};
 use crate::shell::programs::call::CommandCall;
-use crate::shell::programs::lookup::{self, records};
+use crate::shell::programs::lookup::{self, find_records};
 use crate::shell::programs::operands::may_become_an_option;
 use crate::shell::programs::record::read_only::FileOutput;
 pub(crate) use lists::{listed_files, passes_lines, reads_with_listed_files};
@@ -57,6 +57,7 @@ impl ReadPaths {
     /// The command reads no files at all.
     const READS_NOTHING: Self = Self::new(FileOutput::Names, Vec::new());
 
+    /// Paths of a command that has only operands.
     const fn new(shows: FileOutput, operands: Vec<usize>) -> Self {
         Self {
             shows,
@@ -99,7 +100,7 @@ pub(crate) fn file_reads(
     let is_search = paths.search.is_some();
     let names_all_files = || match paths.of_repository {
         true => git::names_what_it_shows(words),
-        false => !words.iter().any(|word| word.marks.has(Marks::GLOB)),
+        false => !words.iter().any(|word| word.marks.has_any(Marks::GLOB)),
     };
     if (folders.has_file_rules || has_more_files && !is_search)
         && paths.shows == FileOutput::Content
@@ -113,15 +114,15 @@ pub(crate) fn file_reads(
     let outside = |text: &str| is_outside(text, cwds, folders);
     let call = CommandCall {
         words,
-        granted: paths.checked_from,
+        granted_count: paths.checked_from,
         outside: &outside,
         work_budget: &folders.work_budget,
     };
-    if let Some(reason) = records(words).request_reason(&call) {
+    if let Some(reason) = find_records(words).request_reason(&call) {
         return Err(reason);
     }
-    for at in paths.values.iter().chain(&paths.operands) {
-        check_word(name, &words[*at], &paths, cwds, folders)?;
+    for index in paths.values.iter().chain(&paths.operands) {
+        check_word(name, &words[*index], &paths, cwds, folders)?;
     }
     Ok(reads_of(words, &paths, cwds, folders))
 }
@@ -132,7 +133,7 @@ fn read_paths(words: &[Word], piped: bool, cwds: &[String], folders: &Folders) -
         "find" => find::read_paths(words),
         name if builtins::is_builtin(name) => builtins::read_paths(words),
         name if lookup::has_read_only_verbs(name) => git::read_paths(words, cwds, folders),
-        name => lookup::read_only(name).and_then(|record| recorded::read_paths(words, record, piped)),
+        name => lookup::read_only_record(name).and_then(|record| recorded::read_paths(words, record, piped)),
     }
 }
 
@@ -141,7 +142,7 @@ fn has_read_only_use(name: &str) -> bool {
     name == "find"
         || builtins::is_builtin(name)
         || lookup::has_read_only_verbs(name)
-        || lookup::read_only(name).is_some()
+        || lookup::read_only_record(name).is_some()
 }
 
 /// Whether the command only prints the version of its program.
@@ -159,14 +160,14 @@ fn check_word(
 ) -> Result<(), String> {
     let text = word.text.as_str();
     let unknown = [Marks::EXPANDS, Marks::NUMBER, Marks::BRACE, Marks::HOME, Marks::TILDE];
-    if unknown.iter().any(|mark| word.marks.has(*mark)) {
+    if unknown.iter().any(|mark| word.marks.has_any(*mark)) {
         return Err(format!("{text} is known only at run time"));
     }
     if text.starts_with('-') && may_become_an_option(word) {
         return Err(format!("{text} may become an option"));
     }
     let shows_content = paths.shows == FileOutput::Content;
-    let is_glob = word.marks.has(Marks::GLOB);
+    let is_glob = word.marks.has_any(Marks::GLOB);
     let is_plain_name = shows_content || !is_harmless_with_any_option(name);
     if is_glob && is_plain_name && text.split('/').any(may_be_folder_above) {
         return Err(format!("{text} may name the folder above"));
@@ -181,8 +182,8 @@ fn check_word(
     }
     // This includes `git show HEAD:.env`.
     for (path, home) in resolve::candidates(word).iter().filter(|(path, _)| !path.is_empty()) {
-        let leaves = path.starts_with('/') || path.split('/').any(|part| part == "..");
-        if *home || leaves && (is_outside(path, cwds, folders) || is_output(path)) {
+        let leaves_workspace = path.starts_with('/') || path.split('/').any(|part| part == "..");
+        if *home || leaves_workspace && (is_outside(path, cwds, folders) || is_output(path)) {
             return Err(format!("{text} lies outside the workspace"));
         }
         if shows_content && folders.may_name_secret(path, cwds) {

@@ -23,8 +23,8 @@ pub(super) fn is_output(path: &str) -> bool {
 
 /// Whether a format requests an excessive number of blanks: `%999999s`.
 pub(super) fn has_excessive_width(text: &str) -> bool {
-    text.match_indices('%').any(|(at, _)| {
-        let width = text[at + 1..].trim_start_matches(|c: char| "-+ #'0^_<>|(,.".contains(c));
+    text.match_indices('%').any(|(index, _)| {
+        let width = text[index + 1..].trim_start_matches(|c: char| "-+ #'0^_<>|(,.".contains(c));
         width.bytes().take_while(u8::is_ascii_digit).count() > 3
     })
 }

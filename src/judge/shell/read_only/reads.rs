@@ -33,15 +33,15 @@ pub(super) fn reads_of(
         None => paths.search.clone(),
     };
     let searches_here = paths.searches_here || paths.patches.as_ref().is_some_and(Vec::is_empty);
-    for at in values {
-        for (path, _) in resolve::candidates(&words[*at]) {
+    for index in values {
+        for (path, _) in resolve::candidates(&words[*index]) {
             push_reads(&mut reads, path, &kind, NameRule::Any, cwds);
         }
     }
-    for at in operands {
-        let word = &words[*at];
+    for index in operands {
+        let word = &words[*index];
         let kind = search.clone().map_or_else(|| kind.clone(), ReadKind::Tree);
-        let is_glob = word.marks.has(Marks::GLOB);
+        let is_glob = word.marks.has_any(Marks::GLOB);
         let is_pattern = is_glob || paths.of_repository && word.text.contains(['*', '?', '[']);
         if let (true, true, ReadKind::Tree(search)) = (paths.of_repository, is_pattern, &kind) {
             // `*` in a pattern of git matches slashes, too.
@@ -92,9 +92,9 @@ fn name_rule(name: &str, word: &Word) -> NameRule {
     // `wc` prints only counts for its files, also for a source file.
     let is_harmless =
         is_harmless_with_any_option(name) || name == "wc" && !text.contains('/') && is_harmless_glob(text);
-    if !word.marks.has(Marks::GLOB) {
+    if !word.marks.has_any(Marks::GLOB) {
         NameRule::Any
-    } else if word.marks.has(Marks::SPLIT) || matches!(name, "test" | "[") {
+    } else if word.marks.has_any(Marks::SPLIT) || matches!(name, "test" | "[") {
         NameRule::Plain
     } else if text.starts_with(['*', '?', '[']) && !is_harmless {
         NameRule::NoOption

@@ -21,11 +21,13 @@ pub(super) fn read_paths(words: &[Word], record: &Record, piped: bool) -> Option
     if read_only.refuses_text(words) || !(read_only.needs.is_empty() || parsed.has(&read_only.needs)) {
         return None;
     }
-    let word = |at: &usize| &words[*at];
+    let word = |index: &usize| &words[*index];
     let operands = parsed.operands.as_slice();
     let are_literal = operands.iter().map(word).all(Word::is_literal);
     // In old syntax `+5f` is an option of some programs.
-    if read_only.operands != Operands::Format && operands.iter().any(|at| word(at).text.starts_with('+')) {
+    if read_only.operands != Operands::Format
+        && operands.iter().any(|index| word(index).text.starts_with('+'))
+    {
         return None;
     }
     let paths = match read_only.operands {
@@ -45,7 +47,7 @@ pub(super) fn read_paths(words: &[Word], record: &Record, piped: bool) -> Option
         }
         // In other implementations a word after a file is not an option.
         Operands::OnePath => {
-            let last = parsed.options.last().map_or(0, |option| option.at);
+            let last = parsed.options.last().map_or(0, |option| option.index);
             let is_after = operands.first().is_none_or(|first| last < *first);
             (operands.len() <= 1 && are_literal && is_after).then_some(operands)?
         }
@@ -74,7 +76,8 @@ pub(super) fn values_that_may_be_paths(parsed: &ParsedOptions<'_>) -> Vec<usize>
     let first = parsed.operands.first().copied().unwrap_or(usize::MAX);
     let is_path =
         |value_kind| !matches!(value_kind, OptionValue::Nothing | OptionValue::Number | OptionValue::Pattern);
-    let of_options = parsed.options.iter().filter(|option| is_path(option.value_kind) || option.at > first);
+    let of_options =
+        parsed.options.iter().filter(|option| is_path(option.value_kind) || option.index > first);
     of_options.filter_map(|option| option.value_at).collect()
 }
 
@@ -83,7 +86,7 @@ impl ReadOnly {
     /// next word wherever it stands, so that only a last one has the same meaning in both forms.
     fn with_dash(&self, words: &[Word]) -> Option<Vec<Word>> {
         let first = words.get(1).filter(|word| self.optional_dash && !word.text.starts_with('-'))?;
-        let is_same = first.text.find('f').is_none_or(|at| at + 1 == first.text.len());
+        let is_same = first.text.find('f').is_none_or(|index| index + 1 == first.text.len());
         let mut dashed = words.to_vec();
         dashed[1].text = format!("-{}", first.text);
         is_same.then_some(dashed)
@@ -93,8 +96,8 @@ impl ReadOnly {
     fn refuses_text(&self, words: &[Word]) -> bool {
         let is_of_name = |c: char| c.is_alphanumeric() || c == '_';
         let contains = |text: &str, name: &str| {
-            text.match_indices(name).any(|(at, _)| {
-                let (before, after) = (&text[..at], &text[at + name.len()..]);
+            text.match_indices(name).any(|(index, _)| {
+                let (before, after) = (&text[..index], &text[index + name.len()..]);
                 let is_field = before.ends_with('.') && !before.ends_with("..");
                 let is_whole = !name.chars().all(is_of_name)
                     || !before.ends_with(is_of_name) && !after.starts_with(is_of_name);

@@ -16,6 +16,7 @@ use crate::error::SessionError;
 use crate::handle::{LoadedSession, SessionHandle};
 use crate::lease::LeaseCount;
 use crate::registry::{Registry, SessionSlot, subagents};
+use crate::requests::ParkPatience;
 use crate::stream::feed::Feed;
 use base::sync::lock;
 use engine::{Engine, Input, LATEST_ONLY_KINDS, Recovery, TRANSIENT_KINDS};
@@ -117,7 +118,7 @@ impl Registry {
                     // Remove the slot only if no other call loads into it: a task in a removed slot would be a
                     // second owner. Slots are acquired under the same lock.
                     let is_last = |slot: &SessionSlot| !slot.initialized() && Arc::strong_count(slot) <= 2;
-                    self.inner.live.remove_if(&id, |_, known| Arc::ptr_eq(known, &slot) && is_last(known));
+                    self.inner.slots.remove_if(&id, |_, known| Arc::ptr_eq(known, &slot) && is_last(known));
                     return Err(error);
                 }
             };
@@ -127,11 +128,11 @@ impl Registry {
                     return Err(SessionError::Crashed);
                 }
             } else {
-                let tick = self.inner.tick.fetch_add(1, Ordering::Relaxed);
+                let tick = self.inner.lease_count.fetch_add(1, Ordering::Relaxed);
                 if let Some(handle) = loaded_session.acquire(tick) {
                     // A concurrent shutdown may not have seen this session.
                     if let Err(stopping) = self.check_open() {
-                        handle.park(false).await;
+                        handle.park(ParkPatience::StopTools).await;
                         return Err(stopping);
                     }
                     return Ok(handle);
@@ -139,13 +140,13 @@ impl Registry {
             }
             // The old task handles its last messages first, because only one task may own a session.
             loaded_session.wait_for_end().await;
-            self.inner.live.remove_if(&id, |_, known| Arc::ptr_eq(known, &slot));
+            self.inner.slots.remove_if(&id, |_, known| Arc::ptr_eq(known, &slot));
         }
     }
 
     /// Key and newest published seq of a session, without loading it.
     pub async fn journal(&self, id: SessionId) -> Result<(SessionKey, Seq), SessionError> {
-        let slot = self.inner.live.get(&id).map(|slot| Arc::clone(&slot));
+        let slot = self.inner.slots.get(&id).map(|slot| Arc::clone(&slot));
         if let Some(loaded_session) = slot.as_ref().and_then(|slot| slot.get()).filter(|it| !it.has_crashed())
         {
             return Ok((loaded_session.key, loaded_session.feed.last_seq()));
@@ -159,7 +160,7 @@ impl Registry {
     async fn remove_ended(&self, handle: &SessionHandle) {
         handle.ended().await;
         let is_own_slot = |slot: &SessionSlot| slot.get().is_some_and(|loaded| handle.is_handle_on(loaded));
-        self.inner.live.remove_if(&handle.id(), |_, slot| is_own_slot(slot));
+        self.inner.slots.remove_if(&handle.id(), |_, slot| is_own_slot(slot));
     }
 
     /// Number of loaded sessions.
@@ -176,7 +177,7 @@ impl Registry {
 
     pub(crate) fn slot(&self, id: SessionId) -> SessionSlot {
         // The guard ends with this statement, so no await happens under it.
-        Arc::clone(&self.inner.live.entry(id).or_default())
+        Arc::clone(&self.inner.slots.entry(id).or_default())
     }
 
     async fn load(&self, id: SessionId) -> Result<LoadedSession, SessionError> {
@@ -249,7 +250,7 @@ impl Registry {
         let shared = Arc::clone(&self.inner.shared);
         let feed = Arc::new(Feed::new(last_seq, Arc::clone(&shared.feed_pool)));
         let clients = Arc::<AttachedClients>::default();
-        let leases = Arc::new(LeaseCount::new(self.inner.tick.fetch_add(1, Ordering::Relaxed)));
+        let leases = Arc::new(LeaseCount::new(self.inner.lease_count.fetch_add(1, Ordering::Relaxed)));
         let loaded = Arc::new(SetOnce::new());
         let commands = Arc::default();
         let loaded_session = LoadedSession {
@@ -268,7 +269,7 @@ impl Registry {
         let counted = LoadedGuard(Arc::clone(&self.inner.loaded));
         let inner = Arc::downgrade(&self.inner);
         let outcome = LoadOutcome { loaded, feed: Arc::clone(&feed) };
-        self.inner.actors.spawn(async move {
+        self.inner.actor_tasks.spawn(async move {
             let _counted = counted;
             let known = match source {
                 StateSource::Made(engine) => Ok((*engine, None)),
@@ -308,7 +309,7 @@ impl Registry {
                 let is_own = |slot: &SessionSlot| {
                     slot.get().is_some_and(|loaded_session| Arc::ptr_eq(&loaded_session.leases, &leases))
                 };
-                inner.live.remove_if(&id, |_, slot| is_own(slot));
+                inner.slots.remove_if(&id, |_, slot| is_own(slot));
                 inner.unloaded.fetch_add(1, Ordering::Relaxed);
             }
         });
@@ -328,7 +329,7 @@ impl Registry {
             Some((loaded_session.leases.empty_since()?, loaded_session.mailbox.clone()))
         };
         let mut empty: Vec<(u64, mpsc::Sender<Box<SessionCommand>>)> =
-            self.inner.live.iter().filter_map(|entry| empty_since(entry.value())).collect();
+            self.inner.slots.iter().filter_map(|entry| empty_since(entry.value())).collect();
         empty.sort_unstable_by_key(|(tick, _)| *tick);
         for (_, mailbox) in empty.into_iter().take(excess) {
             // A session with a full mailbox is in use.

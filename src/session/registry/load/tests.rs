@@ -123,13 +123,13 @@ impl RegistryFixture {
     }
 
     async fn is_loaded(&self, id: SessionId) -> bool {
-        let slot = self.registry.inner.live.get(&id).map(|slot| Arc::clone(&slot));
+        let slot = self.registry.inner.slots.get(&id).map(|slot| Arc::clone(&slot));
         slot.is_some_and(|slot| slot.initialized())
     }
 
     async fn wait_loaded(&self, wanted: usize) {
         within_deadline(async {
-            while self.registry.loaded() != wanted || self.registry.inner.live.len() != wanted {
+            while self.registry.loaded() != wanted || self.registry.inner.slots.len() != wanted {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         })
@@ -137,7 +137,7 @@ impl RegistryFixture {
     }
 
     async fn panic_session(&self, id: SessionId) {
-        let slot = Arc::clone(self.registry.inner.live.get(&id).unwrap().value());
+        let slot = Arc::clone(self.registry.inner.slots.get(&id).unwrap().value());
         let loaded_session = slot.get().unwrap();
         assert!(loaded_session.mailbox.send(Box::new(SessionCommand::Panic)).await.is_ok());
         within_deadline(loaded_session.wait_for_end()).await;

@@ -8,8 +8,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::call;
 use crate::context::ToolContext;
-use crate::disk;
 use crate::error::{ToolError, cancelled};
+use crate::file_errors;
 use crate::files::edit_guard;
 use crate::files::patch::parse::{parse, unify_line_endings};
 use crate::files::patch::plan::{FileStep, count_changed_lines, plan, subject, targets, whole_diff};
@@ -90,7 +90,7 @@ pub(crate) fn run(
         && *diff != whole_diff(&steps)
     {
         let first = &targets[0].path.path;
-        return Err(disk::changed_content_error(first));
+        return Err(file_errors::changed_content_error(first));
     }
     if stop.is_cancelled() {
         return Ok(cancelled());

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use crate::context::ToolContext;
-use crate::disk;
 use crate::error::ToolError;
+use crate::file_errors;
 use crate::files::edit_guard;
 use crate::files::edit_guard::{PreparedEdit, RequiredRead};
 use crate::files::file_checks::with_similar_path;
@@ -167,7 +167,7 @@ pub(super) fn plan(
     }
     let target = |path: &PathBuf| {
         let found = targets.iter().find(|target| target.path.path == *path);
-        found.map(|target| target.path.clone()).ok_or_else(|| disk::changed_path_error(path))
+        found.map(|target| target.path.clone()).ok_or_else(|| file_errors::changed_path_error(path))
     };
     let mut steps = Vec::new();
     for (path, section) in merged {

@@ -16,9 +16,9 @@ use tokio_util::sync::CancellationToken;
 use window::LineWindow;
 
 use crate::context::ToolContext;
-use crate::disk;
-use crate::disk::FileStamp;
 use crate::error::{ToolError, cancelled};
+use crate::file_identity;
+use crate::file_identity::FileStamp;
 use crate::files::file_checks::{is_notebook, refuse_binary, with_similar_path};
 use crate::files::{media, notebook};
 use crate::fs::pinned::PinnedPath;
@@ -252,7 +252,7 @@ fn read_notebook(
             answer.push_str(&format!(" Go on with offset {}.", cells.last + 1));
         }
     }
-    let sha256 = disk::sha256(&bytes);
+    let sha256 = file_identity::sha256(&bytes);
     let is_part = !whole && !cells.cut && cells.last >= window.first;
     let record = ReadRecord {
         path: path.to_path_buf(),

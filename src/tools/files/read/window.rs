@@ -7,174 +7,197 @@ const MAX_LINE_CHARS: usize = 2_000;
 
 /// Collects the requested lines from pieces of text, and counts all lines.
 pub(super) struct LineWindow {
+    /// The first requested line, from 1.
     pub(super) first: u64,
     /// The last requested line.
-    until: u64,
-    /// The character that ends a line.
-    feed: char,
+    last_requested: u64,
+    /// The character that ends a line: `\n` or `\r`.
+    line_end: char,
     /// The current line, from 1.
     line: u64,
+    /// Number of characters to skip at the start of each line.
+    skip_columns: u64,
+    current: CurrentLine,
     text: String,
-    /// Characters of each line before the first one that is shown.
-    before: u64,
-    /// Character counts of the current line: skipped before the first shown one, shown, and left out.
-    passed: u64,
-    shown_chars: usize,
-    left_out: usize,
-    /// Whether the current line has at least one character.
-    line_has_chars: bool,
-    /// A `\r` that may belong to the line ending.
-    pending_return: bool,
-    last: u64,
+    /// The last line that was added to `text`; 0 if none was.
+    last_shown: u64,
+    /// Whether part of a line is not shown.
     cut_a_line: bool,
-    stopped_early: bool,
-    /// Whether any character of a line is shown.
-    reached: bool,
+    /// Whether `text` reached its limit before the last requested line.
+    is_text_full: bool,
+    /// Whether a shown line has a character behind the skipped columns.
+    has_shown_chars: bool,
+}
+
+/// Character counts of the line that is being read.
+#[derive(Default)]
+struct CurrentLine {
+    skipped: u64,
+    shown: usize,
+    /// Characters beyond [`MAX_LINE_CHARS`].
+    left_out: usize,
+    /// Whether the line has at least one byte, shown or not.
+    has_chars: bool,
+    /// A `\r` was read that may belong to the line ending.
+    pending_return: bool,
 }
 
 /// Result of a [`LineWindow`].
 pub(super) struct WindowText {
+    /// The requested lines with their numbers.
     pub(super) text: String,
+    /// Number of lines of the file.
     pub(super) total: u64,
     /// The last line that is shown; 0 if none is.
     pub(super) last: u64,
     pub(super) cut_a_line: bool,
     /// The requested column, if all lines are shorter.
-    beyond: Option<u64>,
+    missing_column: Option<u64>,
 }
 
 impl LineWindow {
-    pub(super) fn new(first: u64, limit: u64, feed: char) -> Self {
+    /// A window of `limit` lines, the first one `first`, of a text whose lines end with `line_end`.
+    pub(super) fn new(first: u64, limit: u64, line_end: char) -> Self {
         Self {
             first,
-            until: first.saturating_add(limit - 1),
-            feed,
+            last_requested: first.saturating_add(limit - 1),
+            line_end,
             line: 1,
+            skip_columns: 0,
+            current: CurrentLine::default(),
             text: String::new(),
-            before: 0,
-            passed: 0,
-            shown_chars: 0,
-            left_out: 0,
-            line_has_chars: false,
-            pending_return: false,
-            last: 0,
+            last_shown: 0,
             cut_a_line: false,
-            stopped_early: false,
-            reached: false,
+            is_text_full: false,
+            has_shown_chars: false,
         }
     }
 
     /// Shows lines from this character on, from 1.
     pub(super) fn beginning_at(mut self, column: u64) -> Self {
-        self.before = column.saturating_sub(1);
-        self.cut_a_line = self.before > 0;
+        self.skip_columns = column.saturating_sub(1);
+        self.cut_a_line = self.skip_columns > 0;
         self
     }
 
+    /// Whether the current line is shown.
     fn is_wanted(&self) -> bool {
-        !self.stopped_early && (self.first..=self.until).contains(&self.line)
+        !self.is_text_full && (self.first..=self.last_requested).contains(&self.line)
     }
 
     /// Whether nothing more will be shown, at the beginning of a line or within one.
     pub(super) fn is_full(&self) -> bool {
-        self.stopped_early || self.line > self.until
+        self.is_text_full || self.line > self.last_requested
     }
 
-    /// Continues with bytes of which only the line feeds count.
+    /// Counts the lines of bytes that are not shown. Only for a window that is full, and for an encoding in which
+    /// the byte of a line end is no part of another character.
     pub(super) fn count_only(&mut self, bytes: &[u8]) {
-        // Both characters are ASCII.
-        let feed = self.feed as u8;
-        self.line += bytes.iter().filter(|byte| **byte == feed).count() as u64;
+        // `\n` and `\r`, the two possible line ends, are ASCII.
+        let line_end = self.line_end as u8;
+        self.line += bytes.iter().filter(|byte| **byte == line_end).count() as u64;
         if let Some(byte) = bytes.last() {
-            self.line_has_chars = *byte != feed;
+            self.current.has_chars = *byte != line_end;
         }
     }
 
+    /// Reads the next piece of the text, which may begin and end anywhere in a line.
     pub(super) fn add_piece(&mut self, piece: &str) {
-        for part in piece.split_inclusive(self.feed) {
-            let (line, ends) = match part.strip_suffix(self.feed) {
+        for part in piece.split_inclusive(self.line_end) {
+            let (line, is_complete) = match part.strip_suffix(self.line_end) {
                 Some(line) => (line, true),
                 None => (part, false),
             };
             if self.is_wanted() {
-                self.append_part(line);
+                self.push_part(line);
             }
-            if ends {
+            if is_complete {
                 self.end_line();
             } else {
-                self.line_has_chars = true;
+                self.current.has_chars = true;
             }
         }
     }
 
-    fn append_part(&mut self, part: &str) {
+    /// Adds part of the current line, except a `\r` at its end.
+    fn push_part(&mut self, part: &str) {
         for c in part.chars() {
-            if self.pending_return {
-                self.pending_return = false;
-                self.push('\r');
+            if self.current.pending_return {
+                self.current.pending_return = false;
+                self.push_char('\r');
             }
-            if c == '\r' { self.pending_return = true } else { self.push(c) }
+            if c == '\r' { self.current.pending_return = true } else { self.push_char(c) }
         }
     }
 
-    fn push(&mut self, c: char) {
-        if self.shown_chars == 0 && self.left_out == 0 && self.passed == 0 {
-            self.number();
+    /// Skips, shows or leaves out one character of the current line.
+    fn push_char(&mut self, c: char) {
+        let CurrentLine { skipped, shown, left_out, .. } = self.current;
+        if shown == 0 && left_out == 0 && skipped == 0 {
+            self.push_line_number();
         }
-        if self.passed < self.before {
-            self.passed += 1;
-            return;
-        }
-        if self.shown_chars < MAX_LINE_CHARS {
+        if skipped < self.skip_columns {
+            self.current.skipped += 1;
+        } else if shown < MAX_LINE_CHARS {
             self.text.push(c);
-            self.shown_chars += 1;
+            self.current.shown += 1;
         } else {
-            self.left_out += 1;
+            self.current.left_out += 1;
         }
     }
 
-    fn number(&mut self) {
+    /// Begins the current line in the text with its number.
+    fn push_line_number(&mut self) {
         use std::fmt::Write as _;
         // Writing to a String cannot fail.
         let _ = write!(self.text, "{:>6}\t", self.line);
     }
 
+    /// Ends the current line, in the text too if the line is shown.
     fn end_line(&mut self) {
         use std::fmt::Write as _;
         if self.is_wanted() {
-            if self.shown_chars == 0 && self.passed == 0 {
-                self.number();
+            let CurrentLine { skipped, shown, left_out, .. } = self.current;
+            if shown == 0 && skipped == 0 {
+                self.push_line_number();
             }
-            self.reached |= self.shown_chars > 0;
-            if self.left_out > 0 {
+            self.has_shown_chars |= shown > 0;
+            if left_out > 0 {
                 self.cut_a_line = true;
-                let next = self.before + self.shown_chars as u64 + 1;
-                let _ =
-                    write!(self.text, " [line cut: {} more characters, from column {next}]", self.left_out);
+                let next = self.skip_columns + shown as u64 + 1;
+                let _ = write!(self.text, " [line cut: {left_out} more characters, from column {next}]");
             }
             self.text.push('\n');
-            self.last = self.line;
-            self.stopped_early = self.text.len() >= MAX_ANSWER_BYTES;
+            self.last_shown = self.line;
+            self.is_text_full = self.text.len() >= MAX_ANSWER_BYTES;
         }
         self.line += 1;
-        (self.passed, self.shown_chars, self.left_out) = (0, 0, 0);
-        (self.line_has_chars, self.pending_return) = (false, false);
+        self.current = CurrentLine::default();
     }
 
+    /// Ends the text, and with it a last line without a line end.
     pub(super) fn finish(mut self) -> WindowText {
-        let total = if self.line_has_chars { self.line } else { self.line - 1 };
-        if self.line_has_chars {
-            if self.pending_return && self.is_wanted() {
-                self.push('\r');
+        let has_open_line = self.current.has_chars;
+        let total = if has_open_line { self.line } else { self.line - 1 };
+        if has_open_line {
+            if self.current.pending_return && self.is_wanted() {
+                self.push_char('\r');
             }
             self.end_line();
         }
-        let beyond = (self.before > 0 && !self.reached && self.last > 0).then_some(self.before + 1);
-        WindowText { text: self.text, total, last: self.last, cut_a_line: self.cut_a_line, beyond }
+        let is_column_missing = self.skip_columns > 0 && !self.has_shown_chars && self.last_shown > 0;
+        WindowText {
+            text: self.text,
+            total,
+            last: self.last_shown,
+            cut_a_line: self.cut_a_line,
+            missing_column: is_column_missing.then_some(self.skip_columns + 1),
+        }
     }
 }
 
 impl WindowText {
+    /// The text for the model, with a last line that says which lines it shows. `first` is the first requested line.
     pub(super) fn into_answer(mut self, first: u64) -> String {
         if self.total == 0 {
             return "(the file is empty)".into();
@@ -187,7 +210,7 @@ impl WindowText {
                 self.text.push_str(&format!(" Go on with offset {}.", self.last + 1));
             }
         }
-        if let Some(column) = self.beyond {
+        if let Some(column) = self.missing_column {
             self.text.push_str(&format!(" None of them has {column} characters."));
         }
         self.text

@@ -22,8 +22,9 @@ use nix::fcntl::OFlag;
 use nix::sys::stat::Mode;
 use serde_json::json;
 
-use crate::disk::{self, FileIdentity};
 use crate::error::ToolError;
+use crate::file_errors;
+use crate::file_identity::FileIdentity;
 use crate::fs::content_hash::ContentHash;
 use base::open;
 use types::tool::ResolvedPath;
@@ -168,10 +169,10 @@ impl PinnedPath {
     pub fn open(&self) -> Result<(File, Metadata), ToolError> {
         let path = &self.path;
         let found = self.require_found()?;
-        disk::require_regular(path, &found.meta)?;
-        let Some((file, meta)) = self.open_now()? else { return Err(disk::changed_path_error(path)) };
+        file_errors::require_regular(path, &found.meta)?;
+        let Some((file, meta)) = self.open_now()? else { return Err(file_errors::changed_path_error(path)) };
         if FileIdentity::from_metadata(&meta) != FileIdentity::from_metadata(&found.meta) {
-            return Err(disk::changed_path_error(path));
+            return Err(file_errors::changed_path_error(path));
         }
         Ok((file, meta))
     }
@@ -264,9 +265,9 @@ pub(crate) fn open_regular(
     let file = match open::open_below(folder, name, flags, Mode::empty()) {
         Ok(fd) => File::from(fd),
         Err(Errno::ENOENT) => return Ok(None),
-        Err(errno) => return Err(disk::refused(path, errno)),
+        Err(errno) => return Err(file_errors::open_error(path, errno)),
     };
     let meta = file.metadata().map_err(|e| ToolError::io(path, &e))?;
-    disk::require_regular(path, &meta)?;
+    file_errors::require_regular(path, &meta)?;
     Ok(Some((file, meta)))
 }

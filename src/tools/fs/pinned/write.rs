@@ -16,8 +16,10 @@ use super::{
     CHUNK_BYTES, FileSnapshot, MIN_THREAD_BYTES, ObjectVersion, OtherNames, PinnedPath, open_regular,
     read_full, reopen,
 };
-use crate::disk::{self, FileIdentity, FileStamp};
 use crate::error::ToolError;
+use crate::file_errors;
+use crate::file_identity::{FileIdentity, FileStamp};
+use crate::folder_handle;
 use crate::fs::in_place;
 use crate::fs::temp_file::{TempGuard, create_temp, temp_name};
 use base::crash;
@@ -56,7 +58,7 @@ impl PinnedPath {
     ) -> Result<FileStamp, ToolError> {
         let path = &self.path;
         let io = |e: io::Error| ToolError::io(path, &e);
-        let errno = |e: Errno| disk::refused(path, e);
+        let errno = |e: Errno| file_errors::open_error(path, e);
         let Some(name) = &self.name else { return Err(io(io::ErrorKind::IsADirectory.into())) };
         self.require_writable()?;
         self.require_place()?;
@@ -125,14 +127,14 @@ impl PinnedPath {
     /// Gives the new file its name, unless another file has appeared there: a hard link never replaces one.
     fn link_new(&self, folder: &File, temp_name: &str, name: &OsStr) -> Result<(), ToolError> {
         let path = &self.path;
-        let errno = |e: Errno| disk::refused(path, e);
+        let errno = |e: Errno| file_errors::open_error(path, e);
         match nix::unistd::linkat(folder, temp_name, folder, name, AtFlags::empty()) {
             Ok(()) => Ok(()),
             Err(Errno::EEXIST) => Err(self.appeared_error(folder)),
             // File systems without hard links.
             Err(Errno::EPERM | Errno::EOPNOTSUPP | Errno::ENOSYS | Errno::EMLINK) => {
                 if open_regular(folder.as_fd(), Path::new(name), path)?.is_some() {
-                    return Err(disk::changed_content_error(path));
+                    return Err(file_errors::changed_content_error(path));
                 }
                 nix::fcntl::renameat(folder, temp_name, folder, name).map_err(errno)
             }
@@ -145,7 +147,7 @@ impl PinnedPath {
     fn can_stand_in(&self, temp: &File, before: &FileSnapshot) -> Result<bool, ToolError> {
         let meta = temp.metadata().map_err(|e| ToolError::io(&self.path, &e))?;
         let Some((current, _)) = self.open_now()? else {
-            return Err(disk::changed_content_error(&self.path));
+            return Err(file_errors::changed_content_error(&self.path));
         };
         Ok((meta.uid(), meta.gid()) == before.owner && in_place::copy_attributes(&current, temp))
     }
@@ -164,10 +166,10 @@ impl PinnedPath {
         self.require_unchanged(before)?;
         let flags = OFlag::O_RDWR | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
         let opened = open::open_below(self.folder.as_fd(), Path::new(name), flags, Mode::empty());
-        let mut file = File::from(opened.map_err(|e| disk::refused(path, e))?);
+        let mut file = File::from(opened.map_err(|e| file_errors::open_error(path, e))?);
         let meta = file.metadata().map_err(io)?;
         if FileIdentity::from_metadata(&meta) != FileIdentity::from_metadata(&self.require_found()?.meta) {
-            return Err(disk::changed_path_error(path));
+            return Err(file_errors::changed_path_error(path));
         }
         let contents = (before.bytes.as_slice(), bytes);
         in_place::overwrite(&mut file, path, contents, self.undo_folder.as_deref(), call_id).map_err(io)?;
@@ -184,7 +186,7 @@ impl PinnedPath {
         self.require_place()?;
         self.require_unchanged(before)?;
         nix::unistd::unlinkat(self.folder.as_ref(), name.as_os_str(), UnlinkatFlags::NoRemoveDir)
-            .map_err(|e| disk::refused(&self.path, e))?;
+            .map_err(|e| file_errors::open_error(&self.path, e))?;
         crash::point("C16.removed");
         // The removal must survive a power failure, too.
         sync_folder(&self.folder);
@@ -199,8 +201,8 @@ impl PinnedPath {
             // Kernels before 5.8 cannot check this for links, and the object is not a link.
             Err(Errno::EINVAL | Errno::ENOSYS | Errno::EPERM) | Ok(()) => Ok(()),
             // The file was removed after it was judged.
-            Err(Errno::ENOENT) => Err(disk::changed_content_error(&self.path)),
-            Err(errno) => Err(disk::refused(&self.path, errno)),
+            Err(Errno::ENOENT) => Err(file_errors::changed_content_error(&self.path)),
+            Err(errno) => Err(file_errors::open_error(&self.path, errno)),
         }
     }
 
@@ -209,12 +211,12 @@ impl PinnedPath {
         let above = 1 + self.missing.len();
         let parent =
             self.path.ancestors().nth(above).and_then(|path| path.strip_prefix(&self.anchor.path).ok());
-        let Some(parent) = parent else { return Err(disk::changed_path_error(&self.path)) };
-        let now = disk::open_folder_handle(self.anchor.folder.as_fd(), parent).ok();
+        let Some(parent) = parent else { return Err(file_errors::changed_path_error(&self.path)) };
+        let now = folder_handle::open_folder_handle(self.anchor.folder.as_fd(), parent).ok();
         let now = now.and_then(|now| now.metadata().ok()).map(|meta| FileIdentity::from_metadata(&meta));
         let held = self.folder.metadata().ok().map(|meta| FileIdentity::from_metadata(&meta));
         if now.is_none() || now != held || !self.anchor.is_in_place() {
-            return Err(disk::changed_path_error(&self.path));
+            return Err(file_errors::changed_path_error(&self.path));
         }
         Ok(())
     }
@@ -237,7 +239,7 @@ impl PinnedPath {
     fn require_untouched(&self, seen: ObjectVersion) -> Result<(), ToolError> {
         match self.open_now()? {
             Some((_, meta)) if ObjectVersion::from_metadata(&meta) == seen => Ok(()),
-            _ => Err(disk::changed_content_error(&self.path)),
+            _ => Err(file_errors::changed_content_error(&self.path)),
         }
     }
 
@@ -246,44 +248,44 @@ impl PinnedPath {
     fn require_unchanged(&self, before: &FileSnapshot) -> Result<ObjectVersion, ToolError> {
         let found = self.require_found()?;
         let Some((mut file, meta)) = self.open_now()? else {
-            return Err(disk::changed_content_error(&self.path));
+            return Err(file_errors::changed_content_error(&self.path));
         };
         let is_same_object = FileIdentity::from_metadata(&meta) == FileIdentity::from_metadata(&found.meta);
         let is_same_content = meta.len() == before.bytes.len() as u64
             && holds(&mut file, &before.bytes).map_err(|e| ToolError::io(&self.path, &e))?;
         if !is_same_content {
-            return Err(disk::changed_content_error(&self.path));
+            return Err(file_errors::changed_content_error(&self.path));
         }
         // An editor that saves the same content may create a new object. The judged object is gone then.
         if is_same_object {
             Ok(ObjectVersion::from_metadata(&meta))
         } else {
-            Err(disk::changed_path_error(&self.path))
+            Err(file_errors::changed_path_error(&self.path))
         }
     }
 
     /// A file or a link appeared where none existed.
     fn appeared_error(&self, folder: &File) -> ToolError {
-        let Some(name) = &self.name else { return disk::changed_path_error(&self.path) };
+        let Some(name) = &self.name else { return file_errors::changed_path_error(&self.path) };
         match nix::fcntl::readlinkat(folder, name.as_os_str()) {
-            Ok(_) => disk::changed_path_error(&self.path),
-            Err(_) => disk::changed_content_error(&self.path),
+            Ok(_) => file_errors::changed_path_error(&self.path),
+            Err(_) => file_errors::changed_content_error(&self.path),
         }
     }
 
     /// Creates the missing folders below the pinned one.
     fn make_folders(&self) -> Result<File, ToolError> {
-        let refused = |e: Errno| disk::refused(&self.path, e);
-        let mut folder = reopen(&self.folder, Path::new("")).map_err(refused)?;
+        let open_error = |e: Errno| file_errors::open_error(&self.path, e);
+        let mut folder = reopen(&self.folder, Path::new("")).map_err(open_error)?;
         for name in &self.missing {
             match nix::sys::stat::mkdirat(&folder, name.as_os_str(), Mode::from_bits_truncate(0o777)) {
                 Ok(()) | Err(Errno::EEXIST) => {}
-                Err(e) => return Err(refused(e)),
+                Err(e) => return Err(open_error(e)),
             }
             folder = reopen(&folder, Path::new(name)).map_err(|errno| match errno {
                 // A link in place of a folder is reported like a file.
-                Errno::ENOTDIR => disk::changed_path_error(&self.path),
-                errno => refused(errno),
+                Errno::ENOTDIR => file_errors::changed_path_error(&self.path),
+                errno => open_error(errno),
             })?;
         }
         Ok(folder)

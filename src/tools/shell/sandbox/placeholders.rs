@@ -1,6 +1,9 @@
 //! Placeholders for protected paths that do not exist. A mount needs an existing path, so the daemon creates an
 //! empty folder or a file with git's default text while a command runs. Without a placeholder, a command could
 //! create `.git` and its hooks.
+//!
+//! Before a placeholder is created, a *note* of it is written: a link to its path in the folder for temporary files.
+//! After a crash, the next daemon removes the placeholders that the notes name.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -15,8 +18,8 @@ use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, OpenHow, RenameFlags, ResolveFlag, op
 use nix::sys::stat::{Mode, fstatat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
-use crate::disk;
-use crate::disk::is_missing;
+use crate::file_errors::is_missing;
+use crate::file_identity;
 use base::sync::lock;
 
 /// Number of commands that need each placeholder. Removing a placeholder would remove the mount over it in
@@ -25,7 +28,9 @@ static PLACEHOLDER_NEEDS: Mutex<BTreeMap<PathBuf, PlaceholderNeed>> = Mutex::new
 
 #[derive(Debug)]
 struct PlaceholderNeed {
+    /// Number of running commands that need the placeholder.
     commands: usize,
+    /// Path of its note, if it has one.
     note: Option<PathBuf>,
 }
 
@@ -34,9 +39,9 @@ fn lock_needs() -> MutexGuard<'static, BTreeMap<PathBuf, PlaceholderNeed>> {
     lock(&PLACEHOLDER_NEEDS)
 }
 
-/// Text of a placeholder file; `None` for a folder. Git outside the sandbox reads the file while it exists
+/// Text of the placeholder at this path; `None` if the placeholder is a folder. Git outside the sandbox reads the file while it exists
 /// (gitrepository-layout(5)).
-fn text_of(path: &Path) -> Option<&'static str> {
+fn placeholder_text(path: &Path) -> Option<&'static str> {
     match path.file_name()?.to_str()? {
         // The folder itself holds the shared parts. The slash is necessary because libgit2 ignores a single
         // dot.
@@ -49,11 +54,12 @@ fn text_of(path: &Path) -> Option<&'static str> {
 /// Whether the path is a placeholder and counts as missing. A placeholder to which a user added content is an
 /// ordinary file or folder.
 pub(super) fn is_placeholder(path: &Path) -> bool {
-    lock_needs().contains_key(path) && is_as_made(path)
+    lock_needs().contains_key(path) && is_unchanged(path)
 }
 
-fn is_as_made(path: &Path) -> bool {
-    PlaceholderTarget::open_parent(path).is_ok_and(|place| place.is_as_made())
+/// Whether the path has exactly the content with which a placeholder is created.
+fn is_unchanged(path: &Path) -> bool {
+    PlaceholderTarget::open_parent(path).is_ok_and(|target| target.is_unchanged())
 }
 
 /// A name in a folder that was opened without links. Other processes may replace any folder by a link; creating
@@ -65,34 +71,38 @@ struct PlaceholderTarget<'p> {
 }
 
 impl<'p> PlaceholderTarget<'p> {
+    /// Opens the folder of a path without following links.
     fn open_parent(path: &'p Path) -> io::Result<Self> {
         let (folder, name) = path.parent().zip(path.file_name()).ok_or(io::ErrorKind::NotFound)?;
         let how = OpenHow::new()
             .flags(OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC)
             .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS | ResolveFlag::RESOLVE_NO_MAGICLINKS);
-        Ok(Self { folder: openat2(AT_FDCWD, folder, how)?, name, text: text_of(path) })
+        Ok(Self { folder: openat2(AT_FDCWD, folder, how)?, name, text: placeholder_text(path) })
     }
 
+    /// Opens a name of the folder without following a link and without waiting.
     fn open(&self, name: &OsStr, flags: OFlag) -> io::Result<fs::File> {
         let flags = flags | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
         Ok(nix::fcntl::openat(&self.folder, name, flags, Mode::from_bits_truncate(0o644))?.into())
     }
 
-    fn is_as_made(&self) -> bool {
+    /// Whether the name has exactly the content with which a placeholder is created.
+    fn is_unchanged(&self) -> bool {
         let Some(text) = self.text else {
             let Ok(folder) = self.open(self.name, OFlag::O_RDONLY | OFlag::O_DIRECTORY) else { return false };
             let entries = fs::read_dir(format!("/proc/self/fd/{}", folder.as_raw_fd()));
             return entries.is_ok_and(|mut entries| entries.next().is_none());
         };
         let Ok(file) = self.open(self.name, OFlag::O_RDONLY) else { return false };
-        let is_so_long = file.metadata().is_ok_and(|meta| meta.is_file() && meta.len() == text.len() as u64);
-        let mut found = Vec::new();
-        is_so_long && file.take(64).read_to_end(&mut found).is_ok() && found == text.as_bytes()
+        let has_same_length =
+            file.metadata().is_ok_and(|meta| meta.is_file() && meta.len() == text.len() as u64);
+        let mut content = Vec::new();
+        has_same_length && file.take(64).read_to_end(&mut content).is_ok() && content == text.as_bytes()
     }
 
     /// Creates the placeholder and its whole text in one step, because git may read it at any time. Other users
     /// may use the repository, and git fails on a file that it cannot read.
-    fn make(&self) -> io::Result<()> {
+    fn create(&self) -> io::Result<()> {
         let readable = fs::Permissions::from_mode(0o644);
         match self.text {
             None => Ok(nix::sys::stat::mkdirat(&self.folder, self.name, Mode::from_bits_truncate(0o777))?),
@@ -101,38 +111,40 @@ impl<'p> PlaceholderTarget<'p> {
                 file.set_permissions(readable)
             }
             Some(text) => {
-                if self.is_there() {
+                if self.exists() {
                     return Err(io::ErrorKind::AlreadyExists.into());
                 }
                 // The name is random: another user who created a predictable name first would block every
                 // command.
-                let draft = OsString::from(format!(".agentd-{}", uuid::Uuid::now_v7().simple()));
-                let mut file = self.open(&draft, OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL)?;
+                let draft_name = OsString::from(format!(".agentd-{}", uuid::Uuid::now_v7().simple()));
+                let mut file = self.open(&draft_name, OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL)?;
                 let written = file.write_all(text.as_bytes()).and_then(|()| file.set_permissions(readable));
                 let flags = RenameFlags::RENAME_NOREPLACE;
-                let placed = written.and_then(|()| {
-                    Ok(renameat2(&self.folder, draft.as_os_str(), &self.folder, self.name, flags)?)
+                let renamed = written.and_then(|()| {
+                    Ok(renameat2(&self.folder, draft_name.as_os_str(), &self.folder, self.name, flags)?)
                 });
-                if placed.is_err() {
-                    let _ = unlinkat(&self.folder, draft.as_os_str(), UnlinkatFlags::NoRemoveDir);
+                if renamed.is_err() {
+                    let _ = unlinkat(&self.folder, draft_name.as_os_str(), UnlinkatFlags::NoRemoveDir);
                 }
-                placed
+                renamed
             }
         }
     }
 
-    fn is_there(&self) -> bool {
+    /// Whether the name exists, also as a dangling link.
+    fn exists(&self) -> bool {
         fstatat(&self.folder, self.name, AtFlags::AT_SYMLINK_NOFOLLOW).is_ok()
     }
 
-    /// Removes the placeholder only if it is unchanged. Returns whether it is gone or has been replaced.
+    /// Removes the placeholder only if it is unchanged. Returns whether no placeholder is left: it was removed, or
+    /// the name has other content.
     fn remove(&self) -> bool {
         let flag = if self.text.is_none() { UnlinkatFlags::RemoveDir } else { UnlinkatFlags::NoRemoveDir };
-        if self.text.is_none() || self.is_as_made() {
+        if self.text.is_none() || self.is_unchanged() {
             let _ = unlinkat(&self.folder, self.name, flag);
         }
         match fstatat(&self.folder, self.name, AtFlags::AT_SYMLINK_NOFOLLOW) {
-            Ok(_) => !self.is_as_made(),
+            Ok(_) => !self.is_unchanged(),
             // A folder that was closed meanwhile does not show whether the placeholder exists.
             Err(error) => is_missing(&error.into()),
         }
@@ -154,7 +166,7 @@ pub(super) fn notes_path(temp: &Path) -> Option<PathBuf> {
 /// The note of a placeholder: a link to it.
 fn note_path(notes: &Path, path: &Path) -> PathBuf {
     use std::os::unix::ffi::OsStrExt as _;
-    let digest = disk::sha256(path.as_os_str().as_bytes());
+    let digest = file_identity::sha256(path.as_os_str().as_bytes());
     notes.join(&digest[..20])
 }
 
@@ -162,8 +174,8 @@ fn note_path(notes: &Path, path: &Path) -> PathBuf {
 fn write_note(notes: &Path, path: &Path) -> PathBuf {
     let note = note_path(notes, path);
     let write = || std::os::unix::fs::symlink(path, &note);
-    let is_new = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
-    if write().as_ref().is_err_and(is_new) && fs::create_dir(notes).is_ok() {
+    let is_notes_folder_missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    if write().as_ref().is_err_and(is_notes_folder_missing) && fs::create_dir(notes).is_ok() {
         let _ = write();
     }
     note
@@ -184,9 +196,9 @@ pub(crate) fn remove_leftovers(root: &Path) -> usize {
     for entry in entries {
         // The daemon creates placeholders at these paths only.
         let is_ours =
-            |path: &PathBuf| note_path(&root.join(NOTES_FOLDER), path) == entry.path() && is_as_made(path);
+            |path: &PathBuf| note_path(&root.join(NOTES_FOLDER), path) == entry.path() && is_unchanged(path);
         if let Some(path) = fs::read_link(entry.path()).ok().filter(is_ours) {
-            let _ = PlaceholderTarget::open_parent(&path).map(|place| place.remove());
+            let _ = PlaceholderTarget::open_parent(&path).map(|target| target.remove());
             removed += usize::from(fs::symlink_metadata(&path).is_err());
         }
         let _ = fs::remove_file(entry.path());
@@ -207,73 +219,76 @@ impl Placeholders {
     /// A placeholder cannot be created. A path is skipped without an error if its folder is not writable,
     /// because a command cannot create the path either.
     pub(super) fn new(paths: &[PathBuf], notes: Option<&Path>) -> io::Result<Self> {
-        let mut needed = lock_needs();
-        let mut placed = Self::default();
+        let mut needs = lock_needs();
+        let mut created = Self::default();
         for path in paths {
-            if let Some(need) = needed.get_mut(path) {
+            if let Some(need) = needs.get_mut(path) {
                 // Another process may have removed it meanwhile.
                 if fs::symlink_metadata(path).is_err()
-                    && let Err(error) = PlaceholderTarget::open_parent(path).and_then(|place| place.make())
+                    && let Err(error) =
+                        PlaceholderTarget::open_parent(path).and_then(|target| target.create())
                 {
                     // The rollback of earlier placeholders takes the same lock.
-                    drop(needed);
+                    drop(needs);
                     return Err(error);
                 }
                 need.commands += 1;
-                placed.0.push(path.clone());
+                created.0.push(path.clone());
                 continue;
             }
             let note = notes.map(|notes| write_note(notes, path));
-            match PlaceholderTarget::open_parent(path).and_then(|place| place.make()) {
+            match PlaceholderTarget::open_parent(path).and_then(|target| target.create()) {
                 Ok(()) => {
-                    needed.insert(path.clone(), PlaceholderNeed { commands: 1, note });
-                    placed.0.push(path.clone());
+                    needs.insert(path.clone(), PlaceholderNeed { commands: 1, note });
+                    created.0.push(path.clone());
                 }
                 Err(error) => {
                     remove_note(note);
                     // If the path exists by now, its owner decides whether it is a placeholder.
-                    if error.kind() != io::ErrorKind::AlreadyExists && !is_closed(&error, path) {
-                        drop(needed);
+                    if error.kind() != io::ErrorKind::AlreadyExists
+                        && !is_unwritable_for_commands(&error, path)
+                    {
+                        drop(needs);
                         return Err(error);
                     }
                 }
             }
         }
-        Ok(placed)
+        Ok(created)
     }
 }
 
 /// Returns the paths that exist by now: placeholders, and files that another process created first.
 pub(super) fn existing_paths<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Vec<PathBuf> {
-    let is_there = |path: &&PathBuf| fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_symlink());
-    paths.into_iter().filter(is_there).cloned().collect()
+    let exists = |path: &&PathBuf| fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_symlink());
+    paths.into_iter().filter(exists).cloned().collect()
 }
 
-/// Whether commands cannot create the path. The owner of a closed folder could open it again.
-fn is_closed(error: &io::Error, path: &Path) -> bool {
-    let of_others = || {
+/// Whether commands cannot create the path either, after this error of the daemon. A folder without write permission
+/// that belongs to our own user does not count, because a command could make it writable again.
+fn is_unwritable_for_commands(error: &io::Error, path: &Path) -> bool {
+    let is_folder_of_other_user = || {
         let folder = path.parent().and_then(|folder| fs::symlink_metadata(folder).ok());
         folder.is_some_and(|folder| folder.uid() != nix::unistd::geteuid().as_raw())
     };
     match error.kind() {
         io::ErrorKind::ReadOnlyFilesystem => true,
-        io::ErrorKind::PermissionDenied => of_others(),
+        io::ErrorKind::PermissionDenied => is_folder_of_other_user(),
         _ => false,
     }
 }
 
 impl Drop for Placeholders {
     fn drop(&mut self) {
-        let mut needed = lock_needs();
+        let mut needs = lock_needs();
         for path in &self.0 {
-            let Some(need) = needed.get_mut(path) else { continue };
+            let Some(need) = needs.get_mut(path) else { continue };
             need.commands -= 1;
             if need.commands == 0 {
-                let note = needed.remove(path).and_then(|need| need.note);
+                let note = needs.remove(path).and_then(|need| need.note);
                 // The next daemon removes placeholders that could not be removed now.
-                if PlaceholderTarget::open_parent(path)
-                    .map_or_else(|error| is_missing(&error), |place| place.remove())
-                {
+                let target = PlaceholderTarget::open_parent(path);
+                if target.map_or_else(|error| is_missing(&error), |target| target.remove()) {
                     remove_note(note);
                 }
             }
@@ -300,7 +315,9 @@ mod tests {
         assert!(!paths[0].exists() && paths[1].exists());
         Placeholders::new(&[dir.path().join("no/such")], None).unwrap_err();
         // No placeholder is needed in a folder where commands cannot create files.
-        let failed = |code, path: &str| is_closed(&io::Error::from_raw_os_error(code), Path::new(path));
+        let failed = |code, path: &str| {
+            is_unwritable_for_commands(&io::Error::from_raw_os_error(code), Path::new(path))
+        };
         assert!(failed(libc::EROFS, "/x") && !failed(libc::ENOSPC, "/x"));
         let mine = paths[0].display().to_string();
         assert!(!failed(libc::EACCES, &mine), "who owns the folder can make it");

@@ -75,7 +75,7 @@ pub(crate) struct Record {
     /// The names of the programs, or of the verbs.
     pub(crate) names: Words,
     /// For a verb: only with these names of the program.
-    pub(crate) of: Words,
+    pub(crate) only_for: Words,
     /// For a verb of two words: the first one.
     pub(crate) after: Option<String>,
     /// What it does with its operands as files. Without it, the other arguments of the program are not known.
@@ -212,11 +212,12 @@ impl Family {
 }
 
 impl Record {
+    /// Fills in the fields that are not in the file.
     fn complete(&mut self, works_on: WorksOn, options_ignore_case: bool, groups: &HashMap<String, Options>) {
         self.letters = RecordLetters {
-            asks: Letters::of_options(&self.asks),
-            asks_outside: Letters::of_options(&self.asks_outside),
-            takes_value: Letters::of_options(&self.takes_value),
+            asks: Letters::from_options(&self.asks),
+            asks_outside: Letters::from_options(&self.asks_outside),
+            takes_value: Letters::from_options(&self.takes_value),
         };
         self.in_project = works_on == WorksOn::Project
             && (self.effect != Some(FileEffect::Reads) || self.reads_project_settings);

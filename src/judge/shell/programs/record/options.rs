@@ -51,7 +51,7 @@ pub(crate) enum OptionValue {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GivenOption<'w> {
     /// Index of its word.
-    pub(crate) at: usize,
+    pub(crate) index: usize,
     /// As recorded: `-n` or `--lines`.
     pub(crate) name: &'static str,
     pub(crate) value_kind: OptionValue,
@@ -69,12 +69,14 @@ pub(crate) struct ParsedOptions<'w> {
 }
 
 impl ParsedOptions<'_> {
+    /// Whether the call has one of these options.
     pub(crate) fn has(&self, names: &[&str]) -> bool {
         self.options.iter().any(|option| names.contains(&option.name))
     }
 }
 
 impl Options {
+    /// Adds the options of the groups that it names.
     pub(crate) fn add_groups(&mut self, groups: &HashMap<String, Self>) {
         for name in std::mem::take(&mut self.groups).iter() {
             let group = groups.get(*name).expect("a group of the family");
@@ -96,18 +98,18 @@ impl Options {
     pub(crate) fn parse<'w>(&self, words: &'w [Word]) -> Option<ParsedOptions<'w>> {
         let mut parsed = ParsedOptions::default();
         let mut ended = false;
-        let mut at = 1;
-        while let Some(word) = words.get(at) {
+        let mut index = 1;
+        while let Some(word) = words.get(index) {
             let text = word.text.as_str();
             let is_option = text.starts_with('-') && text.len() > 1;
             match text {
                 "--" if !ended => ended = true,
-                _ if !is_option => parsed.operands.push(at),
+                _ if !is_option => parsed.operands.push(index),
                 // Other implementations of the program still treat this word as an option.
                 _ if ended || !word.is_literal() => return None,
-                _ => at = self.parse_option(words, at, &mut parsed)?,
+                _ => index = self.parse_option(words, index, &mut parsed)?,
             }
-            at += 1;
+            index += 1;
         }
         Some(parsed)
     }
@@ -116,10 +118,10 @@ impl Options {
     fn parse_option<'w>(
         &self,
         words: &'w [Word],
-        at: usize,
+        index: usize,
         parsed: &mut ParsedOptions<'w>,
     ) -> Option<usize> {
-        let text = words[at].text.as_str();
+        let text = words[index].text.as_str();
         let mut add = |(name, value_kind): (&'static str, OptionValue), joined: Option<&'w str>| {
             let value_at = match (value_kind, joined) {
                 (OptionValue::Nothing | OptionValue::Optional, None) => None,
@@ -127,8 +129,8 @@ impl Options {
                 | (OptionValue::Joined, None) => {
                     return None;
                 }
-                (_, Some(_)) => Some(at),
-                (_, None) => Some(at + 1),
+                (_, Some(_)) => Some(index),
+                (_, None) => Some(index + 1),
             };
             let mut value = None;
             if let Some(value_at) = value_at {
@@ -139,11 +141,11 @@ impl Options {
                 }
                 value = Some(text);
             }
-            parsed.options.push(GivenOption { at, name, value_kind, value, value_at });
+            parsed.options.push(GivenOption { index, name, value_kind, value, value_at });
             if value_kind == OptionValue::Pair {
-                return words.get(at + 2).filter(|word| word.is_literal()).map(|_| at + 2);
+                return words.get(index + 2).filter(|word| word.is_literal()).map(|_| index + 2);
             }
-            Some(value_at.unwrap_or(at))
+            Some(value_at.unwrap_or(index))
         };
         if text.starts_with("--") {
             let (name, value) =
@@ -152,24 +154,26 @@ impl Options {
         }
         let letters = &text[1..];
         if self.dash_number && letters.bytes().all(|c| c.is_ascii_digit()) {
-            return Some(at);
+            return Some(index);
         }
-        for (place, letter) in letters.char_indices() {
-            let rest = &letters[place + letter.len_utf8()..];
+        for (offset, letter) in letters.char_indices() {
+            let rest = &letters[offset + letter.len_utf8()..];
             let option = self.letter(letter)?;
             if option.1 != OptionValue::Nothing {
                 return add(option, Some(rest).filter(|value| !value.is_empty()));
             }
             add(option, None)?;
         }
-        Some(at)
+        Some(index)
     }
 
+    /// The recorded option of one letter, with the kind of its value.
     fn letter(&self, letter: char) -> Option<(&'static str, OptionValue)> {
         let letter = u8::try_from(letter).ok().filter(u8::is_ascii_alphanumeric)?;
         self.find(|option| option.as_bytes() == [b'-', letter])
     }
 
+    /// The first recorded option for which `is_wanted` holds, with the kind of its value.
     fn find(&self, is_wanted: impl Fn(&str) -> bool) -> Option<(&'static str, OptionValue)> {
         let lists = [
             (&self.flags, OptionValue::Nothing),
@@ -224,7 +228,7 @@ mod tests {
     }
 
     fn check(line: &str, options: &[(&str, Option<usize>)], operands: &[usize]) {
-        let options = options.iter().map(|(name, at)| ((*name).to_owned(), *at)).collect();
+        let options = options.iter().map(|(name, index)| ((*name).to_owned(), *index)).collect();
         assert_eq!(parts(line), Some((options, operands.to_vec())), "{line}");
     }
 

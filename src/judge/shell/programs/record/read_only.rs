@@ -12,7 +12,7 @@ use crate::shell::programs::record::words::Words;
 pub(crate) struct ReadOnly {
     /// Only for these names of the record; for all if empty.
     #[serde(default)]
-    pub(crate) only: Words,
+    pub(crate) only_for: Words,
     pub(crate) shows: FileOutput,
     pub(crate) operands: Operands,
     /// It only reads with one of these options.

@@ -7,7 +7,7 @@ use crate::shell::programs::record::words::Words;
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct TextRule {
     /// Only for these names; for all if empty.
-    pub(crate) of: Words,
+    pub(crate) only_for: Words,
     /// Only if the call has this word.
     pub(crate) with_word: Option<String>,
     pub(crate) why: String,
@@ -61,7 +61,7 @@ pub(crate) enum OutsideText {
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Exception {
     /// Only for these names, as written; for all if empty.
-    pub(crate) of: Words,
+    pub(crate) only_for: Words,
     pub(crate) options: Words,
     /// Only if the second word is one of these.
     pub(crate) verbs: Words,

@@ -7,7 +7,7 @@ use crate::shell::programs::record::words::Words;
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct VerbList {
     /// Only for these names; for all if empty.
-    pub(crate) of: Words,
+    pub(crate) only_for: Words,
     pub(crate) verbs: Words,
 }
 
@@ -50,5 +50,5 @@ pub(crate) struct Transparent {
 
 /// The verbs of a list for a name.
 pub(crate) fn verbs_of<'r>(lists: &'r [VerbList], name: &str) -> Option<&'r Words> {
-    lists.iter().find(|list| list.of.is_empty_or_has(name)).map(|list| &list.verbs)
+    lists.iter().find(|list| list.only_for.is_empty_or_has(name)).map(|list| &list.verbs)
 }

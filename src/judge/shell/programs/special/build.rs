@@ -1,28 +1,28 @@
 //! Build tools and compilers: variables, properties and argument files that name programs.
 
 use crate::shell::programs::call::CommandCall;
-use crate::shell::programs::special::{any, reason_for, wrong_after_dashes};
+use crate::shell::programs::special::{reason_after_dashes, reason_for, reason_for_any};
 
 /// cmake -D: variables that name programs or code.
 pub(crate) fn cmake(call: &CommandCall<'_>) -> Option<String> {
     let words = call.words;
     // The following words are for the build tool.
-    let tame = |text: &str| {
+    let is_harmless = |text: &str| {
         !text.contains('=')
             && text.strip_prefix('-').is_none_or(|letters| {
                 letters.trim_start_matches(['j', 'k', 's', 'v', 'n']).bytes().all(|c| c.is_ascii_digit())
             })
     };
-    if let Some(reason) = wrong_after_dashes(call, |text, _| !tame(text)) {
+    if let Some(reason) = reason_after_dashes(call, |text, _| !is_harmless(text)) {
         return Some(reason);
     }
-    for (at, text) in call.ungranted_words() {
+    for (index, text) in call.ungranted_words() {
         let target = text.strip_prefix("--target=").or_else(|| text.strip_prefix("-t")).unwrap_or(text);
         if target.starts_with("install") && target != "installcheck" {
             return reason_for(text, "this installs");
         }
         let definition = text.strip_prefix("-D").map(|rest| {
-            if rest.is_empty() { words.get(at + 1).map_or("", |word| word.text.as_str()) } else { rest }
+            if rest.is_empty() { words.get(index + 1).map_or("", |word| word.text.as_str()) } else { rest }
         });
         let Some(definition) = definition else { continue };
         let name = definition.split(['=', ':']).next().unwrap_or_default().to_ascii_uppercase();
@@ -51,7 +51,7 @@ pub(crate) fn cmake(call: &CommandCall<'_>) -> Option<String> {
 /// Properties that replace the program or the code that runs.
 pub(crate) fn java_properties(call: &CommandCall<'_>) -> Option<String> {
     let maven = call.words[0].text.rsplit('/').next().is_some_and(|name| name.starts_with("mvn"));
-    any(call, "a property that may run a program", |text| {
+    reason_for_any(call, "a property that may run a program", |text| {
         // `group:plugin:goal` is fetched and run.
         if maven && !text.starts_with('-') && text.matches(':').count() > 1 {
             return true;
@@ -84,7 +84,7 @@ const LINKER_OUTPUT: &[&str] = &["-o", "--o", "-Map", "--Map", "-M", "--M", "-de
 
 /// Compilers: options from a file, and options for other programs such as the linker and plugins.
 pub(crate) fn compiler(call: &CommandCall<'_>) -> Option<String> {
-    any(call, "options from a file, or for the programs behind", |text| {
+    reason_for_any(call, "options from a file, or for the programs behind", |text| {
         text.starts_with('@')
             || text.starts_with("-Wl,")
                 && text.split(',').any(|part| part.starts_with("-plugin") || part.starts_with("--plugin"))
@@ -95,24 +95,28 @@ pub(crate) fn compiler(call: &CommandCall<'_>) -> Option<String> {
             || text.starts_with("-Wp,")
             || text.starts_with("-Xplugin")
             || text == "-p" && call.words[0].text == "javac"
-            || text.starts_with("-f") && text.split_once('=').is_some_and(|(_, path)| (call.outside)(path))
+            || text.starts_with("-f") && text.split_once('=').is_some_and(|(_, path)| call.is_outside(path))
             || text.starts_with("-Wl,")
-                && text.split(',').any(|part| LINKER_OUTPUT.iter().any(|own| part.starts_with(own)))
-                && text.split([',', '=']).any(|part| (call.outside)(part))
-            || ["-MF", "-MJ"].iter().filter_map(|own| text.strip_prefix(own)).any(|path| (call.outside)(path))
-            || text.starts_with("-Wa,") && text.split([',', '=']).any(|part| (call.outside)(part))
+                && text.split(',').any(|part| LINKER_OUTPUT.iter().any(|listed| part.starts_with(listed)))
+                && text.split([',', '=']).any(|part| call.is_outside(part))
+            || ["-MF", "-MJ"]
+                .iter()
+                .filter_map(|listed| text.strip_prefix(listed))
+                .any(|path| call.is_outside(path))
+            || text.starts_with("-Wa,") && text.split([',', '=']).any(|part| call.is_outside(part))
             || text.starts_with("-fpass-plugin")
-            || text.strip_prefix("-o").is_some_and(|path| !path.is_empty() && (call.outside)(path))
+            || text.strip_prefix("-o").is_some_and(|path| !path.is_empty() && call.is_outside(path))
     })
 }
 
+/// protoc: plugins, options from a file, and output outside the workspace.
 pub(crate) fn protoc(call: &CommandCall<'_>) -> Option<String> {
-    any(call, "a plugin, a list of options, or output outside", |text| {
+    reason_for_any(call, "a plugin, a list of options, or output outside", |text| {
         text.starts_with('@')
             || text.starts_with("--plugin")
             || text
                 .strip_prefix("--")
                 .and_then(|text| text.split_once("_out="))
-                .is_some_and(|(_, path)| (call.outside)(path.rsplit(':').next().unwrap_or(path)))
+                .is_some_and(|(_, path)| call.is_outside(path.rsplit(':').next().unwrap_or(path)))
     })
 }

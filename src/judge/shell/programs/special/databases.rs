@@ -3,7 +3,7 @@
 use crate::shell::programs::call::CommandCall;
 use crate::shell::programs::lookup::stem;
 use crate::shell::programs::operands::operands;
-use crate::shell::programs::special::{any, reason_for};
+use crate::shell::programs::special::{reason_for, reason_for_any};
 
 /// Without a command these clients execute their input: a pipe, a file, a here-document.
 const RUNS_INPUT: &str = "without a command it runs its input";
@@ -47,7 +47,7 @@ pub(crate) fn redis(call: &CommandCall<'_>) -> Option<String> {
     if !has_command {
         return reason_for(&call.words[0].text, RUNS_INPUT);
     }
-    any(call, "this runs code or changes the server", |text| {
+    reason_for_any(call, "this runs code or changes the server", |text| {
         CHANGES.contains(&text.to_ascii_lowercase().as_str())
     })
 }
@@ -60,10 +60,10 @@ pub(crate) fn sqlite(call: &CommandCall<'_>) -> Option<String> {
     if !has_command {
         return reason_for(&call.words[0].text, RUNS_INPUT);
     }
-    any(call, "this may run a program, load code or write a file", |text| {
+    reason_for_any(call, "this may run a program, load code or write a file", |text| {
         let lower = text.to_ascii_lowercase();
         let address = lower.strip_prefix("file:").map(|path| path.split('?').next().unwrap_or(path));
-        if address.is_some_and(|path| (call.outside)(path)) {
+        if address.is_some_and(|path| call.is_outside(path)) {
             return true;
         }
         let plain = statement(text);
@@ -79,7 +79,7 @@ pub(crate) fn sqlite(call: &CommandCall<'_>) -> Option<String> {
                 && !line.trim_start().starts_with("./")
                 && !line.trim_start().starts_with("../")
                 && line.len() > 1
-                && !is_tame_dot(line.trim())
+                && !is_harmless_dot(line.trim())
         }) || [
             "load_extension",
             "writefile",
@@ -102,7 +102,8 @@ pub(crate) fn sqlite(call: &CommandCall<'_>) -> Option<String> {
     })
 }
 
-fn is_tame_dot(line: &str) -> bool {
+/// Whether a dot command of sqlite3 only shows something.
+fn is_harmless_dot(line: &str) -> bool {
     let command = line.split_whitespace().next().unwrap_or_default();
     matches!(
         command,
@@ -122,9 +123,9 @@ fn is_tame_dot(line: &str) -> bool {
 
 /// psql: backslash commands and COPY access programs and files.
 pub(crate) fn psql(call: &CommandCall<'_>) -> Option<String> {
-    any(call, "this may run a program or write a file", |text| {
+    reason_for_any(call, "this may run a program or write a file", |text| {
         let lower = text.to_ascii_lowercase();
-        lower.contains('\\') && !is_tame_backslash(&lower)
+        lower.contains('\\') && !is_harmless_backslash(&lower)
             || lower.contains("program")
             || has_any_word(&lower, &["copy", "language", "extension", "load"])
             || statement(text).contains("alter system")
@@ -141,18 +142,20 @@ pub(crate) fn psql_client(call: &CommandCall<'_>) -> Option<String> {
     let long = ["--command", "--list", "--version", "--help"];
     let has_command =
         call.words[1..].iter().any(|word| gives_command(&word.text, &['c', 'l', 'V', '?'], &values, &long));
-    let granted_words = &call.words[..call.granted.min(call.words.len())];
+    let granted_words = &call.words[..call.granted_count.min(call.words.len())];
     let has_command =
         has_command || granted_words.iter().any(|word| matches!(word.text.as_str(), "-f" | "--file"));
     if has_command { psql(call) } else { reason_for(&call.words[0].text, RUNS_INPUT) }
 }
 
-fn is_tame_backslash(text: &str) -> bool {
+/// Whether a backslash command of psql only shows something.
+fn is_harmless_backslash(text: &str) -> bool {
     let text = text.trim();
     text.starts_with("\\d") && text.matches('\\').count() == 1 && !text.contains(['|', '>', '`'])
         || matches!(text, "\\l" | "\\l+" | "\\conninfo" | "\\q")
 }
 
+/// mysql and its relatives: statements and options that run programs or write files.
 pub(crate) fn mysql(call: &CommandCall<'_>) -> Option<String> {
     let client = matches!(stem(&call.words[0].text), "mysql" | "mariadb" | "mycli" | "mysqlsh");
     let values = ['h', 'P', 'u', 'p', 'D', 'S'];
@@ -162,7 +165,7 @@ pub(crate) fn mysql(call: &CommandCall<'_>) -> Option<String> {
     if client && !has_command {
         return reason_for(&call.words[0].text, RUNS_INPUT);
     }
-    any(call, "this may run a program or write a file", |text| {
+    reason_for_any(call, "this may run a program or write a file", |text| {
         // `--loose-tee` is `--tee`, and `_` is `-`.
         let has_loose_prefix = text.starts_with("--loose") || text.starts_with("--enable-l");
         if has_loose_prefix

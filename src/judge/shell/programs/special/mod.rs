@@ -1,5 +1,8 @@
 //! Checks of programs whose arguments have a grammar of their own: programs within arguments (sed, awk, SQL),
 //! words that several options share, values with a leading sign.
+//!
+//! Each check returns why a call needs a request, and `None` if it finds no reason. Words that a grant contains give no
+//! reason ([`CommandCall::is_ungranted`]).
 
 mod archives;
 mod build;
@@ -17,7 +20,7 @@ pub(crate) use projects::python_module;
 
 use crate::shell::lex::word::{Marks, Word};
 use crate::shell::programs::call::CommandCall;
-use crate::shell::programs::lookup::{own_verb, stem, verb};
+use crate::shell::programs::lookup::{find_own_verb, find_verb, stem};
 use crate::shell::programs::operands::operands_by;
 use crate::shell::programs::record::Record;
 use crate::shell::programs::record::check::Check;
@@ -71,23 +74,33 @@ impl Check {
     }
 }
 
+/// The reason for a request: the text that needs it, and what it does.
+fn reason_text(text: &str, what: &str) -> String {
+    format!("{text}: {what}")
+}
+
+/// Same as [`reason_text`], for a check that ends with this reason.
 fn reason_for(text: &str, what: &str) -> Option<String> {
-    Some(format!("{text}: {what}"))
+    Some(reason_text(text, what))
 }
 
-/// The first word beyond the grant for which `wrong` holds.
-fn any(call: &CommandCall<'_>, what: &str, wrong: impl Fn(&str) -> bool) -> Option<String> {
-    call.ungranted_words().find(|(_, text)| wrong(text)).and_then(|(_, text)| reason_for(text, what))
+/// The reason for the first ungranted word for which `needs_request` holds; `None` if there is no such word.
+fn reason_for_any(
+    call: &CommandCall<'_>,
+    what: &str,
+    needs_request: impl Fn(&str) -> bool,
+) -> Option<String> {
+    call.ungranted_words().find(|(_, text)| needs_request(text)).and_then(|(_, text)| reason_for(text, what))
 }
 
-/// The first word after `--` for which `wrong` holds. The words after `--` belong to another program.
-/// `wrong` receives each of them with the word after it.
-fn wrong_after_dashes(call: &CommandCall<'_>, wrong: impl Fn(&str, &str) -> bool) -> Option<String> {
+/// The reason for the first ungranted word after `--` for which `needs_request` holds. These words are for another
+/// program. `needs_request` gets each of them with the word after it.
+fn reason_after_dashes(call: &CommandCall<'_>, needs_request: impl Fn(&str, &str) -> bool) -> Option<String> {
     let words = call.words;
     let dashes = words.iter().position(|word| word.text == "--")?;
-    words.iter().enumerate().skip((dashes + 1).max(call.granted)).find_map(|(at, word)| {
-        let next = words.get(at + 1).map_or("", |word| word.text.as_str());
-        if wrong(&word.text, next) {
+    words.iter().enumerate().skip((dashes + 1).max(call.granted_count)).find_map(|(index, word)| {
+        let next = words.get(index + 1).map_or("", |word| word.text.as_str());
+        if needs_request(&word.text, next) {
             reason_for(&word.text, "this makes the program behind run another")
         } else {
             None
@@ -97,11 +110,12 @@ fn wrong_after_dashes(call: &CommandCall<'_>, wrong: impl Fn(&str, &str) -> bool
 
 /// Why the verb of a call needs a request, if the program itself does not have it.
 pub(crate) fn unknown_verb_reason(record: &Record, call: &CommandCall<'_>) -> Option<String> {
-    let known = verbs_of(&record.known_verbs, stem(&call.words[0].text))?;
+    let known_verbs = verbs_of(&record.known_verbs, stem(&call.words[0].text))?;
     // Without a verb, the value of an option may be one.
-    let at = own_verb(call.words).or_else(|| verb(call.words, None)).filter(|at| *at >= call.granted)?;
-    let text = call.words[at].text.as_str();
-    (!known.has(text))
+    let verb_index = find_own_verb(call.words).or_else(|| find_verb(call.words, None))?;
+    let verb_index = Some(verb_index).filter(|index| call.is_ungranted(*index))?;
+    let text = call.words[verb_index].text.as_str();
+    (!known_verbs.has(text))
         .then(|| format!("{text}: not a command that is known; it may be a plugin, which runs anything"))
 }
 
@@ -112,8 +126,8 @@ pub(crate) fn second_operand_reason(record: &Record, call: &CommandCall<'_>) -> 
     }
     let operands = operands_by(call.words, |option| record.takes_value.has(option));
     // One word may expand to several.
-    let may_be_several = |word: &Word| word.marks.has(Marks::GLOB) || word.marks.has(Marks::BRACE);
-    let mut free = operands.iter().enumerate().filter(|(_, (at, _))| *at >= call.granted);
-    let written = free.find(|(nth, (_, word))| *nth > 0 || may_be_several(word));
+    let may_be_several = |word: &Word| word.marks.has_any(Marks::GLOB) || word.marks.has_any(Marks::BRACE);
+    let mut ungranted = operands.iter().enumerate().filter(|(_, (index, _))| call.is_ungranted(*index));
+    let written = ungranted.find(|(nth, (_, word))| *nth > 0 || may_be_several(word));
     written.and_then(|(_, (_, word))| reason_for(&word.text, "the second operand is written"))
 }

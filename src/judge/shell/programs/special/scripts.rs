@@ -1,77 +1,86 @@
 //! Programs within arguments: sed and awk.
 
+use crate::shell::lex::word::Word;
 use crate::shell::programs::call::CommandCall;
 use crate::shell::programs::special::reason_for;
 
+/// A script in the words of a call: the index of its word, and its text.
+type ScriptWord<'w> = (usize, &'w str);
+
 /// sed: only commands that neither run nor write.
 pub(crate) fn sed(call: &CommandCall<'_>) -> Option<String> {
-    let words = call.words;
-    let mut scripts = Vec::new();
-    let mut first_operand = None;
-    let mut at = 1;
-    let mut ended = false;
-    while at < words.len() {
-        let text = words[at].text.as_str();
-        if !ended && text == "--" {
-            ended = true;
-        } else if !ended && text.starts_with("--") && text.len() > 2 {
-            let (option, value) = text.split_once('=').map_or((text, None), |(o, v)| (o, Some(v)));
-            if "--expression".starts_with(option) {
-                match value {
-                    Some(value) => scripts.push((at, value)),
-                    None => {
-                        at += 1;
-                        scripts.extend(words.get(at).map(|word| (at, word.text.as_str())));
-                    }
-                }
-            } else if "--line-length".starts_with(option) && value.is_none() {
-                at += 1;
-            }
-        } else if !ended && text.starts_with('-') && text.len() > 1 {
-            let letters = &text[1..];
-            if let Some(place) = letters.find(['e', 'l']) {
-                let rest = &letters[place + 1..];
-                let is_script = letters.as_bytes()[place] == b'e';
-                if rest.is_empty() {
-                    at += 1;
-                    if is_script {
-                        scripts.extend(words.get(at).map(|word| (at, word.text.as_str())));
-                    }
-                } else if is_script {
-                    scripts.push((at, rest));
-                }
-            }
-        } else if first_operand.is_none() {
-            first_operand = Some((at, text));
-        }
-        at += 1;
-    }
-    if scripts.is_empty() {
-        scripts.extend(first_operand);
-    }
-    let is_free = |at: usize| at >= call.granted;
-    if let Some((_, script)) =
-        scripts.iter().find(|(at, _)| is_free(*at) && words.get(*at).is_some_and(|word| !word.is_literal()))
-    {
+    let scripts = sed_scripts(call.words);
+    let is_unclear = |index: usize| {
+        call.is_ungranted(index) && call.words.get(index).is_some_and(|word| !word.is_literal())
+    };
+    if let Some((_, script)) = scripts.iter().find(|(index, _)| is_unclear(*index)) {
         return reason_for(script, "the script of sed is not literal");
     }
+    let (ungranted, granted): (Vec<_>, Vec<_>) =
+        scripts.into_iter().partition(|(index, _)| call.is_ungranted(*index));
     // sed joins all scripts as lines of one script, and a script in the grant may end within a command.
-    let goes_on = scripts.iter().any(|(at, script)| !is_free(*at) && script.ends_with('\\'));
-    let free: Vec<&str> = scripts.iter().filter(|(at, _)| is_free(*at)).map(|(_, script)| *script).collect();
-    let whole = free.join("\n");
-    if !free.is_empty() && (goes_on || !is_tame_sed(&whole)) {
-        return reason_for(&whole, "this script of sed may run a program or write a file");
+    let continues_granted = granted.iter().any(|(_, script)| script.ends_with('\\'));
+    let lines: Vec<&str> = ungranted.iter().map(|(_, script)| *script).collect();
+    let joined = lines.join("\n");
+    if !ungranted.is_empty() && (continues_granted || !is_harmless_sed(&joined)) {
+        return reason_for(&joined, "this script of sed may run a program or write a file");
     }
     None
 }
 
+/// The scripts of a call of sed: the values of `-e`, or else the first operand.
+fn sed_scripts(words: &[Word]) -> Vec<ScriptWord<'_>> {
+    let mut scripts = Vec::new();
+    let mut first_operand = None;
+    let mut index = 1;
+    let mut has_ended_options = false;
+    while index < words.len() {
+        let text = words[index].text.as_str();
+        if has_ended_options || !text.starts_with('-') || text.len() == 1 {
+            first_operand = first_operand.or(Some((index, text)));
+        } else if text == "--" {
+            has_ended_options = true;
+        } else if text.starts_with("--") {
+            let (option, value) =
+                text.split_once('=').map_or((text, None), |(option, value)| (option, Some(value)));
+            if "--expression".starts_with(option) {
+                match value {
+                    Some(value) => scripts.push((index, value)),
+                    None => {
+                        index += 1;
+                        scripts.extend(words.get(index).map(|word| (index, word.text.as_str())));
+                    }
+                }
+            } else if "--line-length".starts_with(option) && value.is_none() {
+                index += 1;
+            }
+        } else if let Some(offset) = text.find(['e', 'l']) {
+            let rest = &text[offset + 1..];
+            let is_script = text.as_bytes()[offset] == b'e';
+            if rest.is_empty() {
+                index += 1;
+                if is_script {
+                    scripts.extend(words.get(index).map(|word| (index, word.text.as_str())));
+                }
+            } else if is_script {
+                scripts.push((index, rest));
+            }
+        }
+        index += 1;
+    }
+    if scripts.is_empty() {
+        scripts.extend(first_operand);
+    }
+    scripts
+}
+
 /// Whether a sed script consists only of harmless commands.
-fn is_tame_sed(script: &str) -> bool {
+fn is_harmless_sed(script: &str) -> bool {
     // The next script would continue this command.
     if script.ends_with('\\') {
         return false;
     }
-    let mut reader = SedReader { text: script.as_bytes(), at: 0 };
+    let mut reader = SedReader { text: script.as_bytes(), index: 0 };
     loop {
         reader.skip_while(|c| matches!(c, b' ' | b'\t' | b'\n' | b';'));
         if reader.skip_addresses().is_none() {
@@ -79,7 +88,7 @@ fn is_tame_sed(script: &str) -> bool {
         }
         reader.skip_while(|c| matches!(c, b' ' | b'!'));
         let Some(command) = reader.peek() else { return true };
-        reader.at += 1;
+        reader.index += 1;
         if reader.skip_arguments(command).is_none() {
             return false;
         }
@@ -101,55 +110,57 @@ enum SedText {
 /// Reads a sed script. Its methods return `None` at what is not known to be harmless.
 struct SedReader<'s> {
     text: &'s [u8],
-    at: usize,
+    index: usize,
 }
 
 impl SedReader<'_> {
+    /// The next byte.
     fn peek(&self) -> Option<u8> {
-        self.text.get(self.at).copied()
+        self.text.get(self.index).copied()
     }
 
+    /// Moves behind all bytes for which `is_skipped` holds.
     fn skip_while(&mut self, is_skipped: impl Fn(u8) -> bool) {
         while self.peek().is_some_and(&is_skipped) {
-            self.at += 1;
+            self.index += 1;
         }
     }
 
     /// The byte that delimits the texts of a command.
-    fn delimiter(&self, at: usize) -> Option<u8> {
-        let sign = *self.text.get(at)?;
+    fn delimiter(&self, index: usize) -> Option<u8> {
+        let sign = *self.text.get(index)?;
         (sign.is_ascii() && !matches!(sign, b'\\' | b'\n' | b'[' | b']')).then_some(sign)
     }
 
     /// Moves behind a text that an unescaped delimiter ends. `None` if the line ends first, or if a
     /// bracket expression of a pattern contains the delimiter.
     fn skip_delimited(&mut self, start: usize, sign: u8, kind: SedText) -> Option<()> {
-        let mut at = start;
+        let mut index = start;
         let mut class = false;
-        while let Some(&c) = self.text.get(at) {
+        while let Some(&c) = self.text.get(index) {
             match c {
-                b'\\' => at += 1,
+                b'\\' => index += 1,
                 b'\n' => return None,
                 b'[' if kind == SedText::Pattern && !class => {
                     class = true;
                     // A `]` directly after the opening is one of the characters.
-                    if self.text.get(at + 1) == Some(&b'^') {
-                        at += 1;
+                    if self.text.get(index + 1) == Some(&b'^') {
+                        index += 1;
                     }
-                    if self.text.get(at + 1) == Some(&b']') {
-                        at += 1;
+                    if self.text.get(index + 1) == Some(&b']') {
+                        index += 1;
                     }
                 }
                 b']' if class => class = false,
                 // Implementations differ on whether a class hides the sign: not harmless.
                 c if c == sign && class => return None,
                 c if c == sign => {
-                    self.at = at + 1;
+                    self.index = index + 1;
                     return Some(());
                 }
                 _ => {}
             }
-            at += 1;
+            index += 1;
         }
         None
     }
@@ -159,20 +170,20 @@ impl SedReader<'_> {
         for _ in 0..2 {
             match self.peek() {
                 Some(b'0'..=b'9' | b'$' | b'+' | b'~') => {
-                    self.at += 1;
+                    self.index += 1;
                     self.skip_while(|c| c.is_ascii_digit() || matches!(c, b'~' | b'$'));
                 }
-                Some(b'/') => self.skip_delimited(self.at + 1, b'/', SedText::Pattern)?,
+                Some(b'/') => self.skip_delimited(self.index + 1, b'/', SedText::Pattern)?,
                 Some(b'\\') => {
-                    let sign = self.delimiter(self.at + 1)?;
-                    self.skip_delimited(self.at + 2, sign, SedText::Pattern)?;
+                    let sign = self.delimiter(self.index + 1)?;
+                    self.skip_delimited(self.index + 2, sign, SedText::Pattern)?;
                 }
                 _ => {}
             }
             self.skip_while(|c| matches!(c, b'I' | b'M'));
             self.skip_while(|c| c == b' ');
             if self.peek() == Some(b',') {
-                self.at += 1;
+                self.index += 1;
                 self.skip_while(|c| c == b' ');
             }
         }
@@ -198,14 +209,14 @@ impl SedReader<'_> {
             b'a' | b'i' | b'c' => {
                 // Text to the end of the line; a backslash continues it.
                 while let Some(c) = self.peek().filter(|c| *c != b'\n') {
-                    self.at += if c == b'\\' { 2 } else { 1 };
+                    self.index += if c == b'\\' { 2 } else { 1 };
                 }
             }
             b's' | b'y' => {
-                let sign = self.delimiter(self.at)?;
+                let sign = self.delimiter(self.index)?;
                 let kind = if command == b's' { SedText::Pattern } else { SedText::Replacement };
-                self.skip_delimited(self.at + 1, sign, kind)?;
-                self.skip_delimited(self.at, sign, SedText::Replacement)?;
+                self.skip_delimited(self.index + 1, sign, kind)?;
+                self.skip_delimited(self.index, sign, SedText::Replacement)?;
                 if command == b's' {
                     self.skip_while(|c| {
                         c.is_ascii_digit() || matches!(c, b'g' | b'p' | b'i' | b'I' | b'm' | b'M')
@@ -223,38 +234,40 @@ pub(crate) fn awk(call: &CommandCall<'_>) -> Option<String> {
     let words = call.words;
     let mut programs = Vec::new();
     let mut first_operand = None;
-    let mut at = 1;
-    while at < words.len() {
-        let text = words[at].text.as_str();
+    let mut index = 1;
+    while index < words.len() {
+        let text = words[index].text.as_str();
         if matches!(text, "-v" | "-F" | "--assign" | "--field-separator") {
-            at += 1;
+            index += 1;
         } else if matches!(text, "-e" | "--source") {
-            at += 1;
-            programs.extend(words.get(at).map(|word| (at, word.text.as_str())));
+            index += 1;
+            programs.extend(words.get(index).map(|word| (index, word.text.as_str())));
         } else if let Some(rest) = text.strip_prefix("--source=").or_else(|| text.strip_prefix("-e")) {
-            programs.push((at, rest));
+            programs.push((index, rest));
         } else if text == "--" || !text.starts_with('-') || text == "-" {
             if text == "--" {
-                at += 1;
+                index += 1;
             }
-            first_operand = words.get(at).map(|word| (at, word.text.as_str()));
+            first_operand = words.get(index).map(|word| (index, word.text.as_str()));
             break;
         } else if text.starts_with("--")
             && !matches!(text, "--posix" | "--version" | "--csv" | "--re-interval")
         {
             // gawk accepts abbreviations: `--so` is `--source`.
-            if at >= call.granted && !text.starts_with("--field-separator=") && !text.starts_with("--assign=")
+            if call.is_ungranted(index)
+                && !text.starts_with("--field-separator=")
+                && !text.starts_with("--assign=")
             {
                 return reason_for(text, "this option of awk is not known");
             }
         }
-        at += 1;
+        index += 1;
     }
     if programs.is_empty() {
         programs.extend(first_operand);
     }
-    for (at, program) in programs {
-        if at >= call.granted && (!words[at].is_literal() || !is_tame_awk(program)) {
+    for (index, program) in programs {
+        if call.is_ungranted(index) && (!words[index].is_literal() || !is_harmless_awk(program)) {
             return reason_for(program, "this awk program may run a program or write a file");
         }
     }
@@ -262,7 +275,7 @@ pub(crate) fn awk(call: &CommandCall<'_>) -> Option<String> {
 }
 
 /// Words with which an awk program accesses more than its input and output.
-const AWK_REACHES: &[&str] =
+const AWK_REACHING_WORDS: &[&str] =
     &["system", "getline", "include", "load", "close", "extension", "@", "/inet", "/dev/"];
 
 /// Whether an awk program only reads its input and prints.
@@ -270,24 +283,24 @@ const AWK_REACHES: &[&str] =
 /// Whether a `/` begins a pattern or divides depends on all text before it. So a program is harmless if
 /// it could do no harm even with its strings and patterns read as code. In any other program every `/`
 /// must be unambiguous.
-fn is_tame_awk(program: &str) -> bool {
+fn is_harmless_awk(program: &str) -> bool {
     let pipes = |code: &str| code.replace("||", "  ").contains('|');
-    let reaches = AWK_REACHES.iter().any(|word| program.contains(word)) || pipes(program);
-    let prints = program.find("print").is_some_and(|at| program[at..].contains('>'));
-    if !reaches && !prints && !program.contains("\\\n") && !program.contains("\\\r") {
+    let has_reaching_word = AWK_REACHING_WORDS.iter().any(|word| program.contains(word)) || pipes(program);
+    let prints_to_file = program.find("print").is_some_and(|index| program[index..].contains('>'));
+    if !has_reaching_word && !prints_to_file && !program.contains("\\\n") && !program.contains("\\\r") {
         return true;
     }
     let Some(code) = awk_code(program) else { return false };
     if pipes(&code)
         || code.contains('\\')
-        || ["/inet", "/dev/"].iter().any(|place| program.contains(place))
-        || AWK_REACHES.iter().any(|word| code.contains(word))
+        || ["/inet", "/dev/"].iter().any(|offset| program.contains(offset))
+        || AWK_REACHING_WORDS.iter().any(|word| code.contains(word))
     {
         return false;
     }
     // `print … > file`
     let mut statements = code.split([';', '}', '\n']);
-    !statements.any(|statement| statement.find("print").is_some_and(|at| statement[at..].contains('>')))
+    !statements.any(|statement| statement.find("print").is_some_and(|index| statement[index..].contains('>')))
 }
 
 /// The code of an awk program without its strings and patterns. A statement never spans lines. `None`
@@ -326,9 +339,9 @@ fn awk_code(program: &str) -> Option<String> {
             _ => {}
         }
         // A statement continues after these signs.
-        let goes_on = open > 0 || matches!(before, ',' | '&' | '|');
-        code.push(if c == '\n' && goes_on { ' ' } else { c });
-        if !(matches!(c, ' ' | '\t') || c == '\n' && goes_on) {
+        let is_continued = open > 0 || matches!(before, ',' | '&' | '|');
+        code.push(if c == '\n' && is_continued { ' ' } else { c });
+        if !(matches!(c, ' ' | '\t') || c == '\n' && is_continued) {
             before = if c == '\n' { ';' } else { c };
         }
     }

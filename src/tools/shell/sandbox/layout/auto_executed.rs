@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::disk::is_missing;
+use crate::file_errors::is_missing;
 use crate::sensitivity::repository;
 use crate::shell::sandbox::git;
 use crate::shell::sandbox::layout::FsPolicy;

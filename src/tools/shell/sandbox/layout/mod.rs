@@ -18,7 +18,7 @@ use unreadable::{closed_parent, find_link, resolve_foreign_links, unsearchable_a
 use super::level::{CallSandbox, Level};
 use super::temp;
 use crate::context::ToolContext;
-use crate::disk::is_missing;
+use crate::file_errors::is_missing;
 use crate::shell::sandbox::placeholders::{is_placeholder, notes_path};
 use base::open::real;
 

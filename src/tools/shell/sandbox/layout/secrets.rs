@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use nix::fcntl::{AtFlags, OFlag};
 use nix::sys::stat::{Mode, SFlag, fstatat};
 
-use crate::disk::is_missing;
+use crate::file_errors::is_missing;
 use crate::sensitivity;
 use crate::shell::sandbox::layout::unreadable::{find_link, unsearchable_ancestor};
 use base::open::{is_plain, real};

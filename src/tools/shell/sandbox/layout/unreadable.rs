@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use nix::unistd::{AccessFlags, eaccess};
 
-use crate::disk::is_missing;
+use crate::file_errors::is_missing;
 use base::open::is_plain;
 
 /// Links in one path; the kernel's own limit, path_resolution(7).

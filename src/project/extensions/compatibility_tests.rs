@@ -1,5 +1,5 @@
-//! Files in the manner of public ones are read as people mean them: `tests/fixtures/compatibility.toml` has each file with
-//! the wanted reading.
+//! Tests that agent, command and skill files written for other tools are read as their authors meant.
+//! `tests/fixtures/compatibility.toml` has each file with the expected result.
 
 use serde::Deserialize;
 
@@ -20,7 +20,7 @@ struct Table {
     skill: Vec<Case>,
 }
 
-/// One file and the wanted reading. What is absent is not compared.
+/// One file and the expected result. An absent field is not compared.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Case {
