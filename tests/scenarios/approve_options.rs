@@ -172,6 +172,10 @@ async fn approval_mode_change_applies_during_turn() {
     let late = session.answer_refused(&one, json!({"decision": "deny"})).await;
     assert!(late.code == -32014 && late.message.contains("accept_edits"), "{late:?}");
 
+    // While "one" runs, an allowed call after it would wait and be judged again.
+    if seen.events_of("tool.completed").is_empty() {
+        seen.wait_for("tool.completed").await;
+    }
     // A stricter mode does not revoke what was allowed. It applies to the next call.
     session.call("update", json!({"mode": "plan"})).await;
     session.allow(&two).await;

@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::process::{Command, Output};
 
 use super::{PathFixture, call};
-use crate::disk::FileStamp;
+use crate::file_identity::FileStamp;
 
 /// Replaces the content of `ws/a` and returns whether it was written in place.
 fn is_written_in_place(fixture: &PathFixture) -> bool {
