@@ -32,8 +32,8 @@ pub use create::create;
 pub use diff::{WorktreeDiff, diff};
 pub use finish::{Finished, finish};
 pub use merge::{MergeHow, MergeProblem, Merged, merge};
-pub use remove::{Force, Removal, discard, remove};
-pub use state::{clean, delete_removed};
+pub use remove::{Force, Removal, delete_removed, discard, remove};
+pub use state::clean;
 pub use status::{WorktreeStatus, status};
 
 use crate::git::GitError;

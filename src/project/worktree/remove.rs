@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::git_folder::GitFolder;
 use super::private_git::Checkout;
 use super::repository::{Repository, RepositoryLock, reference};
-use super::state::StateFolder;
+use super::state::{StateFolder, half_deleted};
 use super::status::Changes;
 use super::{OwnWorktree, WorktreeProblem};
 use base::crash;
@@ -155,12 +155,23 @@ async fn remove_checkout(state: &StateFolder, path: &Path) -> Result<(), Worktre
     .await
 }
 
+/// Deletes the rest of worktrees whose removal a crash interrupted. They may be large.
+///
+/// # Errors
+/// The disk failed.
+pub fn delete_removed(worktrees_dir: &Path) -> Result<(), WorktreeProblem> {
+    for folder in half_deleted(worktrees_dir) {
+        delete_tree(&folder)?;
+    }
+    Ok(())
+}
+
 async fn remove_folder(folder: PathBuf) -> Result<(), WorktreeProblem> {
     blocking(move || delete_tree(&folder)).await
 }
 
 /// Deletes a folder with its content; links are not followed. A missing one is fine.
-pub(super) fn delete_tree(folder: &Path) -> io::Result<()> {
+fn delete_tree(folder: &Path) -> io::Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::WorktreeProblem;
-use super::remove::delete_tree;
 
 /// The folder's name, next to the one of the worktrees.
 const NAME: &str = "worktree-git";
@@ -99,15 +98,9 @@ pub fn clean(worktrees_dir: &Path) -> Result<(), WorktreeProblem> {
     Ok(())
 }
 
-/// Deletes the rest of worktrees whose removal a crash interrupted. They may be large.
-///
-/// # Errors
-/// The disk failed.
-pub fn delete_removed(worktrees_dir: &Path) -> Result<(), WorktreeProblem> {
-    for folder in left_over(worktrees_dir, REMOVED) {
-        delete_tree(&folder)?;
-    }
-    Ok(())
+/// What a crash left of worktrees that are being deleted.
+pub(super) fn half_deleted(worktrees_dir: &Path) -> impl Iterator<Item = PathBuf> {
+    left_over(worktrees_dir, REMOVED)
 }
 
 fn left_over(worktrees_dir: &Path, ending: &'static str) -> impl Iterator<Item = PathBuf> {
