@@ -157,11 +157,12 @@ impl<T> ChangeFollower<T> {
         now: Timestamp,
         list_since: impl AsyncFnOnce(Timestamp) -> Result<Vec<T>, E>,
     ) -> Result<Vec<Arc<T>>, E> {
-        while self.received.len() < BATCH {
+        let mut has_all = false;
+        while self.received.len() < BATCH && !has_all {
             match self.changes.try_recv() {
                 Ok(change) => self.received.push_back(change),
                 Err(TryRecvError::Lagged(_)) => self.has_lagged = true,
-                Err(TryRecvError::Empty | TryRecvError::Closed) => break,
+                Err(TryRecvError::Empty | TryRecvError::Closed) => has_all = true,
             }
         }
         if self.has_lagged {
@@ -173,7 +174,7 @@ impl<T> ChangeFollower<T> {
         }
         let count = self.received.len().min(BATCH);
         let next = self.received.drain(..count).collect();
-        if self.received.is_empty() {
+        if has_all && self.received.is_empty() {
             self.complete_until = now;
         }
         Ok(next)
@@ -282,6 +283,18 @@ mod tests {
         assert_eq!(next(&mut follower, 90_000, &[]).await, (vec![30], None));
         drop(sender);
         assert!(!follower.wait_ready().await);
+    }
+
+    #[tokio::test]
+    async fn list_goes_back_to_the_last_time_when_nothing_waited() {
+        let (sender, receiver) = broadcast::channel(4 * BATCH);
+        let mut follower = ChangeFollower::new(receiver, Timestamp(50_000));
+        let send = |count: usize| (0..count).for_each(|_| _ = sender.send(Arc::new(0)));
+        send(BATCH + 1);
+        assert_eq!(next(&mut follower, 90_000, &[]).await.0.len(), BATCH);
+        // What still waits is from before this read, and is lost now.
+        send(8 * BATCH);
+        assert_eq!(next(&mut follower, 95_000, &[1]).await, (vec![1], Some(50_000 - CLOCK_MARGIN_MS)));
     }
 
     #[tokio::test]
